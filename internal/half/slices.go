@@ -1,0 +1,69 @@
+package half
+
+// F16sToF32s sets dst[i] = F16ToF32(src[i]).
+func F16sToF32s(dst []float32, src []uint16) {
+	dst = first(dst, len(src))
+	for i, h := range src {
+		dst[i] = F16ToF32(h)
+	}
+}
+
+// F32sToF16s sets dst[i] = F32ToF16(src[i]).
+func F32sToF16s(dst []uint16, src []float32) {
+	dst = first(dst, len(src))
+	for i, f := range src {
+		dst[i] = F32ToF16(f)
+	}
+}
+
+// BF16sToF32s sets dst[i] = BF16ToF32(src[i]).
+func BF16sToF32s(dst []float32, src []uint16) {
+	dst = first(dst, len(src))
+	for i, h := range src {
+		dst[i] = BF16ToF32(h)
+	}
+}
+
+// F32sToBF16s sets dst[i] = F32ToBF16(src[i]).
+func F32sToBF16s(dst []uint16, src []float32) {
+	dst = first(dst, len(src))
+	for i, f := range src {
+		dst[i] = F32ToBF16(f)
+	}
+}
+
+// E4M3sToF32s sets dst[i] = E4M3ToF32(src[i]).
+func E4M3sToF32s(dst []float32, src []uint8) {
+	dst = first(dst, len(src))
+	for i, h := range src {
+		dst[i] = E4M3ToF32(h)
+	}
+}
+
+// F32sToE4M3s sets dst[i] = F32ToE4M3(src[i]).
+func F32sToE4M3s(dst []uint8, src []float32) {
+	dst = first(dst, len(src))
+	for i, f := range src {
+		dst[i] = F32ToE4M3(f)
+	}
+}
+
+// E5M2sToF32s sets dst[i] = E5M2ToF32(src[i]).
+func E5M2sToF32s(dst []float32, src []uint8) {
+	dst = first(dst, len(src))
+	for i, h := range src {
+		dst[i] = E5M2ToF32(h)
+	}
+}
+
+// F32sToE5M2s sets dst[i] = F32ToE5M2(src[i]).
+func F32sToE5M2s(dst []uint8, src []float32) {
+	dst = first(dst, len(src))
+	for i, f := range src {
+		dst[i] = F32ToE5M2(f)
+	}
+}
+
+// first returns dst[:n] and panics when that is longer than dst, where plain
+// slicing would go on into dst's capacity.
+func first[T any](dst []T, n int) []T { return dst[:len(dst):len(dst)][:n] }
