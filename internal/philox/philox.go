@@ -1,0 +1,161 @@
+// Package philox is the random number generator of Loris: Philox4x32-10 of
+// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
+// (SC 2011).
+//
+// It is counter-based: a value is a pure function of seed, offset and element
+// index, so that any backend can make any part of a tensor, in any order and on
+// any number of threads, and all of them agree. The seed is the key. The block
+// number, derived from the element index, is the low half of the counter and
+// the offset is the high half, so that two offsets never share a block; give
+// each random tensor of a program an offset of its own. The layout is that of
+// cuRAND's curand_init(seed, subsequence=offset, 0).
+//
+// A block is four 32-bit words w0..w3. Element i of a stream is
+//
+//	bits, uint32   word i%4 of block i/4
+//	uint64         words 2(i%2) (low) and 2(i%2)+1 (high) of block i/2
+//	uniform f32    (uint32 element >> 8) · 2⁻²⁴
+//	uniform f64    (uint64 element >> 11) · 2⁻⁵³
+//	normal         Box–Muller over block i/2: with u0 and u1 the f64 uniforms 2⌊i/2⌋
+//	               and 2⌊i/2⌋+1, r = √(−2 ln(1−u0)) and θ = 2π·u1, the element is
+//	               r·cos θ where i is even and r·sin θ where it is odd
+//
+// Uniform values are in [0, 1). Integers and uniforms are the same everywhere;
+// normals depend on the logarithm, sine and cosine of package math, which may
+// differ in the last place between processor architectures.
+//
+// An index is taken modulo 2⁶⁴; a negative one is valid.
+package philox
+
+import (
+	"math"
+	"math/bits"
+)
+
+// The multipliers and the Weyl constants (of the golden ratio and √3 − 1) that
+// the paper gives for Philox4x32.
+const (
+	mul0  = 0xD2511F53
+	mul1  = 0xCD9E8D57
+	weyl0 = 0x9E3779B9
+	weyl1 = 0xBB67AE85
+
+	rounds = 10
+)
+
+// Block is the Philox4x32-10 bijection of a counter under a key.
+func Block(counter [4]uint32, key [2]uint32) [4]uint32 {
+	c0, c1, c2, c3 := counter[0], counter[1], counter[2], counter[3]
+	k0, k1 := key[0], key[1]
+	for range rounds {
+		hi0, lo0 := bits.Mul32(mul0, c0)
+		hi1, lo1 := bits.Mul32(mul1, c2)
+		c0, c1, c2, c3 = hi1^c1^k0, lo1, hi0^c3^k1, lo0
+		k0 += weyl0
+		k1 += weyl1
+	}
+	return [4]uint32{c0, c1, c2, c3}
+}
+
+// block is block n of the stream.
+func block(seed, offset, n uint64) [4]uint32 {
+	return Block(
+		[4]uint32{uint32(n), uint32(n >> 32), uint32(offset), uint32(offset >> 32)},
+		[2]uint32{uint32(seed), uint32(seed >> 32)},
+	)
+}
+
+// halves is the two uint64 elements of a block.
+func halves(w [4]uint32) [2]uint64 {
+	return [2]uint64{uint64(w[1])<<32 | uint64(w[0]), uint64(w[3])<<32 | uint64(w[2])}
+}
+
+func unit32(w uint32) float32 { return float32(w>>8) * 0x1p-24 }
+
+func unit64(w uint64) float64 { return float64(w>>11) * 0x1p-53 }
+
+// normals is the two normal elements of a block.
+func normals(w [4]uint32) [2]float64 {
+	h := halves(w)
+	// 1−u0 is exact and never 0; the largest radius is √(−2 ln 2⁻⁵³) ≈ 8.57.
+	r := math.Sqrt(-2 * math.Log(1-unit64(h[0])))
+	sin, cos := math.Sincos(2 * math.Pi * unit64(h[1]))
+	return [2]float64{r * cos, r * sin}
+}
+
+// Uint32 returns the 32-bit element at index.
+func Uint32(seed, offset uint64, index int64) uint32 {
+	i := uint64(index)
+	return block(seed, offset, i>>2)[i&3]
+}
+
+// Uint64 returns the 64-bit element at index.
+func Uint64(seed, offset uint64, index int64) uint64 {
+	i := uint64(index)
+	return halves(block(seed, offset, i>>1))[i&1]
+}
+
+// Float32 returns the uniform element at index, with 24 random bits.
+func Float32(seed, offset uint64, index int64) float32 {
+	return unit32(Uint32(seed, offset, index))
+}
+
+// Float64 returns the uniform element at index, with 53 random bits.
+func Float64(seed, offset uint64, index int64) float64 {
+	return unit64(Uint64(seed, offset, index))
+}
+
+// NormFloat64 returns the standard normal element at index.
+func NormFloat64(seed, offset uint64, index int64) float64 {
+	i := uint64(index)
+	return normals(block(seed, offset, i>>1))[i&1]
+}
+
+// Bits sets dst[i] to the 32-bit element at start+i.
+func Bits(dst []uint32, seed, offset uint64, start int64) {
+	for i := 0; i < len(dst); {
+		n := uint64(start) + uint64(i)
+		w := block(seed, offset, n>>2)
+		i += copy(dst[i:], w[n&3:])
+	}
+}
+
+// UniformF32 sets dst[i] to the float32 uniform element at start+i.
+func UniformF32(dst []float32, seed, offset uint64, start int64) {
+	for i := 0; i < len(dst); {
+		n := uint64(start) + uint64(i)
+		w := block(seed, offset, n>>2)
+		v := [4]float32{unit32(w[0]), unit32(w[1]), unit32(w[2]), unit32(w[3])}
+		i += copy(dst[i:], v[n&3:])
+	}
+}
+
+// UniformF64 sets dst[i] to the float64 uniform element at start+i.
+func UniformF64(dst []float64, seed, offset uint64, start int64) {
+	for i := 0; i < len(dst); {
+		n := uint64(start) + uint64(i)
+		h := halves(block(seed, offset, n>>1))
+		v := [2]float64{unit64(h[0]), unit64(h[1])}
+		i += copy(dst[i:], v[n&1:])
+	}
+}
+
+// NormalF32 sets dst[i] to the standard normal element at start+i, rounded to
+// float32.
+func NormalF32(dst []float32, seed, offset uint64, start int64) {
+	for i := 0; i < len(dst); {
+		n := uint64(start) + uint64(i)
+		z := normals(block(seed, offset, n>>1))
+		v := [2]float32{float32(z[0]), float32(z[1])}
+		i += copy(dst[i:], v[n&1:])
+	}
+}
+
+// NormalF64 sets dst[i] to the standard normal element at start+i.
+func NormalF64(dst []float64, seed, offset uint64, start int64) {
+	for i := 0; i < len(dst); {
+		n := uint64(start) + uint64(i)
+		z := normals(block(seed, offset, n>>1))
+		i += copy(dst[i:], z[n&1:])
+	}
+}
