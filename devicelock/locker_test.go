@@ -1,0 +1,308 @@
+package devicelock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errWork = errors.New("kernel fault")
+
+// asyncCause fails the test unless err is an AsyncError around errWork.
+func asyncCause(t *testing.T, err error) {
+	t.Helper()
+	var a *AsyncError
+	if !errors.As(err, &a) {
+		t.Fatalf("got %v, want an *AsyncError", err)
+	}
+	if !errors.Is(err, errWork) {
+		t.Fatalf("%v does not wrap the cause", err)
+	}
+}
+
+func mustLock(t *testing.T, l *Locker) {
+	t.Helper()
+	if err := l.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestErrorIsDeliveredOnce(t *testing.T) {
+	tests := []struct {
+		name    string
+		deliver func(*Locker, context.Context) error
+	}{
+		{"Lock", (*Locker).Lock},
+		{"Barrier", (*Locker).Barrier},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLocker("cuda:0")
+			mustLock(t, l)
+			l.Unlock(errWork)
+			err := tt.deliver(l, t.Context())
+			asyncCause(t, err)
+			if !strings.Contains(err.Error(), "cuda:0") {
+				t.Errorf("%q does not name the device", err)
+			}
+			// The failed call did not take the lock and reset the error.
+			mustLock(t, l)
+			l.Unlock(nil)
+			if err := l.Barrier(t.Context()); err != nil {
+				t.Errorf("second delivery: %v", err)
+			}
+			if s := l.Stats(); s.Errors != 1 || s.Locks != 2 || s.Waits != 0 {
+				t.Errorf("stats %+v", s)
+			}
+		})
+	}
+}
+
+func TestAsyncErrorWithoutName(t *testing.T) {
+	var l Locker
+	mustLock(t, &l)
+	l.Unlock(errWork)
+	err := l.Lock(t.Context())
+	asyncCause(t, err)
+	if want := "devicelock: earlier asynchronous work failed: kernel fault"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestUnlockOfUnlockedPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	new(Locker).Unlock(nil)
+}
+
+func TestFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Locker
+		mustLock(t, &l)
+		var mu sync.Mutex
+		var order []int
+		for i := range 8 {
+			go func() {
+				if i%3 == 2 {
+					if err := l.Barrier(t.Context()); err != nil {
+						t.Error(err)
+					}
+				} else {
+					if err := l.Lock(t.Context()); err != nil {
+						t.Error(err)
+					}
+					defer l.Unlock(nil)
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				time.Sleep(time.Second) // others get in only if the lock lets them
+			}()
+			synctest.Wait()
+		}
+		l.Unlock(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		// A barrier passes at the same moment as the lock behind it is taken.
+		for _, pair := range [][2]int{{2, 3}, {5, 6}} {
+			i := slices.Index(order, pair[0])
+			if i > 0 && order[i-1] == pair[1] {
+				order[i-1], order[i] = order[i], order[i-1]
+			}
+		}
+		if want := []int{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v", order, want)
+		}
+	})
+}
+
+func TestErrorGoesToFirstWaiterAndLockToSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Locker
+		mustLock(t, &l)
+		errs := make([]error, 2)
+		for i := range errs {
+			go func() { errs[i] = l.Lock(t.Context()) }()
+			synctest.Wait()
+		}
+		l.Unlock(errWork)
+		synctest.Wait()
+		asyncCause(t, errs[0])
+		if errs[1] != nil {
+			t.Fatalf("second waiter: %v", errs[1])
+		}
+		l.Unlock(nil)
+	})
+}
+
+func TestBarrierWaitsForHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Locker
+		mustLock(t, &l)
+		var err error
+		passed := false
+		go func() {
+			err = l.Barrier(t.Context())
+			passed = true
+		}()
+		synctest.Wait()
+		if passed {
+			t.Fatal("passed a held lock")
+		}
+		l.Unlock(errWork)
+		synctest.Wait()
+		if !passed {
+			t.Fatal("did not pass")
+		}
+		asyncCause(t, err)
+		mustLock(t, &l) // the barrier left the lock free
+	})
+}
+
+func TestCancelledWaiterLeaves(t *testing.T) {
+	tests := []struct {
+		name string
+		wait func(*Locker, context.Context) error
+	}{
+		{"Lock", (*Locker).Lock},
+		{"Barrier", (*Locker).Barrier},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var l Locker
+				mustLock(t, &l)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("got %v", err)
+				}
+				// A waiter that left must not be handed the lock or the error.
+				l.Unlock(errWork)
+				asyncCause(t, l.Lock(t.Context()))
+				mustLock(t, &l)
+				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("ended context on a held lock: got %v", err)
+				}
+				l.Unlock(nil)
+				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("ended context on a free lock: got %v", err)
+				}
+				mustLock(t, &l)
+			})
+		})
+	}
+}
+
+// The grant and the cancellation of a waiter can coincide; wait is called
+// directly to make them do so.
+func TestSettledAndCancelledAtOnce(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	// select picks at random among the ready cases, so repeat.
+	for range 50 {
+		var l Locker
+		mustLock(t, &l)
+		w, e := l.enqueue(false)
+		l.Unlock(nil) // grants the lock to w
+		if err := l.wait(ended, w, e); err != nil {
+			mustLock(t, &l) // given back
+		}
+		l.Unlock(nil)
+
+		mustLock(t, &l)
+		w, e = l.enqueue(true)
+		l.Unlock(errWork)
+		asyncCause(t, l.wait(ended, w, e)) // never lost
+		mustLock(t, &l)
+	}
+}
+
+func TestWaitStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Locker
+		mustLock(t, &l)
+		done := make(chan error)
+		go func() { done <- l.Lock(t.Context()) }()
+		time.Sleep(3 * time.Second)
+		l.Unlock(nil)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		want := Stats{Locks: 2, Waits: 1, WaitTime: 3 * time.Second}
+		if got := l.Stats(); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+func TestLockerStress(t *testing.T) {
+	var l Locker
+	var wg sync.WaitGroup
+	held, given := 0, 0 // guarded by l
+	got := make([]int, 8)
+	for g := range got {
+		wg.Go(func() {
+			for i := range 500 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if i%7 == g%7 {
+					go cancel()
+				}
+				var a *AsyncError
+				err := l.Lock(ctx)
+				switch {
+				case errors.As(err, &a):
+					got[g]++
+				case err == nil:
+					if held++; held != 1 {
+						t.Errorf("%d holders", held)
+					}
+					held--
+					if i%5 == 0 {
+						given++
+						l.Unlock(errWork)
+					} else {
+						l.Unlock(nil)
+					}
+				case !errors.Is(err, context.Canceled):
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	delivered := 0
+	for _, n := range got {
+		delivered += n
+	}
+	if l.Barrier(t.Context()) != nil {
+		delivered++
+	}
+	if delivered != given {
+		t.Errorf("%d errors given, %d delivered", given, delivered)
+	}
+	if l.locked || l.queue.Len() != 0 {
+		t.Errorf("locked %v with %d waiters at rest", l.locked, l.queue.Len())
+	}
+}
+
+func BenchmarkLockUnlock(b *testing.B) {
+	ctx := context.Background()
+	var l Locker
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := l.Lock(ctx); err != nil {
+			b.Fatal(err)
+		}
+		l.Unlock(nil)
+	}
+}
