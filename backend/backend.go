@@ -1,0 +1,131 @@
+// Package backend holds the small interfaces between the executor and the code
+// that computes, and the registry of backends.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Buffer is one tensor's storage on a device, dense and row-major. It is
+// reference-counted; a new one has one reference.
+type Buffer interface {
+	// Shape returns the dtype and dimensions.
+	Shape() ir.Shape
+	// Device returns where the data is.
+	Device() ir.Device
+	// Bytes returns the elements, little endian. A device buffer copies them to
+	// the host, which may block until ctx is done; a host buffer returns its
+	// memory, which the caller must not change.
+	Bytes(ctx context.Context) ([]byte, error)
+	// Retain adds a reference.
+	Retain()
+	// Release drops one; the storage goes back to its pool with the last.
+	Release()
+}
+
+// Spec describes a model: what it takes and what it returns.
+type Spec struct {
+	Inputs  []Param
+	Outputs []Param
+}
+
+// Param is one named input or output.
+type Param struct {
+	Name  string
+	Shape ir.Shape
+}
+
+// Model is one instance of something that runs: a compiled Program, or a model
+// that another system compiled. One Run at a time; a Container pools instances.
+type Model interface {
+	// Spec returns the inputs and outputs.
+	Spec() Spec
+	// Run computes the outputs. Inputs stay the caller's; the outputs are new
+	// references. donated[i] says that input i may be overwritten or returned as
+	// an output; nil donates nothing. A panic inside is returned as an error.
+	Run(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error)
+	// Close frees the instance. Calling it again does nothing.
+	Close() error
+}
+
+// Alias says that an output may take the storage of a donated input.
+type Alias struct{ Input, Output int }
+
+// CompileOptions are the executor's wishes for one compilation.
+type CompileOptions struct {
+	// Aliases are the donated inputs and the outputs that replace them.
+	Aliases []Alias
+}
+
+// Backend computes Programs on the devices of one type. All methods are safe
+// for concurrent use.
+type Backend interface {
+	// DeviceType returns the type of its devices.
+	DeviceType() ir.DeviceType
+	// NumDevices returns how many there are, or why they cannot be used.
+	NumDevices() (int, error)
+	// Version changes when compiled artefacts of before must not be used.
+	Version() string
+	// Supports reports whether the backend has a kernel for an op; composites
+	// that it does not have are decomposed before Compile.
+	Supports(op ir.Op) bool
+	// Compile builds a model from a Program whose ops it all supports.
+	Compile(ctx context.Context, p *graph.Program, d ir.Device, o CompileOptions) (Model, error)
+	// Upload makes a buffer from host data, which is copied.
+	Upload(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (Buffer, error)
+	// BytesInUse returns the bytes of live buffers on a device.
+	BytesInUse(d ir.Device) int64
+}
+
+// ErrUnsupported says that a backend cannot compile an op.
+var ErrUnsupported = errors.New("not supported by the backend")
+
+var registry = struct {
+	sync.RWMutex
+	byType map[ir.DeviceType]Backend
+}{byType: map[ir.DeviceType]Backend{}}
+
+// Register makes a backend available for its device type; the last one wins.
+func Register(b Backend) {
+	registry.Lock()
+	defer registry.Unlock()
+	registry.byType[b.DeviceType()] = b
+}
+
+// For returns the backend that serves a device, or an error wrapping
+// ir.ErrDevice that says which devices there are.
+func For(d ir.Device) (Backend, error) {
+	registry.RLock()
+	b := registry.byType[d.Type]
+	registry.RUnlock()
+	if b == nil {
+		return nil, fmt.Errorf("%w: no backend is registered for %v", ir.ErrDevice, d)
+	}
+	n, err := b.NumDevices()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v: %w", ir.ErrDevice, d, err)
+	}
+	if int(d.Index) >= n {
+		return nil, fmt.Errorf("%w: %v: there are %d %v devices", ir.ErrDevice, d, n, d.Type)
+	}
+	return b, nil
+}
+
+// All returns the registered backends, ordered by device type.
+func All() []Backend {
+	registry.RLock()
+	defer registry.RUnlock()
+	out := make([]Backend, 0, len(registry.byType))
+	for _, b := range registry.byType {
+		out = append(out, b)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].DeviceType() < out[j].DeviceType() })
+	return out
+}

@@ -1,0 +1,159 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// ID names a value of a Program: parameters first, then the outputs of the
+// instructions in order.
+type ID int32
+
+// Instr is one use of an op in a Program.
+type Instr struct {
+	Op   ir.Op
+	Attr string
+	Args []ID
+	Out  ID // the first output; the others follow
+	NOut int
+	Line uintptr // of the user's call, for ir.FormatLine
+}
+
+// Param is one parameter of a Program.
+type Param struct {
+	Name  string
+	Shape ir.Shape
+}
+
+// Program is a flat graph: parameters, instructions in an order in which each
+// uses only what came before, and the values returned. It must not be changed
+// once it is built.
+type Program struct {
+	Name    string
+	Params  []Param
+	Shapes  []ir.Shape // by ID
+	Instrs  []Instr
+	Returns []ID
+}
+
+// ParamLeaf is the leaf that stands for a Program's parameter while nodes are
+// built from it.
+type ParamLeaf struct {
+	Index int
+	Name  string
+}
+
+// LeafName returns the parameter's name.
+func (l *ParamLeaf) LeafName() string { return l.Name }
+
+// FromPostOrder returns the Program of a walk. Its parameters are the leaves in
+// post-order; leaves returns them, to bind data with.
+func FromPostOrder(name string, po *PostOrder) (p *Program, leaves []*ir.Node) {
+	p = &Program{Name: name}
+	ids := make([]ID, len(po.Nodes))
+	for i, n := range po.Nodes {
+		if n.IsLeaf() {
+			ids[i] = ID(len(p.Params))
+			p.Params = append(p.Params, leafParam(n, len(p.Params)))
+			p.Shapes = append(p.Shapes, n.Shapes()[0])
+			leaves = append(leaves, n)
+		}
+	}
+	edges := po.Edges
+	for i, n := range po.Nodes {
+		if n.IsLeaf() {
+			continue
+		}
+		in := n.Inputs()
+		args := make([]ID, len(in))
+		for j, v := range in {
+			args[j] = ids[edges[j]] + ID(v.Index)
+		}
+		edges = edges[len(in):]
+		ids[i] = ID(len(p.Shapes))
+		p.Instrs = append(p.Instrs, Instr{Op: n.Op(), Attr: n.Attr(), Args: args, Out: ids[i], NOut: n.NumOutputs(), Line: n.Line()})
+		p.Shapes = append(p.Shapes, n.Shapes()...)
+	}
+	for _, r := range po.Roots {
+		p.Returns = append(p.Returns, ids[po.Position(r.Node)]+ID(r.Index))
+	}
+	return p, leaves
+}
+
+func leafParam(n *ir.Node, i int) Param {
+	name := fmt.Sprintf("p%d", i)
+	if l, ok := n.Leaf().(*ParamLeaf); ok {
+		name = l.Name
+	}
+	return Param{Name: name, Shape: n.Shapes()[0]}
+}
+
+// FromValues returns the Program that computes the values from parameter
+// leaves made with NewParams; every parameter appears, used or not, in order.
+func FromValues(name string, params, roots []ir.Value) *Program {
+	var w Walker
+	po := w.Walk(append(append([]ir.Value(nil), params...), roots...))
+	po.Roots = roots
+	p, _ := FromPostOrder(name, &po)
+	return p
+}
+
+// NewParams returns fresh leaves for the parameters.
+func NewParams(params []Param) []ir.Value {
+	out := make([]ir.Value, len(params))
+	for i, q := range params {
+		out[i] = ir.NewLeaf(&ParamLeaf{Index: i, Name: q.Name}, q.Shape, ir.Device{}).Out(0)
+	}
+	return out
+}
+
+// Shape returns the shape of a value.
+func (p *Program) Shape(id ID) ir.Shape { return p.Shapes[id] }
+
+// Args returns the operands and attributes of an instruction by name. The
+// operands are stand-ins that know their shapes only.
+func (p *Program) Args(in *Instr) ir.Args {
+	vs := make([]ir.Value, len(in.Args))
+	for i, id := range in.Args {
+		vs[i] = ir.ShapeOnly(p.Shapes[id])
+	}
+	return ir.Args{Spec: in.Op.Spec(), Attr: in.Attr, In: vs}
+}
+
+// Outs returns the shapes of an instruction's outputs.
+func (p *Program) Outs(in *Instr) []ir.Shape { return p.Shapes[in.Out : int(in.Out)+in.NOut] }
+
+// Build replays the Program into a Builder on the given parameter values and
+// returns the results.
+func (p *Program) Build(b *ir.Builder, params []ir.Value) []ir.Value {
+	vals := make([]ir.Value, len(p.Shapes))
+	copy(vals, params)
+	var in []ir.Value
+	for i := range p.Instrs {
+		ins := &p.Instrs[i]
+		in = in[:0]
+		for _, id := range ins.Args {
+			in = append(in, vals[id])
+		}
+		b.Line = ins.Line
+		copy(vals[ins.Out:], b.Emit(ins.Op, ins.Attr, in...))
+	}
+	b.Line = 0
+	out := make([]ir.Value, len(p.Returns))
+	for i, id := range p.Returns {
+		out[i] = vals[id]
+	}
+	return out
+}
+
+// Hash returns the hash of the Program: that of the graph it was made from,
+// with parameters in order. Names and lines do not enter.
+func (p *Program) Hash() ir.Hash {
+	b := ir.Builder{Lines: ir.LinesOff}
+	params := NewParams(p.Params)
+	roots := p.Build(&b, params)
+	var w Walker
+	po := w.Walk(append(append([]ir.Value(nil), params...), roots...))
+	return w.Hash(&po, ir.Device{})
+}

@@ -1,0 +1,124 @@
+// Package graph turns recorded nodes into Programs: post-order, hashing, the
+// flat form with its text, rewrites and gradients.
+package graph
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// Walker finds the nodes that values depend on. It marks nodes as it goes, so
+// all walks over nodes that are reachable from each other must use one Walker
+// and be serialised by the caller. Its results stay valid until the next walk.
+type Walker struct {
+	epoch uint64
+	order []*ir.Node
+	edges []uint32
+	stack []frame
+	bytes []byte
+}
+
+type frame struct {
+	n    *ir.Node
+	next int
+}
+
+// PostOrder is the outcome of a walk.
+type PostOrder struct {
+	// Roots are the values asked for.
+	Roots []ir.Value
+	// Nodes are all nodes that the roots depend on, inputs before users.
+	Nodes []*ir.Node
+	// Edges has, for each node of Nodes in turn, the positions of its inputs.
+	// It is the parameter sequence of the graph and more: with it the Merkle
+	// hashes, which cannot tell one leaf from another of the same shape, tell
+	// x+x from x+y.
+	Edges []uint32
+	epoch uint64
+}
+
+// Position returns where a node stands in Nodes.
+func (p *PostOrder) Position(n *ir.Node) int { return int(uint32(n.Visit)) }
+
+// Contains reports whether the roots depend on a node, until the next walk.
+func (p *PostOrder) Contains(n *ir.Node) bool { return n.Visit>>32 == p.epoch }
+
+// Walk returns the post-order of the roots. It uses no recursion: a chain of a
+// million nodes is fine.
+func (w *Walker) Walk(roots []ir.Value) PostOrder {
+	w.epoch = (w.epoch + 1) & 0xffffffff
+	if w.epoch == 0 {
+		w.epoch = 1
+	}
+	w.Release()
+	w.edges = w.edges[:0]
+	mark := w.epoch << 32
+	for _, r := range roots {
+		if r.Node.Visit>>32 != w.epoch {
+			w.visit(r.Node, mark)
+		}
+	}
+	return PostOrder{Roots: roots, Nodes: w.order, Edges: w.edges, epoch: w.epoch}
+}
+
+func (w *Walker) visit(root *ir.Node, mark uint64) {
+	root.Visit = mark
+	stack := append(w.stack[:0], frame{n: root})
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		in := top.n.Inputs()
+		pushed := false
+		for top.next < len(in) {
+			c := in[top.next].Node
+			top.next++
+			if c.Visit>>32 == mark>>32 {
+				continue
+			}
+			if c.IsLeaf() {
+				c.Visit = mark | uint64(len(w.order))
+				w.order = append(w.order, c)
+				continue
+			}
+			c.Visit = mark
+			stack = append(stack, frame{n: c})
+			pushed = true
+			break
+		}
+		if pushed {
+			continue
+		}
+		n := top.n
+		for _, v := range in {
+			w.edges = append(w.edges, uint32(v.Node.Visit))
+		}
+		n.Visit = mark | uint64(len(w.order))
+		w.order = append(w.order, n)
+		stack[len(stack)-1] = frame{}
+		stack = stack[:len(stack)-1]
+	}
+	w.stack = stack
+}
+
+// Release forgets the last walk's nodes, so that they can be freed.
+func (w *Walker) Release() {
+	clear(w.order)
+	w.order = w.order[:0]
+}
+
+// Hash returns the graph hash: the roots' Merkle hashes and the positions of
+// all inputs. Graphs with equal hashes run the same computation on parameters
+// taken in post-order.
+func (w *Walker) Hash(p *PostOrder, dev ir.Device) ir.Hash {
+	b := append(w.bytes[:0], byte(dev.Type))
+	for _, r := range p.Roots {
+		b = r.Hash().Append(b)
+		pos := p.Position(r.Node)
+		b = append(b, byte(pos), byte(pos>>8), byte(pos>>16), byte(pos>>24))
+	}
+	if len(p.Edges) > 0 {
+		b = append(b, unsafe.Slice((*byte)(unsafe.Pointer(&p.Edges[0])), 4*len(p.Edges))...)
+	}
+	w.bytes = b
+	return ir.HashBytes(b)
+}

@@ -1,0 +1,302 @@
+package ir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Attributes are held as one immutable byte string, written and read by the
+// op's schema: parameters in schema order, each in a fixed encoding. That makes
+// them comparable with ==, cheap to hash, and free of reflection.
+//
+//	Tensor, Scalar    nothing
+//	Tensor?, Scalar?  1 byte: given or not
+//	Tensor[]          uvarint count
+//	int, float        8 bytes little endian (float as bits)
+//	bool, ScalarType  1 byte
+//	int[]             uvarint count, then 8 bytes each
+//	str               uvarint length, then the bytes
+//	number            1 byte 'i' or 'f', then 8 bytes
+//	X?                1 byte given or not, then X
+
+func appendInts(b []byte, v []int) []byte {
+	b = binary.AppendUvarint(b, uint64(len(v)))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x))
+	}
+	return b
+}
+
+func appendNumber(b []byte, v any) ([]byte, bool) {
+	switch v := v.(type) {
+	case int:
+		return binary.LittleEndian.AppendUint64(append(b, 'i'), uint64(v)), true
+	case int64:
+		return binary.LittleEndian.AppendUint64(append(b, 'i'), uint64(v)), true
+	case float64:
+		return binary.LittleEndian.AppendUint64(append(b, 'f'), math.Float64bits(v)), true
+	case bool:
+		n := uint64(0)
+		if v {
+			n = 1
+		}
+		return binary.LittleEndian.AppendUint64(append(b, 'i'), n), true
+	}
+	return b, false
+}
+
+// appendAttr encodes one attribute value; false if its Go type does not fit.
+func appendAttr(b []byte, kind ParamKind, v any) ([]byte, bool) {
+	switch kind {
+	case KindOptInt, KindOptInts, KindOptFloat, KindOptDType:
+		if v == nil {
+			return append(b, 0), true
+		}
+		b = append(b, 1)
+		kind-- // each optional kind follows its plain kind
+	}
+	switch kind {
+	case KindInt:
+		if n, ok := v.(int); ok {
+			return binary.LittleEndian.AppendUint64(b, uint64(n)), true
+		}
+	case KindInts:
+		switch v := v.(type) {
+		case []int:
+			return appendInts(b, v), true
+		case int:
+			return appendInts(b, []int{v}), true
+		}
+	case KindFloat:
+		switch v := v.(type) {
+		case float64:
+			return binary.LittleEndian.AppendUint64(b, math.Float64bits(v)), true
+		case int:
+			return binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(v))), true
+		}
+	case KindBool:
+		if t, ok := v.(bool); ok {
+			if t {
+				return append(b, 1), true
+			}
+			return append(b, 0), true
+		}
+	case KindStr:
+		if s, ok := v.(string); ok {
+			return append(binary.AppendUvarint(b, uint64(len(s))), s...), true
+		}
+	case KindDType:
+		if d, ok := v.(DType); ok {
+			return append(b, byte(d)), true
+		}
+	case KindNumber:
+		return appendNumber(b, v)
+	}
+	return b, false
+}
+
+// attrReader walks an attribute string; the string was made by appendAttr for
+// the same schema, so it cannot run short.
+type attrReader struct {
+	s   string
+	pos int
+}
+
+func (r *attrReader) byte() byte {
+	r.pos++
+	return r.s[r.pos-1]
+}
+
+func (r *attrReader) u64() uint64 {
+	b := r.s[r.pos : r.pos+8]
+	r.pos += 8
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+func (r *attrReader) uvarint() int {
+	var x, shift uint64
+	for {
+		c := r.byte()
+		x |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return int(x)
+		}
+		shift += 7
+	}
+}
+
+// next decodes the value of one parameter: int, float64, bool, string, []int,
+// DType, int64/float64 for a number, nil when absent; for operands the number
+// of inputs they take, as an int.
+func (r *attrReader) next(kind ParamKind) any {
+	switch kind {
+	case KindTensor, KindScalar:
+		return 1
+	case KindOptTensor, KindOptScalar:
+		return int(r.byte())
+	case KindTensors:
+		return r.uvarint()
+	case KindOptInt, KindOptInts, KindOptFloat, KindOptDType:
+		if r.byte() == 0 {
+			return nil
+		}
+		kind--
+	}
+	switch kind {
+	case KindInt:
+		return int(r.u64())
+	case KindInts:
+		v := make([]int, r.uvarint())
+		for i := range v {
+			v[i] = int(r.u64())
+		}
+		return v
+	case KindFloat:
+		return math.Float64frombits(r.u64())
+	case KindBool:
+		return r.byte() != 0
+	case KindStr:
+		n := r.uvarint()
+		r.pos += n
+		return r.s[r.pos-n : r.pos]
+	case KindDType:
+		return DType(r.byte())
+	case KindNumber:
+		if r.byte() == 'i' {
+			return int64(r.u64())
+		}
+		return math.Float64frombits(r.u64())
+	}
+	panic(fmt.Sprintf("ir: parameter kind %d has no encoding", kind))
+}
+
+// Args is one use of an op: its operands and attributes, read by the names of
+// the op's schema. A name that the schema lacks is a bug and panics.
+type Args struct {
+	Spec *Spec
+	Attr string
+	In   []Value
+}
+
+// Get returns the value of an attribute: int, float64, bool, string, []int,
+// DType, int64 or float64 for a number; nil for an optional one not given.
+// For an operand it returns the number of inputs that it takes.
+func (a Args) Get(name string) any {
+	v, _ := a.find(name)
+	return v
+}
+
+func (a Args) find(name string) (v any, input int) {
+	r := attrReader{s: a.Attr}
+	for i := range a.Spec.Schema.Params {
+		p := &a.Spec.Schema.Params[i]
+		v = r.next(p.Kind)
+		if p.Name == name {
+			return v, input
+		}
+		if p.Kind.Operand() {
+			input += v.(int)
+		}
+	}
+	panic(fmt.Sprintf("ir: op %s has no parameter %q", a.Spec.Name, name))
+}
+
+// Int returns an int attribute.
+func (a Args) Int(name string) int { return a.Get(name).(int) }
+
+// OptInt returns an int? attribute and whether it was given.
+func (a Args) OptInt(name string) (int, bool) {
+	v, ok := a.Get(name).(int)
+	return v, ok
+}
+
+// Ints returns an int[] or int[]? attribute; nil if not given.
+func (a Args) Ints(name string) []int {
+	v, _ := a.Get(name).([]int)
+	return v
+}
+
+// Float returns a float attribute.
+func (a Args) Float(name string) float64 { return a.Get(name).(float64) }
+
+// OptFloat returns a float? attribute and whether it was given.
+func (a Args) OptFloat(name string) (float64, bool) {
+	v, ok := a.Get(name).(float64)
+	return v, ok
+}
+
+// Bool returns a bool attribute.
+func (a Args) Bool(name string) bool { return a.Get(name).(bool) }
+
+// Str returns a str attribute.
+func (a Args) Str(name string) string { return a.Get(name).(string) }
+
+// DType returns a ScalarType or ScalarType? attribute; Invalid if not given.
+func (a Args) DType(name string) DType {
+	v, _ := a.Get(name).(DType)
+	return v
+}
+
+// Tensor returns the operand of that name; it is absent (Node nil) for an
+// optional one that was not given.
+func (a Args) Tensor(name string) Value {
+	n, i := a.find(name)
+	if n.(int) == 0 {
+		return Value{}
+	}
+	return a.In[i]
+}
+
+// Tensors returns the operands of a Tensor[] parameter.
+func (a Args) Tensors(name string) []Value {
+	n, i := a.find(name)
+	return a.In[i : i+n.(int)]
+}
+
+// InputIndex returns where in In the operand of that name begins.
+func (a Args) InputIndex(name string) int {
+	_, i := a.find(name)
+	return i
+}
+
+// Fail panics with an OpError for this use of the op.
+func (a Args) Fail(kind error, format string, args ...any) {
+	panic(NewOpError(a.Spec.Name, kind, a.In, format, args...))
+}
+
+// Dim returns the int attribute normalised to 0..rank-1 (ATen: a scalar takes
+// dim 0 or -1), or fails with ErrIndex.
+func (a Args) Dim(name string, rank int) int { return a.NormDim(a.Int(name), rank) }
+
+// NormDim normalises one dimension number against a rank, or fails.
+func (a Args) NormDim(d, rank int) int {
+	n := max(rank, 1)
+	if d < -n || d >= n {
+		a.Fail(ErrIndex, "dimension %d is out of range for rank %d: expected %d to %d", d, rank, -n, n-1)
+	}
+	if d < 0 {
+		d += n
+	}
+	return d
+}
+
+// Dims returns an int[] attribute as a set of normalised dimensions: a mask by
+// dimension, all of them if the attribute is absent or empty.
+func (a Args) Dims(name string, rank int) (mask [MaxRank]bool) {
+	dims := a.Ints(name)
+	for _, d := range dims {
+		d = a.NormDim(d, rank)
+		if mask[d] {
+			a.Fail(ErrIndex, "dimension %d appears twice in %s", d, name)
+		}
+		mask[d] = true
+	}
+	if len(dims) == 0 {
+		for i := range rank {
+			mask[i] = true
+		}
+	}
+	return mask
+}

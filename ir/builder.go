@@ -1,0 +1,293 @@
+package ir
+
+import "encoding/binary"
+
+// LinePolicy says when a Builder notes the user's source line in a node.
+type LinePolicy uint8
+
+// The policies. LinesSampled notes the line when an op arrives in a new place
+// of the step and remembers it from then on, which costs nothing in a steady
+// loop; LinesAlways looks it up for each op.
+const (
+	LinesSampled LinePolicy = iota
+	LinesOff
+	LinesAlways
+)
+
+// Rewriter sees every op that a Builder is about to make and may return other
+// values in its place. The rewrites of package graph are Rewriters.
+type Rewriter func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
+
+// Builder makes nodes. It is not safe for concurrent use. The zero Builder is
+// ready: it infers and hashes every node anew. NewRecorder gives one that
+// remembers the previous step.
+type Builder struct {
+	nodes []Node
+	vals  []Value
+	trie  *trie
+	// Lines is the policy for source lines.
+	Lines LinePolicy
+	// Line, when not 0, is given to all nodes: rewrites keep the line of the
+	// node that they replace.
+	Line uintptr
+	// Rewrite, when set, may replace each op.
+	Rewrite Rewriter
+	// cons, when set, makes equal uses of an op on identical inputs one node.
+	cons map[consKey]*Node
+	// OnNode, when set, is called after each new node.
+	OnNode func(*Node)
+	count  int
+}
+
+type consKey struct {
+	op   Op
+	attr string
+	in   [3]Value
+	more string
+}
+
+// NewRecorder returns a Builder with a trie over the ops of past steps, so
+// that a repeated step infers and hashes nothing.
+func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
+
+// NewConsing returns a Builder that makes equal uses of an op on identical
+// inputs one node (common-subexpression elimination).
+func NewConsing() *Builder { return &Builder{cons: map[consKey]*Node{}, Lines: LinesOff} }
+
+// NextStep begins a new step: ops are expected where they came last time.
+func (b *Builder) NextStep() {
+	b.count = 0
+	if b.trie != nil {
+		b.trie.reset()
+	}
+}
+
+// Count returns the nodes made since NextStep.
+func (b *Builder) Count() int { return b.count }
+
+const slabNodes = 128
+
+func (b *Builder) newNode() *Node {
+	if len(b.nodes) == 0 {
+		b.nodes = make([]Node, slabNodes)
+	}
+	n := &b.nodes[0]
+	b.nodes = b.nodes[1:]
+	b.count++
+	return n
+}
+
+func (b *Builder) newValues(n int) []Value {
+	if len(b.vals) < n {
+		b.vals = make([]Value, max(2*slabNodes, n))
+	}
+	v := b.vals[:n:n]
+	b.vals = b.vals[n:]
+	return v
+}
+
+// Unary makes a pointwise or other op of one operand and no attributes.
+func (b *Builder) Unary(op Op, x Value) Value {
+	sp := specs[op]
+	if sp.Promote == PromoteIntToFloat && !x.DType().IsFloat() {
+		x = b.promoteTo(x, floatOf(x.DType()))
+	}
+	if b.trie == nil || b.Rewrite != nil || b.cons != nil {
+		return b.emit(sp, "", []Value{x})[0]
+	}
+	kx := x.key()
+	e := b.trie.find1(op, kx)
+	if e == nil {
+		return b.emit(sp, "", []Value{x})[0]
+	}
+	n := b.newNode()
+	v := b.newValues(1)
+	v[0] = x
+	b.fill(n, e, v)
+	n.device = x.Node.device
+	x.Node.Used |= useBit(x.Index)
+	return Value{Node: n}
+}
+
+// Binary makes an op of two operands and no attributes, after promotion.
+func (b *Builder) Binary(op Op, x, y Value) Value {
+	sp := specs[op]
+	if sp.Promote != PromoteNone {
+		if x.DType() != y.DType() || (sp.Promote == PromoteIntToFloat && !x.DType().IsFloat()) {
+			x, y = b.promote2(sp, x, y)
+		}
+	}
+	if b.trie == nil || b.Rewrite != nil || b.cons != nil || (x.Node.device != y.Node.device && !x.Node.device.IsAny() && !y.Node.device.IsAny()) {
+		return b.emit(sp, "", []Value{x, y})[0]
+	}
+	e := b.trie.find2(op, x.key(), y.key())
+	if e == nil {
+		return b.emit(sp, "", []Value{x, y})[0]
+	}
+	n := b.newNode()
+	v := b.newValues(2)
+	v[0], v[1] = x, y
+	b.fill(n, e, v)
+	n.device = x.Node.device
+	if n.device.IsAny() {
+		n.device = y.Node.device
+	}
+	x.Node.Used |= useBit(x.Index)
+	y.Node.Used |= useBit(y.Index)
+	return Value{Node: n}
+}
+
+func useBit(i int) uint32 { return 1 << min(i, 31) }
+
+func (b *Builder) fill(n *Node, e *entry, in []Value) {
+	n.op, n.attr, n.inputs = e.op, e.attr, in
+	n.hash, n.shapes, n.line = e.hash, e.shapes, e.line
+	if b.Lines == LinesAlways {
+		n.line = UserPC()
+	}
+	if b.Line != 0 {
+		n.line = b.Line
+	}
+	if b.OnNode != nil {
+		b.OnNode(n)
+	}
+}
+
+// Emit makes one use of an op with encoded attributes (see Bind) after
+// promotion, and returns its outputs. The operand slice is not kept.
+func (b *Builder) Emit(op Op, attr string, in ...Value) []Value {
+	sp := specs[op]
+	if sp.Promote != PromoteNone {
+		in = b.promoteAll(sp, in)
+	}
+	return b.emit(sp, attr, in)
+}
+
+// emit is the general path: rewrite, cons, trie, infer.
+func (b *Builder) emit(sp *Spec, attr string, in []Value) []Value {
+	dev := b.device(sp, in)
+	if b.Rewrite != nil {
+		if out, ok := b.Rewrite(b, sp.Op, attr, in); ok {
+			return out
+		}
+	}
+	var key consKey
+	if b.cons != nil {
+		key = makeConsKey(sp.Op, attr, in)
+		if n := b.cons[key]; n != nil {
+			return n.Outs()
+		}
+	}
+	var e *entry
+	if b.trie != nil {
+		if e = b.trie.find(sp.Op, attr, in); e == nil {
+			e = b.newEntry(sp, attr, in)
+			b.trie.insert(e)
+		}
+	} else {
+		e = b.newEntry(sp, attr, in)
+	}
+	n := b.newNode()
+	v := b.newValues(len(in))
+	copy(v, in)
+	b.fill(n, e, v)
+	n.device = dev
+	for _, x := range in {
+		x.Node.Used |= useBit(x.Index)
+	}
+	if b.cons != nil {
+		b.cons[key] = n
+	}
+	return n.Outs()
+}
+
+func makeConsKey(op Op, attr string, in []Value) consKey {
+	k := consKey{op: op, attr: attr}
+	if len(in) <= 3 {
+		copy(k.in[:], in)
+		return k
+	}
+	// Operand lists longer than the key are kept as their nodes' addresses; the
+	// nodes stay reachable through the table itself.
+	var more []byte
+	for _, v := range in {
+		more = appendPointer(more, v)
+	}
+	k.more = string(more)
+	return k
+}
+
+// device returns the one device of the operands; constants go anywhere.
+func (b *Builder) device(sp *Spec, in []Value) Device {
+	var d Device
+	for _, v := range in {
+		nd := v.Node.device
+		switch {
+		case nd.IsAny() || nd == d:
+		case d.IsAny():
+			d = nd
+		default:
+			panic(NewOpError(sp.Name, ErrDevice, in, "operands are on %v and %v; copy one with To", d, nd))
+		}
+	}
+	return d
+}
+
+// newEntry infers the shapes and computes the hash of one use of an op.
+func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
+	e := &entry{op: sp.Op, attr: attr, in: make([]Hash, len(in))}
+	a := Args{Spec: sp, Attr: attr, In: in}
+	if sp.Infer != nil {
+		e.shapes = sp.Infer(a)
+	} else {
+		e.shapes = inferComposite(a)
+	}
+	buf := make([]byte, 0, 128)
+	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(sp.Name)))
+	buf = append(buf, sp.Name...)
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(attr)))
+	buf = append(buf, attr...)
+	for i, v := range in {
+		e.in[i] = v.key()
+		buf = e.in[i].Append(buf)
+	}
+	e.hash = HashBytes(buf)
+	if b.Lines != LinesOff && b.Line == 0 {
+		e.line = UserPC()
+	}
+	return e
+}
+
+// inferComposite finds the shapes of a composite by writing its decomposition
+// into a scratch builder. A mistake found inside is reported as the composite's.
+func inferComposite(a Args) []Shape {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		oe, ok := r.(*OpError)
+		if !ok {
+			panic(r)
+		}
+		msg := oe.Msg
+		if oe.Op != a.Spec.Name {
+			msg = "in " + oe.Op + ": " + msg
+		}
+		panic(NewOpError(a.Spec.Name, oe.Err, a.In, "%s", msg))
+	}()
+	used := make([]uint32, len(a.In))
+	for i, v := range a.In {
+		used[i] = v.Node.Used
+	}
+	scratch := Builder{Lines: LinesOff}
+	outs := a.Spec.Decompose(&scratch, a)
+	for i, v := range a.In {
+		v.Node.Used = used[i] // the scratch nodes consume nothing
+	}
+	shapes := make([]Shape, len(outs))
+	for i, v := range outs {
+		shapes[i] = v.Shape()
+	}
+	return shapes
+}

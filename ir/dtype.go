@@ -1,0 +1,188 @@
+package ir
+
+import "fmt"
+
+// DType is the element type of a tensor. The names are short forms of
+// PyTorch's: f32 is torch.float32, i64 torch.int64 and so on.
+type DType uint8
+
+// The dtypes. C64, C128 and the F8 kinds are storage only: they can be held,
+// moved, saved and viewed, but no arithmetic is defined on them.
+const (
+	Invalid DType = iota
+	Bool
+	U8
+	I8
+	I16
+	I32
+	I64
+	F16
+	BF16
+	F32
+	F64
+	C64
+	C128
+	F8E4M3FN
+	F8E5M2
+	numDTypes
+)
+
+// DefaultDType is the floating dtype that integers turn into under true
+// division, exp and the like, as torch.get_default_dtype.
+const DefaultDType = F32
+
+type dtypeInfo struct {
+	name string
+	size int
+	kind dtypeKind
+}
+
+type dtypeKind uint8
+
+// Categories in ATen's order of promotion.
+const (
+	kindBool dtypeKind = iota + 1
+	kindInt
+	kindFloat
+	kindComplex
+	kindOpaque
+)
+
+var dtypes = [numDTypes]dtypeInfo{
+	Invalid:  {"invalid", 0, 0},
+	Bool:     {"bool", 1, kindBool},
+	U8:       {"u8", 1, kindInt},
+	I8:       {"i8", 1, kindInt},
+	I16:      {"i16", 2, kindInt},
+	I32:      {"i32", 4, kindInt},
+	I64:      {"i64", 8, kindInt},
+	F16:      {"f16", 2, kindFloat},
+	BF16:     {"bf16", 2, kindFloat},
+	F32:      {"f32", 4, kindFloat},
+	F64:      {"f64", 8, kindFloat},
+	C64:      {"c64", 8, kindComplex},
+	C128:     {"c128", 16, kindComplex},
+	F8E4M3FN: {"f8e4m3fn", 1, kindOpaque},
+	F8E5M2:   {"f8e5m2", 1, kindOpaque},
+}
+
+// DTypes returns every dtype, storage-only ones included, in declaration order.
+func DTypes() []DType {
+	out := make([]DType, 0, numDTypes-1)
+	for d := Bool; d < numDTypes; d++ {
+		out = append(out, d)
+	}
+	return out
+}
+
+// ComputeDTypes returns the dtypes on which arithmetic is defined.
+func ComputeDTypes() []DType { return DTypes()[:F64] }
+
+// String returns the short name, for example "f32".
+func (d DType) String() string {
+	if d < numDTypes {
+		return dtypes[d].name
+	}
+	return fmt.Sprintf("dtype(%d)", uint8(d))
+}
+
+// Size returns the bytes of one element.
+func (d DType) Size() int { return dtypes[d].size }
+
+// IsFloat reports whether d is f16, bf16, f32 or f64.
+func (d DType) IsFloat() bool { return dtypes[d].kind == kindFloat }
+
+// IsInt reports whether d is a signed or unsigned integer; bool is not.
+func (d DType) IsInt() bool { return dtypes[d].kind == kindInt }
+
+// IsIntegral reports whether d is an integer or bool.
+func (d DType) IsIntegral() bool { return dtypes[d].kind == kindInt || d == Bool }
+
+// IsSigned reports whether d has negative values.
+func (d DType) IsSigned() bool { return d != Bool && d != U8 }
+
+// IsStorage reports whether d can be held and moved but not computed with.
+func (d DType) IsStorage() bool { return dtypes[d].kind >= kindComplex }
+
+// Valid reports whether d names a dtype.
+func (d DType) Valid() bool { return d > Invalid && d < numDTypes }
+
+// ParseDType returns the dtype with the given short name.
+func ParseDType(name string) (DType, error) {
+	for d := Bool; d < numDTypes; d++ {
+		if dtypes[d].name == name {
+			return d, nil
+		}
+	}
+	return Invalid, fmt.Errorf("%w: no dtype is named %q", ErrDType, name)
+}
+
+// PromoteTypes returns the dtype that an operation on a and b computes in, by
+// ATen's table (c10/core/ScalarType.h, promoteTypes): the wider of one
+// category, the higher category otherwise, with u8 and a signed integer
+// meeting in the signed one that holds both and f16 with bf16 in f32.
+func PromoteTypes(a, b DType) DType {
+	switch {
+	case a == b:
+		return a
+	case a == Invalid || b == Invalid:
+		return a | b
+	}
+	ka, kb := dtypes[a].kind, dtypes[b].kind
+	if ka == kindOpaque || kb == kindOpaque {
+		return Invalid
+	}
+	if ka != kb {
+		if ka < kb {
+			a, b, kb = b, a, ka
+		}
+		if a == C64 && b == F64 {
+			return C128
+		}
+		return a
+	}
+	if a > b {
+		a, b = b, a
+	}
+	switch {
+	case a == U8 && b == I8:
+		return I16
+	case a == F16 && b == BF16:
+		return F32
+	}
+	return b
+}
+
+// ResultType returns the dtype of an operation over the values by ATen's
+// rules: tensors with dimensions decide before tensors without, and those
+// before plain numbers; a lower group matters only when its category is higher.
+func ResultType(vals ...Value) DType {
+	var dim, zero, wrapped DType
+	for _, v := range vals {
+		d := v.DType()
+		switch {
+		case v.Wrapped():
+			if dtypes[d].kind == kindFloat {
+				d = DefaultDType
+			}
+			wrapped = PromoteTypes(wrapped, d)
+		case v.Shape().Rank() == 0:
+			zero = PromoteTypes(zero, d)
+		default:
+			dim = PromoteTypes(dim, d)
+		}
+	}
+	return combineCategory(dim, combineCategory(zero, wrapped))
+}
+
+func combineCategory(higher, lower DType) DType {
+	if dtypes[lower].kind > dtypes[higher].kind {
+		if higher == Invalid || dtypes[lower].kind > dtypes[higher].kind {
+			return PromoteTypes(higher, lower)
+		}
+	}
+	if higher != Invalid {
+		return higher
+	}
+	return lower
+}

@@ -1,0 +1,159 @@
+package ir
+
+// Node is one recorded use of an op, or a leaf: data that exists outside the
+// graph. It is immutable but for the two marks that graph traversals and the
+// executor keep in it, under locks of theirs. Its hash is Merkle: it covers
+// the op, the attributes and the inputs' hashes; a leaf's covers shape, dtype
+// and device type, never contents.
+type Node struct {
+	hash   Hash
+	inputs []Value
+	shapes []Shape
+	attr   string
+	leaf   Leaf
+	line   uintptr
+	op     Op
+	device Device
+	flags  uint8
+
+	// Visit is the mark of the last traversal: epoch in the high half, post-order
+	// position in the low. Only graph.Walker writes it.
+	Visit uint64
+	// Used has bit i set when a recorded node consumes output i (the last bit
+	// stands for all from 31 on). Only the recorder writes it.
+	Used uint32
+}
+
+const flagWrapped = 1
+
+// Leaf is what a leaf node stands for: device data of an executor, a scalar, a
+// parameter of a program.
+type Leaf interface{ LeafName() string }
+
+// ScalarLeaf is a number that the user passed. It becomes a rank-0 parameter
+// of the graph, so its value is not part of the hash.
+type ScalarLeaf struct {
+	Float float64
+	Int   int64
+	// IsFloat says which of the two the user gave.
+	IsFloat bool
+}
+
+// LeafName returns "scalar".
+func (*ScalarLeaf) LeafName() string { return "scalar" }
+
+// Value is one output of a node. Its zero value is absent.
+type Value struct {
+	Node  *Node
+	Index int
+}
+
+// Shape returns the shape of the value.
+func (v Value) Shape() Shape { return v.Node.shapes[v.Index] }
+
+// DType returns the element type of the value.
+func (v Value) DType() DType { return v.Node.shapes[v.Index].dtype }
+
+// Rank returns the number of dimensions.
+func (v Value) Rank() int { return int(v.Node.shapes[v.Index].rank) }
+
+// Dim returns one dimension; a negative index counts from the last.
+func (v Value) Dim(i int) int { return v.Node.shapes[v.Index].Dim(i) }
+
+// IsNil reports whether the value is absent.
+func (v Value) IsNil() bool { return v.Node == nil }
+
+// Wrapped reports whether the value is a plain number of the user's, which
+// takes part in type promotion last (ATen's wrapped numbers).
+func (v Value) Wrapped() bool { return v.Node.flags&flagWrapped != 0 }
+
+// Hash returns the hash of this output.
+func (v Value) Hash() Hash { return v.key() }
+
+func (v Value) key() Hash {
+	h := v.Node.hash
+	h.Lo += uint64(v.Index) * 0x9e3779b97f4a7c15
+	return h
+}
+
+// Op returns the op, or 0 for a leaf.
+func (n *Node) Op() Op { return n.op }
+
+// Spec returns the row of the node's op; nil for a leaf.
+func (n *Node) Spec() *Spec { return specs[n.op] }
+
+// Inputs returns the operands; the slice must not be changed.
+func (n *Node) Inputs() []Value { return n.inputs }
+
+// Shapes returns the shapes of the outputs; the slice must not be changed.
+func (n *Node) Shapes() []Shape { return n.shapes }
+
+// NumOutputs returns the number of outputs.
+func (n *Node) NumOutputs() int { return len(n.shapes) }
+
+// Attr returns the encoded attributes.
+func (n *Node) Attr() string { return n.attr }
+
+// Args returns the node's operands and attributes by name.
+func (n *Node) Args() Args { return Args{Spec: specs[n.op], Attr: n.attr, In: n.inputs} }
+
+// Hash returns the Merkle hash.
+func (n *Node) Hash() Hash { return n.hash }
+
+// Leaf returns what a leaf stands for; nil for a use of an op.
+func (n *Node) Leaf() Leaf { return n.leaf }
+
+// IsLeaf reports whether the node is a leaf.
+func (n *Node) IsLeaf() bool { return n.op == 0 }
+
+// Device returns where the node computes; the zero Device if nothing has
+// decided it (constants only).
+func (n *Node) Device() Device { return n.device }
+
+// Line returns the code address of the user's call, for FormatLine; 0 if it was
+// not recorded.
+func (n *Node) Line() uintptr { return n.line }
+
+// Out returns output i of the node.
+func (n *Node) Out(i int) Value { return Value{n, i} }
+
+// Outs returns all outputs.
+func (n *Node) Outs() []Value {
+	vs := make([]Value, len(n.shapes))
+	for i := range vs {
+		vs[i] = Value{n, i}
+	}
+	return vs
+}
+
+// NewLeaf returns a leaf for data of the given shape on a device.
+func NewLeaf(l Leaf, s Shape, d Device) *Node {
+	n := &Node{leaf: l, shapes: []Shape{s}, device: d}
+	b := append(make([]byte, 0, 96), "leaf"...)
+	b = append(b, byte(d.Type))
+	b = appendShape(b, s)
+	n.hash = HashBytes(b)
+	return n
+}
+
+func appendShape(b []byte, s Shape) []byte {
+	b = append(b, byte(s.dtype), s.rank)
+	for _, d := range s.dims[:s.rank] {
+		b = appendInts(b, []int{d})
+	}
+	return b
+}
+
+// ShapeOnly returns a value that knows its shape and nothing else: a stand-in
+// for reading an instruction's arguments. It must not be recorded.
+func ShapeOnly(s Shape) Value { return Value{Node: &Node{shapes: []Shape{s}}} }
+
+// NewScalar returns the rank-0 leaf of a number on a device. wrapped says that
+// it is a plain number and not a tensor of rank 0.
+func NewScalar(l *ScalarLeaf, t DType, d Device, wrapped bool) *Node {
+	n := NewLeaf(l, MakeShape(t), d)
+	if wrapped {
+		n.flags = flagWrapped
+	}
+	return n
+}

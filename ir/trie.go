@@ -1,0 +1,119 @@
+package ir
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// trie remembers the sequences of ops of past steps. The cursor stands at the
+// last op recorded; its children are the ops that followed it before. An entry
+// caches what depends on hashes alone (shapes, hash, line), never nodes, so a
+// hit binds no old data.
+type trie struct {
+	root entry
+	cur  *entry
+	size int
+}
+
+type entry struct {
+	op     Op
+	attr   string
+	in     []Hash
+	shapes []Shape
+	hash   Hash
+	line   uintptr
+	last   *entry   // the child taken last, tried first
+	kids   []*entry // at most maxKids: the oldest goes
+	oldest int
+}
+
+const (
+	maxKids    = 16
+	maxEntries = 1 << 21
+)
+
+func newTrie() *trie {
+	t := &trie{}
+	t.cur = &t.root
+	return t
+}
+
+func (t *trie) reset() {
+	if t.size > maxEntries {
+		t.root, t.size = entry{}, 0
+	}
+	t.cur = &t.root
+}
+
+func (t *trie) insert(e *entry) {
+	c := t.cur
+	if len(c.kids) < maxKids {
+		c.kids = append(c.kids, e)
+	} else {
+		c.kids[c.oldest] = e
+		c.oldest = (c.oldest + 1) % maxKids
+	}
+	c.last, t.cur = e, e
+	t.size++
+}
+
+func (t *trie) step(e *entry) *entry {
+	t.cur.last, t.cur = e, e
+	return e
+}
+
+func (t *trie) find1(op Op, x Hash) *entry {
+	if e := t.cur.last; e != nil && e.op == op && len(e.in) == 1 && e.in[0] == x && e.attr == "" {
+		t.cur = e
+		return e
+	}
+	for _, e := range t.cur.kids {
+		if e.op == op && len(e.in) == 1 && e.in[0] == x && e.attr == "" {
+			return t.step(e)
+		}
+	}
+	return nil
+}
+
+func (t *trie) find2(op Op, x, y Hash) *entry {
+	if e := t.cur.last; e != nil && e.op == op && len(e.in) == 2 && e.in[0] == x && e.in[1] == y && e.attr == "" {
+		t.cur = e
+		return e
+	}
+	for _, e := range t.cur.kids {
+		if e.op == op && len(e.in) == 2 && e.in[0] == x && e.in[1] == y && e.attr == "" {
+			return t.step(e)
+		}
+	}
+	return nil
+}
+
+func (t *trie) find(op Op, attr string, in []Value) *entry {
+	if e := t.cur.last; e != nil && e.match(op, attr, in) {
+		t.cur = e
+		return e
+	}
+	for _, e := range t.cur.kids {
+		if e.match(op, attr, in) {
+			return t.step(e)
+		}
+	}
+	return nil
+}
+
+func (e *entry) match(op Op, attr string, in []Value) bool {
+	if e.op != op || len(e.in) != len(in) || e.attr != attr {
+		return false
+	}
+	for i, v := range in {
+		if e.in[i] != v.key() {
+			return false
+		}
+	}
+	return true
+}
+
+func appendPointer(b []byte, v Value) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(uintptr(unsafe.Pointer(v.Node))))
+	return binary.LittleEndian.AppendUint32(b, uint32(v.Index))
+}
