@@ -1,0 +1,221 @@
+package safetensors
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// scanner walks the header, whose shape is fixed, and knows the position of
+// everything it reads; encoding/json tells neither positions nor duplicates.
+type scanner struct {
+	data []byte // valid UTF-8
+	pos  int
+}
+
+func (s *scanner) fail(pos int, format string, args ...any) error {
+	return &FormatError{Offset: lengthSize + int64(pos), Reason: fmt.Sprintf(format, args...)}
+}
+
+// unexpected reports the next byte where something else belongs.
+func (s *scanner) unexpected(want string) error {
+	if s.pos >= len(s.data) {
+		return s.fail(s.pos, "the header ends where %s belongs", want)
+	}
+	r, _ := utf8.DecodeRune(s.data[s.pos:])
+	return s.fail(s.pos, "%q where %s belongs", r, want)
+}
+
+// peek skips white space and returns the next byte, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.pos < len(s.data); s.pos++ {
+		switch c := s.data[s.pos]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// accept skips white space and, if it comes next, the byte c.
+func (s *scanner) accept(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+func (s *scanner) expect(c byte) error {
+	if !s.accept(c) {
+		return s.unexpected(strconv.QuoteRune(rune(c)))
+	}
+	return nil
+}
+
+// object reads an object and calls member at each value with its key and the
+// key's position; member reads the value.
+func (s *scanner) object(member func(key string, pos int) error) error {
+	return s.sequence('{', '}', func() error {
+		s.peek()
+		pos := s.pos
+		key, err := s.str()
+		if err != nil {
+			return err
+		}
+		if err := s.expect(':'); err != nil {
+			return err
+		}
+		return member(key, pos)
+	})
+}
+
+// array reads an array and calls element at each value, which reads it.
+func (s *scanner) array(element func() error) error {
+	return s.sequence('[', ']', element)
+}
+
+func (s *scanner) sequence(open, end byte, item func() error) error {
+	if err := s.expect(open); err != nil {
+		return err
+	}
+	if s.accept(end) {
+		return nil
+	}
+	for {
+		if err := item(); err != nil {
+			return err
+		}
+		if s.accept(end) {
+			return nil
+		}
+		if !s.accept(',') {
+			return s.unexpected(fmt.Sprintf("',' or %q", end))
+		}
+	}
+}
+
+// integer reads a natural number of at most 63 bits.
+func (s *scanner) integer() (int64, error) {
+	c := s.peek()
+	start := s.pos
+	if c < '0' || c > '9' {
+		return 0, s.unexpected("a natural number")
+	}
+	v := int64(0)
+	for ; s.pos < len(s.data) && '0' <= s.data[s.pos] && s.data[s.pos] <= '9'; s.pos++ {
+		digit := int64(s.data[s.pos] - '0')
+		if v > (math.MaxInt64-digit)/10 {
+			return 0, s.fail(start, "a number of more than 63 bits")
+		}
+		v = 10*v + digit
+	}
+	if c == '0' && s.pos > start+1 {
+		return 0, s.fail(start, "a number with a leading zero")
+	}
+	return v, nil
+}
+
+// str reads a string.
+func (s *scanner) str() (string, error) {
+	if s.peek() != '"' {
+		return "", s.unexpected("a string")
+	}
+	start := s.pos
+	s.pos++
+	var buf []byte // of the text up to from, once there was an escape
+	from := s.pos
+	for s.pos < len(s.data) {
+		switch c := s.data[s.pos]; {
+		case c == '"':
+			text := s.data[from:s.pos]
+			s.pos++
+			return string(append(buf, text...)), nil
+		case c == '\\':
+			buf = append(buf, s.data[from:s.pos]...)
+			r, err := s.escape()
+			if err != nil {
+				return "", err
+			}
+			buf = utf8.AppendRune(buf, r)
+			from = s.pos
+		case c < ' ':
+			return "", s.fail(s.pos, "control character %#02x in a string", c)
+		default:
+			s.pos++
+		}
+	}
+	return "", s.fail(start, "a string without end")
+}
+
+// escape reads an escape sequence.
+func (s *scanner) escape() (rune, error) {
+	start := s.pos
+	s.pos++
+	if s.pos == len(s.data) {
+		return 0, s.unexpected("an escape")
+	}
+	c := s.data[s.pos]
+	s.pos++
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), nil
+	case 'b':
+		return '\b', nil
+	case 'f':
+		return '\f', nil
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'u':
+	default:
+		return 0, s.fail(start, "an unknown escape")
+	}
+	r, ok := s.hex4()
+	if ok && utf16.IsSurrogate(r) {
+		var low rune
+		if ok = bytes.HasPrefix(s.data[s.pos:], []byte(`\u`)); ok {
+			s.pos += 2
+			low, _ = s.hex4()
+		}
+		r = utf16.DecodeRune(r, low)
+		ok = r != utf8.RuneError
+	}
+	if !ok {
+		return 0, s.fail(start, "an escape that is no character")
+	}
+	return r, nil
+}
+
+// hex4 reads four hexadecimal digits.
+func (s *scanner) hex4() (rune, bool) {
+	if len(s.data)-s.pos < 4 {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(string(s.data[s.pos:s.pos+4]), 16, 16)
+	if err != nil {
+		return 0, false
+	}
+	s.pos += 4
+	return rune(v), true
+}
+
+// skip reads any value.
+func (s *scanner) skip() error {
+	s.peek()
+	d := json.NewDecoder(bytes.NewReader(s.data[s.pos:]))
+	var raw json.RawMessage
+	if err := d.Decode(&raw); err != nil {
+		return s.fail(s.pos, "no JSON value: %v", err)
+	}
+	s.pos += int(d.InputOffset())
+	return nil
+}
