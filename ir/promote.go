@@ -33,13 +33,19 @@ func (b *Builder) promote2(sp *Spec, x, y Value) (Value, Value) {
 // promoteAll applies the row's promotion; it returns in itself if no cast is
 // needed and never changes it.
 func (b *Builder) promoteAll(sp *Spec, in []Value) []Value {
+	if len(in) == 0 {
+		return in // an empty Tensor[]: the row's Infer says what it thinks of it
+	}
 	from := 0
 	if sp.Promote == PromoteTail {
 		from = 1
 	}
 	d := ResultType(in[from:]...)
-	if sp.Promote == PromoteIntToFloat {
+	switch sp.Promote {
+	case PromoteIntToFloat:
 		d = floatOf(d)
+	case PromoteFirst:
+		d = in[0].DType()
 	}
 	if d == Invalid {
 		panic(NewOpError(sp.Name, ErrDType, in, "the operands' dtypes do not promote together"))

@@ -40,6 +40,7 @@ const (
 	PromoteDefault                     // to their ResultType
 	PromoteIntToFloat                  // to their ResultType, integers to DefaultDType
 	PromoteTail                        // like PromoteDefault but for the first operand (where)
+	PromoteFirst                       // to the dtype of the first operand (constant_pad_nd)
 )
 
 // Scalar is the meaning of a pointwise op on single elements. F works on

@@ -1,0 +1,172 @@
+package ir
+
+// Reductions. The rows are registered here with their shape rules; gradients
+// are in vjp_reduce.go.
+
+func init() {
+	OpSum = register("sum(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "Sum over dim (all dimensions if absent or empty). Elements are converted to the result dtype first: dtype, " +
+			"else i64 for integers and bool, else self's; f16 and bf16 accumulate in f32. ATen's sum.dim_IntList.",
+		Infer: inferAccumulate,
+	})
+	OpProd = register("prod(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Reduction,
+		Doc:      "Product over dim (all dimensions if absent or empty), with the dtypes of sum. ATen's prod, for any set of dimensions.",
+		Infer:    inferAccumulate,
+	})
+	OpAmax = register("amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "Maximum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
+			"The gradient is shared evenly among equal maxima. ATen's amax.",
+		Infer: inferExtremum,
+	})
+	OpAmin = register("amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "Minimum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
+			"The gradient is shared evenly among equal minima. ATen's amin.",
+		Infer: inferExtremum,
+	})
+	OpArgmax = register("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "Index (i64) of the first maximum along dim, or in the flattened tensor if dim is absent; the first NaN wins. " +
+			"ATen's argmax.",
+		Infer:  inferArgExtremum,
+		NoGrad: "the result is an index",
+	})
+	OpArgmin = register("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "Index (i64) of the first minimum along dim, or in the flattened tensor if dim is absent; the first NaN wins. " +
+			"ATen's argmin.",
+		Infer:  inferArgExtremum,
+		NoGrad: "the result is an index",
+	})
+	OpAny = register("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc:      "Whether any element over dim (all dimensions if absent, none if empty) is not zero, as bool; NaN is not zero. ATen's any.",
+		Infer:    inferLogicalReduce,
+		NoGrad:   "the result is bool",
+	})
+	OpAll = register("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+		Category: Reduction,
+		Doc:      "Whether all elements over dim (all dimensions if absent, none if empty) are not zero, as bool; NaN is not zero. ATen's all.",
+		Infer:    inferLogicalReduce,
+		NoGrad:   "the result is bool",
+	})
+}
+
+// ReduceDims returns what a use of a reduction (sum, prod, amax, amin, argmax,
+// argmin, any, all) reduces: a mask over the operand's dimensions and whether
+// the reduced ones stay with size 1. A dimension number out of range fails
+// with ErrIndex.
+func ReduceDims(a Args) (mask [MaxRank]bool, keepdim bool) {
+	keepdim = a.Bool("keepdim")
+	rank := a.In[0].Rank()
+	switch a.Spec.Op {
+	case OpArgmax, OpArgmin:
+	case OpAny, OpAll:
+		if d := a.Ints("dim"); d != nil && len(d) == 0 {
+			return mask, keepdim
+		}
+		return a.Dims("dim", rank), keepdim
+	default:
+		return a.Dims("dim", rank), keepdim
+	}
+	d, ok := a.OptInt("dim")
+	if ok {
+		mask[a.NormDim(d, rank)] = true
+		return mask, keepdim
+	}
+	for i := range rank {
+		mask[i] = true
+	}
+	return mask, keepdim
+}
+
+// reducedShape drops the masked dimensions, or sets them to 1.
+func reducedShape(s Shape, mask [MaxRank]bool, keepdim bool, d DType) Shape {
+	dims := make([]int, 0, MaxRank)
+	for i, n := range s.Dims() {
+		switch {
+		case !mask[i]:
+			dims = append(dims, n)
+		case keepdim:
+			dims = append(dims, 1)
+		}
+	}
+	return MakeShape(d, dims...)
+}
+
+// maskDims lists the dimensions below rank that the mask holds.
+func maskDims(mask [MaxRank]bool, rank int) []int {
+	dims := make([]int, 0, rank)
+	for i := range rank {
+		if mask[i] {
+			dims = append(dims, i)
+		}
+	}
+	return dims
+}
+
+// accumulateDType is the result dtype of sum, prod, cumsum and cumprod.
+func accumulateDType(a Args) DType {
+	in, d := a.In[0].DType(), a.DType("dtype")
+	if d == Invalid {
+		d = in
+		if in.IsIntegral() {
+			d = I64
+		}
+	}
+	requireArithmetic(a, in)
+	requireArithmetic(a, d)
+	return d
+}
+
+// requireArithmetic fails for dtypes that can only be stored.
+func requireArithmetic(a Args, d DType) {
+	if !d.Valid() || d.IsStorage() {
+		a.Fail(ErrDType, "no arithmetic is defined on %v", d)
+	}
+}
+
+func inferAccumulate(a Args) []Shape {
+	d := accumulateDType(a)
+	mask, keepdim := ReduceDims(a)
+	return []Shape{reducedShape(a.In[0].Shape(), mask, keepdim, d)}
+}
+
+// requireNonEmpty fails if a reduction without identity meets an empty dimension.
+func requireNonEmpty(a Args, mask [MaxRank]bool) {
+	s := a.In[0].Shape()
+	for i := range s.Rank() {
+		if mask[i] && s.Dim(i) == 0 {
+			if a.Get("dim") == nil {
+				a.Fail(ErrShape, "expected the reduction dim to be given for a tensor without elements")
+			}
+			a.Fail(ErrShape, "expected reduction dim %d to have non-zero size", i)
+		}
+	}
+}
+
+func inferExtremum(a Args) []Shape {
+	s := a.In[0].Shape()
+	requireArithmetic(a, s.DType())
+	mask, keepdim := ReduceDims(a)
+	requireNonEmpty(a, mask)
+	return []Shape{reducedShape(s, mask, keepdim, s.DType())}
+}
+
+func inferArgExtremum(a Args) []Shape {
+	s := a.In[0].Shape()
+	if s.DType() == Bool {
+		a.Fail(ErrDType, "not defined for bool operands")
+	}
+	return []Shape{inferExtremum(a)[0].WithDType(I64)}
+}
+
+func inferLogicalReduce(a Args) []Shape {
+	s := a.In[0].Shape()
+	requireArithmetic(a, s.DType())
+	mask, keepdim := ReduceDims(a)
+	return []Shape{reducedShape(s, mask, keepdim, Bool)}
+}
