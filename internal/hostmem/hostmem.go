@@ -1,0 +1,320 @@
+// Package hostmem is the host memory of the backends that compute on the CPU:
+// reference-counted buffers over pooled, 64-byte aligned storage of the Go
+// heap.
+//
+// Fresh memory is expensive (the operating system maps and clears each page),
+// so the storage of a released buffer is kept, by size class, for the next one
+// of the class. A buffer that is dropped without Release is found by the
+// garbage collector: the accounting is corrected then, and its storage is the
+// collector's, never the pool's, because slices of it may still be in use.
+package hostmem
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+const (
+	// Align is the alignment of every buffer's storage in bytes: a cache line and
+	// the widest vector register.
+	Align = 64
+	// DefaultPoolLimit bounds the bytes that an Allocator keeps for reuse.
+	DefaultPoolLimit = 1 << 30
+)
+
+// Allocator makes the buffers of one backend. It pools their storage and counts
+// the live bytes of each device. It is safe for concurrent use.
+type Allocator struct {
+	live [256]atomic.Int64 // bytes by Device.Index
+
+	mu     sync.Mutex
+	limit  int64
+	pooled int64                // guarded by mu: bytes of all blocks in free
+	free   [numClasses][]*block // guarded by mu: by size class, last freed last
+}
+
+// block is one piece of storage. Its cleanup is attached once and outlives the
+// buffers that use the block in turn.
+type block struct {
+	mem     []byte // Align-aligned, of the size of its class
+	class   int
+	account *account
+	cleanup runtime.Cleanup
+}
+
+// account is what a block's cleanup knows: how many live bytes to take back, of
+// which counter. It is separate from the block, which must be unreachable for
+// the cleanup to run.
+type account struct {
+	live  *atomic.Int64
+	bytes int64 // 0 while the block is in the pool
+}
+
+// NewAllocator returns an Allocator that keeps at most DefaultPoolLimit bytes.
+func NewAllocator() *Allocator { return &Allocator{limit: DefaultPoolLimit} }
+
+// SetPoolLimit changes the bound of the bytes kept for reuse; 0 keeps none.
+func (a *Allocator) SetPoolLimit(bytes int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.limit = bytes
+	if a.pooled > a.limit {
+		a.trimLocked(-1)
+	}
+}
+
+// BytesInUse returns the bytes of the live buffers on a device; views count
+// with the buffer they look at.
+func (a *Allocator) BytesInUse(d ir.Device) int64 { return a.live[d.Index].Load() }
+
+// PooledBytes returns the bytes kept for reuse.
+func (a *Allocator) PooledBytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pooled
+}
+
+// Trim gives the storage kept for reuse to the garbage collector.
+func (a *Allocator) Trim() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trimLocked(-1)
+}
+
+// trimLocked empties the free lists but that of class keep.
+func (a *Allocator) trimLocked(keep int) {
+	for c := range a.free {
+		if c == keep {
+			continue
+		}
+		for _, b := range a.free[c] {
+			b.cleanup.Stop()
+		}
+		a.pooled -= int64(len(a.free[c])) * int64(classSize(c))
+		a.free[c] = nil
+	}
+}
+
+// The size classes are Align times 1, 2, 3, 4 and then four steps to each power
+// of two, so that at most a fifth of a block is unused.
+const numClasses = 4 * 56
+
+// classOf returns the smallest class that holds n bytes, n > 0.
+func classOf(n int) int {
+	units := (n + Align - 1) / Align
+	if units <= 4 {
+		return units - 1
+	}
+	// The top three bits of units-1 choose the class within its power of two.
+	shift := bits.Len(uint(units-1)) - 3
+	return 4*shift + (units-1)>>shift
+}
+
+// classSize returns the bytes of a class's blocks.
+func classSize(c int) int {
+	if c < 4 {
+		return (c + 1) * Align
+	}
+	shift := c/4 - 1
+	return ((c%4 + 5) << shift) * Align
+}
+
+// take returns a block for a live buffer of n > 0 bytes.
+func (a *Allocator) take(n int, live *atomic.Int64) *block {
+	c := classOf(n)
+	a.mu.Lock()
+	list := a.free[c]
+	var b *block
+	if k := len(list) - 1; k >= 0 {
+		b, list[k] = list[k], nil
+		a.free[c] = list[:k]
+		a.pooled -= int64(classSize(c))
+	}
+	a.mu.Unlock()
+	if b == nil {
+		b = newBlock(c)
+	}
+	b.account.live, b.account.bytes = live, int64(n)
+	live.Add(int64(n))
+	return b
+}
+
+func newBlock(c int) *block {
+	size := classSize(c)
+	mem := make([]byte, size+Align-1)
+	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
+	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{}}
+	b.cleanup = runtime.AddCleanup(b, func(acc *account) { acc.live.Add(-acc.bytes) }, b.account)
+	return b
+}
+
+// give ends the use of a block: it goes to the pool, or to the collector when
+// the pool is full even after the other classes have given theirs up.
+func (a *Allocator) give(b *block) {
+	b.account.live.Add(-b.account.bytes)
+	b.account.bytes = 0
+	size := int64(classSize(b.class))
+	a.mu.Lock()
+	if a.pooled+size > a.limit && size <= a.limit {
+		a.trimLocked(b.class)
+	}
+	keep := a.pooled+size <= a.limit
+	if keep {
+		a.free[b.class] = append(a.free[b.class], b)
+		a.pooled += size
+	}
+	a.mu.Unlock()
+	if !keep {
+		b.cleanup.Stop()
+	}
+}
+
+// Buffer is one tensor in host memory, dense and row-major, little endian. It
+// implements backend.Buffer. Using one after its last reference is released
+// panics.
+type Buffer struct {
+	refs   atomic.Int32
+	shape  ir.Shape
+	device ir.Device
+	data   []byte
+	alloc  *Allocator
+	block  *block  // nil if there are no bytes, or for a view
+	parent *Buffer // of a view: it holds one reference
+	leak   uint64  // number in the leak record; 0 if it is not tracked
+}
+
+// New returns a buffer of the given shape with one reference. Its contents are
+// unspecified: storage is reused without clearing.
+func (a *Allocator) New(s ir.Shape, d ir.Device) *Buffer {
+	b := &Buffer{shape: s, device: d, alloc: a}
+	if n := s.Bytes(); n > 0 {
+		b.block = a.take(n, &a.live[d.Index])
+		b.data = b.block.mem[:n:n]
+	}
+	b.refs.Store(1)
+	b.leak = trackNew(s)
+	return b
+}
+
+// NewZeroed is New with all bytes zero.
+func (a *Allocator) NewZeroed(s ir.Shape, d ir.Device) *Buffer {
+	b := a.New(s, d)
+	clear(b.data)
+	return b
+}
+
+// FromBytes returns a buffer with a copy of the elements. It returns an error
+// wrapping ir.ErrShape if data does not have the size of the shape.
+func (a *Allocator) FromBytes(s ir.Shape, d ir.Device, data []byte) (*Buffer, error) {
+	if len(data) != s.Bytes() {
+		return nil, fmt.Errorf("%w: %v has %d bytes, got %d", ir.ErrShape, s, s.Bytes(), len(data))
+	}
+	b := a.New(s, d)
+	copy(b.data, data)
+	return b, nil
+}
+
+// View returns a buffer with another shape of the same number of bytes over the
+// same storage. It holds a reference to b until it is released itself.
+func (b *Buffer) View(s ir.Shape) *Buffer {
+	if s.Bytes() != b.shape.Bytes() {
+		panic(fmt.Sprintf("hostmem: %v is no view of %v: the sizes differ", s, b.shape))
+	}
+	b.Retain()
+	v := &Buffer{shape: s, device: b.device, data: b.data, parent: b}
+	v.refs.Store(1)
+	v.leak = trackNew(s)
+	return v
+}
+
+// Shape returns the dtype and dimensions.
+func (b *Buffer) Shape() ir.Shape { return b.shape }
+
+// Device returns the device that the buffer was made for.
+func (b *Buffer) Device() ir.Device { return b.device }
+
+// Bytes returns the storage itself, which is valid until the last Release; it
+// does not block and never fails.
+func (b *Buffer) Bytes(context.Context) ([]byte, error) { return b.Data(), nil }
+
+// Data returns the storage: Shape().Bytes() bytes, aligned to Align. The caller
+// keeps its reference to b for as long as it uses them, and changes them only
+// while no one else has one.
+func (b *Buffer) Data() []byte {
+	b.check("used")
+	return b.data
+}
+
+// Unique reports whether there is exactly one reference, so that its holder may
+// overwrite the contents. It is false for views.
+func (b *Buffer) Unique() bool { return b.refs.Load() == 1 && b.parent == nil }
+
+// Retain adds a reference.
+func (b *Buffer) Retain() {
+	if b.refs.Add(1) <= 1 {
+		b.refs.Add(-1)
+		b.check("retained")
+	}
+}
+
+// Release drops a reference; with the last the storage goes back to the pool.
+func (b *Buffer) Release() {
+	n := b.refs.Add(-1)
+	if n > 0 {
+		return
+	}
+	if n < 0 {
+		b.refs.Add(1)
+		b.check("released again")
+	}
+	trackRelease(b.leak)
+	b.data = nil
+	if b.parent != nil {
+		b.parent.Release()
+	} else if b.block != nil {
+		b.alloc.give(b.block)
+	}
+	b.block, b.parent = nil, nil
+}
+
+func (b *Buffer) check(what string) {
+	if b.refs.Load() <= 0 {
+		panic(fmt.Sprintf("hostmem: buffer %v on %v %s after its last Release", b.shape, b.device, what))
+	}
+}
+
+// Element is a type that can stand for a tensor's elements in memory. f16 and
+// bf16 are uint16, bool and the 8-bit floats uint8.
+type Element interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// Slice returns the elements of b, which stay b's storage. It panics if T does
+// not have the size of b's dtype.
+func Slice[T Element](b *Buffer) []T {
+	var t T
+	if int(unsafe.Sizeof(t)) != b.shape.DType().Size() {
+		panic(fmt.Sprintf("hostmem: elements of %v are not %T", b.shape, t))
+	}
+	return View[T](b.Data())
+}
+
+// View returns bytes as elements of type T without copying. It panics if they
+// are not aligned for T or not a whole number of elements.
+func View[T Element](data []byte) []T {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	p := unsafe.SliceData(data)
+	if len(data)%size != 0 || (len(data) > 0 && uintptr(unsafe.Pointer(p))%unsafe.Alignof(t) != 0) {
+		panic(fmt.Sprintf("hostmem: %d bytes at %p are not a slice of %T", len(data), p, t))
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(p)), len(data)/size)
+}

@@ -1,0 +1,271 @@
+package hostmem
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+var (
+	_   backend.Buffer = (*Buffer)(nil)
+	dev                = ir.Device{Type: 1, Index: 2}
+)
+
+func TestClasses(t *testing.T) {
+	prev := 0
+	for c := range 150 {
+		size := classSize(c)
+		if size <= prev || size%Align != 0 {
+			t.Fatalf("class %d has %d bytes after %d", c, size, prev)
+		}
+		for _, n := range []int{prev + 1, size - 1, size} {
+			if got := classOf(n); got != c {
+				t.Errorf("classOf(%d) = %d, want %d", n, got, c)
+			}
+		}
+		if prev >= 4*Align && (size-prev)*4 > prev {
+			t.Errorf("class %d wastes up to %d of %d bytes", c, size-prev, size)
+		}
+		prev = size
+	}
+	if c := classOf(1<<62 - 1); c >= numClasses {
+		t.Errorf("the largest class is %d", c)
+	}
+}
+
+func TestBufferAlignmentAndReuse(t *testing.T) {
+	a := NewAllocator()
+	for _, n := range []int{1, 3, 16, 100, 5000, 1 << 20} {
+		s := ir.MakeShape(ir.F32, n)
+		b := a.New(s, dev)
+		p := unsafe.SliceData(b.Data())
+		if uintptr(unsafe.Pointer(p))%Align != 0 {
+			t.Errorf("%v is at %p", s, p)
+		}
+		if len(b.Data()) != 4*n || len(Slice[float32](b)) != n {
+			t.Errorf("%v has %d bytes", s, len(b.Data()))
+		}
+		b.Release()
+		again := a.New(s, dev)
+		if unsafe.SliceData(again.Data()) != p {
+			t.Errorf("the storage of %v is not reused", s)
+		}
+		again.Release()
+	}
+}
+
+func TestAccounting(t *testing.T) {
+	a := NewAllocator()
+	x := a.New(ir.MakeShape(ir.F32, 10), dev)
+	y := a.NewZeroed(ir.MakeShape(ir.F64, 3), dev)
+	z := a.New(ir.MakeShape(ir.F64, 0), dev)
+	other := a.New(ir.MakeShape(ir.U8, 7), ir.Device{Type: 1})
+	if got := a.BytesInUse(dev); got != 64 {
+		t.Errorf("in use %d bytes, want 64", got)
+	}
+	v := x.View(ir.MakeShape(ir.I16, 4, 5))
+	x.Release()
+	if got := a.BytesInUse(dev); got != 64 {
+		t.Errorf("in use %d bytes with a view left, want 64", got)
+	}
+	for _, b := range []*Buffer{y, z, v, other} {
+		b.Release()
+	}
+	if got := a.BytesInUse(dev) + a.BytesInUse(ir.Device{}); got != 0 {
+		t.Errorf("in use %d bytes at the end", got)
+	}
+	if a.PooledBytes() == 0 {
+		t.Error("nothing is pooled")
+	}
+	a.Trim()
+	if got := a.PooledBytes(); got != 0 {
+		t.Errorf("%d bytes are pooled after Trim", got)
+	}
+}
+
+func TestPoolLimit(t *testing.T) {
+	a := NewAllocator()
+	a.SetPoolLimit(1 << 16)
+	small, big := ir.MakeShape(ir.U8, 1<<15), ir.MakeShape(ir.U8, 1<<16)
+	x, y, z := a.New(small, dev), a.New(small, dev), a.New(big, dev)
+	x.Release()
+	y.Release()
+	if got := a.PooledBytes(); got != 1<<16 {
+		t.Errorf("%d bytes are pooled, want %d", got, 1<<16)
+	}
+	z.Release() // the other classes make room
+	if got := a.PooledBytes(); got != 1<<16 || len(a.free[classOf(1<<16)]) != 1 {
+		t.Errorf("%d bytes are pooled, want one block of %d", got, 1<<16)
+	}
+	huge := a.New(ir.MakeShape(ir.U8, 1<<17), dev)
+	huge.Release()
+	if got := a.PooledBytes(); got != 1<<16 {
+		t.Errorf("%d bytes are pooled after a block over the limit", got)
+	}
+	a.SetPoolLimit(0)
+	if got := a.PooledBytes(); got != 0 {
+		t.Errorf("%d bytes are pooled with limit 0", got)
+	}
+}
+
+func TestMisusePanics(t *testing.T) {
+	a := NewAllocator()
+	released := func() *Buffer {
+		b := a.New(ir.MakeShape(ir.F32, 4), dev)
+		b.Release()
+		return b
+	}
+	live := a.New(ir.MakeShape(ir.F32, 4), dev)
+	defer live.Release()
+	for name, c := range map[string]struct {
+		f    func()
+		want string
+	}{
+		"data":          {func() { released().Data() }, "used after its last Release"},
+		"retain":        {func() { released().Retain() }, "retained after its last Release"},
+		"release twice": {func() { released().Release() }, "released again after its last Release"},
+		"wrong element": {func() { Slice[float64](live) }, "are not float64"},
+		"misaligned":    {func() { View[float32](live.Data()[1:5]) }, "not a slice of float32"},
+		"odd size":      {func() { View[float32](live.Data()[:5]) }, "not a slice of float32"},
+		"view":          {func() { live.View(ir.MakeShape(ir.F32, 5)) }, "the sizes differ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), c.want) {
+					t.Errorf("panic %v, want %q", r, c.want)
+				}
+			}()
+			c.f()
+		})
+	}
+	if got := a.BytesInUse(dev); got != 16 {
+		t.Errorf("in use %d bytes after misuse, want 16", got)
+	}
+}
+
+func TestFromBytes(t *testing.T) {
+	a := NewAllocator()
+	s := ir.MakeShape(ir.I16, 2)
+	b, err := a.FromBytes(s, dev, []byte{1, 0, 0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Slice[int16](b); got[0] != 1 || got[1] != 256 {
+		t.Errorf("got %v", got)
+	}
+	if !b.Unique() {
+		t.Error("a new buffer is not unique")
+	}
+	b.Retain()
+	if b.Unique() {
+		t.Error("a shared buffer is unique")
+	}
+	b.Release()
+	b.Release()
+	if _, err := a.FromBytes(s, dev, make([]byte, 3)); err == nil {
+		t.Error("3 bytes are taken for i16[2]")
+	}
+}
+
+func TestDroppedBufferGivesItsAccountBack(t *testing.T) {
+	a := NewAllocator()
+	a.New(ir.MakeShape(ir.F32, 1000), dev)
+	for range 1000 {
+		runtime.GC()
+		if a.BytesInUse(dev) == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d bytes are in use after the collection", a.BytesInUse(dev))
+}
+
+func TestLeaks(t *testing.T) {
+	a := NewAllocator()
+	before := a.New(ir.MakeShape(ir.F32, 2), dev)
+	leaks, stop := Track()
+	defer stop()
+	x := a.New(ir.MakeShape(ir.F32, 3), dev)
+	y := a.New(ir.MakeShape(ir.F32, 4), dev)
+	x.Release()
+	l := leaks()
+	if len(l) != 1 || l[0].Shape != y.Shape() || !strings.Contains(l[0].Stack, "TestLeaks") {
+		t.Errorf("leaks %v, want one of %v", l, y.Shape())
+	}
+	y.Release()
+	before.Release()
+	if l := leaks(); len(l) != 0 {
+		t.Errorf("leaks %v at the end", l)
+	}
+}
+
+type fakeT struct {
+	cleanup func()
+	errors  []string
+}
+
+func (f *fakeT) Helper()           {}
+func (f *fakeT) Cleanup(fn func()) { f.cleanup = fn }
+func (f *fakeT) Errorf(format string, args ...any) {
+	f.errors = append(f.errors, fmt.Sprintf(format, args...))
+}
+
+func TestCheckLeaks(t *testing.T) {
+	a := NewAllocator()
+	var f fakeT
+	CheckLeaks(&f)
+	b := a.New(ir.MakeShape(ir.F32, 3), dev)
+	f.cleanup()
+	b.Release()
+	if len(f.errors) != 1 || !strings.Contains(f.errors[0], "f32[3] is not released") {
+		t.Errorf("errors %q", f.errors)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	a := NewAllocator()
+	a.SetPoolLimit(1 << 14)
+	shared := a.New(ir.MakeShape(ir.U8, 100), dev)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				b := a.New(ir.MakeShape(ir.U8, 1+(i*37+g)%5000), dev)
+				d := b.Data()
+				for j := range d {
+					d[j] = byte(g)
+				}
+				shared.Retain()
+				for j := range d {
+					if d[j] != byte(g) {
+						t.Errorf("byte %d is %d: storage is shared", j, d[j])
+						return
+					}
+				}
+				shared.Release()
+				b.Release()
+			}
+		})
+	}
+	wg.Wait()
+	shared.Release()
+	if got := a.BytesInUse(dev); got != 0 {
+		t.Errorf("in use %d bytes at the end", got)
+	}
+}
+
+func BenchmarkNewRelease(b *testing.B) {
+	a := NewAllocator()
+	s := ir.MakeShape(ir.F32, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		a.New(s, dev).Release()
+	}
+}
