@@ -1,0 +1,100 @@
+package ir
+
+func init() {
+	OpMaxPoolWithIndices = register("max_pool_with_indices(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)", Spec{
+		Doc:      "Largest element of each window over the last len(kernel_size) dimensions, 1 to 3, and its i64 position counted over those dimensions of the input; the first of equal ones, NaN above all. All dimensions in front are batch. Any dtype but bool. As at::max_pool2d_with_indices.",
+		Category: Neural, VJP: vjpMaxPool,
+		Infer: func(a Args) []Shape {
+			s := PoolOf(a).OutShape(a.In[0].Shape())
+			return []Shape{s, s.WithDType(I64)}
+		},
+	})
+}
+
+// Pool is the geometry of one use of a pooling op. Arrays hold the first Spatial
+// entries, one a pooled dimension.
+type Pool struct {
+	Spatial int // number of pooled dimensions: 1 to 3
+
+	InDims, OutDims, Kernel, Stride, Padding, Dilation [3]int
+}
+
+// OutShape returns the shape of the values for an input of the given shape.
+func (p *Pool) OutShape(in Shape) Shape {
+	dims := in.Dims()
+	copy(dims[len(dims)-p.Spatial:], p.OutDims[:p.Spatial])
+	return in.WithDims(dims...)
+}
+
+// PoolOf reads and checks the operand and attributes of a use of
+// max_pool_with_indices; a mistake panics with an *OpError.
+func PoolOf(a Args) *Pool {
+	s := a.In[0].Shape()
+	if d := s.DType(); d == Bool || d.IsStorage() {
+		a.Fail(ErrDType, "not defined for %v operands", d)
+	}
+	p := &Pool{Spatial: len(a.Ints("kernel_size"))}
+	if p.Spatial < 1 || p.Spatial > 3 {
+		a.Fail(ErrArg, "kernel_size must have 1 to 3 entries, got %d", p.Spatial)
+	}
+	lead := s.Rank() - p.Spatial
+	if lead < 0 {
+		a.Fail(ErrShape, "input must have at least %d dimensions, got %d", p.Spatial, s.Rank())
+	}
+	n := p.Spatial
+	spatialInts(a, "kernel_size", p.Kernel[:n], 1)
+	spatialInts(a, "stride", p.Stride[:n], 1)
+	spatialInts(a, "padding", p.Padding[:n], 0)
+	spatialInts(a, "dilation", p.Dilation[:n], 1)
+	for i := range n {
+		p.InDims[i] = s.Dim(lead + i)
+		p.inferDim(a, i, a.Bool("ceil_mode"))
+	}
+	return p
+}
+
+// inferDim sizes one pooled dimension. In ceil mode a last window that would
+// start in the padding after the input is left out.
+func (p *Pool) inferDim(a Args, i int, ceil bool) {
+	n, s, pad := p.InDims[i], p.Stride[i], p.Padding[i]
+	span := p.Dilation[i]*(p.Kernel[i]-1) + 1
+	if n < 1 {
+		a.Fail(ErrShape, "pooled dimension %d is empty", i)
+	}
+	if pad > span/2 {
+		a.Fail(ErrArg, "padding %d is more than half of the kernel's span %d", pad, span)
+	}
+	room := n + 2*pad - span
+	if ceil {
+		room += s - 1
+	}
+	if room < 0 {
+		a.Fail(ErrShape, "the kernel spans %d, more than the padded input, %d, in pooled dimension %d", span, n+2*pad, i)
+	}
+	out := room/s + 1
+	if ceil && (out-1)*s >= n+pad {
+		out--
+	}
+	p.OutDims[i] = out
+}
+
+// vjpMaxPool adds each cotangent to the element that won its window.
+func vjpMaxPool(b *Builder, a Args, out, grad []Value) []Value {
+	g := grad[0]
+	if g.IsNil() {
+		return []Value{{}}
+	}
+	p := PoolOf(a)
+	x := a.In[0].Shape()
+	lead := x.Dims()[:x.Rank()-p.Spatial]
+	flat := func(v Value) Value {
+		n := 1
+		for _, d := range v.Shape().Dims()[len(lead):] {
+			n *= d
+		}
+		return b.Reshape(v, append(append([]int{}, lead...), n)...)
+	}
+	zero := flat(b.Full(x.Dims(), 0, x.DType()))
+	gx := b.ScatterReduce(zero, len(lead), flat(out[1]), flat(g), "sum")
+	return []Value{b.Reshape(gx, x.Dims()...)}
+}
