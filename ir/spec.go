@@ -47,7 +47,8 @@ const (
 // floats (f16, bf16 and f32 are widened, computed and rounded once), I on
 // integers (int64, wrapped to the width afterwards; bool is 0 or 1). A
 // predicate returns 0 or 1 and its result dtype is bool. Nil means that the
-// op is not defined on such operands.
+// op is not defined on such operands. B1, where it is set, takes the place of
+// I1 for bool (bitwise_not, whose integer meaning never gives 0 for 0 or 1).
 type Scalar struct {
 	F1 func(x float64) float64
 	F2 func(x, y float64) float64
@@ -55,6 +56,7 @@ type Scalar struct {
 	I1 func(x int64) int64
 	I2 func(x, y int64) int64
 	I3 func(x, y, z int64) int64
+	B1 func(x bool) bool
 }
 
 // Spec is one row of the op table: the whole meaning of an op, but for the
