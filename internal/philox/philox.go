@@ -16,6 +16,8 @@
 //	uint64         words 2(i%2) (low) and 2(i%2)+1 (high) of block i/2
 //	uniform f32    (uint32 element >> 8) · 2⁻²⁴
 //	uniform f64    (uint64 element >> 11) · 2⁻⁵³
+//	uniform, b ≤ 32 bits   (uint32 element >> (32−b)) · 2⁻ᵇ; f16 takes 11, bf16 8
+//	integer below n        the upper 64 bits of (uint64 element) · n
 //	normal         Box–Muller over block i/2: with u0 and u1 the f64 uniforms 2⌊i/2⌋
 //	               and 2⌊i/2⌋+1, r = √(−2 ln(1−u0)) and θ = 2π·u1, the element is
 //	               r·cos θ where i is even and r·sin θ where it is odd
@@ -103,6 +105,20 @@ func Float32(seed, offset uint64, index int64) float32 {
 // Float64 returns the uniform element at index, with 53 random bits.
 func Float64(seed, offset uint64, index int64) float64 {
 	return unit64(Uint64(seed, offset, index))
+}
+
+// FloatBits returns the uniform element at index with the given number of random
+// bits, at most 32. The dtypes narrower than float32 take as many as their
+// significand has, 11 and 8: more would be rounded, at times up to 1.
+func FloatBits(seed, offset uint64, index int64, n int) float64 {
+	return math.Ldexp(float64(Uint32(seed, offset, index)>>(32-n)), -n)
+}
+
+// Uint64n returns the integer element at index in [0, n), for n > 0. Each value
+// is off its fair share by at most n·2⁻⁶⁴.
+func Uint64n(seed, offset uint64, index int64, n uint64) uint64 {
+	hi, _ := bits.Mul64(Uint64(seed, offset, index), n)
+	return hi
 }
 
 // NormFloat64 returns the standard normal element at index.

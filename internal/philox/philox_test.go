@@ -147,3 +147,39 @@ func TestStreamsDiffer(t *testing.T) {
 		}
 	}
 }
+
+func TestFloatBits(t *testing.T) {
+	for _, n := range []int{1, 8, 11, 24, 32} {
+		largest := 0.0
+		for i := range int64(2000) {
+			v := FloatBits(5, 6, i, n)
+			if want := math.Floor(float64(Uint32(5, 6, i))*0x1p-32*float64(int64(1)<<n)) / float64(int64(1)<<n); v != want {
+				t.Fatalf("%d bits: element %d is %v, want %v", n, i, v, want)
+			}
+			largest = max(largest, v)
+		}
+		if largest >= 1 || largest < 0.5 {
+			t.Errorf("%d bits: the largest of 2000 is %v", n, largest)
+		}
+	}
+}
+
+func TestUint64n(t *testing.T) {
+	const draws = 6000
+	for _, n := range []uint64{1, 2, 3, 10, 1<<63 + 1} {
+		low := 0
+		for i := range int64(draws) {
+			v := Uint64n(1, 2, i, n)
+			if v >= n {
+				t.Fatalf("element %d is %d, not below %d", i, v, n)
+			}
+			if v < (n+1)/2 {
+				low++
+			}
+		}
+		want := float64((n+1)/2) / float64(n) * draws
+		if math.Abs(float64(low)-want) > 5*math.Sqrt(draws)/2 {
+			t.Errorf("n = %d: %d of %d in the lower half, want about %v", n, low, draws, want)
+		}
+	}
+}

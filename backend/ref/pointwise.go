@@ -1,0 +1,71 @@
+package ref
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	kernels[ir.OpCast] = cast
+	kernels[ir.OpWhere] = where
+}
+
+// pointwise applies the scalar function of the op's row to each element, on
+// floats if the operands are floats and on integers otherwise.
+func pointwise(c *call) {
+	out := c.out[0]
+	d := c.in[len(c.in)-1].dtype()
+	each(out.shape, func(idx []int, flat int) {
+		if d.IsFloat() {
+			out.setFloat(flat, applyFloat(c, idx))
+		} else {
+			out.setInt(flat, applyInt(c, idx))
+		}
+	})
+}
+
+func applyFloat(c *call, idx []int) float64 {
+	f := &c.Spec.Scalar
+	x := func(i int) float64 { return c.in[i].float(at(c.in[i].shape, idx)) }
+	switch {
+	case len(c.in) == 1 && f.F1 != nil:
+		return f.F1(x(0))
+	case len(c.in) == 2 && f.F2 != nil:
+		return f.F2(x(0), x(1))
+	case len(c.in) == 3 && f.F3 != nil:
+		return f.F3(x(0), x(1), x(2))
+	}
+	panic(fmt.Errorf("%w: no float function of %d operands", ir.ErrDType, len(c.in)))
+}
+
+func applyInt(c *call, idx []int) int64 {
+	f := &c.Spec.Scalar
+	x := func(i int) int64 { return c.in[i].int(at(c.in[i].shape, idx)) }
+	switch {
+	case len(c.in) == 1 && f.I1 != nil:
+		return f.I1(x(0))
+	case len(c.in) == 2 && f.I2 != nil:
+		return f.I2(x(0), x(1))
+	case len(c.in) == 3 && f.I3 != nil:
+		return f.I3(x(0), x(1), x(2))
+	}
+	panic(fmt.Errorf("%w: no integer function of %d operands", ir.ErrDType, len(c.in)))
+}
+
+func cast(c *call) {
+	for i := range c.out[0].numel() {
+		c.out[0].convertFrom(i, c.in[0], i)
+	}
+}
+
+func where(c *call) {
+	cond, x, y, out := c.in[0], c.in[1], c.in[2], c.out[0]
+	each(out.shape, func(idx []int, flat int) {
+		if cond.int(at(cond.shape, idx)) != 0 {
+			out.copyFrom(flat, x, at(x.shape, idx))
+		} else {
+			out.copyFrom(flat, y, at(y.shape, idx))
+		}
+	})
+}

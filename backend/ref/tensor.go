@@ -1,0 +1,204 @@
+package ref
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/ir"
+)
+
+// tensor is a dense row-major array of little-endian elements.
+type tensor struct {
+	shape ir.Shape
+	data  []byte
+}
+
+func newTensor(s ir.Shape) tensor { return tensor{s, make([]byte, s.Bytes())} }
+
+func (t tensor) dtype() ir.DType { return t.shape.DType() }
+func (t tensor) numel() int      { return t.shape.Numel() }
+
+// element returns the bytes of element i.
+func (t tensor) element(i int) []byte {
+	n := t.dtype().Size()
+	return t.data[i*n : (i+1)*n]
+}
+
+// copyFrom copies element j of src, of the same dtype, bit by bit.
+func (t tensor) copyFrom(i int, src tensor, j int) { copy(t.element(i), src.element(j)) }
+
+// int returns element i of an integer or bool tensor.
+func (t tensor) int(i int) int64 {
+	b := t.element(i)
+	switch t.dtype() {
+	case ir.Bool:
+		if b[0] != 0 {
+			return 1
+		}
+		return 0
+	case ir.U8:
+		return int64(b[0])
+	case ir.I8:
+		return int64(int8(b[0]))
+	case ir.I16:
+		return int64(int16(binary.LittleEndian.Uint16(b)))
+	case ir.I32:
+		return int64(int32(binary.LittleEndian.Uint32(b)))
+	case ir.I64:
+		return int64(binary.LittleEndian.Uint64(b))
+	}
+	panic(fmt.Errorf("%w: %v is no integer", ir.ErrDType, t.dtype()))
+}
+
+// float returns element i, of any dtype that has arithmetic, widened.
+func (t tensor) float(i int) float64 {
+	b := t.element(i)
+	switch t.dtype() {
+	case ir.F16:
+		return float64(half.F16ToF32(binary.LittleEndian.Uint16(b)))
+	case ir.BF16:
+		return float64(half.BF16ToF32(binary.LittleEndian.Uint16(b)))
+	case ir.F32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	case ir.F64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+	return float64(t.int(i))
+}
+
+// setInt writes element i: integers wrap, bool is whether v is not 0, floats
+// are rounded (f16 and bf16 by way of f32, as ATen does).
+func (t tensor) setInt(i int, v int64) {
+	b := t.element(i)
+	switch t.dtype() {
+	case ir.Bool:
+		b[0] = 0
+		if v != 0 {
+			b[0] = 1
+		}
+	case ir.U8, ir.I8:
+		b[0] = byte(v)
+	case ir.I16:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	case ir.I32:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	case ir.I64:
+		binary.LittleEndian.PutUint64(b, uint64(v))
+	case ir.F64:
+		t.setFloat(i, float64(v))
+	default:
+		t.setFloat(i, float64(float32(v)))
+	}
+}
+
+// setFloat writes element i, rounded to the dtype. To an integer it truncates
+// towards zero by way of i64; NaN and what i64 cannot hold become its smallest
+// value before wrapping. bool is whether v is not 0.
+func (t tensor) setFloat(i int, v float64) {
+	b := t.element(i)
+	switch t.dtype() {
+	case ir.F16:
+		binary.LittleEndian.PutUint16(b, half.F64ToF16(v))
+	case ir.BF16:
+		binary.LittleEndian.PutUint16(b, half.F64ToBF16(v))
+	case ir.F32:
+		binary.LittleEndian.PutUint32(b, math.Float32bits(float32(v)))
+	case ir.F64:
+		binary.LittleEndian.PutUint64(b, math.Float64bits(v))
+	case ir.Bool:
+		b[0] = 0
+		if v != 0 {
+			b[0] = 1
+		}
+	default:
+		if v >= -0x1p63 && v < 0x1p63 {
+			t.setInt(i, int64(v))
+		} else {
+			t.setInt(i, math.MinInt64)
+		}
+	}
+}
+
+// convertFrom sets element i to element j of src, converted.
+func (t tensor) convertFrom(i int, src tensor, j int) {
+	switch {
+	case t.dtype() == src.dtype():
+		t.copyFrom(i, src, j)
+	case src.dtype().IsFloat():
+		t.setFloat(i, src.float(j))
+	default:
+		t.setInt(i, src.int(j))
+	}
+}
+
+// as returns t converted to another dtype.
+func (t tensor) as(d ir.DType) tensor {
+	if t.dtype() == d {
+		return t
+	}
+	out := newTensor(t.shape.WithDType(d))
+	for i := range out.numel() {
+		out.convertFrom(i, t, i)
+	}
+	return out
+}
+
+// each calls f with the coordinates and the position of every element of a
+// shape in row-major order. f must not keep idx.
+func each(s ir.Shape, f func(idx []int, flat int)) {
+	idx := make([]int, s.Rank())
+	for flat := range s.Numel() {
+		f(idx, flat)
+		for d := s.Rank() - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < s.Dim(d) {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+}
+
+// at returns the position of the element of s at coordinates idx, which may
+// have more dimensions than s in front, and where s has size 1 may be any:
+// broadcasting.
+func at(s ir.Shape, idx []int) int {
+	idx = idx[len(idx)-s.Rank():]
+	pos := 0
+	for d := range s.Rank() {
+		i := idx[d]
+		if s.Dim(d) == 1 {
+			i = 0
+		}
+		pos = pos*s.Dim(d) + i
+	}
+	return pos
+}
+
+// line is how the elements along one dimension of a shape lie: element k of
+// line (o, i) is at (o*n+k)*inner+i. A scalar is one line of one element.
+type line struct{ outer, n, inner int }
+
+func lineOf(s ir.Shape, dim int) line {
+	s = ir.AtLeast1D(s)
+	l := line{1, s.Dim(dim), 1}
+	for d := range s.Rank() {
+		switch {
+		case d < dim:
+			l.outer *= s.Dim(d)
+		case d > dim:
+			l.inner *= s.Dim(d)
+		}
+	}
+	return l
+}
+
+// each calls f with the position of every element of every line.
+func (l line) each(f func(pos func(k int) int)) {
+	for o := range l.outer {
+		for i := range l.inner {
+			f(func(k int) int { return (o*l.n+k)*l.inner + i })
+		}
+	}
+}
