@@ -6,10 +6,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	kernels[ir.OpCast] = cast
-	kernels[ir.OpWhere] = where
-}
+func init() { kernels[ir.OpCast] = cast }
 
 // pointwise applies the scalar function of the op's row to each element, on
 // floats if the operands are floats and on integers otherwise.
@@ -43,6 +40,11 @@ func applyInt(c *call, idx []int) int64 {
 	f := &c.Spec.Scalar
 	x := func(i int) int64 { return c.in[i].int(at(c.in[i].shape, idx)) }
 	switch {
+	case f.B1 != nil && c.in[0].dtype() == ir.Bool:
+		if f.B1(x(0) != 0) {
+			return 1
+		}
+		return 0
 	case len(c.in) == 1 && f.I1 != nil:
 		return f.I1(x(0))
 	case len(c.in) == 2 && f.I2 != nil:
@@ -57,15 +59,4 @@ func cast(c *call) {
 	for i := range c.out[0].numel() {
 		c.out[0].convertFrom(i, c.in[0], i)
 	}
-}
-
-func where(c *call) {
-	cond, x, y, out := c.in[0], c.in[1], c.in[2], c.out[0]
-	each(out.shape, func(idx []int, flat int) {
-		if cond.int(at(cond.shape, idx)) != 0 {
-			out.copyFrom(flat, x, at(x.shape, idx))
-		} else {
-			out.copyFrom(flat, y, at(y.shape, idx))
-		}
-	})
 }

@@ -52,7 +52,7 @@ func (t tensor) int(i int) int64 {
 	panic(fmt.Errorf("%w: %v is no integer", ir.ErrDType, t.dtype()))
 }
 
-// float returns element i, of any dtype that has arithmetic, widened.
+// float returns element i, of any dtype but the complex ones, widened.
 func (t tensor) float(i int) float64 {
 	b := t.element(i)
 	switch t.dtype() {
@@ -64,41 +64,38 @@ func (t tensor) float(i int) float64 {
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	case ir.F64:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	case ir.F8E4M3FN:
+		return float64(half.E4M3ToF32(b[0]))
+	case ir.F8E5M2:
+		return float64(half.E5M2ToF32(b[0]))
 	}
 	return float64(t.int(i))
 }
 
-// setInt writes element i: integers wrap, bool is whether v is not 0, floats
-// are rounded (f16 and bf16 by way of f32, as ATen does).
+// setInt writes element i, converted as ir.WrapInt or ir.IntToFloat says.
 func (t tensor) setInt(i int, v int64) {
+	d := t.dtype()
+	if !d.IsIntegral() {
+		t.setFloat(i, ir.IntToFloat(d, v))
+		return
+	}
 	b := t.element(i)
-	switch t.dtype() {
-	case ir.Bool:
-		b[0] = 0
-		if v != 0 {
-			b[0] = 1
-		}
-	case ir.U8, ir.I8:
+	switch v = ir.WrapInt(d, v); d.Size() {
+	case 1:
 		b[0] = byte(v)
-	case ir.I16:
+	case 2:
 		binary.LittleEndian.PutUint16(b, uint16(v))
-	case ir.I32:
+	case 4:
 		binary.LittleEndian.PutUint32(b, uint32(v))
-	case ir.I64:
+	case 8:
 		binary.LittleEndian.PutUint64(b, uint64(v))
-	case ir.F64:
-		t.setFloat(i, float64(v))
-	default:
-		t.setFloat(i, float64(float32(v)))
 	}
 }
 
-// setFloat writes element i, rounded to the dtype. To an integer it truncates
-// towards zero by way of i64; NaN and what i64 cannot hold become its smallest
-// value before wrapping. bool is whether v is not 0.
+// setFloat writes element i, rounded, or converted as ir.FloatToInt says.
 func (t tensor) setFloat(i int, v float64) {
 	b := t.element(i)
-	switch t.dtype() {
+	switch d := t.dtype(); d {
 	case ir.F16:
 		binary.LittleEndian.PutUint16(b, half.F64ToF16(v))
 	case ir.BF16:
@@ -107,17 +104,12 @@ func (t tensor) setFloat(i int, v float64) {
 		binary.LittleEndian.PutUint32(b, math.Float32bits(float32(v)))
 	case ir.F64:
 		binary.LittleEndian.PutUint64(b, math.Float64bits(v))
-	case ir.Bool:
-		b[0] = 0
-		if v != 0 {
-			b[0] = 1
-		}
+	case ir.F8E4M3FN:
+		b[0] = half.F64ToE4M3(v)
+	case ir.F8E5M2:
+		b[0] = half.F64ToE5M2(v)
 	default:
-		if v >= -0x1p63 && v < 0x1p63 {
-			t.setInt(i, int64(v))
-		} else {
-			t.setInt(i, math.MinInt64)
-		}
+		t.setInt(i, ir.FloatToInt(d, v))
 	}
 }
 
@@ -126,10 +118,10 @@ func (t tensor) convertFrom(i int, src tensor, j int) {
 	switch {
 	case t.dtype() == src.dtype():
 		t.copyFrom(i, src, j)
-	case src.dtype().IsFloat():
-		t.setFloat(i, src.float(j))
-	default:
+	case src.dtype().IsIntegral():
 		t.setInt(i, src.int(j))
+	default:
+		t.setFloat(i, src.float(j))
 	}
 }
 
