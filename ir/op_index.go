@@ -9,30 +9,35 @@ func init() {
 		Doc: "out[i][j] = self[index[i][j]][j] for dim 0 and likewise for others; of index's shape, which must not exceed " +
 			"self's but along dim. Rank 0 counts as [1]. Any dtype, index i64 or i32. ATen's gather.",
 		Infer: inferGather,
+		VJP:   vjpGather,
 	})
 	OpScatter = register("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "self with out[index[i][j]][j] = src[i][j] for dim 0 and likewise for others; where an index repeats, the later " +
 			"write in index order wins. The part of src that index covers is used. ATen's scatter.src.",
 		Infer: inferScatter,
+		VJP:   vjpScatter,
 	})
 	OpScatterReduce = register("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "As scatter, with all values for one place reduced by sum, prod, mean, amax or amin, together with self's own " +
 			"value if include_self. Places that no index names keep self's value. ATen's scatter_reduce.two.",
 		Infer: inferScatterReduce,
+		VJP:   vjpScatterReduce,
 	})
 	OpIndexSelect = register("index_select(Tensor self, int dim, Tensor index) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "The slices of self along dim that index, of rank 1 or 0, names: dimension dim gets the length of index. " +
 			"Any dtype, index i64 or i32. ATen's index_select.",
 		Infer: inferIndexSelect,
+		VJP:   vjpIndexSelect,
 	})
 	OpIndexAdd = register("index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "self with slice i of source added to slice index[i] along dim, in order; source has self's dtype and shape but " +
 			"along dim, where it has the length of index. ATen's index_add.",
 		Infer: inferIndexAdd,
+		VJP:   vjpIndexAdd,
 	})
 }
 

@@ -9,23 +9,27 @@ func init() {
 		Doc: "Sum over dim (all dimensions if absent or empty). Elements are converted to the result dtype first: dtype, " +
 			"else i64 for integers and bool, else self's; f16 and bf16 accumulate in f32. ATen's sum.dim_IntList.",
 		Infer: inferAccumulate,
+		VJP:   vjpSum,
 	})
 	OpProd = register("prod(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
 		Category: Reduction,
 		Doc:      "Product over dim (all dimensions if absent or empty), with the dtypes of sum. ATen's prod, for any set of dimensions.",
 		Infer:    inferAccumulate,
+		VJP:      vjpProd,
 	})
 	OpAmax = register("amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Maximum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
 			"The gradient is shared evenly among equal maxima. ATen's amax.",
 		Infer: inferExtremum,
+		VJP:   vjpExtremum,
 	})
 	OpAmin = register("amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Minimum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
 			"The gradient is shared evenly among equal minima. ATen's amin.",
 		Infer: inferExtremum,
+		VJP:   vjpExtremum,
 	})
 	OpArgmax = register("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,

@@ -6,11 +6,13 @@ func init() {
 		Doc: "Running sum along dim, of self's shape. Elements are converted to the result dtype first: dtype, else i64 for " +
 			"integers and bool, else self's. ATen's cumsum.",
 		Infer: inferScan,
+		VJP:   vjpCumsum,
 	})
 	OpCumprod = register("cumprod(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
 		Category: Scan,
 		Doc:      "Running product along dim, of self's shape, with the dtypes of cumsum. ATen's cumprod.",
 		Infer:    inferScan,
+		VJP:      vjpCumprod,
 	})
 	OpCummax = register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,
@@ -22,6 +24,7 @@ func init() {
 			a.Dim("dim", s.Rank())
 			return []Shape{s, s.WithDType(I64)}
 		},
+		VJP: vjpCummax,
 	})
 }
 

@@ -11,5 +11,6 @@ func init() {
 			a.Dim("dim", s.Rank())
 			return []Shape{s, s.WithDType(I64)}
 		},
+		VJP: vjpSort,
 	})
 }

@@ -17,6 +17,7 @@ func init() {
 		Category: View,
 		Doc:      "Dimensions in another order: dimension i of the result is dimension dims[i] of self. Any dtype. ATen's permute.",
 		Infer:    inferPermute,
+		VJP:      vjpPermute,
 	})
 	OpExpand = register("expand(Tensor self, int[] size) -> Tensor", Spec{
 		Category: View,
@@ -37,6 +38,7 @@ func init() {
 			dims[dim] = count
 			return inferDims(a, a.In[0].DType(), dims)
 		},
+		VJP: vjpSlice,
 	})
 	OpFlip = register("flip(Tensor self, int[] dims) -> Tensor", Spec{
 		Category: View,
@@ -55,6 +57,7 @@ func init() {
 		Doc: "Tensors one after the other along dim; their other dimensions are equal. They are promoted to their common " +
 			"dtype. ATen's cat, without the legacy skipping of empty 1-d tensors.",
 		Infer: inferCat,
+		VJP:   vjpCat,
 	})
 	OpConstantPadNd = register("constant_pad_nd(Tensor self, int[] pad, Scalar value) -> Tensor", Spec{
 		Category: View,
@@ -62,6 +65,7 @@ func init() {
 		Doc: "self with value around it: pad holds (before, after) pairs from the last dimension backwards, a negative entry " +
 			"crops. value, of rank 0, is cast to self's dtype. ATen's constant_pad_nd.",
 		Infer: inferConstantPad,
+		VJP:   vjpConstantPad,
 	})
 }
 

@@ -1,0 +1,278 @@
+package ir
+
+// Composites that index, and those that choose by position.
+
+func init() {
+	register("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
+		Category: Indexing,
+		Doc:      "self with src[i][j] added to place [index[i][j]][j] for dim 0 and likewise for others. ATen's scatter_add.",
+		Decompose: func(b *Builder, a Args) []Value {
+			return []Value{b.ScatterReduce(a.In[0], a.Int("dim"), a.In[1], a.In[2], "sum")}
+		},
+	})
+	register("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "self with slice i of source in the place of slice index[i] along dim; where an index repeats, the later one " +
+			"wins. ATen's index_copy.",
+		Decompose: decomposeIndexCopy,
+	})
+	register("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "gather with the dimensions other than dim broadcast against each other; without dim both are flattened. " +
+			"ATen's take_along_dim.",
+		Decompose: decomposeTakeAlongDim,
+	})
+	register("take(Tensor self, Tensor index) -> Tensor", Spec{
+		Category: Indexing,
+		Doc:      "The elements of the flattened self at index, whose shape the result has; negative ones count from the end. ATen's take.",
+		Decompose: func(b *Builder, a Args) []Value {
+			requireIndex(a, a.In[1])
+			n := a.In[0].Shape().Numel()
+			i := b.Reshape(b.wrapIndex(a.In[1], n), a.In[1].Shape().Numel())
+			x := b.IndexSelect(b.Reshape(a.In[0], n), 0, i)
+			return []Value{b.Reshape(x, a.In[1].Shape().Dims()...)}
+		},
+	})
+	register("index(Tensor self, Tensor[] indices) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "self[indices[0], indices[1], …]: the indices (i64 or i32, negative ones count from the end) broadcast together, " +
+			"index the leading dimensions and are replaced by their common shape. ATen's index.Tensor, without masks.",
+		Decompose: func(b *Builder, a Args) []Value {
+			p := newPlaces(b, a)
+			x := b.IndexSelect(p.rows, 0, p.index)
+			return []Value{b.Call1(OpReshape, []any{x, append(p.picked.Dims(), p.rest...)})}
+		},
+	})
+	register("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "self with values, broadcast to the shape of index(self, indices), written there, or added if accumulate; where " +
+			"an index repeats, the later write wins. ATen's index_put.",
+		Decompose: decomposeIndexPut,
+	})
+	register("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "Rows of weight [n, d] chosen by indices (i64 or i32): shape indices + [d]. Row padding_idx, if not negative, " +
+			"gets no gradient. ATen's embedding.",
+		Decompose: decomposeEmbedding,
+		VJP:       vjpEmbedding,
+	})
+	register("one_hot(Tensor self, int num_classes) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "i64 of self's shape + [num_classes]: 1 where the last index equals the class in self, else 0; a class outside " +
+			"gives zeros. ATen's one_hot, with num_classes required.",
+		Decompose: decomposeOneHot,
+		NoGrad:    "classes are integers",
+	})
+	register("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", Spec{
+		Category: Indexing,
+		Doc: "The k largest (or smallest) elements along dim in order, and the i64 index of each; NaN counts as the largest, " +
+			"of equal ones the first is taken. sorted changes nothing: the order is always that of sort. ATen's topk.",
+		Decompose: decomposeTopK,
+	})
+	register("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", Spec{
+		Category: Indexing,
+		Doc:      "The i64 indices that sort, stable, gives. ATen's argsort.stable.",
+		Decompose: func(b *Builder, a Args) []Value {
+			_, i := b.Sort(a.In[0], a.Int("dim"), a.Bool("descending"))
+			return []Value{i}
+		},
+		NoGrad: "the result is an index",
+	})
+	register("tril(Tensor self, int diagonal=0) -> Tensor", Spec{
+		Category:  Indexing,
+		Doc:       "The matrices in the last two dimensions with zeros above the given diagonal (1 is right of the main one). ATen's tril.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpLe)} },
+	})
+	register("triu(Tensor self, int diagonal=0) -> Tensor", Spec{
+		Category:  Indexing,
+		Doc:       "The matrices in the last two dimensions with zeros below the given diagonal (1 is right of the main one). ATen's triu.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpGe)} },
+	})
+}
+
+// wrapIndex records index as i64, with n added where it is negative.
+func (b *Builder) wrapIndex(index Value, n int) Value {
+	index = b.Cast(index, I64)
+	return b.Where(b.Lt(index, b.Const(0, I64)), b.Add(index, b.Const(n, I64)), index)
+}
+
+// places says where a use of index or index_put reads or writes.
+type places struct {
+	rows   Value // self with the indexed dimensions flattened into the first
+	index  Value // i64 vector of rows
+	picked Shape // the common shape of the indices
+	rest   []int // the dimensions that are not indexed
+}
+
+func newPlaces(b *Builder, a Args) places {
+	self, indices := a.In[0], a.Tensors("indices")
+	s := self.Shape()
+	if len(indices) == 0 || len(indices) > s.Rank() {
+		a.Fail(ErrIndex, "%d indices for rank %d", len(indices), s.Rank())
+	}
+	p := places{picked: MakeShape(I64), rest: s.Dims()[len(indices):]}
+	for i, v := range indices {
+		requireIndex(a, v)
+		var ok bool
+		if p.picked, ok = BroadcastDims(p.picked, v.Shape().WithDType(I64)); !ok {
+			a.Fail(ErrShape, "index %d of shape %v does not broadcast with the others", i, v.Shape().Dims())
+		}
+	}
+	// A place outside must be an error even where the flat place exists, so the
+	// flat index of such a place is made -1.
+	n := 1
+	var flat, valid Value
+	for i, v := range indices {
+		size := s.Dim(i)
+		n *= size
+		v = b.wrapIndex(v, size)
+		if len(indices) == 1 {
+			flat = v
+			break
+		}
+		ok := b.LogicalAnd(b.Ge(v, b.Const(0, I64)), b.Lt(v, b.Const(size, I64)))
+		if i == 0 {
+			flat, valid = v, ok
+			continue
+		}
+		flat = b.Add(b.Mul(flat, b.Const(size, I64)), v)
+		valid = b.LogicalAnd(valid, ok)
+	}
+	if !valid.IsNil() {
+		flat = b.Where(valid, flat, b.Const(-1, I64))
+	}
+	p.rows = b.Reshape(self, append([]int{n}, p.rest...)...)
+	p.index = b.Reshape(b.Expand(flat, p.picked.Dims()...), p.picked.Numel())
+	return p
+}
+
+func decomposeIndexPut(b *Builder, a Args) []Value {
+	p := newPlaces(b, a)
+	self, values := a.In[0], a.Tensor("values")
+	requireSameDType(a, "values")
+	target, err := NewShape(self.DType(), append(p.picked.Dims(), p.rest...))
+	if err != nil {
+		a.Fail(ErrShape, "%v", err)
+	}
+	if s, ok := BroadcastDims(values.Shape(), target); !ok || !s.SameDims(target) {
+		a.Fail(ErrShape, "values of shape %v do not broadcast to %v", values.Shape().Dims(), target.Dims())
+	}
+	n := p.index.Dim(0)
+	values = b.Reshape(b.Expand(values, target.Dims()...), append([]int{n}, p.rest...)...)
+	var out Value
+	if a.Bool("accumulate") {
+		out = b.IndexAdd(p.rows, 0, p.index, values)
+	} else {
+		out = b.indexCopy(p.rows, 0, p.index, values)
+	}
+	return []Value{b.Reshape(out, self.Shape().Dims()...)}
+}
+
+// indexCopy scatters whole slices: the index vector is stretched over them.
+func (b *Builder) indexCopy(x Value, dim int, index, source Value) Value {
+	dims := make([]int, source.Rank())
+	for i := range dims {
+		dims[i] = 1
+	}
+	if source.Rank() > 0 {
+		dims[dim] = index.Shape().Numel()
+	}
+	return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), source), source)
+}
+
+func decomposeIndexCopy(b *Builder, a Args) []Value {
+	inferIndexAdd(a)
+	self, source := a.In[0], a.In[2]
+	if source.Rank() != self.Rank() {
+		source = b.Reshape(source, self.Shape().Dims()...)
+	}
+	return []Value{b.indexCopy(self, a.Dim("dim", self.Rank()), a.In[1], source)}
+}
+
+func decomposeTakeAlongDim(b *Builder, a Args) []Value {
+	x, index := a.In[0], a.In[1]
+	requireIndex(a, index)
+	if _, ok := a.OptInt("dim"); !ok {
+		return []Value{b.Gather(b.Reshape(x, x.Shape().Numel()), 0, b.Reshape(index, index.Shape().Numel()))}
+	}
+	if x.Rank() != index.Rank() {
+		a.Fail(ErrShape, "indices have rank %d, self has rank %d", index.Rank(), x.Rank())
+	}
+	dim := a.Dim("dim", x.Rank())
+	xd, id := x.Shape().Dims(), index.Shape().Dims()
+	for i := range xd {
+		switch {
+		case i == dim || xd[i] == id[i]:
+		case xd[i] == 1:
+			xd[i] = id[i]
+		case id[i] == 1:
+			id[i] = xd[i]
+		default:
+			a.Fail(ErrShape, "dimension %d of indices has size %d, of self %d", i, id[i], xd[i])
+		}
+	}
+	return []Value{b.Gather(b.Expand(x, xd...), dim, b.Expand(index, id...))}
+}
+
+func decomposeEmbedding(b *Builder, a Args) []Value {
+	w, index := a.In[0], a.In[1]
+	requireIndex(a, index)
+	if w.Rank() != 2 {
+		a.Fail(ErrShape, "weight has rank %d, must be 2", w.Rank())
+	}
+	if p := a.Int("padding_idx"); p >= w.Dim(0) {
+		a.Fail(ErrIndex, "padding_idx %d is out of range for %d rows", p, w.Dim(0))
+	}
+	rows := b.IndexSelect(w, 0, b.Reshape(index, index.Shape().Numel()))
+	return []Value{b.Call1(OpReshape, []any{rows, append(index.Shape().Dims(), w.Dim(1))})}
+}
+
+func vjpEmbedding(b *Builder, a Args, out, grad []Value) []Value {
+	w, n := a.In[0], a.In[1].Shape().Numel()
+	index := b.Reshape(a.In[1], n)
+	g := b.Reshape(grad[0], n, w.Dim(1))
+	if p := a.Int("padding_idx"); p >= 0 {
+		padding := b.Eq(b.Reshape(index, n, 1), b.Const(p, index.DType()))
+		g = b.Where(padding, b.Const(0, g.DType()), g)
+	}
+	return []Value{b.IndexAdd(b.FullLike(w, 0), 0, index, g), {}}
+}
+
+func decomposeOneHot(b *Builder, a Args) []Value {
+	x, n := a.In[0], a.Int("num_classes")
+	requireIndex(a, x)
+	if n <= 0 {
+		a.Fail(ErrArg, "num_classes is %d, must be positive: shapes do not depend on data", n)
+	}
+	x = b.Call1(OpReshape, []any{x, append(x.Shape().Dims(), 1)})
+	return []Value{b.Cast(b.Eq(x, b.Iota(n, x.DType())), I64)}
+}
+
+func decomposeTopK(b *Builder, a Args) []Value {
+	x, k := a.In[0], a.Int("k")
+	dim := a.Dim("dim", x.Rank())
+	if n := AtLeast1D(x.Shape()).Dim(dim); k < 0 || k > n {
+		a.Fail(ErrIndex, "k is %d for dimension %d of size %d", k, dim, n)
+	}
+	values, indices := b.Sort(x, dim, a.Bool("largest"))
+	if x.Rank() == 0 {
+		return []Value{values, indices}
+	}
+	return []Value{b.Slice(values, dim, 0, k, 1), b.Slice(indices, dim, 0, k, 1)}
+}
+
+// rowsAndColumns records the i64 row [n, 1] and column [1, m] numbers.
+func (b *Builder) rowsAndColumns(n, m int) (rows, cols Value) {
+	return b.Reshape(b.Iota(n, I64), n, 1), b.Reshape(b.Iota(m, I64), 1, m)
+}
+
+// triangle keeps the elements whose column compares with row + diagonal.
+func triangle(b *Builder, a Args, compare Op) Value {
+	x := a.In[0]
+	if x.Rank() < 2 {
+		a.Fail(ErrShape, "self has rank %d, must be at least 2", x.Rank())
+	}
+	rows, cols := b.rowsAndColumns(x.Dim(-2), x.Dim(-1))
+	keep := b.Binary(compare, cols, b.Add(rows, b.Const(a.Int("diagonal"), I64)))
+	return b.Where(keep, x, b.Const(0, x.DType()))
+}

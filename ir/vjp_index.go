@@ -1,0 +1,130 @@
+package ir
+
+func vjpGather(b *Builder, a Args, out, grad []Value) []Value {
+	return []Value{b.ScatterReduce(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0], "sum"), {}}
+}
+
+func vjpIndexSelect(b *Builder, a Args, out, grad []Value) []Value {
+	return []Value{b.IndexAdd(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0]), {}}
+}
+
+func vjpIndexAdd(b *Builder, a Args, out, grad []Value) []Value {
+	g := b.IndexSelect(grad[0], a.Int("dim"), a.In[1])
+	return []Value{grad[0], {}, b.Reshape(g, a.In[2].Shape().Dims()...)}
+}
+
+// covered records the part of src that index, which has elements, names.
+func (b *Builder) covered(src, index Value) Value {
+	s, to := AtLeast1D(src.Shape()), AtLeast1D(index.Shape())
+	v := b.Reshape(src, s.Dims()...)
+	for d := range to.Rank() {
+		if to.Dim(d) != s.Dim(d) {
+			v = b.Slice(v, d, 0, to.Dim(d), 1)
+		}
+	}
+	return b.Reshape(v, index.Shape().Dims()...)
+}
+
+// uncovered is the transpose of covered: zeros where index does not reach.
+func (b *Builder) uncovered(g Value, src Shape) Value {
+	s, from := AtLeast1D(src), AtLeast1D(g.Shape())
+	g = b.Reshape(g, from.Dims()...)
+	for d := range from.Rank() {
+		g = b.padDim(g, d, 0, s.Dim(d)-from.Dim(d), 0)
+	}
+	return b.Reshape(g, src.Dims()...)
+}
+
+// clearIndexed records x with zeros where index points.
+func (b *Builder) clearIndexed(x Value, dim int, index Value) Value {
+	return b.Scatter(x, dim, index, b.Full(index.Shape().Dims(), 0, x.DType()))
+}
+
+func vjpScatter(b *Builder, a Args, out, grad []Value) []Value {
+	dim, index, src, g := a.Int("dim"), a.In[1], a.In[2], grad[0]
+	if index.Shape().Numel() == 0 {
+		return []Value{g, {}, b.FullLike(src, 0)}
+	}
+	return []Value{b.clearIndexed(g, dim, index), {}, b.uncovered(b.Gather(g, dim, index), src.Shape())}
+}
+
+func vjpScatterReduce(b *Builder, a Args, out, grad []Value) []Value {
+	self, index, src, g := a.In[0], a.In[1], a.In[2], grad[0]
+	if index.Shape().Numel() == 0 {
+		return []Value{g, {}, b.FullLike(src, 0)}
+	}
+	v := scatterVJP{b: b, self: self, index: index, src: b.covered(src, index), out: out[0], grad: g,
+		dim: a.Int("dim"), include: a.Bool("include_self")}
+	var gSelf, gSrc Value
+	switch a.Str("reduce") {
+	case "sum":
+		gSelf, gSrc = g, b.Gather(g, v.dim, index)
+	case "mean":
+		gSelf, gSrc = v.mean()
+	case "prod":
+		gSelf, gSrc = v.prod()
+	default:
+		gSelf, gSrc = v.extremum()
+	}
+	if !v.include {
+		gSelf = b.clearIndexed(gSelf, v.dim, index)
+	}
+	return []Value{gSelf, {}, b.uncovered(gSrc, src.Shape())}
+}
+
+// scatterVJP holds what the gradients of scatter_reduce share; src is cut to
+// the part that index covers.
+type scatterVJP struct {
+	b                           *Builder
+	self, index, src, out, grad Value
+	dim                         int
+	include                     bool
+}
+
+func (v *scatterVJP) gather(x Value) Value { return v.b.Gather(x, v.dim, v.index) }
+
+func (v *scatterVJP) reduce(x, src Value, how string) Value {
+	return v.b.ScatterReduce(x, v.dim, v.index, src, how)
+}
+
+func (v *scatterVJP) mean() (gSelf, gSrc Value) {
+	b, own := v.b, 0
+	if v.include {
+		own = 1
+	}
+	n := v.reduce(b.FullLike(v.self, own), b.FullLike(v.src, 1), "sum")
+	gSelf = b.Div(v.grad, b.Maximum(n, b.Const(1, n.DType())))
+	return gSelf, v.gather(gSelf)
+}
+
+// prod multiplies, for each element, the others that met in its place. Zeros
+// are counted rather than divided by.
+func (v *scatterVJP) prod() (gSelf, gSrc Value) {
+	b, d := v.b, v.src.DType()
+	one := b.FullLike(v.self, 1)
+	gSelf = b.Mul(v.grad, v.reduce(one, v.src, "prod"))
+
+	base := one
+	if v.include {
+		base = v.self
+	}
+	isZero := b.Eq(v.src, b.Const(0, d))
+	nonZero := b.Where(isZero, b.Const(1, d), v.src)
+	zeros := v.gather(v.reduce(b.FullLike(v.self, 0), b.Cast(isZero, d), "sum"))
+	others := b.Sub(zeros, b.Cast(isZero, d)) // zeros among the others
+	product := b.Div(v.gather(v.reduce(base, nonZero, "prod")), nonZero)
+	product = b.Where(b.Eq(others, b.Const(0, d)), product, b.Const(0, d))
+	return gSelf, b.Mul(v.gather(v.grad), product)
+}
+
+// extremum shares the gradient evenly among the elements equal to the result.
+func (v *scatterVJP) extremum() (gSelf, gSrc Value) {
+	b, d := v.b, v.self.DType()
+	own := b.Cast(b.Eq(v.self, v.out), d)
+	if !v.include {
+		own = b.clearIndexed(own, v.dim, v.index)
+	}
+	chosen := b.Cast(b.Eq(v.src, v.gather(v.out)), d)
+	share := b.Div(v.grad, v.reduce(own, chosen, "sum"))
+	return b.Mul(own, share), b.Mul(chosen, v.gather(share))
+}
