@@ -1,0 +1,238 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of DiskOptions.
+const (
+	DefaultDiskBytes   = 4 << 30
+	DefaultDiskTempAge = time.Hour
+)
+
+// ErrTooLarge is returned for an entry larger than the whole disk cache may be.
+var ErrTooLarge = errors.New("cache: entry larger than the disk cache")
+
+// DiskOptions configures a disk cache. The zero value is ready to use.
+type DiskOptions struct {
+	// MaxBytes bounds the sizes of all entries together. Zero means
+	// DefaultDiskBytes; a negative number means no bound.
+	MaxBytes int64
+
+	// TempAge is the age from which a temporary file counts as left behind by a
+	// process that died. Zero means DefaultDiskTempAge.
+	TempAge time.Duration
+}
+
+// Disk keeps artefacts as files in one directory, which several processes may
+// share. An entry appears whole or not at all, whenever a process dies, and is
+// checked when it is read. Recency of use, which is the modification time of
+// the file, decides what is removed to keep the bound. Files that are not named
+// as Disk names them are left alone.
+//
+// Nothing guards an entry against another process replacing or removing it;
+// the worst that can follow is that an artefact is made again.
+type Disk struct {
+	dir      string
+	maxBytes int64 // negative: no bound
+	tempAge  time.Duration
+
+	pruning sync.Mutex // one at a time is enough
+
+	lastUse atomic.Int64 // the latest recency given out, in Unix nanoseconds
+
+	hits, misses, puts, damaged, evictions atomic.Uint64
+
+	beforeRename func(temp string) // for tests; nil otherwise
+}
+
+// OpenDisk opens the cache in dir, making the directory if need be, and removes
+// temporary files left behind there.
+func OpenDisk(dir string, o DiskOptions) (*Disk, error) {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultDiskBytes
+	}
+	if o.TempAge <= 0 {
+		o.TempAge = DefaultDiskTempAge
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cache: open disk cache: %w", err)
+	}
+	d := &Disk{dir: dir, maxBytes: o.MaxBytes, tempAge: o.TempAge}
+	if _, _, err := d.scan(); err != nil {
+		return nil, fmt.Errorf("cache: open disk cache: %w", err)
+	}
+	_ = d.prune("") // a cache that can't be written to can still be read
+	return d, nil
+}
+
+// Dir returns the directory.
+func (d *Disk) Dir() string { return d.dir }
+
+// Get returns the payload of the entry and makes it the most recently used, or
+// returns false if there is none. A damaged entry is removed, counted, and not
+// there. An error means that the entry could not be read.
+func (d *Disk) Get(key DiskKey) ([]byte, bool, error) {
+	f, err := os.Open(d.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		d.misses.Add(1)
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("cache: get disk entry: %w", err)
+	}
+	defer f.Close()
+	var payload *bytes.Buffer
+	err = readEntry(context.Background(), f, key, func(length int64) io.Writer {
+		payload = bytes.NewBuffer(make([]byte, 0, length))
+		return payload
+	})
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		d.misses.Add(1)
+		if err := d.drop(f); err != nil {
+			return nil, false, fmt.Errorf("cache: remove damaged disk entry: %w", err)
+		}
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("cache: get disk entry %v: %w", key, err)
+	}
+	d.hits.Add(1)
+	d.touch(f.Name())
+	return payload.Bytes(), true, nil
+}
+
+// Put stores the payload under the key, replacing the entry there was, and
+// removes the entries used least recently if the bound demands it. When it
+// returns without an error the entry survives a crash of the machine. A payload
+// larger than the bound is refused with [ErrTooLarge].
+func (d *Disk) Put(key DiskKey, payload []byte) error {
+	size := diskHeaderLen + int64(len(payload))
+	if d.maxBytes >= 0 && size > d.maxBytes {
+		return fmt.Errorf("%w: %d of %d bytes", ErrTooLarge, size, d.maxBytes)
+	}
+	temp, err := d.writeTemp(key, payload)
+	if err != nil {
+		return fmt.Errorf("cache: put disk entry: %w", err)
+	}
+	if d.beforeRename != nil {
+		d.beforeRename(temp)
+	}
+	if err := os.Rename(temp, d.path(key)); err != nil {
+		os.Remove(temp)
+		return fmt.Errorf("cache: put disk entry: %w", err)
+	}
+	d.puts.Add(1)
+	if err := syncDir(d.dir); err != nil {
+		return fmt.Errorf("cache: put disk entry: %w", err)
+	}
+	if err := d.prune(key.fileName()); err != nil {
+		return fmt.Errorf("cache: prune disk cache: %w", err)
+	}
+	return nil
+}
+
+// Remove removes the entry if there is one. It is meant for entries that are
+// whole but that the caller can't use.
+func (d *Disk) Remove(key DiskKey) error {
+	if err := removeFile(d.path(key)); err != nil {
+		return fmt.Errorf("cache: remove disk entry: %w", err)
+	}
+	return nil
+}
+
+func (d *Disk) path(key DiskKey) string { return filepath.Join(d.dir, key.fileName()) }
+
+// writeTemp writes a synced file with the entry, ready to be renamed.
+func (d *Disk) writeTemp(key DiskKey, payload []byte) (name string, err error) {
+	f, err := os.CreateTemp(d.dir, diskTempStart+"*")
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the whole cache
+		if err := os.MkdirAll(d.dir, 0o700); err != nil {
+			return "", err
+		}
+		f, err = os.CreateTemp(d.dir, diskTempStart+"*")
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	err = writeEntry(f, key, payload)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	d.touch(f.Name())
+	return f.Name(), nil
+}
+
+// touch makes the file the most recently used. The clock of the file system is
+// too coarse to order entries that follow each other closely, so times come
+// from here and never repeat within the process. Failing is no more than a
+// wrong order, and to be expected where the cache is read-only.
+func (d *Disk) touch(name string) {
+	now := time.Now().UnixNano()
+	for {
+		last := d.lastUse.Load()
+		now = max(now, last+1)
+		if d.lastUse.CompareAndSwap(last, now) {
+			break
+		}
+	}
+	t := time.Unix(0, now)
+	_ = os.Chtimes(name, t, t)
+}
+
+// drop counts and removes the damaged entry open as f, unless another process
+// has put a new one in its place.
+func (d *Disk) drop(f *os.File) error {
+	d.damaged.Add(1)
+	there, err := os.Stat(f.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if read, err := f.Stat(); err != nil || !os.SameFile(read, there) {
+		return err
+	}
+	return removeFile(f.Name())
+}
+
+// removeFile removes the file if it is there.
+func removeFile(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncDir makes the renames in the directory durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // where directories can't be synced
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
