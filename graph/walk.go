@@ -107,10 +107,10 @@ func (w *Walker) Release() {
 }
 
 // Hash returns the graph hash: the roots' Merkle hashes and the positions of
-// all inputs. Graphs with equal hashes run the same computation on parameters
+// all inputs, on a device. Graphs with equal hashes run the same computation on parameters
 // taken in post-order.
 func (w *Walker) Hash(p *PostOrder, dev ir.Device) ir.Hash {
-	b := append(w.bytes[:0], byte(dev.Type))
+	b := append(w.bytes[:0], byte(dev.Type), dev.Index)
 	for _, r := range p.Roots {
 		b = r.Hash().Append(b)
 		pos := p.Position(r.Node)

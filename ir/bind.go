@@ -162,3 +162,25 @@ func (b *Builder) Call(op Op, pos []any, named ...Named) []Value {
 func (b *Builder) Call1(op Op, pos []any, named ...Named) Value {
 	return b.Call(op, pos, named...)[0]
 }
+
+// CallNamed is Call for ops whose seed-like operands do not come first: the
+// positional arguments fill, in order, the parameters that named leaves free.
+func (b *Builder) CallNamed(op Op, pos []any, named []Named) []Value {
+	sp := specs[op]
+	all := append([]Named(nil), named...)
+	next := 0
+	for _, p := range sp.Schema.Params {
+		if next == len(pos) {
+			break
+		}
+		taken := false
+		for _, n := range named {
+			taken = taken || n.Name == p.Name
+		}
+		if !taken {
+			all = append(all, Named{p.Name, pos[next]})
+			next++
+		}
+	}
+	return b.Call(op, nil, all...)
+}

@@ -7,6 +7,21 @@ package ir
 // float64 or bool.
 func (b *Builder) Const(v any, d DType) Value { return b.Full(nil, v, d) }
 
+// WrappedConst records a constant for a literal: like a plain number of the
+// user's it takes part in type promotion last, but its value enters the hash.
+func (b *Builder) WrappedConst(v any) Value {
+	d := I64
+	switch v.(type) {
+	case float64:
+		d = DefaultDType
+	case bool:
+		d = Bool
+	}
+	c := b.Const(v, d)
+	c.Node.flags |= flagWrapped
+	return c
+}
+
 // Full records a tensor of the given dimensions filled with a constant.
 func (b *Builder) Full(size []int, v any, d DType) Value {
 	if size == nil {

@@ -16,6 +16,9 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 	if s, ok := v.Node.leaf.(*ScalarLeaf); ok {
 		return NewScalar(s, d, v.Node.device, v.Wrapped()).Out(0)
 	}
+	if v.Wrapped() && v.Node.op == OpFull {
+		return b.Const(v.Node.Args().Get("fill_value"), d)
+	}
 	return b.Cast(v, d)
 }
 
