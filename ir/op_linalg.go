@@ -5,6 +5,30 @@ func init() {
 		Doc:      "Matrix product with ATen's rules: two vectors give their dot product, a vector is a row on the left and a column on the right, and the dimensions before the last two broadcast. Both operands have one dtype, any but bool; f16 and bf16 accumulate in f32.",
 		Category: Linalg, Infer: inferMatMul, VJP: vjpMatMul,
 	})
+	product("mm(Tensor self, Tensor mat2) -> Tensor", 2, 2,
+		"Matrix product of [n, k] and [k, m]. As torch.mm.")
+	product("bmm(Tensor self, Tensor mat2) -> Tensor", 3, 3,
+		"Matrix product of each pair of [b, n, k] and [b, k, m]; the batch does not broadcast. As torch.bmm.")
+	product("mv(Tensor self, Tensor vec) -> Tensor", 2, 1,
+		"Product of a matrix [n, k] and a vector [k]. As torch.mv.")
+	product("dot(Tensor self, Tensor tensor) -> Tensor", 1, 1,
+		"Dot product of two vectors of one length, a scalar. As torch.dot.")
+	register("outer(Tensor self, Tensor vec2) -> Tensor", Spec{
+		Doc:      "Outer product [n, m] of vectors [n] and [m], promoted to their common dtype. As torch.outer.",
+		Category: Linalg, Promote: PromoteDefault, Decompose: outer,
+	})
+	register("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", Spec{
+		Doc:      "beta·self + alpha·(mat1 @ mat2) for matrices, self broadcasting to the product; where beta is 0 self counts nothing, even NaN. As torch.addmm.",
+		Category: Linalg, Promote: PromoteScalars, Decompose: addProduct,
+	})
+	register("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", Spec{
+		Doc:      "As addmm for batches [b, n, k] and [b, k, m]. As torch.baddbmm.",
+		Category: Linalg, Promote: PromoteScalars, Decompose: addProduct,
+	})
+	register("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", Spec{
+		Doc:      "As addmm for a matrix [n, k] and a vector [k]. As torch.addmv.",
+		Category: Linalg, Promote: PromoteScalars, Decompose: addProduct,
+	})
 	register("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", Spec{
 		Doc:      "input @ weightᵀ + bias for input [*, in], weight [out, in] and bias [out]; a weight [in] gives a result without the last dimension. As torch.nn.functional.linear.",
 		Category: Linalg, Decompose: linear,
@@ -101,4 +125,57 @@ func linear(b *Builder, a Args) []Value {
 		a.Fail(ErrShape, "bias %v does not fit the result %v", bias.Shape(), y.Shape())
 	}
 	return []Value{r}
+}
+
+// product registers a matmul restricted to operands of the given ranks.
+func product(schema string, rank0, rank1 int, doc string) {
+	register(schema, Spec{Doc: doc, Category: Linalg, Decompose: func(b *Builder, a Args) []Value {
+		return []Value{strictProduct(b, a, a.In[0], a.In[1], rank0, rank1)}
+	}})
+}
+
+// strictProduct is matmul for operands of exact ranks whose batches are equal.
+func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
+	if x.Rank() != rank0 || y.Rank() != rank1 {
+		a.Fail(ErrShape, "the factors must have %d and %d dimensions, got %d and %d", rank0, rank1, x.Rank(), y.Rank())
+	}
+	if rank0 == 3 && x.Dim(0) != y.Dim(0) {
+		a.Fail(ErrShape, "the batches %d and %d differ", x.Dim(0), y.Dim(0))
+	}
+	return b.MatMul(x, y)
+}
+
+func outer(b *Builder, a Args) []Value {
+	x, y := a.In[0], a.In[1]
+	if x.Rank() != 1 || y.Rank() != 1 {
+		a.Fail(ErrShape, "both operands must be vectors, got ranks %d and %d", x.Rank(), y.Rank())
+	}
+	return []Value{b.Mul(b.Unsqueeze(x, 1), y)}
+}
+
+// addProduct is addmm and its likes. A beta of 0 is chosen, not multiplied: its
+// value is known only when the computation runs.
+func addProduct(b *Builder, a Args) []Value {
+	ranks := map[string][2]int{"addmm": {2, 2}, "baddbmm": {3, 3}, "addmv": {2, 1}}[a.Spec.Name]
+	p := strictProduct(b, a, a.In[1], a.In[2], ranks[0], ranks[1])
+	self, d := a.In[0], p.DType()
+	if self.DType() != d {
+		a.Fail(ErrDType, "self must have the dtype of the factors, %v, got %v", d, self.DType())
+	}
+	acc := accDType(d)
+	scalar := func(name string) Value {
+		v := a.Tensor(name)
+		if !d.IsFloat() && v.DType().IsFloat() {
+			a.Fail(ErrDType, "%s must be an integer for %v operands", name, d)
+		}
+		return b.Cast(v, acc)
+	}
+	beta, alpha := scalar("beta"), scalar("alpha")
+	zero := b.Const(0, acc)
+	kept := b.Where(b.Eq(beta, zero), zero, b.Mul(b.widen(self), beta))
+	r := b.Add(kept, b.Mul(b.widen(p), alpha))
+	if !r.Shape().SameDims(p.Shape()) {
+		a.Fail(ErrShape, "self %v does not broadcast to the product %v", self.Shape(), p.Shape())
+	}
+	return []Value{b.Cast(r, d)}
 }

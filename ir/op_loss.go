@@ -1,261 +1,208 @@
 package ir
 
+import "math"
+
+const lossDoc = " self and target broadcast and are promoted to their common, floating dtype; f16 and bf16 compute in f32; reduction is none, mean or sum. As torch.nn.functional."
+
 func init() {
-	register("nll_loss(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean', int ignore_index=-100) -> Tensor", Spec{
-		Doc:      "-self[target] for log-probabilities self [C] or [N, C, d…] and class indices target [] or [N, d…]; weight [C] scales classes, reduction is none, mean (by weight) or sum, and targets equal to ignore_index count nothing. Another target outside [0, C) is an error when it runs. As torch.nn.functional.nll_loss.",
-		Category: Neural, Decompose: nllLoss,
+	register("mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", Spec{
+		Doc:      "(self - target)²." + lossDoc + "mse_loss.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(func(b *Builder, a Args, x, t Value) Value {
+			d := b.Sub(x, t)
+			return b.Mul(d, d)
+		}),
 	})
-	register("cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean', int ignore_index=-100, float label_smoothing=0.0) -> Tensor", Spec{
-		Doc:      "Cross entropy of logits self [C] or [N, C, d…] and either class indices [] or [N, d…], as nll_loss of log_softmax, or class probabilities of self's shape and dtype. As torch.nn.functional.cross_entropy.",
-		Category: Neural, Decompose: crossEntropy, VJP: vjpCrossEntropy,
+	register("l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", Spec{
+		Doc:      "|self - target|." + lossDoc + "l1_loss.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(func(b *Builder, a Args, x, t Value) Value {
+			return b.Abs(b.Sub(x, t))
+		}),
+	})
+	register("smooth_l1_loss(Tensor self, Tensor target, str reduction='mean', float beta=1.0) -> Tensor", Spec{
+		Doc:      "d²/(2·beta) for |d| = |self - target| < beta and |d| - beta/2 beyond." + lossDoc + "smooth_l1_loss.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(smoothL1),
+	})
+	register("huber_loss(Tensor self, Tensor target, str reduction='mean', float delta=1.0) -> Tensor", Spec{
+		Doc:      "d²/2 for |d| = |self - target| < delta and delta·(|d| - delta/2) beyond." + lossDoc + "huber_loss.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(huber),
+	})
+	register("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor", Spec{
+		Doc:      "-weight·(target·log self + (1 - target)·log(1 - self)) for probabilities self; the logarithms are at least -100 and weight has no gradient." + lossDoc + "binary_cross_entropy.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(binaryCrossEntropy), VJP: vjpBinaryCrossEntropy,
+	})
+	register("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor", Spec{
+		Doc:      "Binary cross entropy of sigmoid(self), computed without overflow; pos_weight scales the positive part." + lossDoc + "binary_cross_entropy_with_logits.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(binaryCrossEntropyLogits),
+	})
+	register("kl_div(Tensor self, Tensor target, str reduction='mean', *, bool log_target=False) -> Tensor", Spec{
+		Doc:      "target·(log target - self) for log-probabilities self; with log_target the target holds logarithms, too. reduction may also be batchmean, the sum over the first dimension's size." + lossDoc + "kl_div.",
+		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(klDiv),
+	})
+	register("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", Spec{
+		Doc:      "Σ x1·x2/(max(‖x1‖, eps)·max(‖x2‖, eps)) along dim of the operands broadcast together and promoted to their common, floating dtype; f16 and bf16 compute in f32. As torch.nn.functional.cosine_similarity.",
+		Category: Neural, Promote: PromoteDefault, Decompose: cosineSimilarity,
 	})
 }
 
-// reduceLoss applies the reduction attribute to a loss per element; the mean is
-// over all elements. The result has dtype d.
-func reduceLoss(b *Builder, a Args, loss Value, d DType) Value {
-	switch r := a.Str("reduction"); r {
-	case "none":
-	case "sum":
-		loss = b.Sum(loss, nil, false)
-	case "mean":
-		loss = b.Mean(loss, nil, false)
-	default:
+// lossReduction reads and checks the reduction attribute.
+func lossReduction(a Args) string {
+	r := a.Str("reduction")
+	if r != "none" && r != "mean" && r != "sum" && (r != "batchmean" || a.Spec.Name != "kl_div") {
 		a.Fail(ErrArg, "reduction must be none, mean or sum, got %q", r)
 	}
-	return b.Cast(loss, d)
+	return r
 }
 
-// classLoss is what nll_loss and cross_entropy read from their arguments.
-type classLoss struct {
-	x      Value // the scores, widened
-	dim    int   // of the classes
-	n      int   // number of classes
-	weight Value // per class, widened and shaped to broadcast against x; absent if none
-	probs  bool  // the target holds probabilities
-	target Value // probabilities widened, or class indices as i64
-	// For class indices: safe is target with 0 in the place of ignored ones, as
-	// wide as x but for one class; valid says which count.
-	safe, valid Value
-	mean, sum   bool
-	smoothing   float64
+// requireFloatLoss fails unless the operands, which are promoted, are floating.
+func requireFloatLoss(a Args) {
+	if d := a.In[0].DType(); !d.IsFloat() {
+		a.Fail(ErrDType, "operands must be floating, got %v", d)
+	}
 }
 
-func newClassLoss(b *Builder, a Args) *classLoss {
-	x, t := a.Tensor("self"), a.Tensor("target")
-	c := &classLoss{x: b.widen(x), target: t}
-	if !x.DType().IsFloat() {
-		a.Fail(ErrDType, "self must be floating, got %v", x.DType())
+// elementLoss makes the decomposition of a loss given for each element.
+func elementLoss(f func(b *Builder, a Args, x, t Value) Value) func(*Builder, Args) []Value {
+	return func(b *Builder, a Args) []Value {
+		requireFloatLoss(a)
+		reduction := lossReduction(a)
+		loss := f(b, a, b.widen(a.In[0]), b.widen(a.In[1]))
+		switch reduction {
+		case "mean":
+			loss = b.Mean(loss, nil, false)
+		case "sum":
+			loss = b.Sum(loss, nil, false)
+		case "batchmean":
+			n := 1
+			if a.In[0].Rank() > 0 {
+				n = a.In[0].Dim(0)
+			}
+			loss = b.Div(b.Sum(loss, nil, false), b.Const(float64(n), loss.DType()))
+		}
+		return []Value{b.Cast(loss, a.In[0].DType())}
 	}
-	if x.Rank() == 0 {
-		a.Fail(ErrShape, "self needs a dimension of classes")
+}
+
+func smoothL1(b *Builder, a Args, x, t Value) Value {
+	beta := a.Float("beta")
+	d := b.Abs(b.Sub(x, t))
+	switch {
+	case !(beta >= 0):
+		a.Fail(ErrArg, "beta must not be negative, got %v", beta)
+	case beta == 0:
+		return d
 	}
-	if x.Rank() > 1 {
-		c.dim = 1
+	k := func(v float64) Value { return b.Const(v, x.DType()) }
+	return b.Where(b.Lt(d, k(beta)), b.Mul(b.Mul(d, d), k(0.5/beta)), b.Sub(d, k(beta/2)))
+}
+
+func huber(b *Builder, a Args, x, t Value) Value {
+	delta := a.Float("delta")
+	if !(delta > 0) {
+		a.Fail(ErrArg, "delta must be positive, got %v", delta)
 	}
-	c.n = x.Dim(c.dim)
-	switch r := a.Str("reduction"); r {
-	case "none", "sum", "mean":
-		c.mean, c.sum = r == "mean", r == "sum"
-	default:
-		a.Fail(ErrArg, "reduction must be none, mean or sum, got %q", r)
+	d := b.Abs(b.Sub(x, t))
+	k := func(v float64) Value { return b.Const(v, x.DType()) }
+	return b.Where(b.Lt(d, k(delta)), b.Mul(b.Mul(d, d), k(0.5)), b.Mul(b.Sub(d, k(delta/2)), k(delta)))
+}
+
+// clippedLogs returns log x and log(1-x), at least -100.
+func clippedLogs(b *Builder, x Value) (log, log1m Value) {
+	least := b.Const(-100.0, x.DType())
+	return b.Maximum(b.Log(x), least), b.Maximum(b.Log1p(b.Neg(x)), least)
+}
+
+func binaryCrossEntropy(b *Builder, a Args, x, t Value) Value {
+	if !a.In[0].Shape().SameDims(a.In[1].Shape()) {
+		a.Fail(ErrShape, "target must have the dimensions of self")
+	}
+	one := b.Const(1.0, x.DType())
+	log, log1m := clippedLogs(b, x)
+	loss := b.Sub(b.Mul(b.Sub(t, one), log1m), b.Mul(t, log))
+	if w := a.Tensor("weight"); !w.IsNil() {
+		loss = weighted(b, a, loss, w)
+	}
+	return loss
+}
+
+// weighted scales a loss by a weight that broadcasts to it.
+func weighted(b *Builder, a Args, loss, w Value) Value {
+	r := b.Mul(loss, b.widen(w))
+	if !r.Shape().SameDims(loss.Shape()) {
+		a.Fail(ErrShape, "weight %v does not broadcast to the loss %v", w.Shape(), loss.Shape())
+	}
+	return r
+}
+
+// vjpBinaryCrossEntropy is (x - t)/max(x·(1-x), 1e-12) for self, which stays
+// finite where the logarithms are clipped.
+func vjpBinaryCrossEntropy(b *Builder, a Args, out, grad []Value) []Value {
+	x, t, g := b.widen(a.In[0]), b.widen(a.In[1]), b.widen(grad[0])
+	d := x.DType()
+	if a.Str("reduction") == "mean" {
+		g = b.Div(g, b.Const(float64(x.Shape().Numel()), d))
 	}
 	if w := a.Tensor("weight"); !w.IsNil() {
-		if w.Shape() != MakeShape(x.DType(), c.n) {
-			a.Fail(ErrShape, "weight must be %v, got %v", MakeShape(x.DType(), c.n), w.Shape())
-		}
-		dims := make([]int, x.Rank())
-		for i := range dims {
-			dims[i] = 1
-		}
-		dims[c.dim] = c.n
-		c.weight = b.Reshape(b.widen(w), dims...)
+		g = b.Mul(g, b.widen(w))
 	}
-	return c
-}
-
-// indices reads a target of class indices.
-func (c *classLoss) indices(b *Builder, a Args) {
-	t := c.target
-	dims := c.x.Shape().Dims()
-	want := append(append([]int{}, dims[:c.dim]...), dims[c.dim+1:]...)
-	if !t.DType().IsInt() {
-		a.Fail(ErrDType, "target must hold class indices of an integer dtype, got %v", t.DType())
-	}
-	if !t.Shape().SameDims(MakeShape(I64, want...)) {
-		a.Fail(ErrShape, "target must have dimensions %v, got %v", want, t.Shape().Dims())
-	}
-	dims[c.dim] = 1
-	t = b.Reshape(b.Cast(t, I64), dims...)
-	c.valid = b.Ne(t, b.Const(a.Int("ignore_index"), I64))
-	c.safe = b.Where(c.valid, t, b.Const(0, I64))
-	c.target = t
-}
-
-// counts returns the weight that each element of the loss carries, 0 where the
-// target is ignored; it keeps the class dimension at size 1.
-func (c *classLoss) counts(b *Builder) Value {
-	d := c.x.DType()
-	if c.weight.IsNil() {
-		return b.Cast(c.valid, d)
-	}
-	w := b.IndexSelect(b.Reshape(c.weight, c.n), 0, b.Reshape(c.safe, -1))
-	return b.Where(c.valid, b.Reshape(w, c.safe.Shape().Dims()...), b.Const(0.0, d))
-}
-
-// finish drops the class dimension and reduces; the mean is over denom.
-func (c *classLoss) finish(b *Builder, loss, denom Value, d DType) Value {
-	switch {
-	case c.sum:
-		loss = b.Sum(loss, nil, false)
-	case c.mean:
-		loss = b.Div(b.Sum(loss, nil, false), denom)
-	default:
-		dims := loss.Shape().Dims()
-		loss = b.Reshape(loss, append(dims[:c.dim], dims[c.dim+1:]...)...)
-	}
-	return b.Cast(loss, d)
-}
-
-func nllLoss(b *Builder, a Args) []Value {
-	c := newClassLoss(b, a)
-	c.indices(b, a)
-	w := c.counts(b)
-	picked := b.Gather(c.x, c.dim, c.safe)
-	loss := b.Where(c.valid, b.Neg(b.Mul(picked, w)), b.Const(0.0, c.x.DType()))
-	return []Value{c.finish(b, loss, b.Sum(w, nil, false), a.In[0].DType())}
-}
-
-// readCrossEntropy tells class probabilities from indices and checks them.
-func readCrossEntropy(b *Builder, a Args) *classLoss {
-	c := newClassLoss(b, a)
-	if c.smoothing = a.Float("label_smoothing"); !(c.smoothing >= 0 && c.smoothing <= 1) {
-		a.Fail(ErrArg, "label_smoothing must be between 0 and 1, got %v", c.smoothing)
-	}
-	t := c.target
-	if c.probs = t.DType().IsFloat(); !c.probs {
-		c.indices(b, a)
-		return c
-	}
-	if !t.Shape().SameDims(c.x.Shape()) {
-		a.Fail(ErrShape, "class probabilities must have the dimensions of self, %v, got %v", c.x.Shape().Dims(), t.Shape().Dims())
-	}
-	c.target = b.Cast(t, c.x.DType())
-	return c
-}
-
-// denominator is what the mean divides by.
-func (c *classLoss) denominator(b *Builder) Value {
-	if c.probs {
-		return b.Const(float64(c.x.Shape().Numel())/float64(max(c.n, 1)), c.x.DType())
-	}
-	return b.Sum(c.counts(b), nil, false)
-}
-
-// wanted returns the distribution over the classes that the loss is taken
-// against, smoothed and weighted: loss = -Σ wanted·log_softmax(x).
-func (c *classLoss) wanted(b *Builder) Value {
-	d := c.x.DType()
-	q := c.target
-	if !c.probs {
-		dims := make([]int, c.x.Rank())
-		for i := range dims {
-			dims[i] = 1
-		}
-		dims[c.dim] = c.n
-		hot := b.Eq(b.Reshape(b.Iota(c.n, I64), dims...), c.safe)
-		q = b.Cast(hot, d)
-	}
-	q = c.smoothed(b, q)
-	if !c.weight.IsNil() {
-		q = b.Mul(q, c.weight)
-	}
-	if !c.probs {
-		q = b.Where(c.valid, q, b.Const(0.0, d))
-	}
-	return q
-}
-
-// smoothed mixes a distribution with the even one.
-func (c *classLoss) smoothed(b *Builder, q Value) Value {
-	if c.smoothing == 0 {
-		return q
-	}
-	d := c.x.DType()
-	return b.Add(b.Mul(q, b.Const(1-c.smoothing, d)), b.Const(c.smoothing/float64(c.n), d))
-}
-
-func crossEntropy(b *Builder, a Args) []Value {
-	c := readCrossEntropy(b, a)
-	d, dims := c.x.DType(), []int{c.dim}
-	z := b.shifted(c.x, c.dim)
-	logSum := b.Log(b.Sum(b.Exp(z), dims, true))
-	if c.probs {
-		loss := b.Sum(b.Mul(c.wanted(b), b.Sub(logSum, z)), dims, true)
-		return []Value{c.finish(b, loss, c.denominator(b), a.In[0].DType())}
-	}
-	// Only the wanted logit is read, so that no log-probabilities of all classes
-	// need to be kept.
-	w := c.counts(b)
-	loss := b.Mul(b.Sub(logSum, b.Gather(z, c.dim, c.safe)), w)
-	if c.smoothing != 0 {
-		all := b.Sub(logSum, z)
-		if !c.weight.IsNil() {
-			all = b.Mul(all, c.weight)
-		}
-		even := b.Mul(b.Sum(all, dims, true), b.Const(c.smoothing/float64(c.n), d))
-		loss = b.Add(b.Mul(loss, b.Const(1-c.smoothing, d)), even)
-	}
-	// An ignored element is chosen away and not multiplied by 0, which would
-	// keep an infinity or NaN.
-	loss = b.Where(c.valid, loss, b.Const(0.0, d))
-	return []Value{c.finish(b, loss, b.Sum(w, nil, false), a.In[0].DType())}
-}
-
-// vjpCrossEntropy is (softmax(x)·Σ wanted - wanted)·g: it needs no gradient of
-// the gather, and a fusing backend never stores the one-hot wanted. Weights have
-// a gradient only with class probabilities, as in ATen.
-func vjpCrossEntropy(b *Builder, a Args, out, grad []Value) []Value {
-	c := readCrossEntropy(b, a)
-	g := b.widen(grad[0])
-	switch {
-	case c.mean:
-		g = b.Div(g, c.denominator(b))
-	case !c.sum:
-		dims := c.x.Shape().Dims()
-		dims[c.dim] = 1
-		g = b.Reshape(g, dims...)
-	}
-	dims := []int{c.dim}
-	q := c.wanted(b)
-	var total Value
-	if c.probs || c.smoothing != 0 {
-		total = b.Sum(q, dims, true)
-	} else {
-		total = c.counts(b)
-	}
-	p := b.callNamed("softmax", []any{c.x, c.dim})
-	gx := b.Mul(b.Sub(b.Mul(p, total), q), g)
-	gs := []Value{b.Cast(gx, a.In[0].DType()), {}}
-	if !c.weight.IsNil() {
-		gs = append(gs, Value{})
-	}
-	if c.probs {
-		c.vjpProbs(b, a, g, gs)
-	}
+	spread := b.Maximum(b.Mul(x, b.Sub(b.Const(1.0, d), x)), b.Const(1e-12, d))
+	log, log1m := clippedLogs(b, x)
+	gs := make([]Value, len(a.In))
+	gs[0] = b.Cast(b.Mul(g, b.Div(b.Sub(x, t), spread)), a.In[0].DType())
+	gs[1] = b.Cast(b.Mul(g, b.Sub(log1m, log)), a.In[1].DType())
 	return gs
 }
 
-// vjpProbs fills in the gradients of class probabilities and their weights.
-func (c *classLoss) vjpProbs(b *Builder, a Args, g Value, gs []Value) {
-	gt := b.Neg(b.Mul(b.callNamed("log_softmax", []any{c.x, c.dim}), g))
-	if !c.weight.IsNil() {
-		gw := b.SumTo(b.Mul(gt, c.smoothed(b, c.target)), c.weight.Shape())
-		gs[2] = b.Cast(b.Reshape(gw, c.n), a.In[2].DType())
-		gt = b.Mul(gt, c.weight)
+// binaryCrossEntropyLogits uses log(1 + exp(-x)) = max(-x, 0) + log1p(exp(-|x|)).
+func binaryCrossEntropyLogits(b *Builder, a Args, x, t Value) Value {
+	if !a.In[0].Shape().SameDims(a.In[1].Shape()) {
+		a.Fail(ErrShape, "target must have the dimensions of self")
 	}
-	if c.smoothing != 0 {
-		gt = b.Mul(gt, b.Const(1-c.smoothing, c.x.DType()))
+	d := x.DType()
+	zero, one := b.Const(0.0, d), b.Const(1.0, d)
+	soft := b.Add(b.Maximum(b.Neg(x), zero), b.Log1p(b.Exp(b.Neg(b.Abs(x)))))
+	if p := a.Tensor("pos_weight"); !p.IsNil() {
+		soft = weighted(b, a, soft, b.Add(b.Mul(b.Sub(b.widen(p), one), t), one))
 	}
-	gs[1] = b.Cast(gt, a.In[1].DType())
+	loss := b.Add(b.Mul(b.Sub(one, t), x), soft)
+	if w := a.Tensor("weight"); !w.IsNil() {
+		loss = weighted(b, a, loss, w)
+	}
+	return loss
+}
+
+// klDiv takes 0·log 0 as 0, and so does its gradient.
+func klDiv(b *Builder, a Args, x, t Value) Value {
+	if a.Bool("log_target") {
+		return b.Mul(b.Exp(t), b.Sub(t, x))
+	}
+	none := b.Eq(t, b.Const(0.0, t.DType()))
+	log := b.Log(b.Where(none, b.Const(1.0, t.DType()), t))
+	return b.Sub(b.Mul(t, log), b.Mul(t, x))
+}
+
+func cosineSimilarity(b *Builder, a Args) []Value {
+	requireFloatLoss(a)
+	s, ok := BroadcastDims(a.In[0].Shape(), a.In[1].Shape())
+	if !ok {
+		a.Fail(ErrShape, "the operands do not broadcast together")
+	}
+	dims := []int{a.Dim("dim", s.Rank())}
+	if s.Rank() == 0 {
+		dims = nil
+	}
+	eps := a.Float("eps")
+	unit := func(v Value) Value {
+		v = b.Expand(b.widen(v), s.Dims()...)
+		// Where the norm is too small, the root of a number of its own is taken
+		// so that it has a gradient of 0 and not of 0/0.
+		square := b.Sum(b.Mul(v, v), dims, true)
+		small := b.Lt(square, b.Const(eps*eps, v.DType()))
+		if eps == 0 {
+			small = b.Le(square, b.Const(0.0, v.DType()))
+		}
+		norm := b.Sqrt(b.Where(small, b.Const(1.0, v.DType()), square))
+		return b.Div(v, b.Where(small, b.Const(math.Abs(eps), v.DType()), norm))
+	}
+	r := b.Sum(b.Mul(unit(a.In[0]), unit(a.In[1])), dims, false)
+	return []Value{b.Cast(r, a.In[0].DType())}
 }

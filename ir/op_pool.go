@@ -37,11 +37,15 @@ func PoolOf(a Args) *Pool {
 	if p.Spatial < 1 || p.Spatial > 3 {
 		a.Fail(ErrArg, "kernel_size must have 1 to 3 entries, got %d", p.Spatial)
 	}
-	lead := s.Rank() - p.Spatial
-	if lead < 0 {
+	if s.Rank() < p.Spatial {
 		a.Fail(ErrShape, "input must have at least %d dimensions, got %d", p.Spatial, s.Rank())
 	}
-	n := p.Spatial
+	p.read(a, s)
+	return p
+}
+
+func (p *Pool) read(a Args, s Shape) {
+	n, lead := p.Spatial, s.Rank()-p.Spatial
 	spatialInts(a, "kernel_size", p.Kernel[:n], 1)
 	spatialInts(a, "stride", p.Stride[:n], 1)
 	spatialInts(a, "padding", p.Padding[:n], 0)
@@ -50,7 +54,6 @@ func PoolOf(a Args) *Pool {
 		p.InDims[i] = s.Dim(lead + i)
 		p.inferDim(a, i, a.Bool("ceil_mode"))
 	}
-	return p
 }
 
 // inferDim sizes one pooled dimension. In ceil mode a last window that would

@@ -16,6 +16,18 @@ func init() {
 		Doc:      "Integers in [low, high), of any dtype but bool, from the same source as uniform.",
 		Category: Random, NoGrad: randomNoGrad, Infer: inferRandint,
 	})
+	register("bernoulli(Tensor self, Tensor seed, int offset) -> Tensor", Spec{
+		Doc:      "1 with the probability that self, of a floating dtype, gives for each element and 0 otherwise, from the same source as uniform. As torch.bernoulli.",
+		Category: Random, NoGrad: "the gradient is zero everywhere", Decompose: bernoulli,
+	})
+	register("randperm(Tensor seed, int n, int offset, ScalarType dtype=i64) -> Tensor", Spec{
+		Doc:      "A random permutation of 0, 1, … n-1 of an integer or floating dtype: the order of n uniform f64 numbers. As torch.randperm.",
+		Category: Random, NoGrad: randomNoGrad, Decompose: randperm,
+	})
+	register("dropout(Tensor self, Tensor seed, Scalar p, bool train, int offset) -> Tensor", Spec{
+		Doc:      "When training, 0 with probability p for each element of self, of a floating dtype, and self/(1-p) otherwise, from the same source as uniform; self when not. As torch.nn.functional.dropout.",
+		Category: Random, Promote: PromoteScalars, Decompose: dropout,
+	})
 }
 
 // inferRandom checks the seed and the size, which all sources share.
@@ -51,4 +63,50 @@ func inferRandint(a Args) []Shape {
 		a.Fail(ErrArg, "low %d must be less than high %d", lo, hi)
 	}
 	return inferRandom(a)
+}
+
+func bernoulli(b *Builder, a Args) []Value {
+	p := a.In[0]
+	if !p.DType().IsFloat() {
+		a.Fail(ErrDType, "probabilities must be floating, got %v", p.DType())
+	}
+	p = b.widen(p)
+	return []Value{b.Cast(b.Lt(randomLike(b, a, p), p), a.In[0].DType())}
+}
+
+// randomLike is uniform with the dimensions and dtype of x.
+func randomLike(b *Builder, a Args, x Value) Value {
+	return b.Call1(OpUniform, []any{a.Tensor("seed"), x.Shape().Dims(), a.Int("offset"), x.DType()})
+}
+
+func randperm(b *Builder, a Args) []Value {
+	n, d := a.Int("n"), a.DType("dtype")
+	if n < 0 {
+		a.Fail(ErrArg, "n must not be negative, got %d", n)
+	}
+	if d == Bool || d.IsStorage() {
+		a.Fail(ErrDType, "not defined for dtype %v", d)
+	}
+	u := b.Call1(OpUniform, []any{a.Tensor("seed"), []int{n}, a.Int("offset"), F64})
+	_, order := b.Sort(u, 0, false)
+	return []Value{b.Cast(order, d)}
+}
+
+// dropout keeps an element where its uniform number is at least p, so that p = 1
+// keeps none.
+func dropout(b *Builder, a Args) []Value {
+	x := a.In[0]
+	if !x.DType().IsFloat() {
+		a.Fail(ErrDType, "self must be floating, got %v", x.DType())
+	}
+	if !a.Bool("train") {
+		return []Value{x}
+	}
+	y := b.widen(x)
+	p := b.Cast(a.Tensor("p"), y.DType())
+	zero, one := b.Const(0.0, y.DType()), b.Const(1.0, y.DType())
+	// With p = 1 the factor would be infinite, and the gradient NaN.
+	factor := b.Where(b.Lt(p, one), b.Reciprocal(b.Sub(one, p)), zero)
+	kept := b.Where(b.Ge(randomLike(b, a, y), p), b.Mul(y, factor), zero)
+	return []Value{b.Cast(kept, x.DType())}
 }

@@ -39,6 +39,9 @@ func (b *Builder) promoteAll(sp *Spec, in []Value) []Value {
 	if len(in) == 0 {
 		return in // an empty Tensor[]: the row's Infer says what it thinks of it
 	}
+	if sp.Promote == PromoteScalars {
+		return b.promoteScalars(in)
+	}
 	from := 0
 	if sp.Promote == PromoteTail {
 		from = 1
@@ -60,6 +63,20 @@ func (b *Builder) promoteAll(sp *Spec, in []Value) []Value {
 				out = append([]Value(nil), in...)
 			}
 			out[i] = b.promoteTo(in[i], d)
+		}
+	}
+	return out
+}
+
+// promoteScalars gives plain numbers the dtype that composites compute in on the
+// first operand, so that a number keeps its precision beside f64 and beside
+// f16. A float beside integers stays a float; the op says whether it takes it.
+func (b *Builder) promoteScalars(in []Value) []Value {
+	d := accDType(in[0].DType())
+	out := append([]Value(nil), in...)
+	for i, v := range in[1:] {
+		if v.Wrapped() && (d.IsFloat() || !v.DType().IsFloat()) {
+			out[i+1] = b.promoteTo(v, d)
 		}
 	}
 	return out

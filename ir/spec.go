@@ -41,6 +41,7 @@ const (
 	PromoteIntToFloat                  // to their ResultType, integers to DefaultDType
 	PromoteTail                        // like PromoteDefault but for the first operand (where)
 	PromoteFirst                       // to the dtype of the first operand (constant_pad_nd)
+	PromoteScalars                     // plain numbers to the dtype that the first operand computes in, tensors stay (addmm)
 )
 
 // Scalar is the meaning of a pointwise op on single elements. F works on
