@@ -18,8 +18,8 @@ func init() {
 	})
 	register("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", Spec{
 		Category: Indexing,
-		Doc: "gather with the dimensions other than dim broadcast against each other; without dim both are flattened. " +
-			"ATen's take_along_dim.",
+		Doc: "gather with the dimensions other than dim broadcast against each other, and negative indices counting from the " +
+			"end; without dim both are flattened. ATen's take_along_dim.",
 		Decompose: decomposeTakeAlongDim,
 	})
 	register("take(Tensor self, Tensor index) -> Tensor", Spec{
@@ -46,7 +46,8 @@ func init() {
 	register("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "self with values, broadcast to the shape of index(self, indices), written there, or added if accumulate; where " +
-			"an index repeats, the later write wins. ATen's index_put.",
+			"an index repeats, the later write wins. The only index may be a mask over the leading dimensions if values are " +
+			"the same for each of its places. ATen's index_put.",
 		Decompose: decomposeIndexPut,
 	})
 	register("embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor", Spec{
@@ -147,9 +148,12 @@ func newPlaces(b *Builder, a Args) places {
 }
 
 func decomposeIndexPut(b *Builder, a Args) []Value {
-	p := newPlaces(b, a)
 	self, values := a.In[0], a.Tensor("values")
 	requireSameDType(a, "values")
+	if indices := a.Tensors("indices"); len(indices) == 1 && indices[0].DType() == Bool {
+		return []Value{maskedPut(b, a, indices[0], values)}
+	}
+	p := newPlaces(b, a)
 	target, err := NewShape(self.DType(), append(p.picked.Dims(), p.rest...))
 	if err != nil {
 		a.Fail(ErrShape, "%v", err)
@@ -166,6 +170,29 @@ func decomposeIndexPut(b *Builder, a Args) []Value {
 		out = b.indexCopy(p.rows, 0, p.index, values)
 	}
 	return []Value{b.Reshape(out, self.Shape().Dims()...)}
+}
+
+// maskedPut is index_put with a mask over the leading dimensions, of which
+// every place gets the same values: how many there are depends on the data.
+func maskedPut(b *Builder, a Args, mask, values Value) Value {
+	self := a.In[0]
+	s, dims := self.Shape(), mask.Shape().Dims()
+	if len(dims) > s.Rank() || !mask.Shape().SameDims(MakeShape(Bool, s.Dims()[:min(len(dims), s.Rank())]...)) {
+		a.Fail(ErrShape, "the mask of shape %v does not cover the leading dimensions of self", dims)
+	}
+	rest := s.WithDims(s.Dims()[len(dims):]...)
+	if t, ok := BroadcastDims(values.Shape(), rest); !ok || !t.SameDims(rest) {
+		a.Fail(ErrShape, "values of shape %v must broadcast to %v to be the same at every place of the mask",
+			values.Shape().Dims(), rest.Dims())
+	}
+	for range rest.Rank() {
+		dims = append(dims, 1)
+	}
+	put := values
+	if a.Bool("accumulate") {
+		put = b.Add(self, values)
+	}
+	return b.Where(b.Reshape(mask, dims...), put, self)
 }
 
 // indexCopy scatters whole slices: the index vector is stretched over them.
@@ -193,7 +220,9 @@ func decomposeTakeAlongDim(b *Builder, a Args) []Value {
 	x, index := a.In[0], a.In[1]
 	requireIndex(a, index)
 	if _, ok := a.OptInt("dim"); !ok {
-		return []Value{b.Gather(b.Reshape(x, x.Shape().Numel()), 0, b.Reshape(index, index.Shape().Numel()))}
+		n := x.Shape().Numel()
+		index = b.wrapIndex(b.Reshape(index, index.Shape().Numel()), n)
+		return []Value{b.Gather(b.Reshape(x, n), 0, index)}
 	}
 	if x.Rank() != index.Rank() {
 		a.Fail(ErrShape, "indices have rank %d, self has rank %d", index.Rank(), x.Rank())
@@ -211,6 +240,7 @@ func decomposeTakeAlongDim(b *Builder, a Args) []Value {
 			a.Fail(ErrShape, "dimension %d of indices has size %d, of self %d", i, id[i], xd[i])
 		}
 	}
+	index = b.wrapIndex(index, AtLeast1D(x.Shape()).Dim(dim))
 	return []Value{b.Gather(b.Expand(x, xd...), dim, b.Expand(index, id...))}
 }
 
