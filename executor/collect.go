@@ -1,0 +1,167 @@
+package executor
+
+import (
+	"sort"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// SyncTensorsConfig says what a sync does to its tensors.
+type SyncTensorsConfig struct {
+	// ForceData makes the tensors hold the results. Without it the computation
+	// runs, for its errors and timing, but the tensors stay IR.
+	ForceData bool
+	// SyncData drops the tensors' IR once they have data; it takes ForceData.
+	// Without it they keep both, so that later ops extend the recorded graph.
+	SyncData bool
+}
+
+// SyncTensorCollection is the outcome of collecting: which of the tensors given
+// have to be synced, and where.
+type SyncTensorCollection struct {
+	Config SyncTensorsConfig
+	// Indices are the positions, in the tensors given, of those that are synced.
+	Indices []int
+	// Device is where the collection computes.
+	Device ir.Device
+	// Hash is the graph hash, once known.
+	Hash ir.Hash
+}
+
+// PostOrderData is a collection's graph: the walk and the data of its
+// parameters.
+type PostOrderData struct {
+	graph.PostOrder
+	// Parameters are the leaves' data in post-order; a scalar's is nil until
+	// the data cache has given it.
+	Parameters []*Data
+	scalars    []scalarParam
+}
+
+type scalarParam struct {
+	index int
+	leaf  *ir.ScalarLeaf
+	dtype ir.DType
+}
+
+// Hooks override stages of the pipeline, for profilers and for frameworks on
+// top. They run in the stage's place in the syncing goroutine; those marked run
+// under the executor's lock and must not call the session.
+type Hooks struct {
+	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
+	// the lock).
+	ShouldSyncTensor func(t *Tensor) bool
+	// RunPostOrder wraps the walk (under the lock): it must return next's result
+	// or one like it.
+	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
+	// TensorCollectionBarrier is called before a collection's devices are locked.
+	TensorCollectionBarrier func(coll *SyncTensorCollection)
+	// GetRngSeed gives a device's seed as an i64 scalar value (under the lock).
+	GetRngSeed func(s *Session, d ir.Device) ir.Value
+}
+
+// shouldSyncTensor reports whether a tensor has IR to sync; core.mu is held.
+func (s *Session) shouldSyncTensor(t *Tensor) bool {
+	if t.data != nil || t.node.IsNil() {
+		return false
+	}
+	if h := s.core.cfg.Hooks.ShouldSyncTensor; h != nil {
+		return h(t)
+	}
+	return true
+}
+
+// collectSyncTensors groups the tensors to sync by device, in device order;
+// devices, when given, leaves the others out. core.mu is held.
+func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device) []*SyncTensorCollection {
+	var one *SyncTensorCollection
+	var more map[ir.Device]*SyncTensorCollection
+	for i, t := range tensors {
+		if !s.shouldSyncTensor(t) {
+			continue
+		}
+		d := t.device()
+		if !wanted(d, devices) {
+			continue
+		}
+		coll := one
+		if one == nil {
+			one = &SyncTensorCollection{Config: cfg, Device: d, Indices: make([]int, 0, len(tensors))}
+			coll = one
+		} else if one.Device != d {
+			if more == nil {
+				more = map[ir.Device]*SyncTensorCollection{}
+			}
+			if coll = more[d]; coll == nil {
+				coll = &SyncTensorCollection{Config: cfg, Device: d}
+				more[d] = coll
+			}
+		}
+		coll.Indices = append(coll.Indices, i)
+	}
+	if one == nil {
+		return nil
+	}
+	colls := []*SyncTensorCollection{one}
+	for _, c := range more {
+		colls = append(colls, c)
+	}
+	sort.Slice(colls, func(i, j int) bool { return colls[i].Device.Less(colls[j].Device) })
+	return colls
+}
+
+// collectRoots returns the distinct values of a collection's tensors and, for
+// each of its indices, which of them is its own. core.mu is held.
+func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs []int) {
+	roots = make([]ir.Value, 0, len(indices))
+	outputs = make([]int, len(indices))
+	seen := make(map[ir.Value]int, len(indices))
+	for k, i := range indices {
+		v := tensors[i].node
+		at, ok := seen[v]
+		if !ok {
+			at = len(roots)
+			seen[v] = at
+			roots = append(roots, v)
+		}
+		outputs[k] = at
+	}
+	return roots, outputs
+}
+
+// runPostOrder walks the roots and gathers the parameters' data; core.mu is
+// held, and the walk is valid until it is released.
+func (s *Session) runPostOrder(roots []ir.Value) *PostOrderData {
+	c := s.core
+	po := &PostOrderData{}
+	if h := c.cfg.Hooks.RunPostOrder; h != nil {
+		po.PostOrder = h(roots, c.walker.Walk)
+	} else {
+		po.PostOrder = c.walker.Walk(roots)
+	}
+	for _, n := range po.Nodes {
+		if !n.IsLeaf() {
+			continue
+		}
+		switch l := n.Leaf().(type) {
+		case *Data:
+			po.Parameters = append(po.Parameters, l)
+		case *ir.ScalarLeaf:
+			po.scalars = append(po.scalars, scalarParam{len(po.Parameters), l, n.Shapes()[0].DType()})
+			po.Parameters = append(po.Parameters, nil)
+		default:
+			panic(ir.NewOpError("sync", ir.ErrArg, nil, "%s is a parameter of another trace", l.LeafName()))
+		}
+	}
+	return po
+}
+
+func sortedDevices(set map[ir.Device]bool) []ir.Device {
+	out := make([]ir.Device, 0, len(set))
+	for d := range set {
+		out = append(out, d)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Less(out[j]) })
+	return out
+}

@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Computation is a compiled graph in the computation cache.
+type Computation struct {
+	// Device is where it runs.
+	Device ir.Device
+	// EmittedNodes is the number of instructions that the backend compiled,
+	// after the rewrites.
+	EmittedNodes int
+	// Hash is the graph hash.
+	Hash ir.Hash
+
+	container *aoti.Container
+	program   *graph.Program
+}
+
+// Program returns the graph as it was recorded.
+func (m *Computation) Program() *graph.Program { return m.program }
+
+func (m *Computation) close() {
+	// Nothing runs any more when the last reference is gone, so there is nobody
+	// to hand an error of Close to.
+	_ = m.container.Close()
+}
+
+// lookupOrCompile fills in the job's computation.
+func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
+	if j.ref != nil {
+		return nil
+	}
+	c := s.core
+	ref, src, err := c.cache.GetOrBuild(ctx, cache.Key(j.coll.Hash), func(ctx context.Context) (*Computation, int64, error) {
+		m, err := c.compile(ctx, j.program, j.coll.Device, j.coll.Hash, j.donors)
+		if err != nil {
+			return nil, 0, err
+		}
+		return m, programCost(j.program), nil
+	})
+	if err != nil {
+		return err
+	}
+	if src != cache.SourceBuilt {
+		c.stats.hits.Add(1)
+	}
+	j.ref = ref
+	return nil
+}
+
+// programCost estimates the bytes that a computation holds.
+func programCost(p *graph.Program) int64 {
+	return int64(4096 + 512*len(p.Instrs) + 128*len(p.Params))
+}
+
+// compile lowers a Program to what the backend supports and compiles it into a
+// container.
+func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.Hash, donors []donor) (*Computation, error) {
+	start := time.Now()
+	be, err := backend.For(d)
+	if err != nil {
+		return nil, err
+	}
+	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports})
+	var opts backend.CompileOptions
+	for _, dn := range donors {
+		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})
+	}
+	make1 := func(ctx context.Context) (backend.Model, error) { return be.Compile(ctx, lowered, d, opts) }
+	first, err := make1(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
+	}
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, program: p}
+	m.container = aoti.NewContainer(first, make1, max(1, c.cfg.Instances))
+	c.stats.compiled(p, h, d, st, time.Since(start))
+	return m, nil
+}
+
+// resolveScalars gives the job's numbers device data, from the data cache where
+// it has them.
+func (s *Session) resolveScalars(ctx context.Context, j *syncJob) error {
+	for _, sp := range j.scalars {
+		d, err := s.core.scalarData(ctx, sp.leaf, sp.dtype, j.coll.Device)
+		if err != nil {
+			return err
+		}
+		j.params[sp.index] = d
+	}
+	return nil
+}
+
+// scalarData returns the device's copy of a number (DataCacheArena).
+func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d ir.Device) (*Data, error) {
+	var raw [16]byte
+	b := encodeScalar(raw[:0], l, dt)
+	var bits uint64
+	for i, x := range b {
+		bits |= uint64(x) << (8 * (i & 7))
+	}
+	key := cache.Scalar{DType: byte(dt), Bits: bits}
+	if ref, ok := c.scalars.GetScalar(d, key); ok {
+		v := ref.Value()
+		ref.Release()
+		return v, nil
+	}
+	be, err := backend.For(d)
+	if err != nil {
+		return nil, err
+	}
+	buf, err := be.Upload(ctx, ir.MakeShape(dt), d, b)
+	if err != nil {
+		return nil, fmt.Errorf("upload a scalar to %v: %w", d, err)
+	}
+	c.stats.uploaded.Add(int64(len(b)))
+	data := readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1), ReadOnly: true})
+	ref := c.scalars.PutScalar(d, key, data)
+	ref.Release()
+	return data, nil
+}
+
+// encodeScalar appends the element of dtype dt that the number becomes.
+func encodeScalar(b []byte, l *ir.ScalarLeaf, dt ir.DType) []byte {
+	f, i := l.Float, l.Int
+	if !l.IsFloat {
+		f = float64(i)
+	} else {
+		i = int64(f)
+	}
+	u := uint64(i)
+	switch dt {
+	case ir.Bool:
+		u = 0
+		if (l.IsFloat && f != 0) || (!l.IsFloat && i != 0) {
+			u = 1
+		}
+	case ir.F64:
+		u = math.Float64bits(f)
+	case ir.F32:
+		u = uint64(math.Float32bits(float32(f)))
+	case ir.F16:
+		u = uint64(half.F32ToF16(float32(f)))
+	case ir.BF16:
+		u = uint64(half.F32ToBF16(float32(f)))
+	}
+	for k := range dt.Size() {
+		b = append(b, byte(u>>(8*min(k, 7))))
+	}
+	return b
+}
+
+// LookupCachedCompile reports whether the computation of a graph hash is in the
+// cache, and how many nodes it emitted.
+func (s *Session) LookupCachedCompile(h ir.Hash) (emitted int, ok bool) {
+	ref, ok := s.core.cache.Get(cache.Key(h))
+	if !ok {
+		return 0, false
+	}
+	defer ref.Release()
+	return ref.Value().EmittedNodes, true
+}
+
+// lower returns the Program that the device's backend would compile.
+func (s *Session) lower(p *graph.Program, d ir.Device) (*graph.Program, error) {
+	be, err := backend.For(d)
+	if err != nil {
+		return nil, err
+	}
+	out, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
+	return out, nil
+}

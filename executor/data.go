@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Errors that reading or using a tensor may return (errors.Is).
+var (
+	// ErrClosed says that the session was closed.
+	ErrClosed = errors.New("the session is closed")
+	// ErrNoExecution is what a read gives in NoOp execution mode.
+	ErrNoExecution = errors.New("nothing was executed: the session is in NoOp execution mode")
+	// ErrDead says that a tensor's step has ended (Session.Step).
+	ErrDead = errors.New("the tensor died at the end of its Step; Keep it to use it later")
+	// ErrSession says that tensors of unrelated sessions met.
+	ErrSession = errors.New("the tensors belong to unrelated sessions")
+)
+
+// DeviceDataInfo is what the executor knows of a piece of device data.
+type DeviceDataInfo struct {
+	// TensorID is the tensor that the data was made for.
+	TensorID uint64
+	// ReadOnly data is shared (scalars, cached host tensors, user memory) and is
+	// never donated.
+	ReadOnly bool
+}
+
+// Data is device data: there already, or the placeholder of what a scheduled
+// computation will give.
+type Data struct {
+	shape  ir.Shape
+	device ir.Device
+	info   DeviceDataInfo
+
+	// done is closed when buf and err are final; nil means that they always were.
+	done chan struct{}
+	buf  backend.Buffer
+	err  error
+
+	// Guarded by core.mu:
+	leaf    *ir.Node // made when the data is first used in a graph
+	escaped bool     // a handle may outlive the step, so never donate
+	donated bool
+}
+
+// LeafName names the data in dumps.
+func (d *Data) LeafName() string { return fmt.Sprintf("t%d", d.info.TensorID) }
+
+func readyData(buf backend.Buffer, info DeviceDataInfo) *Data {
+	return &Data{shape: buf.Shape(), device: buf.Device(), buf: buf, info: info}
+}
+
+func placeholder(s ir.Shape, d ir.Device, id uint64) *Data {
+	return &Data{shape: s, device: d, info: DeviceDataInfo{TensorID: id}, done: make(chan struct{})}
+}
+
+// Shape returns the dtype and dimensions.
+func (d *Data) Shape() ir.Shape { return d.shape }
+
+// Device returns where the data is or will be.
+func (d *Data) Device() ir.Device { return d.device }
+
+// Info returns what the executor knows of the data.
+func (d *Data) Info() DeviceDataInfo { return d.info }
+
+// Ready reports whether the data is there (or failed) without waiting.
+func (d *Data) Ready() bool {
+	if d.done == nil {
+		return true
+	}
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait blocks until the data is there and returns its buffer, or the error of
+// the computation that should have made it, or ctx's error.
+func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
+	if d.done != nil {
+		select {
+		case <-d.done:
+		default:
+			select {
+			case <-d.done:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	return d.buf, d.err
+}
+
+func (d *Data) complete(buf backend.Buffer, err error) {
+	d.buf, d.err = buf, err
+	close(d.done)
+}
+
+// node returns the data's leaf; core.mu is held.
+func (d *Data) node() *ir.Node {
+	if d.leaf == nil {
+		d.leaf = ir.NewLeaf(d, d.shape, d.device)
+	}
+	return d.leaf
+}

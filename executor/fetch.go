@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loris-ml/loris/backend"
+)
+
+// GetTensors syncs the tensors that are pending in one graph, waits for all and
+// returns their buffers in order (a fused fetch). Errors of tensors are joined
+// with their position.
+func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
+	if err := s.readable(ts); err != nil {
+		return nil, err
+	}
+	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
+		return nil, err
+	}
+	return s.fetchTensors(ctx, s.gatherTensorsData(ts), nil)
+}
+
+func (s *Session) readable(ts []*Tensor) error {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	if s.closed || s.core.closed {
+		return ErrClosed
+	}
+	for i, t := range ts {
+		switch {
+		case t == nil || t.s == nil:
+			return fmt.Errorf("loris: tensor %d is nil or zero", i)
+		case t.s.core != s.core:
+			return fmt.Errorf("loris: tensor %d: %w", i, ErrSession)
+		case t.bits&bitDead != 0:
+			return fmt.Errorf("loris: tensor %d: %w", i, ErrDead)
+		}
+	}
+	return nil
+}
+
+// gatherTensorsData returns the data of tensors that are synced.
+func (s *Session) gatherTensorsData(ts []*Tensor) []*Data {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	out := make([]*Data, len(ts))
+	for i, t := range ts {
+		out[i] = t.data
+	}
+	return out
+}
+
+// fetchTensors waits for data and returns its buffers: of those at indices, in
+// their order, or of all if indices is nil.
+func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int) ([]backend.Buffer, error) {
+	start := time.Now()
+	defer func() { s.core.stage(StageFetch, start) }()
+	n := len(data)
+	if indices != nil {
+		n = len(indices)
+	}
+	out := make([]backend.Buffer, n)
+	for k := range out {
+		i := k
+		if indices != nil {
+			i = indices[k]
+		}
+		if data[i] == nil {
+			return nil, fmt.Errorf("loris: tensor %d has no data: a hook kept it from being synced", i)
+		}
+		buf, err := data[i].Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = buf
+	}
+	return out, nil
+}
+
+// Fetch returns the tensor's elements on the host, little endian; it syncs and
+// waits as needed. The bytes must not be changed.
+func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
+	if t.s == nil {
+		return nil, fmt.Errorf("loris: use of a zero Tensor")
+	}
+	t.s.core.mu.Lock()
+	data, dead, s := t.data, t.bits&bitDead != 0, t.s
+	closed := s.closed || s.core.closed
+	t.s.core.mu.Unlock()
+	if data == nil || dead || closed {
+		bufs, err := s.GetTensors(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		return s.read(ctx, bufs[0])
+	}
+	buf, err := data.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.read(ctx, buf)
+}
+
+func (s *Session) read(ctx context.Context, buf backend.Buffer) ([]byte, error) {
+	b, err := buf.Bytes(ctx)
+	s.core.stats.fetched.Add(int64(len(b)))
+	return b, err
+}

@@ -1,0 +1,284 @@
+package executor
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Stage is a part of a sync whose time is counted.
+type Stage int
+
+// The stages, in order. Collect includes the walk, the hash and the look-up;
+// Run is the time of the asynchronous part; Fetch the time reads waited.
+const (
+	StageCollect Stage = iota
+	StageCompile
+	StageUpload
+	StageLock
+	StageSchedule
+	StageRun
+	StageFetch
+	numStages
+)
+
+var stageNames = [numStages]string{"collect", "compile", "upload", "lock", "schedule", "run", "fetch"}
+
+// String returns the stage's name.
+func (s Stage) String() string { return stageNames[s] }
+
+// Stages returns all stages in order.
+func Stages() []Stage {
+	out := make([]Stage, numStages)
+	for i := range out {
+		out[i] = Stage(i)
+	}
+	return out
+}
+
+// stats are the counters of one executor.
+type stats struct {
+	hits, runs, steps, uploaded, fetched atomic.Int64
+	nodes, maxNodes                      atomic.Int64
+	stages                               [numStages]atomic.Int64
+
+	mu       sync.Mutex
+	compiles []Compile // the last maxCompiles; guarded by mu
+	count    int       // of all compiles; guarded by mu
+	recent   []*graph.Program
+	carry    map[uintptr]int // lines of values carried across steps; guarded by mu
+	trims    map[uintptr]int // lines where a graph was trimmed; guarded by mu
+}
+
+const (
+	maxCompiles = 256
+	maxRecent   = 32
+)
+
+func (s *stats) init() {
+	s.carry, s.trims = map[uintptr]int{}, map[uintptr]int{}
+}
+
+func (s *stats) graph(n int) {
+	s.nodes.Add(int64(n))
+	for {
+		m := s.maxNodes.Load()
+		if int64(n) <= m || s.maxNodes.CompareAndSwap(m, int64(n)) {
+			return
+		}
+	}
+}
+
+func (s *stats) carried(line uintptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carry[line]++
+}
+
+func (s *stats) trimmed(_ int, line uintptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trims[line]++
+}
+
+func (s *stats) compiled(p *graph.Program, h ir.Hash, d ir.Device, st graph.Stats, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	c := Compile{Hash: h, Device: d, Nodes: len(p.Instrs), EmittedNodes: st.After, Time: took, Why: why(p, s.recent)}
+	if len(s.compiles) == maxCompiles {
+		s.compiles = append(s.compiles[:0], s.compiles[1:]...)
+	}
+	s.compiles = append(s.compiles, c)
+	if len(s.recent) == maxRecent {
+		s.recent = append(s.recent[:0], s.recent[1:]...)
+	}
+	s.recent = append(s.recent, p)
+}
+
+// Compile tells of one compilation.
+type Compile struct {
+	Hash         ir.Hash
+	Device       ir.Device
+	Nodes        int // recorded
+	EmittedNodes int // compiled, after the rewrites
+	Time         time.Duration
+	// Why says what made the graph new: its first, a changed input shape, or the
+	// first difference to the nearest graph compiled before, with its line.
+	Why string
+}
+
+// why explains a compilation by the nearest of the graphs compiled before.
+func why(p *graph.Program, recent []*graph.Program) string {
+	if len(recent) == 0 {
+		return "first graph"
+	}
+	var near *graph.Program
+	best := -1
+	for _, q := range recent {
+		if n := commonPrefix(p, q); n > best || (n == best && len(q.Instrs) == len(p.Instrs)) {
+			best, near = n, q
+		}
+	}
+	if best == len(p.Instrs) && best == len(near.Instrs) {
+		if s := shapeDiff(p, near); s != "" {
+			return s
+		}
+		return "same ops, other connections or outputs"
+	}
+	if best == len(p.Instrs) {
+		return fmt.Sprintf("new graph: ends after %d of the %d nodes of the nearest", best, len(near.Instrs))
+	}
+	in := &p.Instrs[best]
+	line := ir.FormatLine(in.Line)
+	if line != "" {
+		line = " at " + line
+	}
+	if best >= len(near.Instrs) {
+		return fmt.Sprintf("new graph: node %d, %v%s, comes after the end of the nearest", best, in.Op, line)
+	}
+	other := &near.Instrs[best]
+	if other.Op == in.Op {
+		return fmt.Sprintf("new graph: node %d, %v%s, has other attributes than in the nearest", best, in.Op, line)
+	}
+	return fmt.Sprintf("new graph: node %d is %v%s, in the nearest it is %v", best, in.Op, line, other.Op)
+}
+
+// commonPrefix counts the leading instructions with equal ops and attributes.
+func commonPrefix(p, q *graph.Program) int {
+	n := min(len(p.Instrs), len(q.Instrs))
+	for i := range n {
+		if p.Instrs[i].Op != q.Instrs[i].Op || p.Instrs[i].Attr != q.Instrs[i].Attr {
+			return i
+		}
+	}
+	return n
+}
+
+func shapeDiff(p, q *graph.Program) string {
+	var diffs []string
+	for i := range min(len(p.Params), len(q.Params)) {
+		if a, b := q.Params[i].Shape, p.Params[i].Shape; a != b {
+			diffs = append(diffs, fmt.Sprintf("input %d: %v became %v", i, a, b))
+		}
+	}
+	if diffs == nil {
+		return ""
+	}
+	if len(diffs) > 4 {
+		diffs = append(diffs[:4], fmt.Sprintf("and %d more", len(diffs)-4))
+	}
+	return "input shapes changed: " + strings.Join(diffs, ", ")
+}
+
+// LineCount is a source line and how often something happened there.
+type LineCount struct {
+	Line  string
+	Count int
+}
+
+// Report is what an executor has done so far, all sessions together.
+type Report struct {
+	// Steps counts MarkSteps, Runs computations executed.
+	Steps, Runs int64
+	// Compiles counts compilations; CachedHits syncs that needed none.
+	Compiles, CachedHits int64
+	// Recent are the last compilations, oldest first.
+	Recent []Compile
+	// CarriedAcrossSteps counts values of an earlier step that were used while
+	// they were still IR; CarriedLines says where they were recorded.
+	CarriedAcrossSteps int
+	CarriedLines       []LineCount
+	// Trims counts graphs that were synced because they had grown too large.
+	Trims     int
+	TrimLines []LineCount
+	// Nodes counts graph nodes synced, MaxNodes is the largest graph.
+	Nodes, MaxNodes int64
+	// StageTime is the time spent in each stage.
+	StageTime map[string]time.Duration
+	// LockWaits and LockWaitTime tell of waiting for device lockers.
+	LockWaits    uint64
+	LockWaitTime time.Duration
+	// BytesUploaded and BytesFetched moved between host and devices.
+	BytesUploaded, BytesFetched int64
+	// LiveTensors are tensors with data that are still reachable (as far as the
+	// garbage collector has looked), by device.
+	LiveTensors map[string]int
+	// MemoryInUse are the bytes of live buffers, by device.
+	MemoryInUse map[string]int64
+	// DataCacheHits and DataCacheMisses are of scalars and host tensors.
+	DataCacheHits, DataCacheMisses uint64
+}
+
+// Report returns the counters of the session's executor.
+func (s *Session) Report() Report {
+	c := s.core
+	st := &c.stats
+	r := Report{
+		Steps: st.steps.Load(), Runs: st.runs.Load(), CachedHits: st.hits.Load(),
+		Nodes: st.nodes.Load(), MaxNodes: st.maxNodes.Load(),
+		BytesUploaded: st.uploaded.Load(), BytesFetched: st.fetched.Load(),
+		StageTime:   map[string]time.Duration{},
+		LiveTensors: map[string]int{}, MemoryInUse: map[string]int64{},
+	}
+	for i := range st.stages {
+		r.StageTime[Stage(i).String()] = time.Duration(st.stages[i].Load())
+	}
+	st.mu.Lock()
+	r.Compiles = int64(st.count)
+	r.Recent = append(r.Recent, st.compiles...)
+	r.CarriedAcrossSteps, r.CarriedLines = lineCounts(st.carry)
+	r.Trims, r.TrimLines = lineCounts(st.trims)
+	st.mu.Unlock()
+	ls := c.lockers.Stats()
+	r.LockWaits, r.LockWaitTime = ls.Waits, ls.WaitTime
+	ds := c.scalars.Stats()
+	r.DataCacheHits, r.DataCacheMisses = ds.Hits+ds.ScalarHits, ds.Misses
+	c.mu.Lock()
+	for d, set := range c.arena.live {
+		set.sweep()
+		r.LiveTensors[d.String()] = len(set.tensors)
+	}
+	c.mu.Unlock()
+	for _, d := range s.GetActiveDevices() {
+		r.MemoryInUse[d.String()] = s.MemoryInUse(d)
+	}
+	return r
+}
+
+func lineCounts(m map[uintptr]int) (total int, out []LineCount) {
+	for pc, n := range m {
+		total += n
+		out = append(out, LineCount{Line: ir.FormatLine(pc), Count: n})
+	}
+	return total, out
+}
+
+// String returns the report as text, a fact a line.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "steps %d, runs %d, compiles %d, cached hits %d\n", r.Steps, r.Runs, r.Compiles, r.CachedHits)
+	fmt.Fprintf(&b, "graph nodes %d, largest graph %d\n", r.Nodes, r.MaxNodes)
+	for _, st := range Stages() {
+		fmt.Fprintf(&b, "%-9s %v\n", st, r.StageTime[st.String()].Round(time.Microsecond))
+	}
+	fmt.Fprintf(&b, "lock waits %d (%v), uploaded %d bytes, fetched %d bytes\n", r.LockWaits, r.LockWaitTime.Round(time.Microsecond), r.BytesUploaded, r.BytesFetched)
+	for d, n := range r.LiveTensors {
+		fmt.Fprintf(&b, "%s: %d live tensors, %d bytes\n", d, n, r.MemoryInUse[d])
+	}
+	for _, c := range r.Recent {
+		fmt.Fprintf(&b, "compiled %v on %v: %d nodes to %d in %v: %s\n", c.Hash, c.Device, c.Nodes, c.EmittedNodes, c.Time.Round(time.Microsecond), c.Why)
+	}
+	for _, l := range r.CarriedLines {
+		fmt.Fprintf(&b, "carried across a step %d times: recorded at %s\n", l.Count, l.Line)
+	}
+	for _, l := range r.TrimLines {
+		fmt.Fprintf(&b, "graph synced without a MarkStep %d times: at %s\n", l.Count, l.Line)
+	}
+	return b.String()
+}

@@ -1,0 +1,183 @@
+// Package executor runs the life of a sync: collect the pending tensors, walk
+// and hash their graph, find or build the computation, lock the devices, assign
+// placeholders and schedule. The stages are named as in LazyGraphExecutor.
+package executor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/devicelock"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Config sets up an executor. The zero value is ready to use.
+type Config struct {
+	// Device is where tensors without another device are; it must be set.
+	Device ir.Device
+	// Seed begins the random numbers of each device; 0 means 101.
+	Seed uint64
+	// CacheBytes bounds the computation cache by the bytes computations hold.
+	// 0 means the cache's default; negative keeps CacheStrong computations only.
+	CacheBytes int64
+	// CacheStrong is the size of the small cache of refused and oversize ones.
+	CacheStrong int
+	// DataCacheBytes bounds the data cache of each device.
+	DataCacheBytes int64
+	// TrimNodes is the graph size at which a step syncs itself: 0 means
+	// 100,000, negative never.
+	TrimNodes int
+	// NoOp compiles and schedules but executes nothing.
+	NoOp bool
+	// Lines says when ops note the user's source line.
+	Lines ir.LinePolicy
+	// Hooks override steps of the pipeline.
+	Hooks Hooks
+	// Instances bounds the model instances of one computation; 0 means 1.
+	Instances int
+}
+
+// core is what forked sessions share.
+type core struct {
+	cfg     Config
+	cache   *cache.Computations[*Computation]
+	scalars *cache.Data[ir.Device, *Data]
+	lockers *devicelock.Arena[ir.Device]
+	stats   stats
+	nextID  atomic.Uint64
+
+	// mu guards recording, tensor states, walks and the registries. It is held
+	// for short, bounded work only: never while compiling, waiting or running.
+	mu     sync.Mutex
+	walker graph.Walker
+	arena  contextArena
+	closed bool
+
+	// running counts scheduled closures, for Close.
+	running sync.WaitGroup
+}
+
+// Session records ops and syncs them. One goroutine at a time calls MarkStep
+// on it; everything else is safe from any goroutine. Fork gives further
+// sessions over the same caches and lockers.
+type Session struct {
+	core   *core
+	device ir.Device
+
+	// Guarded by core.mu:
+	b        *ir.Builder
+	pending  []*Tensor // recorded since the last step, held until then
+	assigned []*Variable
+	step     uint64
+	scope    uint8 // bitScoped inside Step
+	scoped   []*Tensor
+	rng      map[ir.Device]*rngState
+	random   int // ordinal of the next random op of the step
+	trim     trimState
+	closed   bool
+	tracing  *trace // inside Compile's trace
+	forks    uint64
+}
+
+// New returns a session with an executor of its own. An unusable device is an
+// error wrapping ir.ErrDevice.
+func New(cfg Config) (*Session, error) {
+	if _, err := backend.For(cfg.Device); err != nil {
+		return nil, err
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = defaultSeed
+	}
+	if cfg.TrimNodes == 0 {
+		cfg.TrimNodes = 100_000
+	}
+	c := &core{cfg: cfg}
+	c.cache = cache.NewComputations(cache.Options[*Computation]{
+		MaxCost: cfg.CacheBytes,
+		Strong:  cfg.CacheStrong,
+		Close:   func(m *Computation) { m.close() },
+	})
+	c.scalars = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes})
+	c.lockers = devicelock.NewArena(compareDevices)
+	c.arena.live = map[ir.Device]*liveSet{}
+	c.stats.init()
+	return c.newSession(cfg.Device, cfg.Seed), nil
+}
+
+func compareDevices(a, b ir.Device) int {
+	switch {
+	case a == b:
+		return 0
+	case a.Less(b):
+		return -1
+	}
+	return 1
+}
+
+func (c *core) newSession(d ir.Device, seed uint64) *Session {
+	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}}
+	s.b.Lines = c.cfg.Lines
+	s.rng[d] = &rngState{seed: seed, running: seed}
+	return s
+}
+
+// Fork returns a session that shares this one's caches, lockers and live
+// tensors, but has steps and random numbers of its own, for another goroutine
+// to trace with. Tensors of both may meet.
+func (s *Session) Fork() *Session {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	s.forks++
+	seed := s.rngFor(s.device).seed
+	return s.core.newSession(s.device, forkSeed(seed, s.forks))
+}
+
+// Device returns the session's default device.
+func (s *Session) Device() ir.Device { return s.device }
+
+// StepNumber returns the number of the step being recorded, from 1.
+func (s *Session) StepNumber() uint64 {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	return s.step
+}
+
+// Close waits for the work in flight, frees the caches and makes every later
+// use of the session, its forks and their tensors fail with ErrClosed. Elements
+// that were read stay valid. It returns ctx's error if that ends first.
+func (s *Session) Close(ctx context.Context) error {
+	c := s.core
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed, s.closed = true, true
+	s.pending, s.assigned = nil, nil
+	c.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		c.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.cache.Close()
+	c.scalars.Close()
+	return nil
+}
+
+// stage adds the time since start to a stage's clock and returns now.
+func (c *core) stage(st Stage, start time.Time) time.Time {
+	now := time.Now()
+	c.stats.stages[st].Add(int64(now.Sub(start)))
+	return now
+}

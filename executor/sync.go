@@ -1,0 +1,287 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/devicelock"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// syncJob is one collection on its way through the stages.
+type syncJob struct {
+	coll    *SyncTensorCollection
+	tensors []*Tensor
+	roots   []ir.Value
+	outputs []int // for each of coll.Indices, its position among roots
+	params  []*Data
+	scalars []scalarParam
+	donors  []donor
+	ref     *cache.Ref[*Computation]
+	held    *devicelock.Held
+	program *graph.Program // on a cache miss only
+	nodes   int
+	vars    []restore
+}
+
+// donor is a parameter that dies with the step and the output that replaces it.
+type donor struct{ param, output int }
+
+// restore undoes an assignment whose computation failed.
+type restore struct {
+	v        *Variable
+	old, new *Data
+}
+
+// SyncTensors computes the given tensors, those of them that are pending, and
+// returns once the work is scheduled: one Async for each device. Nothing
+// pending is no work and no error. On an error every tensor still holds its IR.
+// Tensors whose device is not among devices, when given, are left alone.
+func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices ...ir.Device) ([]*Async, error) {
+	return s.syncTensorsGraph(ctx, tensors, cfg, devices, nil)
+}
+
+// SyncLiveTensors computes all live tensors of the devices (none given: all) and,
+// with wait, blocks until they are there.
+func (s *Session) SyncLiveTensors(ctx context.Context, wait bool, devices ...ir.Device) error {
+	asyncs, err := s.SyncTensors(ctx, s.GetLiveTensors(devices...), SyncTensorsConfig{ForceData: true, SyncData: true}, devices...)
+	if err != nil || !wait {
+		return err
+	}
+	return waitAll(ctx, asyncs)
+}
+
+func waitAll(ctx context.Context, asyncs []*Async) error {
+	for _, a := range asyncs {
+		if err := a.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncTensorsGraph runs the stages for each device's collection in order.
+// variables, on a MarkStep, are those with a pending value.
+func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable) ([]*Async, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := s.core
+	start := time.Now()
+	jobs, err := s.prepare(tensors, cfg, devices, variables)
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	start = c.stage(StageCollect, start)
+	defer func() {
+		for _, j := range jobs {
+			j.abandon()
+		}
+	}()
+	// Everything that can fail comes before the first assignment, for all
+	// devices: a sync happens as a whole or not at all.
+	for _, j := range jobs {
+		if err := s.lookupOrCompile(ctx, j); err != nil {
+			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
+		}
+	}
+	start = c.stage(StageCompile, start)
+	for _, j := range jobs {
+		if err := s.resolveScalars(ctx, j); err != nil {
+			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
+		}
+	}
+	start = c.stage(StageUpload, start)
+	if err := s.lockDevices(ctx, jobs); err != nil {
+		return nil, err
+	}
+	start = c.stage(StageLock, start)
+	asyncs := s.assignAndSchedule(jobs, variables)
+	c.stage(StageSchedule, start)
+	return asyncs, nil
+}
+
+// prepare collects, walks and hashes under the lock.
+func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable) ([]*syncJob, error) {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.closed || c.closed {
+		return nil, ErrClosed
+	}
+	colls := s.collectSyncTensors(tensors, cfg, devices)
+	jobs := make([]*syncJob, 0, len(colls))
+	for _, coll := range colls {
+		j := &syncJob{coll: coll, tensors: tensors}
+		j.roots, j.outputs = collectRoots(tensors, coll.Indices)
+		po := s.runPostOrder(j.roots)
+		j.params, j.scalars, j.nodes = po.Parameters, po.scalars, len(po.Nodes)
+		coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
+		if variables != nil {
+			s.buildInputOutputAliases(j, variables)
+		} else {
+			// This sync may still wait for its lock when a step that donates
+			// takes the device, so that step must leave these alone.
+			for _, p := range j.params {
+				if p != nil {
+					p.escaped = true
+				}
+			}
+		}
+		ref, ok := c.cache.Get(cache.Key(coll.Hash))
+		if ok {
+			j.ref = ref
+			c.stats.hits.Add(1)
+		} else {
+			j.program, _ = graph.FromPostOrder("step", &po.PostOrder)
+		}
+		c.stats.graph(len(po.Nodes))
+		c.walker.Release()
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// buildInputOutputAliases pairs the old data of variables, where nothing else
+// can reach it any more, with the outputs that replace it. The pairs are part
+// of the key: the compiled plan depends on them.
+func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
+	if s.scope == 0 {
+		return
+	}
+	var at map[*Data]int
+	for _, v := range variables {
+		d := v.data
+		if d == nil || d.escaped || d.donated || d.info.ReadOnly || v.pend == nil || v.pend.data != nil {
+			continue
+		}
+		if at == nil {
+			at = make(map[*Data]int, len(j.params))
+			for i, p := range j.params {
+				if p != nil {
+					at[p] = i
+				}
+			}
+		}
+		param, used := at[d]
+		if !used || v.pend.node.Shape() != d.shape {
+			continue
+		}
+		for out, r := range j.roots {
+			if r == v.pend.node {
+				j.donors = append(j.donors, donor{param, out})
+				delete(at, d)
+				break
+			}
+		}
+	}
+	if j.donors == nil {
+		return
+	}
+	b := j.coll.Hash.Append(nil)
+	for _, d := range j.donors {
+		b = append(b, byte(d.param), byte(d.param>>8), byte(d.param>>16), byte(d.param>>24))
+		b = append(b, byte(d.output), byte(d.output>>8), byte(d.output>>16), byte(d.output>>24))
+	}
+	j.coll.Hash = ir.HashBytes(b)
+}
+
+// abandon releases what a job still holds; a scheduled job holds nothing.
+func (j *syncJob) abandon() {
+	if j.held != nil {
+		j.held.Unlock(nil)
+		j.held = nil
+	}
+	if j.ref != nil {
+		j.ref.Release()
+		j.ref = nil
+	}
+}
+
+// lockDevices waits for each collection's device, in order. An error of work
+// that was scheduled there before surfaces here.
+func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
+	for _, j := range jobs {
+		if h := s.core.cfg.Hooks.TensorCollectionBarrier; h != nil {
+			h(j.coll)
+		}
+		held, err := s.core.lockers.LockDevices(ctx, j.coll.Device)
+		if err != nil {
+			return err
+		}
+		j.held = held
+	}
+	return nil
+}
+
+// assignAndSchedule gives the tensors their placeholders and starts the work.
+// Nothing here can fail.
+func (s *Session) assignAndSchedule(jobs []*syncJob, variables []*Variable) []*Async {
+	c := s.core
+	asyncs := make([]*Async, len(jobs))
+	c.mu.Lock()
+	for i, j := range jobs {
+		asyncs[i] = s.assign(j)
+		j.settle(asyncs[i], variables)
+	}
+	c.running.Add(len(jobs))
+	c.mu.Unlock()
+	for i, j := range jobs {
+		s.schedule(asyncs[i], j)
+	}
+	return asyncs
+}
+
+// assign makes the placeholders; core.mu is held. A tensor that another sync
+// has assigned in the meantime keeps what it got.
+func (s *Session) assign(j *syncJob) *Async {
+	c := s.core
+	a := &Async{Device: j.coll.Device, Indices: j.coll.Indices, Hash: j.coll.Hash, done: make(chan struct{}), session: s}
+	a.outputs = make([]*Data, len(j.roots))
+	for i, r := range j.roots {
+		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1))
+	}
+	for _, d := range j.donors {
+		// Checked again: a fork may have taken a handle since the collection.
+		if p := j.params[d.param]; !p.escaped {
+			if a.donated == nil {
+				a.donated = make([]bool, len(j.params))
+			}
+			a.donated[d.param], p.donated = true, true
+		}
+	}
+	a.params = j.params
+	if !j.coll.Config.ForceData {
+		return a
+	}
+	for k, i := range j.coll.Indices {
+		t, out := j.tensors[i], j.outputs[k]
+		if t.data != nil || t.node != j.roots[out] {
+			continue
+		}
+		t.data = a.outputs[out]
+		if t.bits&bitScoped == 0 {
+			t.data.escaped = true
+		}
+		if j.coll.Config.SyncData {
+			t.node = ir.Value{}
+		}
+		c.registerTensor(t)
+	}
+	return a
+}
+
+// settle moves the variables whose pending value this job computes to it;
+// core.mu is held.
+func (j *syncJob) settle(a *Async, variables []*Variable) {
+	for _, v := range variables {
+		if v.pend == nil || v.pend.data == nil || v.pend.data.device != a.Device {
+			continue
+		}
+		j.vars = append(j.vars, restore{v: v, old: v.data, new: v.pend.data})
+		v.data, v.pend = v.pend.data, nil
+	}
+}

@@ -1,0 +1,145 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// Tensor is a lazy tensor: pending IR, or data. Packages on top embed it by
+// value in their handle, so that recording an op allocates one object. All its
+// fields are guarded by core.mu, but s, which never changes.
+type Tensor struct {
+	s    *Session
+	node ir.Value // pending IR; absent once there is data
+	data *Data
+	id   uint64
+	step uint64 // of the session when it was recorded
+	bits uint8
+}
+
+const (
+	bitKeep      uint8 = 1 << iota // sync at the next MarkStep whatever consumes it
+	bitDiscarded                   // do not sync at MarkStep
+	bitScoped                      // recorded inside Step: dies at its end
+	bitDead
+)
+
+// Session returns the session that the tensor belongs to.
+func (t *Tensor) Session() *Session { return t.s }
+
+// Shape returns the dtype and dimensions; it never waits.
+func (t *Tensor) Shape() ir.Shape {
+	if t.s == nil {
+		panic(fmt.Errorf("loris: use of a zero Tensor: make one with FromSlice, Zeros or an op"))
+	}
+	t.s.core.mu.Lock()
+	defer t.s.core.mu.Unlock()
+	return t.shape()
+}
+
+func (t *Tensor) shape() ir.Shape {
+	if t.data != nil {
+		return t.data.shape
+	}
+	return t.node.Shape()
+}
+
+// Device returns the tensor's device.
+func (t *Tensor) Device() ir.Device {
+	t.s.core.mu.Lock()
+	defer t.s.core.mu.Unlock()
+	return t.device()
+}
+
+func (t *Tensor) device() ir.Device {
+	d := t.s.device
+	switch {
+	case t.data != nil:
+		d = t.data.device
+	case !t.node.Node.Device().IsAny():
+		d = t.node.Node.Device()
+	}
+	return d
+}
+
+// Pending reports whether the tensor is still IR.
+func (t *Tensor) Pending() bool {
+	t.s.core.mu.Lock()
+	defer t.s.core.mu.Unlock()
+	return t.data == nil
+}
+
+// Data returns the tensor's device data, or nil while it is IR.
+func (t *Tensor) Data() *Data {
+	t.s.core.mu.Lock()
+	defer t.s.core.mu.Unlock()
+	return t.data
+}
+
+// init makes t the handle of a value just recorded; core.mu is held.
+func (t *Tensor) init(s *Session, v ir.Value) {
+	t.s, t.node, t.step, t.bits = s, v, s.step, s.scope
+	s.pending = append(s.pending, t)
+}
+
+// setData gives t its data and drops its IR; core.mu is held.
+func (t *Tensor) setData(d *Data) {
+	t.data, t.node = d, ir.Value{}
+}
+
+// usable panics if t cannot be recorded with in session s; core.mu is held.
+func (t *Tensor) usable(s *Session, op string) {
+	var err error
+	switch {
+	case t.s == nil:
+		err = fmt.Errorf("%w: a zero Tensor", ir.ErrArg)
+	case t.s.core != s.core:
+		err = ErrSession
+	case s.closed || s.core.closed:
+		err = ErrClosed
+	case t.bits&bitDead != 0:
+		err = ErrDead
+	default:
+		return
+	}
+	panic(ir.NewOpError(op, err, nil, "the operand cannot be used"))
+}
+
+// stale reports whether t is IR of an earlier step; core.mu is held.
+func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
+
+// value returns what t is in the graph; core.mu is held and t is not stale. A
+// tensor synced without SyncData has both IR and data: its IR serves until the
+// step ends.
+func (t *Tensor) value() ir.Value {
+	if t.data != nil && (t.node.IsNil() || t.step != t.s.step) {
+		if t.bits&bitScoped == 0 {
+			t.data.escaped = true
+		}
+		return ir.Value{Node: t.data.node()}
+	}
+	return t.node
+}
+
+// refresh syncs operands that are still IR of an earlier step, so that IR never
+// crosses a step. It is the slow path of recording and takes core.mu itself.
+func (s *Session) refresh(ts ...*Tensor) {
+	for _, t := range ts {
+		s.core.mu.Lock()
+		stale := t != nil && t.s != nil && t.s.core == s.core && t.stale()
+		line := uintptr(0)
+		if stale {
+			line = t.node.Node.Line()
+		}
+		s.core.mu.Unlock()
+		if !stale {
+			continue
+		}
+		s.core.stats.carried(line)
+		if _, err := t.s.SyncTensors(context.Background(), []*Tensor{t}, SyncTensorsConfig{ForceData: true, SyncData: true}); err != nil {
+			panic(ir.NewOpError("sync", err, nil, "a tensor of an earlier step could not be synced"))
+		}
+	}
+}

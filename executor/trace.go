@@ -1,0 +1,290 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// trace is what Session.Trace notes while the traced function records.
+type trace struct {
+	captured map[*Data]*Variable
+	assigned map[*Variable]*Tensor
+	order    []*Variable
+}
+
+func (t *trace) capture(v *Variable, d *Data) { t.captured[d] = v }
+
+func (t *trace) assign(v *Variable, x *Tensor) {
+	if _, again := t.assigned[v]; !again {
+		t.order = append(t.order, v)
+	}
+	t.assigned[v] = x
+}
+
+// Traced is a function compiled for one signature of inputs: calling it traces
+// nothing. Values of variables are read at each call, and assignments that the
+// function made are made at each call.
+type Traced struct {
+	s       *Session
+	device  ir.Device
+	hash    ir.Hash
+	program *graph.Program
+	params  []tracedParam
+	numOut  int
+	vars    []*Variable // assigned by the outputs after numOut
+	random  bool
+}
+
+// tracedParam says where a parameter of the program comes from at a call.
+type tracedParam struct {
+	input  int       // position among the inputs, or -1
+	v      *Variable // a variable's value
+	data   *Data     // a tensor that the function captured
+	scalar *ir.ScalarLeaf
+	dtype  ir.DType
+	seed   bool // the device's running seed
+}
+
+// Trace calls fn once on stand-ins for the inputs and compiles what it
+// records. fn runs on this goroutine, and no other may record with the session
+// meanwhile; it may use variables and other tensors, but must not mark steps or
+// read values that it records.
+func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
+	s.check("compile", inputs)
+	c := s.core
+	c.mu.Lock()
+	if s.tracing != nil {
+		c.mu.Unlock()
+		return nil, fmt.Errorf("loris: compile inside a function that is being compiled")
+	}
+	s.tracing = &trace{captured: map[*Data]*Variable{}, assigned: map[*Variable]*Tensor{}}
+	from, random := len(s.pending), s.random
+	s.random = 0
+	stand := make([]*Tensor, len(inputs))
+	leaves := make(map[*ir.Node]int, len(inputs))
+	for i, t := range inputs {
+		n := ir.NewLeaf(&graph.ParamLeaf{Index: i, Name: fmt.Sprintf("in%d", i)}, t.shape(), t.device())
+		leaves[n] = i
+		stand[i] = newTensor()
+		stand[i].s, stand[i].node, stand[i].step = s, n.Out(0), s.step
+	}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s.tracing, s.random = nil, random
+		clear(s.pending[from:])
+		s.pending = s.pending[:from]
+	}()
+	outs, err := fn(stand)
+	if err != nil {
+		return nil, err
+	}
+	s.check("compile", outs)
+	tr := &Traced{s: s, device: s.device, numOut: len(outs)}
+	if err := tr.finish(outs, leaves); err != nil {
+		return nil, err
+	}
+	ref, err := tr.computation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ref.Release()
+	return tr, nil
+}
+
+// finish turns the recorded values into the program.
+func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
+	s, c := tr.s, tr.s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seed := s.rngFor(tr.device).leaf
+	roots := make([]ir.Value, 0, len(outs))
+	for _, t := range outs {
+		roots = append(roots, t.value())
+	}
+	tr.vars = s.tracing.order
+	for _, v := range tr.vars {
+		roots = append(roots, s.tracing.assigned[v].value())
+	}
+	po := c.walker.Walk(roots)
+	defer c.walker.Release()
+	var nodes []*ir.Node
+	tr.program, nodes = graph.FromPostOrder("compiled", &po)
+	for _, n := range nodes {
+		p := tracedParam{input: -1}
+		switch l := n.Leaf().(type) {
+		case *graph.ParamLeaf:
+			i, ok := leaves[n]
+			if !ok {
+				return fmt.Errorf("loris: compile: a tensor of another trace is used")
+			}
+			p.input = i
+		case *Data:
+			if v := s.tracing.captured[l]; v != nil {
+				p.v = v
+			} else {
+				l.escaped = true
+				p.data = l
+			}
+		case *ir.ScalarLeaf:
+			p.scalar, p.dtype, p.seed = l, n.Shapes()[0].DType(), n == seed
+			tr.random = tr.random || p.seed
+		}
+		tr.params = append(tr.params, p)
+	}
+	tr.hash = c.walker.Hash(&po, tr.device)
+	return nil
+}
+
+func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], error) {
+	c := tr.s.core
+	ref, ok := c.cache.Get(cache.Key(tr.hash))
+	if ok {
+		c.stats.hits.Add(1)
+		return ref, nil
+	}
+	ref, _, err := c.cache.GetOrBuild(ctx, cache.Key(tr.hash), func(ctx context.Context) (*Computation, int64, error) {
+		m, err := c.compile(ctx, tr.program, tr.device, tr.hash, nil)
+		return m, programCost(tr.program), err
+	})
+	return ref, err
+}
+
+// Program returns the traced graph.
+func (tr *Traced) Program() *graph.Program { return tr.program }
+
+// Call runs the compiled function on inputs of the traced shapes and returns
+// its outputs, as placeholders, once the work is scheduled. Pending inputs and
+// variables are synced first.
+func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
+	s, c := tr.s, tr.s.core
+	if err := s.readable(inputs); err != nil {
+		return nil, err
+	}
+	if err := tr.ready(ctx, inputs); err != nil {
+		return nil, err
+	}
+	ref, err := tr.computation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref}
+	defer j.abandon()
+	if err := tr.gather(ctx, j, inputs); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
+		return nil, err
+	}
+	c.stage(StageLock, start)
+	a := &Async{Device: tr.device, Hash: tr.hash, params: j.params, done: make(chan struct{}), session: s}
+	outs := make([]*Tensor, tr.numOut)
+	c.mu.Lock()
+	for i, id := range tr.program.Returns {
+		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1))
+		d.escaped = true
+		a.outputs = append(a.outputs, d)
+		if i < tr.numOut {
+			outs[i] = newTensor()
+			outs[i].s, outs[i].data, outs[i].step = s, d, s.step
+			c.registerTensor(outs[i])
+			continue
+		}
+		v := tr.vars[i-tr.numOut]
+		j.vars = append(j.vars, restore{v: v, old: v.data, new: d})
+		v.data, v.pend = d, nil
+	}
+	c.running.Add(1)
+	c.mu.Unlock()
+	s.schedule(a, j)
+	return outs, nil
+}
+
+// ready syncs the inputs and variables that are pending.
+func (tr *Traced) ready(ctx context.Context, inputs []*Tensor) error {
+	all := append([]*Tensor(nil), inputs...)
+	c := tr.s.core
+	c.mu.Lock()
+	for _, p := range tr.params {
+		if p.v != nil && p.v.pend != nil {
+			all = append(all, p.v.pend)
+		}
+	}
+	pending := false
+	for _, t := range all {
+		pending = pending || t.data == nil
+	}
+	c.mu.Unlock()
+	if !pending {
+		return nil
+	}
+	_, err := tr.s.SyncTensors(ctx, all, stepConfig)
+	return err
+}
+
+// gather finds the parameters' data for one call.
+func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) error {
+	c := tr.s.core
+	j.params = make([]*Data, len(tr.params))
+	c.mu.Lock()
+	for i, p := range tr.params {
+		switch {
+		case p.input >= 0:
+			j.params[i] = inputs[p.input].data
+		case p.v != nil:
+			j.params[i] = p.v.current()
+		case p.data != nil:
+			j.params[i] = p.data
+		case p.seed:
+			r := tr.s.rngFor(tr.device)
+			j.scalars = append(j.scalars, scalarParam{i, &ir.ScalarLeaf{Int: int64(r.running)}, p.dtype})
+		default:
+			j.scalars = append(j.scalars, scalarParam{i, p.scalar, p.dtype})
+		}
+		if d := j.params[i]; d != nil {
+			d.escaped = true
+		}
+	}
+	if tr.random {
+		// Every call is a step of its own to the random numbers.
+		r := tr.s.rngFor(tr.device)
+		r.seed = nextSeed(r.seed)
+		r.running, r.leaf = r.seed, nil
+	}
+	c.mu.Unlock()
+	return tr.s.resolveScalars(ctx, j)
+}
+
+// grad records gradients with the executor's walker; core.mu is held.
+func (s *Session) grad(outs, cotangents, wrt []ir.Value) []ir.Value {
+	defer s.core.walker.Release()
+	return graph.Grad(s.b, &s.core.walker, outs, cotangents, wrt)
+}
+
+// DumpBackendComputation returns the text of the computation that a sync of the
+// tensors would compile, after the rewrites for their backend.
+func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Program, error) {
+	s.check("dump", ts)
+	s.core.mu.Lock()
+	colls := s.collectSyncTensors(ts, stepConfig, nil)
+	if len(colls) != 1 {
+		s.core.mu.Unlock()
+		return nil, errNotOneGraph
+	}
+	roots, _ := collectRoots(ts, colls[0].Indices)
+	po := s.runPostOrder(roots)
+	p, _ := graph.FromPostOrder("step", &po.PostOrder)
+	s.core.walker.Release()
+	s.core.mu.Unlock()
+	if !lowered {
+		return p, nil
+	}
+	return s.lower(p, colls[0].Device)
+}

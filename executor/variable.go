@@ -1,0 +1,178 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Variable is a value that lives across steps. Assign gives it a pending value,
+// which every MarkStep computes. core.mu guards its fields.
+type Variable struct {
+	s    *Session
+	data *Data   // the value as of the last step
+	pend *Tensor // the value assigned since, if any
+	// shape never changes: an assignment of another one is a mistake.
+	shape ir.Shape
+}
+
+// NewVariable returns a variable that holds t's value: data at once if t has
+// it, otherwise from the next MarkStep or read on.
+func (s *Session) NewVariable(t *Tensor) *Variable {
+	s.check("variable", []*Tensor{t})
+	s.refresh(t)
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	v := &Variable{s: s, shape: t.shape()}
+	v.assign(t)
+	return v
+}
+
+// Shape returns the dtype and dimensions, which never change.
+func (v *Variable) Shape() ir.Shape { return v.shape }
+
+// Session returns the session that the variable belongs to.
+func (v *Variable) Session() *Session { return v.s }
+
+// Value makes dst a handle of the present value, in session s (the variable's
+// own or a fork).
+func (v *Variable) Value(s *Session, dst *Tensor) {
+	c := v.s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.core != c {
+		panic(ir.NewOpError("value", ErrSession, nil, "the variable cannot be used here"))
+	}
+	if v.s.closed || c.closed {
+		panic(ir.NewOpError("value", ErrClosed, nil, "the variable cannot be used"))
+	}
+	dst.s, dst.step, dst.bits = s, s.step, s.scope
+	if s.tracing != nil {
+		if t := s.tracing.assigned[v]; t != nil {
+			dst.node, dst.data = t.node, t.data
+			return
+		}
+	}
+	if v.pend != nil && v.pend.data == nil {
+		dst.s, dst.node, dst.step = v.pend.s, v.pend.node, v.pend.step
+		dst.bits = v.pend.s.scope
+	} else {
+		dst.data = v.current()
+		if s.scope == 0 {
+			dst.data.escaped = true
+		}
+	}
+	if dst.bits&bitScoped != 0 {
+		s.scoped = append(s.scoped, dst)
+	}
+	if s.tracing != nil && dst.data != nil {
+		s.tracing.capture(v, dst.data)
+	}
+}
+
+// current returns the variable's data, taking over a pending value that has
+// been synced by other means; core.mu is held.
+func (v *Variable) current() *Data {
+	if v.pend != nil && v.pend.data != nil {
+		v.data, v.pend = v.pend.data, nil
+	}
+	return v.data
+}
+
+// Assign makes t's value the variable's from here on. It records; the value is
+// computed at the next MarkStep. Another shape or dtype panics with an
+// *ir.OpError.
+func (v *Variable) Assign(t *Tensor) {
+	v.s.check("assign", []*Tensor{t})
+	v.s.refresh(t)
+	c := v.s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.shape() != v.shape {
+		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
+			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
+	}
+	v.assign(t)
+}
+
+func (v *Variable) assign(t *Tensor) {
+	s := v.s
+	if t.data == nil && s.tracing == nil {
+		t.s.assigned = append(t.s.assigned, v)
+	}
+	if s.tracing != nil {
+		s.tracing.assign(v, t)
+		return
+	}
+	if t.data != nil {
+		// The handle t stays in the user's hands, so the data is never donated.
+		t.data.escaped = true
+		v.data, v.pend = t.data, nil
+		return
+	}
+	v.pend = t
+}
+
+// Upload makes dst a tensor of host data, which is copied to device d. It takes
+// no device lock. readOnly data is never donated.
+func (s *Session) Upload(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
+	be, err := backend.For(d)
+	if err != nil {
+		return err
+	}
+	if len(data) != shape.Bytes() {
+		return fmt.Errorf("loris: upload of %v: %w: %d bytes given, %d needed", shape, ir.ErrShape, len(data), shape.Bytes())
+	}
+	buf, err := be.Upload(ctx, shape, d, data)
+	if err != nil {
+		return fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
+	}
+	s.core.stats.uploaded.Add(int64(len(data)))
+	s.adopt(dst, readyData(buf, DeviceDataInfo{TensorID: s.core.nextID.Add(1)}))
+	return nil
+}
+
+// adopt makes dst a registered tensor with data.
+func (s *Session) adopt(dst *Tensor, d *Data) {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dst.s, dst.data, dst.step, dst.id = s, d, s.step, d.info.TensorID
+	d.escaped = true
+	c.registerTensor(dst)
+}
+
+// GetDeviceData makes dst a tensor of host data that is expected to come again
+// (a constant table, a mask): the data cache keeps the device's copy, confirmed
+// by contents at each hit and never donated.
+func (s *Session) GetDeviceData(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
+	c := s.core
+	if len(data) != shape.Bytes() {
+		return fmt.Errorf("loris: upload of %v: %w: %d bytes given, %d needed", shape, ir.ErrShape, len(data), shape.Bytes())
+	}
+	key := hostKey(shape, data)
+	ref, ok := c.scalars.Get(d, key, func(have *Data) bool {
+		b, err := have.buf.Bytes(ctx)
+		return err == nil && have.shape == shape && string(b) == string(data)
+	})
+	if ok {
+		s.adopt(dst, ref.Value())
+		ref.Release()
+		return nil
+	}
+	be, err := backend.For(d)
+	if err != nil {
+		return err
+	}
+	buf, err := be.Upload(ctx, shape, d, data)
+	if err != nil {
+		return fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
+	}
+	c.stats.uploaded.Add(int64(len(data)))
+	nd := readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1), ReadOnly: true})
+	c.scalars.Put(d, key, nd, int64(len(data))).Release()
+	s.adopt(dst, nd)
+	return nil
+}
