@@ -33,6 +33,7 @@ func TestCompositeValues(t *testing.T) {
 		{call("norm", vec(3, -4), inf), [][]float64{{4}}},
 		{call("norm", m, -inf, []int{0}), [][]float64{{1, 2, 3}}},
 		{call("norm", vec(1, 8), 1./3), [][]float64{{27}}},
+		{call("linalg_vector_norm", ivec(3, -4), ir.A("dtype", ir.F64)), [][]float64{{5}}},
 		{call("count_nonzero", fs([]int{2, 2}, 0, 1, nan, 0), []int{0}), [][]float64{{1, 1}}},
 
 		{call("transpose", m, 0, 1), [][]float64{{1, 4, 2, 5, 3, 6}}},
