@@ -13,10 +13,10 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 	if v.DType() == d {
 		return v
 	}
-	if s, ok := v.Node.leaf.(*ScalarLeaf); ok {
+	if s, ok := v.Node.e.leaf.(*ScalarLeaf); ok {
 		return NewScalar(s, d, v.Node.device, v.Wrapped()).Out(0)
 	}
-	if v.Wrapped() && v.Node.op == OpFull {
+	if v.Wrapped() && v.Node.e.op == OpFull {
 		return b.Const(v.Node.Args().Get("fill_value"), d)
 	}
 	return b.Cast(v, d)
