@@ -12,18 +12,12 @@ import (
 // fields are guarded by core.mu, but s, which never changes.
 type Tensor struct {
 	s    *Session
-	ir   *ir.Node // pending IR; nil once there is data
+	node ir.Value // pending IR; absent once there is data
 	data *Data
-	step uint32 // of the session when it was recorded, modulo 2³²
-	out  uint16 // which output of the node it is
+	id   uint64
+	step uint64 // of the session when it was recorded
 	bits uint8
 }
-
-// node returns the pending IR, absent once there is data; core.mu is held.
-func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
-
-// setNode makes the value t's pending IR; core.mu is held.
-func (t *Tensor) setNode(v ir.Value) { t.ir, t.out = v.Node, uint16(v.Index) }
 
 const (
 	bitKeep      uint8 = 1 << iota // sync at the next MarkStep whatever consumes it
@@ -49,7 +43,7 @@ func (t *Tensor) shape() ir.Shape {
 	if t.data != nil {
 		return t.data.shape
 	}
-	return t.node().Shape()
+	return t.node.Shape()
 }
 
 // Device returns the tensor's device.
@@ -64,8 +58,8 @@ func (t *Tensor) device() ir.Device {
 	switch {
 	case t.data != nil:
 		d = t.data.device
-	case !t.ir.Device().IsAny():
-		d = t.ir.Device()
+	case !t.node.Node.Device().IsAny():
+		d = t.node.Node.Device()
 	}
 	return d
 }
@@ -86,14 +80,13 @@ func (t *Tensor) Data() *Data {
 
 // init makes t the handle of a value just recorded; core.mu is held.
 func (t *Tensor) init(s *Session, v ir.Value) {
-	t.s, t.step, t.bits = s, s.step, s.scope
-	t.setNode(v)
+	t.s, t.node, t.step, t.bits = s, v, s.step, s.scope
 	s.pending = append(s.pending, t)
 }
 
 // setData gives t its data and drops its IR; core.mu is held.
 func (t *Tensor) setData(d *Data) {
-	t.data, t.ir = d, nil
+	t.data, t.node = d, ir.Value{}
 }
 
 // usable panics if t cannot be recorded with in session s; core.mu is held.
@@ -121,13 +114,13 @@ func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
 // tensor synced without SyncData has both IR and data: its IR serves until the
 // step ends.
 func (t *Tensor) value() ir.Value {
-	if t.data != nil && (t.ir == nil || t.step != t.s.step) {
+	if t.data != nil && (t.node.IsNil() || t.step != t.s.step) {
 		if t.bits&bitScoped == 0 {
 			t.data.escaped = true
 		}
 		return ir.Value{Node: t.data.node()}
 	}
-	return t.node()
+	return t.node
 }
 
 // refresh syncs operands that are still IR of an earlier step, so that IR never
@@ -138,7 +131,7 @@ func (s *Session) refresh(ts ...*Tensor) {
 		stale := t != nil && t.s != nil && t.s.core == s.core && t.stale()
 		line := uintptr(0)
 		if stale {
-			line = t.ir.Line()
+			line = t.node.Node.Line()
 		}
 		s.core.mu.Unlock()
 		if !stale {

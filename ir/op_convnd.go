@@ -5,11 +5,11 @@ import "fmt"
 func init() {
 	for n := 1; n <= 3; n++ {
 		register(fmt.Sprintf("conv%dd(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1, str padding_str='') -> Tensor", n), Spec{
-			Doc:      fmt.Sprintf("Cross-correlation over %d spatial dimensions: input [N, C, …] or [C, …], weight [O, C/groups, …], bias [O]. A list of one number counts for all dimensions. padding_str is ATen's overload with a string: 'same' (stride 1 only) or 'valid', in place of padding. As torch.nn.functional.conv%dd.", n, n),
+			Doc:      fmt.Sprintf("Cross-correlation over %d spatial dimensions: input [N, C, …] or [C, …], weight [O, C/groups, …], bias [O]. A list of one number counts for all dimensions. padding_str is ATen's overload with a string: 'same' (stride 1 only) or 'valid', in place of padding. Floating dtypes and i64. As torch.nn.functional.conv%dd.", n, n),
 			Category: Neural, Decompose: func(b *Builder, a Args) []Value { return convND(b, a, n) },
 		})
 		register(fmt.Sprintf("conv_transpose%dd(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor", n), Spec{
-			Doc:      fmt.Sprintf("Transposed convolution over %d spatial dimensions, the gradient of conv%dd: input [N, C, …] or [C, …], weight [C, O/groups, …], bias [O]. As torch.nn.functional.conv_transpose%dd.", n, n, n),
+			Doc:      fmt.Sprintf("Transposed convolution over %d spatial dimensions, the gradient of conv%dd: input [N, C, …] or [C, …], weight [C, O/groups, …], bias [O]. Floating dtypes and i64. As torch.nn.functional.conv_transpose%dd.", n, n, n),
 			Category: Neural, Decompose: func(b *Builder, a Args) []Value { return convTransposeND(b, a, n) },
 		})
 	}
@@ -40,9 +40,22 @@ func batched(b *Builder, a Args, x Value, n int) (Value, func(Value) Value) {
 	return Value{}, nil
 }
 
+// convOperands returns the operands of a convolution; i64 ones are computed in
+// f64, which is exact below 2⁵³, and restore takes the result back.
+func convOperands(b *Builder, a Args) (x, w, bias Value, restore func(Value) Value) {
+	x, w, bias = a.Tensor("input"), a.Tensor("weight"), a.Tensor("bias")
+	if x.DType() != I64 || w.DType() != I64 {
+		return x, w, bias, func(y Value) Value { return y }
+	}
+	if !bias.IsNil() {
+		bias = b.Cast(bias, F64)
+	}
+	return b.Cast(x, F64), b.Cast(w, F64), bias, func(y Value) Value { return b.Cast(y, I64) }
+}
+
 func convND(b *Builder, a Args, n int) []Value {
-	x, unbatch := batched(b, a, a.Tensor("input"), n)
-	w := a.Tensor("weight")
+	x, w, bias, restore := convOperands(b, a)
+	x, unbatch := batched(b, a, x, n)
 	stride, padding, dilation := spread(a, "stride", n), spread(a, "padding", n), spread(a, "dilation", n)
 	if mode := a.Str("padding_str"); mode != "" {
 		for _, p := range padding {
@@ -53,8 +66,8 @@ func convND(b *Builder, a Args, n int) []Value {
 		x, padding = namedPadding(b, a, x, w, mode, stride, dilation)
 	}
 	var zero [3]int
-	y := b.Call1(OpConvolution, []any{x, w, a.Tensor("bias"), stride, padding, dilation, false, zero[:n], a.Int("groups")})
-	return []Value{unbatch(y)}
+	y := b.Call1(OpConvolution, []any{x, w, bias, stride, padding, dilation, false, zero[:n], a.Int("groups")})
+	return []Value{restore(unbatch(y))}
 }
 
 // namedPadding turns "same" and "valid" into numbers. An odd total puts the
@@ -90,8 +103,9 @@ func namedPadding(b *Builder, a Args, x, w Value, mode string, stride, dilation 
 }
 
 func convTransposeND(b *Builder, a Args, n int) []Value {
-	x, unbatch := batched(b, a, a.Tensor("input"), n)
-	y := b.Call1(OpConvolution, []any{x, a.Tensor("weight"), a.Tensor("bias"), spread(a, "stride", n), spread(a, "padding", n),
+	x, w, bias, restore := convOperands(b, a)
+	x, unbatch := batched(b, a, x, n)
+	y := b.Call1(OpConvolution, []any{x, w, bias, spread(a, "stride", n), spread(a, "padding", n),
 		spread(a, "dilation", n), true, spread(a, "output_padding", n), a.Int("groups")})
-	return []Value{unbatch(y)}
+	return []Value{restore(unbatch(y))}
 }

@@ -209,7 +209,8 @@ func explicitOutput(a Args, s string, ops []labelled, widest int) []int {
 	return out
 }
 
-// sumLabels sums over the dimensions whose label is chosen.
+// sumLabels sums over the dimensions whose label is chosen; integers become i64
+// as sum makes them.
 func (b *Builder) sumLabels(x labelled, chosen func(label int) bool) labelled {
 	var dims, labels []int
 	for i, l := range x.labels {
@@ -222,7 +223,7 @@ func (b *Builder) sumLabels(x labelled, chosen func(label int) bool) labelled {
 	if dims == nil {
 		return x
 	}
-	return labelled{b.Call1(OpSum, []any{x.v, dims, false, x.v.DType()}), labels}
+	return labelled{b.Sum(x.v, dims, false), labels}
 }
 
 // arrange orders the dimensions by the labels; one that x lacks has size 1.
@@ -263,6 +264,8 @@ func (b *Builder) contract(x, y labelled, keep map[int]bool) labelled {
 	x, y = b.dropOnes(x, y), b.dropOnes(y, x)
 	x = b.sumLabels(x, func(l int) bool { return !keep[l] && y.index(l) < 0 })
 	y = b.sumLabels(y, func(l int) bool { return !keep[l] && x.index(l) < 0 })
+	d := PromoteTypes(x.v.DType(), y.v.DType()) // they differ if one was summed
+	x.v, y.v = b.Cast(x.v, d), b.Cast(y.v, d)
 	var batch, rows, inner, cols []int
 	for _, l := range x.labels {
 		switch {

@@ -68,9 +68,11 @@ func interpolatedSize(a Args, in []int) ([]int, float64) {
 	return size, scale
 }
 
-// nearest reads position ⌊i·scale⌋, or ⌊(i+½)·scale⌋ if exact, for each i. It
-// computes in f32 whatever the dtype, because ATen does: the floor then falls
-// on the same side.
+// nearest reads position ⌊i·scale⌋, or ⌊(i+½)·scale⌋ if exact, for each i. Where
+// these are near a whole number, rounding decides, and it follows ATen's CPU
+// kernels: the scale and the position are f32 (f64 for f64), the position is
+// computed with one rounding, which f64 arithmetic on f32 gives, and the floor
+// is taken in f32.
 func (b *Builder) nearest(x Value, dim, out int, factor float64, exact bool) Value {
 	in := x.Dim(dim)
 	if out == in {
@@ -79,15 +81,26 @@ func (b *Builder) nearest(x Value, dim, out int, factor float64, exact bool) Val
 	if out == 2*in {
 		return b.repeatEach(x, dim, 2)
 	}
-	scale := float32(in) / float32(out)
+	d, scale := F64, float64(in)/float64(out)
 	if factor > 0 {
-		scale = float32(1 / factor)
+		scale = 1 / factor
 	}
-	at := b.Iota(out, F32)
+	if x.DType() != F64 {
+		if d = F32; factor > 0 {
+			scale = float64(float32(scale))
+		} else {
+			scale = float64(float32(in) / float32(out))
+		}
+	}
+	c := func(v float64) Value { return b.Const(v, F64) }
+	at := b.Iota(out, F64)
 	if exact {
-		at = b.Add(at, b.Const(0.5, F32))
+		at = b.Sub(b.Mul(b.Add(at, c(0.5)), c(scale)), c(0.5))
+		at = b.Add(b.Maximum(b.Cast(at, d), b.Const(0.0, d)), b.Const(0.5, d))
+	} else {
+		at = b.Cast(b.Mul(at, c(scale)), d)
 	}
-	at = b.Cast(b.Floor(b.Mul(at, b.Const(float64(scale), F32))), I64)
+	at = b.Cast(b.Floor(b.Cast(at, F32)), I64)
 	return b.IndexSelect(x, dim, b.Minimum(at, b.Const(in-1, I64)))
 }
 

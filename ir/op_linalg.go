@@ -157,23 +157,18 @@ func outer(b *Builder, a Args) []Value {
 // value is known only when the computation runs.
 func addProduct(b *Builder, a Args) []Value {
 	ranks := map[string][2]int{"addmm": {2, 2}, "baddbmm": {3, 3}, "addmv": {2, 1}}[a.Spec.Name]
-	p := strictProduct(b, a, a.In[1], a.In[2], ranks[0], ranks[1])
-	self, d := a.In[0], p.DType()
+	self, d := a.In[0], a.In[1].DType()
 	if self.DType() != d {
 		a.Fail(ErrDType, "self must have the dtype of the factors, %v, got %v", d, self.DType())
 	}
+	// The product of f16 is not rounded before the sum. Numbers for integers are
+	// truncated, as ATen does.
 	acc := accDType(d)
-	scalar := func(name string) Value {
-		v := a.Tensor(name)
-		if !d.IsFloat() && v.DType().IsFloat() {
-			a.Fail(ErrDType, "%s must be an integer for %v operands", name, d)
-		}
-		return b.Cast(v, acc)
-	}
-	beta, alpha := scalar("beta"), scalar("alpha")
+	p := strictProduct(b, a, b.widen(a.In[1]), b.widen(a.In[2]), ranks[0], ranks[1])
+	beta, alpha := b.Cast(a.Tensor("beta"), acc), b.Cast(a.Tensor("alpha"), acc)
 	zero := b.Const(0, acc)
 	kept := b.Where(b.Eq(beta, zero), zero, b.Mul(b.widen(self), beta))
-	r := b.Add(kept, b.Mul(b.widen(p), alpha))
+	r := b.Add(kept, b.Mul(p, alpha))
 	if !r.Shape().SameDims(p.Shape()) {
 		a.Fail(ErrShape, "self %v does not broadcast to the product %v", self.Shape(), p.Shape())
 	}

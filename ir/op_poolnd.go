@@ -18,7 +18,7 @@ func init() {
 			override = ""
 		}
 		register(fmt.Sprintf("avg_pool%dd(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool count_include_pad=True%s) -> Tensor", n, override), Spec{
-			Doc:      fmt.Sprintf("Mean of each window over the last %d dimensions of self [N, C, …] or [C, …], of a floating dtype; stride is kernel_size unless given. count_include_pad counts the zeros of the padding, divisor_override replaces the count. As torch.nn.functional.avg_pool%dd.", n, n),
+			Doc:      fmt.Sprintf("Mean of each window over the last %d dimensions of self [N, C, …] or [C, …], of a floating dtype or i64; stride is kernel_size unless given. count_include_pad counts the zeros of the padding, divisor_override replaces the count. As torch.nn.functional.avg_pool%dd.", n, n),
 			Category: Neural, Decompose: func(b *Builder, a Args) []Value { return avgPoolND(b, a, n) },
 		})
 		register(fmt.Sprintf("adaptive_avg_pool%dd(Tensor self, int[] output_size) -> Tensor", n), Spec{
@@ -52,7 +52,8 @@ func maxPoolND(b *Builder, a Args, n int) []Value {
 // avgPoolND sums windows and divides by their counts, which are constants.
 func avgPoolND(b *Builder, a Args, n int) []Value {
 	requirePoolRank(a, n)
-	if d := a.In[0].DType(); !d.IsFloat() {
+	d := a.In[0].DType()
+	if !d.IsFloat() && d != I64 {
 		a.Fail(ErrDType, "not defined for %v operands", d)
 	}
 	p := &Pool{Spatial: n}
@@ -61,6 +62,9 @@ func avgPoolND(b *Builder, a Args, n int) []Value {
 	copy(p.Stride[:n], poolStride(a, n, kernel))
 	copy(p.Padding[:n], spread(a, "padding", n))
 	x := b.widen(a.In[0])
+	if d == I64 {
+		x = b.Cast(x, F64)
+	}
 	lead := x.Rank() - n
 	whole := true // windows tile the input
 	for i := range n {
@@ -77,7 +81,8 @@ func avgPoolND(b *Builder, a Args, n int) []Value {
 	} else {
 		y = b.sumWindows(x, p)
 	}
-	return []Value{b.Cast(divideCounts(b, a, y, p), a.In[0].DType())}
+	// For i64 the cast truncates, as ATen's integer division does.
+	return []Value{b.Cast(divideCounts(b, a, y, p), d)}
 }
 
 // sumTiles splits each of the last dimensions into the given number of parts of

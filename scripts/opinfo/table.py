@@ -183,6 +183,13 @@ def loss(args, kwargs):
     return args, kwargs
 
 
+def kl_div(args, kwargs):
+    """F.kl_div divides the sum of ATen's kl_div itself for batchmean."""
+    if kwargs.get("reduction") == "batchmean":
+        raise Drop("batchmean (not ATen's)")
+    return loss(args, kwargs)
+
+
 def interpolate(mode, rank):
     """F.interpolate and F.upsample_*: one op per mode and rank in ATen (its vec overloads)."""
 
@@ -364,6 +371,11 @@ def index_rows():
         Row("matmul", "Tensor self, Tensor other", limit=600),
         Row("addmm", "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1", ["addmm", "addmm.decomposed"]),
         Row("bmm", "Tensor self, Tensor mat2", ["bmm", "bmm.triton_optimized"], limit=600),
+        Row("baddbmm", "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", limit=600),
+        Row("mm", "Tensor self, Tensor mat2"),
+        Row("mv", "Tensor self, Tensor vec", limit=600),
+        Row("addmv", "Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1"),
+        Row("linear", "Tensor input, Tensor weight, Tensor? bias=None", ["nn.functional.linear"]),
         Row("dot", "Tensor self, Tensor tensor"),
         Row("outer", "Tensor self, Tensor vec2"),
         Row("einsum", "str equation, Tensor[] tensors", adapt=swap_einsum),
@@ -391,8 +403,8 @@ def neural_rows(F):
         out.append(Row(f"conv_transpose{n}d", CONV_T.format(n=n), [f"{F}conv_transpose{n}d"], limit=700))
         out.append(Row(f"upsample_nearest{n}d", UPSAMPLE.format(n=n, align=""), [F + "interpolate.nearest", F + "upsample_nearest"],
                        adapt=interpolate("nearest", n), cap=5))
-    for n in (1, 2):
-        pool, divisor = POOL_ND.format(n=n), ", int? divisor_override=None" if n == 2 else ""
+    for n in (1, 2, 3):
+        pool, divisor = POOL_ND.format(n=n), ", int? divisor_override=None" if n > 1 else ""
         out += [
             Row(f"max_pool{n}d", pool + f"int[{n}] dilation=1, bool ceil_mode=False", [f"{F}max_pool{n}d"], adapt=max_pool),
             Row(f"avg_pool{n}d", pool + "bool ceil_mode=False, bool count_include_pad=True" + divisor, [f"{F}avg_pool{n}d"],
@@ -403,6 +415,10 @@ def neural_rows(F):
     return out + [
         Row("upsample_bilinear2d", UPSAMPLE.format(n=2, align=", bool align_corners"), [F + "interpolate.bilinear"],
             adapt=interpolate("bilinear", 2)),
+        Row("upsample_linear1d", UPSAMPLE.format(n=1, align=", bool align_corners"), [F + "interpolate.linear"],
+            adapt=interpolate("linear", 1)),
+        Row("upsample_trilinear3d", UPSAMPLE.format(n=3, align=", bool align_corners"), [F + "interpolate.trilinear"],
+            adapt=interpolate("trilinear", 3), cap=6),
         Row("softmax", "Tensor self, int dim, dtype? dtype=None", ["softmax", "softmax.with_dtype"]),
         Row("log_softmax", "Tensor self, int dim, dtype? dtype=None", ["log_softmax", "log_softmax.with_dtype"]),
         Row("layer_norm", "Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05",
@@ -419,6 +435,10 @@ def neural_rows(F):
         Row("mse_loss", PLAIN_LOSS, [F + "mse_loss"], adapt=loss),
         Row("l1_loss", PLAIN_LOSS, [F + "l1_loss"], adapt=loss),
         Row("huber_loss", PLAIN_LOSS + ", float delta=1.0", [F + "huber_loss"], adapt=loss),
+        Row("smooth_l1_loss", PLAIN_LOSS + ", float beta=1.0", [F + "smooth_l1_loss"], adapt=loss),
+        Row("kl_div", PLAIN_LOSS + ", *, bool log_target=False", [F + "kl_div"], adapt=kl_div),
+        Row("binary_cross_entropy", LOSS, [F + "binary_cross_entropy"], adapt=loss, constant=("weight",)),
+        Row("cosine_similarity", "Tensor x1, Tensor x2, int dim=1, float eps=1e-08", [F + "cosine_similarity"]),
         Row("binary_cross_entropy_with_logits",
             "Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean'",
             [F + "binary_cross_entropy_with_logits"], adapt=loss, constant=("weight", "pos_weight")),
