@@ -127,20 +127,21 @@ func (d *Dataset) Split(seed uint64) (train, test *Dataset) {
 }
 
 // Batches goes once over d, in the order of Permutation(d.Len(), seed+epoch), in
-// batches of size images. Images that do not fill a last batch are left out of
-// this epoch, so that all batches have one shape. Every batch is a new copy,
-// which the caller may keep. It panics unless size is positive.
+// batches of size images. Images that do not fill a last batch make a smaller
+// one, so that an epoch sees every image once. Every batch is a new copy, which
+// the caller may keep. It panics unless size is positive.
 func (d *Dataset) Batches(size int, seed, epoch uint64) iter.Seq[*Dataset] {
 	if size <= 0 {
 		panic(fmt.Sprintf("digits: batches of %d", size))
 	}
 	return func(yield func(*Dataset) bool) {
 		order := Permutation(d.Len(), seed+epoch)
-		for len(order) >= size {
-			if !yield(d.Select(order[:size])) {
+		for len(order) > 0 {
+			n := min(size, len(order))
+			if !yield(d.Select(order[:n])) {
 				return
 			}
-			order = order[size:]
+			order = order[n:]
 		}
 	}
 }

@@ -143,7 +143,7 @@ func TestSplit(t *testing.T) {
 func TestBatches(t *testing.T) {
 	train, _ := load(t).Split(42)
 	batches := slices.Collect(train.Batches(32, 7, 3))
-	if len(batches) != 1437/32 {
+	if len(batches) != 45 {
 		t.Fatalf("%d batches", len(batches))
 	}
 	if got, want := batches[1].Labels[:8], []int64{1, 0, 6, 8, 4, 1, 3, 0}; !slices.Equal(got, want) {
@@ -152,10 +152,20 @@ func TestBatches(t *testing.T) {
 	if got := ink(batches[1]); got != 9994 {
 		t.Errorf("ink %d", got)
 	}
+	seen := &Dataset{}
 	for i, b := range batches {
-		if b.Len() != 32 || len(b.Pixels) != 32*Features {
-			t.Errorf("batch %d of %d images", i, b.Len())
+		want := 32
+		if i == 44 {
+			want = 1437 - 44*32 // the images left over
 		}
+		if b.Len() != want || len(b.Pixels) != want*Features {
+			t.Errorf("batch %d of %d images, want %d", i, b.Len(), want)
+		}
+		seen.Pixels = append(seen.Pixels, b.Pixels...)
+		seen.Labels = append(seen.Labels, b.Labels...)
+	}
+	if ink(seen) != ink(train) || !slices.Equal(counts(seen), counts(train)) {
+		t.Error("the batches are not the whole")
 	}
 	batches[0].Pixels[0] = 42
 	if slices.Max(train.Pixels) != 1 {
@@ -167,8 +177,11 @@ func TestBatches(t *testing.T) {
 	if n := len(slices.Collect(train.Batches(1437, 7, 3))); n != 1 {
 		t.Errorf("%d batches of the whole", n)
 	}
-	if n := len(slices.Collect(train.Batches(1438, 7, 3))); n != 0 {
-		t.Errorf("%d batches of more than the whole", n)
+	if got := slices.Collect(train.Batches(1438, 7, 3)); len(got) != 1 || got[0].Len() != 1437 {
+		t.Errorf("%d batches of more than the whole", len(got))
+	}
+	if n := len(slices.Collect((&Dataset{}).Batches(32, 7, 3))); n != 0 {
+		t.Errorf("%d batches of nothing", n)
 	}
 	defer func() {
 		if recover() == nil {
