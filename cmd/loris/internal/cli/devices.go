@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// deviceInfo is what `devices` tells of one device, or of a backend whose
+// devices cannot be used.
+type deviceInfo struct {
+	Device      string `json:"device"`
+	Backend     string `json:"backend"` // its version
+	MemoryInUse int64  `json:"memory_in_use"`
+	Error       string `json:"error,omitempty"`
+}
+
+func newDevices() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "devices",
+		Short: "List the devices",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			list := devices()
+			if asJSON {
+				return printJSON(c.OutOrStdout(), list)
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "DEVICE\tBACKEND\tSTATE")
+			for _, d := range list {
+				state := "ready"
+				if d.Error != "" {
+					state = d.Error
+				}
+				fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Device, d.Backend, state)
+			}
+			return tw.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func devices() []deviceInfo {
+	list := []deviceInfo{}
+	for _, b := range backend.All() {
+		n, err := b.NumDevices()
+		if err != nil {
+			list = append(list, deviceInfo{Device: b.DeviceType().String(), Backend: b.Version(), Error: err.Error()})
+			continue
+		}
+		for i := range n {
+			d := ir.Device{Type: b.DeviceType(), Index: uint8(i)}
+			list = append(list, deviceInfo{Device: d.String(), Backend: b.Version(), MemoryInUse: b.BytesInUse(d)})
+		}
+	}
+	return list
+}
+
+// versionInfo is what `version` tells.
+type versionInfo struct {
+	Version  string            `json:"version"`
+	Revision string            `json:"revision,omitempty"`
+	Go       string            `json:"go"`
+	Platform string            `json:"platform"`
+	Backends map[string]string `json:"backends"` // versions by device type
+}
+
+func newVersion() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of loris, Go and the backends",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := version()
+			if asJSON {
+				return printJSON(c.OutOrStdout(), v)
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintf(tw, "loris\t%s\n", v.Version)
+			if v.Revision != "" {
+				fmt.Fprintf(tw, "revision\t%s\n", v.Revision)
+			}
+			fmt.Fprintf(tw, "go\t%s %s\n", v.Go, v.Platform)
+			for _, b := range backend.All() {
+				fmt.Fprintf(tw, "backend %v\t%s\n", b.DeviceType(), b.Version())
+			}
+			return tw.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+const modulePath = "github.com/loris-ml/loris"
+
+// version reads the build's own record: the module's version, or (devel) for a
+// build from a checkout.
+func version() versionInfo {
+	v := versionInfo{
+		Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Backends: map[string]string{},
+	}
+	for _, b := range backend.All() {
+		v.Backends[b.DeviceType().String()] = b.Version()
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Path == modulePath && info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Revision = s.Value
+		}
+	}
+	return v
+}
