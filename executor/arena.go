@@ -179,10 +179,21 @@ func forkSeed(seed, n uint64) uint64 {
 // names. Each use in a step gets the next offset, so a step of the same ops
 // draws from the same graph, with another seed.
 func (s *Session) Random(op ir.Op, newTensor func() *Tensor, pos []any, named ...ir.Named) []*Tensor {
+	return s.RandomOn(ir.Device{}, op, newTensor, pos, named...)
+}
+
+// RandomOn is Random on device d, with its seed; the zero Device means the
+// session's.
+func (s *Session) RandomOn(d ir.Device, op ir.Op, newTensor func() *Tensor, pos []any, named ...ir.Named) []*Tensor {
 	s.Prepare(op.String(), pos, named)
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	args := append(namedValues(named), ir.A("seed", s.getRngSeed(s.device)), ir.A("offset", s.random))
+	s.b.Place = d
+	defer func() { s.b.Place = ir.Device{} }()
+	if d.IsAny() {
+		d = s.device
+	}
+	args := append(namedValues(named), ir.A("seed", s.getRngSeed(d)), ir.A("offset", s.random))
 	s.random++
 	outs := s.b.CallNamed(op, valuesOf(pos), args)
 	ts := make([]*Tensor, len(outs))

@@ -64,9 +64,17 @@ func (s *Session) check(op string, in []*Tensor) {
 // ir.Builder.Bind, where tensors are *Tensor or []*Tensor. newTensor makes the
 // handle of each output. Mistakes panic with an *ir.OpError.
 func (s *Session) Call(op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
+	return s.CallOn(ir.Device{}, op, newTensor, pos, named)
+}
+
+// CallOn is Call for an op whose operands may have no device yet, which is then
+// placed on d; the zero Device leaves it to where it is used.
+func (s *Session) CallOn(d ir.Device, op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
 	s.Prepare(op.String(), pos, named)
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
+	s.b.Place = d
+	defer func() { s.b.Place = ir.Device{} }()
 	outs := s.b.Call(op, valuesOf(pos), namedValues(named)...)
 	ts := make([]*Tensor, len(outs))
 	for i, v := range outs {

@@ -30,6 +30,8 @@ type Builder struct {
 	// Line, when not 0, is given to all nodes: rewrites keep the line of the
 	// node that they replace.
 	Line uintptr
+	// Place, when set, is the device of nodes whose operands have decided none.
+	Place Device
 	// Rewrite, when set, may replace each op.
 	Rewrite Rewriter
 	// cons, when set, makes equal uses of an op on identical inputs one node.
@@ -166,6 +168,9 @@ func (b *Builder) Emit(op Op, attr string, in ...Value) []Value {
 // emit is the general path: rewrite, cons, trie, infer.
 func (b *Builder) emit(sp *Spec, attr string, in []Value) []Value {
 	dev := b.device(sp, in)
+	if dev.IsAny() {
+		dev = b.Place
+	}
 	if b.Rewrite != nil {
 		if out, ok := b.Rewrite(b, sp.Op, attr, in); ok {
 			return out

@@ -39,6 +39,14 @@ type ScalarLeaf struct {
 	IsFloat bool
 }
 
+// AsFloat returns the number as a float.
+func (l *ScalarLeaf) AsFloat() float64 {
+	if l.IsFloat {
+		return l.Float
+	}
+	return float64(l.Int)
+}
+
 // LeafName returns "scalar".
 func (*ScalarLeaf) LeafName() string { return "scalar" }
 

@@ -1,0 +1,86 @@
+package loris
+
+import (
+	"github.com/loris-ml/loris/ir"
+)
+
+// The ops whose optional arguments choose between rows of the table.
+
+// Add records t + other, elementwise with broadcasting and promotion; other is
+// a *Tensor or a number. Alpha multiplies other first. ATen's add.
+func (t *Tensor) Add(other any, opts ...Opt) *Tensor {
+	return t.binary(ir.OpAdd, scaled(ir.OpAdd, other, opts))
+}
+
+// Sub records t - other, elementwise with broadcasting and promotion; other is
+// a *Tensor or a number. Alpha multiplies other first. Not defined for two
+// bools. ATen's sub.
+func (t *Tensor) Sub(other any, opts ...Opt) *Tensor {
+	return t.binary(ir.OpSub, scaled(ir.OpSub, other, opts))
+}
+
+// Div records t / other, elementwise with broadcasting and promotion; other is
+// a *Tensor or a number. It is the true division, which gives floats, unless
+// RoundingMode is "floor" or "trunc". ATen's div.
+func (t *Tensor) Div(other any, opts ...Opt) *Tensor { return t.binary(division(opts), other) }
+
+// Add records x + y as the method does; either may be a number.
+func Add(x, y any, opts ...Opt) *Tensor { return binaryOp(ir.OpAdd, x, scaled(ir.OpAdd, y, opts)) }
+
+// Sub records x - y as the method does; either may be a number.
+func Sub(x, y any, opts ...Opt) *Tensor { return binaryOp(ir.OpSub, x, scaled(ir.OpSub, y, opts)) }
+
+// Div records x / y as the method does; either may be a number.
+func Div(x, y any, opts ...Opt) *Tensor { return binaryOp(division(opts), x, y) }
+
+// scaled returns an operand times the option alpha.
+func scaled(op ir.Op, y any, opts []Opt) any {
+	for _, o := range opts {
+		if o.name != "alpha" {
+			panic(unknownOpt(op, o))
+		}
+		if _, ok := y.(*Tensor); ok {
+			y = binaryOp(ir.OpMul, y, o.value)
+			continue
+		}
+		y = product(op, y, o.value)
+	}
+	return y
+}
+
+// product multiplies two plain numbers; a float makes it a float.
+func product(op ir.Op, x, y any) any {
+	a, okA := ir.ScalarValue(x)
+	b, okB := ir.ScalarValue(y)
+	if !okA || !okB {
+		panic(ir.NewOpError(op.String(), ErrArg, nil, "operand %v (%T) or alpha %v (%T) is not a number", x, x, y, y))
+	}
+	p, q := a.Node.Leaf().(*ir.ScalarLeaf), b.Node.Leaf().(*ir.ScalarLeaf)
+	if !p.IsFloat && !q.IsFloat {
+		return p.Int * q.Int
+	}
+	return p.AsFloat() * q.AsFloat()
+}
+
+// division returns the op for the option rounding_mode.
+func division(opts []Opt) ir.Op {
+	op := ir.OpDiv
+	for _, o := range opts {
+		if o.name != "rounding_mode" {
+			panic(unknownOpt(op, o))
+		}
+		switch o.value {
+		case "floor":
+			op = ir.OpFloorDivide
+		case "trunc":
+			op = ir.OpTruncDivide
+		default:
+			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", o.value))
+		}
+	}
+	return op
+}
+
+func unknownOpt(op ir.Op, o Opt) error {
+	return ir.NewOpError(op.String(), ErrArg, nil, "there is no argument %q", o.name)
+}

@@ -1,0 +1,38 @@
+package loris
+
+import (
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/null"
+	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Device is where tensors are and ops run: a type such as "cpu" and an ordinal.
+type Device = ir.Device
+
+// The devices that every build has.
+var (
+	// Ref is the reference backend: scalar loops that define what each op means.
+	Ref = ref.Device
+	// Null computes nothing and gives zeros, to measure what recording costs.
+	Null = Device{Type: null.DeviceType}
+)
+
+// ParseDevice reads "cpu" or "cuda:1". A type that this build lacks is an error
+// wrapping ErrDevice that lists those there are.
+func ParseDevice(s string) (Device, error) { return ir.ParseDevice(s) }
+
+// Devices returns the devices that can be used now, in order.
+func Devices() []Device {
+	var out []Device
+	for _, b := range backend.All() {
+		n, err := b.NumDevices()
+		if err != nil {
+			continue
+		}
+		for i := range n {
+			out = append(out, Device{Type: b.DeviceType(), Index: uint8(i)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package loris
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Tensor is a lazy tensor: a place in the graph being recorded, or data that is
+// there or on its way. Its elements never change.
+//
+// It is the executor's tensor under another name, so recording an op allocates
+// one object. The zero Tensor cannot be used.
+type Tensor executor.Tensor
+
+func (t *Tensor) ex() *executor.Tensor { return (*executor.Tensor)(t) }
+
+// newTensor makes the handle of an output.
+func newTensor() *executor.Tensor { return new(executor.Tensor) }
+
+func handles(ts []*Tensor) []*executor.Tensor {
+	out := make([]*executor.Tensor, len(ts))
+	for i, t := range ts {
+		out[i] = t.ex()
+	}
+	return out
+}
+
+func tensors(ts []*executor.Tensor) []*Tensor {
+	out := make([]*Tensor, len(ts))
+	for i, t := range ts {
+		out[i] = (*Tensor)(t)
+	}
+	return out
+}
+
+// session returns the session of a tensor that op uses, or panics.
+func (t *Tensor) session(op string) *executor.Session {
+	if t != nil {
+		if s := t.ex().Session(); s != nil {
+			return s
+		}
+	}
+	panic(ir.NewOpError(op, ErrArg, nil, "a tensor is nil or zero: make one with FromSlice, Zeros or an op"))
+}
+
+// sessionOfAll returns the session of the first tensor; nil if there is none.
+func sessionOfAll(ts []*Tensor) (*Session, error) {
+	for i, t := range ts {
+		if t == nil || t.ex().Session() == nil {
+			return nil, fmt.Errorf("loris: %w: tensor %d is nil or zero", ErrArg, i)
+		}
+	}
+	if len(ts) == 0 {
+		return nil, nil
+	}
+	return ts[0].Session(), nil
+}
+
+// Session returns the session that the tensor belongs to.
+func (t *Tensor) Session() *Session { return (*Session)(t.session("session")) }
+
+// Shape returns the dtype and dimensions; it never waits.
+func (t *Tensor) Shape() Shape {
+	t.session("shape")
+	return t.ex().Shape()
+}
+
+// DType returns the element type.
+func (t *Tensor) DType() DType { return t.Shape().DType() }
+
+// Dims returns a fresh slice of the dimensions.
+func (t *Tensor) Dims() []int { return t.Shape().Dims() }
+
+// Dim returns dimension i; a negative i counts from the last.
+func (t *Tensor) Dim(i int) int { return t.Shape().Dim(i) }
+
+// Rank returns the number of dimensions.
+func (t *Tensor) Rank() int { return t.Shape().Rank() }
+
+// Numel returns the number of elements.
+func (t *Tensor) Numel() int { return t.Shape().Numel() }
+
+// Device returns where the tensor is or will be.
+func (t *Tensor) Device() Device {
+	t.session("device")
+	return t.ex().Device()
+}
+
+// Pending reports whether the tensor is only recorded yet: neither computed nor
+// scheduled.
+func (t *Tensor) Pending() bool {
+	t.session("pending")
+	return t.ex().Pending()
+}
+
+// Ready reports whether the elements are there, so that reading does not wait.
+func (t *Tensor) Ready() bool {
+	t.session("ready")
+	d := t.ex().Data()
+	return d != nil && d.Ready()
+}
+
+// Wait syncs the tensor if it is pending and blocks until its elements are
+// there. It returns the error of the computation that should have made them.
+func (t *Tensor) Wait(ctx context.Context) error {
+	_, err := t.session("wait").GetTensors(ctx, t.ex())
+	return err
+}
+
+// Sync computes the tensor if it is pending and returns once the work is
+// scheduled.
+func (t *Tensor) Sync(ctx context.Context) error { return Sync(ctx, t) }
+
+// Keep marks the tensor to be computed at the next MarkStep even if something
+// consumes it, and to outlive a Step. It returns t.
+func (t *Tensor) Keep() *Tensor {
+	Keep(t)
+	return t
+}
+
+// Discard marks the tensor not to be computed at MarkStep. It stays usable,
+// lazily. It returns t.
+func (t *Tensor) Discard() *Tensor {
+	Discard(t)
+	return t
+}

@@ -1,0 +1,65 @@
+package loris
+
+import (
+	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// DType is the element type of a tensor.
+type DType = ir.DType
+
+// The dtypes. C64, C128 and the F8 kinds can be held, moved and saved, but no
+// arithmetic is defined on them.
+const (
+	Bool     = ir.Bool
+	U8       = ir.U8
+	I8       = ir.I8
+	I16      = ir.I16
+	I32      = ir.I32
+	I64      = ir.I64
+	F16      = ir.F16
+	BF16     = ir.BF16
+	F32      = ir.F32
+	F64      = ir.F64
+	C64      = ir.C64
+	C128     = ir.C128
+	F8E4M3FN = ir.F8E4M3FN
+	F8E5M2   = ir.F8E5M2
+)
+
+// ParseDType returns the dtype with the given short name, such as "f32".
+func ParseDType(name string) (DType, error) { return ir.ParseDType(name) }
+
+// Shape is a dtype and up to eight dimensions. It is comparable with ==.
+type Shape = ir.Shape
+
+// MakeShape returns the shape with the given dtype and dimensions; none make a
+// scalar. It panics with an error wrapping ErrShape for dimensions that no
+// tensor can have.
+func MakeShape(dtype DType, dims ...int) Shape { return ir.MakeShape(dtype, dims...) }
+
+// OpError says what was wrong with one use of an op: its name, the operands'
+// shapes, the user's line and the reason. It wraps ErrShape, ErrDType,
+// ErrDevice, ErrIndex or ErrArg. Recording panics with it; Try returns it.
+type OpError = ir.OpError
+
+// The kinds of mistakes in building a graph, for errors.Is.
+var (
+	ErrShape  = ir.ErrShape
+	ErrDType  = ir.ErrDType
+	ErrDevice = ir.ErrDevice
+	ErrIndex  = ir.ErrIndex
+	ErrArg    = ir.ErrArg
+)
+
+// What using or reading a tensor may fail with, for errors.Is.
+var (
+	// ErrClosed says that the session was closed.
+	ErrClosed = executor.ErrClosed
+	// ErrDead says that a tensor died at the end of its Session.Step.
+	ErrDead = executor.ErrDead
+	// ErrSession says that tensors of unrelated sessions met.
+	ErrSession = executor.ErrSession
+	// ErrNoExecution says that the session executes nothing (WithNoOp).
+	ErrNoExecution = executor.ErrNoExecution
+)
