@@ -74,7 +74,7 @@ func TestDiskKey(t *testing.T) {
 			t.Errorf("%v parses as %v, %v", k, got, err)
 		}
 	}
-	if b("a", "b") != b("a", "b") {
+	if first, second := b("a", "b"), b("a", "b"); first != second {
 		t.Error("the key depends on more than the parts")
 	}
 	for _, s := range []string{"", "ab", keys[0].String() + "00", "x" + keys[0].String()[1:]} {

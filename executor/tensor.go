@@ -84,11 +84,6 @@ func (t *Tensor) init(s *Session, v ir.Value) {
 	s.pending = append(s.pending, t)
 }
 
-// setData gives t its data and drops its IR; core.mu is held.
-func (t *Tensor) setData(d *Data) {
-	t.data, t.node = d, ir.Value{}
-}
-
 // usable panics if t cannot be recorded with in session s; core.mu is held.
 func (t *Tensor) usable(s *Session, op string) {
 	var err error

@@ -54,10 +54,7 @@ func program(t testing.TB, op ir.Op, args []any, named ...ir.Named) (*graph.Prog
 	return graph.FromValues("test", leaves, b.Call(op, pos, named...)), data
 }
 
-var (
-	nan = math.NaN()
-	inf = math.Inf(1)
-)
+var nan = math.NaN()
 
 func same(x, y float64) bool {
 	return math.Float64bits(x) == math.Float64bits(y) || (math.IsNaN(x) && math.IsNaN(y)) ||
