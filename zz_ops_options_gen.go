@@ -8,13 +8,16 @@ func Accumulate(v bool) Opt { return Opt{"accumulate", v} }
 // AlignCorners is the argument align_corners of Interpolate.
 func AlignCorners(v bool) Opt { return Opt{"align_corners", v} }
 
-// Alpha is the argument alpha of Add, Addmm, Addmv, Baddbmm, Sub.
+// Alpha is the argument alpha of Add, Addmm, Addmv, Baddbmm, Celu, Elu, Sub.
 func Alpha(v any) Opt { return Opt{"alpha", v} }
+
+// Approximate is the argument approximate of Gelu.
+func Approximate(v string) Opt { return Opt{"approximate", v} }
 
 // AttnMask is the argument attn_mask of ScaledDotProductAttention.
 func AttnMask(v *Tensor) Opt { return Opt{"attn_mask", v} }
 
-// Beta is the argument beta of Addmm, Addmv, Baddbmm, SmoothL1Loss.
+// Beta is the argument beta of Addmm, Addmv, Baddbmm, SmoothL1Loss, Softplus.
 func Beta(v any) Opt { return Opt{"beta", v} }
 
 // Bias is the argument bias of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
@@ -48,9 +51,9 @@ func DiagonalOpt(v int) Opt { return Opt{"diagonal", v} }
 func Dilation(v ...int) Opt { return Opt{"dilation", intsArg(v)} }
 
 // Dim is the argument dim of All, Amax, Amin, Any, Argmax, Argmin, Argsort,
-// Cat, Chunk, CosineSimilarity, CountNonzero, Mean, Norm, Prod,
-// RepeatInterleave, Slice, Sort, Split, SplitWithSizes, Squeeze, Stack, Std,
-// Sum, TakeAlongDim, Topk, Unbind, Var, VarMean.
+// Cat, Chunk, CosineSimilarity, CountNonzero, LinalgVectorNorm, Mean, Norm,
+// Prod, RepeatInterleave, Slice, Sort, Split, SplitWithSizes, Squeeze, Stack,
+// Std, Sum, TakeAlongDim, Topk, Unbind, Var, VarMean.
 func Dim(v ...int) Opt { return Opt{"dim", intsArg(v)} }
 
 // Dim1 is the argument dim1 of Diagonal.
@@ -74,7 +77,8 @@ func End(v int) Opt { return Opt{"end", v} }
 // EndDim is the argument end_dim of Flatten.
 func EndDim(v int) Opt { return Opt{"end_dim", v} }
 
-// Eps is the argument eps of CosineSimilarity, GroupNorm, LayerNorm, RmsNorm.
+// Eps is the argument eps of CosineSimilarity, GroupNorm, LayerNorm, Logit,
+// RmsNorm.
 func Eps(v float64) Opt { return Opt{"eps", v} }
 
 // Groups is the argument groups of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
@@ -87,15 +91,21 @@ func IgnoreIndex(v int) Opt { return Opt{"ignore_index", v} }
 // IncludeSelf is the argument include_self of ScatterReduce.
 func IncludeSelf(v bool) Opt { return Opt{"include_self", v} }
 
+// InputScale is the argument input_scale of Elu.
+func InputScale(v any) Opt { return Opt{"input_scale", v} }
+
 // IsCausal is the argument is_causal of ScaledDotProductAttention.
 func IsCausal(v bool) Opt { return Opt{"is_causal", v} }
 
 // Keepdim is the argument keepdim of All, Amax, Amin, Any, Argmax, Argmin,
-// LogSumExp, Mean, Norm, Prod, Std, Sum, Var, VarMean.
+// LinalgVectorNorm, LogSumExp, Mean, Norm, Prod, Std, Sum, Var, VarMean.
 func Keepdim(v bool) Opt { return Opt{"keepdim", v} }
 
 // LabelSmoothing is the argument label_smoothing of CrossEntropy.
 func LabelSmoothing(v float64) Opt { return Opt{"label_smoothing", v} }
+
+// Lambd is the argument lambd of Hardshrink, Softshrink.
+func Lambd(v any) Opt { return Opt{"lambd", v} }
 
 // Largest is the argument largest of Topk.
 func Largest(v bool) Opt { return Opt{"largest", v} }
@@ -103,11 +113,29 @@ func Largest(v bool) Opt { return Opt{"largest", v} }
 // LogTarget is the argument log_target of KlDiv.
 func LogTarget(v bool) Opt { return Opt{"log_target", v} }
 
+// MaxVal is the argument max_val of Hardtanh.
+func MaxVal(v any) Opt { return Opt{"max_val", v} }
+
+// MinVal is the argument min_val of Hardtanh.
+func MinVal(v any) Opt { return Opt{"min_val", v} }
+
 // Mode is the argument mode of Interpolate, Pad.
 func Mode(v string) Opt { return Opt{"mode", v} }
 
+// Nan is the argument nan of NanToNum.
+func Nan(v float64) Opt { return Opt{"nan", v} }
+
+// NegativeSlope is the argument negative_slope of LeakyRelu.
+func NegativeSlope(v any) Opt { return Opt{"negative_slope", v} }
+
+// Neginf is the argument neginf of NanToNum.
+func Neginf(v float64) Opt { return Opt{"neginf", v} }
+
 // Offset is the argument offset of Diagonal.
 func Offset(v int) Opt { return Opt{"offset", v} }
+
+// Ord is the argument ord of LinalgVectorNorm.
+func Ord(v float64) Opt { return Opt{"ord", v} }
 
 // OutputPadding is the argument output_padding of ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d.
@@ -131,6 +159,9 @@ func PaddingStr(v string) Opt { return Opt{"padding_str", v} }
 // PosWeight is the argument pos_weight of BinaryCrossEntropyWithLogits.
 func PosWeight(v *Tensor) Opt { return Opt{"pos_weight", v} }
 
+// Posinf is the argument posinf of NanToNum.
+func Posinf(v float64) Opt { return Opt{"posinf", v} }
+
 // Reduction is the argument reduction of BinaryCrossEntropy,
 // BinaryCrossEntropyWithLogits, CrossEntropy, HuberLoss, KlDiv, L1Loss,
 // MseLoss, NllLoss, SmoothL1Loss.
@@ -139,8 +170,8 @@ func Reduction(v string) Opt { return Opt{"reduction", v} }
 // RoundingMode is the argument rounding_mode of Div.
 func RoundingMode(v string) Opt { return Opt{"rounding_mode", v} }
 
-// Scale is the argument scale of ScaledDotProductAttention.
-func Scale(v float64) Opt { return Opt{"scale", v} }
+// Scale is the argument scale of Elu, ScaledDotProductAttention.
+func Scale(v any) Opt { return Opt{"scale", v} }
 
 // ScaleFactor is the argument scale_factor of Interpolate.
 func ScaleFactor(v float64) Opt { return Opt{"scale_factor", v} }
@@ -166,7 +197,10 @@ func Step(v int) Opt { return Opt{"step", v} }
 // MaxPool3dWithIndices.
 func Stride(v ...int) Opt { return Opt{"stride", intsArg(v)} }
 
-// Value is the argument value of Pad.
+// ThresholdOpt is the argument threshold of Softplus.
+func ThresholdOpt(v any) Opt { return Opt{"threshold", v} }
+
+// Value is the argument value of Addcdiv, Addcmul, Pad.
 func Value(v any) Opt { return Opt{"value", v} }
 
 // Weight is the argument weight of BinaryCrossEntropy,

@@ -47,6 +47,37 @@ func Acosh(self *Tensor) *Tensor {
 	return self.Acosh()
 }
 
+// Addcdiv records addcdiv. self + value·tensor1/tensor2 of floats, elementwise
+// with broadcasting; the tensors promote together. ATen's addcdiv.
+//
+//	ATen: addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Addcdiv(tensor1 any, tensor2 any, opts ...Opt) *Tensor {
+	return (*Tensor)(call(opAddcdiv, []any{t, tensor1, tensor2}, opts)[0])
+}
+
+// Addcdiv is the method of that name of its first argument.
+func Addcdiv(self *Tensor, tensor1 any, tensor2 any, opts ...Opt) *Tensor {
+	return self.Addcdiv(tensor1, tensor2, opts...)
+}
+
+// Addcmul records addcmul. self + value·tensor1·tensor2, elementwise with
+// broadcasting; the tensors promote together, bool is not defined. ATen's
+// addcmul.
+//
+//	ATen: addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Addcmul(tensor1 any, tensor2 any, opts ...Opt) *Tensor {
+	return (*Tensor)(call(opAddcmul, []any{t, tensor1, tensor2}, opts)[0])
+}
+
+// Addcmul is the method of that name of its first argument.
+func Addcmul(self *Tensor, tensor1 any, tensor2 any, opts ...Opt) *Tensor {
+	return self.Addcmul(tensor1, tensor2, opts...)
+}
+
 // Asin records asin. The inverse sine, elementwise; integers and bool give f32.
 // ATen's asin.
 //
@@ -248,6 +279,86 @@ func Ceil(self *Tensor) *Tensor {
 	return self.Ceil()
 }
 
+// Celu records celu. x where it is positive, alpha·(e^(x/alpha) - 1)
+// elsewhere, of floats, elementwise. ATen's celu.
+//
+//	ATen: celu(Tensor self, Scalar alpha=1) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Celu(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opCelu, []any{t}, opts)[0])
+}
+
+// Celu is the method of that name of its first argument.
+func Celu(self *Tensor, opts ...Opt) *Tensor {
+	return self.Celu(opts...)
+}
+
+// Clamp records clamp. min(max(x, min), max), elementwise; max wins where it is
+// below min. At least one bound must be given. self and the bounds promote
+// together and broadcast; NaN stays. The gradient at a scalar bound is 0; a
+// tensor bound shares it with self where they are equal. ATen's clamp.
+//
+//	ATen: clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Clamp(min_ any, max_ any) *Tensor {
+	return (*Tensor)(call(opClamp, []any{t, min_, max_}, nil)[0])
+}
+
+// Clamp is the method of that name of its first argument.
+func Clamp(self *Tensor, min_ any, max_ any) *Tensor {
+	return self.Clamp(min_, max_)
+}
+
+// ClampMax records clamp_max. min(x, max), elementwise. self and the bounds
+// promote together and broadcast; NaN stays. The gradient at a scalar bound is
+// 0; a tensor bound shares it with self where they are equal. ATen's clamp_max.
+//
+//	ATen: clamp_max(Tensor self, Scalar max) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) ClampMax(max_ any) *Tensor {
+	return t.binary(opClampMax, max_)
+}
+
+// ClampMax is the method of that name of its first argument.
+func ClampMax(self any, max_ any) *Tensor {
+	return binaryOp(opClampMax, self, max_)
+}
+
+// ClampMin records clamp_min. max(x, min), elementwise. self and the bounds
+// promote together and broadcast; NaN stays. The gradient at a scalar bound is
+// 0; a tensor bound shares it with self where they are equal. ATen's clamp_min.
+//
+//	ATen: clamp_min(Tensor self, Scalar min) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) ClampMin(min_ any) *Tensor {
+	return t.binary(opClampMin, min_)
+}
+
+// ClampMin is the method of that name of its first argument.
+func ClampMin(self any, min_ any) *Tensor {
+	return binaryOp(opClampMin, self, min_)
+}
+
+// Copysign records copysign. |x| with the sign of y, elementwise with
+// broadcasting; -0 is negative and NaN positive. Integers and bool give f32.
+// ATen's copysign.
+//
+//	ATen: copysign(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Copysign(other any) *Tensor {
+	return t.binary(opCopysign, other)
+}
+
+// Copysign is the method of that name of its first argument.
+func Copysign(self any, other any) *Tensor {
+	return binaryOp(opCopysign, self, other)
+}
+
 // Cos records cos. The cosine, elementwise; integers and bool give f32. ATen's
 // cos.
 //
@@ -276,6 +387,37 @@ func (t *Tensor) Cosh() *Tensor {
 // Cosh is the method of that name of its first argument.
 func Cosh(self *Tensor) *Tensor {
 	return self.Cosh()
+}
+
+// Deg2rad records deg2rad. x·π/180, elementwise; integers and bool give f32.
+// ATen's deg2rad.
+//
+//	ATen: deg2rad(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Deg2rad() *Tensor {
+	return t.unary(opDeg2rad)
+}
+
+// Deg2rad is the method of that name of its first argument.
+func Deg2rad(self *Tensor) *Tensor {
+	return self.Deg2rad()
+}
+
+// Elu records elu. scale·x where x is positive,
+// scale·alpha·(e^(input_scale·x) - 1) elsewhere, of floats, elementwise.
+// ATen's elu.
+//
+//	ATen: elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Elu(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opElu, []any{t}, opts)[0])
+}
+
+// Elu is the method of that name of its first argument.
+func Elu(self *Tensor, opts ...Opt) *Tensor {
+	return self.Elu(opts...)
 }
 
 // Eq records eq. Whether x = y, elementwise with broadcasting, as bool; the
@@ -398,6 +540,36 @@ func FloorDivide(self any, other any) *Tensor {
 	return binaryOp(opFloorDivide, self, other)
 }
 
+// Fmax records fmax. The larger of x and y, elementwise with broadcasting; a
+// number wins over NaN. Equal operands share the gradient. ATen's fmax.
+//
+//	ATen: fmax(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Fmax(other any) *Tensor {
+	return t.binary(opFmax, other)
+}
+
+// Fmax is the method of that name of its first argument.
+func Fmax(self any, other any) *Tensor {
+	return binaryOp(opFmax, self, other)
+}
+
+// Fmin records fmin. The smaller of x and y, elementwise with broadcasting; a
+// number wins over NaN. Equal operands share the gradient. ATen's fmin.
+//
+//	ATen: fmin(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Fmin(other any) *Tensor {
+	return t.binary(opFmin, other)
+}
+
+// Fmin is the method of that name of its first argument.
+func Fmin(self any, other any) *Tensor {
+	return binaryOp(opFmin, self, other)
+}
+
 // Fmod records fmod. x - y·trunc(x/y), elementwise with broadcasting: the sign
 // is the dividend's, as C's fmod. An integer divisor of 0 is an error at run
 // time (ErrZeroDivision); two bools are not defined. ATen's fmod.
@@ -412,6 +584,20 @@ func (t *Tensor) Fmod(other any) *Tensor {
 // Fmod is the method of that name of its first argument.
 func Fmod(self any, other any) *Tensor {
 	return binaryOp(opFmod, self, other)
+}
+
+// Frac records frac. x - trunc(x) of floats, elementwise. ATen's frac.
+//
+//	ATen: frac(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Frac() *Tensor {
+	return t.unary(opFrac)
+}
+
+// Frac is the method of that name of its first argument.
+func Frac(self *Tensor) *Tensor {
+	return self.Frac()
 }
 
 // Ge records ge. Whether x ≥ y, elementwise with broadcasting, as bool; the
@@ -429,6 +615,21 @@ func Ge(self any, other any) *Tensor {
 	return binaryOp(opGe, self, other)
 }
 
+// Gelu records gelu. x·Φ(x) of floats, elementwise, with Φ the normal
+// distribution by erf ('none') or by tanh ('tanh'). ATen's gelu.
+//
+//	ATen: gelu(Tensor self, *, str approximate='none') -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Gelu(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opGelu, []any{t}, opts)[0])
+}
+
+// Gelu is the method of that name of its first argument.
+func Gelu(self *Tensor, opts ...Opt) *Tensor {
+	return self.Gelu(opts...)
+}
+
 // Gt records gt. Whether x > y, elementwise with broadcasting, as bool; the
 // operands meet in one dtype first. ATen's gt.
 //
@@ -442,6 +643,81 @@ func (t *Tensor) Gt(other any) *Tensor {
 // Gt is the method of that name of its first argument.
 func Gt(self any, other any) *Tensor {
 	return binaryOp(opGt, self, other)
+}
+
+// Hardshrink records hardshrink. 0 where |x| is at most lambd, x elsewhere, of
+// floats, elementwise. ATen's hardshrink.
+//
+//	ATen: hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Hardshrink(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opHardshrink, []any{t}, opts)[0])
+}
+
+// Hardshrink is the method of that name of its first argument.
+func Hardshrink(self *Tensor, opts ...Opt) *Tensor {
+	return self.Hardshrink(opts...)
+}
+
+// Hardsigmoid records hardsigmoid. min(max(x + 3, 0), 6)/6 of floats,
+// elementwise. The gradient at ±3 is 0. ATen's hardsigmoid.
+//
+//	ATen: hardsigmoid(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Hardsigmoid() *Tensor {
+	return t.unary(opHardsigmoid)
+}
+
+// Hardsigmoid is the method of that name of its first argument.
+func Hardsigmoid(self *Tensor) *Tensor {
+	return self.Hardsigmoid()
+}
+
+// Hardswish records hardswish. x·min(max(x + 3, 0), 6)/6 of floats,
+// elementwise. The gradient at -3 is 0, at 3 it is 1. ATen's hardswish.
+//
+//	ATen: hardswish(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Hardswish() *Tensor {
+	return t.unary(opHardswish)
+}
+
+// Hardswish is the method of that name of its first argument.
+func Hardswish(self *Tensor) *Tensor {
+	return self.Hardswish()
+}
+
+// Hardtanh records hardtanh. min(max(x, min_val), max_val), elementwise; bool
+// is not defined. The gradient at a bound is 0. ATen's hardtanh.
+//
+//	ATen: hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Hardtanh(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opHardtanh, []any{t}, opts)[0])
+}
+
+// Hardtanh is the method of that name of its first argument.
+func Hardtanh(self *Tensor, opts ...Opt) *Tensor {
+	return self.Hardtanh(opts...)
+}
+
+// Hypot records hypot. √(x² + y²) of floats without overflow, elementwise
+// with broadcasting; an infinity wins over NaN. ATen's hypot.
+//
+//	ATen: hypot(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Hypot(other any) *Tensor {
+	return t.binary(opHypot, other)
+}
+
+// Hypot is the method of that name of its first argument.
+func Hypot(self any, other any) *Tensor {
+	return binaryOp(opHypot, self, other)
 }
 
 // IsFinite records isfinite. Whether x is neither infinite nor NaN,
@@ -488,6 +764,36 @@ func IsNaN(self *Tensor) *Tensor {
 	return self.IsNaN()
 }
 
+// Isneginf records isneginf. Whether x is negative infinity, elementwise, as
+// bool. ATen's isneginf.
+//
+//	ATen: isneginf(Tensor self) -> Tensor
+//
+// No gradient flows through it: the result is bool.
+func (t *Tensor) Isneginf() *Tensor {
+	return t.unary(opIsneginf)
+}
+
+// Isneginf is the method of that name of its first argument.
+func Isneginf(self *Tensor) *Tensor {
+	return self.Isneginf()
+}
+
+// Isposinf records isposinf. Whether x is positive infinity, elementwise, as
+// bool. ATen's isposinf.
+//
+//	ATen: isposinf(Tensor self) -> Tensor
+//
+// No gradient flows through it: the result is bool.
+func (t *Tensor) Isposinf() *Tensor {
+	return t.unary(opIsposinf)
+}
+
+// Isposinf is the method of that name of its first argument.
+func Isposinf(self *Tensor) *Tensor {
+	return self.Isposinf()
+}
+
 // Le records le. Whether x ≤ y, elementwise with broadcasting, as bool; the
 // operands meet in one dtype first. ATen's le.
 //
@@ -501,6 +807,36 @@ func (t *Tensor) Le(other any) *Tensor {
 // Le is the method of that name of its first argument.
 func Le(self any, other any) *Tensor {
 	return binaryOp(opLe, self, other)
+}
+
+// LeakyRelu records leaky_relu. x where it is positive, x·negative_slope
+// elsewhere, of floats, elementwise. ATen's leaky_relu.
+//
+//	ATen: leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) LeakyRelu(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opLeakyRelu, []any{t}, opts)[0])
+}
+
+// LeakyRelu is the method of that name of its first argument.
+func LeakyRelu(self *Tensor, opts ...Opt) *Tensor {
+	return self.LeakyRelu(opts...)
+}
+
+// Lerp records lerp. self + weight·(end - self) of floats, exact at weights 0
+// and 1, elementwise with broadcasting; weight may be a tensor. ATen's lerp.
+//
+//	ATen: lerp(Tensor self, Tensor end, Scalar weight) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Lerp(end any, weight any) *Tensor {
+	return (*Tensor)(call(opLerp, []any{t, end, weight}, nil)[0])
+}
+
+// Lerp is the method of that name of its first argument.
+func Lerp(self *Tensor, end any, weight any) *Tensor {
+	return self.Lerp(end, weight)
 }
 
 // Log records log. The natural logarithm, elementwise; integers and bool give
@@ -561,6 +897,51 @@ func (t *Tensor) Log2() *Tensor {
 // Log2 is the method of that name of its first argument.
 func Log2(self *Tensor) *Tensor {
 	return self.Log2()
+}
+
+// LogSigmoid records log_sigmoid. log(sigmoid(x)) of floats without overflow,
+// elementwise. ATen's log_sigmoid.
+//
+//	ATen: log_sigmoid(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) LogSigmoid() *Tensor {
+	return t.unary(opLogSigmoid)
+}
+
+// LogSigmoid is the method of that name of its first argument.
+func LogSigmoid(self *Tensor) *Tensor {
+	return self.LogSigmoid()
+}
+
+// Logaddexp records logaddexp. log(eˣ + eʸ) of floats without overflow,
+// elementwise with broadcasting. ATen's logaddexp.
+//
+//	ATen: logaddexp(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Logaddexp(other any) *Tensor {
+	return t.binary(opLogaddexp, other)
+}
+
+// Logaddexp is the method of that name of its first argument.
+func Logaddexp(self any, other any) *Tensor {
+	return binaryOp(opLogaddexp, self, other)
+}
+
+// Logaddexp2 records logaddexp2. log2(2ˣ + 2ʸ) of floats without overflow,
+// elementwise with broadcasting. ATen's logaddexp2.
+//
+//	ATen: logaddexp2(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Logaddexp2(other any) *Tensor {
+	return t.binary(opLogaddexp2, other)
+}
+
+// Logaddexp2 is the method of that name of its first argument.
+func Logaddexp2(self any, other any) *Tensor {
+	return binaryOp(opLogaddexp2, self, other)
 }
 
 // LogicalAnd records logical_and. Whether both are not 0, elementwise with
@@ -626,6 +1007,21 @@ func LogicalXor(self any, other any) *Tensor {
 	return binaryOp(opLogicalXor, self, other)
 }
 
+// Logit records logit. log(x/(1-x)), elementwise, of x limited to [eps, 1-eps]
+// if eps is given; integers and bool give f32. ATen's logit.
+//
+//	ATen: logit(Tensor self, float? eps=None) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Logit(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opLogit, []any{t}, opts)[0])
+}
+
+// Logit is the method of that name of its first argument.
+func Logit(self *Tensor, opts ...Opt) *Tensor {
+	return self.Logit(opts...)
+}
+
 // Lt records lt. Whether x < y, elementwise with broadcasting, as bool; the
 // operands meet in one dtype first. ATen's lt.
 //
@@ -639,6 +1035,22 @@ func (t *Tensor) Lt(other any) *Tensor {
 // Lt is the method of that name of its first argument.
 func Lt(self any, other any) *Tensor {
 	return binaryOp(opLt, self, other)
+}
+
+// MaskedFill records masked_fill. value, converted to self's dtype, where the
+// bool mask holds, self elsewhere; self and mask broadcast together, value has
+// rank 0. ATen's masked_fill.
+//
+//	ATen: masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) MaskedFill(mask any, value any) *Tensor {
+	return (*Tensor)(call(opMaskedFill, []any{t, mask, value}, nil)[0])
+}
+
+// MaskedFill is the method of that name of its first argument.
+func MaskedFill(self *Tensor, mask any, value any) *Tensor {
+	return self.MaskedFill(mask, value)
 }
 
 // Maximum records maximum. The larger of x and y, elementwise with
@@ -671,6 +1083,20 @@ func Minimum(self any, other any) *Tensor {
 	return binaryOp(opMinimum, self, other)
 }
 
+// Mish records mish. x·tanh(log(1 + eˣ)) of floats, elementwise. ATen's mish.
+//
+//	ATen: mish(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Mish() *Tensor {
+	return t.unary(opMish)
+}
+
+// Mish is the method of that name of its first argument.
+func Mish(self *Tensor) *Tensor {
+	return self.Mish()
+}
+
 // Mul records mul. x · y, elementwise with broadcasting; integers wrap, for
 // bool the logical and. ATen's mul.
 //
@@ -684,6 +1110,22 @@ func (t *Tensor) Mul(other any) *Tensor {
 // Mul is the method of that name of its first argument.
 func Mul(self any, other any) *Tensor {
 	return binaryOp(opMul, self, other)
+}
+
+// NanToNum records nan_to_num. x with NaN replaced by nan (0 if absent) and the
+// infinities by posinf and neginf (the dtype's largest and least finite value),
+// elementwise; integers and bool stay as they are. ATen's nan_to_num.
+//
+//	ATen: nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) NanToNum(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opNanToNum, []any{t}, opts)[0])
+}
+
+// NanToNum is the method of that name of its first argument.
+func NanToNum(self *Tensor, opts ...Opt) *Tensor {
+	return self.NanToNum(opts...)
 }
 
 // Ne records ne. Whether x ≠ y, elementwise with broadcasting, as bool; the
@@ -732,6 +1174,21 @@ func Pow(self any, other any) *Tensor {
 	return binaryOp(opPow, self, other)
 }
 
+// Rad2deg records rad2deg. x·180/π, elementwise; integers and bool give f32.
+// ATen's rad2deg.
+//
+//	ATen: rad2deg(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Rad2deg() *Tensor {
+	return t.unary(opRad2deg)
+}
+
+// Rad2deg is the method of that name of its first argument.
+func Rad2deg(self *Tensor) *Tensor {
+	return self.Rad2deg()
+}
+
 // Reciprocal records reciprocal. 1/x, elementwise; integers and bool give f32.
 // ATen's reciprocal.
 //
@@ -760,6 +1217,21 @@ func (t *Tensor) Relu() *Tensor {
 // Relu is the method of that name of its first argument.
 func Relu(self *Tensor) *Tensor {
 	return self.Relu()
+}
+
+// Relu6 records relu6. min(max(x, 0), 6), elementwise; bool is not defined. The
+// gradient at 0 and 6 is 0. ATen's relu6.
+//
+//	ATen: relu6(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Relu6() *Tensor {
+	return t.unary(opRelu6)
+}
+
+// Relu6 is the method of that name of its first argument.
+func Relu6(self *Tensor) *Tensor {
+	return self.Relu6()
 }
 
 // Remainder records remainder. x - y·⌊x/y⌋, elementwise with broadcasting:
@@ -808,6 +1280,21 @@ func Rsqrt(self *Tensor) *Tensor {
 	return self.Rsqrt()
 }
 
+// Selu records selu. elu with alpha 1.67326… and scale 1.05070…, which keep
+// activations normal, of floats, elementwise. ATen's selu.
+//
+//	ATen: selu(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Selu() *Tensor {
+	return t.unary(opSelu)
+}
+
+// Selu is the method of that name of its first argument.
+func Selu(self *Tensor) *Tensor {
+	return self.Selu()
+}
+
 // Sigmoid records sigmoid. 1/(1 + e⁻ˣ), elementwise; integers and bool give
 // f32. ATen's sigmoid.
 //
@@ -838,6 +1325,20 @@ func Sign(self *Tensor) *Tensor {
 	return self.Sign()
 }
 
+// Silu records silu. x·sigmoid(x) of floats, elementwise. ATen's silu.
+//
+//	ATen: silu(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Silu() *Tensor {
+	return t.unary(opSilu)
+}
+
+// Silu is the method of that name of its first argument.
+func Silu(self *Tensor) *Tensor {
+	return self.Silu()
+}
+
 // Sin records sin. The sine, elementwise; integers and bool give f32. ATen's
 // sin.
 //
@@ -851,6 +1352,21 @@ func (t *Tensor) Sin() *Tensor {
 // Sin is the method of that name of its first argument.
 func Sin(self *Tensor) *Tensor {
 	return self.Sin()
+}
+
+// Sinc records sinc. sin(πx)/(πx), 1 at 0, elementwise; integers and bool
+// give f32. ATen's sinc.
+//
+//	ATen: sinc(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Sinc() *Tensor {
+	return t.unary(opSinc)
+}
+
+// Sinc is the method of that name of its first argument.
+func Sinc(self *Tensor) *Tensor {
+	return self.Sinc()
 }
 
 // Sinh records sinh. The hyperbolic sine, elementwise; integers and bool give
@@ -868,6 +1384,51 @@ func Sinh(self *Tensor) *Tensor {
 	return self.Sinh()
 }
 
+// Softplus records softplus. log(1 + e^(βx))/β of floats, elementwise; x
+// itself where βx is above threshold. ATen's softplus.
+//
+//	ATen: softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Softplus(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opSoftplus, []any{t}, opts)[0])
+}
+
+// Softplus is the method of that name of its first argument.
+func Softplus(self *Tensor, opts ...Opt) *Tensor {
+	return self.Softplus(opts...)
+}
+
+// Softshrink records softshrink. x moved towards 0 by lambd and no further, of
+// floats, elementwise. ATen's softshrink.
+//
+//	ATen: softshrink(Tensor self, Scalar lambd=0.5) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Softshrink(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opSoftshrink, []any{t}, opts)[0])
+}
+
+// Softshrink is the method of that name of its first argument.
+func Softshrink(self *Tensor, opts ...Opt) *Tensor {
+	return self.Softshrink(opts...)
+}
+
+// Softsign records softsign. x/(1 + |x|), elementwise; integers and bool give
+// f32. As torch.nn.functional.softsign.
+//
+//	ATen: softsign(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Softsign() *Tensor {
+	return t.unary(opSoftsign)
+}
+
+// Softsign is the method of that name of its first argument.
+func Softsign(self *Tensor) *Tensor {
+	return self.Softsign()
+}
+
 // Sqrt records sqrt. √x, elementwise; integers and bool give f32. ATen's
 // sqrt.
 //
@@ -881,6 +1442,21 @@ func (t *Tensor) Sqrt() *Tensor {
 // Sqrt is the method of that name of its first argument.
 func Sqrt(self *Tensor) *Tensor {
 	return self.Sqrt()
+}
+
+// Square records square. x², elementwise; integers wrap, bool gives i64.
+// ATen's square.
+//
+//	ATen: square(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Square() *Tensor {
+	return t.unary(opSquare)
+}
+
+// Square is the method of that name of its first argument.
+func Square(self *Tensor) *Tensor {
+	return self.Square()
 }
 
 // Tan records tan. The tangent, elementwise; integers and bool give f32. ATen's
@@ -911,6 +1487,36 @@ func (t *Tensor) Tanh() *Tensor {
 // Tanh is the method of that name of its first argument.
 func Tanh(self *Tensor) *Tensor {
 	return self.Tanh()
+}
+
+// Tanhshrink records tanhshrink. x - tanh(x), elementwise; integers and bool
+// give f32. As torch.nn.functional.tanhshrink.
+//
+//	ATen: tanhshrink(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Tanhshrink() *Tensor {
+	return t.unary(opTanhshrink)
+}
+
+// Tanhshrink is the method of that name of its first argument.
+func Tanhshrink(self *Tensor) *Tensor {
+	return self.Tanhshrink()
+}
+
+// Threshold records threshold. x where it is above threshold or NaN, value
+// elsewhere, elementwise; bool is not defined. ATen's threshold.
+//
+//	ATen: threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Threshold(threshold any, value any) *Tensor {
+	return (*Tensor)(call(opThreshold, []any{t, threshold, value}, nil)[0])
+}
+
+// Threshold is the method of that name of its first argument.
+func Threshold(self *Tensor, threshold any, value any) *Tensor {
+	return self.Threshold(threshold, value)
 }
 
 // Trunc records trunc. x without its fraction, elementwise; integers stay as
@@ -954,4 +1560,19 @@ func TruncDivide(self any, other any) *Tensor {
 // Differentiable.
 func Where(condition *Tensor, self any, other any) *Tensor {
 	return (*Tensor)(call(opWhere, []any{condition, self, other}, nil)[0])
+}
+
+// Xlogy records xlogy. x·log(y), 0 where x is 0 unless y is NaN, elementwise
+// with broadcasting; integers and bool give f32. ATen's xlogy.
+//
+//	ATen: xlogy(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Xlogy(other any) *Tensor {
+	return t.binary(opXlogy, other)
+}
+
+// Xlogy is the method of that name of its first argument.
+func Xlogy(self any, other any) *Tensor {
+	return binaryOp(opXlogy, self, other)
 }

@@ -109,6 +109,21 @@ func CountNonzero(self *Tensor, opts ...Opt) *Tensor {
 	return self.CountNonzero(opts...)
 }
 
+// LinalgVectorNorm records linalg_vector_norm. norm with p given as ord, of
+// self converted to dtype first if that is given. ATen's linalg_vector_norm.
+//
+//	ATen: linalg_vector_norm(Tensor self, float ord=2, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) LinalgVectorNorm(opts ...Opt) *Tensor {
+	return (*Tensor)(call(opLinalgVectorNorm, []any{t}, opts)[0])
+}
+
+// LinalgVectorNorm is the method of that name of its first argument.
+func LinalgVectorNorm(self *Tensor, opts ...Opt) *Tensor {
+	return self.LinalgVectorNorm(opts...)
+}
+
 // LogSumExp records logsumexp. log(sum(exp(self))) over dim without overflow;
 // integers become f32. ATen's logsumexp.
 //
@@ -142,7 +157,7 @@ func Mean(self *Tensor, opts ...Opt) *Tensor {
 // Norm records norm. Vector p-norm of a floating tensor over dim (all
 // dimensions if absent or empty): sum(|x|^p)^(1/p), the largest or smallest |x|
 // for p inf or -inf, the number of non-zeros for p 0. ATen's
-// linalg_vector_norm.
+// norm.ScalarOpt_dim.
 //
 //	ATen: norm(Tensor self, float p=2, int[]? dim=None, bool keepdim=False) -> Tensor
 //

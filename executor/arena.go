@@ -15,7 +15,7 @@ type contextArena struct {
 }
 
 type liveSet struct {
-	tensors map[uint64]weak.Pointer[Tensor]
+	tensors map[weak.Pointer[Tensor]]struct{}
 	sweepAt int // when the map reaches this size, dead entries are dropped
 }
 
@@ -32,26 +32,23 @@ type rngState struct {
 // RegisterTensor enters a tensor with data into the registry of live tensors;
 // core.mu is held.
 func (c *core) registerTensor(t *Tensor) {
-	if t.id == 0 {
-		t.id = c.nextID.Add(1)
-	}
 	d := t.data.device
 	set := c.arena.live[d]
 	if set == nil {
-		set = &liveSet{tensors: map[uint64]weak.Pointer[Tensor]{}, sweepAt: 256}
+		set = &liveSet{tensors: map[weak.Pointer[Tensor]]struct{}{}, sweepAt: 256}
 		c.arena.live[d] = set
 	}
 	if len(set.tensors) >= set.sweepAt {
 		set.sweep()
 		set.sweepAt = max(256, 2*len(set.tensors))
 	}
-	set.tensors[t.id] = weak.Make(t)
+	set.tensors[weak.Make(t)] = struct{}{}
 }
 
 func (l *liveSet) sweep() {
-	for id, w := range l.tensors {
+	for w := range l.tensors {
 		if w.Value() == nil {
-			delete(l.tensors, id)
+			delete(l.tensors, w)
 		}
 	}
 }
@@ -63,7 +60,7 @@ func (s *Session) UnregisterTensor(t *Tensor) {
 	defer s.core.mu.Unlock()
 	if t.data != nil {
 		if set := s.core.arena.live[t.data.device]; set != nil {
-			delete(set.tensors, t.id)
+			delete(set.tensors, weak.Make(t))
 		}
 	}
 }
@@ -79,7 +76,7 @@ func (s *Session) GetLiveTensors(devices ...ir.Device) []*Tensor {
 		if !wanted(d, devices) {
 			continue
 		}
-		for _, w := range set.tensors {
+		for w := range set.tensors {
 			if t := w.Value(); t != nil {
 				out = append(out, t)
 			}

@@ -63,7 +63,7 @@ type Hooks struct {
 
 // shouldSyncTensor reports whether a tensor has IR to sync; core.mu is held.
 func (s *Session) shouldSyncTensor(t *Tensor) bool {
-	if t.data != nil || t.node.IsNil() {
+	if t.data != nil || t.ir == nil {
 		return false
 	}
 	if h := s.core.cfg.Hooks.ShouldSyncTensor; h != nil {
@@ -118,7 +118,7 @@ func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs [
 	outputs = make([]int, len(indices))
 	seen := make(map[ir.Value]int, len(indices))
 	for k, i := range indices {
-		v := tensors[i].node
+		v := tensors[i].node()
 		at, ok := seen[v]
 		if !ok {
 			at = len(roots)

@@ -73,7 +73,7 @@ type Session struct {
 	b        *ir.Builder
 	pending  []*Tensor // recorded since the last step, held until then
 	assigned []*Variable
-	step     uint64
+	step     uint32
 	scope    uint8 // bitScoped inside Step
 	scoped   []*Tensor
 	rng      map[ir.Device]*rngState
@@ -144,7 +144,7 @@ func (s *Session) Device() ir.Device { return s.device }
 func (s *Session) StepNumber() uint64 {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	return s.step
+	return uint64(s.step)
 }
 
 // Close waits for the work in flight, frees the caches and makes every later

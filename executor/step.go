@@ -54,7 +54,7 @@ func (s *Session) stepRoots() []*Tensor {
 		if t.data != nil || t.bits&bitDiscarded != 0 {
 			continue
 		}
-		if t.bits&bitKeep != 0 || t.node.Node.Used>>min(t.node.Index, 31)&1 == 0 {
+		if t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0 {
 			roots = append(roots, t)
 		}
 	}
@@ -145,7 +145,7 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 	for _, t := range recorded {
 		if t.bits&bitScoped != 0 {
 			t.bits |= bitDead
-			t.node, t.data = ir.Value{}, nil
+			t.ir, t.data = nil, nil
 		}
 	}
 	return nil

@@ -167,11 +167,11 @@ func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 			}
 		}
 		param, used := at[d]
-		if !used || v.pend.node.Shape() != d.shape {
+		if !used || v.pend.node().Shape() != d.shape {
 			continue
 		}
 		for out, r := range j.roots {
-			if r == v.pend.node {
+			if r == v.pend.node() {
 				j.donors = append(j.donors, donor{param, out})
 				delete(at, d)
 				break
@@ -259,7 +259,7 @@ func (s *Session) assign(j *syncJob) *Async {
 	}
 	for k, i := range j.coll.Indices {
 		t, out := j.tensors[i], j.outputs[k]
-		if t.data != nil || t.node != j.roots[out] {
+		if t.data != nil || t.ir == nil || t.node() != j.roots[out] {
 			continue
 		}
 		t.data = a.outputs[out]
@@ -267,7 +267,7 @@ func (s *Session) assign(j *syncJob) *Async {
 			t.data.escaped = true
 		}
 		if j.coll.Config.SyncData {
-			t.node = ir.Value{}
+			t.ir = nil
 		}
 		c.registerTensor(t)
 	}

@@ -12,12 +12,18 @@ import (
 // fields are guarded by core.mu, but s, which never changes.
 type Tensor struct {
 	s    *Session
-	node ir.Value // pending IR; absent once there is data
+	ir   *ir.Node // pending IR; nil once there is data
 	data *Data
-	id   uint64
-	step uint64 // of the session when it was recorded
+	step uint32 // of the session when it was recorded, modulo 2³²
+	out  uint16 // which output of the node it is
 	bits uint8
 }
+
+// node returns the pending IR, absent once there is data; core.mu is held.
+func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
+
+// setNode makes the value t's pending IR; core.mu is held.
+func (t *Tensor) setNode(v ir.Value) { t.ir, t.out = v.Node, uint16(v.Index) }
 
 const (
 	bitKeep      uint8 = 1 << iota // sync at the next MarkStep whatever consumes it
@@ -43,7 +49,7 @@ func (t *Tensor) shape() ir.Shape {
 	if t.data != nil {
 		return t.data.shape
 	}
-	return t.node.Shape()
+	return t.node().Shape()
 }
 
 // Device returns the tensor's device.
@@ -58,8 +64,8 @@ func (t *Tensor) device() ir.Device {
 	switch {
 	case t.data != nil:
 		d = t.data.device
-	case !t.node.Node.Device().IsAny():
-		d = t.node.Node.Device()
+	case !t.ir.Device().IsAny():
+		d = t.ir.Device()
 	}
 	return d
 }
@@ -80,7 +86,8 @@ func (t *Tensor) Data() *Data {
 
 // init makes t the handle of a value just recorded; core.mu is held.
 func (t *Tensor) init(s *Session, v ir.Value) {
-	t.s, t.node, t.step, t.bits = s, v, s.step, s.scope
+	t.s, t.step, t.bits = s, s.step, s.scope
+	t.setNode(v)
 	s.pending = append(s.pending, t)
 }
 
@@ -109,13 +116,13 @@ func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
 // tensor synced without SyncData has both IR and data: its IR serves until the
 // step ends.
 func (t *Tensor) value() ir.Value {
-	if t.data != nil && (t.node.IsNil() || t.step != t.s.step) {
+	if t.data != nil && (t.ir == nil || t.step != t.s.step) {
 		if t.bits&bitScoped == 0 {
 			t.data.escaped = true
 		}
 		return ir.Value{Node: t.data.node()}
 	}
-	return t.node
+	return t.node()
 }
 
 // refresh syncs operands that are still IR of an earlier step, so that IR never
@@ -126,7 +133,7 @@ func (s *Session) refresh(ts ...*Tensor) {
 		stale := t != nil && t.s != nil && t.s.core == s.core && t.stale()
 		line := uintptr(0)
 		if stale {
-			line = t.node.Node.Line()
+			line = t.ir.Line()
 		}
 		s.core.mu.Unlock()
 		if !stale {

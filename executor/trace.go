@@ -71,7 +71,7 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 		n := ir.NewLeaf(&graph.ParamLeaf{Index: i, Name: fmt.Sprintf("in%d", i)}, t.shape(), t.device())
 		leaves[n] = i
 		stand[i] = newTensor()
-		stand[i].s, stand[i].node, stand[i].step = s, n.Out(0), s.step
+		stand[i].s, stand[i].ir, stand[i].step = s, n, s.step
 	}
 	c.mu.Unlock()
 	defer func() {

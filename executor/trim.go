@@ -23,7 +23,7 @@ func (s *Session) trimCheck() {
 	}
 	s.trim.count, s.trim.busy = s.b.Count(), true
 	last := s.pending[len(s.pending)-1]
-	s.core.stats.trimmed(s.b.Count(), last.node.Node.Line())
+	s.core.stats.trimmed(s.b.Count(), last.ir.Line())
 	roots := s.stepRoots()
 	s.core.mu.Unlock()
 	// The sync runs here and not in the background: memory must stop growing.

@@ -51,12 +51,12 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	dst.s, dst.step, dst.bits = s, s.step, s.scope
 	if s.tracing != nil {
 		if t := s.tracing.assigned[v]; t != nil {
-			dst.node, dst.data = t.node, t.data
+			dst.ir, dst.out, dst.data = t.ir, t.out, t.data
 			return
 		}
 	}
 	if v.pend != nil && v.pend.data == nil {
-		dst.s, dst.node, dst.step = v.pend.s, v.pend.node, v.pend.step
+		dst.s, dst.ir, dst.out, dst.step = v.pend.s, v.pend.ir, v.pend.out, v.pend.step
 		dst.bits = v.pend.s.scope
 	} else {
 		dst.data = v.current()
@@ -139,7 +139,7 @@ func (s *Session) adopt(dst *Tensor, d *Data) {
 	c := s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	dst.s, dst.data, dst.step, dst.id = s, d, s.step, d.info.TensorID
+	dst.s, dst.data, dst.step = s, d, s.step
 	d.escaped = true
 	c.registerTensor(dst)
 }

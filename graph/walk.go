@@ -3,21 +3,25 @@
 package graph
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/loris-ml/loris/ir"
 )
 
 // Walker finds the nodes that values depend on. It marks nodes as it goes, so
-// all walks over nodes that are reachable from each other must use one Walker
-// and be serialised by the caller. Its results stay valid until the next walk.
+// walks over nodes that are reachable from each other must be serialised by the
+// caller. Its results stay valid until the next walk over the same nodes.
 type Walker struct {
-	epoch uint64
 	order []*ir.Node
 	edges []uint32
 	stack []frame
 	bytes []byte
 }
+
+// epochs numbers the walks of the process, so that the marks which one Walker
+// leaves in nodes never look like another's.
+var epochs atomic.Uint32
 
 type frame struct {
 	n    *ir.Node
@@ -47,19 +51,19 @@ func (p *PostOrder) Contains(n *ir.Node) bool { return n.Visit>>32 == p.epoch }
 // Walk returns the post-order of the roots. It uses no recursion: a chain of a
 // million nodes is fine.
 func (w *Walker) Walk(roots []ir.Value) PostOrder {
-	w.epoch = (w.epoch + 1) & 0xffffffff
-	if w.epoch == 0 {
-		w.epoch = 1
+	epoch := uint64(epochs.Add(1))
+	for epoch == 0 { // the mark of a node that was never visited
+		epoch = uint64(epochs.Add(1))
 	}
 	w.Release()
 	w.edges = w.edges[:0]
-	mark := w.epoch << 32
+	mark := epoch << 32
 	for _, r := range roots {
-		if r.Node.Visit>>32 != w.epoch {
+		if r.Node.Visit>>32 != epoch {
 			w.visit(r.Node, mark)
 		}
 	}
-	return PostOrder{Roots: roots, Nodes: w.order, Edges: w.edges, epoch: w.epoch}
+	return PostOrder{Roots: roots, Nodes: w.order, Edges: w.edges, epoch: epoch}
 }
 
 func (w *Walker) visit(root *ir.Node, mark uint64) {

@@ -1,6 +1,9 @@
 package ir
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // LinePolicy says when a Builder notes the user's source line in a node.
 type LinePolicy uint8
@@ -142,17 +145,28 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 func useBit(i int) uint32 { return 1 << min(i, 31) }
 
 func (b *Builder) fill(n *Node, e *entry, in []Value) {
-	n.op, n.attr, n.inputs = e.op, e.attr, in
-	n.hash, n.shapes, n.line = e.hash, e.shapes, e.line
-	if b.Lines == LinesAlways {
-		n.line = UserPC()
-	}
-	if b.Line != 0 {
-		n.line = b.Line
+	n.e, n.count = e, uint32(len(in))
+	n.first = unsafe.SliceData(in)
+	if b.Lines == LinesAlways || b.Line != 0 {
+		b.ownLine(n)
 	}
 	if b.OnNode != nil {
 		b.OnNode(n)
 	}
+}
+
+// ownLine gives a node a line of its own, and so an entry of its own.
+func (b *Builder) ownLine(n *Node) {
+	line := b.Line
+	if line == 0 {
+		line = UserPC()
+	}
+	if n.e.line == line {
+		return
+	}
+	e := *n.e
+	e.line, e.last, e.kids = line, nil, nil
+	n.e = &e
 }
 
 // Emit makes one use of an op with encoded attributes (see Bind) after
@@ -257,6 +271,7 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
 		buf = e.in[i].Append(buf)
 	}
 	e.hash = HashBytes(buf)
+	e.line = b.Line
 	if b.Lines != LinesOff && b.Line == 0 {
 		e.line = UserPC()
 	}

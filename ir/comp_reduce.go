@@ -47,9 +47,20 @@ func init() {
 	register("norm(Tensor self, float p=2, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Vector p-norm of a floating tensor over dim (all dimensions if absent or empty): sum(|x|^p)^(1/p), the largest " +
-			"or smallest |x| for p inf or -inf, the number of non-zeros for p 0. ATen's linalg_vector_norm.",
+			"or smallest |x| for p inf or -inf, the number of non-zeros for p 0. ATen's norm.ScalarOpt_dim.",
 		Decompose: decomposeNorm,
 		VJP:       vjpNorm,
+	})
+	register("linalg_vector_norm(Tensor self, float ord=2, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Reduction,
+		Doc:      "norm with p given as ord, of self converted to dtype first if that is given. ATen's linalg_vector_norm.",
+		Decompose: func(b *Builder, a Args) []Value {
+			x := a.In[0]
+			if d := a.DType("dtype"); d != Invalid {
+				x = b.Cast(x, d)
+			}
+			return []Value{b.callNamed("norm", []any{x, a.Float("ord"), dimsArg(a.Ints("dim")), a.Bool("keepdim")})}
+		},
 	})
 	register("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", Spec{
 		Category: Reduction,

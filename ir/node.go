@@ -1,27 +1,28 @@
 package ir
 
+import "unsafe"
+
 // Node is one recorded use of an op, or a leaf: data that exists outside the
 // graph. It is immutable but for the two marks that graph traversals and the
 // executor keep in it, under locks of theirs. Its hash is Merkle: it covers
 // the op, the attributes and the inputs' hashes; a leaf's covers shape, dtype
 // and device type, never contents.
+//
+// What does not depend on the operands' identity (op, attributes, shapes, hash,
+// line) is in the entry, which nodes of repeated steps share: a node is 40 bytes.
 type Node struct {
-	hash   Hash
-	inputs []Value
-	shapes []Shape
-	attr   string
-	leaf   Leaf
-	line   uintptr
-	op     Op
+	e      *entry
+	first  *Value // the operands: count of them, from here on
+	count  uint32
 	device Device
 	flags  uint8
 
-	// Visit is the mark of the last traversal: epoch in the high half, post-order
-	// position in the low. Only graph.Walker writes it.
-	Visit uint64
 	// Used has bit i set when a recorded node consumes output i (the last bit
 	// stands for all from 31 on). Only the recorder writes it.
 	Used uint32
+	// Visit is the mark of the last traversal: epoch in the high half, post-order
+	// position in the low. Only graph.Walker writes it.
+	Visit uint64
 }
 
 const flagWrapped = 1
@@ -57,16 +58,16 @@ type Value struct {
 }
 
 // Shape returns the shape of the value.
-func (v Value) Shape() Shape { return v.Node.shapes[v.Index] }
+func (v Value) Shape() Shape { return v.Node.e.shapes[v.Index] }
 
 // DType returns the element type of the value.
-func (v Value) DType() DType { return v.Node.shapes[v.Index].dtype }
+func (v Value) DType() DType { return v.Node.e.shapes[v.Index].dtype }
 
 // Rank returns the number of dimensions.
-func (v Value) Rank() int { return int(v.Node.shapes[v.Index].rank) }
+func (v Value) Rank() int { return int(v.Node.e.shapes[v.Index].rank) }
 
 // Dim returns one dimension; a negative index counts from the last.
-func (v Value) Dim(i int) int { return v.Node.shapes[v.Index].Dim(i) }
+func (v Value) Dim(i int) int { return v.Node.e.shapes[v.Index].Dim(i) }
 
 // IsNil reports whether the value is absent.
 func (v Value) IsNil() bool { return v.Node == nil }
@@ -79,40 +80,40 @@ func (v Value) Wrapped() bool { return v.Node.flags&flagWrapped != 0 }
 func (v Value) Hash() Hash { return v.key() }
 
 func (v Value) key() Hash {
-	h := v.Node.hash
+	h := v.Node.e.hash
 	h.Lo += uint64(v.Index) * 0x9e3779b97f4a7c15
 	return h
 }
 
 // Op returns the op, or 0 for a leaf.
-func (n *Node) Op() Op { return n.op }
+func (n *Node) Op() Op { return n.e.op }
 
 // Spec returns the row of the node's op; nil for a leaf.
-func (n *Node) Spec() *Spec { return specs[n.op] }
+func (n *Node) Spec() *Spec { return specs[n.e.op] }
 
 // Inputs returns the operands; the slice must not be changed.
-func (n *Node) Inputs() []Value { return n.inputs }
+func (n *Node) Inputs() []Value { return unsafe.Slice(n.first, n.count) }
 
 // Shapes returns the shapes of the outputs; the slice must not be changed.
-func (n *Node) Shapes() []Shape { return n.shapes }
+func (n *Node) Shapes() []Shape { return n.e.shapes }
 
 // NumOutputs returns the number of outputs.
-func (n *Node) NumOutputs() int { return len(n.shapes) }
+func (n *Node) NumOutputs() int { return len(n.e.shapes) }
 
 // Attr returns the encoded attributes.
-func (n *Node) Attr() string { return n.attr }
+func (n *Node) Attr() string { return n.e.attr }
 
 // Args returns the node's operands and attributes by name.
-func (n *Node) Args() Args { return Args{Spec: specs[n.op], Attr: n.attr, In: n.inputs} }
+func (n *Node) Args() Args { return Args{Spec: specs[n.e.op], Attr: n.e.attr, In: n.Inputs()} }
 
 // Hash returns the Merkle hash.
-func (n *Node) Hash() Hash { return n.hash }
+func (n *Node) Hash() Hash { return n.e.hash }
 
 // Leaf returns what a leaf stands for; nil for a use of an op.
-func (n *Node) Leaf() Leaf { return n.leaf }
+func (n *Node) Leaf() Leaf { return n.e.leaf }
 
 // IsLeaf reports whether the node is a leaf.
-func (n *Node) IsLeaf() bool { return n.op == 0 }
+func (n *Node) IsLeaf() bool { return n.e.op == 0 }
 
 // Device returns where the node computes; the zero Device if nothing has
 // decided it (constants only).
@@ -120,27 +121,41 @@ func (n *Node) Device() Device { return n.device }
 
 // Line returns the code address of the user's call, for FormatLine; 0 if it was
 // not recorded.
-func (n *Node) Line() uintptr { return n.line }
+func (n *Node) Line() uintptr { return n.e.line }
 
 // Out returns output i of the node.
 func (n *Node) Out(i int) Value { return Value{n, i} }
 
 // Outs returns all outputs.
 func (n *Node) Outs() []Value {
-	vs := make([]Value, len(n.shapes))
+	vs := make([]Value, len(n.e.shapes))
 	for i := range vs {
 		vs[i] = Value{n, i}
 	}
 	return vs
 }
 
+// newLeafNode makes a node, its entry and its shape in one allocation.
+func newLeafNode(l Leaf, s Shape) *Node {
+	m := &struct {
+		n Node
+		e entry
+		s [1]Shape
+	}{}
+	m.s[0] = s
+	m.e.leaf, m.e.shapes = l, m.s[:]
+	m.n.e = &m.e
+	return &m.n
+}
+
 // NewLeaf returns a leaf for data of the given shape on a device.
 func NewLeaf(l Leaf, s Shape, d Device) *Node {
-	n := &Node{leaf: l, shapes: []Shape{s}, device: d}
+	n := newLeafNode(l, s)
+	n.device = d
 	b := append(make([]byte, 0, 96), "leaf"...)
 	b = append(b, byte(d.Type))
 	b = appendShape(b, s)
-	n.hash = HashBytes(b)
+	n.e.hash = HashBytes(b)
 	return n
 }
 
@@ -154,7 +169,7 @@ func appendShape(b []byte, s Shape) []byte {
 
 // ShapeOnly returns a value that knows its shape and nothing else: a stand-in
 // for reading an instruction's arguments. It must not be recorded.
-func ShapeOnly(s Shape) Value { return Value{Node: &Node{shapes: []Shape{s}}} }
+func ShapeOnly(s Shape) Value { return Value{Node: newLeafNode(nil, s)} }
 
 // NewScalar returns the rank-0 leaf of a number on a device. wrapped says that
 // it is a plain number and not a tensor of rank 0.

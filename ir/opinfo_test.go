@@ -51,8 +51,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// call makes the case's use of the op; next gives the operands in turn.
-func call(b *ir.Builder, op ir.Op, c *opinfo.Case, next func() ir.Value) []ir.Value {
+// callVector makes the case's use of the op; next gives the operands in turn.
+func callVector(b *ir.Builder, op ir.Op, c *opinfo.Case, next func() ir.Value) []ir.Value {
 	var named []ir.Named
 	add := func(name string, v any) {
 		if op.String() == "interpolate" && name == "input" {
@@ -144,7 +144,7 @@ func runCase(t *testing.T, op ir.Op, c *opinfo.Case) {
 	nout := len(c.Outputs)
 	got, err := compute(inputs, func(b *ir.Builder, w *graph.Walker, in []ir.Value) []ir.Value {
 		i := 0
-		outs := call(b, op, c, func() ir.Value { i++; return in[i-1] })
+		outs := callVector(b, op, c, func() ir.Value { i++; return in[i-1] })
 		roots := outs[:nout:nout]
 		if c.Mutated != nil {
 			roots = outs

@@ -13,10 +13,10 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 	if v.DType() == d {
 		return v
 	}
-	if s, ok := v.Node.leaf.(*ScalarLeaf); ok {
+	if s, ok := v.Node.e.leaf.(*ScalarLeaf); ok {
 		return NewScalar(s, d, v.Node.device, v.Wrapped()).Out(0)
 	}
-	if v.Wrapped() && v.Node.op == OpFull {
+	if v.Wrapped() && v.Node.e.op == OpFull {
 		return b.Const(v.Node.Args().Get("fill_value"), d)
 	}
 	return b.Cast(v, d)
@@ -42,27 +42,17 @@ func (b *Builder) promoteAll(sp *Spec, in []Value) []Value {
 	if sp.Promote == PromoteScalars {
 		return b.promoteScalars(in)
 	}
-	from := 0
-	if sp.Promote == PromoteTail {
-		from = 1
-	}
-	d := ResultType(in[from:]...)
-	switch sp.Promote {
-	case PromoteIntToFloat:
-		d = floatOf(d)
-	case PromoteFirst:
-		d = in[0].DType()
-	}
+	d := promotedType(sp, in)
 	if d == Invalid {
 		panic(NewOpError(sp.Name, ErrDType, in, "the operands' dtypes do not promote together"))
 	}
 	out := in
-	for i := from; i < len(in); i++ {
-		if in[i].DType() != d {
+	for i := range in {
+		if to := sp.operandType(i, in[i], d); in[i].DType() != to {
 			if &out[0] == &in[0] {
 				out = append([]Value(nil), in...)
 			}
-			out[i] = b.promoteTo(in[i], d)
+			out[i] = b.promoteTo(in[i], to)
 		}
 	}
 	return out
@@ -80,4 +70,37 @@ func (b *Builder) promoteScalars(in []Value) []Value {
 		}
 	}
 	return out
+}
+
+// promotedType returns the dtype that the operands of one use of an op meet in.
+func promotedType(sp *Spec, in []Value) DType {
+	switch sp.Promote {
+	case PromoteIntToFloat:
+		return floatOf(ResultType(in...))
+	case PromoteTail:
+		return ResultType(in[1:]...)
+	case PromoteFirst:
+		return in[0].DType()
+	case PromoteTensors:
+		tensors := make([]Value, 0, 4)
+		for i, v := range in {
+			if sp.scalars>>i&1 == 0 {
+				tensors = append(tensors, v)
+			}
+		}
+		return ResultType(tensors...)
+	}
+	return ResultType(in...)
+}
+
+// operandType returns the dtype that the promotion wants of operand i, when the
+// operands meet in d.
+func (s *Spec) operandType(i int, v Value, d DType) DType {
+	switch {
+	case s.Promote == PromoteTail && i == 0:
+		return v.DType()
+	case s.Promote == PromoteTensors && s.scalars>>i&1 != 0:
+		return accDType(d)
+	}
+	return d
 }

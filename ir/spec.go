@@ -42,6 +42,7 @@ const (
 	PromoteTail                        // like PromoteDefault but for the first operand (where)
 	PromoteFirst                       // to the dtype of the first operand (constant_pad_nd)
 	PromoteScalars                     // plain numbers to the dtype that the first operand computes in, tensors stay (addmm)
+	PromoteTensors                     // Tensor operands to their ResultType, Scalar operands to the dtype that composites compute in on it (lerp)
 )
 
 // Scalar is the meaning of a pointwise op on single elements. F works on
@@ -89,6 +90,9 @@ type Spec struct {
 	Op Op
 	// pure: no attribute string is ever needed.
 	pure bool
+	// scalars has bit i set when operand i is a Scalar; it is kept for
+	// PromoteTensors, which treats those apart.
+	scalars uint32
 }
 
 // Composite reports whether the op is defined by other ops.
@@ -112,6 +116,9 @@ func register(schema string, s Spec) Op {
 	if _, dup := byName[s.Name]; dup {
 		panic(fmt.Sprintf("ir: op %s is registered twice", s.Name))
 	}
+	if s.Promote == PromoteTensors {
+		s.scalars = scalarMask(sc)
+	}
 	if s.Infer == nil && s.Decompose == nil && s.Category == Pointwise {
 		s.Infer = inferPointwise
 	}
@@ -121,6 +128,24 @@ func register(schema string, s Spec) Op {
 	specs = append(specs, &s)
 	byName[s.Name] = s.Op
 	return s.Op
+}
+
+// scalarMask tells which operands are Scalars. Operands that may be left out or
+// be many would make their places uncertain.
+func scalarMask(sc *Schema) (mask uint32) {
+	i := 0
+	for _, p := range sc.Params {
+		switch {
+		case p.Kind == KindScalar:
+			mask |= 1 << i
+			i++
+		case p.Kind == KindTensor:
+			i++
+		case p.Kind.Operand():
+			panic(fmt.Sprintf("ir: the promotion of op %s needs fixed operands, %s is %s", sc.Name, p.Name, p.Type))
+		}
+	}
+	return mask
 }
 
 // Spec returns the row of an op.

@@ -32,8 +32,11 @@ func vjpFmod(b *Builder, x, y, z, g Value) (gx, gy Value) {
 	return g, b.Mul(b.Neg(g), b.TruncDivide(x, y))
 }
 
+// vjpAtan2 is 0 at the origin, where the angle has no slope.
 func vjpAtan2(b *Builder, x, y, z, g Value) (gx, gy Value) {
-	s := b.Div(g, b.Add(b.Mul(x, x), b.Mul(y, y)))
+	zero := b.zeroOf(g)
+	r2 := b.Add(b.Mul(x, x), b.Mul(y, y))
+	s := b.Where(b.Eq(r2, zero), zero, b.Div(g, r2))
 	return b.Mul(s, y), b.Mul(s, b.Neg(x))
 }
 
@@ -41,7 +44,7 @@ func vjpAtan2(b *Builder, x, y, z, g Value) (gx, gy Value) {
 // base where the exponent is 0, for the exponent where the base is 0 and the
 // exponent is not negative.
 func vjpPow(b *Builder, x, y, z, g Value) (gx, gy Value) {
-	zero := b.Const(0, g.DType())
+	zero := b.zeroOf(g)
 	dx := b.Mul(y, b.Pow(x, b.shift(y, -1)))
 	gx = b.Where(b.Eq(y, zero), zero, b.Mul(g, dx))
 	flat := b.LogicalAnd(b.Eq(x, zero), b.Ge(y, zero))
@@ -60,14 +63,14 @@ func vjpMinimum(b *Builder, x, y, z, g Value) (gx, gy Value) {
 // chosen gives the cotangent to the operand that won, half to each on a tie,
 // and to both where the order is not defined (NaN).
 func (b *Builder) chosen(g, tie, xLost, yLost Value) (gx, gy Value) {
-	zero := b.Const(0, g.DType())
+	zero := b.zeroOf(g)
 	share := b.Where(tie, b.scale(g, 0.5), g)
 	return b.Where(xLost, zero, share), b.Where(yLost, zero, share)
 }
 
 func vjpWhere(b *Builder, a Args, out, grad []Value) []Value {
 	c, g := a.In[0], grad[0]
-	zero := b.Const(0, g.DType())
+	zero := b.zeroOf(g)
 	gx, gy := b.Where(c, g, zero), b.Where(c, zero, g)
 	return []Value{{}, b.SumTo(gx, a.In[1].Shape()), b.SumTo(gy, a.In[2].Shape())}
 }

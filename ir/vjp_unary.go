@@ -23,6 +23,9 @@ func vjpZero(b *Builder, a Args, out, grad []Value) []Value {
 	return gs
 }
 
+// zeroOf is the scalar 0 of x's dtype.
+func (b *Builder) zeroOf(x Value) Value { return b.Const(0, x.DType()) }
+
 // scale multiplies by a constant.
 func (b *Builder) scale(x Value, c float64) Value { return b.Mul(x, b.Const(c, x.DType())) }
 
@@ -36,7 +39,7 @@ func vjpNeg(b *Builder, x, y, g Value) Value { return b.Neg(g) }
 func vjpAbs(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Sign(x)) }
 
 func vjpRelu(b *Builder, x, y, g Value) Value {
-	zero := b.Const(0, g.DType())
+	zero := b.zeroOf(g)
 	return b.Where(b.Le(y, zero), zero, g)
 }
 

@@ -1,0 +1,131 @@
+// Package backendtest is the conformance suite that every backend passes: each
+// primitive on each dtype against backend/ref, whole programs, buffers, errors
+// and cancellation.
+package backendtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Run checks a backend on one of its devices. With -short it takes fewer
+// samples.
+func Run(t *testing.T, b backend.Backend, d ir.Device) {
+	s := &suite{b: b, d: d}
+	t.Run("Ops", s.ops)
+	t.Run("Programs", s.programs)
+	t.Run("Errors", s.errors)
+	t.Run("Buffers", s.buffers)
+	t.Run("Models", s.models)
+}
+
+// suite is the backend under test.
+type suite struct {
+	b backend.Backend
+	d ir.Device
+}
+
+// run compiles a Program, runs it once on raw inputs and returns the raw
+// outputs. All buffers are released.
+func (s *suite) run(ctx context.Context, p *graph.Program, inputs [][]byte) ([][]byte, error) {
+	m, err := s.b.Compile(ctx, p, s.d, backend.CompileOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	in, err := s.upload(ctx, p, inputs)
+	if err != nil {
+		return nil, err
+	}
+	defer release(in)
+	out, err := m.Run(ctx, in, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer release(out)
+	return download(ctx, out)
+}
+
+func (s *suite) upload(ctx context.Context, p *graph.Program, inputs [][]byte) ([]backend.Buffer, error) {
+	in := make([]backend.Buffer, 0, len(inputs))
+	for i, data := range inputs {
+		buf, err := s.b.Upload(ctx, p.Params[i].Shape, s.d, data)
+		if err != nil {
+			release(in)
+			return nil, err
+		}
+		in = append(in, buf)
+	}
+	return in, nil
+}
+
+func release(bufs []backend.Buffer) {
+	for _, b := range bufs {
+		b.Release()
+	}
+}
+
+func download(ctx context.Context, bufs []backend.Buffer) ([][]byte, error) {
+	out := make([][]byte, len(bufs))
+	for i, b := range bufs {
+		raw, err := b.Bytes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = append([]byte(nil), raw...)
+	}
+	return out, nil
+}
+
+// ops runs the samples of each primitive on each dtype it is defined for. A
+// primitive without samples fails: a new row of the table needs some.
+func (s *suite) ops(t *testing.T) {
+	for _, sp := range ir.Ops() {
+		if sp.Composite() {
+			continue
+		}
+		t.Run(sp.Name, func(t *testing.T) {
+			if !s.b.Supports(sp.Op) {
+				t.Fatalf("%v does not support the primitive", s.b.DeviceType())
+			}
+			total := 0
+			for _, d := range ir.DTypes() {
+				samples := samplesOf(sp, d, testing.Short())
+				total += len(samples)
+				for i := range samples {
+					s.sample(t, sp, d, &samples[i])
+				}
+			}
+			if total == 0 {
+				t.Errorf("no samples: add a maker for %s to the table of this package", sp.Name)
+			}
+		})
+	}
+}
+
+func (s *suite) sample(t *testing.T, sp *ir.Spec, d ir.DType, x *sample) {
+	t.Helper()
+	want, err := ref.Eval(x.prog, x.inputs)
+	if err != nil {
+		t.Fatalf("%v %s: %v", d, x.name, err)
+	}
+	got, err := s.run(context.Background(), x.prog, x.inputs)
+	if err != nil {
+		t.Errorf("%v %s: %v", d, x.name, err)
+		return
+	}
+	c := comparison{accuracy: accuracies[sp.Name]}
+	if c.accumulates {
+		if c.scale, err = ref.Eval(x.prog, absolutes(x.prog, x.inputs)); err != nil {
+			t.Fatalf("%v %s: on absolute values: %v", d, x.name, err)
+		}
+	}
+	if msg := c.diff(x.prog, got, want); msg != "" {
+		t.Errorf("%v %s: %s", d, x.name, msg)
+	}
+}

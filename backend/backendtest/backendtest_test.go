@@ -1,0 +1,125 @@
+package backendtest
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// TestDiff checks that the suite can fail.
+func TestDiff(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	exact := accuracy{}
+	for _, c := range []struct {
+		name      string
+		dtype     ir.DType
+		acc       accuracy
+		scale     float64
+		got, want float64
+		ok        bool
+	}{
+		{"equal", ir.F32, exact, 0, 1.5, 1.5, true},
+		{"zeros", ir.F32, exact, 0, 0, math.Copysign(0, -1), true},
+		{"NaN", ir.F32, exact, 0, nan, nan, true},
+		{"NaN for a number", ir.F32, function, 0, nan, 1, false},
+		{"a number for NaN", ir.F32, function, 0, 1, nan, false},
+		{"infinity", ir.F64, function, 0, inf, -inf, false},
+		{"infinity for the largest", ir.F32, function, 0, inf, math.MaxFloat32, true},
+		{"infinity for a large one", ir.F32, function, 0, inf, 1e38, false},
+		{"one ulp, exact", ir.F32, exact, 0, 1 + 0x1p-23, 1, false},
+		{"one ulp", ir.F32, function, 0, 1 + 0x1p-23, 1, true},
+		{"eight ulps", ir.F32, function, 0, 1 + 0x1p-20, 1, false},
+		{"one ulp of f16", ir.F16, function, 0, 1 + 0x1p-10, 1, true},
+		{"two ulps of f16", ir.F16, function, 0, 1 + 0x1p-9, 1, false},
+		{"flushed", ir.F32, function, 0, 0, 1e-40, true},
+		{"flushed in f16", ir.F16, function, 0, 0, 1e-6, false},
+		{"sum", ir.F32, sums, 1000, 1e-4, 0, true},
+		{"sum too far off", ir.F32, sums, 10, 1e-4, 0, false},
+		{"sum of f64", ir.F64, sums, 1000, 1e-4, 0, false},
+		{"integers", ir.I32, hard, 0, 3, 2, false},
+		{"equal integers", ir.I32, exact, 0, -3, -3, true},
+	} {
+		enc := func(v float64) [][]byte {
+			if c.dtype.IsInt() {
+				return [][]byte{encodeInts(c.dtype, []int64{0, int64(v)})}
+			}
+			return [][]byte{encodeFloats(c.dtype, []float64{0, v})}
+		}
+		in := graph.NewParams([]graph.Param{{Name: "x", Shape: ir.MakeShape(c.dtype, 2)}})
+		cmp := comparison{accuracy: c.acc}
+		if c.acc.accumulates {
+			cmp.scale = enc(c.scale)
+		}
+		msg := cmp.diff(graph.FromValues("p", in, in), enc(c.got), enc(c.want))
+		if (msg == "") != c.ok {
+			t.Errorf("%s: message %q", c.name, msg)
+		}
+		if !c.ok && !strings.Contains(msg, "element 1 is") {
+			t.Errorf("%s: message %q does not name the element", c.name, msg)
+		}
+	}
+}
+
+// TestSamplesAreTheSame checks that the inputs do not change from run to run.
+func TestSamplesAreTheSame(t *testing.T) {
+	for _, sp := range ir.Ops() {
+		a, b := samplesOf(sp, ir.F32, true), samplesOf(sp, ir.F32, true)
+		for i := range a {
+			for k := range a[i].inputs {
+				if string(a[i].inputs[k]) != string(b[i].inputs[k]) {
+					t.Errorf("%s: sample %q has other inputs the second time", sp.Name, a[i].name)
+				}
+			}
+		}
+	}
+}
+
+// TestRandomProgramsAreTame moves each input a little: well-conditioned
+// programs move no more than the tolerance that they are compared with.
+func TestRandomProgramsAreTame(t *testing.T) {
+	used := map[ir.Op]bool{}
+	for seed := range uint64(150) {
+		p, inputs := RandomProgram(seed, 5+int(seed%30))
+		for i := range p.Instrs {
+			used[p.Instrs[i].Op] = true
+		}
+		want, err := ref.Eval(p, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for o, raw := range want {
+			if d := p.Shape(p.Returns[o]).DType(); d.IsFloat() {
+				for _, v := range decodeFloats(d, raw) {
+					if math.IsNaN(v) || math.Abs(v) > 1e5 {
+						t.Fatalf("program %d gives %v\n%s", seed, v, listing(p))
+					}
+				}
+			}
+		}
+		rng := rand.New(rand.NewPCG(seed, 3))
+		for i, raw := range inputs {
+			if d := p.Params[i].Shape.DType(); d.IsFloat() {
+				v := decodeFloats(d, raw)
+				for k := range v {
+					v[k] *= 1 + (rng.Float64()-0.5)*1e-6
+				}
+				inputs[i] = encodeFloats(d, v)
+			}
+		}
+		got, err := ref.Eval(p, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if msg := (&comparison{rtol: 1e-4, atol: 1e-4}).diff(p, got, want); msg != "" {
+			t.Errorf("program %d is badly conditioned: %s\n%s", seed, msg, listing(p))
+		}
+	}
+	if len(used) < 35 {
+		t.Errorf("only %d ops are used", len(used))
+	}
+}

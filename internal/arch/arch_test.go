@@ -1,0 +1,232 @@
+// Package arch holds the rules of the code as tests: which package may import
+// which, how long files may be, and that exported names are documented.
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/loris-ml/loris"
+
+// allowed lists, for each package of the module, the other packages of the
+// module that it may import, by prefix. The graph points downwards only. Test
+// files are free.
+var allowed = map[string][]string{
+	"":                     {"ir", "graph", "devicelock", "cache", "backend", "executor", "aoti", "internal"},
+	"ir":                   {"internal/half"},
+	"graph":                {"ir"},
+	"devicelock":           {},
+	"cache":                {},
+	"backend":              {"ir", "graph"},
+	"backend/ref":          {"backend", "ir", "graph", "internal"},
+	"backend/null":         {"backend", "ir", "graph", "internal"},
+	"backend/cpu":          {"backend", "ir", "graph", "internal"},
+	"backend/backendtest":  {"backend", "ir", "graph", "internal"},
+	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti", "internal/half"},
+	"aoti":                 {"ir", "graph", "backend", "internal"},
+	"nn":                   {"", "internal"},
+	"optim":                {"", "nn", "internal"},
+	"internal/half":        {},
+	"internal/philox":      {},
+	"internal/npformat":    {"internal/half"},
+	"internal/safetensors": {},
+	"internal/opinfo":      {},
+	"internal/hostmem":     {"backend", "ir"},
+	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
+}
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Imports", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// rel returns the path of a package inside the module; false for others.
+func rel(path string) (string, bool) {
+	if path == module {
+		return "", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	pkgs := packages(t)
+	if len(pkgs) < 10 {
+		t.Fatalf("only %d packages were found", len(pkgs))
+	}
+	for _, p := range pkgs {
+		name, _ := rel(p.ImportPath)
+		may, listed := allowed[name]
+		if !listed {
+			continue // commands, benchmarks and examples may import everything
+		}
+		for _, imp := range p.Imports {
+			dep, inside := rel(imp)
+			if inside && !permits(may, dep) {
+				t.Errorf("package %q imports %q", name, dep)
+			}
+		}
+	}
+}
+
+func permits(may []string, dep string) bool {
+	for _, m := range may {
+		if dep == m || (m != "" && strings.HasPrefix(dep, m+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Libraries below the root import nothing of the commands or benchmarks.
+func TestNobodyImportsCommands(t *testing.T) {
+	for _, p := range packages(t) {
+		name, _ := rel(p.ImportPath)
+		for _, imp := range p.Imports {
+			dep, inside := rel(imp)
+			top, _, _ := strings.Cut(dep, "/")
+			own, _, _ := strings.Cut(name, "/")
+			if inside && (top == "cmd" || top == "bench") && own != top {
+				t.Errorf("package %q imports %q", name, dep)
+			}
+		}
+	}
+}
+
+// goFiles calls fn for each Go file of the repository.
+func goFiles(t *testing.T, fn func(path string, src []byte)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); path != root && (strings.HasPrefix(n, ".") || n == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fn(path, src)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func generated(src []byte) bool {
+	head, _, _ := bytes.Cut(src, []byte("\npackage "))
+	return bytes.Contains(head, []byte("DO NOT EDIT."))
+}
+
+func TestFilesStayShort(t *testing.T) {
+	const limit = 520
+	goFiles(t, func(path string, src []byte) {
+		if n := bytes.Count(src, []byte("\n")); n > limit && !generated(src) {
+			t.Errorf("%s has %d lines; over %d it is perhaps two ideas", path, n, limit)
+		}
+	})
+}
+
+func TestExportedNamesAreDocumented(t *testing.T) {
+	fset := token.NewFileSet()
+	goFiles(t, func(path string, src []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if f.Name.Name == "main" {
+			return
+		}
+		for _, d := range f.Decls {
+			checkDecl(t, fset, d)
+		}
+	})
+}
+
+func checkDecl(t *testing.T, fset *token.FileSet, d ast.Decl) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			t.Errorf("%v: %s has no comment", fset.Position(d.Pos()), d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+					t.Errorf("%v: type %s has no comment", fset.Position(s.Pos()), s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				if s.Names[0].IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+					t.Errorf("%v: %s has no comment", fset.Position(s.Pos()), s.Names[0].Name)
+				}
+			}
+		}
+	}
+}
+
+// exportedReceiver reports whether a function is visible outside: not a method
+// of an unexported type.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.IndexListExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return true
+		}
+	}
+}

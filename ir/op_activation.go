@@ -1,0 +1,253 @@
+package ir
+
+import "math"
+
+// The pointwise composites of neural networks. f16 and bf16 compute in f32 and
+// round once; Scalar operands take self's dtype, so that changing one never
+// compiles anew.
+
+// activation adds the row of an op on floats.
+func activation(schema, doc string, s Spec, f func(b *Builder, a Args, in []Value) Value) {
+	s.Category, s.Doc, s.Decompose = Pointwise, doc, floatComposite(f)
+	if s.Promote == PromoteNone {
+		s.Promote = PromoteTensors
+	}
+	register(schema, s)
+}
+
+func init() {
+	registerSmooth()
+	registerGelu()
+	registerRectifiers()
+	registerHard()
+	registerShrink()
+}
+
+func registerSmooth() {
+	activation("silu(Tensor self) -> Tensor", "x·sigmoid(x) of floats, elementwise. ATen's silu.", Spec{
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			x := in[0]
+			s := b.Sigmoid(x)
+			return []Value{b.Mul(g, b.Mul(s, b.shift(b.Mul(x, b.oneMinus(s)), 1)))}
+		}),
+	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.Sigmoid(in[0])) })
+
+	activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+		"log(1 + e^(βx))/β of floats, elementwise; x itself where βx is above threshold. ATen's softplus.", Spec{VJP: compositeVJP(vjpSoftplus)},
+		func(b *Builder, a Args, in []Value) Value {
+			x, beta, threshold := in[0], in[1], in[2]
+			z := b.Mul(x, beta)
+			return b.Where(b.Gt(z, threshold), x, b.Div(b.Log1p(b.Exp(z)), beta))
+		})
+
+	activation("mish(Tensor self) -> Tensor", "x·tanh(log(1 + eˣ)) of floats, elementwise. ATen's mish.", Spec{
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			x := in[0]
+			t := b.Tanh(b.Log1p(b.Exp(x)))
+			return []Value{b.Mul(g, b.Add(t, b.Mul(b.Mul(x, b.Sigmoid(x)), b.oneMinus(b.Mul(t, t)))))}
+		}),
+	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.Tanh(b.Log1p(b.Exp(in[0])))) })
+
+	activation("log_sigmoid(Tensor self) -> Tensor", "log(sigmoid(x)) of floats without overflow, elementwise. ATen's log_sigmoid.", Spec{
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			return []Value{b.Mul(g, b.Sigmoid(b.Neg(in[0])))}
+		}),
+	}, func(b *Builder, a Args, in []Value) Value {
+		x := in[0]
+		return b.Sub(b.Minimum(x, b.zeroOf(x)), b.Log1p(b.Exp(b.Neg(b.Abs(x)))))
+	})
+
+	activation("softsign(Tensor self) -> Tensor", "x/(1 + |x|), elementwise; integers and bool give f32. As torch.nn.functional.softsign.", Spec{Promote: PromoteIntToFloat},
+		func(b *Builder, a Args, in []Value) Value { return b.Div(in[0], b.shift(b.Abs(in[0]), 1)) })
+
+	activation("tanhshrink(Tensor self) -> Tensor", "x - tanh(x), elementwise; integers and bool give f32. As torch.nn.functional.tanhshrink.", Spec{Promote: PromoteIntToFloat},
+		func(b *Builder, a Args, in []Value) Value { return b.Sub(in[0], b.Tanh(in[0])) })
+}
+
+// vjpSoftplus never divides infinities: sigmoid(βx) is the slope.
+func vjpSoftplus(b *Builder, a Args, in []Value, out, g Value) []Value {
+	x, beta, threshold := in[0], in[1], in[2]
+	z := b.Mul(x, beta)
+	linear := b.Gt(z, threshold)
+	s := b.Sigmoid(z)
+	slope := b.Div(b.Sub(b.Mul(x, s), out), beta)
+	return []Value{b.Where(linear, g, b.Mul(g, s)), b.Where(linear, b.zeroOf(g), b.Mul(g, slope))}
+}
+
+// The constants of gelu.
+const (
+	geluCube  = 0.044715
+	invSqrt2  = 1 / math.Sqrt2
+	sqrt2ByPi = math.Sqrt2 / math.SqrtPi
+)
+
+func registerGelu() {
+	activation("gelu(Tensor self, *, str approximate='none') -> Tensor",
+		"x·Φ(x) of floats, elementwise, with Φ the normal distribution by erf ('none') or by tanh ('tanh'). ATen's gelu.",
+		Spec{VJP: compositeVJP(vjpGelu)},
+		func(b *Builder, a Args, in []Value) Value {
+			x := in[0]
+			if geluByTanh(a) {
+				return b.Mul(b.scale(x, 0.5), b.shift(b.geluTanh(x), 1))
+			}
+			return b.Mul(b.scale(x, 0.5), b.shift(b.Erf(b.scale(x, invSqrt2)), 1))
+		})
+}
+
+func geluByTanh(a Args) bool {
+	switch s := a.Str("approximate"); s {
+	case "none":
+		return false
+	case "tanh":
+		return true
+	default:
+		a.Fail(ErrArg, "approximate must be 'none' or 'tanh', got %q", s)
+		return false
+	}
+}
+
+func (b *Builder) geluTanh(x Value) Value {
+	return b.Tanh(b.scale(b.Add(x, b.scale(b.Mul(b.Mul(x, x), x), geluCube)), sqrt2ByPi))
+}
+
+// vjpGelu is g·(Φ(x) + x·Φ'(x)).
+func vjpGelu(b *Builder, a Args, in []Value, out, g Value) []Value {
+	x := in[0]
+	x2 := b.Mul(x, x)
+	if geluByTanh(a) {
+		t := b.geluTanh(x)
+		inner := b.scale(b.shift(b.scale(x2, 3*geluCube), 1), sqrt2ByPi)
+		density := b.Mul(b.scale(b.oneMinus(b.Mul(t, t)), 0.5), inner)
+		return []Value{b.Mul(g, b.Add(b.scale(b.shift(t, 1), 0.5), b.Mul(x, density)))}
+	}
+	cdf := b.scale(b.shift(b.Erf(b.scale(x, invSqrt2)), 1), 0.5)
+	density := b.scale(b.Exp(b.scale(x2, -0.5)), sqrt2ByPi/2)
+	return []Value{b.Mul(g, b.Add(cdf, b.Mul(x, density)))}
+}
+
+func registerRectifiers() {
+	activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+		"x where it is positive, x·negative_slope elsewhere, of floats, elementwise. ATen's leaky_relu.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			return b.Where(b.Gt(in[0], b.zeroOf(in[0])), in[0], b.Mul(in[0], in[1]))
+		})
+	activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+		"scale·x where x is positive, scale·alpha·(e^(input_scale·x) - 1) elsewhere, of floats, elementwise. ATen's elu.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			x, scale := in[0], in[2]
+			negative := b.Le(x, b.zeroOf(x))
+			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, in[3]), b.Mul(in[1], scale)), b.Mul(x, scale))
+		})
+	activation("celu(Tensor self, Scalar alpha=1) -> Tensor",
+		"x where it is positive, alpha·(e^(x/alpha) - 1) elsewhere, of floats, elementwise. ATen's celu.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			x, alpha := in[0], in[1]
+			negative := b.Le(x, b.zeroOf(x))
+			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, b.Reciprocal(alpha)), alpha), x)
+		})
+	activation("selu(Tensor self) -> Tensor",
+		"elu with alpha 1.67326… and scale 1.05070…, which keep activations normal, of floats, elementwise. ATen's selu.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			const alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+			x := in[0]
+			negative := b.Le(x, b.zeroOf(x))
+			y := b.negativeExpm1(x, negative, b.Const(1, x.DType()))
+			return b.Where(negative, b.scale(y, alpha*scale), b.scale(x, scale))
+		})
+	register("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Spec{
+		Category: Pointwise, Promote: PromoteTensors,
+		Doc: "x where it is above threshold or NaN, value elsewhere, elementwise; bool is not defined. ATen's threshold.",
+		Decompose: func(b *Builder, a Args) []Value {
+			refuseBool(a)
+			in := b.widenAll(a.In)
+			return []Value{b.Cast(b.Where(b.Le(in[0], in[1]), in[2], in[0]), a.In[0].DType())}
+		},
+	})
+}
+
+// negativeExpm1 is expm1(x·scale) where x is negative. Elsewhere it is taken at
+// 0, so that the part which is not chosen has no infinity whose gradient
+// would be NaN.
+func (b *Builder) negativeExpm1(x, negative, scale Value) Value {
+	return b.Expm1(b.Mul(b.Where(negative, x, b.zeroOf(x)), scale))
+}
+
+func refuseBool(a Args) {
+	if a.In[0].DType() == Bool {
+		a.Fail(ErrDType, "not defined for bool operands")
+	}
+}
+
+func registerHard() {
+	register("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Spec{
+		Category: Pointwise, Promote: PromoteTensors,
+		Doc: "min(max(x, min_val), max_val), elementwise; bool is not defined. The gradient at a bound is 0. ATen's hardtanh.",
+		Decompose: func(b *Builder, a Args) []Value {
+			refuseBool(a)
+			in := b.widenAll(a.In)
+			return []Value{b.Cast(b.clamped(in[0], in[1], in[2]), a.In[0].DType())}
+		},
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			gx, glo, ghi := vjpHardtanh(b, in[0], in[1], in[2], g)
+			return []Value{gx, glo, ghi}
+		}),
+	})
+	register("relu6(Tensor self) -> Tensor", Spec{
+		Category: Pointwise,
+		Doc:      "min(max(x, 0), 6), elementwise; bool is not defined. The gradient at 0 and 6 is 0. ATen's relu6.",
+		Decompose: func(b *Builder, a Args) []Value {
+			refuseBool(a)
+			return []Value{b.clamped(a.In[0], b.zeroOf(a.In[0]), b.Const(6, a.In[0].DType()))}
+		},
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
+			x := a.In[0]
+			gx, _, _ := vjpHardtanh(b, x, b.zeroOf(x), b.Const(6, x.DType()), grad[0])
+			return []Value{gx}
+		},
+	})
+	activation("hardsigmoid(Tensor self) -> Tensor", "min(max(x + 3, 0), 6)/6 of floats, elementwise. The gradient at ±3 is 0. ATen's hardsigmoid.", Spec{
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			x := in[0]
+			inside := b.LogicalAnd(b.Gt(x, b.Const(-3, x.DType())), b.Lt(x, b.Const(3, x.DType())))
+			return []Value{b.Where(inside, b.scale(g, 1.0/6), b.zeroOf(g))}
+		}),
+	}, func(b *Builder, a Args, in []Value) Value { return b.Div(b.relu6Of3(in[0]), b.Const(6, in[0].DType())) })
+	activation("hardswish(Tensor self) -> Tensor", "x·min(max(x + 3, 0), 6)/6 of floats, elementwise. The gradient at -3 is 0, at 3 it is 1. ATen's hardswish.", Spec{
+		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
+			x := in[0]
+			slope := b.Mul(g, b.shift(b.scale(x, 1.0/3), 0.5))
+			gx := b.Where(b.Lt(x, b.Const(3, x.DType())), slope, g)
+			return []Value{b.Where(b.Le(x, b.Const(-3, x.DType())), b.zeroOf(g), gx)}
+		}),
+	}, func(b *Builder, a Args, in []Value) Value {
+		return b.Div(b.Mul(in[0], b.relu6Of3(in[0])), b.Const(6, in[0].DType()))
+	})
+}
+
+// relu6Of3 is min(max(x + 3, 0), 6).
+func (b *Builder) relu6Of3(x Value) Value {
+	return b.clamped(b.shift(x, 3), b.zeroOf(x), b.Const(6, x.DType()))
+}
+
+// vjpHardtanh is 0 at and beyond the bounds; unlike clamp's, NaN passes.
+func vjpHardtanh(b *Builder, x, lo, hi, g Value) (gx, glo, ghi Value) {
+	zero := b.zeroOf(g)
+	_, below, above := b.clampParts(x, lo, hi)
+	gx = b.Where(b.LogicalOr(b.Le(x, lo), b.Ge(x, hi)), zero, g)
+	return gx, b.Where(below, g, zero), b.Where(above, g, zero)
+}
+
+func registerShrink() {
+	activation("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+		"0 where |x| is at most lambd, x elsewhere, of floats, elementwise. ATen's hardshrink.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			return b.Where(b.Le(b.Abs(in[0]), in[1]), b.zeroOf(in[0]), in[0])
+		})
+	activation("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+		"x moved towards 0 by lambd and no further, of floats, elementwise. ATen's softshrink.", Spec{},
+		func(b *Builder, a Args, in []Value) Value {
+			x, l := in[0], in[1]
+			moved := b.Where(b.Gt(x, b.zeroOf(x)), b.Sub(x, l), b.Add(x, l))
+			return b.Where(b.Le(b.Abs(x), l), b.scale(x, 0), moved)
+		})
+}
