@@ -19,10 +19,7 @@ var ErrZeroDivision = fmt.Errorf("%w: integer division by zero", ErrArg)
 func WrapInt(d DType, v int64) int64 {
 	switch d {
 	case Bool:
-		if v != 0 {
-			return 1
-		}
-		return 0
+		return b2i(v != 0)
 	case U8:
 		return int64(uint8(v))
 	case I8:
@@ -61,22 +58,19 @@ func RoundFloat(d DType, v float64) float64 {
 
 // FloatToInt is cast from a floating dtype to an integer one or Bool: towards
 // zero, or v != 0 for Bool (a NaN is true). Values out of range and NaN, which
-// C leaves open, give what PyTorch gives on x86: i64 its least value; the
-// others go through a 32-bit integer, which becomes its least value, and keep
-// the low bits of that, so that i32 gets its least value and the narrower ones
-// 0, while 300.0 is 44 in i8.
+// C leaves open, give what PyTorch gives on x86. i8, i16 and i32 go through a
+// 32-bit integer, u8 and i64 through a 64-bit one: v out of that integer's range
+// or NaN becomes its least value, and the narrower dtypes keep the low bits, so
+// that 300 is 44 in i8, 2³¹ is 0 in i16, -1 is 255 in u8.
 func FloatToInt(d DType, v float64) int64 {
 	switch d {
 	case Bool:
-		if v != 0 {
-			return 1
-		}
-		return 0
-	case I64:
+		return b2i(v != 0)
+	case U8, I64:
 		if v >= -0x1p63 && v < 0x1p63 {
-			return int64(v)
+			return WrapInt(d, int64(v))
 		}
-		return math.MinInt64
+		return WrapInt(d, math.MinInt64)
 	}
 	if v > math.MinInt32-1 && v < math.MaxInt32+1 {
 		return WrapInt(d, int64(v))
