@@ -9,8 +9,8 @@ import (
 )
 
 // GetTensors syncs the tensors that are pending in one graph, waits for all and
-// returns their buffers in order (a fused fetch). Tensors that share data share
-// the buffer.
+// returns their buffers in order (a fused fetch). Errors of tensors are joined
+// with their position.
 func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
 	if err := s.readable(ts); err != nil {
 		return nil, err
@@ -18,8 +18,7 @@ func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buff
 	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
 		return nil, err
 	}
-	data, indices := s.gatherTensorsData(ts)
-	return s.fetchTensors(ctx, data, indices)
+	return s.fetchTensors(ctx, s.gatherTensorsData(ts), nil)
 }
 
 func (s *Session) readable(ts []*Tensor) error {
@@ -41,43 +40,40 @@ func (s *Session) readable(ts []*Tensor) error {
 	return nil
 }
 
-// gatherTensorsData returns the distinct data of tensors that are synced and,
-// for each tensor, which of them is its own.
-func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
+// gatherTensorsData returns the data of tensors that are synced.
+func (s *Session) gatherTensorsData(ts []*Tensor) []*Data {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	at := make(map[*Data]int, len(ts))
-	indices = make([]int, len(ts))
+	out := make([]*Data, len(ts))
 	for i, t := range ts {
-		k, seen := at[t.data]
-		if !seen {
-			k = len(data)
-			at[t.data] = k
-			data = append(data, t.data)
-		}
-		indices[i] = k
+		out[i] = t.data
 	}
-	return data, indices
+	return out
 }
 
-// fetchTensors waits for the data and returns, in the order of indices, the
-// buffers at these places.
+// fetchTensors waits for data and returns its buffers: of those at indices, in
+// their order, or of all if indices is nil.
 func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int) ([]backend.Buffer, error) {
 	start := time.Now()
 	defer func() { s.core.stage(StageFetch, start) }()
-	bufs := make([]backend.Buffer, len(data))
-	for i, d := range data {
-		if d == nil {
-			return nil, fmt.Errorf("loris: a tensor has no data: a hook kept it from being synced")
+	n := len(data)
+	if indices != nil {
+		n = len(indices)
+	}
+	out := make([]backend.Buffer, n)
+	for k := range out {
+		i := k
+		if indices != nil {
+			i = indices[k]
 		}
-		var err error
-		if bufs[i], err = d.Wait(ctx); err != nil {
+		if data[i] == nil {
+			return nil, fmt.Errorf("loris: tensor %d has no data: a hook kept it from being synced", i)
+		}
+		buf, err := data[i].Wait(ctx)
+		if err != nil {
 			return nil, err
 		}
-	}
-	out := make([]backend.Buffer, len(indices))
-	for k, i := range indices {
-		out[k] = bufs[i]
+		out[k] = buf
 	}
 	return out, nil
 }

@@ -1,0 +1,98 @@
+// Package cpu is the embedded default backend: portable Go kernels over blocks,
+// spread over the processors. The device type is "cpu", with one device.
+//
+// Compile turns a Program into a list of steps over buffers:
+//
+//   - views (reshape, permute, expand, slice, flip) move nothing: a value is a
+//     buffer and a strided way of reading it, and is made dense only for a
+//     kernel that needs it so;
+//   - pointwise ops with equal output dimensions run together, block by block,
+//     so that what passes between them stays in the cache;
+//   - buffers whose lives do not meet share the storage of one workspace, a
+//     pointwise step may write over an operand that dies in it, and outputs
+//     have their storage from the start.
+//
+// A step is a range of independent units and a function that computes some of
+// them. That function is where other kinds of code plug in: whatever computes
+// the same units on the same buffers can take its place.
+package cpu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/ir"
+)
+
+// DeviceType is "cpu".
+var DeviceType = ir.RegisterDeviceType("cpu")
+
+// Device is the one device of the backend.
+var Device = ir.Device{Type: DeviceType}
+
+func init() { backend.Register(New()) }
+
+// Backend computes Programs on the host. It has kernels for all primitives.
+type Backend struct{ mem *hostmem.Allocator }
+
+// New returns a backend with an allocator of its own.
+func New() *Backend { return &Backend{mem: hostmem.NewAllocator()} }
+
+// DeviceType returns "cpu".
+func (*Backend) DeviceType() ir.DeviceType { return DeviceType }
+
+// NumDevices returns 1.
+func (*Backend) NumDevices() (int, error) { return 1, nil }
+
+// Version changes when the results of kernels do.
+func (*Backend) Version() string { return "cpu-1" }
+
+// Supports reports whether op is a primitive.
+func (*Backend) Supports(op ir.Op) bool {
+	sp := op.Spec()
+	return sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
+}
+
+// BytesInUse returns the bytes of live buffers; the workspace of a Run counts
+// while it lasts.
+func (b *Backend) BytesInUse(d ir.Device) int64 { return b.mem.BytesInUse(d) }
+
+// Upload copies host data into a buffer. It returns an error wrapping
+// ir.ErrShape if data does not have the size of the shape, and one wrapping
+// ir.ErrDevice for another device.
+func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (backend.Buffer, error) {
+	if err := checkDevice(d); err != nil {
+		return nil, err
+	}
+	buf, err := b.mem.FromBytes(s, d, data)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: upload: %w", err)
+	}
+	return buf, nil
+}
+
+func checkDevice(d ir.Device) error {
+	if d != Device {
+		return fmt.Errorf("cpu: %w: %v is not %v", ir.ErrDevice, d, Device)
+	}
+	return nil
+}
+
+// Compile plans the kernels and the memory of a Program. An op without kernel
+// gives an error wrapping backend.ErrUnsupported.
+func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkDevice(d); err != nil {
+		return nil, err
+	}
+	m, err := compile(b, p, o)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: program %q: %w", p.Name, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,159 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/philox"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpFull] = lowerFull
+	lowerings[ir.OpArange] = widened(func(c *call) { aranges.of(c.outs[0].DType())(c) })
+	lowerings[ir.OpLinspace] = lowerLinspace
+	lowerings[ir.OpUniform] = lowerUniform
+	lowerings[ir.OpNormal] = widened(lowerNormal)
+	lowerings[ir.OpRandint] = widened(func(c *call) { randints.of(c.outs[0].DType())(c) })
+}
+
+var (
+	aranges = numbers(arangeInt[uint8], arangeInt[int8], arangeInt[int16], arangeInt[int32], arangeInt[int64],
+		arangeFloat[float32], arangeFloat[float64])
+	randints = numbers(randint[uint8], randint[int8], randint[int16], randint[int32], randint[int64], randint[float32], randint[float64])
+)
+
+// lowerFull makes one element, read as often as the result has elements.
+func lowerFull(c *call) {
+	d := c.outs[0].DType()
+	c.out = append(c.out, expand(c.l.newConst(d, encode(d, c.Get("fill_value"))), c.outs[0]))
+}
+
+// encode returns a number converted to a dtype as an element, little endian.
+func encode(d ir.DType, number any) []byte {
+	f, isFloat := number.(float64)
+	i, _ := number.(int64)
+	if d.IsIntegral() {
+		if isFloat {
+			i = ir.FloatToInt(d, f)
+		}
+		return binary.LittleEndian.AppendUint64(nil, uint64(ir.WrapInt(d, i)))[:d.Size()]
+	}
+	if !isFloat {
+		f = ir.IntToFloat(d, i)
+	}
+	switch d {
+	case ir.F16:
+		return binary.LittleEndian.AppendUint16(nil, half.F64ToF16(f))
+	case ir.BF16:
+		return binary.LittleEndian.AppendUint16(nil, half.F64ToBF16(f))
+	case ir.F32:
+		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(f)))
+	}
+	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
+}
+
+// number returns a number attribute as float64 and, truncated, as int64.
+func (c *call) number(name string) (float64, int64) {
+	switch v := c.Get(name).(type) {
+	case int64:
+		return float64(v), v
+	case float64:
+		return v, int64(v)
+	}
+	panic("a number is an int64 or a float64")
+}
+
+// fillUnit is how many elements of a created tensor are one unit of work.
+const fillUnit = 1024
+
+// fill emits a step that makes the elements of out from their numbers.
+func fill[T any](c *call, out operand, nanos float64, reads []operand, f func(dst []T, lo int)) {
+	m := c.l.mem
+	c.emit((out.n+fillUnit-1)/fillUnit, grainFor(fillUnit*nanos), []operand{out}, reads, func(lo, hi int) {
+		lo *= fillUnit
+		f(elements[T](m, out)[lo:min(hi*fillUnit, out.n)], lo)
+	})
+}
+
+func arangeInt[T kernels.Number](c *call) {
+	_, start := c.number("start")
+	_, step := c.number("step")
+	fill(c, c.result(), 1, nil, func(dst []T, lo int) { kernels.ArangeInt(dst, start, step, lo) })
+}
+
+func arangeFloat[T kernels.Number](c *call) {
+	start, _ := c.number("start")
+	step, _ := c.number("step")
+	fill(c, c.result(), 1, nil, func(dst []T, lo int) { kernels.ArangeFloat(dst, start, step, lo) })
+}
+
+// lowerLinspace computes in f64 and converts.
+func lowerLinspace(c *call) {
+	start, startInt := c.number("start")
+	end, endInt := c.number("end")
+	s := c.outs[0]
+	if !s.DType().IsFloat() {
+		start, end = float64(startInt), float64(endInt)
+	}
+	n := c.Int("steps")
+	wide := &call{l: c.l, instr: c.instr, Args: c.Args, outs: []ir.Shape{s.WithDType(ir.F64)}}
+	fill(wide, wide.result(), 2, nil, func(dst []float64, lo int) { kernels.Linspace(dst, start, end, n, lo) })
+	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], s.DType()))
+}
+
+// seed returns the seed operand and the offset of a random op. The seed is read
+// when the step runs.
+func (c *call) seed() (operand, uint64) { return c.dense(c.in[0]), uint64(c.Int("offset")) }
+
+func lowerUniform(c *call) {
+	// A narrow float has as many random bits as its significand, so that no
+	// value is rounded up to 1.
+	bits := map[ir.DType]int{ir.F16: 11, ir.BF16: 8}[c.outs[0].DType()]
+	widened(func(c *call) {
+		seed, offset := c.seed()
+		out, m := c.result(), c.l.mem
+		reads := []operand{seed}
+		if c.outs[0].DType() == ir.F64 {
+			fill(c, out, 5, reads, func(dst []float64, lo int) {
+				philox.UniformF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
+			})
+			return
+		}
+		fill(c, out, 4, reads, func(dst []float32, lo int) {
+			s := uint64(elements[int64](m, seed)[0])
+			if bits != 0 {
+				kernels.UniformBits(dst, s, offset, bits, lo)
+			} else {
+				philox.UniformF32(dst, s, offset, int64(lo))
+			}
+		})
+	})(c)
+}
+
+func lowerNormal(c *call) {
+	seed, offset := c.seed()
+	out, m := c.result(), c.l.mem
+	reads := []operand{seed}
+	if c.outs[0].DType() == ir.F64 {
+		fill(c, out, 20, reads, func(dst []float64, lo int) {
+			philox.NormalF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
+		})
+		return
+	}
+	fill(c, out, 20, reads, func(dst []float32, lo int) {
+		philox.NormalF32(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
+	})
+}
+
+func randint[T kernels.Number](c *call) {
+	seed, offset := c.seed()
+	_, low := c.number("low")
+	_, high := c.number("high")
+	m := c.l.mem
+	fill(c, c.result(), 15, []operand{seed}, func(dst []T, lo int) {
+		kernels.Randint(dst, uint64(elements[int64](m, seed)[0]), offset, low, uint64(high-low), lo)
+	})
+}

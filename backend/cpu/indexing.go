@@ -1,0 +1,156 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpGather] = func(c *call) { gathers.of(c.in[0].dtype())(c) }
+	lowerings[ir.OpScatter] = func(c *call) { scatters.of(c.in[0].dtype())(c) }
+	lowerings[ir.OpScatterReduce] = widened(func(c *call) { scatterReduces.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpIndexSelect] = func(c *call) { indexSelects.of(c.in[0].dtype())(c) }
+	lowerings[ir.OpIndexAdd] = widened(func(c *call) { indexAdds.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpSort] = widened(func(c *call) { sorts.of(c.in[0].dtype())(c) })
+}
+
+var (
+	gathers      = bySize[lowerFunc]{gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[kernels.Bits16]}
+	scatters     = bySize[lowerFunc]{scatter[uint8], scatter[uint16], scatter[uint32], scatter[uint64], scatter[kernels.Bits16]}
+	indexSelects = bySize[lowerFunc]{indexSelect[uint8], indexSelect[uint16], indexSelect[uint32], indexSelect[uint64], indexSelect[kernels.Bits16]}
+
+	scatterReduces = numbers(scatterReduce[uint8], scatterReduce[int8], scatterReduce[int16], scatterReduce[int32],
+		scatterReduce[int64], scatterReduce[float32], scatterReduce[float64])
+	indexAdds = numbers(indexAdd[uint8], indexAdd[int8], indexAdd[int16], indexAdd[int32], indexAdd[int64], indexAdd[float32], indexAdd[float64])
+	sorts     = numbers(sortAlong[uint8], sortAlong[int8], sortAlong[int16], sortAlong[int32], sortAlong[int64], sortAlong[float32], sortAlong[float64])
+)
+
+// indexCost is for one element that is read or written through an index.
+const indexCost = 4.0
+
+// index returns the index operand as dense i64.
+func (c *call) index() operand {
+	v, _ := c.operandValue("index")
+	return c.dense(c.l.cast(c.instr, v, ir.I64))
+}
+
+// lineGeometry returns the geometry of gather and scatter.
+func (c *call) lineGeometry() kernels.Lines {
+	self, index := c.in[0].shape, c.in[1].shape
+	dim := c.Dim("dim", self.Rank())
+	return kernels.NewLines(ir.AtLeast1D(self).Dims(), dim, ir.AtLeast1D(index).Dims())
+}
+
+func gather[T kernels.Moved](c *call) {
+	l := c.lineGeometry()
+	x, index, out := c.dense(c.in[0]), c.index(), c.result()
+	m := c.l.mem
+	c.emit(index.n, grainFor(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
+		kernels.Gather(elements[T](m, out), elements[T](m, x), elements[int64](m, index), &l, lo, hi)
+	})
+}
+
+// selfCopy makes the result a copy of self, in self's storage if it dies here.
+func (c *call) selfCopy() operand {
+	out := c.result()
+	c.l.copyTo(c.instr, out.buf, c.in[0])
+	return out
+}
+
+// source returns the operand that scatter reads, dense, and how its part of the
+// index's dimensions lies in it.
+func (c *call) source() (operand, kernels.View) {
+	v, _ := c.operandValue("src")
+	view := kernels.Dense(ir.AtLeast1D(v.shape).Dims())
+	for i, n := range ir.AtLeast1D(c.in[1].shape).Dims() {
+		view.Dims[i] = n
+	}
+	return c.dense(v), view
+}
+
+// scatter is one unit of work: where an index repeats, the order counts.
+func scatter[T kernels.Moved](c *call) {
+	l := c.lineGeometry()
+	index := c.index()
+	src, view := c.source()
+	out := c.selfCopy()
+	m := c.l.mem
+	c.emit(1, 1, []operand{out}, []operand{index, src}, func(_, _ int) {
+		kernels.Scatter(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l)
+	})
+}
+
+var combines = map[string]kernels.Combine{
+	"sum": kernels.CombineSum, "prod": kernels.CombineProd, "mean": kernels.CombineMean,
+	"amax": kernels.CombineMax, "amin": kernels.CombineMin,
+}
+
+func scatterReduce[T kernels.Number](c *call) {
+	l := c.lineGeometry()
+	how, include := combines[c.Str("reduce")], c.Bool("include_self")
+	index := c.index()
+	src, view := c.source()
+	out := c.selfCopy()
+	writes := []operand{out}
+	var count operand
+	counting := how == kernels.CombineMean || !include
+	if counting {
+		count = c.l.temp(ir.I64, out.n)
+		writes = append(writes, count)
+	}
+	m := c.l.mem
+	c.emit(1, 1, writes, []operand{index, src}, func(_, _ int) {
+		var counts []int64
+		if counting {
+			counts = elements[int64](m, count)
+		}
+		kernels.ScatterReduce(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l, how, include, counts)
+	})
+}
+
+// rows returns self as [outer, size, inner] around the indexed dimension.
+func (c *call) rows() (outer, size, inner int) {
+	s := ir.AtLeast1D(c.in[0].shape)
+	return lines(s, c.Dim("dim", s.Rank()))
+}
+
+func indexSelect[T kernels.Moved](c *call) {
+	outer, size, inner := c.rows()
+	x, index, out := c.dense(c.in[0]), c.index(), c.result()
+	m := c.l.mem
+	c.emit(outer*index.n, grainFor(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
+		kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
+	})
+}
+
+func indexAdd[T kernels.Number](c *call) {
+	outer, size, inner := c.rows()
+	index := c.index()
+	v, _ := c.operandValue("source")
+	source := c.dense(v)
+	out := c.selfCopy()
+	m := c.l.mem
+	// A unit is a column: each is added in index order, whoever does it.
+	grain := max(16, grainFor(float64(index.n)))
+	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
+		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
+	})
+}
+
+func sortAlong[T kernels.Number](c *call) {
+	s := c.in[0].shape
+	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	descending := c.Bool("descending")
+	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
+	m := c.l.mem
+	cost := float64(n) * (8 + 4*math.Log2(float64(n+1)))
+	c.emit(outer*inner, grainFor(cost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+		w := workers.Get().(*worker)
+		mem := w.scratch.bytes(2 * n * (8 + 4))
+		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])
+		kernels.Sort(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, descending, keys, order, lo, hi)
+		workers.Put(w)
+	})
+}

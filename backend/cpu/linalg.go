@@ -1,0 +1,297 @@
+package cpu
+
+import (
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpMatMul] = widened(func(c *call) { matmuls.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpConvolution] = widened(func(c *call) { convolutions.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.in[0].dtype())(c) })
+}
+
+var (
+	matmuls = numbers(matmul[uint8, int64], matmul[int8, int64], matmul[int16, int64], matmul[int32, int64], matmul[int64, int64],
+		matmul[float32, float64], matmul[float64, float64])
+	convolutions = byType[lowerFunc]{ir.F32: convolution[float32], ir.F64: convolution[float64]}
+	maxPools     = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
+)
+
+// product is a batch of matrix products c = a·b with strided operands: a is m×k
+// and b is k×n.
+type product struct {
+	m, n, k        int
+	batch          int
+	a, b           value
+	aRow, aK       int // strides of a
+	bK, bCol       int // strides of b
+	aBatch, bBatch []int
+	aOnce, bOnce   bool // the same matrix in all batches
+}
+
+// productOf reads the operands of matmul: a vector is a matrix of one row or
+// column, and a left operand of many matrices with one right matrix is one tall
+// matrix if its strides allow.
+func productOf(x, y value) *product {
+	p := &product{a: x, b: y, m: 1, n: 1, batch: 1}
+	xr, yr := x.view.Rank, y.view.Rank
+	p.k, p.aK = x.view.Dims[xr-1], x.view.Strides[xr-1]
+	if xr > 1 {
+		p.m, p.aRow = x.view.Dims[xr-2], x.view.Strides[xr-2]
+	}
+	p.bK = y.view.Strides[max(yr-2, 0)]
+	if yr > 1 {
+		p.n, p.bCol = y.view.Dims[yr-1], y.view.Strides[yr-1]
+	}
+	xb, yb := batchOf(x), batchOf(y)
+	if yb.Len() == 1 && xr > 1 {
+		rows := x.view
+		rows.Rank--
+		rows.Offset = 0
+		if rows = rows.Merge(); rows.Rank <= 1 && rows.Len() > 0 {
+			p.m = rows.Len()
+			p.aRow = rows.Strides[0]
+			xb = kernels.View{}
+			xb.Offset = x.view.Offset
+		}
+	}
+	p.batches(xb, yb)
+	return p
+}
+
+// batchOf returns the view of the batch dimensions.
+func batchOf(v value) kernels.View {
+	b := v.view
+	b.Rank = max(b.Rank-2, 0)
+	return b
+}
+
+// batches lists where each matrix of the broadcast batch begins.
+func (p *product) batches(xb, yb kernels.View) {
+	rank := max(xb.Rank, yb.Rank)
+	x, y := align(xb, rank), align(yb, rank)
+	dims := make([]int, rank)
+	for d := range dims {
+		dims[d] = max(x.Dims[d], y.Dims[d])
+		if x.Dims[d] == 0 || y.Dims[d] == 0 {
+			dims[d] = 0
+		}
+		if x.Dims[d] != dims[d] {
+			x.Strides[d] = 0
+		}
+		if y.Dims[d] != dims[d] {
+			y.Strides[d] = 0
+		}
+		p.batch *= dims[d]
+	}
+	for i := range p.batch {
+		ao, bo := x.Offset, y.Offset
+		for d, rest := rank-1, i; d >= 0; d-- {
+			ao += rest % dims[d] * x.Strides[d]
+			bo += rest % dims[d] * y.Strides[d]
+			rest /= dims[d]
+		}
+		p.aBatch, p.bBatch = append(p.aBatch, ao), append(p.bBatch, bo)
+	}
+	p.aOnce, p.bOnce = allEqual(p.aBatch), allEqual(p.bBatch)
+}
+
+// align gives a view more leading dimensions of size 1.
+func align(v kernels.View, rank int) kernels.View {
+	out := kernels.View{Offset: v.Offset, Rank: rank}
+	off := rank - v.Rank
+	for d := range rank {
+		out.Dims[d] = 1
+		if d >= off {
+			out.Dims[d], out.Strides[d] = v.Dims[d-off], v.Strides[d-off]
+		}
+	}
+	return out
+}
+
+func allEqual(x []int) bool {
+	for _, v := range x {
+		if v != x[0] {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// Products with fewer rows or columns, or with less work, are not packed.
+	packRows = 4
+	packWork = 4096
+	// A unit of a packed product is a tile of at most so many panels.
+	tileRows = 16
+	tileCols = 32
+	macCost  = 0.45 // nanoseconds for one multiplication and addition
+)
+
+func matmul[T kernels.Number, A int64 | float64](c *call) {
+	p := productOf(c.in[0], c.in[1])
+	out := c.result()
+	if out.n == 0 {
+		c.emit(0, 1, []operand{out}, nil, nil)
+		return
+	}
+	if p.m < packRows || p.n < packRows || p.m*p.n*p.k < packWork {
+		smallProduct[T, A](c, p, out)
+		return
+	}
+	a := pack[T](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
+	b := pack[T](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
+	multiply[T](c, p, out, a, b)
+}
+
+// smallProduct emits the product by rows without packing.
+func smallProduct[T kernels.Number, A int64 | float64](c *call, p *product, out operand) {
+	m := c.l.mem
+	a, b := p.a.buf, p.b.buf
+	reads := []operand{{buf: a}, {buf: b}}
+	c.emit(p.batch*p.m, grainFor(macCost*float64(p.n*p.k)), []operand{out}, reads, func(lo, hi int) {
+		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
+		for lo < hi {
+			i, row := lo/p.m, lo%p.m
+			end := min(p.m, row+hi-lo)
+			kernels.MatVec[T, A](dst[i*p.m*p.n:(i+1)*p.m*p.n], x, y, p.n, p.k, p.aBatch[i], p.aRow, p.aK, p.bBatch[i], p.bK, p.bCol, row, end)
+			lo += end - row
+		}
+	})
+}
+
+// pack emits the packing of one operand with n rows (or columns) and depth k.
+func pack[T kernels.Number](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
+	if once {
+		batch = batch[:1]
+	}
+	size := kernels.PackedLen(n, k, width)
+	dst := c.l.temp(v.dtype(), size*len(batch))
+	panels := (n + width - 1) / width
+	m, src := c.l.mem, v.buf
+	c.emit(len(batch)*panels, grainFor(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
+		to, from := elements[T](m, dst), as[T](m.bufs[src])
+		for lo < hi {
+			i, panel := lo/panels, lo%panels
+			end := min(panels, panel+hi-lo)
+			kernels.Pack(to[i*size:(i+1)*size], from, width, n, k, batch[i], step, kStep, panel, end)
+			lo += end - panel
+		}
+	})
+	return dst
+}
+
+// multiply emits the product of packed operands, a tile of each batch a unit.
+func multiply[T kernels.Number](c *call, p *product, out, a, b operand) {
+	rows, cols := (p.m+kernels.MR-1)/kernels.MR, (p.n+kernels.NR-1)/kernels.NR
+	rowTiles, colTiles := (rows+tileRows-1)/tileRows, (cols+tileCols-1)/tileCols
+	aSize, bSize := kernels.PackedLen(p.m, p.k, kernels.MR), kernels.PackedLen(p.n, p.k, kernels.NR)
+	if p.aOnce {
+		aSize = 0
+	}
+	if p.bOnce {
+		bSize = 0
+	}
+	m := c.l.mem
+	cost := macCost * float64(min(tileRows, rows)*kernels.MR*min(tileCols, cols)*kernels.NR*p.k)
+	c.emit(p.batch*rowTiles*colTiles, grainFor(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
+		dst, x, y := elements[T](m, out), elements[T](m, a), elements[T](m, b)
+		for u := lo; u < hi; u++ {
+			i, row, col := u/(rowTiles*colTiles), u/colTiles%rowTiles*tileRows, u%colTiles*tileCols
+			kernels.MatMul(dst[i*p.m*p.n:(i+1)*p.m*p.n], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k,
+				row, min(row+tileRows, rows), col, min(col+tileCols, cols))
+		}
+	})
+}
+
+// spatial fills in the leading dimensions of size 1 that kernels over three
+// spatial dimensions want.
+func spatial(src [3]int, n, lead int) [3]int {
+	out := [3]int{lead, lead, lead}
+	copy(out[3-n:], src[:n])
+	return out
+}
+
+func convolution[T kernels.Float](c *call) {
+	g := ir.ConvOf(c.Args)
+	n := g.Spatial
+	k := &kernels.Conv{
+		N: g.Batch, Groups: g.Groups, CIn: g.In / g.Groups, COut: g.Out / g.Groups,
+		In: spatial(g.InDims, n, 1), Kernel: spatial(g.Kernel, n, 1), Out: spatial(g.OutDims, n, 1),
+		Stride: spatial(g.Stride, n, 1), Pad: spatial(g.Padding, n, 0), Dilation: spatial(g.Dilation, n, 1),
+		InStride: [3]int{1, 1, 1},
+	}
+	weight := c.in[1]
+	if g.Transposed {
+		// The transposed convolution is the plain one of the spread-out input
+		// with the kernel mirrored and the channels of each group exchanged.
+		weight = c.mirrored(g, weight)
+		for d := range 3 {
+			k.Pad[d] = k.Dilation[d]*(k.Kernel[d]-1) - k.Pad[d]
+		}
+		k.InStride, k.Stride = k.Stride, [3]int{1, 1, 1}
+	}
+	x, w := c.dense(c.in[0]), c.dense(weight)
+	reads := []operand{x}
+	var bias operand
+	hasBias := len(c.in) > 2
+	if hasBias {
+		bias = c.dense(c.in[2])
+		reads = append(reads, bias)
+	}
+	out := c.result()
+	packed := c.l.temp(weight.dtype(), k.PackedWeights())
+	m := c.l.mem
+	c.emit(k.Groups, grainFor(float64(k.COut*k.Depth())), []operand{packed}, []operand{w}, func(lo, hi int) {
+		kernels.PackWeights(elements[T](m, packed), elements[T](m, w), k, lo, hi)
+	})
+	cost := float64(kernels.ConvBlock*k.Depth()) * (2 + macCost*float64(k.COut))
+	c.emit(k.Units(), grainFor(cost), []operand{out}, append(reads, packed), func(lo, hi int) {
+		wk := workers.Get().(*worker)
+		scratch := as[T](wk.scratch.bytes(k.Scratch() * weight.dtype().Size()))
+		var b []T
+		if hasBias {
+			b = elements[T](m, bias)
+		}
+		kernels.Convolve(elements[T](m, out), elements[T](m, x), elements[T](m, packed), b, k, scratch, lo, hi)
+		workers.Put(wk)
+	})
+}
+
+// mirrored turns the weight of a transposed convolution, [G·X, Y, k…], into
+// that of the plain one, [G·Y, X, k…], with the kernel mirrored.
+func (c *call) mirrored(g *ir.Conv, w value) value {
+	kernel := g.Kernel[:g.Spatial]
+	x, y := g.In/g.Groups, g.Out/g.Groups
+	v := c.reshape(w, w.shape.WithDims(append([]int{g.Groups, x, y}, kernel...)...))
+	v.view.Dims[1], v.view.Dims[2] = v.view.Dims[2], v.view.Dims[1]
+	v.view.Strides[1], v.view.Strides[2] = v.view.Strides[2], v.view.Strides[1]
+	for d := 3; d < 3+g.Spatial; d++ {
+		v.view.Offset += (v.view.Dims[d] - 1) * v.view.Strides[d]
+		v.view.Strides[d] = -v.view.Strides[d]
+	}
+	v.shape = v.shape.WithDims(append([]int{g.Groups, y, x}, kernel...)...)
+	return c.reshape(v, w.shape.WithDims(append([]int{g.Out, x}, kernel...)...))
+}
+
+func maxPool[T kernels.Number](c *call) {
+	p := ir.PoolOf(c.Args)
+	n := p.Spatial
+	g := &kernels.Pool{
+		In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
+		Stride: spatial(p.Stride, n, 1), Pad: spatial(p.Padding, n, 0), Dilation: spatial(p.Dilation, n, 1),
+	}
+	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
+	plane := g.Out[0] * g.Out[1] * g.Out[2]
+	window := g.Kernel[0] * g.Kernel[1] * g.Kernel[2]
+	least, _ := kernels.Limits[T]()
+	m := c.l.mem
+	planes := 0
+	if plane > 0 {
+		planes = values.n / plane
+	}
+	c.emit(planes, grainFor(float64(plane*(10+2*window))), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+		kernels.MaxPool(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), g, least, lo, hi)
+	})
+}

@@ -1,0 +1,413 @@
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+// memory is what the kernels of one model see: the storage of each buffer,
+// which Run sets.
+type memory struct{ bufs [][]byte }
+
+// operand is a dense run of elements in a buffer.
+type operand struct {
+	buf int
+	off int // in elements
+	n   int // elements
+}
+
+// elements returns the operand's elements as T, which has their size.
+func elements[T any](m *memory, o operand) []T {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	return as[T](m.bufs[o.buf][o.off*size : (o.off+o.n)*size])
+}
+
+// as returns bytes as elements. Storage is aligned for all types: buffers
+// begin at cache lines and hold one dtype each.
+func as[T any](b []byte) []T {
+	var t T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
+}
+
+// value is where a value of the Program is: a strided view of a buffer.
+type value struct {
+	shape ir.Shape
+	buf   int
+	view  kernels.View // with the dimensions of shape
+}
+
+func (v value) dtype() ir.DType { return v.shape.DType() }
+
+// contiguous reports whether the elements are in order without gaps, and where.
+func (v value) contiguous() (operand, bool) {
+	n := v.shape.Numel()
+	if n == 0 {
+		return operand{buf: v.buf}, true
+	}
+	m := v.view.Merge()
+	if m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1) {
+		return operand{v.buf, m.Offset, n}, true
+	}
+	return operand{}, false
+}
+
+type bufferKind uint8
+
+const (
+	workBuffer  bufferKind = iota // in the workspace, or an output
+	paramBuffer                   // an input of Run: read only
+	constBuffer                   // made by Compile: read only
+)
+
+// buffer is a piece of memory that steps write and read.
+type buffer struct {
+	kind  bufferKind
+	bytes int
+	data  []byte // of a constBuffer
+	// output is the result that the buffer becomes, or -1.
+	output int
+	// first and last are the steps of the first write and the last use.
+	first, last int
+	storage     int
+	taken       bool // another buffer has taken over the storage
+}
+
+// pair says that a step may write w into the storage of r.
+type pair struct{ w, r int }
+
+// step is one kernel: run computes units lo..hi-1 of n.
+type step struct {
+	instr   *graph.Instr // for messages; nil for a copy of a result
+	reads   []int
+	writes  []int
+	inPlace []pair
+	n       int
+	grain   int // units that are worth a goroutine
+	run     func(lo, hi int)
+}
+
+// lowering turns a Program into steps.
+type lowering struct {
+	p       *graph.Program
+	mem     *memory
+	vals    []value // by ID; of values in open groups: unset
+	bufs    []buffer
+	steps   []step
+	users   [][]int32 // by ID: the instructions that use it
+	kept    []bool    // by ID: it is returned
+	open    map[ir.Shape]*group
+	pending []*group // by ID: the open group that will compute it
+}
+
+// grainNanos is the work that is worth another goroutine.
+const grainNanos = 30_000
+
+// grainFor returns how many units of the given cost are worth a goroutine.
+func grainFor(nanosPerUnit float64) int {
+	return max(1, int(grainNanos/max(nanosPerUnit, 0.1)))
+}
+
+// lowerFunc emits the steps of one use of an op.
+type lowerFunc = func(c *call)
+
+// lowerings has the primitives that are not pointwise; the files of the
+// families fill it in.
+var lowerings = map[ir.Op]lowerFunc{}
+
+func lower(p *graph.Program) (*lowering, error) {
+	l := &lowering{
+		p: p, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
+		kept: make([]bool, len(p.Shapes)), open: map[ir.Shape]*group{}, pending: make([]*group, len(p.Shapes)),
+	}
+	for i := range p.Instrs {
+		for _, id := range p.Instrs[i].Args {
+			l.users[id] = append(l.users[id], int32(i))
+		}
+	}
+	for _, id := range p.Returns {
+		l.kept[id] = true
+	}
+	for i, q := range p.Params {
+		l.vals[i] = denseValue(q.Shape, l.newBuffer(paramBuffer, q.Shape.Bytes()))
+	}
+	for i := range p.Instrs {
+		if err := l.instr(i); err != nil {
+			return nil, located(&p.Instrs[i], err)
+		}
+	}
+	for _, id := range p.Returns {
+		l.val(id)
+	}
+	l.results()
+	return l, nil
+}
+
+// located adds the op and the user's line to an error.
+func located(in *graph.Instr, err error) error {
+	if in == nil {
+		return err
+	}
+	if line := ir.FormatLine(in.Line); line != "" {
+		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
+	}
+	return fmt.Errorf("%v: %w", in.Op, err)
+}
+
+// recoverTo turns a panic into an error.
+func recoverTo(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case error:
+		*err = r
+	default:
+		*err = fmt.Errorf("panic: %v", r)
+	}
+}
+
+func (l *lowering) instr(i int) (err error) {
+	defer recoverTo(&err)
+	in := &l.p.Instrs[i]
+	if err := l.check(in); err != nil {
+		return err
+	}
+	sp := in.Op.Spec()
+	if f := lowerings[in.Op]; f != nil {
+		c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(in)}
+		for _, id := range in.Args {
+			c.in = append(c.in, l.val(id))
+		}
+		f(c)
+		if len(c.out) != in.NOut {
+			panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), in.NOut))
+		}
+		copy(l.vals[in.Out:], c.out)
+		return nil
+	}
+	if sp.Composite() || sp.Category != ir.Pointwise {
+		return backend.ErrUnsupported
+	}
+	l.join(int32(i))
+	return nil
+}
+
+// check finds Programs that were not built by a Builder or parser.
+func (l *lowering) check(in *graph.Instr) error {
+	if in.Op.Spec() == nil {
+		return backend.ErrUnsupported
+	}
+	if in.Out < 0 || int(in.Out)+in.NOut > len(l.p.Shapes) {
+		return fmt.Errorf("%w: outputs from %d on, of %d values", ir.ErrArg, in.Out, len(l.p.Shapes))
+	}
+	for _, id := range in.Args {
+		if id < 0 || id >= in.Out {
+			return fmt.Errorf("%w: operand %d is not computed before value %d", ir.ErrArg, id, in.Out)
+		}
+	}
+	sp := in.Op.Spec()
+	if sp.Infer == nil {
+		return backend.ErrUnsupported
+	}
+	want := sp.Infer(l.p.Args(in))
+	if len(want) != in.NOut {
+		return fmt.Errorf("%w: %d outputs, want %d", ir.ErrArg, in.NOut, len(want))
+	}
+	for i, s := range l.p.Outs(in) {
+		if s != want[i] {
+			return fmt.Errorf("%w: output %d is %v, want %v", ir.ErrShape, i, s, want[i])
+		}
+	}
+	return nil
+}
+
+// val returns where a value is, computing it first if it waits in a group.
+func (l *lowering) val(id graph.ID) value {
+	if g := l.pending[id]; g != nil {
+		l.close(g)
+	}
+	return l.vals[id]
+}
+
+func (l *lowering) newBuffer(k bufferKind, bytes int) int {
+	l.bufs = append(l.bufs, buffer{kind: k, bytes: bytes, output: -1, first: -1, last: -1, storage: -1})
+	return len(l.bufs) - 1
+}
+
+// newValue returns a dense value in a buffer of its own.
+func (l *lowering) newValue(s ir.Shape) value {
+	return denseValue(s, l.newBuffer(workBuffer, s.Bytes()))
+}
+
+// newConst returns a value of one element that is there from the start.
+func (l *lowering) newConst(d ir.DType, data []byte) value {
+	b := l.newBuffer(constBuffer, len(data))
+	l.bufs[b].data = data
+	return denseValue(ir.MakeShape(d), b)
+}
+
+func denseValue(s ir.Shape, buf int) value {
+	return value{s, buf, kernels.Dense(s.Dims())}
+}
+
+// temp returns scratch memory for n elements of a dtype.
+func (l *lowering) temp(d ir.DType, n int) operand { return l.bytesTemp(d.Size(), n) }
+
+// bytesTemp returns scratch memory for n elements of the given size.
+func (l *lowering) bytesTemp(size, n int) operand {
+	return operand{l.newBuffer(workBuffer, size*n), 0, n}
+}
+
+// emit adds a step.
+func (l *lowering) emit(s step) {
+	at := len(l.steps)
+	for _, r := range s.reads {
+		l.bufs[r].last = at
+	}
+	for _, w := range s.writes {
+		b := &l.bufs[w]
+		if b.first < 0 {
+			b.first = at
+		}
+		b.last = at
+	}
+	l.steps = append(l.steps, s)
+}
+
+// results gives each result of the Program a buffer of its own, copying what
+// is a parameter, a strided view, or returned twice.
+func (l *lowering) results() {
+	for j, id := range l.p.Returns {
+		v := l.val(id)
+		o, ok := v.contiguous()
+		b := &l.bufs[v.buf]
+		if !ok || o.off != 0 || b.kind != workBuffer || b.output >= 0 || b.bytes != v.shape.Bytes() {
+			v = l.materialise(nil, v)
+			b = &l.bufs[v.buf]
+		}
+		b.output = j
+	}
+	for i := range l.bufs {
+		if l.bufs[i].output >= 0 {
+			l.bufs[i].last = len(l.steps)
+		}
+	}
+}
+
+// call is one use of an op that is being lowered. in are its operands; out
+// collects its results.
+type call struct {
+	l     *lowering
+	instr *graph.Instr
+	ir.Args
+	in   []value
+	outs []ir.Shape // of the results to make
+	out  []value
+}
+
+// operandValue returns an operand by name; ok is false for an optional one that
+// was not given.
+func (c *call) operandValue(name string) (v value, ok bool) {
+	if c.Tensor(name).IsNil() {
+		return value{}, false
+	}
+	return c.in[c.InputIndex(name)], true
+}
+
+// result makes the buffer of the next result.
+func (c *call) result() operand {
+	v := c.l.newValue(c.outs[len(c.out)])
+	c.out = append(c.out, v)
+	return operand{v.buf, 0, v.shape.Numel()}
+}
+
+// dense returns a value's elements in order, copying them if they are not so.
+func (c *call) dense(v value) operand {
+	o, ok := v.contiguous()
+	if !ok {
+		o, _ = c.l.materialise(c.instr, v).contiguous()
+	}
+	return o
+}
+
+// emit adds a step of this op that reads and writes the given operands.
+func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
+	s := step{instr: c.instr, n: n, grain: grain, run: run}
+	for _, o := range writes {
+		s.writes = append(s.writes, o.buf)
+	}
+	for _, o := range reads {
+		s.reads = append(s.reads, o.buf)
+	}
+	c.l.emit(s)
+}
+
+// widened lowers an op whose kernels do not know 16-bit floats: f converts them
+// on the way in and out and works in f32.
+func widened(f lowerFunc) lowerFunc {
+	return func(c *call) {
+		wide := &call{l: c.l, instr: c.instr, Args: c.Args}
+		for _, v := range c.in {
+			wide.in = append(wide.in, c.l.cast(c.instr, v, computeDType(v.dtype())))
+		}
+		for _, s := range c.outs {
+			wide.outs = append(wide.outs, s.WithDType(computeDType(s.DType())))
+		}
+		f(wide)
+		for i, s := range c.outs {
+			c.out = append(c.out, c.l.cast(c.instr, wide.out[i], s.DType()))
+		}
+	}
+}
+
+// computeDType returns the dtype that kernels compute in: f32 for the narrower
+// floats, the dtype itself for the rest.
+func computeDType(d ir.DType) ir.DType {
+	switch d {
+	case ir.F16, ir.BF16, ir.F8E4M3FN, ir.F8E5M2:
+		return ir.F32
+	}
+	return d
+}
+
+// byType holds one instantiation of a generic function for each compute dtype.
+type byType[F any] map[ir.DType]F
+
+func integers[F any](u8, i8, i16, i32, i64 F) byType[F] {
+	return byType[F]{ir.Bool: u8, ir.U8: u8, ir.I8: i8, ir.I16: i16, ir.I32: i32, ir.I64: i64}
+}
+
+func numbers[F any](u8, i8, i16, i32, i64, f32, f64 F) byType[F] {
+	t := integers(u8, i8, i16, i32, i64)
+	t[ir.F32], t[ir.F64] = f32, f64
+	return t
+}
+
+func (t byType[F]) of(d ir.DType) F {
+	f, ok := t[d]
+	if !ok {
+		panic(fmt.Errorf("%w: no kernel for %v", backend.ErrUnsupported, d))
+	}
+	return f
+}
+
+// bySize holds one instantiation for each element size.
+type bySize[F any] struct{ b1, b2, b4, b8, b16 F }
+
+func (t *bySize[F]) of(d ir.DType) F {
+	switch d.Size() {
+	case 1:
+		return t.b1
+	case 2:
+		return t.b2
+	case 4:
+		return t.b4
+	case 8:
+		return t.b8
+	}
+	return t.b16
+}

@@ -1,0 +1,249 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+// errClosed is what Run returns after Close.
+var errClosed = errors.New("the model is closed")
+
+// model is a compiled Program. Between runs it holds no tensor memory: the
+// workspace comes from the allocator's pool for the time of a run, so that many
+// cached models share it.
+type model struct {
+	name  string
+	mem   *hostmem.Allocator
+	spec  backend.Spec
+	steps []step
+	bufs  []buffer
+	lay   *layout
+
+	mu     sync.Mutex // held by Run: guards the rest
+	table  *memory
+	closed bool
+}
+
+func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, error) {
+	if err := checkProgram(p); err != nil {
+		return nil, err
+	}
+	l, err := lower(p)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem}
+	m.table.bufs = make([][]byte, len(m.bufs))
+	for i := range m.bufs {
+		if m.bufs[i].kind == constBuffer {
+			m.table.bufs[i] = alignedCopy(m.bufs[i].data)
+		}
+	}
+	for _, q := range p.Params {
+		m.spec.Inputs = append(m.spec.Inputs, backend.Param{Name: q.Name, Shape: q.Shape})
+	}
+	for i, id := range p.Returns {
+		m.spec.Outputs = append(m.spec.Outputs, backend.Param{Name: fmt.Sprintf("out%d", i), Shape: p.Shape(id)})
+	}
+	return m, nil
+}
+
+// checkProgram finds Programs whose parts do not fit together.
+func checkProgram(p *graph.Program) error {
+	if len(p.Shapes) < len(p.Params) {
+		return fmt.Errorf("%w: %d shapes for %d parameters", ir.ErrArg, len(p.Shapes), len(p.Params))
+	}
+	for i, q := range p.Params {
+		if q.Shape != p.Shapes[i] {
+			return fmt.Errorf("%w: parameter %d is %v and %v", ir.ErrShape, i, q.Shape, p.Shapes[i])
+		}
+	}
+	for i, id := range p.Returns {
+		if id < 0 || int(id) >= len(p.Shapes) {
+			return fmt.Errorf("%w: return %d is value %d of %d", ir.ErrArg, i, id, len(p.Shapes))
+		}
+	}
+	return nil
+}
+
+// alignedCopy returns the bytes at an address that is good for all dtypes.
+func alignedCopy(b []byte) []byte {
+	words := make([]uint64, (len(b)+7)/8)
+	out := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:len(b)]
+	copy(out, b)
+	return out
+}
+
+// Spec returns the parameters and the results, the latter named out0, out1, …
+func (m *model) Spec() backend.Spec { return m.spec }
+
+// Run computes the outputs. Concurrent calls run one after another.
+func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	outs, err := m.run(ctx, inputs, donated)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: program %q: %w", m.name, err)
+	}
+	return outs, nil
+}
+
+func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	if m.closed {
+		return nil, errClosed
+	}
+	if len(inputs) != len(m.spec.Inputs) {
+		return nil, fmt.Errorf("%w: %d inputs, want %d", ir.ErrArg, len(inputs), len(m.spec.Inputs))
+	}
+	if donated != nil && len(donated) != len(inputs) {
+		return nil, fmt.Errorf("%w: %d donation marks for %d inputs", ir.ErrArg, len(donated), len(inputs))
+	}
+	for i, in := range inputs {
+		q := &m.spec.Inputs[i]
+		if in.Shape() != q.Shape {
+			return nil, fmt.Errorf("%w: input %d (%s) is %v, want %v", ir.ErrShape, i, q.Name, in.Shape(), q.Shape)
+		}
+		data, err := in.Bytes(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("input %d (%s): %w", i, q.Name, err)
+		}
+		if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
+			data = alignedCopy(data)
+		}
+		m.table.bufs[i] = data
+	}
+	outs := m.outputs(inputs, donated)
+	work := m.mem.New(ir.MakeShape(ir.U8, m.lay.workspace), Device)
+	m.bind(outs, work.Data())
+	err := m.compute(ctx)
+	m.unbind()
+	work.Release()
+	if err != nil {
+		for _, o := range outs {
+			o.Release()
+		}
+		return nil, err
+	}
+	results := make([]backend.Buffer, len(outs))
+	for i, o := range outs {
+		results[i] = o
+	}
+	return results, nil
+}
+
+// outputs makes the output buffers: new ones, or donated inputs.
+func (m *model) outputs(inputs []backend.Buffer, donated []bool) []*hostmem.Buffer {
+	outs := make([]*hostmem.Buffer, len(m.spec.Outputs))
+	for i := range m.lay.storages {
+		st := &m.lay.storages[i]
+		if st.output < 0 {
+			continue
+		}
+		shape := m.spec.Outputs[st.output].Shape
+		if st.donor >= 0 && donated != nil && donated[st.donor] {
+			if in := donatedBuffer(inputs, st.donor, m.table.bufs[st.donor]); in != nil {
+				if in.Shape() == shape {
+					in.Retain()
+					outs[st.output] = in
+				} else {
+					outs[st.output] = in.View(shape)
+				}
+				continue
+			}
+		}
+		outs[st.output] = m.mem.New(shape, Device)
+	}
+	return outs
+}
+
+// donatedBuffer returns input i if its memory may be overwritten: it is the
+// host's, is what the kernels see, and is no other input as well.
+func donatedBuffer(inputs []backend.Buffer, i int, data []byte) *hostmem.Buffer {
+	in, ok := inputs[i].(*hostmem.Buffer)
+	if !ok || in.Device() != Device || len(data) == 0 || &in.Data()[0] != &data[0] {
+		return nil
+	}
+	for k, o := range inputs {
+		if k != i && o == inputs[i] {
+			return nil
+		}
+	}
+	return in
+}
+
+// bind points the buffers at their storages.
+func (m *model) bind(outs []*hostmem.Buffer, work []byte) {
+	for i := range m.bufs {
+		b := &m.bufs[i]
+		if b.storage < 0 {
+			continue
+		}
+		st := &m.lay.storages[b.storage]
+		if st.output >= 0 {
+			m.table.bufs[i] = outs[st.output].Data()
+		} else {
+			m.table.bufs[i] = work[st.off : st.off+b.bytes : st.off+b.bytes]
+		}
+	}
+}
+
+// unbind forgets memory that is no longer the model's.
+func (m *model) unbind() {
+	for i := range m.bufs {
+		if m.bufs[i].kind != constBuffer {
+			m.table.bufs[i] = nil
+		}
+	}
+}
+
+// compute runs the steps. Between them it looks whether ctx is done; a panic of
+// a kernel becomes an error that names the op and the user's line.
+func (m *model) compute(ctx context.Context) (err error) {
+	at := 0
+	defer func() {
+		if r := recover(); r != nil {
+			err = runError(m.steps[at].instr, r)
+		}
+	}()
+	for ; at < len(m.steps); at++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := &m.steps[at]
+		kernels.For(s.n, s.grain, s.run)
+	}
+	return nil
+}
+
+// runError turns what a kernel panicked with into an error.
+func runError(in *graph.Instr, r any) error {
+	if f, ok := r.(fault); ok {
+		if r = f.value; f.instr != nil {
+			in = f.instr
+		}
+	}
+	switch v := r.(type) {
+	case kernels.IndexError:
+		return located(in, fmt.Errorf("%w: %v", ir.ErrIndex, v))
+	case error:
+		return located(in, v)
+	}
+	return located(in, fmt.Errorf("panic: %v", r))
+}
+
+// Close ends the use of the model; a later Run fails.
+func (m *model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}

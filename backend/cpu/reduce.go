@@ -1,0 +1,226 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpSum] = lowerSum(sums)
+	lowerings[ir.OpProd] = lowerSum(prods)
+	lowerings[ir.OpAmax] = widened(lowerFold(maxima))
+	lowerings[ir.OpAmin] = widened(lowerFold(minima))
+	lowerings[ir.OpAny] = widened(lowerFold(anys))
+	lowerings[ir.OpAll] = widened(lowerFold(alls))
+	lowerings[ir.OpArgmax] = widened(func(c *call) { argmaxima.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpArgmin] = widened(func(c *call) { argminima.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpCumsum] = lowerScan(cumsums)
+	lowerings[ir.OpCumprod] = lowerScan(cumprods)
+	lowerings[ir.OpCummax] = widened(func(c *call) { cummaxima.of(c.in[0].dtype())(c) })
+}
+
+// The instantiations of each reduction by operand dtype. Those of sums are for
+// results of the operand's dtype, or i64 for integers.
+var (
+	sums = numbers(sumInt[uint8], sumInt[int8], sumInt[int16], sumInt[int32], sumInt[int64], sumFloat[float32], sumFloat[float64])
+
+	prods = numbers(prodInt[uint8], prodInt[int8], prodInt[int16], prodInt[int32], prodInt[int64], prodFloat[float32], prodFloat[float64])
+
+	maxima = numbers(foldMax[uint8], foldMax[int8], foldMax[int16], foldMax[int32], foldMax[int64], foldMax[float32], foldMax[float64])
+	minima = numbers(foldMin[uint8], foldMin[int8], foldMin[int16], foldMin[int32], foldMin[int64], foldMin[float32], foldMin[float64])
+
+	anys = numbers(foldAny[uint8], foldAny[int8], foldAny[int16], foldAny[int32], foldAny[int64], foldAny[float32], foldAny[float64])
+	alls = numbers(foldAll[uint8], foldAll[int8], foldAll[int16], foldAll[int32], foldAll[int64], foldAll[float32], foldAll[float64])
+
+	argmaxima = numbers(argmax[uint8], argmax[int8], argmax[int16], argmax[int32], argmax[int64], argmax[float32], argmax[float64])
+	argminima = numbers(argmin[uint8], argmin[int8], argmin[int16], argmin[int32], argmin[int64], argmin[float32], argmin[float64])
+
+	cumsums = numbers(scanSum[uint8, int64], scanSum[int8, int64], scanSum[int16, int64], scanSum[int32, int64], scanSum[int64, int64],
+		scanSum[float32, float64], scanSum[float64, float64])
+	cumprods = numbers(scanProd[uint8, int64], scanProd[int8, int64], scanProd[int16, int64], scanProd[int32, int64], scanProd[int64, int64],
+		scanProd[float32, float64], scanProd[float64, float64])
+	cummaxima = numbers(cummax[uint8], cummax[int8], cummax[int16], cummax[int32], cummax[int64], cummax[float32], cummax[float64])
+)
+
+// lowerSum lowers a reduction whose elements are converted to the result dtype
+// first. From integers to i64 the kernel does that itself.
+func lowerSum(t byType[lowerFunc]) lowerFunc {
+	return func(c *call) {
+		in, out := c.in[0].dtype(), c.outs[0].DType()
+		if in != out && !(in.IsIntegral() && out == ir.I64) {
+			c.in[0] = c.l.cast(c.instr, c.in[0], out)
+		}
+		widened(lowerFold(t))(c)
+	}
+}
+
+func lowerFold(t byType[lowerFunc]) lowerFunc {
+	return func(c *call) { t.of(c.in[0].dtype())(c) }
+}
+
+func sumInt[T kernels.Integer](c *call) {
+	switch part, last := kernels.SumFold[int64, T, int64](), kernels.SumFold[int64, int64, int64](); c.outs[0].DType() {
+	case ir.I64:
+		reduce(c, part, part, last)
+	case ir.Bool:
+		reduce(c, kernels.BoolFold(part), part, kernels.BoolFold(last))
+	default:
+		reduce(c, kernels.SumFold[T, T, int64](), part, kernels.SumFold[T, int64, int64]())
+	}
+}
+
+func sumFloat[T kernels.Float](c *call) {
+	reduce(c, kernels.SumFold[T, T, float64](), kernels.SumFold[float64, T, float64](), kernels.SumFold[T, float64, float64]())
+}
+
+func prodInt[T kernels.Integer](c *call) {
+	switch part, last := kernels.ProdFold[int64, T, int64](), kernels.ProdFold[int64, int64, int64](); c.outs[0].DType() {
+	case ir.I64:
+		reduce(c, part, part, last)
+	case ir.Bool:
+		reduce(c, kernels.BoolFold(part), part, kernels.BoolFold(last))
+	default:
+		reduce(c, kernels.ProdFold[T, T, int64](), part, kernels.ProdFold[T, int64, int64]())
+	}
+}
+
+func prodFloat[T kernels.Float](c *call) {
+	reduce(c, kernels.ProdFold[T, T, float64](), kernels.ProdFold[float64, T, float64](), kernels.ProdFold[T, float64, float64]())
+}
+
+func foldMax[T kernels.Number](c *call) {
+	least, _ := kernels.Limits[T]()
+	f := kernels.MaxFold(least)
+	reduce(c, f, f, f)
+}
+
+func foldMin[T kernels.Number](c *call) {
+	_, greatest := kernels.Limits[T]()
+	f := kernels.MinFold(greatest)
+	reduce(c, f, f, f)
+}
+
+func foldAny[T kernels.Number](c *call) {
+	f := kernels.AnyFold[T]()
+	reduce(c, f, f, kernels.AnyFold[uint8]())
+}
+
+func foldAll[T kernels.Number](c *call) {
+	f := kernels.AllFold[T]()
+	reduce(c, f, f, kernels.AllFold[uint8]())
+}
+
+const (
+	// partElements is the length of the parts in which a reduction to few results
+	// is done, so that processors can share it. It does not depend on their
+	// number, and so neither does the result.
+	partElements = 1 << 15
+	maxParts     = 64
+	// fewResults is when results alone give the processors too little to share.
+	fewResults = 128
+	foldCost   = 1.0
+)
+
+// reduce emits a reduction in one step by whole, or, to few results of many
+// elements, in parts by part and then over their results by last.
+func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fold[A, T, A], last *kernels.Fold[R, A, A]) {
+	mask, _ := ir.ReduceDims(c.Args)
+	in := c.in[0]
+	x := c.dense(in)
+	m := c.l.mem
+	r := kernels.NewReduction(in.shape.Dims(), mask[:in.shape.Rank()])
+	out := c.result()
+	n, splits := r.Splits()
+	parts := min(r.Elements()/partElements, n, maxParts)
+	if !splits || parts < 2 || r.Outs() >= fewResults {
+		c.emit(r.Outs(), resultGrain(&r), []operand{out}, []operand{x}, func(lo, hi int) {
+			kernels.Reduce(elements[R](m, out), elements[T](m, x), &r, lo, hi, whole)
+		})
+		return
+	}
+	partials := c.l.bytesTemp(int(unsafe.Sizeof(whole.Init)), parts*r.Outs())
+	c.emit(parts, 1, []operand{partials}, []operand{x}, func(lo, hi int) {
+		dst, src := elements[A](m, partials), elements[T](m, x)
+		for p := lo; p < hi; p++ {
+			g, off := r.Part(p*n/parts, (p+1)*n/parts)
+			kernels.Reduce(dst[p*r.Outs():(p+1)*r.Outs()], src[off:], &g, 0, r.Outs(), part)
+		}
+	})
+	over := kernels.NewReduction([]int{parts, r.Outs()}, []bool{true, false})
+	c.emit(r.Outs(), resultGrain(&over), []operand{out}, []operand{partials}, func(lo, hi int) {
+		kernels.Reduce(elements[R](m, out), elements[A](m, partials), &over, lo, hi, last)
+	})
+}
+
+// resultGrain is the grain in results; columns are read in whole cache lines.
+func resultGrain(r *kernels.Reduction) int {
+	g := grainFor(foldCost * float64(r.Count()))
+	if r.InnerKept {
+		g = max(g, 64)
+	}
+	return g
+}
+
+// lines returns a tensor as [outer, n, inner] around a dimension.
+func lines(s ir.Shape, dim int) (outer, n, inner int) {
+	outer, n, inner = 1, 1, 1
+	for d := range s.Rank() {
+		switch {
+		case d < dim:
+			outer *= s.Dim(d)
+		case d > dim:
+			inner *= s.Dim(d)
+		default:
+			n = s.Dim(d)
+		}
+	}
+	return outer, n, inner
+}
+
+func argmax[T kernels.Number](c *call) { argReduce(c, kernels.Argmax[T]) }
+func argmin[T kernels.Number](c *call) { argReduce(c, kernels.Argmin[T]) }
+
+func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int)) {
+	s := c.in[0].shape
+	outer, n, inner := 1, s.Numel(), 1
+	if d, ok := c.OptInt("dim"); ok {
+		outer, n, inner = lines(s, c.NormDim(d, s.Rank()))
+	}
+	x, out := c.dense(c.in[0]), c.result()
+	m := c.l.mem
+	c.emit(outer*inner, grainFor(foldCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
+		k(elements[int64](m, out), elements[T](m, x), n, inner, lo, hi)
+	})
+}
+
+func lowerScan(t byType[lowerFunc]) lowerFunc {
+	return func(c *call) {
+		c.in[0] = c.l.cast(c.instr, c.in[0], c.outs[0].DType())
+		widened(lowerFold(t))(c)
+	}
+}
+
+func scanSum[T kernels.Number, A int64 | float64](c *call)  { scan(c, kernels.Cumsum[T, A]) }
+func scanProd[T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cumprod[T, A]) }
+
+func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
+	s := c.in[0].shape
+	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	x, out := c.dense(c.in[0]), c.result()
+	m := c.l.mem
+	c.emit(outer*inner, grainFor(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
+		k(elements[T](m, out), elements[T](m, x), n, inner, lo, hi)
+	})
+}
+
+func cummax[T kernels.Number](c *call) {
+	s := c.in[0].shape
+	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
+	m := c.l.mem
+	c.emit(outer*inner, grainFor(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, lo, hi)
+	})
+}

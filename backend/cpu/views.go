@@ -1,0 +1,204 @@
+package cpu
+
+import (
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpReshape] = func(c *call) { c.out = append(c.out, c.reshape(c.in[0], c.outs[0])) }
+	lowerings[ir.OpPermute] = lowerPermute
+	lowerings[ir.OpExpand] = func(c *call) { c.out = append(c.out, expand(c.in[0], c.outs[0])) }
+	lowerings[ir.OpSlice] = lowerSlice
+	lowerings[ir.OpFlip] = lowerFlip
+	lowerings[ir.OpCat] = lowerCat
+	lowerings[ir.OpConstantPadNd] = lowerPad
+}
+
+// reshape returns v with other dimensions: the same buffer if a strided view
+// can say it, a copy otherwise.
+func (c *call) reshape(v value, s ir.Shape) value {
+	if view, ok := reshapeView(v, s); ok {
+		return value{s, v.buf, view}
+	}
+	o := c.dense(v)
+	view := kernels.Dense(s.Dims())
+	view.Offset = o.off
+	return value{s, o.buf, view}
+}
+
+// reshapeView writes each merged dimension of v as a product of new ones.
+func reshapeView(v value, s ir.Shape) (kernels.View, bool) {
+	out := kernels.Dense(s.Dims())
+	if s.Numel() == 0 {
+		return out, true
+	}
+	old := v.view.Merge()
+	out.Offset = old.Offset
+	d := out.Rank
+	for i := old.Rank - 1; i >= 0; i-- {
+		n, stride := old.Dims[i], old.Strides[i]
+		for n > 1 {
+			d--
+			if d < 0 || n%out.Dims[d] != 0 {
+				return out, false
+			}
+			out.Strides[d] = stride
+			stride *= out.Dims[d]
+			n /= out.Dims[d]
+		}
+	}
+	return out, true // the dimensions left over are of size 1
+}
+
+func lowerPermute(c *call) {
+	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
+	for i, d := range ir.PermuteDims(c.Args) {
+		v.view.Dims[i], v.view.Strides[i] = c.in[0].view.Dims[d], c.in[0].view.Strides[d]
+	}
+	c.out = append(c.out, v)
+}
+
+// expand returns v broadcast to the dimensions of s.
+func expand(v value, s ir.Shape) value {
+	out := value{v.shape.WithDims(s.Dims()...), v.buf, kernels.Dense(s.Dims())}
+	out.view.Offset = v.view.Offset
+	off := s.Rank() - v.shape.Rank()
+	for i := range s.Rank() {
+		out.view.Strides[i] = 0
+		if i >= off && v.view.Dims[i-off] != 1 {
+			out.view.Strides[i] = v.view.Strides[i-off]
+		}
+	}
+	return out
+}
+
+func lowerSlice(c *call) {
+	dim, start, count, step := ir.SliceBounds(c.Args)
+	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
+	v.view.Offset += start * v.view.Strides[dim]
+	v.view.Strides[dim] *= step
+	v.view.Dims[dim] = count
+	c.out = append(c.out, v)
+}
+
+func lowerFlip(c *call) {
+	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
+	mask := ir.FlipDims(c.Args)
+	for d := range v.view.Rank {
+		if mask[d] && v.view.Dims[d] > 0 {
+			v.view.Offset += (v.view.Dims[d] - 1) * v.view.Strides[d]
+			v.view.Strides[d] = -v.view.Strides[d]
+		}
+	}
+	c.out = append(c.out, v)
+}
+
+// readers and writers move elements by size.
+type readFunc func(dst, src []byte, v *kernels.View, start int)
+
+var readers = bySize[readFunc]{read[uint8], read[uint16], read[uint32], read[uint64], read[kernels.Bits16]}
+
+func read[T kernels.Moved](dst, src []byte, v *kernels.View, start int) {
+	kernels.Read(as[T](dst), as[T](src), v, start)
+}
+
+type writeFunc func(dst, src []byte, v *kernels.View, lo, hi int)
+
+var writers = bySize[writeFunc]{write[uint8], write[uint16], write[uint32], write[uint64], write[kernels.Bits16]}
+
+func write[T kernels.Moved](dst, src []byte, v *kernels.View, lo, hi int) {
+	kernels.Write(as[T](dst), as[T](src), v, lo, hi)
+}
+
+// copyUnit is how many elements of a copy are one unit of work at least.
+const copyUnit = 4096
+
+// materialise returns a dense copy of v.
+func (l *lowering) materialise(in *graph.Instr, v value) value {
+	out := l.newValue(v.shape)
+	l.copyTo(in, out.buf, v)
+	return out
+}
+
+// copyTo emits the copy of v to the start of a buffer. The step may write over
+// v's own storage if it is what the copy would be.
+func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
+	m, total, size := l.mem, v.shape.Numel(), v.dtype().Size()
+	view := v.view.Merge()
+	unit := copyUnit
+	if view.Rank > 1 && total > 0 {
+		// Whole rows, so that transposed ones can be read in squares.
+		row := view.Dims[view.Rank-1]
+		unit = (copyUnit + row - 1) / row * row
+	}
+	f := readers.of(v.dtype())
+	s := step{instr: in, reads: []int{v.buf}, writes: []int{dst}, n: (total + unit - 1) / unit, grain: grainFor(float64(unit) * 0.7)}
+	if v.view.IsDense() && l.bufs[v.buf].bytes == l.bufs[dst].bytes {
+		s.inPlace = []pair{{dst, v.buf}}
+	}
+	src := v.buf
+	s.run = func(lo, hi int) {
+		lo, hi = lo*unit, min(hi*unit, total)
+		f(m.bufs[dst][lo*size:hi*size], m.bufs[src], &view, lo)
+	}
+	l.emit(s)
+}
+
+// writeInto emits the copy of v into the elements of a buffer that view names.
+func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
+	o := c.dense(v)
+	m, size, f := l.mem, v.dtype().Size(), writers.of(v.dtype())
+	merged := view.Merge()
+	n := (o.n + copyUnit - 1) / copyUnit
+	l.emit(step{instr: c.instr, reads: []int{o.buf}, writes: []int{dst}, n: n, grain: grainFor(copyUnit * 0.7), run: func(lo, hi int) {
+		f(m.bufs[dst], m.bufs[o.buf][o.off*size:], &merged, lo*copyUnit, min(hi*copyUnit, o.n))
+	}})
+}
+
+func lowerCat(c *call) {
+	out := c.result()
+	dim := c.Dim("dim", c.outs[0].Rank())
+	whole := kernels.Dense(c.outs[0].Dims())
+	at := 0
+	for _, v := range c.in {
+		part := whole
+		part.Dims = v.view.Dims
+		part.Offset = at * whole.Strides[dim]
+		at += v.shape.Dim(dim)
+		c.l.writeInto(c, out.buf, part, v)
+	}
+	if len(c.in) == 0 || out.n == 0 {
+		c.emit(0, 1, []operand{out}, nil, nil) // the buffer must have a writer
+	}
+}
+
+// lowerPad fills the result with the value and writes the operand, cropped
+// where the padding is negative, into its place.
+func lowerPad(c *call) {
+	out := c.result()
+	fill := expand(c.in[1], c.outs[0])
+	c.l.copyTo(c.instr, out.buf, fill)
+	inner, place := c.in[0], kernels.Dense(c.outs[0].Dims())
+	dims := c.outs[0].Dims()
+	pad := c.Ints("pad")
+	for i := 0; i < len(pad); i += 2 {
+		d := len(dims) - 1 - i/2
+		before, after := pad[i], pad[i+1]
+		lo, hi := max(-before, 0), inner.view.Dims[d]-max(-after, 0)
+		hi = max(hi, lo)
+		inner.view.Offset += lo * inner.view.Strides[d]
+		inner.view.Dims[d] = hi - lo
+		place.Offset += max(before, 0) * place.Strides[d]
+	}
+	kept := make([]int, len(dims))
+	for d := range kept {
+		kept[d] = inner.view.Dims[d]
+		place.Dims[d] = kept[d]
+	}
+	inner.shape = inner.shape.WithDims(kept...)
+	if inner.shape.Numel() > 0 {
+		c.l.writeInto(c, out.buf, place, inner)
+	}
+}

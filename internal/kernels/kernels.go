@@ -1,0 +1,53 @@
+// Package kernels holds the portable loops that the CPU backend and the host of
+// compiled models compute with.
+//
+// A kernel takes slices and writes slices. It allocates nothing, starts no
+// goroutine and knows nothing of tensors: shapes arrive as plain numbers or as
+// a View. Where the work can be shared, a kernel takes a range lo..hi of its
+// independent units and For runs ranges in parallel. Lengths are the caller's
+// promise; a slice that is too short panics.
+//
+// Elements are Go's numbers. Bool is uint8 holding 0 or 1. The 16-bit floats
+// are converted to float32 by the callers, block by block or as a whole, so
+// that each kernel is written once. Kernels that only move elements are
+// instantiated by element size.
+//
+// Floating sums accumulate in float64, so that a float32 result is right to its
+// last places for any length that fits in memory.
+package kernels
+
+import "fmt"
+
+// Integer is the integer element types; uint8 also stands for bool.
+type Integer interface {
+	int8 | int16 | int32 | int64 | uint8
+}
+
+// Float is the floating element types that kernels compute in.
+type Float interface{ float32 | float64 }
+
+// Number is the element types that kernels compute in.
+type Number interface{ Integer | Float }
+
+// Bits16 is an element of 16 bytes (complex128), which is only moved.
+type Bits16 struct{ Lo, Hi uint64 }
+
+// Moved is the types that stand for all elements of their size where they are
+// only moved.
+type Moved interface {
+	uint8 | uint16 | uint32 | uint64 | Bits16
+}
+
+// MaxRank is the largest number of dimensions of a View.
+const MaxRank = 8
+
+// IndexError is what kernels panic with for an index outside 0..Size-1.
+type IndexError struct {
+	Index int64 // the offending index
+	Size  int   // of the dimension indexed into
+}
+
+// Error says which index is out of range.
+func (e IndexError) Error() string {
+	return fmt.Sprintf("index %d is out of range for size %d", e.Index, e.Size)
+}

@@ -1,0 +1,177 @@
+package kernels
+
+// The matrix product works on packed operands: the left one in panels of MR
+// rows and the right one in panels of NR columns, each panel holding its MR or
+// NR elements of k after k, so that the innermost loop reads both in order
+// whatever the strides of the operands were. A 2×4 tile of results fits in the
+// sixteen vector registers of amd64 and the thirty-two of arm64 with what it
+// needs beside; a 4×4 tile spills on amd64 and is three times slower.
+const (
+	MR = 2
+	NR = 4
+	// kBlock bounds the depth of one pass, so that a panel of each operand stays
+	// in the first-level cache; it also bounds the rounding errors of a float
+	// result, which is then a sum of short sums.
+	kBlock = 512
+)
+
+// PackedLen returns the elements of a packed operand with n rows or columns and
+// depth k, in panels of the given width.
+func PackedLen(n, k, width int) int { return (n + width - 1) / width * width * k }
+
+// Pack packs panels lo..hi-1 of an operand with n rows (for MR; columns for NR)
+// and depth k: element (i, p) is src[off+i·step+p·kStep]. The last panel is
+// filled up with zeros. dst is the whole packed operand.
+func Pack[T Number](dst, src []T, width, n, k, off, step, kStep, lo, hi int) {
+	for panel := lo; panel < hi; panel++ {
+		out := dst[panel*width*k : (panel+1)*width*k]
+		rows := min(width, n-panel*width)
+		if rows < width {
+			clear(out)
+		}
+		base := off + panel*width*step
+		if step == 1 && rows == width {
+			for p := range k {
+				copy(out[p*width:(p+1)*width], src[base+p*kStep:])
+			}
+			continue
+		}
+		for i := range rows {
+			pos := base + i*step
+			for p := i; p < len(out); p += width {
+				out[p] = src[pos]
+				pos += kStep
+			}
+		}
+	}
+}
+
+// MatMul sets the part of the dense m×n matrix c that lies in row panels
+// rowLo..rowHi-1 and column panels colLo..colHi-1 to the product of the packed
+// operands.
+func MatMul[T Number](c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int) {
+	for k0 := 0; k0 == 0 || k0 < k; k0 += kBlock {
+		kc := min(kBlock, k-k0)
+		for panel := rowLo; panel < rowHi; panel++ {
+			row := panel * MR
+			pa := a[(panel*k+k0)*MR:][:kc*MR]
+			rows := min(MR, m-row)
+			for col := colLo * NR; col < min(colHi*NR, n); col += NR {
+				pb := b[col*k+k0*NR:][:kc*NR]
+				var tile [MR * NR]T
+				multiply(&tile, pa, pb)
+				store(c[row*n+col:], &tile, n, rows, min(NR, n-col), k0 > 0)
+			}
+		}
+	}
+}
+
+// multiply is the innermost loop: the product of two panels of equal depth.
+func multiply[T Number](tile *[MR * NR]T, a, b []T) {
+	var c00, c01, c02, c03, c10, c11, c12, c13 T
+	for len(a) >= 2*MR && len(b) >= 2*NR {
+		x, y := a[0], a[1]
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		c00 += x * b0
+		c01 += x * b1
+		c02 += x * b2
+		c03 += x * b3
+		c10 += y * b0
+		c11 += y * b1
+		c12 += y * b2
+		c13 += y * b3
+		x, y = a[2], a[3]
+		b0, b1, b2, b3 = b[4], b[5], b[6], b[7]
+		c00 += x * b0
+		c01 += x * b1
+		c02 += x * b2
+		c03 += x * b3
+		c10 += y * b0
+		c11 += y * b1
+		c12 += y * b2
+		c13 += y * b3
+		a, b = a[2*MR:], b[2*NR:]
+	}
+	if len(a) >= MR && len(b) >= NR {
+		x, y := a[0], a[1]
+		c00 += x * b[0]
+		c01 += x * b[1]
+		c02 += x * b[2]
+		c03 += x * b[3]
+		c10 += y * b[0]
+		c11 += y * b[1]
+		c12 += y * b[2]
+		c13 += y * b[3]
+	}
+	*tile = [MR * NR]T{c00, c01, c02, c03, c10, c11, c12, c13}
+}
+
+// store writes the valid part of a tile, or adds it to what is there.
+func store[T Number](c []T, tile *[MR * NR]T, ldc, rows, cols int, add bool) {
+	for i := range rows {
+		row := c[i*ldc:][:cols]
+		t := tile[i*NR:][:cols]
+		if add {
+			for j, v := range t {
+				row[j] += v
+			}
+		} else {
+			copy(row, t)
+		}
+	}
+}
+
+// MatVec sets rows lo..hi-1 of the dense m×n matrix c to the product of two
+// strided operands without packing: element (i, p) of the left one is
+// a[aOff+i·aStep+p·aK], element (p, j) of the right one b[bOff+p·bK+j·bStep]. It
+// is for products with too few rows or columns for packing to pay. Dot products
+// are summed in A.
+func MatVec[T, A Number](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		row := c[i*n : (i+1)*n]
+		pa := aOff + i*aStep
+		if bStep == 1 && n > 1 {
+			clear(row)
+			for p := range k {
+				axpy(row, a[pa], b[bOff+p*bK:])
+				pa += aK
+			}
+			continue
+		}
+		for j := range row {
+			row[j] = dot[T, A](a, b, pa, aK, bOff+j*bStep, bK, k)
+		}
+	}
+}
+
+func axpy[T Number](row []T, x T, b []T) {
+	b = b[:len(row)]
+	for j := range row {
+		row[j] += x * b[j]
+	}
+}
+
+// dot sums in A, which is wider than T for floats.
+func dot[T, A Number](a, b []T, pa, aK, pb, bK, k int) T {
+	var s0, s1, s2, s3 A
+	if aK == 1 && bK == 1 {
+		x, y := a[pa:pa+k], b[pb:pb+k]
+		for len(x) >= 4 && len(y) >= 4 {
+			s0 += A(x[0]) * A(y[0])
+			s1 += A(x[1]) * A(y[1])
+			s2 += A(x[2]) * A(y[2])
+			s3 += A(x[3]) * A(y[3])
+			x, y = x[4:], y[4:]
+		}
+		for i := range x {
+			s0 += A(x[i]) * A(y[i])
+		}
+		return T((s0 + s1) + (s2 + s3))
+	}
+	for range k {
+		s0 += A(a[pa]) * A(b[pb])
+		pa += aK
+		pb += bK
+	}
+	return T(s0)
+}

@@ -1,0 +1,205 @@
+package kernels
+
+// View is a strided way of reading a dense slice: element (i0, i1, …) is at
+// Offset + i0·Strides[0] + i1·Strides[1] + …. Strides may be 0 (broadcasting) or
+// negative. A View numbers its elements in row-major order of its dimensions.
+type View struct {
+	Offset  int
+	Rank    int
+	Dims    [MaxRank]int
+	Strides [MaxRank]int
+}
+
+// Dense returns the View of a dense row-major slice.
+func Dense(dims []int) View {
+	v := View{Rank: len(dims)}
+	n := 1
+	for i := len(dims) - 1; i >= 0; i-- {
+		v.Dims[i], v.Strides[i] = dims[i], n
+		n *= dims[i]
+	}
+	return v
+}
+
+// Len returns the number of elements.
+func (v *View) Len() int {
+	n := 1
+	for _, d := range v.Dims[:v.Rank] {
+		n *= d
+	}
+	return n
+}
+
+// Merge returns the View with as few dimensions as give the same elements in
+// the same order: those of size 1 go, and neighbours that step alike become one.
+func (v View) Merge() View {
+	out := View{Offset: v.Offset}
+	for i := range v.Rank {
+		d, s := v.Dims[i], v.Strides[i]
+		if d == 1 {
+			continue
+		}
+		if k := out.Rank - 1; k >= 0 && out.Strides[k] == s*d {
+			out.Dims[k] *= d
+			out.Strides[k] = s
+			continue
+		}
+		out.Dims[out.Rank], out.Strides[out.Rank] = d, s
+		out.Rank++
+	}
+	return out
+}
+
+// IsDense reports whether the View reads a slice of its length from the start,
+// in order.
+func (v View) IsDense() bool {
+	m := v.Merge()
+	return m.Offset == 0 && (m.Len() == 0 || m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1))
+}
+
+// Read copies elements start, start+1, … of the View of src to dst, as many as
+// dst has.
+func Read[T Moved](dst, src []T, v *View, start int) {
+	if len(dst) == 0 {
+		return
+	}
+	if v.Rank == 0 {
+		fill(dst, src[v.Offset])
+		return
+	}
+	if v.Rank >= 2 && readTransposed(dst, src, v, start) {
+		return
+	}
+	last := v.Rank - 1
+	n, step := v.Dims[last], v.Strides[last]
+	var at [MaxRank]int
+	pos := v.seek(start, &at)
+	for i := at[last]; ; i = 0 {
+		k := min(n-i, len(dst))
+		readRun(dst[:k], src, pos, step)
+		dst = dst[k:]
+		if len(dst) == 0 {
+			return
+		}
+		pos -= i * step
+		pos = v.next(&at, last, pos)
+	}
+}
+
+// seek sets at to the coordinates of an element and returns where it is.
+func (v *View) seek(element int, at *[MaxRank]int) int {
+	pos := v.Offset
+	for d := v.Rank - 1; d >= 0; d-- {
+		at[d] = element % v.Dims[d]
+		element /= v.Dims[d]
+		pos += at[d] * v.Strides[d]
+	}
+	return pos
+}
+
+// next steps the coordinates of the dimensions before last, and pos with them.
+func (v *View) next(at *[MaxRank]int, last, pos int) int {
+	for d := last - 1; d >= 0; d-- {
+		at[d]++
+		pos += v.Strides[d]
+		if at[d] < v.Dims[d] {
+			return pos
+		}
+		pos -= v.Dims[d] * v.Strides[d]
+		at[d] = 0
+	}
+	return pos
+}
+
+func readRun[T Moved](dst, src []T, pos, step int) {
+	switch step {
+	case 1:
+		copy(dst, src[pos:pos+len(dst)])
+	case 0:
+		fill(dst, src[pos])
+	default:
+		for i := range dst {
+			dst[i] = src[pos]
+			pos += step
+		}
+	}
+}
+
+// tile is the edge of the squares in which readTransposed works: two of them
+// stay in the first-level cache for all element sizes.
+const tile = 32
+
+// readTransposed copies whole rows of a View whose last dimension strides and
+// the one before it does not, square by square, so that each cache line is read
+// once. It reports whether the View and the range are such.
+func readTransposed[T Moved](dst, src []T, v *View, start int) bool {
+	last := v.Rank - 1
+	cols, colStep := v.Dims[last], v.Strides[last]
+	rows := v.Dims[last-1]
+	if v.Strides[last-1] != 1 || colStep == 1 || colStep == 0 || rows < 8 || cols < 8 ||
+		start%cols != 0 || len(dst)%cols != 0 || len(dst) < 8*cols {
+		return false
+	}
+	var at [MaxRank]int
+	pos := v.seek(start, &at)
+	for r := at[last-1]; len(dst) > 0; r = 0 {
+		n := min(rows-r, len(dst)/cols)
+		for c0 := 0; c0 < cols; c0 += tile {
+			c1 := min(c0+tile, cols)
+			for k := range n {
+				row := dst[k*cols+c0 : k*cols+c1]
+				p := pos + k + c0*colStep
+				for i := range row {
+					row[i] = src[p]
+					p += colStep
+				}
+			}
+		}
+		dst = dst[n*cols:]
+		pos = v.next(&at, last-1, pos-r)
+	}
+	return true
+}
+
+// Write copies src, dense, to the elements lo..hi-1 of the View of dst; src[0]
+// belongs to element 0. Its strides must not make two elements one.
+func Write[T Moved](dst, src []T, v *View, lo, hi int) {
+	if lo >= hi {
+		return
+	}
+	if v.Rank == 0 {
+		dst[v.Offset] = src[0]
+		return
+	}
+	last := v.Rank - 1
+	n, step := v.Dims[last], v.Strides[last]
+	var at [MaxRank]int
+	pos := v.seek(lo, &at)
+	src = src[lo:hi]
+	for i := at[last]; ; i = 0 {
+		k := min(n-i, len(src))
+		if step == 1 {
+			copy(dst[pos:pos+k], src[:k])
+		} else {
+			p := pos
+			for _, x := range src[:k] {
+				dst[p] = x
+				p += step
+			}
+		}
+		src = src[k:]
+		if len(src) == 0 {
+			return
+		}
+		pos = v.next(&at, last, pos-i*step)
+	}
+}
+
+func fill[T any](dst []T, x T) {
+	for i := range dst {
+		dst[i] = x
+	}
+}
+
+// Fill sets all elements of dst to x.
+func Fill[T Moved](dst []T, x T) { fill(dst, x) }
