@@ -19,8 +19,10 @@ type blockFunc func(dst, a, b, c []byte)
 type slot struct {
 	dtype ir.DType
 	reg   bool
-	// scalar marks a register that is the same for all blocks.
+	// scalar marks a register that is the same for all blocks, early one that is
+	// filled before the ops.
 	scalar bool
+	early  bool
 	at     operand // not reg
 	off    int     // reg: byte offset in the scratch memory
 	first  int     // reg: the first and
@@ -87,12 +89,12 @@ func (b *blockBuilder) load(v value) int {
 	s := b.register(v.dtype())
 	load := blockLoad{s, v.buf, view, readers.of(v.dtype())}
 	if allZero(&view) {
-		b.slots[s].scalar = true
+		b.slots[s].scalar, b.slots[s].early = true, true
 		b.once = append(b.once, load)
 		return b.widen(s)
 	}
 	b.loads = append(b.loads, load)
-	b.slots[s].first = 0
+	b.slots[s].early = true
 	return b.widen(s)
 }
 
@@ -115,7 +117,7 @@ func (b *blockBuilder) widen(s int) int {
 	w := b.register(ir.F32)
 	op := blockOp{fn: f, d: w, a: s, b: -1, c: -1, cost: 1.5, instr: b.cur}
 	if b.slots[s].scalar {
-		b.slots[w].scalar = true
+		b.slots[w].scalar, b.slots[w].early = true, true
 		b.onceOps = append(b.onceOps, op)
 		return w
 	}
@@ -183,9 +185,8 @@ const (
 // finish emits the step.
 func (b *blockBuilder) finish(instr *graph.Instr) {
 	r := &blockRun{mem: b.l.mem, slots: b.slots, once: b.once, onceOps: b.onceOps, loads: b.loads, ops: b.ops, n: b.n}
-	perElement := b.allocate(1)
 	block := maxBlock
-	for block > minBlock && block*perElement > blockBytes {
+	for block > minBlock && b.allocate(block) > blockBytes {
 		block /= 2
 	}
 	block = min(block, max(b.n, 1))
@@ -202,42 +203,39 @@ func (b *blockBuilder) finish(instr *graph.Instr) {
 }
 
 // allocate lays the registers out in the scratch memory for blocks of the given
-// length and returns its size. Registers whose lives do not meet share a place.
+// length and returns its size. Registers whose lives do not meet share a place;
+// an op may write over an operand of the same element size.
 func (b *blockBuilder) allocate(block int) int {
-	type place struct{ off, size, until int }
+	type place struct{ off, bytes, size, until int }
 	var places []place
-	size := 0
+	total := 0
 	for i := range b.slots {
 		s := &b.slots[i]
 		if !s.reg {
 			continue
 		}
-		need := (s.dtype.Size()*block + 63) &^ 63
-		if block == 1 {
-			need = s.dtype.Size()
-		}
-		until := s.last
+		size, until := s.dtype.Size(), s.last
 		if s.scalar {
 			until = len(b.ops)
 		}
+		bytes := (size*block + lineBytes - 1) &^ (lineBytes - 1)
 		found := -1
 		for k, p := range places {
-			// A scalar is written before all ops, so it takes no used place.
-			if !s.scalar && s.first > 0 && p.size == need && p.until <= s.first {
+			// What is loaded or computed once is there before all ops.
+			if !s.early && p.bytes == bytes && (p.until < s.first || (p.until == s.first && p.size == size)) {
 				found = k
 				break
 			}
 		}
 		if found < 0 {
-			places = append(places, place{size, need, until})
-			s.off = size
-			size += need
-			continue
+			found = len(places)
+			places = append(places, place{off: total, bytes: bytes})
+			total += bytes
 		}
-		places[found].until = until
+		places[found].size, places[found].until = size, until
 		s.off = places[found].off
 	}
-	return size
+	return total
 }
 
 // pairs returns which results may be written over which operands: those read

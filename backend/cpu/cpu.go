@@ -24,6 +24,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -70,6 +71,10 @@ func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []by
 	buf, err := b.mem.FromBytes(s, d, data)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: upload: %w", err)
+	}
+	if s.DType() == ir.Bool {
+		// Kernels rely on a bool being 0 or 1.
+		kernels.NonZero(buf.Data(), buf.Data())
 	}
 	return buf, nil
 }

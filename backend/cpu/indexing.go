@@ -12,7 +12,7 @@ func init() {
 	lowerings[ir.OpScatter] = func(c *call) { scatters.of(c.in[0].dtype())(c) }
 	lowerings[ir.OpScatterReduce] = widened(func(c *call) { scatterReduces.of(c.in[0].dtype())(c) })
 	lowerings[ir.OpIndexSelect] = func(c *call) { indexSelects.of(c.in[0].dtype())(c) }
-	lowerings[ir.OpIndexAdd] = widened(func(c *call) { indexAdds.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpIndexAdd] = lowerIndexAdd
 	lowerings[ir.OpSort] = widened(func(c *call) { sorts.of(c.in[0].dtype())(c) })
 }
 
@@ -87,9 +87,19 @@ var combines = map[string]kernels.Combine{
 	"amax": kernels.CombineMax, "amin": kernels.CombineMin,
 }
 
+// boolCombines are the ways that keep 0 and 1: a mean, rounded down, is 1 if all
+// are.
+var boolCombines = map[kernels.Combine]kernels.Combine{
+	kernels.CombineSum: kernels.CombineMax, kernels.CombineProd: kernels.CombineMin, kernels.CombineMean: kernels.CombineMin,
+	kernels.CombineMax: kernels.CombineMax, kernels.CombineMin: kernels.CombineMin,
+}
+
 func scatterReduce[T kernels.Number](c *call) {
 	l := c.lineGeometry()
 	how, include := combines[c.Str("reduce")], c.Bool("include_self")
+	if c.in[0].dtype() == ir.Bool {
+		how = boolCombines[how]
+	}
 	index := c.index()
 	src, view := c.source()
 	out := c.selfCopy()
@@ -123,6 +133,19 @@ func indexSelect[T kernels.Moved](c *call) {
 	c.emit(outer*index.n, grainFor(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
 	})
+}
+
+// lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
+func lowerIndexAdd(c *call) {
+	add := func(c *call) { indexAdds.of(c.in[0].dtype())(c) }
+	if c.in[0].dtype() != ir.Bool {
+		widened(add)(c)
+		return
+	}
+	wide := &call{l: c.l, instr: c.instr, Args: c.Args, in: append([]value(nil), c.in...), outs: []ir.Shape{c.outs[0].WithDType(ir.I64)}}
+	wide.in[0], wide.in[2] = c.l.cast(c.instr, c.in[0], ir.I64), c.l.cast(c.instr, c.in[2], ir.I64)
+	add(wide)
+	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], ir.Bool))
 }
 
 func indexAdd[T kernels.Number](c *call) {
