@@ -1162,16 +1162,16 @@ func Neg(self *Tensor) *Tensor {
 // wrap; a negative exponent of integers gives 0 but for bases 1 and -1. Two
 // bools are not defined. ATen's pow.
 //
-//	ATen: pow(Tensor self, Tensor other) -> Tensor
+//	ATen: pow(Tensor self, Tensor exponent) -> Tensor
 //
 // Differentiable.
-func (t *Tensor) Pow(other any) *Tensor {
-	return t.binary(opPow, other)
+func (t *Tensor) Pow(exponent any) *Tensor {
+	return t.binary(opPow, exponent)
 }
 
 // Pow is the method of that name of its first argument.
-func Pow(self any, other any) *Tensor {
-	return binaryOp(opPow, self, other)
+func Pow(self any, exponent any) *Tensor {
+	return binaryOp(opPow, self, exponent)
 }
 
 // Rad2deg records rad2deg. x·180/π, elementwise; integers and bool give f32.

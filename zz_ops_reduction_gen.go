@@ -3,7 +3,8 @@
 package loris
 
 // All records all. Whether all elements over dim (all dimensions if absent,
-// none if empty) are not zero, as bool; NaN is not zero. ATen's all.
+// none if empty) are not zero, as bool, or as u8 for u8; NaN is not zero.
+// ATen's all.
 //
 //	ATen: all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
 //
@@ -50,7 +51,7 @@ func Amin(self *Tensor, opts ...Opt) *Tensor {
 }
 
 // Any records any. Whether any element over dim (all dimensions if absent, none
-// if empty) is not zero, as bool; NaN is not zero. ATen's any.
+// if empty) is not zero, as bool, or as u8 for u8; NaN is not zero. ATen's any.
 //
 //	ATen: any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
 //

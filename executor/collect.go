@@ -2,6 +2,7 @@ package executor
 
 import (
 	"sort"
+	"time"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -59,6 +60,19 @@ type Hooks struct {
 	TensorCollectionBarrier func(coll *SyncTensorCollection)
 	// GetRngSeed gives a device's seed as an i64 scalar value (under the lock).
 	GetRngSeed func(s *Session, d ir.Device) ir.Value
+	// Observe is told of every stage when it ends, from the goroutine that ran it.
+	Observe func(Observation)
+}
+
+// Observation is one stage of one sync.
+type Observation struct {
+	Stage    Stage
+	Start    time.Time
+	Duration time.Duration
+	// Device, Hash and Err are of the computation; only StageRun has them.
+	Device ir.Device
+	Hash   ir.Hash
+	Err    error
 }
 
 // shouldSyncTensor reports whether a tensor has IR to sync; core.mu is held.

@@ -9,8 +9,8 @@ import (
 )
 
 // GetTensors syncs the tensors that are pending in one graph, waits for all and
-// returns their buffers in order (a fused fetch). Errors of tensors are joined
-// with their position.
+// returns their buffers in order (a fused fetch). Tensors that share data share
+// the buffer.
 func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
 	if err := s.readable(ts); err != nil {
 		return nil, err
@@ -18,7 +18,8 @@ func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buff
 	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
 		return nil, err
 	}
-	return s.fetchTensors(ctx, s.gatherTensorsData(ts), nil)
+	data, indices := s.gatherTensorsData(ts)
+	return s.fetchTensors(ctx, data, indices)
 }
 
 func (s *Session) readable(ts []*Tensor) error {
@@ -40,40 +41,43 @@ func (s *Session) readable(ts []*Tensor) error {
 	return nil
 }
 
-// gatherTensorsData returns the data of tensors that are synced.
-func (s *Session) gatherTensorsData(ts []*Tensor) []*Data {
+// gatherTensorsData returns the distinct data of tensors that are synced and,
+// for each tensor, which of them is its own.
+func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	out := make([]*Data, len(ts))
+	at := make(map[*Data]int, len(ts))
+	indices = make([]int, len(ts))
 	for i, t := range ts {
-		out[i] = t.data
+		k, seen := at[t.data]
+		if !seen {
+			k = len(data)
+			at[t.data] = k
+			data = append(data, t.data)
+		}
+		indices[i] = k
 	}
-	return out
+	return data, indices
 }
 
-// fetchTensors waits for data and returns its buffers: of those at indices, in
-// their order, or of all if indices is nil.
+// fetchTensors waits for the data and returns, in the order of indices, the
+// buffers at these places.
 func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int) ([]backend.Buffer, error) {
 	start := time.Now()
 	defer func() { s.core.stage(StageFetch, start) }()
-	n := len(data)
-	if indices != nil {
-		n = len(indices)
-	}
-	out := make([]backend.Buffer, n)
-	for k := range out {
-		i := k
-		if indices != nil {
-			i = indices[k]
+	bufs := make([]backend.Buffer, len(data))
+	for i, d := range data {
+		if d == nil {
+			return nil, fmt.Errorf("loris: a tensor has no data: a hook kept it from being synced")
 		}
-		if data[i] == nil {
-			return nil, fmt.Errorf("loris: tensor %d has no data: a hook kept it from being synced", i)
-		}
-		buf, err := data[i].Wait(ctx)
-		if err != nil {
+		var err error
+		if bufs[i], err = d.Wait(ctx); err != nil {
 			return nil, err
 		}
-		out[k] = buf
+	}
+	out := make([]backend.Buffer, len(indices))
+	for k, i := range indices {
+		out[k] = bufs[i]
 	}
 	return out, nil
 }

@@ -76,7 +76,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		if err != nil && len(vars) > 0 {
 			c.restore(vars)
 		}
-		c.stats.stages[StageRun].Add(int64(time.Since(start)))
+		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
 		c.stats.runs.Add(1)
 		ref.Release()
 		a.err = err

@@ -175,9 +175,18 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// stage adds the time since start to a stage's clock and returns now.
+// stage adds the time since start to a stage's clock, tells the observer and
+// returns now.
 func (c *core) stage(st Stage, start time.Time) time.Time {
+	return c.observe(Observation{Stage: st, Start: start})
+}
+
+func (c *core) observe(o Observation) time.Time {
 	now := time.Now()
-	c.stats.stages[st].Add(int64(now.Sub(start)))
+	o.Duration = now.Sub(o.Start)
+	c.stats.stages[o.Stage].Add(int64(o.Duration))
+	if h := c.cfg.Hooks.Observe; h != nil {
+		h(o)
+	}
 	return now
 }

@@ -18,7 +18,11 @@ func binaryRow(name, doc string, s Spec) Op {
 	if s.Promote == PromoteNone {
 		s.Promote = PromoteDefault
 	}
-	return register(name+"(Tensor self, Tensor other) -> Tensor", s)
+	second := "other"
+	if name == "pow" {
+		second = "exponent"
+	}
+	return register(name+"(Tensor self, Tensor "+second+") -> Tensor", s)
 }
 
 // compareOp makes the row of a predicate of two operands.
@@ -89,7 +93,7 @@ func initArithmetic() {
 		Scalar: Scalar{F2: math.Pow, I2: powInt}, Infer: inferNoBool, VJP: binaryVJP(vjpPow).rule(),
 	})
 	OpAtan2 = binaryRow("atan2", "The angle of the point (other, self), elementwise with broadcasting; integers and bool give f32.", Spec{
-		Scalar: Scalar{F2: math.Atan2}, Promote: PromoteIntToFloat, VJP: binaryVJP(vjpAtan2).rule(),
+		Scalar: Scalar{F2: atan2}, Promote: PromoteIntToFloat, VJP: binaryVJP(vjpAtan2).rule(),
 	})
 	OpMaximum = binaryRow("maximum", "The larger of x and y, elementwise with broadcasting; NaN wins. Equal operands share the gradient.", Spec{
 		Scalar: Scalar{F2: maximum, I2: func(x, y int64) int64 { return max(x, y) }}, VJP: binaryVJP(vjpMaximum).rule(),
@@ -161,6 +165,10 @@ func inferCast(a Args) []Shape {
 	}
 	return []Shape{from.WithDType(to)}
 }
+
+// atan2 keeps the sign that math.Atan2 loses where y/x is less than the smallest
+// number.
+func atan2(y, x float64) float64 { return math.Copysign(math.Atan2(math.Abs(y), x), y) }
 
 func maximum(x, y float64) float64 {
 	if x != x || x >= y {

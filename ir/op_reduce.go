@@ -47,13 +47,13 @@ func init() {
 	})
 	OpAny = register("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
-		Doc:      "Whether any element over dim (all dimensions if absent, none if empty) is not zero, as bool; NaN is not zero. ATen's any.",
+		Doc:      "Whether any element over dim (all dimensions if absent, none if empty) is not zero, as bool, or as u8 for u8; NaN is not zero. ATen's any.",
 		Infer:    inferLogicalReduce,
 		NoGrad:   "the result is bool",
 	})
 	OpAll = register("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
-		Doc:      "Whether all elements over dim (all dimensions if absent, none if empty) are not zero, as bool; NaN is not zero. ATen's all.",
+		Doc:      "Whether all elements over dim (all dimensions if absent, none if empty) are not zero, as bool, or as u8 for u8; NaN is not zero. ATen's all.",
 		Infer:    inferLogicalReduce,
 		NoGrad:   "the result is bool",
 	})
@@ -172,5 +172,9 @@ func inferLogicalReduce(a Args) []Shape {
 	s := a.In[0].Shape()
 	requireArithmetic(a, s.DType())
 	mask, keepdim := ReduceDims(a)
-	return []Shape{reducedShape(s, mask, keepdim, Bool)}
+	d := Bool
+	if s.DType() == U8 {
+		d = U8
+	}
+	return []Shape{reducedShape(s, mask, keepdim, d)}
 }

@@ -95,9 +95,9 @@ func initExpLog() {
 	OpExp = floatUnary("exp", "eˣ", math.Exp, vjpExp)
 	OpExp2 = floatUnary("exp2", "2ˣ", math.Exp2, vjpExp2)
 	OpExpm1 = floatUnary("expm1", "eˣ - 1, precise near 0", math.Expm1, vjpExpm1)
-	OpLog = floatUnary("log", "The natural logarithm", math.Log, vjpLog)
+	OpLog = floatUnary("log", "The natural logarithm", normal(math.Log), vjpLog)
 	OpLog2 = floatUnary("log2", "The logarithm to base 2", math.Log2, vjpLog2)
-	OpLog10 = floatUnary("log10", "The logarithm to base 10", math.Log10, vjpLog10)
+	OpLog10 = floatUnary("log10", "The logarithm to base 10", normal(math.Log10), vjpLog10)
 	OpLog1p = floatUnary("log1p", "log(1 + x), precise near 0", math.Log1p, vjpLog1p)
 	OpSqrt = floatUnary("sqrt", "√x", math.Sqrt, vjpSqrt)
 	OpRsqrt = floatUnary("rsqrt", "1/√x", func(x float64) float64 { return 1 / math.Sqrt(x) }, vjpRsqrt)
@@ -120,6 +120,18 @@ func initTrig() {
 	OpAsinh = floatUnary("asinh", "The inverse hyperbolic sine", math.Asinh, vjpAsinh)
 	OpAcosh = floatUnary("acosh", "The inverse hyperbolic cosine", math.Acosh, vjpAcosh)
 	OpAtanh = floatUnary("atanh", "The inverse hyperbolic tangent", math.Atanh, vjpAtanh)
+}
+
+// normal makes a logarithm right for subnormal numbers, which math.Log takes for
+// larger ones on amd64.
+func normal(log func(float64) float64) func(float64) float64 {
+	scale := 52 * log(2)
+	return func(x float64) float64 {
+		if 0 < x && x < 0x1p-1022 {
+			return log(x*0x1p52) - scale
+		}
+		return log(x)
+	}
 }
 
 // relu keeps -0 and NaN, as ATen's clamp at 0 does.
