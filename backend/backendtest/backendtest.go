@@ -19,6 +19,7 @@ func Run(t *testing.T, b backend.Backend, d ir.Device) {
 	s := &suite{b: b, d: d}
 	t.Run("Ops", s.ops)
 	t.Run("Programs", s.programs)
+	t.Run("Gradients", s.gradients)
 	t.Run("Errors", s.errors)
 	t.Run("Buffers", s.buffers)
 	t.Run("Models", s.models)

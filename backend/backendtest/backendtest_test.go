@@ -2,7 +2,6 @@ package backendtest
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -96,30 +95,50 @@ func TestRandomProgramsAreTame(t *testing.T) {
 			if d := p.Shape(p.Returns[o]).DType(); d.IsFloat() {
 				for _, v := range decodeFloats(d, raw) {
 					if math.IsNaN(v) || math.Abs(v) > 1e5 {
-						t.Fatalf("program %d gives %v\n%s", seed, v, listing(p))
+						t.Fatalf("program %d gives %v\n%s", seed, v, p)
 					}
 				}
 			}
 		}
-		rng := rand.New(rand.NewPCG(seed, 3))
-		for i, raw := range inputs {
-			if d := p.Params[i].Shape.DType(); d.IsFloat() {
-				v := decodeFloats(d, raw)
-				for k := range v {
-					v[k] *= 1 + (rng.Float64()-0.5)*1e-6
-				}
-				inputs[i] = encodeFloats(d, v)
-			}
-		}
-		got, err := ref.Eval(p, inputs)
+		got, err := ref.Eval(p, perturbed(seed, p, inputs))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if msg := (&comparison{rtol: 1e-4, atol: 1e-4}).diff(p, got, want); msg != "" {
-			t.Errorf("program %d is badly conditioned: %s\n%s", seed, msg, listing(p))
+			t.Errorf("program %d is badly conditioned: %s\n%s", seed, msg, p)
 		}
 	}
 	if len(used) < 35 {
 		t.Errorf("only %d ops are used", len(used))
+	}
+}
+
+// TestRewritesKeepMeaning holds random programs and their gradients, rewritten
+// and printed and parsed, against what was written.
+func TestRewritesKeepMeaning(t *testing.T) {
+	for seed := range uint64(200) {
+		p, inputs := RandomProgram(seed, 5+int(seed%30))
+		if seed%2 == 1 {
+			p, inputs = RandomGradient(seed, 3+int(seed%12))
+		}
+		want, err := ref.Eval(p, inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := graph.Optimize(p, graph.Options{})
+		got, err := ref.Eval(q, inputs)
+		if err != nil {
+			t.Fatalf("program %d, rewritten: %v\n%s", seed, err, q)
+		}
+		if msg := (&comparison{rtol: 1e-5, atol: 1e-5}).diff(p, got, want); msg != "" {
+			t.Errorf("program %d, rewritten: %s\nbefore\n%safter\n%s", seed, msg, p, q)
+		}
+		parsed, err := graph.Parse(p.String())
+		if err != nil {
+			t.Fatalf("program %d: %v\n%s", seed, err, p)
+		}
+		if parsed.Hash() != p.Hash() {
+			t.Errorf("program %d has another hash after printing and parsing\n%s", seed, p)
+		}
 	}
 }

@@ -117,7 +117,7 @@ func (s *suite) opinfoRun(t *testing.T, roots []ir.Value, what string, check fun
 		if err != nil {
 			t.Errorf("%s%v", what, err)
 			if !errors.Is(err, opinfo.ErrMismatch) {
-				t.Logf("in the program\n%s", listing(q))
+				t.Logf("in the program\n%s", q)
 			}
 			return
 		}

@@ -31,22 +31,64 @@ func (s *suite) programs(t *testing.T) {
 		}
 		c := comparison{rtol: 1e-3, atol: 1e-3}
 		if msg := c.diff(p, got, want); msg != "" {
-			t.Errorf("program %d: %s\n%s", i, msg, listing(p))
+			t.Errorf("program %d: %s\n%s", i, msg, p)
 		}
 	}
 }
 
-// listing names the instructions of a Program, for messages.
-func listing(p *graph.Program) string {
-	var out []byte
-	for i, q := range p.Params {
-		out = fmt.Appendf(out, "\t%%%d = parameter : %v\n", i, q.Shape)
+// gradients runs the gradients of random Programs: the graphs that training
+// makes. Where ref itself moves when the inputs move by a rounding error (at a
+// kink of relu or a tie of a maximum), a Program is left out.
+func (s *suite) gradients(t *testing.T) {
+	n := uint64(150)
+	if testing.Short() {
+		n = 30
 	}
-	for i := range p.Instrs {
-		in := &p.Instrs[i]
-		out = fmt.Appendf(out, "\t%%%d = %v(%v) attributes %q : %v\n", in.Out, in.Op, in.Args, in.Attr, p.Outs(in))
+	used := uint64(0)
+	for i := range n {
+		p, inputs := RandomGradient(1000+i, 4+int(i%12))
+		want, err := ref.Eval(p, inputs)
+		if err != nil {
+			t.Fatalf("gradient %d: %v", i, err)
+		}
+		moved, err := ref.Eval(p, perturbed(i, p, inputs))
+		if err != nil {
+			t.Fatalf("gradient %d: %v", i, err)
+		}
+		if (&comparison{rtol: 1e-3, atol: 1e-3}).diff(p, moved, want) != "" {
+			continue
+		}
+		used++
+		got, err := s.run(context.Background(), p, inputs)
+		if err != nil {
+			t.Errorf("gradient %d: %v\n%s", i, err, p)
+			continue
+		}
+		c := comparison{rtol: 5e-3, atol: 5e-3}
+		if msg := c.diff(p, got, want); msg != "" {
+			t.Errorf("gradient %d: %s\n%s", i, msg, p)
+		}
 	}
-	return string(fmt.Appendf(out, "\treturn %v\n", p.Returns))
+	if used < n/2 {
+		t.Errorf("only %d of %d gradients are well-conditioned", used, n)
+	}
+}
+
+// perturbed returns the inputs with each float moved by about an f32 rounding.
+func perturbed(seed uint64, p *graph.Program, inputs [][]byte) [][]byte {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	out := make([][]byte, len(inputs))
+	for i, raw := range inputs {
+		out[i] = raw
+		if d := p.Params[i].Shape.DType(); d.IsFloat() {
+			v := decodeFloats(d, raw)
+			for k := range v {
+				v[k] *= 1 + (rng.Float64()-0.5)*1e-6
+			}
+			out[i] = encodeFloats(d, v)
+		}
+	}
+	return out
 }
 
 // writer grows a random Program. All its float values stay within about ±10,
@@ -57,29 +99,46 @@ type writer struct {
 	rng    *rand.Rand
 	floats []ir.Value // f32 or f64
 	ints   []ir.Value // i64 or i32, small
+	params []ir.Value
+	inputs [][]byte // of the params
 }
 
 // RandomProgram returns a Program of about the given number of ops, with
 // inputs, which is a function of seed. It is well-conditioned: backends that
 // meet ref's accuracy op by op agree with it to 1e-3.
 func RandomProgram(seed uint64, ops int) (*graph.Program, [][]byte) {
+	w := write(seed, ops)
+	roots := []ir.Value{w.floats[len(w.floats)-1], w.ints[len(w.ints)-1], w.pick(w.floats)}
+	return graph.FromValues(fmt.Sprintf("random%d", seed), w.params, roots), w.inputs
+}
+
+// RandomGradient returns the Program of the gradients of a RandomProgram's sum
+// of squares with respect to its float parameters.
+func RandomGradient(seed uint64, ops int) (*graph.Program, [][]byte) {
+	w := write(seed, ops)
+	y := w.b.Tanh(w.b.Cast(w.floats[len(w.floats)-1], ir.F32))
+	loss := w.b.Mean(w.b.Mul(y, y), nil, false)
+	var walker graph.Walker
+	grads := graph.Grad(&w.b, &walker, []ir.Value{loss}, nil, w.params[:3])
+	return graph.FromValues(fmt.Sprintf("gradient%d", seed), w.params, append(grads, loss)), w.inputs
+}
+
+// write makes the parameters, with data, and the ops of a random Program.
+func write(seed uint64, ops int) *writer {
 	w := &writer{rng: rand.New(rand.NewPCG(seed, 99))}
 	w.b.Lines = ir.LinesOff
 	var params []graph.Param
-	var inputs [][]byte
-	dtypes := []ir.DType{ir.F32, ir.F32, ir.F64, ir.I64, ir.I32}
-	for i, d := range dtypes {
+	for i, d := range []ir.DType{ir.F32, ir.F32, ir.F64, ir.I64, ir.I32} {
 		x := random(w.rng, d, w.dims()...)
 		params = append(params, graph.Param{Name: fmt.Sprintf("in%d", i), Shape: x.shape})
-		inputs = append(inputs, x.data)
+		w.inputs = append(w.inputs, x.data)
 	}
-	leaves := graph.NewParams(params)
-	w.floats, w.ints = leaves[:3:3], leaves[3:5:5]
+	w.params = graph.NewParams(params)
+	w.floats, w.ints = w.params[:3:3], w.params[3:5:5]
 	for range ops {
 		w.step()
 	}
-	roots := []ir.Value{w.floats[len(w.floats)-1], w.ints[len(w.ints)-1], w.pick(w.floats)}
-	return graph.FromValues(fmt.Sprintf("random%d", seed), leaves, roots), inputs
+	return w
 }
 
 func (w *writer) dims() []int {
