@@ -49,7 +49,8 @@ func (d data) bytes() []byte {
 	return b
 }
 
-// opCall is one use of an op on data: args are data, []data or attributes.
+// opCall is one use of an op on data: args are data, []data,
+// attributes, or either by name.
 type opCall struct {
 	op   string
 	args []any
@@ -66,6 +67,10 @@ func (c opCall) operands() []data {
 			ds = append(ds, a)
 		case []data:
 			ds = append(ds, a...)
+		case ir.Named:
+			if d, ok := a.Value.(data); ok {
+				ds = append(ds, d)
+			}
 		}
 	}
 	return ds
@@ -86,6 +91,9 @@ func (c opCall) record(b *ir.Builder, vals []ir.Value) []ir.Value {
 		case []data:
 			pos, vals = append(pos, append([]ir.Value{}, vals[:len(a)]...)), vals[len(a):]
 		case ir.Named:
+			if _, ok := a.Value.(data); ok {
+				a.Value, vals = vals[0], vals[1:]
+			}
 			named = append(named, a)
 		default:
 			pos = append(pos, a)

@@ -13,10 +13,7 @@ import (
 func TestCompositeValues(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	m := fs([]int{2, 3}, 1, 2, 3, 4, 5, 6)
-	for _, c := range []struct {
-		opCall
-		want [][]float64
-	}{
+	checkValues(t, []valueCase{
 		{call("mean", m, []int{0}), [][]float64{{2.5, 3.5, 4.5}}},
 		{call("mean", fs([]int{2, 0}), []int{1}), [][]float64{{nan, nan}}},
 		{call("mean", ivec(1, 2), ir.A("dtype", ir.F64)), [][]float64{{1.5}}},
@@ -82,7 +79,18 @@ func TestCompositeValues(t *testing.T) {
 		{call("zeros_like", vec(1, 2)), [][]float64{{0, 0}}},
 		{call("ones_like", vec(1, 2), ir.A("dtype", ir.I64)), [][]float64{{1, 1}}},
 		{call("full_like", vec(1, 2), fs(nil, 7)), [][]float64{{7, 7}}},
-	} {
+	})
+}
+
+// valueCase is a call and the elements of its outputs.
+type valueCase struct {
+	opCall
+	want [][]float64
+}
+
+func checkValues(t *testing.T, cases []valueCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.op, func(t *testing.T) {
 			ds := c.operands()
 			vals := graph.NewParams(params(ds))
