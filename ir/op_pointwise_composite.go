@@ -391,8 +391,9 @@ func registerLogs() {
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
 			px := b.scale(x, math.Pi)
-			slope := b.Div(b.Sub(b.Mul(px, b.Cos(px)), b.Sin(px)), b.Mul(px, x))
-			return []Value{b.Where(b.Eq(x, b.zeroOf(x)), b.zeroOf(x), b.Mul(g, slope))}
+			square := b.Mul(px, x)
+			slope := b.Div(b.Sub(b.Mul(px, b.Cos(px)), b.Sin(px)), square)
+			return []Value{b.Where(b.Eq(square, b.zeroOf(x)), b.zeroOf(x), b.Mul(g, slope))}
 		}),
 	})
 	angle := func(name, doc string, factor float64) {

@@ -114,8 +114,8 @@ func initTrig() {
 	OpAsin = floatUnary("asin", "The inverse sine", math.Asin, vjpAsin)
 	OpAcos = floatUnary("acos", "The inverse cosine", math.Acos, vjpAcos)
 	OpAtan = floatUnary("atan", "The inverse tangent", math.Atan, vjpAtan)
-	OpSinh = floatUnary("sinh", "The hyperbolic sine", math.Sinh, vjpSinh)
-	OpCosh = floatUnary("cosh", "The hyperbolic cosine", math.Cosh, vjpCosh)
+	OpSinh = floatUnary("sinh", "The hyperbolic sine", sinh, vjpSinh)
+	OpCosh = floatUnary("cosh", "The hyperbolic cosine", cosh, vjpCosh)
 	OpTanh = floatUnary("tanh", "The hyperbolic tangent", math.Tanh, vjpTanh)
 	OpAsinh = floatUnary("asinh", "The inverse hyperbolic sine", math.Asinh, vjpAsinh)
 	OpAcosh = floatUnary("acosh", "The inverse hyperbolic cosine", math.Acosh, vjpAcosh)
@@ -132,6 +132,28 @@ func normal(log func(float64) float64) func(float64) float64 {
 		}
 		return log(x)
 	}
+}
+
+// sinh is math.Sinh, which overflows where eˣ does; eˣ/2 may still be finite.
+func sinh(x float64) float64 {
+	if math.Abs(x) > 709 {
+		return math.Copysign(halfExp(math.Abs(x)), x)
+	}
+	return math.Sinh(x)
+}
+
+// cosh is math.Cosh, with the same repair.
+func cosh(x float64) float64 {
+	if math.Abs(x) > 709 {
+		return halfExp(math.Abs(x))
+	}
+	return math.Cosh(x)
+}
+
+// halfExp is eˣ/2, which overflows later than eˣ.
+func halfExp(x float64) float64 {
+	e := math.Exp(x / 2)
+	return e / 2 * e
 }
 
 // relu keeps -0 and NaN, as ATen's clamp at 0 does.
