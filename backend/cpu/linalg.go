@@ -12,9 +12,9 @@ func init() {
 }
 
 var (
-	matmuls = numbers(matmul[uint8, int64], matmul[int8, int64], matmul[int16, int64], matmul[int32, int64], matmul[int64, int64],
+	matmuls = numbers(matmul[uint8, uint8], matmul[int8, int8], matmul[int16, int16], matmul[int32, int32], matmul[int64, int64],
 		matmul[float32, float64], matmul[float64, float64])
-	convolutions = byType[lowerFunc]{ir.F32: convolution[float32], ir.F64: convolution[float64]}
+	convolutions = byType[lowerFunc]{ir.F32: convolution[float32, float64], ir.F64: convolution[float64, float64]}
 	maxPools     = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
 )
 
@@ -125,11 +125,11 @@ const (
 	packWork = 4096
 	// A unit of a packed product is a tile of at most so many panels.
 	tileRows = 16
-	tileCols = 32
+	tileCols = 16
 	macCost  = 0.45 // nanoseconds for one multiplication and addition
 )
 
-func matmul[T kernels.Number, A int64 | float64](c *call) {
+func matmul[T, A kernels.Number](c *call) {
 	p := productOf(c.in[0], c.in[1])
 	out := c.result()
 	if out.n == 0 {
@@ -140,13 +140,13 @@ func matmul[T kernels.Number, A int64 | float64](c *call) {
 		smallProduct[T, A](c, p, out)
 		return
 	}
-	a := pack[T](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
-	b := pack[T](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
-	multiply[T](c, p, out, a, b)
+	a := pack[T, A](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
+	b := pack[T, A](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
+	multiply[T, A](c, p, out, a, b)
 }
 
 // smallProduct emits the product by rows without packing.
-func smallProduct[T kernels.Number, A int64 | float64](c *call, p *product, out operand) {
+func smallProduct[T, A kernels.Number](c *call, p *product, out operand) {
 	m := c.l.mem
 	a, b := p.a.buf, p.b.buf
 	reads := []operand{{buf: a}, {buf: b}}
@@ -162,16 +162,16 @@ func smallProduct[T kernels.Number, A int64 | float64](c *call, p *product, out 
 }
 
 // pack emits the packing of one operand with n rows (or columns) and depth k.
-func pack[T kernels.Number](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
+func pack[T, A kernels.Number](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
 	if once {
 		batch = batch[:1]
 	}
 	size := kernels.PackedLen(n, k, width)
-	dst := c.l.temp(v.dtype(), size*len(batch))
+	dst := c.l.bytesTemp(sizeOf[A](), size*len(batch))
 	panels := (n + width - 1) / width
 	m, src := c.l.mem, v.buf
 	c.emit(len(batch)*panels, grainFor(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
-		to, from := elements[T](m, dst), as[T](m.bufs[src])
+		to, from := elements[A](m, dst), as[T](m.bufs[src])
 		for lo < hi {
 			i, panel := lo/panels, lo%panels
 			end := min(panels, panel+hi-lo)
@@ -183,7 +183,7 @@ func pack[T kernels.Number](c *call, v value, width, n, k int, batch []int, once
 }
 
 // multiply emits the product of packed operands, a tile of each batch a unit.
-func multiply[T kernels.Number](c *call, p *product, out, a, b operand) {
+func multiply[T, A kernels.Number](c *call, p *product, out, a, b operand) {
 	rows, cols := (p.m+kernels.MR-1)/kernels.MR, (p.n+kernels.NR-1)/kernels.NR
 	rowTiles, colTiles := (rows+tileRows-1)/tileRows, (cols+tileCols-1)/tileCols
 	aSize, bSize := kernels.PackedLen(p.m, p.k, kernels.MR), kernels.PackedLen(p.n, p.k, kernels.NR)
@@ -196,7 +196,7 @@ func multiply[T kernels.Number](c *call, p *product, out, a, b operand) {
 	m := c.l.mem
 	cost := macCost * float64(min(tileRows, rows)*kernels.MR*min(tileCols, cols)*kernels.NR*p.k)
 	c.emit(p.batch*rowTiles*colTiles, grainFor(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
-		dst, x, y := elements[T](m, out), elements[T](m, a), elements[T](m, b)
+		dst, x, y := elements[T](m, out), elements[A](m, a), elements[A](m, b)
 		for u := lo; u < hi; u++ {
 			i, row, col := u/(rowTiles*colTiles), u/colTiles%rowTiles*tileRows, u%colTiles*tileCols
 			kernels.MatMul(dst[i*p.m*p.n:(i+1)*p.m*p.n], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k,
@@ -213,7 +213,7 @@ func spatial(src [3]int, n, lead int) [3]int {
 	return out
 }
 
-func convolution[T kernels.Float](c *call) {
+func convolution[T, A kernels.Float](c *call) {
 	g := ir.ConvOf(c.Args)
 	n := g.Spatial
 	k := &kernels.Conv{
@@ -241,20 +241,20 @@ func convolution[T kernels.Float](c *call) {
 		reads = append(reads, bias)
 	}
 	out := c.result()
-	packed := c.l.temp(weight.dtype(), k.PackedWeights())
+	packed := c.l.bytesTemp(sizeOf[A](), k.PackedWeights())
 	m := c.l.mem
 	c.emit(k.Groups, grainFor(float64(k.COut*k.Depth())), []operand{packed}, []operand{w}, func(lo, hi int) {
-		kernels.PackWeights(elements[T](m, packed), elements[T](m, w), k, lo, hi)
+		kernels.PackWeights(elements[A](m, packed), elements[T](m, w), k, lo, hi)
 	})
 	cost := float64(kernels.ConvBlock*k.Depth()) * (2 + macCost*float64(k.COut))
 	c.emit(k.Units(), grainFor(cost), []operand{out}, append(reads, packed), func(lo, hi int) {
 		wk := workers.Get().(*worker)
-		scratch := as[T](wk.scratch.bytes(k.Scratch() * weight.dtype().Size()))
+		scratch := as[A](wk.scratch.bytes(k.Scratch() * sizeOf[A]()))
 		var b []T
 		if hasBias {
 			b = elements[T](m, bias)
 		}
-		kernels.Convolve(elements[T](m, out), elements[T](m, x), elements[T](m, packed), b, k, scratch, lo, hi)
+		kernels.Convolve(elements[T](m, out), elements[T](m, x), elements[A](m, packed), b, k, scratch, lo, hi)
 		workers.Put(wk)
 	})
 }

@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"unsafe"
-
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
 )
@@ -140,7 +138,7 @@ func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fo
 		})
 		return
 	}
-	partials := c.l.bytesTemp(int(unsafe.Sizeof(whole.Init)), parts*r.Outs())
+	partials := c.l.bytesTemp(sizeOf[A](), parts*r.Outs())
 	c.emit(parts, 1, []operand{partials}, []operand{x}, func(lo, hi int) {
 		dst, src := elements[A](m, partials), elements[T](m, x)
 		for p := lo; p < hi; p++ {

@@ -34,7 +34,7 @@ func (g *Conv) Scratch() int { return PackedLen(ConvBlock, g.Depth(), NR) }
 func (g *Conv) PackedWeights() int { return g.Groups * PackedLen(g.COut, g.Depth(), MR) }
 
 // PackWeights packs the weights of groups lo..hi-1 for Convolve.
-func PackWeights[T Number](dst, weight []T, g *Conv, lo, hi int) {
+func PackWeights[A, T Number](dst []A, weight []T, g *Conv, lo, hi int) {
 	k := g.Depth()
 	n := PackedLen(g.COut, k, MR)
 	for i := lo; i < hi; i++ {
@@ -46,7 +46,7 @@ func PackWeights[T Number](dst, weight []T, g *Conv, lo, hi int) {
 // one block of output positions it gathers the input elements that each
 // position meets into a packed matrix and multiplies the packed weights with it.
 // bias has an element for each output channel, or is nil.
-func Convolve[T Number](dst, input, weight, bias []T, g *Conv, scratch []T, lo, hi int) {
+func Convolve[T, A Number](dst, input []T, weight []A, bias []T, g *Conv, scratch []A, lo, hi int) {
 	k, positions, blocks := g.Depth(), g.positions(), g.blocks()
 	panels := PackedLen(g.COut, k, MR)
 	for u := lo; u < hi; u++ {
@@ -72,7 +72,7 @@ func Convolve[T Number](dst, input, weight, bias []T, g *Conv, scratch []T, lo, 
 				kc := min(kBlock, k-k0)
 				pa := w[row*k+k0*MR:][:kc*MR]
 				for col := 0; col < n; col += NR {
-					var tile [MR * NR]T
+					var tile [MR * NR]A
 					multiply(&tile, pa, scratch[col*k+k0*NR:][:kc*NR])
 					store(out[row*positions+p0+col:], &tile, positions, rows, min(NR, n-col), bias != nil || k0 > 0)
 				}
@@ -83,7 +83,7 @@ func Convolve[T Number](dst, input, weight, bias []T, g *Conv, scratch []T, lo, 
 
 // gather fills scratch with the packed right operand of output positions
 // p0..p0+n-1: panels of NR positions, each CIn·Kernel deep.
-func gather[T Number](scratch, input []T, g *Conv, channel, p0, n int) {
+func gather[A, T Number](scratch []A, input []T, g *Conv, channel, p0, n int) {
 	k := g.Depth()
 	size := g.In[0] * g.In[1] * g.In[2]
 	clear(scratch[:PackedLen(n, k, NR)])
@@ -114,12 +114,12 @@ func gather[T Number](scratch, input []T, g *Conv, channel, p0, n int) {
 	}
 }
 
-func gatherRow[T Number](col, row []T, g *Conv, at, pos int) int {
+func gatherRow[A, T Number](col []A, row []T, g *Conv, at, pos int) int {
 	step := g.Dilation[2]
 	if g.InStride[2] == 1 {
 		for range g.Kernel[2] {
 			if uint(at) < uint(len(row)) {
-				col[pos] = row[at]
+				col[pos] = A(row[at])
 			}
 			at += step
 			pos += NR
@@ -128,7 +128,7 @@ func gatherRow[T Number](col, row []T, g *Conv, at, pos int) int {
 	}
 	for range g.Kernel[2] {
 		if i, ok := g.source(2, at); ok {
-			col[pos] = row[i]
+			col[pos] = A(row[i])
 		}
 		at += step
 		pos += NR

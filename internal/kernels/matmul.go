@@ -10,8 +10,7 @@ const (
 	MR = 2
 	NR = 4
 	// kBlock bounds the depth of one pass, so that a panel of each operand stays
-	// in the first-level cache; it also bounds the rounding errors of a float
-	// result, which is then a sum of short sums.
+	// in the first-level cache.
 	kBlock = 512
 )
 
@@ -22,7 +21,7 @@ func PackedLen(n, k, width int) int { return (n + width - 1) / width * width * k
 // Pack packs panels lo..hi-1 of an operand with n rows (for MR; columns for NR)
 // and depth k: element (i, p) is src[off+i·step+p·kStep]. The last panel is
 // filled up with zeros. dst is the whole packed operand.
-func Pack[T Number](dst, src []T, width, n, k, off, step, kStep, lo, hi int) {
+func Pack[A, T Number](dst []A, src []T, width, n, k, off, step, kStep, lo, hi int) {
 	for panel := lo; panel < hi; panel++ {
 		out := dst[panel*width*k : (panel+1)*width*k]
 		rows := min(width, n-panel*width)
@@ -32,14 +31,17 @@ func Pack[T Number](dst, src []T, width, n, k, off, step, kStep, lo, hi int) {
 		base := off + panel*width*step
 		if step == 1 && rows == width {
 			for p := range k {
-				copy(out[p*width:(p+1)*width], src[base+p*kStep:])
+				from := src[base+p*kStep:][:width]
+				for i, x := range from {
+					out[p*width+i] = A(x)
+				}
 			}
 			continue
 		}
 		for i := range rows {
 			pos := base + i*step
 			for p := i; p < len(out); p += width {
-				out[p] = src[pos]
+				out[p] = A(src[pos])
 				pos += kStep
 			}
 		}
@@ -49,7 +51,7 @@ func Pack[T Number](dst, src []T, width, n, k, off, step, kStep, lo, hi int) {
 // MatMul sets the part of the dense m×n matrix c that lies in row panels
 // rowLo..rowHi-1 and column panels colLo..colHi-1 to the product of the packed
 // operands.
-func MatMul[T Number](c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int) {
+func MatMul[T, A Number](c []T, a, b []A, m, n, k, rowLo, rowHi, colLo, colHi int) {
 	for k0 := 0; k0 == 0 || k0 < k; k0 += kBlock {
 		kc := min(kBlock, k-k0)
 		for panel := rowLo; panel < rowHi; panel++ {
@@ -58,7 +60,7 @@ func MatMul[T Number](c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int) {
 			rows := min(MR, m-row)
 			for col := colLo * NR; col < min(colHi*NR, n); col += NR {
 				pb := b[col*k+k0*NR:][:kc*NR]
-				var tile [MR * NR]T
+				var tile [MR * NR]A
 				multiply(&tile, pa, pb)
 				store(c[row*n+col:], &tile, n, rows, min(NR, n-col), k0 > 0)
 			}
@@ -66,7 +68,8 @@ func MatMul[T Number](c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int) {
 	}
 }
 
-// multiply is the innermost loop: the product of two panels of equal depth.
+// multiply is the innermost loop: it sets tile to the product of two panels of
+// equal depth.
 func multiply[T Number](tile *[MR * NR]T, a, b []T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13 T
 	for len(a) >= 2*MR && len(b) >= 2*NR {
@@ -107,16 +110,18 @@ func multiply[T Number](tile *[MR * NR]T, a, b []T) {
 }
 
 // store writes the valid part of a tile, or adds it to what is there.
-func store[T Number](c []T, tile *[MR * NR]T, ldc, rows, cols int, add bool) {
+func store[T, A Number](c []T, tile *[MR * NR]A, ldc, rows, cols int, add bool) {
 	for i := range rows {
 		row := c[i*ldc:][:cols]
 		t := tile[i*NR:][:cols]
 		if add {
 			for j, v := range t {
-				row[j] += v
+				row[j] = T(A(row[j]) + v)
 			}
-		} else {
-			copy(row, t)
+			continue
+		}
+		for j, v := range t {
+			row[j] = T(v)
 		}
 	}
 }
@@ -124,18 +129,14 @@ func store[T Number](c []T, tile *[MR * NR]T, ldc, rows, cols int, add bool) {
 // MatVec sets rows lo..hi-1 of the dense m×n matrix c to the product of two
 // strided operands without packing: element (i, p) of the left one is
 // a[aOff+i·aStep+p·aK], element (p, j) of the right one b[bOff+p·bK+j·bStep]. It
-// is for products with too few rows or columns for packing to pay. Dot products
-// are summed in A.
+// is for products with too few rows or columns for packing to pay. Products are
+// summed in A.
 func MatVec[T, A Number](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		row := c[i*n : (i+1)*n]
 		pa := aOff + i*aStep
 		if bStep == 1 && n > 1 {
-			clear(row)
-			for p := range k {
-				axpy(row, a[pa], b[bOff+p*bK:])
-				pa += aK
-			}
+			vecMat[T, A](row, a, b, pa, aK, bOff, bK, k)
 			continue
 		}
 		for j := range row {
@@ -144,10 +145,27 @@ func MatVec[T, A Number](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo
 	}
 }
 
-func axpy[T Number](row []T, x T, b []T) {
-	b = b[:len(row)]
-	for j := range row {
-		row[j] += x * b[j]
+// vecMat sets row to the product of a vector with a matrix of dense rows.
+func vecMat[T, A Number](row, a, b []T, pa, aK, pb, bK, k int) {
+	var sums [reduceBlock]A
+	for len(row) > 0 {
+		acc := sums[:min(len(row), reduceBlock)]
+		clear(acc)
+		for p := range k {
+			axpy(acc, A(a[pa+p*aK]), b[pb+p*bK:])
+		}
+		for j, v := range acc {
+			row[j] = T(v)
+		}
+		row = row[len(acc):]
+		pb += len(acc)
+	}
+}
+
+func axpy[T, A Number](acc []A, x A, b []T) {
+	b = b[:len(acc)]
+	for j := range acc {
+		acc[j] += x * A(b[j])
 	}
 }
 
