@@ -127,3 +127,18 @@ func (t *Tensor) Discard() *Tensor {
 	Discard(t)
 	return t
 }
+
+// To returns a copy of the tensor on another device of its session; t itself if
+// it is there already. A pending tensor is synced; the copy itself happens in
+// the background. No gradient flows through it.
+func (t *Tensor) To(ctx context.Context, d Device) (*Tensor, error) {
+	s := t.session("to")
+	if t.Device() == d {
+		return t, nil
+	}
+	out := new(executor.Tensor)
+	if err := s.Copy(ctx, out, t.ex(), d); err != nil {
+		return nil, err
+	}
+	return (*Tensor)(out), nil
+}

@@ -1,0 +1,161 @@
+package loris
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Function is a function of tensors that is traced once for each signature of
+// its inputs (shapes, dtypes, devices) and from then on runs without recording.
+// Its methods are safe for concurrent use.
+type Function struct {
+	fn func(in ...*Tensor) []*Tensor
+
+	mu     sync.Mutex
+	traces map[signature]*tracing // guarded by mu
+}
+
+// signature is what a trace depends on.
+type signature struct {
+	s      *Session
+	shapes string // and devices
+}
+
+// tracing is the one trace of a signature; it may still be under way.
+type tracing struct {
+	done   chan struct{}
+	traced *executor.Traced // final, like err, once done is closed
+	err    error
+}
+
+// Compile returns a Function. fn must do the same whenever it is called with
+// inputs of one signature: it is called on stand-ins, must not read or print
+// elements and must not mark steps. It may use other tensors, which become part
+// of the compiled function, and variables: their values are read at each call
+// and their assignments made at each call. Random ops draw new numbers at each
+// call.
+func Compile(fn func(in ...*Tensor) []*Tensor) *Function {
+	return &Function{fn: fn, traces: map[signature]*tracing{}}
+}
+
+// Call runs the function and returns its outputs once the work is scheduled;
+// their elements may still be on their way. Inputs that are pending are synced
+// first. They all belong to one session and its forks, whose trace runs alone:
+// no other goroutine may record with the session while a new signature is
+// traced. A mistake of fn is returned as the *OpError it panics with.
+//
+// Inside another Function's fn, Call records what fn records.
+func (f *Function) Call(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
+	s, err := sessionOfAll(in)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		s = Default()
+	}
+	if s.ex().Tracing(handles(in)) {
+		return TryValue(func() []*Tensor { return f.fn(in...) })
+	}
+	tr, err := f.trace(ctx, s, in)
+	if err != nil {
+		return nil, err
+	}
+	outs, err := tr.Call(ctx, handles(in), newTensor)
+	if err != nil {
+		return nil, err
+	}
+	return tensors(outs), nil
+}
+
+// trace returns the trace of the inputs' signature, and makes it if there is
+// none yet. A failed one is not kept.
+func (f *Function) trace(ctx context.Context, s *Session, in []*Tensor) (*executor.Traced, error) {
+	key := signatureOf(s, in)
+	for {
+		f.mu.Lock()
+		t := f.traces[key]
+		if t == nil {
+			t = &tracing{done: make(chan struct{})}
+			f.traces[key] = t
+			f.mu.Unlock()
+			f.run(ctx, s, in, key, t)
+			return t.traced, t.err
+		}
+		f.mu.Unlock()
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Another caller's cancellation is not this one's.
+		if t.err == nil || !(errors.Is(t.err, context.Canceled) || errors.Is(t.err, context.DeadlineExceeded)) {
+			return t.traced, t.err
+		}
+	}
+}
+
+func (f *Function) run(ctx context.Context, s *Session, in []*Tensor, key signature, t *tracing) {
+	t.err = fmt.Errorf("loris: compile: the function panicked")
+	defer func() {
+		if t.err != nil {
+			f.mu.Lock()
+			delete(f.traces, key)
+			f.mu.Unlock()
+		}
+		close(t.done)
+	}()
+	t.traced, t.err = s.ex().Trace(ctx, handles(in), newTensor, func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
+		err = Try(func() {
+			ts := f.fn(tensors(in)...)
+			for i, o := range ts {
+				if o == nil {
+					panic(ir.NewOpError("compile", ErrArg, nil, "output %d of the function is nil", i))
+				}
+			}
+			outs = handles(ts)
+		})
+		return outs, err
+	})
+}
+
+func signatureOf(s *Session, in []*Tensor) signature {
+	var b []byte
+	for _, t := range in {
+		b = t.Shape().Append(b)
+		d := t.Device()
+		b = append(b, byte(d.Type), d.Index)
+	}
+	return signature{s, string(b)}
+}
+
+// Program returns the text of the graph that inputs of this signature run, or
+// false if none was traced yet.
+func (f *Function) Program(in ...*Tensor) (string, bool) {
+	s, err := sessionOfAll(in)
+	if err != nil {
+		return "", false
+	}
+	if s == nil {
+		s = Default()
+	}
+	f.mu.Lock()
+	t := f.traces[signatureOf(s, in)]
+	f.mu.Unlock()
+	if t == nil {
+		return "", false
+	}
+	select {
+	case <-t.done:
+	default:
+		return "", false
+	}
+	if t.err != nil {
+		return "", false
+	}
+	return t.traced.Program().String(), true
+}
