@@ -12,6 +12,8 @@ type Device = ir.Device
 
 // The devices that every build has.
 var (
+	// CPU is the default: fused native kernels on the host.
+	CPU = Device{Type: ir.RegisterDeviceType("cpu")}
 	// Ref is the reference backend: scalar loops that define what each op means.
 	Ref = ref.Device
 	// Null computes nothing and gives zeros, to measure what recording costs.

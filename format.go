@@ -15,10 +15,17 @@ func (t *Tensor) String() string {
 	if t == nil || t.ex().Session() == nil {
 		return "tensor(nil)"
 	}
+	if err := t.ex().Session().Readable(t.ex()); err != nil {
+		return fmt.Sprintf("tensor(error: %v)", err)
+	}
 	d := t.ex().Data()
 	switch {
 	case d == nil:
-		return fmt.Sprintf("tensor(%v, %v, pending: %s)", t.Shape(), t.Device(), t.ex().Op())
+		what := "number"
+		if op := t.ex().Op(); op != 0 {
+			what = op.String()
+		}
+		return fmt.Sprintf("tensor(%v, %v, pending %s)", t.Shape(), t.Device(), what)
 	case !d.Ready():
 		return fmt.Sprintf("tensor(%v, %v, running)", t.Shape(), t.Device())
 	}
@@ -32,6 +39,9 @@ func (t *Tensor) String() string {
 // Text returns the elements as NumPy's array2string prints them, and the shape
 // and device; it syncs and waits as needed.
 func (t *Tensor) Text(ctx context.Context) (string, error) {
+	if err := t.session("read").Readable(t.ex()); err != nil {
+		return "", err
+	}
 	s := t.Shape()
 	b, err := t.ex().Fetch(ctx)
 	if err != nil {

@@ -42,6 +42,9 @@ func dtypeOf[T Elem]() DType {
 // also reads f16 and bf16, float64 any float, int and int64 any integer; the
 // others read their own dtype only. Another dtype is an error wrapping ErrDType.
 func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
+	if err := t.session("read").Readable(t.ex()); err != nil {
+		return nil, err
+	}
 	d := t.DType()
 	if !readable(d, dtypeOf[T]()) {
 		return nil, fmt.Errorf("loris: read of %v as %v: %w: cast it first", t.Shape(), dtypeOf[T](), ErrDType)
@@ -173,6 +176,9 @@ func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
 // are converted, a bool is 0 or 1. More or no elements are an error wrapping
 // ErrShape, storage-only dtypes one wrapping ErrDType.
 func (t *Tensor) Item(ctx context.Context) (float64, error) {
+	if err := t.session("read").Readable(t.ex()); err != nil {
+		return 0, err
+	}
 	s := t.Shape()
 	switch {
 	case s.Numel() != 1:

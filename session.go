@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -95,8 +96,8 @@ func New(opts ...SessionOption) (*Session, error) {
 
 // defaultDevice is where a session is that was given no device.
 func defaultDevice() Device {
-	if d, err := ParseDevice("cpu"); err == nil {
-		return d
+	if _, err := backend.For(CPU); err == nil {
+		return CPU
 	}
 	return Ref
 }
@@ -187,6 +188,21 @@ func (s *Session) GetLiveTensors(devices ...Device) []*Tensor {
 // GraphHash returns the hash of the graph that a sync of the tensors would run.
 // It fails if they are on several devices or none is pending.
 func (s *Session) GraphHash(ts ...*Tensor) (Hash, error) { return s.ex().GetGraphHash(handles(ts)...) }
+
+// Dump returns the text of the graph that a sync of the tensors would compile,
+// as it was recorded, or with lowered after the rewrites for their backend. It
+// fails if they are on several devices or none is pending.
+func (s *Session) Dump(lowered bool, ts ...*Tensor) (string, error) {
+	p, err := s.ex().DumpBackendComputation(lowered, handles(ts)...)
+	if err != nil {
+		return "", err
+	}
+	return p.String(), nil
+}
+
+// ResetTrim lets the present step record as many nodes again (WithTrimNodes)
+// before it is synced without a MarkStep.
+func (s *Session) ResetTrim() { s.ex().ResetTrimCounter() }
 
 // MarkStep ends the step of the default session, as Session.MarkStep.
 func MarkStep(ctx context.Context, devices ...Device) error {

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"sort"
 	"time"
 
@@ -146,7 +147,7 @@ func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs [
 
 // runPostOrder walks the roots and gathers the parameters' data; core.mu is
 // held, and the walk is valid until it is released.
-func (s *Session) runPostOrder(roots []ir.Value) *PostOrderData {
+func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 	c := s.core
 	po := &PostOrderData{}
 	if h := c.cfg.Hooks.RunPostOrder; h != nil {
@@ -165,10 +166,11 @@ func (s *Session) runPostOrder(roots []ir.Value) *PostOrderData {
 			po.scalars = append(po.scalars, scalarParam{len(po.Parameters), l, n.Shapes()[0].DType()})
 			po.Parameters = append(po.Parameters, nil)
 		default:
-			panic(ir.NewOpError("sync", ir.ErrArg, nil, "%s is a parameter of another trace", l.LeafName()))
+			c.walker.Release()
+			return nil, fmt.Errorf("loris: sync: %w: %s belongs to a function that is being compiled and has no elements", ir.ErrArg, l.LeafName())
 		}
 	}
-	return po
+	return po, nil
 }
 
 func sortedDevices(set map[ir.Device]bool) []ir.Device {

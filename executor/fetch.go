@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // returns their buffers in order (a fused fetch). Tensors that share data share
 // the buffer.
 func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
-	if err := s.readable(ts); err != nil {
+	if err := s.Readable(ts...); err != nil {
 		return nil, err
 	}
 	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
@@ -22,7 +23,9 @@ func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buff
 	return s.fetchTensors(ctx, data, indices)
 }
 
-func (s *Session) readable(ts []*Tensor) error {
+// Readable returns the error that reading the tensors would fail with at once:
+// ErrClosed, ErrDead, ErrSession, or that one is nil or zero.
+func (s *Session) Readable(ts ...*Tensor) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	if s.closed || s.core.closed {
@@ -40,6 +43,8 @@ func (s *Session) readable(ts []*Tensor) error {
 	}
 	return nil
 }
+
+var errNotSynced = errors.New("the tensor has no data: a hook kept it from being synced")
 
 // gatherTensorsData returns the distinct data of tensors that are synced and,
 // for each tensor, which of them is its own.
@@ -68,7 +73,7 @@ func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int)
 	bufs := make([]backend.Buffer, len(data))
 	for i, d := range data {
 		if d == nil {
-			return nil, fmt.Errorf("loris: a tensor has no data: a hook kept it from being synced")
+			return nil, fmt.Errorf("loris: %w", errNotSynced)
 		}
 		var err error
 		if bufs[i], err = d.Wait(ctx); err != nil {

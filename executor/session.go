@@ -74,14 +74,17 @@ type Session struct {
 	pending  []*Tensor // recorded since the last step, held until then
 	assigned []*Variable
 	step     uint32
-	scope    uint8 // bitScoped inside Step
+	scope    uint8 // bitScoped inside Step, bitTraced inside Trace
 	scoped   []*Tensor
 	rng      map[ir.Device]*rngState
 	random   int // ordinal of the next random op of the step
 	trim     trimState
 	closed   bool
-	tracing  *trace // inside Compile's trace
-	forks    uint64
+	tracing  *trace // inside Trace
+	calls    uint64 // of traced functions that draw random numbers
+
+	gate  chan struct{} // holds one token while a function is traced
+	forks uint64
 }
 
 // New returns a session with an executor of its own. An unusable device is an
@@ -120,7 +123,7 @@ func compareDevices(a, b ir.Device) int {
 }
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}}
+	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: make(chan struct{}, 1)}
 	s.b.Lines = c.cfg.Lines
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

@@ -22,12 +22,18 @@ func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
 	return err
 }
 
+var errTracing = errors.New("loris: MarkStep while a function is being compiled")
+
 func (s *Session) markStep(ctx context.Context, devices []ir.Device) ([]*Async, error) {
 	c := s.core
 	if err := s.takeTrimError(); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
+	if s.tracing != nil {
+		c.mu.Unlock()
+		return nil, errTracing
+	}
 	tensors := s.stepRoots()
 	variables := append([]*Variable(nil), s.assigned...)
 	c.mu.Unlock()
@@ -115,16 +121,16 @@ var ErrNestedStep = errors.New("loris: Step inside Step")
 func (s *Session) Step(ctx context.Context, fn func() error) error {
 	c := s.core
 	c.mu.Lock()
-	if s.scope != 0 {
+	if s.scope&bitScoped != 0 {
 		c.mu.Unlock()
 		return ErrNestedStep
 	}
 	from := len(s.pending)
-	s.scope = bitScoped
+	s.scope |= bitScoped
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		s.scope = 0
+		s.scope &^= bitScoped
 		clear(s.scoped)
 		s.scoped = s.scoped[:0]
 		c.mu.Unlock()
@@ -183,7 +189,9 @@ func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error
 // GetGraphHash returns the hash of the graph that a sync of the tensors would
 // run. It fails if they are on several devices or none is pending.
 func (s *Session) GetGraphHash(ts ...*Tensor) (ir.Hash, error) {
-	s.check("graph_hash", ts)
+	if err := s.Readable(ts...); err != nil {
+		return ir.Hash{}, err
+	}
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	colls := s.collectSyncTensors(ts, stepConfig, nil)
@@ -191,7 +199,10 @@ func (s *Session) GetGraphHash(ts ...*Tensor) (ir.Hash, error) {
 		return ir.Hash{}, errNotOneGraph
 	}
 	roots, _ := collectRoots(ts, colls[0].Indices)
-	po := s.runPostOrder(roots)
+	po, err := s.runPostOrder(roots)
+	if err != nil {
+		return ir.Hash{}, err
+	}
 	defer s.core.walker.Release()
 	return s.core.walker.Hash(&po.PostOrder, colls[0].Device), nil
 }

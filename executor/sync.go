@@ -117,7 +117,13 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 	for _, coll := range colls {
 		j := &syncJob{coll: coll, tensors: tensors}
 		j.roots, j.outputs = collectRoots(tensors, coll.Indices)
-		po := s.runPostOrder(j.roots)
+		po, err := s.runPostOrder(j.roots)
+		if err != nil {
+			for _, earlier := range jobs {
+				earlier.abandon()
+			}
+			return nil, err
+		}
 		j.params, j.scalars, j.nodes = po.Parameters, po.scalars, len(po.Nodes)
 		coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
 		if variables != nil {
@@ -149,7 +155,7 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 // can reach it any more, with the outputs that replace it. The pairs are part
 // of the key: the compiled plan depends on them.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
-	if s.scope == 0 {
+	if s.scope&bitScoped == 0 {
 		return
 	}
 	var at map[*Data]int

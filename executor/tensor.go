@@ -30,18 +30,23 @@ const (
 	bitDiscarded                   // do not sync at MarkStep
 	bitScoped                      // recorded inside Step: dies at its end
 	bitDead
+	bitTraced // recorded while a function is traced
 )
 
 // Session returns the session that the tensor belongs to.
 func (t *Tensor) Session() *Session { return t.s }
 
-// Shape returns the dtype and dimensions; it never waits.
+// Shape returns the dtype and dimensions; it never waits. It panics for a
+// tensor that died at the end of its Step.
 func (t *Tensor) Shape() ir.Shape {
 	if t.s == nil {
 		panic(fmt.Errorf("loris: use of a zero Tensor: make one with FromSlice, Zeros or an op"))
 	}
 	t.s.core.mu.Lock()
 	defer t.s.core.mu.Unlock()
+	if t.bits&bitDead != 0 {
+		panic(ir.NewOpError("shape", ErrDead, nil, "nothing is left of it"))
+	}
 	return t.shape()
 }
 
@@ -64,6 +69,7 @@ func (t *Tensor) device() ir.Device {
 	switch {
 	case t.data != nil:
 		d = t.data.device
+	case t.ir == nil: // dead
 	case !t.ir.Device().IsAny():
 		d = t.ir.Device()
 	}
@@ -75,6 +81,17 @@ func (t *Tensor) Pending() bool {
 	t.s.core.mu.Lock()
 	defer t.s.core.mu.Unlock()
 	return t.data == nil
+}
+
+// Op returns the op that a pending tensor is the result of; 0 for data and
+// numbers.
+func (t *Tensor) Op() ir.Op {
+	t.s.core.mu.Lock()
+	defer t.s.core.mu.Unlock()
+	if t.ir == nil || t.data != nil {
+		return 0
+	}
+	return t.ir.Op()
 }
 
 // Data returns the tensor's device data, or nil while it is IR.

@@ -12,12 +12,32 @@ import (
 
 // trace is what Session.Trace notes while the traced function records.
 type trace struct {
-	captured map[*Data]*Variable
+	read     map[*Variable]*ir.Node // a leaf of its own for each variable read
 	assigned map[*Variable]*Tensor
 	order    []*Variable
 }
 
-func (t *trace) capture(v *Variable, d *Data) { t.captured[d] = v }
+// varLeaf stands for the value that a variable has when a traced function is
+// called.
+type varLeaf struct{ v *Variable }
+
+// LeafName returns "variable".
+func (*varLeaf) LeafName() string { return "variable" }
+
+// value returns what the variable is in the traced function: what the function
+// has assigned, or else the leaf of its value at the call. Two variables that
+// share their data now need not do so then.
+func (t *trace) value(v *Variable) ir.Value {
+	if x := t.assigned[v]; x != nil {
+		return x.value()
+	}
+	n := t.read[v]
+	if n == nil {
+		n = ir.NewLeaf(&varLeaf{v}, v.shape, v.device())
+		t.read[v] = n
+	}
+	return n.Out(0)
+}
 
 func (t *trace) assign(v *Variable, x *Tensor) {
 	if _, again := t.assigned[v]; !again {
@@ -55,14 +75,19 @@ type tracedParam struct {
 // meanwhile; it may use variables and other tensors, but must not mark steps or
 // read values that it records.
 func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
-	s.check("compile", inputs)
+	select {
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := s.Readable(inputs...); err != nil {
+		return nil, err
+	}
 	c := s.core
 	c.mu.Lock()
-	if s.tracing != nil {
-		c.mu.Unlock()
-		return nil, fmt.Errorf("loris: compile inside a function that is being compiled")
-	}
-	s.tracing = &trace{captured: map[*Data]*Variable{}, assigned: map[*Variable]*Tensor{}}
+	s.tracing = &trace{read: map[*Variable]*ir.Node{}, assigned: map[*Variable]*Tensor{}}
+	s.scope |= bitTraced
 	from, random := len(s.pending), s.random
 	s.random = 0
 	stand := make([]*Tensor, len(inputs))
@@ -71,13 +96,14 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 		n := ir.NewLeaf(&graph.ParamLeaf{Index: i, Name: fmt.Sprintf("in%d", i)}, t.shape(), t.device())
 		leaves[n] = i
 		stand[i] = newTensor()
-		stand[i].s, stand[i].ir, stand[i].step = s, n, s.step
+		stand[i].s, stand[i].ir, stand[i].step, stand[i].bits = s, n, s.step, bitTraced
 	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		s.tracing, s.random = nil, random
+		s.scope &^= bitTraced
 		clear(s.pending[from:])
 		s.pending = s.pending[:from]
 	}()
@@ -85,8 +111,10 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 	if err != nil {
 		return nil, err
 	}
-	s.check("compile", outs)
-	tr := &Traced{s: s, device: s.device, numOut: len(outs)}
+	if err := s.Readable(outs...); err != nil {
+		return nil, fmt.Errorf("loris: compile: results: %w", err)
+	}
+	tr := &Traced{s: s, numOut: len(outs)}
 	if err := tr.finish(outs, leaves); err != nil {
 		return nil, err
 	}
@@ -103,7 +131,6 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 	s, c := tr.s, tr.s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seed := s.rngFor(tr.device).leaf
 	roots := make([]ir.Value, 0, len(outs))
 	for _, t := range outs {
 		roots = append(roots, t.value())
@@ -112,6 +139,19 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 	for _, v := range tr.vars {
 		roots = append(roots, s.tracing.assigned[v].value())
 	}
+	for _, r := range roots {
+		switch d := r.Node.Device(); {
+		case d.IsAny() || d == tr.device:
+		case tr.device.IsAny():
+			tr.device = d
+		default:
+			return fmt.Errorf("loris: compile: %w: the results are on %v and %v", ir.ErrDevice, tr.device, d)
+		}
+	}
+	if tr.device.IsAny() {
+		tr.device = s.device
+	}
+	seed := s.rngFor(tr.device).leaf
 	po := c.walker.Walk(roots)
 	defer c.walker.Release()
 	var nodes []*ir.Node
@@ -125,13 +165,14 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 				return fmt.Errorf("loris: compile: a tensor of another trace is used")
 			}
 			p.input = i
-		case *Data:
-			if v := s.tracing.captured[l]; v != nil {
-				p.v = v
-			} else {
-				l.escaped = true
-				p.data = l
+		case *varLeaf:
+			if s.tracing.read[l.v] != n {
+				return fmt.Errorf("loris: compile: a value of another trace is used")
 			}
+			p.v = l.v
+		case *Data:
+			l.escaped = true
+			p.data = l
 		case *ir.ScalarLeaf:
 			p.scalar, p.dtype, p.seed = l, n.Shapes()[0].DType(), n == seed
 			tr.random = tr.random || p.seed
@@ -156,6 +197,22 @@ func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], er
 	return ref, err
 }
 
+// Tracing reports whether one of the tensors was made by the function that is
+// being traced with this session.
+func (s *Session) Tracing(ts []*Tensor) bool {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	if s.tracing == nil {
+		return false
+	}
+	for _, t := range ts {
+		if t.bits&bitTraced != 0 && t.data == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Program returns the traced graph.
 func (tr *Traced) Program() *graph.Program { return tr.program }
 
@@ -164,7 +221,7 @@ func (tr *Traced) Program() *graph.Program { return tr.program }
 // variables are synced first.
 func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
 	s, c := tr.s, tr.s.core
-	if err := s.readable(inputs); err != nil {
+	if err := s.Readable(inputs...); err != nil {
 		return nil, err
 	}
 	if err := tr.ready(ctx, inputs); err != nil {
@@ -234,6 +291,12 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) erro
 	c := tr.s.core
 	j.params = make([]*Data, len(tr.params))
 	c.mu.Lock()
+	var seed uint64
+	if tr.random {
+		// Every call has a stream of its own, apart from the step's.
+		tr.s.calls++
+		seed = forkSeed(tr.s.rngFor(tr.device).running, ^tr.s.calls)
+	}
 	for i, p := range tr.params {
 		switch {
 		case p.input >= 0:
@@ -243,20 +306,13 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) erro
 		case p.data != nil:
 			j.params[i] = p.data
 		case p.seed:
-			r := tr.s.rngFor(tr.device)
-			j.scalars = append(j.scalars, scalarParam{i, &ir.ScalarLeaf{Int: int64(r.running)}, p.dtype})
+			j.scalars = append(j.scalars, scalarParam{i, &ir.ScalarLeaf{Int: int64(seed)}, p.dtype})
 		default:
 			j.scalars = append(j.scalars, scalarParam{i, p.scalar, p.dtype})
 		}
 		if d := j.params[i]; d != nil {
 			d.escaped = true
 		}
-	}
-	if tr.random {
-		// Every call is a step of its own to the random numbers.
-		r := tr.s.rngFor(tr.device)
-		r.seed = nextSeed(r.seed)
-		r.running, r.leaf = r.seed, nil
 	}
 	c.mu.Unlock()
 	return tr.s.resolveScalars(ctx, j)
@@ -271,7 +327,9 @@ func (s *Session) grad(outs, cotangents, wrt []ir.Value) []ir.Value {
 // DumpBackendComputation returns the text of the computation that a sync of the
 // tensors would compile, after the rewrites for their backend.
 func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Program, error) {
-	s.check("dump", ts)
+	if err := s.Readable(ts...); err != nil {
+		return nil, err
+	}
 	s.core.mu.Lock()
 	colls := s.collectSyncTensors(ts, stepConfig, nil)
 	if len(colls) != 1 {
@@ -279,7 +337,11 @@ func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Pr
 		return nil, errNotOneGraph
 	}
 	roots, _ := collectRoots(ts, colls[0].Indices)
-	po := s.runPostOrder(roots)
+	po, err := s.runPostOrder(roots)
+	if err != nil {
+		s.core.mu.Unlock()
+		return nil, err
+	}
 	p, _ := graph.FromPostOrder("step", &po.PostOrder)
 	s.core.walker.Release()
 	s.core.mu.Unlock()

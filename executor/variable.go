@@ -50,26 +50,29 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	}
 	dst.s, dst.step, dst.bits = s, s.step, s.scope
 	if s.tracing != nil {
-		if t := s.tracing.assigned[v]; t != nil {
-			dst.ir, dst.out, dst.data = t.ir, t.out, t.data
-			return
-		}
+		dst.setNode(s.tracing.value(v))
+		return
 	}
 	if v.pend != nil && v.pend.data == nil {
 		dst.s, dst.ir, dst.out, dst.step = v.pend.s, v.pend.ir, v.pend.out, v.pend.step
 		dst.bits = v.pend.s.scope
 	} else {
 		dst.data = v.current()
-		if s.scope == 0 {
+		if s.scope&bitScoped == 0 {
 			dst.data.escaped = true
 		}
 	}
 	if dst.bits&bitScoped != 0 {
 		s.scoped = append(s.scoped, dst)
 	}
-	if s.tracing != nil && dst.data != nil {
-		s.tracing.capture(v, dst.data)
+}
+
+// device returns where the value is; core.mu is held.
+func (v *Variable) device() ir.Device {
+	if v.pend != nil {
+		return v.pend.device()
 	}
+	return v.data.device
 }
 
 // current returns the variable's data, taking over a pending value that has
@@ -118,6 +121,9 @@ func (v *Variable) assign(t *Tensor) {
 // Upload makes dst a tensor of host data, which is copied to device d. It takes
 // no device lock. readOnly data is never donated.
 func (s *Session) Upload(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
+	if err := s.Readable(); err != nil {
+		return err
+	}
 	be, err := backend.For(d)
 	if err != nil {
 		return err
@@ -148,6 +154,9 @@ func (s *Session) adopt(dst *Tensor, d *Data) {
 // (a constant table, a mask): the data cache keeps the device's copy, confirmed
 // by contents at each hit and never donated.
 func (s *Session) GetDeviceData(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
+	if err := s.Readable(); err != nil {
+		return err
+	}
 	c := s.core
 	if len(data) != shape.Bytes() {
 		return fmt.Errorf("loris: upload of %v: %w: %d bytes given, %d needed", shape, ir.ErrShape, len(data), shape.Bytes())

@@ -1,0 +1,131 @@
+package loris
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestMistakesNameOpShapesAndLine(t *testing.T) {
+	m := newSession(t).With()
+	other := newSession(t).With()
+	x, y := m.Zeros(2, 3), m.Zeros(4, 5)
+	for _, c := range []struct {
+		name string
+		fn   func()
+		kind error
+		want []string
+	}{
+		{"matmul", func() { x.MatMul(y) }, ErrShape, []string{"matmul(f32[2,3], f32[4,5])"}},
+		{"broadcast", func() { x.Add(y) }, ErrShape, []string{"add(f32[2,3], f32[4,5])"}},
+		{"reshape", func() { x.Reshape(7) }, ErrShape, []string{"reshape(f32[2,3])", "[7]"}},
+		{"dim", func() { x.Sum(Dim(5)) }, ErrIndex, []string{"sum(f32[2,3])", "5"}},
+		{"unknown option", func() { x.Sum(Stride(5)) }, ErrArg, []string{`no argument "stride"`}},
+		{"option of add", func() { x.Add(1, Dim(5)) }, ErrArg, []string{`no argument "dim"`}},
+		{"rounding mode", func() { x.Div(1, RoundingMode("up")) }, ErrArg, []string{`"up"`}},
+		{"no number", func() { x.Mul("two") }, ErrArg, []string{"mul", "two"}},
+		{"no tensor", func() { Mul(1, 2) }, ErrArg, []string{"mul", "neither"}},
+		{"nil operand", func() { x.Add((*Tensor)(nil)) }, ErrArg, []string{"add", "nil"}},
+		{"nil receiver", func() { (*Tensor)(nil).Add(1) }, ErrArg, []string{"add", "nil"}},
+		{"nil argument", func() { x.Gather(0, nil) }, ErrArg, []string{"gather", "index"}},
+		{"zero tensor", func() { x.MatMul(new(Tensor)) }, ErrArg, []string{"matmul"}},
+		{"other session", func() { x.Add(other.Zeros(2, 3)) }, ErrSession, []string{"add"}},
+		{"slice length", func() { m.FromSlice([]float32{1, 2}, 3) }, ErrShape, []string{"f32[3]"}},
+		{"slice type", func() { m.FromSlice([]string{"a"}) }, ErrDType, []string{"[]string"}},
+		{"negative size", func() { m.Zeros(-1) }, ErrShape, []string{"full"}},
+		{"setting", func() { With(Dim(1)) }, ErrArg, []string{`"dim"`}},
+		{"dtype of grad", func() { Grad(m.Arange(0, 4, 1).Sum(), x) }, ErrDType, []string{"grad"}},
+		{"wrt of grad", func() { Grad(x.Sum(), 3) }, ErrArg, []string{"grad", "int"}},
+		{"variable's shape", func() { NewVariable(x).Assign(y) }, ErrShape, []string{"assign(f32[2,3], f32[4,5])"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := Try(c.fn)
+			var op *OpError
+			if !errors.As(err, &op) || !errors.Is(err, c.kind) {
+				t.Fatalf("got %v, want an *OpError wrapping %v", err, c.kind)
+			}
+			for _, w := range append(c.want, "errors_test.go:") {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not contain %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestUseAfterClose(t *testing.T) {
+	ctx := t.Context()
+	s, err := New(WithDevice(Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork := s.Fork()
+	m := s.With()
+	ready := m.FromSlice([]float32{1})
+	pending := ready.Add(1)
+	v := NewVariable(ready)
+	read := floats(t, ready)
+	if err := s.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(ctx); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	for name, fn := range map[string]func() error{
+		"record":        func() error { return Try(func() { ready.Neg() }) },
+		"record binary": func() error { return Try(func() { ready.Add(pending) }) },
+		"record number": func() error { return Try(func() { ready.Add(2) }) },
+		"create":        func() error { return Try(func() { m.Zeros(1) }) },
+		"upload":        func() error { return Try(func() { m.FromSlice([]float32{1}) }) },
+		"variable":      func() error { return Try(func() { v.Value() }) },
+		"fork":          func() error { return Try(func() { fork.With().Zeros(1) }) },
+		"step":          func() error { return s.MarkStep(ctx) },
+		"sync":          func() error { return pending.Sync(ctx) },
+		"read pending":  func() error { _, err := pending.Float32s(ctx); return err },
+		"read data":     func() error { _, err := ready.Float32s(ctx); return err },
+		"copy":          func() error { _, err := ready.To(ctx, Null); return err },
+		"call": func() error {
+			_, err := Compile(func(in ...*Tensor) []*Tensor { return in }).Call(ctx, ready)
+			return err
+		},
+	} {
+		if err := fn(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		}
+	}
+	if read[0] != 1 {
+		t.Error("elements that were read changed")
+	}
+}
+
+func TestUnusableDevice(t *testing.T) {
+	for _, d := range []Device{{Type: Ref.Type, Index: 9}, {Type: 250}} {
+		if _, err := New(WithDevice(d)); !errors.Is(err, ErrDevice) {
+			t.Errorf("%v: got %v, want ErrDevice", d, err)
+		}
+	}
+	if _, err := ParseDevice("toaster"); !errors.Is(err, ErrDevice) {
+		t.Errorf("got %v, want ErrDevice", err)
+	}
+}
+
+func TestNoOp(t *testing.T) {
+	s := newSession(t, WithNoOp())
+	x := s.With().Ones(1).Add(1)
+	if err := s.MarkStep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Float32s(t.Context()); !errors.Is(err, ErrNoExecution) {
+		t.Errorf("got %v, want ErrNoExecution", err)
+	}
+}
+
+func TestReadWithCancelledContext(t *testing.T) {
+	m := newSession(t).With()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Ones(1).Add(1).Float32s(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}

@@ -1,0 +1,64 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Copy makes dst the tensor src on another device. It syncs src and returns
+// when that is scheduled; the copy itself waits for src in the background, takes
+// no device lock, and gives its error to whoever reads dst.
+func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error {
+	be, err := backend.For(d)
+	if err != nil {
+		return fmt.Errorf("loris: copy: %w", err)
+	}
+	if err := s.Readable(src); err != nil {
+		return err
+	}
+	if _, err := s.SyncTensors(ctx, []*Tensor{src}, stepConfig); err != nil {
+		return err
+	}
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	from := src.data
+	switch {
+	case c.closed:
+		return ErrClosed
+	case from == nil:
+		return errNotSynced
+	}
+	to := placeholder(from.shape, d, c.nextID.Add(1))
+	from.escaped, to.escaped = true, true
+	dst.s, dst.data, dst.step = s, to, s.step
+	c.registerTensor(dst)
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		buf, err := c.upload(context.Background(), be, from, d)
+		to.complete(buf, err)
+	}()
+	return nil
+}
+
+// upload brings data to a device of another backend by way of the host.
+func (c *core) upload(ctx context.Context, be backend.Backend, from *Data, d ir.Device) (backend.Buffer, error) {
+	have, err := from.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := have.Bytes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("loris: copy from %v: %w", from.device, err)
+	}
+	buf, err := be.Upload(ctx, from.shape, d, b)
+	if err != nil {
+		return nil, fmt.Errorf("loris: copy of %v to %v: %w", from.shape, d, err)
+	}
+	c.stats.uploaded.Add(int64(len(b)))
+	return buf, nil
+}
