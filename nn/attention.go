@@ -1,0 +1,117 @@
+package nn
+
+import (
+	"github.com/loris-ml/loris"
+)
+
+// MultiheadAttention projects queries, keys and values, lets each head of the
+// queries attend to the keys, and projects the result, as
+// torch.nn.MultiheadAttention with batch_first and without dropout, or, with
+// KVHeads, with groups of query heads that share a head of key and value.
+type MultiheadAttention struct {
+	Base
+	// InProjWeight stacks the projections of query, key and value:
+	// [dim + 2·kv·size, dim] with kv heads of size features. It is nil if key or
+	// value has features of its own (KVDims), in which case QProjWeight
+	// [dim, dim], KProjWeight and VProjWeight are separate.
+	InProjWeight                          *loris.Variable
+	QProjWeight, KProjWeight, VProjWeight *loris.Variable
+	// InProjBias has a number for each row of the projections; nil without one.
+	InProjBias *loris.Variable
+	// OutProj maps the heads' results to the output.
+	OutProj *Linear
+
+	heads, kvHeads, size int
+	causal               bool
+}
+
+// NewMultiheadAttention returns an attention of dim features in the given number
+// of heads. The projections of the inputs are Xavier uniform, that of the output
+// is a Linear's, biases are 0. Options: With, NoBias, KVHeads, KVDims, Causal,
+// InitWeight, which is for the projections of the inputs.
+func NewMultiheadAttention(dim, heads int, opts ...Option) *MultiheadAttention {
+	const name = "MultiheadAttention"
+	c := newConfig(name, opts, "NoBias", "KVHeads", "KVDims", "Causal", "InitWeight")
+	positive(name, dim, heads)
+	l := &MultiheadAttention{heads: heads, kvHeads: heads, causal: c.causal}
+	if c.kvHeads != 0 {
+		l.kvHeads = c.kvHeads
+	}
+	positive(name, l.kvHeads)
+	if dim%heads != 0 || heads%l.kvHeads != 0 {
+		panic(misuse(name, "%d features do not make %d heads in %d groups", dim, heads, l.kvHeads))
+	}
+	l.size = dim / heads
+	l.projections(c, dim)
+	l.OutProj = newLinear(&config{maker: c.maker, noBias: true}, dim, dim)
+	if !c.noBias {
+		l.OutProj.Bias = l.OutProj.Param("bias", c.newVariable(Zeros, dim))
+	}
+	l.Add("out_proj", l.OutProj)
+	return l
+}
+
+// projections makes the variables that project the inputs.
+func (l *MultiheadAttention) projections(c *config, dim int) {
+	kv := l.kvHeads * l.size
+	xavier := XavierUniform(1)
+	if c.kDim == 0 && c.vDim == 0 || c.kDim == dim && c.vDim == dim {
+		l.InProjWeight = l.Param("in_proj_weight", c.newWeight(xavier, dim+2*kv, dim))
+	} else {
+		positive("MultiheadAttention", c.kDim, c.vDim)
+		l.QProjWeight = l.Param("q_proj_weight", c.newWeight(xavier, dim, dim))
+		l.KProjWeight = l.Param("k_proj_weight", c.newWeight(xavier, kv, c.kDim))
+		l.VProjWeight = l.Param("v_proj_weight", c.newWeight(xavier, kv, c.vDim))
+	}
+	if !c.noBias {
+		l.InProjBias = l.Param("in_proj_bias", c.newVariable(Zeros, dim+2*kv))
+	}
+}
+
+// Forward is the self-attention of x [*, L, dim]. With KVDims, which leaves no
+// self-attention, it panics with a *loris.OpError.
+func (l *MultiheadAttention) Forward(x *loris.Tensor) *loris.Tensor { return l.Attend(x, x, x, nil) }
+
+// Attend maps query [*, L, dim], key [*, S, kdim] and value [*, S, vdim] to
+// [*, L, dim]. The mask, nil or one that broadcasts to [*, heads, L, S], is of
+// bool, true for what takes part, or floating and added to the scores. It is to
+// be nil with Causal. A query that sees nothing gives the output's bias.
+func (l *MultiheadAttention) Attend(query, key, value, mask *loris.Tensor) *loris.Tensor {
+	q, k, v := l.project(query, key, value)
+	opts := []loris.Opt{loris.IsCausal(l.causal), loris.EnableGqa(l.kvHeads != l.heads)}
+	if mask != nil {
+		opts = append(opts, loris.AttnMask(mask))
+	}
+	y := loris.ScaledDotProductAttention(l.split(q, l.heads), l.split(k, l.kvHeads), l.split(v, l.kvHeads), opts...)
+	y = y.Transpose(-3, -2)
+	dims := y.Dims()
+	n := len(dims)
+	return l.OutProj.Forward(y.Reshape(append(dims[:n-2], dims[n-2]*dims[n-1])...))
+}
+
+// split turns [*, L, heads·size] into [*, heads, L, size].
+func (l *MultiheadAttention) split(x *loris.Tensor, heads int) *loris.Tensor {
+	return x.Unflatten(-1, heads, l.size).Transpose(-3, -2)
+}
+
+// project applies the projections of the inputs, in one product if all are the
+// same tensor.
+func (l *MultiheadAttention) project(query, key, val *loris.Tensor) (q, k, v *loris.Tensor) {
+	sizes := []int{l.heads * l.size, l.kvHeads * l.size, l.kvHeads * l.size}
+	bias := value(l.InProjBias, query)
+	if l.InProjWeight != nil && query == key && key == val {
+		parts := query.Linear(value(l.InProjWeight, query), loris.Bias(bias)).SplitWithSizes(sizes, loris.Dim(-1))
+		return parts[0], parts[1], parts[2]
+	}
+	var w []*loris.Tensor
+	if l.InProjWeight != nil {
+		w = value(l.InProjWeight, query).SplitWithSizes(sizes, loris.Dim(0))
+	} else {
+		w = []*loris.Tensor{value(l.QProjWeight, query), value(l.KProjWeight, query), value(l.VProjWeight, query)}
+	}
+	b := make([]*loris.Tensor, 3)
+	if bias != nil {
+		b = bias.SplitWithSizes(sizes, loris.Dim(0))
+	}
+	return query.Linear(w[0], loris.Bias(b[0])), key.Linear(w[1], loris.Bias(b[1])), val.Linear(w[2], loris.Bias(b[2]))
+}

@@ -1,0 +1,80 @@
+package nn
+
+import (
+	"github.com/loris-ml/loris"
+)
+
+// BatchNorm normalises each channel over the batch, as torch.nn.BatchNorm1d and
+// BatchNorm2d. In training it uses the batch's statistics and moves the running
+// ones towards them; in evaluation it uses the running ones.
+type BatchNorm struct {
+	Base
+	Weight *loris.Variable // [channels], nil without one
+	Bias   *loris.Variable // [channels], nil without one
+
+	// The buffers, nil without tracking: [channels], [channels] and an i64 scalar
+	// that counts the batches.
+	RunningMean, RunningVar, NumBatches *loris.Variable
+
+	name     string
+	minRank  int
+	maxRank  int
+	eps      float64
+	momentum float64
+}
+
+// NewBatchNorm1d returns a batch norm of inputs [N, channels] or
+// [N, channels, L], with weight 1, bias 0, running mean 0 and variance 1.
+// Options: With, Eps, Momentum, NoAffine, NoTracking.
+func NewBatchNorm1d(channels int, opts ...Option) *BatchNorm {
+	return newBatchNorm("BatchNorm1d", 2, 3, channels, opts)
+}
+
+// NewBatchNorm2d returns a batch norm of inputs [N, channels, H, W]. It is
+// NewBatchNorm1d in everything else.
+func NewBatchNorm2d(channels int, opts ...Option) *BatchNorm {
+	return newBatchNorm("BatchNorm2d", 4, 4, channels, opts)
+}
+
+func newBatchNorm(name string, minRank, maxRank, channels int, opts []Option) *BatchNorm {
+	c := newNormConfig(name, opts, []int{channels}, "Momentum", "NoTracking")
+	l := &BatchNorm{name: name, minRank: minRank, maxRank: maxRank, eps: c.eps, momentum: c.momentum}
+	l.Weight, l.Bias = c.affine(&l.Base, channels)
+	if !c.noTracking {
+		l.RunningMean = l.Buffer("running_mean", c.newVariable(Zeros, channels))
+		l.RunningVar = l.Buffer("running_var", c.newVariable(Ones, channels))
+		c.maker = c.maker.With(loris.As(loris.I64))
+		l.NumBatches = l.Buffer("num_batches_tracked", c.newVariable(Zeros))
+	}
+	return l
+}
+
+// Forward normalises x. In training it also assigns the new running statistics,
+// so it is to be called once for each batch. A batch with one element a channel
+// panics in training, as its variance says nothing.
+func (l *BatchNorm) Forward(x *loris.Tensor) *loris.Tensor {
+	if r := x.Rank(); r < l.minRank || r > l.maxRank {
+		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
+			Msg: "the input has the wrong number of dimensions"})
+	}
+	train := l.Training() || l.RunningMean == nil
+	if train && x.Numel() == x.Dim(1) {
+		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
+			Msg: "training needs more than one element a channel"})
+	}
+	y, mean, variance := x.BatchNorm(value(l.Weight, x), value(l.Bias, x),
+		value(l.RunningMean, x), value(l.RunningVar, x), train, l.momentum, l.eps)
+	if l.Training() && l.RunningMean != nil {
+		l.RunningMean.Assign(mean)
+		l.RunningVar.Assign(variance)
+		l.NumBatches.Assign(value(l.NumBatches, x).Add(1))
+		return y
+	}
+	// What is not assigned is no result of the step.
+	for _, t := range []*loris.Tensor{mean, variance} {
+		if t.Pending() {
+			t.Discard()
+		}
+	}
+	return y
+}

@@ -1,0 +1,67 @@
+package nn
+
+import (
+	"github.com/loris-ml/loris"
+)
+
+// Conv is a convolution layer over one or two spatial dimensions, as
+// torch.nn.Conv1d and Conv2d.
+type Conv struct {
+	Base
+	Weight *loris.Variable // [out, in/groups, kernel…]
+	Bias   *loris.Variable // [out], nil without one
+	opts   []loris.Opt     // of the op
+	op     func(x, w *loris.Tensor, opts ...loris.Opt) *loris.Tensor
+}
+
+var convOptions = []string{"NoBias", "Stride", "Padding", "Dilation", "Groups", "InitWeight"}
+
+// NewConv1d returns a convolution of inputs [N, in, L] or [in, L] with windows of
+// kernel elements. Weight and bias are uniform in ±1/√(in/groups·kernel).
+// Options: With, NoBias, Stride, Padding, Dilation, Groups, InitWeight.
+func NewConv1d(in, out, kernel int, opts ...Option) *Conv {
+	return newConv("Conv1d", loris.Conv1d, in, out, []int{kernel}, opts)
+}
+
+// NewConv2d returns a convolution of inputs [N, in, H, W] or [in, H, W] with
+// windows of kernel by kernel elements. Weight and bias are uniform in
+// ±1/√(in/groups·kernel²). Options are those of NewConv1d.
+func NewConv2d(in, out, kernel int, opts ...Option) *Conv {
+	return NewConv2dRect(in, out, [2]int{kernel, kernel}, opts...)
+}
+
+// NewConv2dRect is NewConv2d with windows of kernel[0] rows and kernel[1]
+// columns.
+func NewConv2dRect(in, out int, kernel [2]int, opts ...Option) *Conv {
+	return newConv("Conv2d", loris.Conv2d, in, out, kernel[:], opts)
+}
+
+func newConv(name string, op func(x, w *loris.Tensor, opts ...loris.Opt) *loris.Tensor, in, out int, kernel []int, opts []Option) *Conv {
+	c := newConfig(name, opts, convOptions...)
+	positive(name, in, out, c.groups)
+	positive(name, kernel...)
+	if in%c.groups != 0 || out%c.groups != 0 {
+		panic(misuse(name, "%d and %d channels do not make %d groups", in, out, c.groups))
+	}
+	for _, v := range [][]int{c.stride, c.padding, c.dilation} {
+		if len(v) != 1 && len(v) != len(kernel) {
+			panic(misuse(name, "Stride, Padding and Dilation take 1 or %d numbers, got %v", len(kernel), v))
+		}
+	}
+	l := &Conv{op: op, opts: []loris.Opt{
+		loris.Stride(c.stride...), loris.Padding(c.padding...), loris.Dilation(c.dilation...), loris.Groups(c.groups),
+	}}
+	dims := append([]int{out, in / c.groups}, kernel...)
+	l.Weight = l.Param("weight", c.newWeight(defaultWeight, dims...))
+	if !c.noBias {
+		fanIn, _ := fans(name, dims)
+		l.Bias = l.Param("bias", c.newVariable(biasFor(fanIn), out))
+	}
+	return l
+}
+
+// Forward convolves x.
+func (l *Conv) Forward(x *loris.Tensor) *loris.Tensor {
+	opts := append(l.opts[:len(l.opts):len(l.opts)], loris.Bias(value(l.Bias, x)))
+	return l.op(x, value(l.Weight, x), opts...)
+}

@@ -1,0 +1,143 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loris-ml/loris"
+)
+
+// Option sets up a layer. Each constructor says which it takes; another one
+// panics with a *loris.OpError.
+type Option struct {
+	name string
+	set  func(*config)
+}
+
+// config is what options set; the zero values are replaced by the defaults of
+// newConfig.
+type config struct {
+	maker      loris.Maker
+	noBias     bool
+	noAffine   bool
+	noTracking bool
+	causal     bool
+	stride     []int
+	padding    []int
+	dilation   []int
+	groups     int
+	eps        float64
+	hasEps     bool
+	momentum   float64
+	paddingIdx int
+	kvHeads    int
+	kDim, vDim int
+	weight     Init
+}
+
+// newConfig applies the options to a layer, of which names are allowed. With is
+// always.
+func newConfig(layer string, opts []Option, names ...string) *config {
+	c := &config{stride: []int{1}, padding: []int{0}, dilation: []int{1}, groups: 1, momentum: 0.1, paddingIdx: -1}
+	for _, o := range opts {
+		if o.name != "With" && !slices.Contains(names, o.name) {
+			panic(misuse(layer, "there is no option %s", o.name))
+		}
+		o.set(c)
+	}
+	return c
+}
+
+// misuse is the error of a mistake in building a layer.
+func misuse(layer, format string, args ...any) error {
+	return &loris.OpError{Op: "nn." + layer, Err: loris.ErrArg, Msg: fmt.Sprintf(format, args...)}
+}
+
+// positive panics unless all sizes of a layer are at least 1.
+func positive(layer string, sizes ...int) {
+	for _, n := range sizes {
+		if n < 1 {
+			panic(misuse(layer, "a size is %d, must be at least 1", n))
+		}
+	}
+}
+
+// With sets how the layer's variables are made: in which session, on which
+// device and of which dtype. The default is f32 in the default session. All
+// layers take it.
+func With(m loris.Maker) Option { return Option{"With", func(c *config) { c.maker = m }} }
+
+// NoBias leaves out the bias, which layers have by default.
+func NoBias() Option { return Option{"NoBias", func(c *config) { c.noBias = true }} }
+
+// NoAffine leaves out the learned scale and shift of a norm.
+func NoAffine() Option { return Option{"NoAffine", func(c *config) { c.noAffine = true }} }
+
+// NoTracking leaves out a batch norm's running statistics: it always uses the
+// batch's.
+func NoTracking() Option { return Option{"NoTracking", func(c *config) { c.noTracking = true }} }
+
+// Stride is the step of a convolution: a number for all dimensions or one for
+// each. The default is 1.
+func Stride(v ...int) Option { return Option{"Stride", func(c *config) { c.stride = v }} }
+
+// Padding is the zeros around a convolution's input: a number for all dimensions
+// or one for each. The default is 0.
+func Padding(v ...int) Option { return Option{"Padding", func(c *config) { c.padding = v }} }
+
+// Dilation is the distance of a convolution's taps: a number for all dimensions
+// or one for each. The default is 1.
+func Dilation(v ...int) Option { return Option{"Dilation", func(c *config) { c.dilation = v }} }
+
+// Groups divides a convolution's channels into groups that do not mix. The
+// default is 1.
+func Groups(n int) Option { return Option{"Groups", func(c *config) { c.groups = n }} }
+
+// Eps is what a norm adds to the variance, or to the mean square. The default is
+// 1e-5, and for an RMSNorm the epsilon of the dtype.
+func Eps(v float64) Option {
+	return Option{"Eps", func(c *config) { c.eps, c.hasEps = v, true }}
+}
+
+// Momentum is the weight of the newest batch in a batch norm's running
+// statistics. The default is 0.1.
+func Momentum(v float64) Option { return Option{"Momentum", func(c *config) { c.momentum = v }} }
+
+// PaddingIdx names the row of an embedding that is zero at first and gets no
+// gradient. By default there is none.
+func PaddingIdx(i int) Option { return Option{"PaddingIdx", func(c *config) { c.paddingIdx = i }} }
+
+// KVHeads is the number of heads of key and value, which groups of query heads
+// share. The default is a head for each query head.
+func KVHeads(n int) Option { return Option{"KVHeads", func(c *config) { c.kvHeads = n }} }
+
+// KVDims are the features of an attention's key and value, if they differ from
+// the query's.
+func KVDims(key, value int) Option {
+	return Option{"KVDims", func(c *config) { c.kDim, c.vDim = key, value }}
+}
+
+// Causal lets each position of an attention see only itself and those before.
+func Causal() Option { return Option{"Causal", func(c *config) { c.causal = true }} }
+
+// InitWeight replaces the initial distribution of the weight.
+func InitWeight(f Init) Option { return Option{"InitWeight", func(c *config) { c.weight = f }} }
+
+// newVariable returns a variable with an initial value that is recorded only.
+// The recorded tensor is no result of its own, so that loading a file before the
+// first step leaves nothing to compute.
+func (c *config) newVariable(init Init, dims ...int) *loris.Variable {
+	t := init(c.maker, dims...)
+	if t.Pending() {
+		t.Discard()
+	}
+	return loris.NewVariable(t)
+}
+
+// newWeight is newVariable for the weight, whose distribution can be replaced.
+func (c *config) newWeight(def Init, dims ...int) *loris.Variable {
+	if c.weight != nil {
+		def = c.weight
+	}
+	return c.newVariable(def, dims...)
+}

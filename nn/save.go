@@ -1,0 +1,243 @@
+package nn
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/safetensors"
+)
+
+// Errors of Load, for errors.Is. Each is wrapped with the tensor's name.
+var (
+	// ErrMissing says that the file lacks a tensor of the module.
+	ErrMissing = errors.New("tensor is missing in the file")
+	// ErrUnexpected says that the file has a tensor that the module lacks.
+	ErrUnexpected = errors.New("unexpected tensor in the file")
+	// ErrMismatch says that a tensor of the file has another shape or dtype.
+	ErrMismatch = errors.New("shape or dtype mismatch")
+)
+
+// dtypes pairs the dtypes of files with Loris's.
+var dtypes = map[safetensors.DType]loris.DType{
+	safetensors.Bool: loris.Bool, safetensors.U8: loris.U8, safetensors.I8: loris.I8,
+	safetensors.I16: loris.I16, safetensors.I32: loris.I32, safetensors.I64: loris.I64,
+	safetensors.F16: loris.F16, safetensors.BF16: loris.BF16, safetensors.F32: loris.F32,
+	safetensors.F64: loris.F64, safetensors.C64: loris.C64,
+	safetensors.F8E4M3: loris.F8E4M3FN, safetensors.F8E5M2: loris.F8E5M2,
+}
+
+// fileDType returns the file's name of a dtype; false if the format has none.
+func fileDType(d loris.DType) (safetensors.DType, bool) {
+	for file, own := range dtypes {
+		if own == d {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// named is a variable of a module with its name.
+type named struct {
+	name string
+	v    *loris.Variable
+}
+
+// variables lists a module's parameters and buffers.
+func variables(m Module) []named {
+	var out []named
+	for name, v := range m.Params() {
+		out = append(out, named{name, v})
+	}
+	for name, v := range m.Buffers() {
+		out = append(out, named{name, v})
+	}
+	return out
+}
+
+// Save writes the parameters and buffers of a module to a safetensors file,
+// which PyTorch reads with safetensors.torch.load_file. All are computed, as far
+// as they are pending, in one graph, and waited for. Metadata gets the entry
+// "format": "pt", which readers of weights ask for, unless it has one.
+//
+// The file appears at path whole or not at all: it is written under another name
+// in the same directory, synced to disk and renamed. Saving leaves the session's
+// step as it is. It blocks until done; ctx ends the waiting.
+func Save(ctx context.Context, path string, m Module, metadata map[string]string) error {
+	tensors, err := fetch(ctx, variables(m))
+	if err != nil {
+		return fmt.Errorf("nn: save %s: %w", path, err)
+	}
+	meta := map[string]string{"format": "pt"}
+	maps.Copy(meta, metadata)
+	err = writeAtomic(path, func(f *os.File) error { return safetensors.Write(f, tensors, meta) })
+	if err != nil {
+		return fmt.Errorf("nn: save %s: %w", path, err)
+	}
+	return nil
+}
+
+// fetch waits for the variables' values.
+func fetch(ctx context.Context, vars []named) ([]safetensors.Tensor, error) {
+	values := make([]*loris.Tensor, len(vars))
+	for i, n := range vars {
+		values[i] = n.v.Value()
+	}
+	data, err := loris.Fetch(ctx, values...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]safetensors.Tensor, len(vars))
+	for i, n := range vars {
+		s := n.v.Shape()
+		d, ok := fileDType(s.DType())
+		if !ok {
+			return nil, fmt.Errorf("tensor %q: %w: files have no %v", n.name, loris.ErrDType, s.DType())
+		}
+		out[i] = safetensors.Tensor{Name: n.name, DType: d, Shape: int64s(s.Dims()), Data: data[i]}
+	}
+	return out, nil
+}
+
+func int64s(dims []int) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = int64(d)
+	}
+	return out
+}
+
+// writeAtomic makes a file at path of what write writes.
+func writeAtomic(path string, write func(*os.File) error) error {
+	dir := filepath.Dir(path)
+	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:12]+".tmp")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		os.Remove(temp)
+		return err
+	}
+	if runtime.GOOS == "windows" { // where directories can't be synced
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load reads a safetensors file into the parameters and buffers of a module and
+// returns the file's metadata. The file must have exactly the module's tensors:
+// a missing or unexpected one, or another shape or dtype, is an error that names
+// every such tensor and wraps ErrMissing, ErrUnexpected or ErrMismatch. On an
+// error the module is as it was.
+//
+// The values are assigned when Load returns; initial values that no step has
+// computed are dropped. It blocks while reading; ctx ends it between tensors.
+func Load(ctx context.Context, path string, m Module) (map[string]string, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("nn: load: %w", err)
+	}
+	defer f.Close()
+	vars := variables(m)
+	if err := match(f, vars); err != nil {
+		return nil, fmt.Errorf("nn: load %s: %w", path, err)
+	}
+	values := make([]*loris.Tensor, len(vars))
+	for i, n := range vars {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("nn: load %s: %w", path, err)
+		}
+		if values[i], err = upload(f, n); err != nil {
+			return nil, fmt.Errorf("nn: load %s: %w", path, err)
+		}
+	}
+	for i, n := range vars {
+		n.v.Assign(values[i])
+	}
+	return f.Metadata(), nil
+}
+
+// upload reads a tensor to where its variable is.
+func upload(f *safetensors.File, n named) (t *loris.Tensor, err error) {
+	data, err := f.Bytes(n.name)
+	if err != nil {
+		return nil, err
+	}
+	maker := n.v.Session().With(loris.On(n.v.Value().Device()))
+	if e := loris.Try(func() { t = maker.FromBytes(data, n.v.Shape()) }); e != nil {
+		return nil, fmt.Errorf("tensor %q: %w", n.name, e)
+	}
+	return t, nil
+}
+
+// match checks that the file has the variables and nothing else.
+func match(f *safetensors.File, vars []named) error {
+	var errs []error
+	own := make(map[string]bool, len(vars))
+	for _, n := range vars {
+		own[n.name] = true
+		info, ok := f.Lookup(n.name)
+		if !ok {
+			errs = append(errs, fmt.Errorf("%q: %w", n.name, ErrMissing))
+			continue
+		}
+		if want := n.v.Shape(); !same(info, want) {
+			errs = append(errs, fmt.Errorf("%q: %w: the file has %s, the module %s", n.name, ErrMismatch, describe(info), describeShape(want)))
+		}
+	}
+	for _, info := range f.Tensors() {
+		if !own[info.Name] {
+			errs = append(errs, fmt.Errorf("%q: %w", info.Name, ErrUnexpected))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func same(info safetensors.Info, want loris.Shape) bool {
+	d, ok := dtypes[info.DType]
+	if !ok || d != want.DType() || len(info.Shape) != want.Rank() {
+		return false
+	}
+	for i, n := range info.Shape {
+		if n != int64(want.Dim(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+func describe(info safetensors.Info) string {
+	return strings.ToLower(string(info.DType)) + fmt.Sprint(info.Shape)
+}
+
+func describeShape(s loris.Shape) string { return s.DType().String() + fmt.Sprint(s.Dims()) }
+
+// Metadata returns the metadata of a safetensors file without reading its
+// tensors; nil without any.
+func Metadata(path string) (map[string]string, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("nn: metadata: %w", err)
+	}
+	return f.Metadata(), f.Close()
+}
