@@ -1,0 +1,18 @@
+// Package optim trains the parameters of modules: optimisers with PyTorch's
+// formulas and defaults, schedules of the learning rate, gradient clipping, and
+// checkpoints from which training goes on as if it had never stopped.
+//
+//	opt := optim.NewAdamW(m.Params(), 1e-3)
+//	opt.SetSchedule(optim.Warmup(100, optim.Cosine(1e-3, 0, 10_000)))
+//	for range steps {
+//		loss := logits(m, x).CrossEntropy(y)
+//		opt.Minimize(loss)
+//		if err := loris.MarkStep(ctx); err != nil { … }
+//	}
+//
+// Updates are recorded into the graph of the training step. Rates, bias
+// corrections and all other numbers are parameters of that graph, so a step is
+// compiled once, whatever they become.
+//
+// Mistakes in setting up or recording panic with a *loris.OpError, as ops do.
+package optim

@@ -1,0 +1,324 @@
+package optim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/loris-ml/loris"
+)
+
+// Optimizer updates parameters from their gradients. Its state is variables,
+// beside the number of steps taken and the rate. One goroutine uses it.
+type Optimizer struct {
+	algorithm string
+	rule      rule
+	params    []param
+	maximize  bool
+	steps     int64
+	lr        float64
+	schedule  Schedule
+	// Both are nil unless the optimiser is captured (Captured).
+	stepVar, lrVar *loris.Variable
+}
+
+// param is a parameter with its state.
+type param struct {
+	name  string
+	v     *loris.Variable
+	decay bool
+	slots []*loris.Variable
+}
+
+// rule is the formula of an algorithm.
+type rule interface {
+	// slots names the state of each parameter. All of it is zero at first.
+	slots() []string
+	// factors gives the numbers that update uses at a step, counted from 1.
+	factors(lr float64, step int64) []any
+	// captured is factors for a rate and a step that are tensors, f64 scalars.
+	captured(lr, step *loris.Tensor) []any
+	// update records a parameter's next value and state from its value, gradient
+	// and state; decay says whether weight decay applies.
+	update(p, g *loris.Tensor, decay bool, state []*loris.Tensor, f []any) (*loris.Tensor, []*loris.Tensor)
+}
+
+// Option sets up an Optimizer. Each constructor says which it takes; another one
+// panics with a *loris.OpError.
+type Option struct {
+	name string
+	set  func(*config)
+}
+
+type config struct {
+	momentum, dampening float64
+	beta1, beta2, eps   float64
+	decay               float64
+	decays              func(name string, v *loris.Variable) bool
+	nesterov, amsgrad   bool
+	maximize, captured  bool
+}
+
+// Momentum is the factor of the moving sum of gradients. The default is 0: none.
+func Momentum(v float64) Option { return Option{"Momentum", func(c *config) { c.momentum = v }} }
+
+// Dampening reduces what a gradient adds to the moving sum, except the first:
+// the factor is 1-v. The default is 0.
+func Dampening(v float64) Option { return Option{"Dampening", func(c *config) { c.dampening = v }} }
+
+// Nesterov uses Nesterov's momentum. It needs a momentum and no dampening.
+func Nesterov() Option { return Option{"Nesterov", func(c *config) { c.nesterov = true }} }
+
+// Betas are the factors of the moving averages of the gradient and its square.
+// The defaults are 0.9 and 0.999.
+func Betas(beta1, beta2 float64) Option {
+	return Option{"Betas", func(c *config) { c.beta1, c.beta2 = beta1, beta2 }}
+}
+
+// Eps is added to the denominator. The default is 1e-8.
+func Eps(v float64) Option { return Option{"Eps", func(c *config) { c.eps = v }} }
+
+// AMSGrad divides by the largest average of squares so far.
+func AMSGrad() Option { return Option{"AMSGrad", func(c *config) { c.amsgrad = true }} }
+
+// WeightDecay shrinks parameters: as a penalty in the gradient in SGD and Adam,
+// directly in AdamW. The default is 0, and 0.01 in AdamW.
+func WeightDecay(v float64) Option { return Option{"WeightDecay", func(c *config) { c.decay = v }} }
+
+// DecayOnly restricts weight decay to the parameters for which f is true, such as
+// those with more than one dimension.
+func DecayOnly(f func(name string, v *loris.Variable) bool) Option {
+	return Option{"DecayOnly", func(c *config) { c.decays = f }}
+}
+
+// Maximize follows the gradient up instead of down.
+func Maximize() Option { return Option{"Maximize", func(c *config) { c.maximize = true }} }
+
+// Captured keeps the number of steps and the rate in variables, so that Step may
+// be part of a function given to loris.Compile, which records it once only. The
+// rate is then set by SetLR between calls; a schedule is not possible.
+func Captured() Option { return Option{"Captured", func(c *config) { c.captured = true }} }
+
+// misuse is the error of a mistake in using an optimiser.
+func misuse(op string, kind error, format string, args ...any) error {
+	return &loris.OpError{Op: "optim." + op, Err: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+// newConfig applies the options of which names are allowed; some are always.
+func newConfig(algorithm string, def config, opts []Option, names ...string) *config {
+	names = append(names, "WeightDecay", "DecayOnly", "Maximize", "Captured")
+	for _, o := range opts {
+		if !slices.Contains(names, o.name) {
+			panic(misuse(algorithm, loris.ErrArg, "there is no option %s", o.name))
+		}
+		o.set(&def)
+	}
+	return &def
+}
+
+// check panics unless ok.
+func check(algorithm string, ok bool, format string, args ...any) {
+	if !ok {
+		panic(misuse(algorithm, loris.ErrArg, format, args...))
+	}
+}
+
+// newOptimizer makes the state of the parameters, which it records as zeros. The
+// state of f16 and bf16 parameters is f32.
+func newOptimizer(algorithm string, r rule, params iter.Seq2[string, *loris.Variable], lr float64, c *config) *Optimizer {
+	check(algorithm, lr >= 0, "the rate is %v, must not be negative", lr)
+	check(algorithm, c.decay >= 0, "the weight decay is %v, must not be negative", c.decay)
+	o := &Optimizer{algorithm: algorithm, rule: r, lr: lr, maximize: c.maximize}
+	for name, v := range params {
+		if !v.Shape().DType().IsFloat() {
+			panic(misuse(algorithm, loris.ErrDType, "parameter %q is %v, must be floating", name, v.Shape()))
+		}
+		p := param{name: name, v: v, decay: c.decay != 0 && (c.decays == nil || c.decays(name, v))}
+		m := v.Session().With(loris.On(v.Value().Device()), loris.As(computeDType(v)))
+		for range r.slots() {
+			p.slots = append(p.slots, loris.NewVariable(m.Zeros(v.Shape().Dims()...).Discard()))
+		}
+		o.params = append(o.params, p)
+	}
+	check(algorithm, len(o.params) > 0, "there are no parameters")
+	if c.captured {
+		s := o.params[0].v.Session()
+		o.stepVar = loris.NewVariable(scalar(s, loris.I64, 0))
+		o.lrVar = loris.NewVariable(scalar(s, loris.F64, math.Float64bits(lr)))
+	}
+	return o
+}
+
+// scalar returns data of rank 0 with the given bits.
+func scalar(s *loris.Session, d loris.DType, bits uint64) *loris.Tensor {
+	return s.With().FromBytes(binary.LittleEndian.AppendUint64(nil, bits), loris.MakeShape(d))
+}
+
+// computeDType is the dtype in which a parameter's update is computed.
+func computeDType(v *loris.Variable) loris.DType {
+	switch d := v.Shape().DType(); d {
+	case loris.F16, loris.BF16:
+		return loris.F32
+	default:
+		return d
+	}
+}
+
+// Grads records the gradients of a loss with respect to the parameters, in
+// order, for Step.
+func (o *Optimizer) Grads(loss *loris.Tensor) []*loris.Tensor {
+	wrt := make([]any, len(o.params))
+	for i, p := range o.params {
+		wrt[i] = p.v
+	}
+	return loris.Grad(loss, wrt...)
+}
+
+// Minimize records the gradients of a loss and a step along them.
+func (o *Optimizer) Minimize(loss *loris.Tensor) { o.Step(o.Grads(loss)) }
+
+// Step records an update of the parameters and of the state by the gradients,
+// one for each parameter in order; a parameter with a nil gradient stays as it
+// is. The parameters have their next values from here on, and the next MarkStep
+// computes them. Gradients that do not fit panic with a *loris.OpError.
+func (o *Optimizer) Step(grads []*loris.Tensor) {
+	if len(grads) != len(o.params) {
+		panic(misuse("step", loris.ErrArg, "%d gradients are given for %d parameters", len(grads), len(o.params)))
+	}
+	for i, g := range grads {
+		if p := o.params[i]; g != nil && !g.Shape().SameDims(p.v.Shape()) {
+			panic(misuse("step", loris.ErrShape, "the gradient of %q is %v, the parameter %v", p.name, g.Shape(), p.v.Shape()))
+		}
+	}
+	f := o.factors()
+	for i, g := range grads {
+		if g != nil {
+			o.updateParam(&o.params[i], g, f)
+		}
+	}
+}
+
+// factorsOf gives the numbers of a step as tensors of a dtype, in a session.
+type factorsOf func(s *loris.Session, d loris.DType) []any
+
+// factors counts the step and returns the numbers that the rule uses in it. Each
+// is a parameter of the graph once, however many parameters use it.
+func (o *Optimizer) factors() factorsOf {
+	var numbers []any
+	if o.stepVar != nil {
+		step := o.stepVar.Value().Add(1)
+		o.stepVar.Assign(step)
+		numbers = o.rule.captured(o.lrVar.Value(), step.Cast(loris.F64))
+	} else {
+		lr := o.LR()
+		o.steps++
+		numbers = o.rule.factors(lr, o.steps)
+	}
+	type key struct {
+		s *loris.Session
+		d loris.DType
+	}
+	made := map[key][]any{}
+	return func(s *loris.Session, d loris.DType) []any {
+		k := key{s, d}
+		if made[k] != nil {
+			return made[k]
+		}
+		f := make([]any, len(numbers))
+		for i, n := range numbers {
+			if t, ok := n.(*loris.Tensor); ok {
+				f[i] = cast(t, d)
+			} else {
+				f[i] = s.With(loris.As(d)).Scalar(n)
+			}
+		}
+		made[k] = f
+		return f
+	}
+}
+
+// updateParam records the update of one parameter.
+func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
+	d := computeDType(p.v)
+	s := g.Session()
+	state := make([]*loris.Tensor, len(p.slots))
+	for i, v := range p.slots {
+		state[i] = v.ValueIn(s)
+	}
+	if o.maximize {
+		g = g.Neg()
+	}
+	next, state := o.rule.update(cast(p.v.ValueIn(s), d), cast(g, d), p.decay, state, f(s, d))
+	for i, v := range p.slots {
+		v.Assign(state[i])
+	}
+	p.v.Assign(cast(next, p.v.Shape().DType()))
+}
+
+func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {
+	if t.DType() == d {
+		return t
+	}
+	return t.Cast(d)
+}
+
+// LR returns the rate of the next step: the schedule's, if there is one. Of a
+// captured optimiser it is the rate that the last SetLR gave.
+func (o *Optimizer) LR() float64 {
+	if o.schedule != nil {
+		return o.schedule(int(o.steps))
+	}
+	return o.lr
+}
+
+// SetLR sets the rate from the next step on and removes the schedule.
+func (o *Optimizer) SetLR(lr float64) {
+	check(o.algorithm, lr >= 0, "the rate is %v, must not be negative", lr)
+	o.lr, o.schedule = lr, nil
+	if o.lrVar != nil {
+		o.lrVar.Assign(scalar(o.lrVar.Session(), loris.F64, math.Float64bits(lr)))
+	}
+}
+
+// SetSchedule makes the rate a function of the number of steps taken before. Of
+// a captured optimiser it panics with a *loris.OpError.
+func (o *Optimizer) SetSchedule(s Schedule) {
+	check(o.algorithm, o.stepVar == nil, "a captured optimiser has no schedule: use SetLR between calls")
+	o.schedule = s
+}
+
+// Steps returns the number of steps that were recorded. Of a captured optimiser
+// it is 0: the number is the variable "step" of its State.
+func (o *Optimizer) Steps() int64 { return o.steps }
+
+// Params yields the parameters with their names, in the order of the gradients.
+func (o *Optimizer) Params() iter.Seq2[string, *loris.Variable] {
+	return func(yield func(string, *loris.Variable) bool) {
+		for _, p := range o.params {
+			if !yield(p.name, p.v) {
+				return
+			}
+		}
+	}
+}
+
+// State yields the variables of the state: for each parameter those that
+// PyTorch's optimiser has, such as "0.weight.exp_avg", and of a captured
+// optimiser "step" and "lr" before.
+func (o *Optimizer) State() iter.Seq2[string, *loris.Variable] {
+	return func(yield func(string, *loris.Variable) bool) {
+		if o.stepVar != nil && (!yield("step", o.stepVar) || !yield("lr", o.lrVar)) {
+			return
+		}
+		names := o.rule.slots()
+		for _, p := range o.params {
+			for i, v := range p.slots {
+				if !yield(p.name+"."+names[i], v) {
+					return
+				}
+			}
+		}
+	}
+}
