@@ -210,12 +210,13 @@ func Convert[T, S Number](dst []T, a []S) {
 }
 
 // Truncate sets dst to a without its fraction. What T is too narrow for, and NaN,
-// follow PyTorch on x86: int64 gets its least value; the others go through
-// int32, which gets its least value, and keep the low bits of that.
+// follow PyTorch on x86: signed types narrower than int64 go through int32, int64
+// and uint8 through int64; that gets its least value where it is too narrow
+// itself, and T keeps the low bits.
 func Truncate[T Integer, S Float](dst []T, a []S) {
 	a = a[:len(dst)]
-	least, greatest := Limits[T]()
-	if int64(least) == math.MinInt64 && int64(greatest) == math.MaxInt64 {
+	least, _ := Limits[T]()
+	if least == 0 || int64(least) == math.MinInt64 {
 		for i := range dst {
 			x, y := a[i], int64(math.MinInt64)
 			if x >= -0x1p63 && x < 0x1p63 {
