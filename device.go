@@ -2,6 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/backend"
+	_ "github.com/loris-ml/loris/backend/cpu" // the default device
 	"github.com/loris-ml/loris/backend/null"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/ir"
