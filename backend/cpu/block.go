@@ -175,7 +175,6 @@ func (b *blockBuilder) write(buf int) {
 }
 
 const (
-	maxBlock = 4096
 	minBlock = 128
 	// blockBytes is what the registers of a step may take: a part of the
 	// second-level cache.
@@ -185,7 +184,7 @@ const (
 // finish emits the step.
 func (b *blockBuilder) finish(instr *graph.Instr) {
 	r := &blockRun{mem: b.l.mem, slots: b.slots, once: b.once, onceOps: b.onceOps, loads: b.loads, ops: b.ops, n: b.n}
-	block := maxBlock
+	block := b.l.tune.block
 	for block > minBlock && b.allocate(block) > blockBytes {
 		block /= 2
 	}
@@ -195,10 +194,10 @@ func (b *blockBuilder) finish(instr *graph.Instr) {
 	for _, op := range b.ops {
 		cost += op.cost
 	}
-	cost += float64(len(b.loads)) * 0.7
+	cost += float64(len(b.loads)) * copyCost
 	b.l.emit(step{
 		instr: instr, reads: b.reads, writes: b.writes, inPlace: b.pairs(),
-		n: (b.n + block - 1) / block, grain: grainFor(cost * float64(block)), run: r.run,
+		n: (b.n + block - 1) / block, grain: b.l.grain(cost * float64(block)), run: r.run,
 	})
 }
 

@@ -37,10 +37,24 @@ var Device = ir.Device{Type: DeviceType}
 func init() { backend.Register(New()) }
 
 // Backend computes Programs on the host. It has kernels for all primitives.
-type Backend struct{ mem *hostmem.Allocator }
+type Backend struct {
+	mem  *hostmem.Allocator
+	tune tuning
+}
+
+// tuning is how work is cut into pieces. Results do not depend on it but for
+// part, which orders sums.
+type tuning struct {
+	block int     // most elements in a block of pointwise ops
+	unit  int     // elements of a copy or a created tensor that are one unit of work
+	part  int     // elements in a part of a reduction to few results
+	nanos float64 // the work that is worth another goroutine
+}
 
 // New returns a backend with an allocator of its own.
-func New() *Backend { return &Backend{mem: hostmem.NewAllocator()} }
+func New() *Backend {
+	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, part: 1 << 15, nanos: 30_000}}
+}
 
 // DeviceType returns "cpu".
 func (*Backend) DeviceType() ir.DeviceType { return DeviceType }

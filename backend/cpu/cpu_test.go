@@ -1,6 +1,7 @@
 package cpu_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/loris-ml/loris/backend/backendtest"
@@ -10,3 +11,10 @@ import (
 func TestConformance(t *testing.T) { backendtest.Run(t, cpu.New(), cpu.Device) }
 
 func TestOpInfo(t *testing.T) { backendtest.RunOpInfo(t, cpu.New(), cpu.Device) }
+
+// TestConformanceSplit runs the suite with every step cut into tiny pieces that
+// several goroutines share.
+func TestConformanceSplit(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	backendtest.Run(t, cpu.NewSplit(), cpu.Device)
+}

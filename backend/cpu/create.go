@@ -66,15 +66,12 @@ func (c *call) number(name string) (float64, int64) {
 	panic("a number is an int64 or a float64")
 }
 
-// fillUnit is how many elements of a created tensor are one unit of work.
-const fillUnit = 1024
-
 // fill emits a step that makes the elements of out from their numbers.
 func fill[T any](c *call, out operand, nanos float64, reads []operand, f func(dst []T, lo int)) {
-	m := c.l.mem
-	c.emit((out.n+fillUnit-1)/fillUnit, grainFor(fillUnit*nanos), []operand{out}, reads, func(lo, hi int) {
-		lo *= fillUnit
-		f(elements[T](m, out)[lo:min(hi*fillUnit, out.n)], lo)
+	m, unit := c.l.mem, c.l.tune.unit
+	c.emit((out.n+unit-1)/unit, c.l.grain(float64(unit)*nanos), []operand{out}, reads, func(lo, hi int) {
+		lo *= unit
+		f(elements[T](m, out)[lo:min(hi*unit, out.n)], lo)
 	})
 }
 

@@ -47,7 +47,7 @@ func gather[T kernels.Moved](c *call) {
 	l := c.lineGeometry()
 	x, index, out := c.dense(c.in[0]), c.index(), c.result()
 	m := c.l.mem
-	c.emit(index.n, grainFor(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
+	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.Gather(elements[T](m, out), elements[T](m, x), elements[int64](m, index), &l, lo, hi)
 	})
 }
@@ -130,7 +130,7 @@ func indexSelect[T kernels.Moved](c *call) {
 	outer, size, inner := c.rows()
 	x, index, out := c.dense(c.in[0]), c.index(), c.result()
 	m := c.l.mem
-	c.emit(outer*index.n, grainFor(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
+	c.emit(outer*index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
 	})
 }
@@ -156,7 +156,7 @@ func indexAdd[T kernels.Number](c *call) {
 	out := c.selfCopy()
 	m := c.l.mem
 	// A unit is a column: each is added in index order, whoever does it.
-	grain := max(16, grainFor(float64(index.n)))
+	grain := max(16, c.l.grain(float64(index.n)))
 	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
 		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
 	})
@@ -169,7 +169,7 @@ func sortAlong[T kernels.Number](c *call) {
 	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
 	m := c.l.mem
 	cost := float64(n) * (8 + 4*math.Log2(float64(n+1)))
-	c.emit(outer*inner, grainFor(cost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(cost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		mem := w.scratch.bytes(2 * n * (8 + 4))
 		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])

@@ -150,7 +150,7 @@ func smallProduct[T, A kernels.Number](c *call, p *product, out operand) {
 	m := c.l.mem
 	a, b := p.a.buf, p.b.buf
 	reads := []operand{{buf: a}, {buf: b}}
-	c.emit(p.batch*p.m, grainFor(macCost*float64(p.n*p.k)), []operand{out}, reads, func(lo, hi int) {
+	c.emit(p.batch*p.m, c.l.grain(macCost*float64(p.n*p.k)), []operand{out}, reads, func(lo, hi int) {
 		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
 		for lo < hi {
 			i, row := lo/p.m, lo%p.m
@@ -170,7 +170,7 @@ func pack[T, A kernels.Number](c *call, v value, width, n, k int, batch []int, o
 	dst := c.l.bytesTemp(sizeOf[A](), size*len(batch))
 	panels := (n + width - 1) / width
 	m, src := c.l.mem, v.buf
-	c.emit(len(batch)*panels, grainFor(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
+	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
 		to, from := elements[A](m, dst), as[T](m.bufs[src])
 		for lo < hi {
 			i, panel := lo/panels, lo%panels
@@ -195,7 +195,7 @@ func multiply[T, A kernels.Number](c *call, p *product, out, a, b operand) {
 	}
 	m := c.l.mem
 	cost := macCost * float64(min(tileRows, rows)*kernels.MR*min(tileCols, cols)*kernels.NR*p.k)
-	c.emit(p.batch*rowTiles*colTiles, grainFor(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
+	c.emit(p.batch*rowTiles*colTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
 		dst, x, y := elements[T](m, out), elements[A](m, a), elements[A](m, b)
 		for u := lo; u < hi; u++ {
 			i, row, col := u/(rowTiles*colTiles), u/colTiles%rowTiles*tileRows, u%colTiles*tileCols
@@ -243,11 +243,11 @@ func convolution[T, A kernels.Float](c *call) {
 	out := c.result()
 	packed := c.l.bytesTemp(sizeOf[A](), k.PackedWeights())
 	m := c.l.mem
-	c.emit(k.Groups, grainFor(float64(k.COut*k.Depth())), []operand{packed}, []operand{w}, func(lo, hi int) {
+	c.emit(k.Groups, c.l.grain(float64(k.COut*k.Depth())), []operand{packed}, []operand{w}, func(lo, hi int) {
 		kernels.PackWeights(elements[A](m, packed), elements[T](m, w), k, lo, hi)
 	})
 	cost := float64(kernels.ConvBlock*k.Depth()) * (2 + macCost*float64(k.COut))
-	c.emit(k.Units(), grainFor(cost), []operand{out}, append(reads, packed), func(lo, hi int) {
+	c.emit(k.Units(), c.l.grain(cost), []operand{out}, append(reads, packed), func(lo, hi int) {
 		wk := workers.Get().(*worker)
 		scratch := as[A](wk.scratch.bytes(k.Scratch() * sizeOf[A]()))
 		var b []T
@@ -291,7 +291,7 @@ func maxPool[T kernels.Number](c *call) {
 	if plane > 0 {
 		planes = values.n / plane
 	}
-	c.emit(planes, grainFor(float64(plane*(10+2*window))), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+	c.emit(planes, c.l.grain(float64(plane*(10+2*window))), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		kernels.MaxPool(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), g, least, lo, hi)
 	})
 }

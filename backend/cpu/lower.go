@@ -100,6 +100,7 @@ type step struct {
 // lowering turns a Program into steps.
 type lowering struct {
 	p       *graph.Program
+	tune    tuning
 	mem     *memory
 	vals    []value // by ID; of values in open groups: unset
 	bufs    []buffer
@@ -110,12 +111,9 @@ type lowering struct {
 	pending []*group // by ID: the open group that will compute it
 }
 
-// grainNanos is the work that is worth another goroutine.
-const grainNanos = 30_000
-
-// grainFor returns how many units of the given cost are worth a goroutine.
-func grainFor(nanosPerUnit float64) int {
-	return max(1, int(grainNanos/max(nanosPerUnit, 0.1)))
+// grain returns how many units of the given cost are worth a goroutine.
+func (l *lowering) grain(nanosPerUnit float64) int {
+	return max(1, int(l.tune.nanos/max(nanosPerUnit, 0.1)))
 }
 
 // lowerFunc emits the steps of one use of an op.
@@ -125,9 +123,9 @@ type lowerFunc = func(c *call)
 // families fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
 
-func lower(p *graph.Program) (*lowering, error) {
+func lower(p *graph.Program, t tuning) (*lowering, error) {
 	l := &lowering{
-		p: p, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
+		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
 		kept: make([]bool, len(p.Shapes)), open: map[ir.Shape]*group{}, pending: make([]*group, len(p.Shapes)),
 	}
 	for i := range p.Instrs {

@@ -37,7 +37,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 	if err := checkProgram(p); err != nil {
 		return nil, err
 	}
-	l, err := lower(p)
+	l, err := lower(p, b.tune)
 	if err != nil {
 		return nil, err
 	}

@@ -111,11 +111,10 @@ func foldAll[T kernels.Number](c *call) {
 }
 
 const (
-	// partElements is the length of the parts in which a reduction to few results
-	// is done, so that processors can share it. It does not depend on their
-	// number, and so neither does the result.
-	partElements = 1 << 15
-	maxParts     = 64
+	// A reduction to few results is done in parts, so that processors can share
+	// it. Their number does not depend on that of the processors, and so neither
+	// does the result.
+	maxParts = 64
 	// fewResults is when results alone give the processors too little to share.
 	fewResults = 128
 	foldCost   = 1.0
@@ -131,9 +130,9 @@ func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fo
 	r := kernels.NewReduction(in.shape.Dims(), mask[:in.shape.Rank()])
 	out := c.result()
 	n, splits := r.Splits()
-	parts := min(r.Elements()/partElements, n, maxParts)
+	parts := min(r.Elements()/c.l.tune.part, n, maxParts)
 	if !splits || parts < 2 || r.Outs() >= fewResults {
-		c.emit(r.Outs(), resultGrain(&r), []operand{out}, []operand{x}, func(lo, hi int) {
+		c.emit(r.Outs(), c.resultGrain(&r), []operand{out}, []operand{x}, func(lo, hi int) {
 			kernels.Reduce(elements[R](m, out), elements[T](m, x), &r, lo, hi, whole)
 		})
 		return
@@ -147,14 +146,14 @@ func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fo
 		}
 	})
 	over := kernels.NewReduction([]int{parts, r.Outs()}, []bool{true, false})
-	c.emit(r.Outs(), resultGrain(&over), []operand{out}, []operand{partials}, func(lo, hi int) {
+	c.emit(r.Outs(), c.resultGrain(&over), []operand{out}, []operand{partials}, func(lo, hi int) {
 		kernels.Reduce(elements[R](m, out), elements[A](m, partials), &over, lo, hi, last)
 	})
 }
 
 // resultGrain is the grain in results; columns are read in whole cache lines.
-func resultGrain(r *kernels.Reduction) int {
-	g := grainFor(foldCost * float64(r.Count()))
+func (c *call) resultGrain(r *kernels.Reduction) int {
+	g := c.l.grain(foldCost * float64(r.Count()))
 	if r.InnerKept {
 		g = max(g, 64)
 	}
@@ -188,7 +187,7 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 	}
 	x, out := c.dense(c.in[0]), c.result()
 	m := c.l.mem
-	c.emit(outer*inner, grainFor(foldCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(foldCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
 		k(elements[int64](m, out), elements[T](m, x), n, inner, lo, hi)
 	})
 }
@@ -208,7 +207,7 @@ func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
 	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
 	x, out := c.dense(c.in[0]), c.result()
 	m := c.l.mem
-	c.emit(outer*inner, grainFor(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
 		k(elements[T](m, out), elements[T](m, x), n, inner, lo, hi)
 	})
 }
@@ -218,7 +217,7 @@ func cummax[T kernels.Number](c *call) {
 	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
 	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
 	m := c.l.mem
-	c.emit(outer*inner, grainFor(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, lo, hi)
 	})
 }

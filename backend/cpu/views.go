@@ -112,8 +112,8 @@ func write[T kernels.Moved](dst, src []byte, v *kernels.View, lo, hi int) {
 	kernels.Write(as[T](dst), as[T](src), v, lo, hi)
 }
 
-// copyUnit is how many elements of a copy are one unit of work at least.
-const copyUnit = 4096
+// copyCost is for one element that is moved, in nanoseconds.
+const copyCost = 0.7
 
 // materialise returns a dense copy of v.
 func (l *lowering) materialise(in *graph.Instr, v value) value {
@@ -127,14 +127,14 @@ func (l *lowering) materialise(in *graph.Instr, v value) value {
 func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
 	m, total, size := l.mem, v.shape.Numel(), v.dtype().Size()
 	view := v.view.Merge()
-	unit := copyUnit
+	unit := l.tune.unit
 	if view.Rank > 1 && total > 0 {
 		// Whole rows, so that transposed ones can be read in squares.
 		row := view.Dims[view.Rank-1]
-		unit = (copyUnit + row - 1) / row * row
+		unit = (unit + row - 1) / row * row
 	}
 	f := readers.of(v.dtype())
-	s := step{instr: in, reads: []int{v.buf}, writes: []int{dst}, n: (total + unit - 1) / unit, grain: grainFor(float64(unit) * 0.7)}
+	s := step{instr: in, reads: []int{v.buf}, writes: []int{dst}, n: (total + unit - 1) / unit, grain: l.grain(float64(unit) * copyCost)}
 	if v.view.IsDense() && l.bufs[v.buf].bytes == l.bufs[dst].bytes {
 		s.inPlace = []pair{{dst, v.buf}}
 	}
@@ -151,9 +151,10 @@ func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
 	o := c.dense(v)
 	m, size, f := l.mem, v.dtype().Size(), writers.of(v.dtype())
 	merged := view.Merge()
-	n := (o.n + copyUnit - 1) / copyUnit
-	l.emit(step{instr: c.instr, reads: []int{o.buf}, writes: []int{dst}, n: n, grain: grainFor(copyUnit * 0.7), run: func(lo, hi int) {
-		f(m.bufs[dst], m.bufs[o.buf][o.off*size:], &merged, lo*copyUnit, min(hi*copyUnit, o.n))
+	unit := l.tune.unit
+	n := (o.n + unit - 1) / unit
+	l.emit(step{instr: c.instr, reads: []int{o.buf}, writes: []int{dst}, n: n, grain: l.grain(float64(unit) * copyCost), run: func(lo, hi int) {
+		f(m.bufs[dst], m.bufs[o.buf][o.off*size:], &merged, lo*unit, min(hi*unit, o.n))
 	}})
 }
 

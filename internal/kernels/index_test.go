@@ -1,0 +1,178 @@
+package kernels
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+)
+
+func TestGather(t *testing.T) {
+	x := []uint16{10, 11, 12, 20, 21, 22} // [2, 3]
+	for _, c := range []struct {
+		dim   int
+		dims  []int
+		index []int64
+		want  []uint16
+	}{
+		{1, []int{2, 2}, []int64{2, 0, 1, 1}, []uint16{12, 10, 21, 21}},
+		{0, []int{3, 2}, []int64{1, 0, 0, 1, 1, 1}, []uint16{20, 11, 10, 21, 20, 21}},
+		{0, []int{0, 3}, nil, []uint16{}},
+	} {
+		l := NewLines([]int{2, 3}, c.dim, c.dims)
+		got := make([]uint16, len(c.index))
+		for lo := range c.index {
+			Gather(got, x, c.index, &l, lo, lo+1)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("dim %d, index %v: %v, want %v", c.dim, c.index, got, c.want)
+		}
+	}
+}
+
+func TestIndexOutOfRange(t *testing.T) {
+	l := NewLines([]int{3}, 0, []int{1})
+	v := Dense([]int{1})
+	x := make([]uint8, 3)
+	for _, bad := range []int64{3, -1, 1 << 40, -1 << 63} {
+		for name, f := range map[string]func(){
+			"gather":         func() { Gather(make([]uint8, 1), x, []int64{bad}, &l, 0, 1) },
+			"scatter":        func() { Scatter(x, []int64{bad}, []uint8{1}, &v, &l) },
+			"scatter_reduce": func() { ScatterReduce(x, []int64{bad}, []uint8{1}, &v, &l, CombineSum, true, nil) },
+			"index_select":   func() { IndexSelect(make([]uint8, 1), x, []int64{bad}, 3, 1, 0, 1) },
+			"index_add":      func() { IndexAdd(x, []int64{bad}, []uint8{1}, 3, 1, 0, 1) },
+		} {
+			func() {
+				defer func() {
+					err, _ := recover().(error)
+					var ie IndexError
+					if !errors.As(err, &ie) || ie != (IndexError{bad, 3}) {
+						t.Errorf("%s of %d: recovered %v", name, bad, err)
+					}
+				}()
+				f()
+			}()
+		}
+	}
+}
+
+func TestScatterOrder(t *testing.T) {
+	l := NewLines([]int{3}, 0, []int{4})
+	v := Dense([]int{4})
+	dst := []uint32{7, 7, 7}
+	Scatter(dst, []int64{1, 1, 0, 1}, []uint32{1, 2, 3, 4}, &v, &l)
+	if !slices.Equal(dst, []uint32{3, 4, 7}) {
+		t.Errorf("got %v: the later write must win", dst)
+	}
+}
+
+func TestScatterReduce(t *testing.T) {
+	l := NewLines([]int{4}, 0, []int{5})
+	v := Dense([]int{5})
+	index, src := []int64{0, 2, 0, 2, 1}, []int64{5, -7, 3, -2, 4}
+	for _, c := range []struct {
+		how     Combine
+		include bool
+		want    []int64
+	}{
+		{CombineSum, true, []int64{18, 14, 1, 10}},
+		{CombineSum, false, []int64{8, 4, -9, 10}},
+		{CombineProd, true, []int64{150, 40, 140, 10}},
+		{CombineProd, false, []int64{15, 4, 14, 10}},
+		{CombineMean, true, []int64{6, 7, 0, 10}},
+		{CombineMean, false, []int64{4, 4, -5, 10}}, // rounded down
+		{CombineMax, true, []int64{10, 10, 10, 10}},
+		{CombineMax, false, []int64{5, 4, -2, 10}},
+		{CombineMin, true, []int64{3, 4, -7, 10}},
+		{CombineMin, false, []int64{3, 4, -7, 10}},
+	} {
+		dst := []int64{10, 10, 10, 10}
+		ScatterReduce(dst, index, src, &v, &l, c.how, c.include, make([]int64, 4))
+		if !slices.Equal(dst, c.want) {
+			t.Errorf("combine %d, include self %v: %v, want %v", c.how, c.include, dst, c.want)
+		}
+	}
+	f := []float64{1, 1, 1, 1}
+	ScatterReduce(f, index, []float64{2, 1, 3, nan, 0}, &v, &l, CombineMean, true, make([]int64, 4))
+	if f[0] != 2 || f[1] != 0.5 || f[2] == f[2] || f[3] != 1 {
+		t.Errorf("mean of floats: %v", f)
+	}
+}
+
+func TestIndexAddAnyCut(t *testing.T) {
+	const outer, size, inner = 2, 3, 5
+	index := []int64{2, 0, 2, 2}
+	src := make([]float32, outer*len(index)*inner)
+	for i := range src {
+		src[i] = float32(i)
+	}
+	want := make([]float32, outer*size*inner)
+	for o := range outer {
+		for j, ix := range index {
+			for c := range inner {
+				want[(o*size+int(ix))*inner+c] += src[(o*len(index)+j)*inner+c]
+			}
+		}
+	}
+	for cut := 1; cut <= outer*inner; cut++ {
+		got := make([]float32, len(want))
+		for lo := 0; lo < outer*inner; lo += cut {
+			IndexAdd(got, index, src, size, inner, lo, min(lo+cut, outer*inner))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: %v, want %v", cut, got, want)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, n := range []int{0, 1, 2, 15, 16, 17, 33, 100, 1000} {
+		for _, descending := range []bool{false, true} {
+			x := make([]float64, 2*n) // two lines, interleaved
+			for i := range x {
+				switch k := rng.IntN(20); k {
+				case 0:
+					x[i] = nan
+				case 1:
+					x[i] = negZ
+				case 2:
+					x[i] = -inf
+				default:
+					x[i] = float64(k - 10)
+				}
+			}
+			values, at := make([]float64, 2*n), make([]int64, 2*n)
+			Sort(values, at, x, n, 2, descending, make([]uint64, 2*n), make([]int32, 2*n), 0, 2)
+			for line := range 2 {
+				order := make([]int, n)
+				for i := range order {
+					order[i] = i
+				}
+				sort.SliceStable(order, func(i, j int) bool {
+					a, b := x[2*order[i]+line], x[2*order[j]+line]
+					if descending {
+						a, b = b, a
+					}
+					return a < b || (b != b && a == a)
+				})
+				for i, o := range order {
+					if at[2*i+line] != int64(o) || !sameBits(values[2*i+line], x[2*o+line]) {
+						t.Fatalf("n %d, descending %v: place %d of line %d is %v from %d, want %v from %d",
+							n, descending, i, line, values[2*i+line], at[2*i+line], x[2*o+line], o)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSortKeysOfIntegers(t *testing.T) {
+	if !(sortKey(int64(-1<<63)) < sortKey(int64(-1)) && sortKey(int64(-1)) < sortKey(int64(0)) && sortKey(int64(0)) < sortKey(int64(1<<63-1))) {
+		t.Error("int64 keys are out of order")
+	}
+	if sortKey(uint8(255)) <= sortKey(uint8(1)) {
+		t.Error("uint8 keys are out of order")
+	}
+}

@@ -1,0 +1,167 @@
+package kernels
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// naiveRead lists the elements of a view one by one.
+func naiveRead(src []uint32, v View) []uint32 {
+	var out []uint32
+	var walk func(d, pos int)
+	walk = func(d, pos int) {
+		if d == v.Rank {
+			out = append(out, src[pos])
+			return
+		}
+		for i := range v.Dims[d] {
+			walk(d+1, pos+i*v.Strides[d])
+		}
+	}
+	walk(0, v.Offset)
+	return out
+}
+
+func makeView(offset int, dims, strides []int) View {
+	v := View{Offset: offset, Rank: len(dims)}
+	copy(v.Dims[:], dims)
+	copy(v.Strides[:], strides)
+	return v
+}
+
+var viewCases = []struct {
+	name string
+	view View
+}{
+	{"scalar", makeView(5, nil, nil)},
+	{"empty", makeView(0, []int{3, 0, 2}, []int{0, 2, 1})},
+	{"dense", Dense([]int{3, 4, 5})},
+	{"ones", Dense([]int{1, 6, 1, 2, 1})},
+	{"offset", makeView(7, []int{9}, []int{1})},
+	{"broadcast scalar", makeView(3, []int{4, 5}, []int{0, 0})},
+	{"broadcast row", makeView(2, []int{6, 5}, []int{0, 1})},
+	{"broadcast column", makeView(2, []int{6, 5}, []int{1, 0})},
+	{"reversed", makeView(99, []int{10, 10}, []int{-10, -1})},
+	{"steps", makeView(1, []int{5, 4}, []int{20, 3})},
+	{"transposed", makeView(0, []int{40, 25}, []int{1, 40})},
+	{"transposed batch", makeView(3, []int{2, 3, 20, 15}, []int{1000, 300, 1, 20})},
+	{"transposed small", makeView(0, []int{4, 6}, []int{1, 4})},
+	{"permuted", makeView(0, []int{5, 3, 4}, []int{4, 20, 1})},
+}
+
+func TestRead(t *testing.T) {
+	src := make([]uint32, 3000)
+	for i := range src {
+		src[i] = uint32(i)
+	}
+	for _, c := range viewCases {
+		t.Run(c.name, func(t *testing.T) {
+			want := naiveRead(src, c.view)
+			merged := c.view.Merge()
+			if got := naiveRead(src, merged); !slices.Equal(got, want) {
+				t.Errorf("merged to %v: got %v, want %v", merged, got, want)
+			}
+			if c.view.Len() != len(want) {
+				t.Errorf("Len is %d, want %d", c.view.Len(), len(want))
+			}
+			for _, v := range []View{c.view, merged} {
+				for _, size := range []int{1, 3, 7, 25, 100, len(want)} {
+					checkRead(t, src, want, v, max(size, 1))
+				}
+			}
+		})
+	}
+}
+
+// checkRead reads a view in pieces of the given size.
+func checkRead(t *testing.T, src, want []uint32, v View, size int) {
+	t.Helper()
+	got := make([]uint32, len(want))
+	for lo := 0; lo < len(want); lo += size {
+		Read(got[lo:min(lo+size, len(want))], src, &v, lo)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v in pieces of %d: got %v, want %v", v, size, got, want)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	for _, c := range viewCases {
+		if c.name == "broadcast scalar" || c.name == "broadcast row" || c.name == "broadcast column" {
+			continue // no place for each element
+		}
+		t.Run(c.name, func(t *testing.T) {
+			n := c.view.Len()
+			src := make([]uint32, n)
+			for i := range src {
+				src[i] = uint32(i + 1)
+			}
+			for _, size := range []int{1, 4, 33, max(n, 1)} {
+				dst := make([]uint32, 3000)
+				for lo := 0; lo < n; lo += size {
+					Write(dst, src, &c.view, lo, min(lo+size, n))
+				}
+				if got := naiveRead(dst, c.view); !slices.Equal(got, src) {
+					t.Fatalf("in pieces of %d: got %v, want %v", size, got, src)
+				}
+				if k := len(dst) - countZero(dst); k != n {
+					t.Fatalf("%d elements are written, want %d", k, n)
+				}
+			}
+		})
+	}
+}
+
+func countZero(x []uint32) int {
+	n := 0
+	for _, v := range x {
+		if v == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestIsDense(t *testing.T) {
+	for _, c := range []struct {
+		view View
+		want bool
+	}{
+		{Dense([]int{2, 3}), true}, {Dense(nil), true}, {Dense([]int{2, 0}), true},
+		{makeView(1, []int{3}, []int{1}), false}, {makeView(0, []int{3}, []int{2}), false},
+		{makeView(0, []int{2, 3}, []int{0, 1}), false}, {makeView(0, []int{1, 3}, []int{77, 1}), true},
+	} {
+		if got := c.view.IsDense(); got != c.want {
+			t.Errorf("%+v: %v", c.view, got)
+		}
+	}
+}
+
+// TestReadRandom reads random permutations and slices.
+func TestReadRandom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	src := make([]uint32, 5000)
+	for i := range src {
+		src[i] = rng.Uint32()
+	}
+	for range 300 {
+		rank := rng.IntN(5)
+		dims := make([]int, rank)
+		for d := range dims {
+			dims[d] = 1 + rng.IntN(5)
+		}
+		v := Dense(dims)
+		for i, j := range rng.Perm(rank) {
+			v.Dims[i], v.Dims[j] = v.Dims[j], v.Dims[i]
+			v.Strides[i], v.Strides[j] = v.Strides[j], v.Strides[i]
+		}
+		for d := range rank {
+			if rng.IntN(3) == 0 {
+				v.Offset += (v.Dims[d] - 1) * v.Strides[d]
+				v.Strides[d] = -v.Strides[d]
+			}
+		}
+		checkRead(t, src, naiveRead(src, v), v.Merge(), 1+rng.IntN(60))
+	}
+}
