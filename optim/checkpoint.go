@@ -1,0 +1,213 @@
+package optim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"strconv"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/nn"
+)
+
+// ErrCheckpoint says that a file is no checkpoint, or one of something else, such
+// as another algorithm. Errors of tensors are those of nn.Load.
+var ErrCheckpoint = errors.New("not the expected checkpoint")
+
+// The entries of a file's metadata.
+const (
+	metaAlgorithm = "loris.optim.algorithm"
+	metaSteps     = "loris.optim.steps"
+	metaLR        = "loris.optim.lr"
+	metaSeed      = "loris.seed"
+	metaStep      = "loris.step"
+)
+
+// Checkpoint is what training needs to go on where it stopped. Training from a
+// loaded checkpoint gives bit for bit what training without the break gives,
+// random numbers included, on the same backend and machine.
+//
+// The file is in the safetensors format: the model's variables have "model." in
+// front of their names and the optimiser's state "optim.".
+type Checkpoint struct {
+	// Model is what is trained; it is needed.
+	Model nn.Module
+	// Optimizer is nil if there is none.
+	Optimizer *Optimizer
+	// Session is the one whose random seed is kept. Nil means the session of the
+	// model's variables.
+	Session *loris.Session
+	// Step is a number of the caller's, such as the epoch or the batch.
+	Step int64
+	// Metadata are further entries of the file, beside Loris's own.
+	Metadata map[string]string
+}
+
+// Save writes the checkpoint, as nn.Save: atomically, fetching all variables at
+// once. It is to be called between steps, after MarkStep: random numbers that the
+// open step has used are not part of it. It blocks until done; ctx ends the
+// waiting.
+func (c *Checkpoint) Save(ctx context.Context, path string) error {
+	s, err := c.session()
+	if err != nil {
+		return fmt.Errorf("optim: save %s: %w", path, err)
+	}
+	meta := maps.Clone(c.Metadata)
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	if c.Optimizer != nil {
+		maps.Copy(meta, c.Optimizer.metadata())
+	}
+	meta[metaStep] = strconv.FormatInt(c.Step, 10)
+	meta[metaSeed] = strconv.FormatUint(s.Seed(), 10)
+	return nn.Save(ctx, path, c.module(), meta)
+}
+
+// Load reads a checkpoint into the model, the optimiser and the session's seed,
+// and sets Step and Metadata. The file must match exactly, as for nn.Load, and
+// come from the same algorithm; on an error everything is as it was. An optimiser
+// without a schedule gets the file's rate. It is to be called between steps; what
+// the session has recorded of random initial values is dropped. It blocks while
+// reading.
+func (c *Checkpoint) Load(ctx context.Context, path string) error {
+	fail := func(err error) error { return fmt.Errorf("optim: load %s: %w", path, err) }
+	s, err := c.session()
+	if err != nil {
+		return fail(err)
+	}
+	meta, err := nn.Metadata(path)
+	if err != nil {
+		return err
+	}
+	step, err := number(meta, metaStep, strconv.ParseInt)
+	if err != nil {
+		return fail(err)
+	}
+	seed, err := number(meta, metaSeed, strconv.ParseUint)
+	if err != nil {
+		return fail(err)
+	}
+	restore, err := c.Optimizer.restore(meta)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := nn.Load(ctx, path, c.module()); err != nil {
+		return err
+	}
+	restore()
+	s.SetSeed(seed)
+	for _, k := range []string{metaAlgorithm, metaSteps, metaLR, metaSeed, metaStep} {
+		delete(meta, k)
+	}
+	c.Step, c.Metadata = step, meta
+	return nil
+}
+
+// session returns the session whose seed is kept.
+func (c *Checkpoint) session() (*loris.Session, error) {
+	if c.Model == nil {
+		return nil, fmt.Errorf("%w: there is no model", loris.ErrArg)
+	}
+	if c.Session != nil {
+		return c.Session, nil
+	}
+	for _, v := range c.Model.Params() {
+		return v.Session(), nil
+	}
+	return nil, fmt.Errorf("%w: the model has no parameters; set Session", loris.ErrArg)
+}
+
+// module is everything that the file holds.
+func (c *Checkpoint) module() nn.Module {
+	m := new(nn.Base)
+	m.Add("model", c.Model)
+	if c.Optimizer != nil {
+		m.Add("optim", state{o: c.Optimizer})
+	}
+	return m
+}
+
+// number reads a number of the metadata.
+func number[T int64 | uint64](meta map[string]string, key string, parse func(string, int, int) (T, error)) (T, error) {
+	text, ok := meta[key]
+	if !ok {
+		return 0, fmt.Errorf("%w: there is no %s", ErrCheckpoint, key)
+	}
+	v, err := parse(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s: %w", ErrCheckpoint, key, err)
+	}
+	return v, nil
+}
+
+// state is an optimiser's state as the buffers of a module.
+type state struct {
+	nn.Func // has nothing of its own
+	o       *Optimizer
+}
+
+// Buffers yields the state.
+func (s state) Buffers() iter.Seq2[string, *loris.Variable] { return s.o.State() }
+
+// metadata is what an optimiser keeps beside its variables.
+func (o *Optimizer) metadata() map[string]string {
+	m := map[string]string{metaAlgorithm: o.algorithm}
+	if o.stepVar == nil {
+		m[metaSteps] = strconv.FormatInt(o.steps, 10)
+		m[metaLR] = strconv.FormatFloat(o.lr, 'g', -1, 64)
+	}
+	return m
+}
+
+// restore checks an optimiser's metadata, also that a nil optimiser has none, and
+// returns what takes it over.
+func (o *Optimizer) restore(meta map[string]string) (func(), error) {
+	algorithm, ok := meta[metaAlgorithm]
+	switch {
+	case o == nil && ok:
+		return nil, fmt.Errorf("%w: it has the state of %s", ErrCheckpoint, algorithm)
+	case o == nil:
+		return func() {}, nil
+	case algorithm != o.algorithm:
+		return nil, fmt.Errorf("%w: it is of %q, the optimiser is %s", ErrCheckpoint, algorithm, o.algorithm)
+	case o.stepVar != nil:
+		return func() {}, nil
+	}
+	steps, err := number(meta, metaSteps, strconv.ParseInt)
+	if err != nil {
+		return nil, err
+	}
+	lr, err := strconv.ParseFloat(meta[metaLR], 64)
+	if err != nil || !(lr >= 0) || steps < 0 {
+		return nil, fmt.Errorf("%w: %s %q and %s %q", ErrCheckpoint, metaLR, meta[metaLR], metaSteps, meta[metaSteps])
+	}
+	return func() { o.steps, o.lr = steps, lr }, nil
+}
+
+// SaveState writes the optimiser's state, its number of steps and its rate to a
+// safetensors file, as nn.Save. It blocks until done; ctx ends the waiting.
+func (o *Optimizer) SaveState(ctx context.Context, path string) error {
+	return nn.Save(ctx, path, state{o: o}, o.metadata())
+}
+
+// LoadState reads what SaveState wrote. The file must match exactly, as for
+// nn.Load, and come from the same algorithm; on an error the optimiser is as it
+// was. Without a schedule it gets the file's rate. It blocks while reading.
+func (o *Optimizer) LoadState(ctx context.Context, path string) error {
+	meta, err := nn.Metadata(path)
+	if err != nil {
+		return err
+	}
+	restore, err := o.restore(meta)
+	if err != nil {
+		return fmt.Errorf("optim: load %s: %w", path, err)
+	}
+	if _, err := nn.Load(ctx, path, state{o: o}); err != nil {
+		return err
+	}
+	restore()
+	return nil
+}
