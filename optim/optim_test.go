@@ -260,6 +260,40 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
+// A compiled training step records once; its numbers move on all the same.
+func TestCapturedInCompile(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	r := newRegression(t, s, loris.F32)
+	opt := NewAdam(r.params(), 0.1, Captured())
+	compiled := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		loss := in[0].MatMul(r.w.Value()).Add(r.b.Value()).MseLoss(in[1])
+		opt.Minimize(loss)
+		return []*loris.Tensor{loss}
+	})
+	step := func(ctx context.Context) error {
+		_, err := compiled.Call(ctx, r.x, r.y)
+		return err
+	}
+	w, dims := openGoldens(t).get("adam/w")
+	n := len(w) / dims[0]
+	for i := range dims[0] {
+		near(t, "w", floats(t, r.w.Value()), w[i*n:(i+1)*n], 2e-6)
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := floats(t, r.w.Value())
+	opt.SetLR(0)
+	if err := step(ctx); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "w at rate 0", floats(t, r.w.Value()), before, 0)
+	if n := s.Report().Compiles; n > 3 { // the data, the zeros of the state, the step
+		t.Errorf("%d compilations", n)
+	}
+}
+
 func TestClip(t *testing.T) {
 	g := openGoldens(t)
 	s := newSession(t)

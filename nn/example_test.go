@@ -1,0 +1,57 @@
+package nn_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/nn"
+)
+
+func ExampleSequential() {
+	m := nn.NewSequential(
+		nn.NewConv2d(1, 8, 3, nn.Padding(1)),
+		nn.NewBatchNorm2d(8),
+		nn.Func(nn.ReLU),
+		nn.MaxPool2d(2),
+		nn.Func(nn.Flatten),
+		nn.NewDropout(0.1),
+		nn.NewLinear(8*4*4, 10),
+	)
+	fmt.Println(m.Forward(loris.Zeros(5, 1, 8, 8)).Shape())
+	for name, v := range m.Params() {
+		fmt.Println(name, v.Shape())
+	}
+	// Output:
+	// f32[5,10]
+	// 0.weight f32[8,1,3,3]
+	// 0.bias f32[8]
+	// 1.weight f32[8]
+	// 1.bias f32[8]
+	// 6.weight f32[10,128]
+	// 6.bias f32[10]
+}
+
+func ExampleSave() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "linear.safetensors")
+	if err := nn.Save(ctx, path, nn.NewLinear(3, 2), map[string]string{"epoch": "7"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	meta, err := nn.Load(ctx, path, nn.NewLinear(3, 2))
+	fmt.Println(meta["epoch"], err)
+	_, err = nn.Load(ctx, path, nn.NewLinear(3, 2, nn.NoBias()))
+	fmt.Println(err != nil)
+	// Output:
+	// 7 <nil>
+	// true
+}

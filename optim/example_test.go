@@ -1,0 +1,58 @@
+package optim_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/nn"
+	"github.com/loris-ml/loris/optim"
+)
+
+// A network of two layers learns exclusive or.
+func Example() {
+	ctx := context.Background()
+	s, err := loris.New(loris.WithSeed(1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close(ctx)
+	x := s.With().FromSlice([]float32{0, 0, 0, 1, 1, 0, 1, 1}, 4, 2)
+	y := s.With().FromSlice([]int64{0, 1, 1, 0})
+	w := nn.With(s.With())
+	m := nn.NewSequential(nn.NewLinear(2, 8, w), nn.Func(nn.Tanh), nn.NewLinear(8, 2, w))
+
+	opt := optim.NewAdamW(m.Params(), 0.05)
+	opt.SetSchedule(optim.Warmup(0.1, 10, optim.Cosine(0.05, 0, 190)))
+	if err := s.MarkStep(ctx); err != nil { // the initial weights
+		fmt.Println(err)
+		return
+	}
+	for range 200 {
+		loss := m.Forward(x).CrossEntropy(y)
+		grads, _ := optim.ClipGradNorm(opt.Grads(loss), 1)
+		opt.Step(grads)
+		if err := s.MarkStep(ctx); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	answers, err := m.Forward(x).Argmax(loris.Dim(1)).Int64s(ctx)
+	fmt.Println(answers, err)
+	// Output: [0 1 1 0] <nil>
+}
+
+// Training goes on from a checkpoint as if it had never stopped.
+func ExampleCheckpoint() {
+	ctx := context.Background()
+	m := nn.NewLinear(2, 1)
+	opt := optim.NewSGD(m.Params(), 0.1, optim.Momentum(0.9))
+	ck := &optim.Checkpoint{Model: m, Optimizer: opt}
+	first := 0
+	if err := ck.Load(ctx, "no-such.safetensors"); err == nil {
+		first = int(ck.Step)
+	}
+	fmt.Println("from step", first)
+	// Output: from step 0
+}
