@@ -233,14 +233,16 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	}
 	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref}
 	defer j.abandon()
-	if err := tr.gather(ctx, j, inputs); err != nil {
-		return nil, err
-	}
+	// The lock comes before the parameters are gathered, so that of two calls at
+	// once the later sees the variables as the earlier has assigned them.
 	start := time.Now()
 	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
 		return nil, err
 	}
 	c.stage(StageLock, start)
+	if err := tr.gather(ctx, j, inputs); err != nil {
+		return nil, err
+	}
 	a := &Async{Device: tr.device, Hash: tr.hash, params: j.params, done: make(chan struct{}), session: s}
 	outs := make([]*Tensor, tr.numOut)
 	c.mu.Lock()

@@ -59,9 +59,12 @@ func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
 // inputs one node (common-subexpression elimination).
 func NewConsing() *Builder { return &Builder{cons: map[consKey]*Node{}, Lines: LinesOff} }
 
-// NextStep begins a new step: ops are expected where they came last time.
+// NextStep begins a new step: ops are expected where they came last time. The
+// step gets slabs of its own: one shared with the last step would keep the data
+// that its nodes are bound to alive.
 func (b *Builder) NextStep() {
 	b.count = 0
+	b.nodes, b.vals = nil, nil
 	if b.trie != nil {
 		b.trie.reset()
 	}
@@ -70,11 +73,17 @@ func (b *Builder) NextStep() {
 // Count returns the nodes made since NextStep.
 func (b *Builder) Count() int { return b.count }
 
-const slabNodes = 128
+// Slabs grow with the step, so that a step of a few ops costs little.
+const (
+	minSlab = 8
+	maxSlab = 128
+)
+
+func (b *Builder) slabSize() int { return min(max(b.count, minSlab), maxSlab) }
 
 func (b *Builder) newNode() *Node {
 	if len(b.nodes) == 0 {
-		b.nodes = make([]Node, slabNodes)
+		b.nodes = make([]Node, b.slabSize())
 	}
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
@@ -84,7 +93,7 @@ func (b *Builder) newNode() *Node {
 
 func (b *Builder) newValues(n int) []Value {
 	if len(b.vals) < n {
-		b.vals = make([]Value, max(2*slabNodes, n))
+		b.vals = make([]Value, max(2*b.slabSize(), n))
 	}
 	v := b.vals[:n:n]
 	b.vals = b.vals[n:]
