@@ -182,7 +182,8 @@ func (o *Optimizer) Minimize(loss *loris.Tensor) { o.Step(o.Grads(loss)) }
 // Step records an update of the parameters and of the state by the gradients,
 // one for each parameter in order; a parameter with a nil gradient stays as it
 // is. The parameters have their next values from here on, and the next MarkStep
-// computes them. Gradients that do not fit panic with a *loris.OpError.
+// computes them. A recorded step counts, also if loris.Session.Step drops it for
+// an error. Gradients that do not fit panic with a *loris.OpError.
 func (o *Optimizer) Step(grads []*loris.Tensor) {
 	if len(grads) != len(o.params) {
 		panic(misuse("step", loris.ErrArg, "%d gradients are given for %d parameters", len(grads), len(o.params)))
