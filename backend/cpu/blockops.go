@@ -31,6 +31,7 @@ var exact = map[ir.Op]bool{}
 const (
 	arithmeticCost = 0.7
 	divisionCost   = 2
+	elementaryCost = 4
 	scalarCost     = 9
 )
 
@@ -50,6 +51,9 @@ func init() {
 	setFloat[float32](ir.F32)
 	setFloat[float64](ir.F64)
 	setBool()
+	for op, k := range map[ir.Op]func(dst, a []float32){ir.OpExp: kernels.Exp, ir.OpSigmoid: kernels.Sigmoid, ir.OpTanh: kernels.Tanh} {
+		typed[opDType{op, ir.F32}] = blockKernel{unaryBlock(k), elementaryCost}
+	}
 	for _, op := range []ir.Op{ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpSign, ir.OpMaximum, ir.OpMinimum, ir.OpWhere} {
 		exact[op] = true
 	}

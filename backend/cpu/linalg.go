@@ -120,9 +120,10 @@ func allEqual(x []int) bool {
 }
 
 const (
-	// Products with fewer rows or columns, or with less work, are not packed.
-	packRows = 4
-	packWork = 4096
+	// Products with fewer rows or columns, less depth or less work are not packed.
+	packRows  = 4
+	packDepth = 8
+	packWork  = 4096
 	// A unit of a packed product is a tile of at most so many panels.
 	tileRows = 16
 	tileCols = 16
@@ -136,7 +137,7 @@ func matmul[T, A kernels.Number](c *call) {
 		c.emit(0, 1, []operand{out}, nil, nil)
 		return
 	}
-	if p.m < packRows || p.n < packRows || p.m*p.n*p.k < packWork {
+	if p.m < packRows || p.n < packRows || p.k < packDepth || p.m*p.n*p.k < packWork {
 		smallProduct[T, A](c, p, out)
 		return
 	}

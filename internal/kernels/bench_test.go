@@ -44,6 +44,9 @@ func BenchmarkPointwise(b *testing.B) {
 		{"div", func() { Div(z, x, y) }},
 		{"max", func() { Max(z, x, y) }},
 		{"relu", func() { Relu(z, x) }},
+		{"exp", func() { Exp(z, x) }},
+		{"sigmoid", func() { Sigmoid(z, x) }},
+		{"tanh", func() { Tanh(z, x) }},
 		{"lt", func() { Lt(mask, x, y) }},
 		{"sum", func() { z[0] = float32(sumRow(0.0, x)) }},
 	} {

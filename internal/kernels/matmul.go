@@ -151,7 +151,12 @@ func vecMat[T, A Number](row, a, b []T, pa, aK, pb, bK, k int) {
 	for len(row) > 0 {
 		acc := sums[:min(len(row), reduceBlock)]
 		clear(acc)
-		for p := range k {
+		p := 0
+		for ; p+4 <= k; p += 4 {
+			x, y := pa+p*aK, pb+p*bK
+			axpy4(acc, A(a[x]), A(a[x+aK]), A(a[x+2*aK]), A(a[x+3*aK]), b[y:], b[y+bK:], b[y+2*bK:], b[y+3*bK:])
+		}
+		for ; p < k; p++ {
 			axpy(acc, A(a[pa+p*aK]), b[pb+p*bK:])
 		}
 		for j, v := range acc {
@@ -159,6 +164,15 @@ func vecMat[T, A Number](row, a, b []T, pa, aK, pb, bK, k int) {
 		}
 		row = row[len(acc):]
 		pb += len(acc)
+	}
+}
+
+// axpy4 does four rows for one load and store of the sums.
+func axpy4[T, A Number](acc []A, x0, x1, x2, x3 A, b0, b1, b2, b3 []T) {
+	n := len(acc)
+	b0, b1, b2, b3 = b0[:n], b1[:n], b2[:n], b3[:n]
+	for j := range acc {
+		acc[j] += (x0*A(b0[j]) + x1*A(b1[j])) + (x2*A(b2[j]) + x3*A(b3[j]))
 	}
 }
 

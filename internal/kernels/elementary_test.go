@@ -1,0 +1,47 @@
+package kernels
+
+import (
+	"math"
+	"testing"
+)
+
+// TestElementary compares each function with float64's over all exponents, in
+// units in the last place of float32.
+func TestElementary(t *testing.T) {
+	var x []float32
+	for e := -149; e <= 127; e++ {
+		for m := 1.0; m < 2; m += 1.0 / 37 {
+			v := float32(math.Ldexp(m, e))
+			x = append(x, v, -v)
+		}
+	}
+	for v := -120.0; v < 100; v += 0.0137 {
+		x = append(x, float32(v), float32(v/50), float32(v/700))
+	}
+	x = append(x, 0, float32(negZ), float32(inf), float32(-inf), float32(nan), tanhSmall, -tanhSmall, expMost, -expMost)
+	for _, c := range []struct {
+		name string
+		run  func(dst, a []float32)
+		want func(float64) float64
+	}{
+		{"exp", Exp, math.Exp},
+		{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+		{"tanh", Tanh, math.Tanh},
+	} {
+		got := make([]float32, len(x))
+		c.run(got, x)
+		for i, v := range x {
+			want := c.want(float64(v))
+			if w := float32(want); w != w || w == 0 || math.IsInf(float64(w), 0) {
+				if !sameBits(float64(got[i]), float64(w)) {
+					t.Errorf("%s(%v) = %v, want %v", c.name, v, got[i], w)
+				}
+				continue
+			}
+			ulp := math.Abs(float64(math.Nextafter32(float32(want), float32(2*want)) - float32(want)))
+			if d := math.Abs(float64(got[i])-want) / ulp; d > 0.75 {
+				t.Errorf("%s(%v) = %v, want %v: off by %.2f ulps", c.name, v, got[i], want, d)
+			}
+		}
+	}
+}
