@@ -57,10 +57,17 @@ func WithCacheBytes(n int64) SessionOption { return func(c *executor.Config) { c
 // large one refused.
 func WithCacheEntries(n int) SessionOption { return func(c *executor.Config) { c.CacheStrong = n } }
 
-// WithDataCacheBytes bounds, for each device, the cache of scalars and of host
-// tensors made by Constant.
+// WithDataCacheBytes bounds, for each device, the cache of host tensors made by
+// Constant.
 func WithDataCacheBytes(n int64) SessionOption {
 	return func(c *executor.Config) { c.DataCacheBytes = n }
+}
+
+// WithDataCacheScalars sets how many numbers, such as learning rates, are kept on
+// each device, the least recently used given up first; negative means none. The
+// default is 1024.
+func WithDataCacheScalars(n int) SessionOption {
+	return func(c *executor.Config) { c.DataCacheScalars = n }
 }
 
 // WithTrimNodes sets the size of a graph at which it is synced without a

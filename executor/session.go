@@ -29,6 +29,9 @@ type Config struct {
 	CacheStrong int
 	// DataCacheBytes bounds the data cache of each device.
 	DataCacheBytes int64
+	// DataCacheScalars is how many numbers the data cache of each device keeps. 0
+	// means the cache's default; negative none.
+	DataCacheScalars int
 	// TrimNodes is the graph size at which a step syncs itself: 0 means
 	// 100,000, negative never.
 	TrimNodes int
@@ -105,7 +108,7 @@ func New(cfg Config) (*Session, error) {
 		Strong:  cfg.CacheStrong,
 		Close:   func(m *Computation) { m.close() },
 	})
-	c.scalars = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes})
+	c.scalars = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.arena.live = map[ir.Device]*liveSet{}
 	c.stats.init()
