@@ -25,9 +25,7 @@ func NewLines(dims []int, dim int, index []int) Lines {
 		l.size, l.step = dims[dim], l.base.Strides[dim]
 		l.base.Strides[dim] = 0
 	}
-	for i, n := range index {
-		l.base.Dims[i] = n
-	}
+	copy(l.base.Dims[:], index)
 	return l
 }
 
