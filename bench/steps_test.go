@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/nn"
+	"github.com/loris-ml/loris/optim"
+)
+
+var ctx = context.Background()
+
+func session(b *testing.B, opts ...loris.SessionOption) *loris.Session {
+	b.Helper()
+	s, err := loris.New(append([]loris.SessionOption{loris.WithTrimNodes(-1)}, opts...)...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(ctx); err != nil {
+			b.Error(err)
+		}
+	})
+	return s
+}
+
+// chain records n pointwise ops, each on the result of the last.
+func chain(x *loris.Tensor, n int) *loris.Tensor {
+	y := x
+	for range n {
+		y = y.Add(x)
+	}
+	return y
+}
+
+// ones returns four ones that are data already.
+func ones(b *testing.B, s *loris.Session) *loris.Tensor {
+	x := s.With().Ones(4)
+	check(b, s.Sync(ctx, x))
+	return x
+}
+
+func check(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// clock times parts of an iteration by hand: b.StopTimer stops the world each
+// time, which would distort parts of some microseconds.
+type clock struct{ total time.Duration }
+
+func (c *clock) time(fn func()) {
+	start := time.Now()
+	fn()
+	c.total += time.Since(start)
+}
+
+func (c *clock) report(b *testing.B, per int, unit string) {
+	b.ReportMetric(float64(c.total.Nanoseconds())/float64(b.N*per), unit)
+}
+
+// BenchmarkRecord records 1,000 pointwise ops in a step that repeats; ns/record
+// and allocations are of one op and leave the step's end out.
+func BenchmarkRecord(b *testing.B) {
+	const n = 1000
+	for _, c := range []struct {
+		name string
+		op   func(y, x *loris.Tensor) *loris.Tensor
+	}{
+		{"tensor", func(y, x *loris.Tensor) *loris.Tensor { return y.Add(x) }},
+		{"number", func(y, _ *loris.Tensor) *loris.Tensor { return y.Mul(1.5) }},
+		{"unary", func(y, _ *loris.Tensor) *loris.Tensor { return y.Tanh() }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := session(b, loris.WithDevice(loris.Null))
+			x := ones(b, s)
+			var rec clock
+			var before, after runtime.MemStats
+			step := func() {
+				rec.time(func() {
+					y := x
+					for range n {
+						y = c.op(y, x)
+					}
+				})
+				check(b, s.MarkStep(ctx))
+			}
+			step()
+			rec = clock{}
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				step()
+			}
+			runtime.ReadMemStats(&after)
+			rec.report(b, n, "ns/record")
+			// The MarkStep's own two dozen are in it: 0.02 an op.
+			b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N*n), "allocs/record")
+		})
+	}
+}
+
+// BenchmarkMarkStep is a MarkStep whose computation is cached, on the null
+// backend, by graph size; recording is not counted, but the step before has
+// finished.
+func BenchmarkMarkStep(b *testing.B) {
+	for _, n := range []int{100, 1_000, 10_000, 100_000, 1_000_000} {
+		if n > 10_000 && testing.Short() {
+			continue
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := session(b, loris.WithDevice(loris.Null))
+			x := ones(b, s)
+			chain(x, n)
+			check(b, s.MarkStep(ctx))
+			var mark clock
+			for b.Loop() {
+				chain(x, n)
+				check(b, s.WaitDeviceOps(ctx))
+				mark.time(func() { check(b, s.MarkStep(ctx)) })
+			}
+			mark.report(b, n, "ns/node")
+		})
+	}
+}
+
+// BenchmarkHash records a graph that was never seen, line by line inferred and
+// hashed anew, and computes its graph hash.
+func BenchmarkHash(b *testing.B) {
+	const n = 1000
+	s := session(b, loris.WithDevice(loris.Null), loris.WithLines(loris.LinesOff))
+	var rec, hash clock
+	size := 0
+	for b.Loop() {
+		size++
+		x := s.With().Ones(size%100_000 + 1) // a new shape makes every hash new
+		check(b, s.Sync(ctx, x))
+		var y *loris.Tensor
+		rec.time(func() { y = chain(x, n) })
+		hash.time(func() {
+			if _, err := s.GraphHash(y); err != nil {
+				b.Fatal(err)
+			}
+		})
+		y.Discard()
+		check(b, s.MarkStep(ctx))
+	}
+	rec.report(b, n, "ns/record-new")
+	hash.report(b, n, "ns/hash-node")
+}
+
+// BenchmarkFirstCompile is the first MarkStep of a new graph of 1,000 nodes on
+// the cpu, from walk to scheduled.
+func BenchmarkFirstCompile(b *testing.B) {
+	s := session(b)
+	var c clock
+	size := 0
+	for b.Loop() {
+		size++
+		x := s.With().Ones(size%100_000 + 1)
+		check(b, s.Sync(ctx, x))
+		check(b, s.WaitDeviceOps(ctx))
+		y := x
+		for range 250 {
+			y = y.Add(x).Tanh().Mul(x).Sigmoid()
+		}
+		c.time(func() { check(b, s.MarkStep(ctx)) })
+	}
+	c.report(b, 1, "ns/compile")
+}
+
+// BenchmarkTrainingStep is a step of the digits network on the cpu: batch 64,
+// 64-128-64-10, Adam.
+func BenchmarkTrainingStep(b *testing.B) {
+	s := session(b)
+	m := nn.NewSequential(
+		nn.NewLinear(64, 128, nn.With(s.With())), nn.Func(nn.ReLU),
+		nn.NewLinear(128, 64, nn.With(s.With())), nn.Func(nn.ReLU),
+		nn.NewLinear(64, 10, nn.With(s.With())))
+	opt := optim.NewAdam(m.Params(), 1e-3)
+	x := s.With().Rand(64, 64)
+	y := s.With(loris.As(loris.I64)).Zeros(64)
+	step := func() {
+		opt.Minimize(loris.CrossEntropy(m.Forward(x), y))
+		check(b, s.MarkStep(ctx))
+	}
+	check(b, s.MarkStep(ctx))
+	step()
+	b.ReportAllocs()
+	for b.Loop() {
+		step()
+	}
+	check(b, s.WaitDeviceOps(ctx))
+	if r := s.Report(); r.Compiles > 3 {
+		b.Errorf("%d compiles:\n%v", r.Compiles, r)
+	}
+}
