@@ -3,15 +3,23 @@ package loris
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"reflect"
 	"testing"
 )
 
-// newSession returns a session on the reference backend that the test closes.
+// testDevice is where the tests compute.
+var testDevice = flag.String("device", "cpu", "the device that the tests use")
+
+// newSession returns a session that the test closes.
 func newSession(t testing.TB, opts ...SessionOption) *Session {
 	t.Helper()
-	s, err := New(append([]SessionOption{WithDevice(Ref)}, opts...)...)
+	d, err := ParseDevice(*testDevice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(append([]SessionOption{WithDevice(d)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

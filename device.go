@@ -2,7 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/backend"
-	_ "github.com/loris-ml/loris/backend/cpu" // the default device
+	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/backend/null"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/ir"
@@ -14,7 +14,7 @@ type Device = ir.Device
 // The devices that every build has.
 var (
 	// CPU is the default: fused native kernels on the host.
-	CPU = Device{Type: ir.RegisterDeviceType("cpu")}
+	CPU = cpu.Device
 	// Ref is the reference backend: scalar loops that define what each op means.
 	Ref = ref.Device
 	// Null computes nothing and gives zeros, to measure what recording costs.

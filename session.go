@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -90,7 +89,7 @@ func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.In
 // New returns a session of its own. A device that cannot be used is an error
 // wrapping ErrDevice.
 func New(opts ...SessionOption) (*Session, error) {
-	cfg := executor.Config{Device: defaultDevice()}
+	cfg := executor.Config{Device: CPU}
 	for _, o := range opts {
 		o(&cfg)
 	}
@@ -99,14 +98,6 @@ func New(opts ...SessionOption) (*Session, error) {
 		return nil, err
 	}
 	return (*Session)(s), nil
-}
-
-// defaultDevice is where a session is that was given no device.
-func defaultDevice() Device {
-	if _, err := backend.For(CPU); err == nil {
-		return CPU
-	}
-	return Ref
 }
 
 // defaultSession is made at its first use, so that a program with sessions of

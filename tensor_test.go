@@ -103,7 +103,7 @@ func TestReadsAreCopies(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	s := newSession(t)
+	s := newSession(t, WithDevice(Ref))
 	m := s.With()
 	x := m.FromSlice([]float32{1, 2.5, 3, 4}, 2, 2)
 	y := x.Add(1)
@@ -171,7 +171,7 @@ func TestMakers(t *testing.T) {
 			if c.x.Shape() != c.want {
 				t.Errorf("got %v, want %v", c.x.Shape(), c.want)
 			}
-			if c.x.Session() != s || c.x.Device() != Ref {
+			if c.x.Session() != s || c.x.Device() != s.Device() {
 				t.Errorf("in %p on %v", c.x.Session(), c.x.Device())
 			}
 			if err := c.x.Wait(t.Context()); err != nil {
@@ -243,12 +243,12 @@ func TestTo(t *testing.T) {
 	if err != nil || y.Device() != Null || y.Shape() != x.Shape() {
 		t.Fatal(y, err)
 	}
-	back, err := y.To(ctx, Ref)
+	back, err := y.To(ctx, s.Device())
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFloats(t, back.Add(1), 3, 3)
-	if same, err := back.To(ctx, Ref); err != nil || same != back {
+	if same, err := back.To(ctx, s.Device()); err != nil || same != back {
 		t.Error("To the tensor's own device must give the tensor")
 	}
 	bad := s.With().FromSlice([]float32{1}).IndexSelect(0, s.With().FromSlice([]int64{3}))
