@@ -1,6 +1,7 @@
 package loris
 
 import (
+	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -36,14 +37,18 @@ func Div(x, y any, opts ...Opt) *Tensor { return binaryOp(division(opts), x, y) 
 // scaled returns an operand times the option alpha.
 func scaled(op ir.Op, y any, opts []Opt) any {
 	for _, o := range opts {
-		if o.name != "alpha" {
+		if o.Name != "alpha" {
 			panic(unknownOpt(op, o))
 		}
-		if _, ok := y.(*Tensor); ok {
-			y = binaryOp(ir.OpMul, y, o.value)
+		alpha := o.Value
+		if t, ok := alpha.(*executor.Tensor); ok {
+			alpha = (*Tensor)(t)
+		}
+		if _, ok := y.(*Tensor); ok || alpha != o.Value {
+			y = binaryOp(ir.OpMul, y, alpha)
 			continue
 		}
-		y = product(op, y, o.value)
+		y = product(op, y, alpha)
 	}
 	return y
 }
@@ -66,21 +71,21 @@ func product(op ir.Op, x, y any) any {
 func division(opts []Opt) ir.Op {
 	op := ir.OpDiv
 	for _, o := range opts {
-		if o.name != "rounding_mode" {
+		if o.Name != "rounding_mode" {
 			panic(unknownOpt(op, o))
 		}
-		switch o.value {
+		switch o.Value {
 		case "floor":
 			op = ir.OpFloorDivide
 		case "trunc":
 			op = ir.OpTruncDivide
 		default:
-			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", o.value))
+			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", o.Value))
 		}
 	}
 	return op
 }
 
 func unknownOpt(op ir.Op, o Opt) error {
-	return ir.NewOpError(op.String(), ErrArg, nil, "there is no argument %q", o.name)
+	return ir.NewOpError(op.String(), ErrArg, nil, "there is no argument %q", o.Name)
 }

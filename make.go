@@ -19,10 +19,10 @@ type Maker struct {
 }
 
 // On sets the device that a Maker makes tensors on.
-func On(d Device) Opt { return Opt{"device", d} }
+func On(d Device) Opt { return Opt{Name: "device", Value: d} }
 
 // In sets the session that a Maker makes tensors in.
-func In(s *Session) Opt { return Opt{"session", s} }
+func In(s *Session) Opt { return Opt{Name: "session", Value: s} }
 
 // With returns a Maker with the given settings: As, On and In. Other options
 // panic with an *OpError.
@@ -35,7 +35,7 @@ func (s *Session) With(opts ...Opt) Maker { return Maker{session: s}.With(opts..
 // With returns a Maker with some settings changed.
 func (m Maker) With(opts ...Opt) Maker {
 	for _, o := range opts {
-		switch v := o.value.(type) {
+		switch v := o.Value.(type) {
 		case DType:
 			m.dtype = v
 		case Device:
@@ -43,7 +43,7 @@ func (m Maker) With(opts ...Opt) Maker {
 		case *Session:
 			m.session = v
 		default:
-			panic(ir.NewOpError("with", ErrArg, nil, "there is no setting %q: use As, On or In", o.name))
+			panic(ir.NewOpError("with", ErrArg, nil, "there is no setting %q: use As, On or In", o.Name))
 		}
 	}
 	return m
@@ -75,7 +75,9 @@ func (m Maker) DType(def DType) DType {
 
 // call records a creation op.
 func (m Maker) call(op ir.Op, pos ...any) *Tensor {
-	return (*Tensor)(m.Session().ex().CallOn(m.device, op, newTensor, pos, nil)[0])
+	out := new(executor.Tensor)
+	m.Session().ex().CallOn(m.device, op, out, pos)
+	return (*Tensor)(out)
 }
 
 // FromSlice returns a tensor of the data, a slice of an Elem type, in row-major

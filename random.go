@@ -1,6 +1,7 @@
 package loris
 
 import (
+	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -9,7 +10,9 @@ import (
 // of the same program; MarkStep moves the seed on.
 
 func (m Maker) random(op ir.Op, pos ...any) *Tensor {
-	return (*Tensor)(m.Session().ex().RandomOn(m.device, op, newTensor, pos)[0])
+	out := new(executor.Tensor)
+	m.Session().ex().Random(m.device, op, out, pos)
+	return (*Tensor)(out)
 }
 
 // Rand returns uniform numbers in [0, 1), f32 by default.
@@ -100,6 +103,10 @@ func Dropout(t *Tensor, p any) *Tensor { return t.Dropout(p) }
 func (t *Tensor) random(op ir.Op, pos ...any) *Tensor {
 	s := t.owner(op)
 	args := append([]any{t.ex()}, pos...)
-	toNamed(args, nil)
-	return (*Tensor)(s.RandomOn(t.ex().Device(), op, newTensor, args)[0])
+	for i, v := range args {
+		args[i] = arg(v)
+	}
+	out := new(executor.Tensor)
+	s.Random(t.ex().Device(), op, out, args)
+	return (*Tensor)(out)
 }

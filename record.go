@@ -6,15 +6,13 @@ import (
 )
 
 // Opt is an optional argument of an op, by ATen's name, or a setting of
-// Session.With. The constructors bear the arguments' names. An op that has no
-// such argument panics with an *OpError that names it.
-type Opt struct {
-	name  string
-	value any
-}
+// Session.With. Its constructors bear the arguments' names: Dim, Keepdim, As for
+// dtype, and so on. An op that has no such argument panics with an *OpError that
+// names it.
+type Opt = ir.Named
 
 // As sets the dtype of a result (ATen's argument dtype).
-func As(d DType) Opt { return Opt{"dtype", d} }
+func As(d DType) Opt { return Opt{Name: "dtype", Value: d} }
 
 // intsArg is the value of an option that is an int for some ops and a list of
 // them for others.
@@ -83,54 +81,37 @@ func binaryOp(op ir.Op, x, y any) *Tensor {
 	return (*Tensor)(out)
 }
 
-// call records an op with arguments by position and options.
+// call records an op with several outputs; the tensors among the arguments are
+// the executor's.
 func call(op ir.Op, pos []any, opts []Opt) []*executor.Tensor {
-	named := toNamed(pos, opts)
-	return sessionOfArgs(op, pos, named).Call(op, newTensor, pos, named)
+	return sessionOfArgs(op, pos, opts).Call(op, newTensor, pos, opts)
 }
 
 // call1 is call for ops with one output.
-func call1(op ir.Op, pos []any, opts []Opt) *Tensor { return (*Tensor)(call(op, pos, opts)[0]) }
-
-// toNamed turns the tensors among pos into the executor's, in place, and the
-// options into named arguments.
-func toNamed(pos []any, opts []Opt) []ir.Named {
-	for i, v := range pos {
-		pos[i] = arg(v)
-	}
-	if len(opts) == 0 {
-		return nil
-	}
-	named := make([]ir.Named, len(opts))
-	for i, o := range opts {
-		named[i] = ir.Named{Name: o.name, Value: arg(o.value)}
-	}
-	return named
+func call1(op ir.Op, pos []any, opts []Opt) *Tensor {
+	out := new(executor.Tensor)
+	sessionOfArgs(op, pos, opts).Call1(op, out, pos, opts)
+	return (*Tensor)(out)
 }
 
-// arg returns the executor's form of an argument.
+// arg returns the executor's form of an argument that may be a *Tensor or a
+// number.
 func arg(v any) any {
-	switch v := v.(type) {
-	case *Tensor:
-		if v == nil {
-			return nil
-		}
-		return v.ex()
-	case []*Tensor:
-		return handles(v)
+	if t, ok := v.(*Tensor); ok {
+		return t.ex()
 	}
 	return v
 }
 
 // sessionOfArgs returns the session of the first tensor among the arguments.
-func sessionOfArgs(op ir.Op, pos []any, named []ir.Named) *executor.Session {
+func sessionOfArgs(op ir.Op, pos []any, opts []Opt) *executor.Session {
 	for _, v := range pos {
 		if s := sessionOfArg(v); s != nil {
 			return s
 		}
 	}
-	for _, n := range named {
-		if s := sessionOfArg(n.Value); s != nil {
+	for _, o := range opts {
+		if s := sessionOfArg(o.Value); s != nil {
 			return s
 		}
 	}
@@ -140,7 +121,9 @@ func sessionOfArgs(op ir.Op, pos []any, named []ir.Named) *executor.Session {
 func sessionOfArg(v any) *executor.Session {
 	switch v := v.(type) {
 	case *executor.Tensor:
-		return v.Session()
+		if v != nil {
+			return v.Session()
+		}
 	case []*executor.Tensor:
 		for _, t := range v {
 			if t != nil && t.Session() != nil {

@@ -10,7 +10,7 @@ package loris
 //
 // Differentiable.
 func (t *Tensor) FullLike(fillValue any, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opFullLike, []any{t, fillValue}, opts)[0])
+	return call1(opFullLike, []any{t.ex(), arg(fillValue)}, opts)
 }
 
 // FullLike is the method of that name of its first argument.
@@ -25,7 +25,7 @@ func FullLike(self *Tensor, fillValue any, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result depends on no tensor.
 func (t *Tensor) OnesLike(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opOnesLike, []any{t}, opts)[0])
+	return call1(opOnesLike, []any{t.ex()}, opts)
 }
 
 // OnesLike is the method of that name of its first argument.
@@ -40,7 +40,7 @@ func OnesLike(self *Tensor, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result depends on no tensor.
 func (t *Tensor) ZerosLike(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opZerosLike, []any{t}, opts)[0])
+	return call1(opZerosLike, []any{t.ex()}, opts)
 }
 
 // ZerosLike is the method of that name of its first argument.

@@ -9,7 +9,7 @@ package loris
 //
 // No gradient flows through it: the result is an index.
 func (t *Tensor) Argsort(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opArgsort, []any{t}, opts)[0])
+	return call1(opArgsort, []any{t.ex()}, opts)
 }
 
 // Argsort is the method of that name of its first argument.
@@ -25,7 +25,7 @@ func Argsort(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func Embedding(weight *Tensor, indices *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opEmbedding, []any{weight, indices}, opts)[0])
+	return call1(opEmbedding, []any{weight.ex(), indices.ex()}, opts)
 }
 
 // Gather records gather. out[i][j] = self[index[i][j]][j] for dim 0 and
@@ -36,7 +36,7 @@ func Embedding(weight *Tensor, indices *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Gather(dim int, index *Tensor) *Tensor {
-	return (*Tensor)(call(opGather, []any{t, dim, index}, nil)[0])
+	return call1(opGather, []any{t.ex(), dim, index.ex()}, nil)
 }
 
 // Gather is the method of that name of its first argument.
@@ -53,7 +53,7 @@ func Gather(self *Tensor, dim int, index *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Index(indices []*Tensor) *Tensor {
-	return (*Tensor)(call(opIndex, []any{t, indices}, nil)[0])
+	return call1(opIndex, []any{t.ex(), handles(indices)}, nil)
 }
 
 // Index is the method of that name of its first argument.
@@ -69,7 +69,7 @@ func Index(self *Tensor, indices []*Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) IndexAdd(dim int, index *Tensor, source *Tensor) *Tensor {
-	return (*Tensor)(call(opIndexAdd, []any{t, dim, index, source}, nil)[0])
+	return call1(opIndexAdd, []any{t.ex(), dim, index.ex(), source.ex()}, nil)
 }
 
 // IndexAdd is the method of that name of its first argument.
@@ -85,7 +85,7 @@ func IndexAdd(self *Tensor, dim int, index *Tensor, source *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) IndexCopy(dim int, index *Tensor, source *Tensor) *Tensor {
-	return (*Tensor)(call(opIndexCopy, []any{t, dim, index, source}, nil)[0])
+	return call1(opIndexCopy, []any{t.ex(), dim, index.ex(), source.ex()}, nil)
 }
 
 // IndexCopy is the method of that name of its first argument.
@@ -102,7 +102,7 @@ func IndexCopy(self *Tensor, dim int, index *Tensor, source *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) IndexPut(indices []*Tensor, values *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opIndexPut, []any{t, indices, values}, opts)[0])
+	return call1(opIndexPut, []any{t.ex(), handles(indices), values.ex()}, opts)
 }
 
 // IndexPut is the method of that name of its first argument.
@@ -118,7 +118,7 @@ func IndexPut(self *Tensor, indices []*Tensor, values *Tensor, opts ...Opt) *Ten
 //
 // Differentiable.
 func (t *Tensor) IndexSelect(dim int, index *Tensor) *Tensor {
-	return (*Tensor)(call(opIndexSelect, []any{t, dim, index}, nil)[0])
+	return call1(opIndexSelect, []any{t.ex(), dim, index.ex()}, nil)
 }
 
 // IndexSelect is the method of that name of its first argument.
@@ -134,7 +134,7 @@ func IndexSelect(self *Tensor, dim int, index *Tensor) *Tensor {
 //
 // No gradient flows through it: classes are integers.
 func (t *Tensor) OneHot(numClasses int) *Tensor {
-	return (*Tensor)(call(opOneHot, []any{t, numClasses}, nil)[0])
+	return call1(opOneHot, []any{t.ex(), numClasses}, nil)
 }
 
 // OneHot is the method of that name of its first argument.
@@ -150,7 +150,7 @@ func OneHot(self *Tensor, numClasses int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Scatter(dim int, index *Tensor, src *Tensor) *Tensor {
-	return (*Tensor)(call(opScatter, []any{t, dim, index, src}, nil)[0])
+	return call1(opScatter, []any{t.ex(), dim, index.ex(), src.ex()}, nil)
 }
 
 // Scatter is the method of that name of its first argument.
@@ -165,7 +165,7 @@ func Scatter(self *Tensor, dim int, index *Tensor, src *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) ScatterAdd(dim int, index *Tensor, src *Tensor) *Tensor {
-	return (*Tensor)(call(opScatterAdd, []any{t, dim, index, src}, nil)[0])
+	return call1(opScatterAdd, []any{t.ex(), dim, index.ex(), src.ex()}, nil)
 }
 
 // ScatterAdd is the method of that name of its first argument.
@@ -182,7 +182,7 @@ func ScatterAdd(self *Tensor, dim int, index *Tensor, src *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) ScatterReduce(dim int, index *Tensor, src *Tensor, reduce string, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opScatterReduce, []any{t, dim, index, src, reduce}, opts)[0])
+	return call1(opScatterReduce, []any{t.ex(), dim, index.ex(), src.ex(), reduce}, opts)
 }
 
 // ScatterReduce is the method of that name of its first argument.
@@ -198,7 +198,7 @@ func ScatterReduce(self *Tensor, dim int, index *Tensor, src *Tensor, reduce str
 //
 // Differentiable.
 func (t *Tensor) Sort(opts ...Opt) (values, indices *Tensor) {
-	out := call(opSort, []any{t}, opts)
+	out := call(opSort, []any{t.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -230,7 +230,7 @@ func Take(self *Tensor, index *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) TakeAlongDim(indices *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opTakeAlongDim, []any{t, indices}, opts)[0])
+	return call1(opTakeAlongDim, []any{t.ex(), indices.ex()}, opts)
 }
 
 // TakeAlongDim is the method of that name of its first argument.
@@ -247,7 +247,7 @@ func TakeAlongDim(self *Tensor, indices *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Topk(k int, opts ...Opt) (values, indices *Tensor) {
-	out := call(opTopk, []any{t, k}, opts)
+	out := call(opTopk, []any{t.ex(), k}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -263,7 +263,7 @@ func Topk(self *Tensor, k int, opts ...Opt) (values, indices *Tensor) {
 //
 // Differentiable.
 func (t *Tensor) Tril(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opTril, []any{t}, opts)[0])
+	return call1(opTril, []any{t.ex()}, opts)
 }
 
 // Tril is the method of that name of its first argument.
@@ -278,7 +278,7 @@ func Tril(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Triu(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opTriu, []any{t}, opts)[0])
+	return call1(opTriu, []any{t.ex()}, opts)
 }
 
 // Triu is the method of that name of its first argument.

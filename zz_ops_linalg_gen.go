@@ -10,7 +10,7 @@ package loris
 //
 // Differentiable.
 func (t *Tensor) Addmm(mat1 *Tensor, mat2 *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAddmm, []any{t, mat1, mat2}, opts)[0])
+	return call1(opAddmm, []any{t.ex(), mat1.ex(), mat2.ex()}, opts)
 }
 
 // Addmm is the method of that name of its first argument.
@@ -25,7 +25,7 @@ func Addmm(self *Tensor, mat1 *Tensor, mat2 *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Addmv(mat *Tensor, vec *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAddmv, []any{t, mat, vec}, opts)[0])
+	return call1(opAddmv, []any{t.ex(), mat.ex(), vec.ex()}, opts)
 }
 
 // Addmv is the method of that name of its first argument.
@@ -40,7 +40,7 @@ func Addmv(self *Tensor, mat *Tensor, vec *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Baddbmm(batch1 *Tensor, batch2 *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opBaddbmm, []any{t, batch1, batch2}, opts)[0])
+	return call1(opBaddbmm, []any{t.ex(), batch1.ex(), batch2.ex()}, opts)
 }
 
 // Baddbmm is the method of that name of its first argument.
@@ -89,7 +89,7 @@ func Dot(self *Tensor, tensor *Tensor) *Tensor {
 //
 // Differentiable.
 func Einsum(equation string, tensors []*Tensor) *Tensor {
-	return (*Tensor)(call(opEinsum, []any{equation, tensors}, nil)[0])
+	return call1(opEinsum, []any{equation, handles(tensors)}, nil)
 }
 
 // Linear records linear. input @ weightᵀ + bias for input [*, in], weight
@@ -100,7 +100,7 @@ func Einsum(equation string, tensors []*Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Linear(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLinear, []any{t, weight}, opts)[0])
+	return call1(opLinear, []any{t.ex(), weight.ex()}, opts)
 }
 
 // Linear is the method of that name of its first argument.

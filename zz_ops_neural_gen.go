@@ -11,7 +11,7 @@ package loris
 //
 // Differentiable.
 func (t *Tensor) AdaptiveAvgPool1d(outputSize ...int) *Tensor {
-	return (*Tensor)(call(opAdaptiveAvgPool1d, []any{t, outputSize}, nil)[0])
+	return call1(opAdaptiveAvgPool1d, []any{t.ex(), outputSize}, nil)
 }
 
 // AdaptiveAvgPool1d is the method of that name of its first argument.
@@ -28,7 +28,7 @@ func AdaptiveAvgPool1d(self *Tensor, outputSize ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) AdaptiveAvgPool2d(outputSize ...int) *Tensor {
-	return (*Tensor)(call(opAdaptiveAvgPool2d, []any{t, outputSize}, nil)[0])
+	return call1(opAdaptiveAvgPool2d, []any{t.ex(), outputSize}, nil)
 }
 
 // AdaptiveAvgPool2d is the method of that name of its first argument.
@@ -45,7 +45,7 @@ func AdaptiveAvgPool2d(self *Tensor, outputSize ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) AdaptiveAvgPool3d(outputSize ...int) *Tensor {
-	return (*Tensor)(call(opAdaptiveAvgPool3d, []any{t, outputSize}, nil)[0])
+	return call1(opAdaptiveAvgPool3d, []any{t.ex(), outputSize}, nil)
 }
 
 // AdaptiveAvgPool3d is the method of that name of its first argument.
@@ -62,7 +62,7 @@ func AdaptiveAvgPool3d(self *Tensor, outputSize ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) AvgPool1d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAvgPool1d, []any{t, kernelSize}, opts)[0])
+	return call1(opAvgPool1d, []any{t.ex(), kernelSize}, opts)
 }
 
 // AvgPool1d is the method of that name of its first argument.
@@ -79,7 +79,7 @@ func AvgPool1d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) AvgPool2d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAvgPool2d, []any{t, kernelSize}, opts)[0])
+	return call1(opAvgPool2d, []any{t.ex(), kernelSize}, opts)
 }
 
 // AvgPool2d is the method of that name of its first argument.
@@ -96,7 +96,7 @@ func AvgPool2d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) AvgPool3d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAvgPool3d, []any{t, kernelSize}, opts)[0])
+	return call1(opAvgPool3d, []any{t.ex(), kernelSize}, opts)
 }
 
 // AvgPool3d is the method of that name of its first argument.
@@ -116,7 +116,7 @@ func AvgPool3d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) BatchNorm(weight *Tensor, bias *Tensor, runningMean *Tensor, runningVar *Tensor, training bool, momentum any, eps float64) (output, newRunningMean, newRunningVar *Tensor) {
-	out := call(opBatchNorm, []any{t, weight, bias, runningMean, runningVar, training, momentum, eps}, nil)
+	out := call(opBatchNorm, []any{t.ex(), weight.ex(), bias.ex(), runningMean.ex(), runningVar.ex(), training, arg(momentum), eps}, nil)
 	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
 }
 
@@ -135,7 +135,7 @@ func BatchNorm(input *Tensor, weight *Tensor, bias *Tensor, runningMean *Tensor,
 //
 // Differentiable.
 func (t *Tensor) BinaryCrossEntropy(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opBinaryCrossEntropy, []any{t, target}, opts)[0])
+	return call1(opBinaryCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
 // BinaryCrossEntropy is the method of that name of its first argument.
@@ -153,7 +153,7 @@ func BinaryCrossEntropy(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) BinaryCrossEntropyWithLogits(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opBinaryCrossEntropyWithLogits, []any{t, target}, opts)[0])
+	return call1(opBinaryCrossEntropyWithLogits, []any{t.ex(), target.ex()}, opts)
 }
 
 // BinaryCrossEntropyWithLogits is the method of that name of its first argument.
@@ -171,7 +171,7 @@ func BinaryCrossEntropyWithLogits(self *Tensor, target *Tensor, opts ...Opt) *Te
 //
 // Differentiable.
 func (t *Tensor) Conv1d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConv1d, []any{t, weight}, opts)[0])
+	return call1(opConv1d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // Conv1d is the method of that name of its first argument.
@@ -189,7 +189,7 @@ func Conv1d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Conv2d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConv2d, []any{t, weight}, opts)[0])
+	return call1(opConv2d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // Conv2d is the method of that name of its first argument.
@@ -207,7 +207,7 @@ func Conv2d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Conv3d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConv3d, []any{t, weight}, opts)[0])
+	return call1(opConv3d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // Conv3d is the method of that name of its first argument.
@@ -224,7 +224,7 @@ func Conv3d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) ConvTranspose1d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConvTranspose1d, []any{t, weight}, opts)[0])
+	return call1(opConvTranspose1d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // ConvTranspose1d is the method of that name of its first argument.
@@ -241,7 +241,7 @@ func ConvTranspose1d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) ConvTranspose2d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConvTranspose2d, []any{t, weight}, opts)[0])
+	return call1(opConvTranspose2d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // ConvTranspose2d is the method of that name of its first argument.
@@ -258,7 +258,7 @@ func ConvTranspose2d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) ConvTranspose3d(weight *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opConvTranspose3d, []any{t, weight}, opts)[0])
+	return call1(opConvTranspose3d, []any{t.ex(), weight.ex()}, opts)
 }
 
 // ConvTranspose3d is the method of that name of its first argument.
@@ -276,7 +276,7 @@ func ConvTranspose3d(input *Tensor, weight *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Convolution(weight *Tensor, bias *Tensor, stride []int, padding []int, dilation []int, transposed bool, outputPadding []int, groups int) *Tensor {
-	return (*Tensor)(call(opConvolution, []any{t, weight, bias, stride, padding, dilation, transposed, outputPadding, groups}, nil)[0])
+	return call1(opConvolution, []any{t.ex(), weight.ex(), bias.ex(), stride, padding, dilation, transposed, outputPadding, groups}, nil)
 }
 
 // Convolution is the method of that name of its first argument.
@@ -293,7 +293,7 @@ func Convolution(input *Tensor, weight *Tensor, bias *Tensor, stride []int, padd
 //
 // Differentiable.
 func CosineSimilarity(x1 *Tensor, x2 *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCosineSimilarity, []any{x1, x2}, opts)[0])
+	return call1(opCosineSimilarity, []any{x1.ex(), x2.ex()}, opts)
 }
 
 // CrossEntropy records cross_entropy. Cross entropy of logits self [C] or [N,
@@ -305,7 +305,7 @@ func CosineSimilarity(x1 *Tensor, x2 *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) CrossEntropy(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCrossEntropy, []any{t, target}, opts)[0])
+	return call1(opCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
 // CrossEntropy is the method of that name of its first argument.
@@ -321,7 +321,7 @@ func CrossEntropy(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) GroupNorm(numGroups int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opGroupNorm, []any{t, numGroups}, opts)[0])
+	return call1(opGroupNorm, []any{t.ex(), numGroups}, opts)
 }
 
 // GroupNorm is the method of that name of its first argument.
@@ -338,7 +338,7 @@ func GroupNorm(input *Tensor, numGroups int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) HuberLoss(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opHuberLoss, []any{t, target}, opts)[0])
+	return call1(opHuberLoss, []any{t.ex(), target.ex()}, opts)
 }
 
 // HuberLoss is the method of that name of its first argument.
@@ -356,7 +356,7 @@ func HuberLoss(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Interpolate(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opInterpolate, []any{t}, opts)[0])
+	return call1(opInterpolate, []any{t.ex()}, opts)
 }
 
 // Interpolate is the method of that name of its first argument.
@@ -374,7 +374,7 @@ func Interpolate(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) KlDiv(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opKlDiv, []any{t, target}, opts)[0])
+	return call1(opKlDiv, []any{t.ex(), target.ex()}, opts)
 }
 
 // KlDiv is the method of that name of its first argument.
@@ -390,7 +390,7 @@ func KlDiv(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) L1Loss(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opL1Loss, []any{t, target}, opts)[0])
+	return call1(opL1Loss, []any{t.ex(), target.ex()}, opts)
 }
 
 // L1Loss is the method of that name of its first argument.
@@ -407,7 +407,7 @@ func L1Loss(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) LayerNorm(normalizedShape []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLayerNorm, []any{t, normalizedShape}, opts)[0])
+	return call1(opLayerNorm, []any{t.ex(), normalizedShape}, opts)
 }
 
 // LayerNorm is the method of that name of its first argument.
@@ -423,7 +423,7 @@ func LayerNorm(input *Tensor, normalizedShape []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) LogSoftmax(dim int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLogSoftmax, []any{t, dim}, opts)[0])
+	return call1(opLogSoftmax, []any{t.ex(), dim}, opts)
 }
 
 // LogSoftmax is the method of that name of its first argument.
@@ -439,7 +439,7 @@ func LogSoftmax(self *Tensor, dim int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) MaxPool1d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opMaxPool1d, []any{t, kernelSize}, opts)[0])
+	return call1(opMaxPool1d, []any{t.ex(), kernelSize}, opts)
 }
 
 // MaxPool1d is the method of that name of its first argument.
@@ -455,7 +455,7 @@ func MaxPool1d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) MaxPool1dWithIndices(kernelSize []int, opts ...Opt) (values, indices *Tensor) {
-	out := call(opMaxPool1dWithIndices, []any{t, kernelSize}, opts)
+	out := call(opMaxPool1dWithIndices, []any{t.ex(), kernelSize}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -472,7 +472,7 @@ func MaxPool1dWithIndices(self *Tensor, kernelSize []int, opts ...Opt) (values, 
 //
 // Differentiable.
 func (t *Tensor) MaxPool2d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opMaxPool2d, []any{t, kernelSize}, opts)[0])
+	return call1(opMaxPool2d, []any{t.ex(), kernelSize}, opts)
 }
 
 // MaxPool2d is the method of that name of its first argument.
@@ -488,7 +488,7 @@ func MaxPool2d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) MaxPool2dWithIndices(kernelSize []int, opts ...Opt) (values, indices *Tensor) {
-	out := call(opMaxPool2dWithIndices, []any{t, kernelSize}, opts)
+	out := call(opMaxPool2dWithIndices, []any{t.ex(), kernelSize}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -505,7 +505,7 @@ func MaxPool2dWithIndices(self *Tensor, kernelSize []int, opts ...Opt) (values, 
 //
 // Differentiable.
 func (t *Tensor) MaxPool3d(kernelSize []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opMaxPool3d, []any{t, kernelSize}, opts)[0])
+	return call1(opMaxPool3d, []any{t.ex(), kernelSize}, opts)
 }
 
 // MaxPool3d is the method of that name of its first argument.
@@ -521,7 +521,7 @@ func MaxPool3d(self *Tensor, kernelSize []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) MaxPool3dWithIndices(kernelSize []int, opts ...Opt) (values, indices *Tensor) {
-	out := call(opMaxPool3dWithIndices, []any{t, kernelSize}, opts)
+	out := call(opMaxPool3dWithIndices, []any{t.ex(), kernelSize}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -540,7 +540,7 @@ func MaxPool3dWithIndices(self *Tensor, kernelSize []int, opts ...Opt) (values, 
 //
 // Differentiable.
 func (t *Tensor) MaxPoolWithIndices(kernelSize []int, stride []int, padding []int, dilation []int, ceilMode bool) (values, indices *Tensor) {
-	out := call(opMaxPoolWithIndices, []any{t, kernelSize, stride, padding, dilation, ceilMode}, nil)
+	out := call(opMaxPoolWithIndices, []any{t.ex(), kernelSize, stride, padding, dilation, ceilMode}, nil)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -557,7 +557,7 @@ func MaxPoolWithIndices(self *Tensor, kernelSize []int, stride []int, padding []
 //
 // Differentiable.
 func (t *Tensor) MseLoss(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opMseLoss, []any{t, target}, opts)[0])
+	return call1(opMseLoss, []any{t.ex(), target.ex()}, opts)
 }
 
 // MseLoss is the method of that name of its first argument.
@@ -575,7 +575,7 @@ func MseLoss(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) NllLoss(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opNllLoss, []any{t, target}, opts)[0])
+	return call1(opNllLoss, []any{t.ex(), target.ex()}, opts)
 }
 
 // NllLoss is the method of that name of its first argument.
@@ -592,7 +592,7 @@ func NllLoss(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) RmsNorm(normalizedShape []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opRmsNorm, []any{t, normalizedShape}, opts)[0])
+	return call1(opRmsNorm, []any{t.ex(), normalizedShape}, opts)
 }
 
 // RmsNorm is the method of that name of its first argument.
@@ -612,7 +612,7 @@ func RmsNorm(input *Tensor, normalizedShape []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func ScaledDotProductAttention(query *Tensor, key *Tensor, value *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opScaledDotProductAttention, []any{query, key, value}, opts)[0])
+	return call1(opScaledDotProductAttention, []any{query.ex(), key.ex(), value.ex()}, opts)
 }
 
 // SmoothL1Loss records smooth_l1_loss. d²/(2·beta) for |d| = |self - target|
@@ -624,7 +624,7 @@ func ScaledDotProductAttention(query *Tensor, key *Tensor, value *Tensor, opts .
 //
 // Differentiable.
 func (t *Tensor) SmoothL1Loss(target *Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSmoothL1Loss, []any{t, target}, opts)[0])
+	return call1(opSmoothL1Loss, []any{t.ex(), target.ex()}, opts)
 }
 
 // SmoothL1Loss is the method of that name of its first argument.
@@ -640,7 +640,7 @@ func SmoothL1Loss(self *Tensor, target *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Softmax(dim int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSoftmax, []any{t, dim}, opts)[0])
+	return call1(opSoftmax, []any{t.ex(), dim}, opts)
 }
 
 // Softmax is the method of that name of its first argument.

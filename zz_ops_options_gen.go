@@ -3,207 +3,207 @@
 package loris
 
 // Accumulate is the argument accumulate of IndexPut.
-func Accumulate(v bool) Opt { return Opt{"accumulate", v} }
+func Accumulate(v bool) Opt { return Opt{Name: "accumulate", Value: v} }
 
 // AlignCorners is the argument align_corners of Interpolate.
-func AlignCorners(v bool) Opt { return Opt{"align_corners", v} }
+func AlignCorners(v bool) Opt { return Opt{Name: "align_corners", Value: v} }
 
 // Alpha is the argument alpha of Add, Addmm, Addmv, Baddbmm, Celu, Elu, Sub.
-func Alpha(v any) Opt { return Opt{"alpha", v} }
+func Alpha(v any) Opt { return Opt{Name: "alpha", Value: arg(v)} }
 
 // Approximate is the argument approximate of Gelu.
-func Approximate(v string) Opt { return Opt{"approximate", v} }
+func Approximate(v string) Opt { return Opt{Name: "approximate", Value: v} }
 
 // AttnMask is the argument attn_mask of ScaledDotProductAttention.
-func AttnMask(v *Tensor) Opt { return Opt{"attn_mask", v} }
+func AttnMask(v *Tensor) Opt { return Opt{Name: "attn_mask", Value: v.ex()} }
 
 // Beta is the argument beta of Addmm, Addmv, Baddbmm, SmoothL1Loss, Softplus.
-func Beta(v any) Opt { return Opt{"beta", v} }
+func Beta(v any) Opt { return Opt{Name: "beta", Value: arg(v)} }
 
 // Bias is the argument bias of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d, GroupNorm, LayerNorm, Linear.
-func Bias(v *Tensor) Opt { return Opt{"bias", v} }
+func Bias(v *Tensor) Opt { return Opt{Name: "bias", Value: v.ex()} }
 
 // CeilMode is the argument ceil_mode of AvgPool1d, AvgPool2d, AvgPool3d,
 // MaxPool1d, MaxPool1dWithIndices, MaxPool2d, MaxPool2dWithIndices, MaxPool3d,
 // MaxPool3dWithIndices.
-func CeilMode(v bool) Opt { return Opt{"ceil_mode", v} }
+func CeilMode(v bool) Opt { return Opt{Name: "ceil_mode", Value: v} }
 
 // Correction is the argument correction of Std, Var, VarMean.
-func Correction(v float64) Opt { return Opt{"correction", v} }
+func Correction(v float64) Opt { return Opt{Name: "correction", Value: v} }
 
 // CountIncludePad is the argument count_include_pad of AvgPool1d, AvgPool2d,
 // AvgPool3d.
-func CountIncludePad(v bool) Opt { return Opt{"count_include_pad", v} }
+func CountIncludePad(v bool) Opt { return Opt{Name: "count_include_pad", Value: v} }
 
 // Delta is the argument delta of HuberLoss.
-func Delta(v float64) Opt { return Opt{"delta", v} }
+func Delta(v float64) Opt { return Opt{Name: "delta", Value: v} }
 
 // Descending is the argument descending of Argsort, Sort.
-func Descending(v bool) Opt { return Opt{"descending", v} }
+func Descending(v bool) Opt { return Opt{Name: "descending", Value: v} }
 
 // DiagonalOpt is the argument diagonal of Tril, Triu.
-func DiagonalOpt(v int) Opt { return Opt{"diagonal", v} }
+func DiagonalOpt(v int) Opt { return Opt{Name: "diagonal", Value: v} }
 
 // Dilation is the argument dilation of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d, MaxPool1d, MaxPool1dWithIndices, MaxPool2d,
 // MaxPool2dWithIndices, MaxPool3d, MaxPool3dWithIndices.
-func Dilation(v ...int) Opt { return Opt{"dilation", intsArg(v)} }
+func Dilation(v ...int) Opt { return Opt{Name: "dilation", Value: intsArg(v)} }
 
 // Dim is the argument dim of All, Amax, Amin, Any, Argmax, Argmin, Argsort,
 // Cat, Chunk, CosineSimilarity, CountNonzero, LinalgVectorNorm, Mean, Norm,
 // Prod, RepeatInterleave, Slice, Sort, Split, SplitWithSizes, Squeeze, Stack,
 // Std, Sum, TakeAlongDim, Topk, Unbind, Var, VarMean.
-func Dim(v ...int) Opt { return Opt{"dim", intsArg(v)} }
+func Dim(v ...int) Opt { return Opt{Name: "dim", Value: intsArg(v)} }
 
 // Dim1 is the argument dim1 of Diagonal.
-func Dim1(v int) Opt { return Opt{"dim1", v} }
+func Dim1(v int) Opt { return Opt{Name: "dim1", Value: v} }
 
 // Dim2 is the argument dim2 of Diagonal.
-func Dim2(v int) Opt { return Opt{"dim2", v} }
+func Dim2(v int) Opt { return Opt{Name: "dim2", Value: v} }
 
 // Dims is the argument dims of Roll.
-func Dims(v ...int) Opt { return Opt{"dims", intsArg(v)} }
+func Dims(v ...int) Opt { return Opt{Name: "dims", Value: intsArg(v)} }
 
 // DivisorOverride is the argument divisor_override of AvgPool2d, AvgPool3d.
-func DivisorOverride(v int) Opt { return Opt{"divisor_override", v} }
+func DivisorOverride(v int) Opt { return Opt{Name: "divisor_override", Value: v} }
 
 // EnableGqa is the argument enable_gqa of ScaledDotProductAttention.
-func EnableGqa(v bool) Opt { return Opt{"enable_gqa", v} }
+func EnableGqa(v bool) Opt { return Opt{Name: "enable_gqa", Value: v} }
 
 // End is the argument end of Slice.
-func End(v int) Opt { return Opt{"end", v} }
+func End(v int) Opt { return Opt{Name: "end", Value: v} }
 
 // EndDim is the argument end_dim of Flatten.
-func EndDim(v int) Opt { return Opt{"end_dim", v} }
+func EndDim(v int) Opt { return Opt{Name: "end_dim", Value: v} }
 
 // Eps is the argument eps of CosineSimilarity, GroupNorm, LayerNorm, Logit,
 // RmsNorm.
-func Eps(v float64) Opt { return Opt{"eps", v} }
+func Eps(v float64) Opt { return Opt{Name: "eps", Value: v} }
 
 // Groups is the argument groups of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d.
-func Groups(v int) Opt { return Opt{"groups", v} }
+func Groups(v int) Opt { return Opt{Name: "groups", Value: v} }
 
 // IgnoreIndex is the argument ignore_index of CrossEntropy, NllLoss.
-func IgnoreIndex(v int) Opt { return Opt{"ignore_index", v} }
+func IgnoreIndex(v int) Opt { return Opt{Name: "ignore_index", Value: v} }
 
 // IncludeSelf is the argument include_self of ScatterReduce.
-func IncludeSelf(v bool) Opt { return Opt{"include_self", v} }
+func IncludeSelf(v bool) Opt { return Opt{Name: "include_self", Value: v} }
 
 // InputScale is the argument input_scale of Elu.
-func InputScale(v any) Opt { return Opt{"input_scale", v} }
+func InputScale(v any) Opt { return Opt{Name: "input_scale", Value: arg(v)} }
 
 // IsCausal is the argument is_causal of ScaledDotProductAttention.
-func IsCausal(v bool) Opt { return Opt{"is_causal", v} }
+func IsCausal(v bool) Opt { return Opt{Name: "is_causal", Value: v} }
 
 // Keepdim is the argument keepdim of All, Amax, Amin, Any, Argmax, Argmin,
 // LinalgVectorNorm, LogSumExp, Mean, Norm, Prod, Std, Sum, Var, VarMean.
-func Keepdim(v bool) Opt { return Opt{"keepdim", v} }
+func Keepdim(v bool) Opt { return Opt{Name: "keepdim", Value: v} }
 
 // LabelSmoothing is the argument label_smoothing of CrossEntropy.
-func LabelSmoothing(v float64) Opt { return Opt{"label_smoothing", v} }
+func LabelSmoothing(v float64) Opt { return Opt{Name: "label_smoothing", Value: v} }
 
 // Lambd is the argument lambd of Hardshrink, Softshrink.
-func Lambd(v any) Opt { return Opt{"lambd", v} }
+func Lambd(v any) Opt { return Opt{Name: "lambd", Value: arg(v)} }
 
 // Largest is the argument largest of Topk.
-func Largest(v bool) Opt { return Opt{"largest", v} }
+func Largest(v bool) Opt { return Opt{Name: "largest", Value: v} }
 
 // LogTarget is the argument log_target of KlDiv.
-func LogTarget(v bool) Opt { return Opt{"log_target", v} }
+func LogTarget(v bool) Opt { return Opt{Name: "log_target", Value: v} }
 
 // MaxVal is the argument max_val of Hardtanh.
-func MaxVal(v any) Opt { return Opt{"max_val", v} }
+func MaxVal(v any) Opt { return Opt{Name: "max_val", Value: arg(v)} }
 
 // MinVal is the argument min_val of Hardtanh.
-func MinVal(v any) Opt { return Opt{"min_val", v} }
+func MinVal(v any) Opt { return Opt{Name: "min_val", Value: arg(v)} }
 
 // Mode is the argument mode of Interpolate, Pad.
-func Mode(v string) Opt { return Opt{"mode", v} }
+func Mode(v string) Opt { return Opt{Name: "mode", Value: v} }
 
 // Nan is the argument nan of NanToNum.
-func Nan(v float64) Opt { return Opt{"nan", v} }
+func Nan(v float64) Opt { return Opt{Name: "nan", Value: v} }
 
 // NegativeSlope is the argument negative_slope of LeakyRelu.
-func NegativeSlope(v any) Opt { return Opt{"negative_slope", v} }
+func NegativeSlope(v any) Opt { return Opt{Name: "negative_slope", Value: arg(v)} }
 
 // Neginf is the argument neginf of NanToNum.
-func Neginf(v float64) Opt { return Opt{"neginf", v} }
+func Neginf(v float64) Opt { return Opt{Name: "neginf", Value: v} }
 
 // Offset is the argument offset of Diagonal.
-func Offset(v int) Opt { return Opt{"offset", v} }
+func Offset(v int) Opt { return Opt{Name: "offset", Value: v} }
 
 // Ord is the argument ord of LinalgVectorNorm.
-func Ord(v float64) Opt { return Opt{"ord", v} }
+func Ord(v float64) Opt { return Opt{Name: "ord", Value: v} }
 
 // OutputPadding is the argument output_padding of ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d.
-func OutputPadding(v ...int) Opt { return Opt{"output_padding", intsArg(v)} }
+func OutputPadding(v ...int) Opt { return Opt{Name: "output_padding", Value: intsArg(v)} }
 
 // P is the argument p of Norm.
-func P(v float64) Opt { return Opt{"p", v} }
+func P(v float64) Opt { return Opt{Name: "p", Value: v} }
 
 // Padding is the argument padding of AvgPool1d, AvgPool2d, AvgPool3d, Conv1d,
 // Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, MaxPool1d,
 // MaxPool1dWithIndices, MaxPool2d, MaxPool2dWithIndices, MaxPool3d,
 // MaxPool3dWithIndices.
-func Padding(v ...int) Opt { return Opt{"padding", intsArg(v)} }
+func Padding(v ...int) Opt { return Opt{Name: "padding", Value: intsArg(v)} }
 
 // PaddingIdx is the argument padding_idx of Embedding.
-func PaddingIdx(v int) Opt { return Opt{"padding_idx", v} }
+func PaddingIdx(v int) Opt { return Opt{Name: "padding_idx", Value: v} }
 
 // PaddingStr is the argument padding_str of Conv1d, Conv2d, Conv3d.
-func PaddingStr(v string) Opt { return Opt{"padding_str", v} }
+func PaddingStr(v string) Opt { return Opt{Name: "padding_str", Value: v} }
 
 // PosWeight is the argument pos_weight of BinaryCrossEntropyWithLogits.
-func PosWeight(v *Tensor) Opt { return Opt{"pos_weight", v} }
+func PosWeight(v *Tensor) Opt { return Opt{Name: "pos_weight", Value: v.ex()} }
 
 // Posinf is the argument posinf of NanToNum.
-func Posinf(v float64) Opt { return Opt{"posinf", v} }
+func Posinf(v float64) Opt { return Opt{Name: "posinf", Value: v} }
 
 // Reduction is the argument reduction of BinaryCrossEntropy,
 // BinaryCrossEntropyWithLogits, CrossEntropy, HuberLoss, KlDiv, L1Loss,
 // MseLoss, NllLoss, SmoothL1Loss.
-func Reduction(v string) Opt { return Opt{"reduction", v} }
+func Reduction(v string) Opt { return Opt{Name: "reduction", Value: v} }
 
 // RoundingMode is the argument rounding_mode of Div.
-func RoundingMode(v string) Opt { return Opt{"rounding_mode", v} }
+func RoundingMode(v string) Opt { return Opt{Name: "rounding_mode", Value: v} }
 
 // Scale is the argument scale of Elu, ScaledDotProductAttention.
-func Scale(v any) Opt { return Opt{"scale", v} }
+func Scale(v any) Opt { return Opt{Name: "scale", Value: arg(v)} }
 
 // ScaleFactor is the argument scale_factor of Interpolate.
-func ScaleFactor(v float64) Opt { return Opt{"scale_factor", v} }
+func ScaleFactor(v float64) Opt { return Opt{Name: "scale_factor", Value: v} }
 
 // Size is the argument size of Interpolate.
-func Size(v ...int) Opt { return Opt{"size", intsArg(v)} }
+func Size(v ...int) Opt { return Opt{Name: "size", Value: intsArg(v)} }
 
 // Sorted is the argument sorted of Topk.
-func Sorted(v bool) Opt { return Opt{"sorted", v} }
+func Sorted(v bool) Opt { return Opt{Name: "sorted", Value: v} }
 
 // Start is the argument start of Slice.
-func Start(v int) Opt { return Opt{"start", v} }
+func Start(v int) Opt { return Opt{Name: "start", Value: v} }
 
 // StartDim is the argument start_dim of Flatten.
-func StartDim(v int) Opt { return Opt{"start_dim", v} }
+func StartDim(v int) Opt { return Opt{Name: "start_dim", Value: v} }
 
 // Step is the argument step of Slice.
-func Step(v int) Opt { return Opt{"step", v} }
+func Step(v int) Opt { return Opt{Name: "step", Value: v} }
 
 // Stride is the argument stride of AvgPool1d, AvgPool2d, AvgPool3d, Conv1d,
 // Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, MaxPool1d,
 // MaxPool1dWithIndices, MaxPool2d, MaxPool2dWithIndices, MaxPool3d,
 // MaxPool3dWithIndices.
-func Stride(v ...int) Opt { return Opt{"stride", intsArg(v)} }
+func Stride(v ...int) Opt { return Opt{Name: "stride", Value: intsArg(v)} }
 
 // ThresholdOpt is the argument threshold of Softplus.
-func ThresholdOpt(v any) Opt { return Opt{"threshold", v} }
+func ThresholdOpt(v any) Opt { return Opt{Name: "threshold", Value: arg(v)} }
 
 // Value is the argument value of Addcdiv, Addcmul, Pad.
-func Value(v any) Opt { return Opt{"value", v} }
+func Value(v any) Opt { return Opt{Name: "value", Value: arg(v)} }
 
 // Weight is the argument weight of BinaryCrossEntropy,
 // BinaryCrossEntropyWithLogits, CrossEntropy, GroupNorm, LayerNorm, NllLoss,
 // RmsNorm.
-func Weight(v *Tensor) Opt { return Opt{"weight", v} }
+func Weight(v *Tensor) Opt { return Opt{Name: "weight", Value: v.ex()} }

@@ -54,7 +54,7 @@ func Acosh(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Addcdiv(tensor1 any, tensor2 any, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAddcdiv, []any{t, tensor1, tensor2}, opts)[0])
+	return call1(opAddcdiv, []any{t.ex(), arg(tensor1), arg(tensor2)}, opts)
 }
 
 // Addcdiv is the method of that name of its first argument.
@@ -70,7 +70,7 @@ func Addcdiv(self *Tensor, tensor1 any, tensor2 any, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Addcmul(tensor1 any, tensor2 any, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAddcmul, []any{t, tensor1, tensor2}, opts)[0])
+	return call1(opAddcmul, []any{t.ex(), arg(tensor1), arg(tensor2)}, opts)
 }
 
 // Addcmul is the method of that name of its first argument.
@@ -256,7 +256,7 @@ func BitwiseXor(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Cast(dtype DType) *Tensor {
-	return (*Tensor)(call(opCast, []any{t, dtype}, nil)[0])
+	return call1(opCast, []any{t.ex(), dtype}, nil)
 }
 
 // Cast is the method of that name of its first argument.
@@ -286,7 +286,7 @@ func Ceil(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Celu(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCelu, []any{t}, opts)[0])
+	return call1(opCelu, []any{t.ex()}, opts)
 }
 
 // Celu is the method of that name of its first argument.
@@ -303,7 +303,7 @@ func Celu(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Clamp(min_ any, max_ any) *Tensor {
-	return (*Tensor)(call(opClamp, []any{t, min_, max_}, nil)[0])
+	return call1(opClamp, []any{t.ex(), arg(min_), arg(max_)}, nil)
 }
 
 // Clamp is the method of that name of its first argument.
@@ -412,7 +412,7 @@ func Deg2rad(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Elu(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opElu, []any{t}, opts)[0])
+	return call1(opElu, []any{t.ex()}, opts)
 }
 
 // Elu is the method of that name of its first argument.
@@ -622,7 +622,7 @@ func Ge(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Gelu(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opGelu, []any{t}, opts)[0])
+	return call1(opGelu, []any{t.ex()}, opts)
 }
 
 // Gelu is the method of that name of its first argument.
@@ -652,7 +652,7 @@ func Gt(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Hardshrink(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opHardshrink, []any{t}, opts)[0])
+	return call1(opHardshrink, []any{t.ex()}, opts)
 }
 
 // Hardshrink is the method of that name of its first argument.
@@ -697,7 +697,7 @@ func Hardswish(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Hardtanh(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opHardtanh, []any{t}, opts)[0])
+	return call1(opHardtanh, []any{t.ex()}, opts)
 }
 
 // Hardtanh is the method of that name of its first argument.
@@ -816,7 +816,7 @@ func Le(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) LeakyRelu(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLeakyRelu, []any{t}, opts)[0])
+	return call1(opLeakyRelu, []any{t.ex()}, opts)
 }
 
 // LeakyRelu is the method of that name of its first argument.
@@ -831,7 +831,7 @@ func LeakyRelu(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Lerp(end any, weight any) *Tensor {
-	return (*Tensor)(call(opLerp, []any{t, end, weight}, nil)[0])
+	return call1(opLerp, []any{t.ex(), arg(end), arg(weight)}, nil)
 }
 
 // Lerp is the method of that name of its first argument.
@@ -1014,7 +1014,7 @@ func LogicalXor(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Logit(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLogit, []any{t}, opts)[0])
+	return call1(opLogit, []any{t.ex()}, opts)
 }
 
 // Logit is the method of that name of its first argument.
@@ -1045,7 +1045,7 @@ func Lt(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) MaskedFill(mask any, value any) *Tensor {
-	return (*Tensor)(call(opMaskedFill, []any{t, mask, value}, nil)[0])
+	return call1(opMaskedFill, []any{t.ex(), arg(mask), arg(value)}, nil)
 }
 
 // MaskedFill is the method of that name of its first argument.
@@ -1120,7 +1120,7 @@ func Mul(self any, other any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) NanToNum(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opNanToNum, []any{t}, opts)[0])
+	return call1(opNanToNum, []any{t.ex()}, opts)
 }
 
 // NanToNum is the method of that name of its first argument.
@@ -1391,7 +1391,7 @@ func Sinh(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Softplus(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSoftplus, []any{t}, opts)[0])
+	return call1(opSoftplus, []any{t.ex()}, opts)
 }
 
 // Softplus is the method of that name of its first argument.
@@ -1406,7 +1406,7 @@ func Softplus(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Softshrink(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSoftshrink, []any{t}, opts)[0])
+	return call1(opSoftshrink, []any{t.ex()}, opts)
 }
 
 // Softshrink is the method of that name of its first argument.
@@ -1511,7 +1511,7 @@ func Tanhshrink(self *Tensor) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Threshold(threshold any, value any) *Tensor {
-	return (*Tensor)(call(opThreshold, []any{t, threshold, value}, nil)[0])
+	return call1(opThreshold, []any{t.ex(), arg(threshold), arg(value)}, nil)
 }
 
 // Threshold is the method of that name of its first argument.
@@ -1559,7 +1559,7 @@ func TruncDivide(self any, other any) *Tensor {
 //
 // Differentiable.
 func Where(condition *Tensor, self any, other any) *Tensor {
-	return (*Tensor)(call(opWhere, []any{condition, self, other}, nil)[0])
+	return call1(opWhere, []any{condition.ex(), arg(self), arg(other)}, nil)
 }
 
 // Xlogy records xlogy. x·log(y), 0 where x is 0 unless y is NaN, elementwise

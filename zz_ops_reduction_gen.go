@@ -10,7 +10,7 @@ package loris
 //
 // No gradient flows through it: the result is bool.
 func (t *Tensor) All(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAll, []any{t}, opts)[0])
+	return call1(opAll, []any{t.ex()}, opts)
 }
 
 // All is the method of that name of its first argument.
@@ -26,7 +26,7 @@ func All(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Amax(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAmax, []any{t}, opts)[0])
+	return call1(opAmax, []any{t.ex()}, opts)
 }
 
 // Amax is the method of that name of its first argument.
@@ -42,7 +42,7 @@ func Amax(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Amin(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAmin, []any{t}, opts)[0])
+	return call1(opAmin, []any{t.ex()}, opts)
 }
 
 // Amin is the method of that name of its first argument.
@@ -57,7 +57,7 @@ func Amin(self *Tensor, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result is bool.
 func (t *Tensor) Any(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opAny, []any{t}, opts)[0])
+	return call1(opAny, []any{t.ex()}, opts)
 }
 
 // Any is the method of that name of its first argument.
@@ -72,7 +72,7 @@ func Any(self *Tensor, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result is an index.
 func (t *Tensor) Argmax(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opArgmax, []any{t}, opts)[0])
+	return call1(opArgmax, []any{t.ex()}, opts)
 }
 
 // Argmax is the method of that name of its first argument.
@@ -87,7 +87,7 @@ func Argmax(self *Tensor, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result is an index.
 func (t *Tensor) Argmin(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opArgmin, []any{t}, opts)[0])
+	return call1(opArgmin, []any{t.ex()}, opts)
 }
 
 // Argmin is the method of that name of its first argument.
@@ -102,7 +102,7 @@ func Argmin(self *Tensor, opts ...Opt) *Tensor {
 //
 // No gradient flows through it: the result is a count.
 func (t *Tensor) CountNonzero(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCountNonzero, []any{t}, opts)[0])
+	return call1(opCountNonzero, []any{t.ex()}, opts)
 }
 
 // CountNonzero is the method of that name of its first argument.
@@ -117,7 +117,7 @@ func CountNonzero(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) LinalgVectorNorm(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLinalgVectorNorm, []any{t}, opts)[0])
+	return call1(opLinalgVectorNorm, []any{t.ex()}, opts)
 }
 
 // LinalgVectorNorm is the method of that name of its first argument.
@@ -132,7 +132,7 @@ func LinalgVectorNorm(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) LogSumExp(dim []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opLogSumExp, []any{t, dim}, opts)[0])
+	return call1(opLogSumExp, []any{t.ex(), dim}, opts)
 }
 
 // LogSumExp is the method of that name of its first argument.
@@ -147,7 +147,7 @@ func LogSumExp(self *Tensor, dim []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Mean(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opMean, []any{t}, opts)[0])
+	return call1(opMean, []any{t.ex()}, opts)
 }
 
 // Mean is the method of that name of its first argument.
@@ -164,7 +164,7 @@ func Mean(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Norm(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opNorm, []any{t}, opts)[0])
+	return call1(opNorm, []any{t.ex()}, opts)
 }
 
 // Norm is the method of that name of its first argument.
@@ -179,7 +179,7 @@ func Norm(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Prod(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opProd, []any{t}, opts)[0])
+	return call1(opProd, []any{t.ex()}, opts)
 }
 
 // Prod is the method of that name of its first argument.
@@ -194,7 +194,7 @@ func Prod(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Std(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opStd, []any{t}, opts)[0])
+	return call1(opStd, []any{t.ex()}, opts)
 }
 
 // Std is the method of that name of its first argument.
@@ -210,7 +210,7 @@ func Std(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Sum(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSum, []any{t}, opts)[0])
+	return call1(opSum, []any{t.ex()}, opts)
 }
 
 // Sum is the method of that name of its first argument.
@@ -226,7 +226,7 @@ func Sum(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Var(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opVar, []any{t}, opts)[0])
+	return call1(opVar, []any{t.ex()}, opts)
 }
 
 // Var is the method of that name of its first argument.
@@ -241,7 +241,7 @@ func Var(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) VarMean(opts ...Opt) (var_, mean *Tensor) {
-	out := call(opVarMean, []any{t}, opts)
+	out := call(opVarMean, []any{t.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 

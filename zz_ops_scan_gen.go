@@ -10,7 +10,7 @@ package loris
 //
 // Differentiable.
 func (t *Tensor) Cummax(dim int) (values, indices *Tensor) {
-	out := call(opCummax, []any{t, dim}, nil)
+	out := call(opCummax, []any{t.ex(), dim}, nil)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -26,7 +26,7 @@ func Cummax(self *Tensor, dim int) (values, indices *Tensor) {
 //
 // Differentiable.
 func (t *Tensor) Cumprod(dim int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCumprod, []any{t, dim}, opts)[0])
+	return call1(opCumprod, []any{t.ex(), dim}, opts)
 }
 
 // Cumprod is the method of that name of its first argument.
@@ -42,7 +42,7 @@ func Cumprod(self *Tensor, dim int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Cumsum(dim int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCumsum, []any{t, dim}, opts)[0])
+	return call1(opCumsum, []any{t.ex(), dim}, opts)
 }
 
 // Cumsum is the method of that name of its first argument.

@@ -10,7 +10,7 @@ package loris
 //
 // Differentiable.
 func Cat(tensors []*Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opCat, []any{tensors}, opts)[0])
+	return call1(opCat, []any{handles(tensors)}, opts)
 }
 
 // Chunk records chunk. At most chunks consecutive pieces along dim of size
@@ -20,7 +20,7 @@ func Cat(tensors []*Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Chunk(chunks int, opts ...Opt) []*Tensor {
-	return tensors(call(opChunk, []any{t, chunks}, opts))
+	return tensors(call(opChunk, []any{t.ex(), chunks}, opts))
 }
 
 // Chunk is the method of that name of its first argument.
@@ -36,7 +36,7 @@ func Chunk(self *Tensor, chunks int, opts ...Opt) []*Tensor {
 //
 // Differentiable.
 func (t *Tensor) ConstantPadNd(pad []int, value any) *Tensor {
-	return (*Tensor)(call(opConstantPadNd, []any{t, pad, value}, nil)[0])
+	return call1(opConstantPadNd, []any{t.ex(), pad, arg(value)}, nil)
 }
 
 // ConstantPadNd is the method of that name of its first argument.
@@ -52,7 +52,7 @@ func ConstantPadNd(self *Tensor, pad []int, value any) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Diagonal(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opDiagonal, []any{t}, opts)[0])
+	return call1(opDiagonal, []any{t.ex()}, opts)
 }
 
 // Diagonal is the method of that name of its first argument.
@@ -67,7 +67,7 @@ func Diagonal(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Expand(size ...int) *Tensor {
-	return (*Tensor)(call(opExpand, []any{t, size}, nil)[0])
+	return call1(opExpand, []any{t.ex(), size}, nil)
 }
 
 // Expand is the method of that name of its first argument.
@@ -82,7 +82,7 @@ func Expand(self *Tensor, size ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Flatten(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opFlatten, []any{t}, opts)[0])
+	return call1(opFlatten, []any{t.ex()}, opts)
 }
 
 // Flatten is the method of that name of its first argument.
@@ -97,7 +97,7 @@ func Flatten(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Flip(dims ...int) *Tensor {
-	return (*Tensor)(call(opFlip, []any{t, dims}, nil)[0])
+	return call1(opFlip, []any{t.ex(), dims}, nil)
 }
 
 // Flip is the method of that name of its first argument.
@@ -112,7 +112,7 @@ func Flip(self *Tensor, dims ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Movedim(source []int, destination ...int) *Tensor {
-	return (*Tensor)(call(opMovedim, []any{t, source, destination}, nil)[0])
+	return call1(opMovedim, []any{t.ex(), source, destination}, nil)
 }
 
 // Movedim is the method of that name of its first argument.
@@ -127,7 +127,7 @@ func Movedim(self *Tensor, source []int, destination ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Narrow(dim int, start int, length int) *Tensor {
-	return (*Tensor)(call(opNarrow, []any{t, dim, start, length}, nil)[0])
+	return call1(opNarrow, []any{t.ex(), dim, start, length}, nil)
 }
 
 // Narrow is the method of that name of its first argument.
@@ -144,7 +144,7 @@ func Narrow(self *Tensor, dim int, start int, length int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Pad(pad []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opPad, []any{t, pad}, opts)[0])
+	return call1(opPad, []any{t.ex(), pad}, opts)
 }
 
 // Pad is the method of that name of its first argument.
@@ -159,7 +159,7 @@ func Pad(self *Tensor, pad []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Permute(dims ...int) *Tensor {
-	return (*Tensor)(call(opPermute, []any{t, dims}, nil)[0])
+	return call1(opPermute, []any{t.ex(), dims}, nil)
 }
 
 // Permute is the method of that name of its first argument.
@@ -174,7 +174,7 @@ func Permute(self *Tensor, dims ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Repeat(repeats ...int) *Tensor {
-	return (*Tensor)(call(opRepeat, []any{t, repeats}, nil)[0])
+	return call1(opRepeat, []any{t.ex(), repeats}, nil)
 }
 
 // Repeat is the method of that name of its first argument.
@@ -190,7 +190,7 @@ func Repeat(self *Tensor, repeats ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) RepeatInterleave(repeats int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opRepeatInterleave, []any{t, repeats}, opts)[0])
+	return call1(opRepeatInterleave, []any{t.ex(), repeats}, opts)
 }
 
 // RepeatInterleave is the method of that name of its first argument.
@@ -205,7 +205,7 @@ func RepeatInterleave(self *Tensor, repeats int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
-	return (*Tensor)(call(opReshape, []any{t, shape}, nil)[0])
+	return call1(opReshape, []any{t.ex(), shape}, nil)
 }
 
 // Reshape is the method of that name of its first argument.
@@ -221,7 +221,7 @@ func Reshape(self *Tensor, shape ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Roll(shifts []int, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opRoll, []any{t, shifts}, opts)[0])
+	return call1(opRoll, []any{t.ex(), shifts}, opts)
 }
 
 // Roll is the method of that name of its first argument.
@@ -236,7 +236,7 @@ func Roll(self *Tensor, shifts []int, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Select(dim int, index int) *Tensor {
-	return (*Tensor)(call(opSelect, []any{t, dim, index}, nil)[0])
+	return call1(opSelect, []any{t.ex(), dim, index}, nil)
 }
 
 // Select is the method of that name of its first argument.
@@ -252,7 +252,7 @@ func Select(self *Tensor, dim int, index int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Slice(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSlice, []any{t}, opts)[0])
+	return call1(opSlice, []any{t.ex()}, opts)
 }
 
 // Slice is the method of that name of its first argument.
@@ -268,7 +268,7 @@ func Slice(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Split(splitSize []int, opts ...Opt) []*Tensor {
-	return tensors(call(opSplit, []any{t, splitSize}, opts))
+	return tensors(call(opSplit, []any{t.ex(), splitSize}, opts))
 }
 
 // Split is the method of that name of its first argument.
@@ -283,7 +283,7 @@ func Split(self *Tensor, splitSize []int, opts ...Opt) []*Tensor {
 //
 // Differentiable.
 func (t *Tensor) SplitWithSizes(splitSizes []int, opts ...Opt) []*Tensor {
-	return tensors(call(opSplitWithSizes, []any{t, splitSizes}, opts))
+	return tensors(call(opSplitWithSizes, []any{t.ex(), splitSizes}, opts))
 }
 
 // SplitWithSizes is the method of that name of its first argument.
@@ -298,7 +298,7 @@ func SplitWithSizes(self *Tensor, splitSizes []int, opts ...Opt) []*Tensor {
 //
 // Differentiable.
 func (t *Tensor) Squeeze(opts ...Opt) *Tensor {
-	return (*Tensor)(call(opSqueeze, []any{t}, opts)[0])
+	return call1(opSqueeze, []any{t.ex()}, opts)
 }
 
 // Squeeze is the method of that name of its first argument.
@@ -313,7 +313,7 @@ func Squeeze(self *Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func Stack(tensors []*Tensor, opts ...Opt) *Tensor {
-	return (*Tensor)(call(opStack, []any{tensors}, opts)[0])
+	return call1(opStack, []any{handles(tensors)}, opts)
 }
 
 // Transpose records transpose. self with two dimensions exchanged. ATen's
@@ -323,7 +323,7 @@ func Stack(tensors []*Tensor, opts ...Opt) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Transpose(dim0 int, dim1 int) *Tensor {
-	return (*Tensor)(call(opTranspose, []any{t, dim0, dim1}, nil)[0])
+	return call1(opTranspose, []any{t.ex(), dim0, dim1}, nil)
 }
 
 // Transpose is the method of that name of its first argument.
@@ -337,7 +337,7 @@ func Transpose(self *Tensor, dim0 int, dim1 int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Unbind(opts ...Opt) []*Tensor {
-	return tensors(call(opUnbind, []any{t}, opts))
+	return tensors(call(opUnbind, []any{t.ex()}, opts))
 }
 
 // Unbind is the method of that name of its first argument.
@@ -352,7 +352,7 @@ func Unbind(self *Tensor, opts ...Opt) []*Tensor {
 //
 // Differentiable.
 func (t *Tensor) Unflatten(dim int, sizes ...int) *Tensor {
-	return (*Tensor)(call(opUnflatten, []any{t, dim, sizes}, nil)[0])
+	return call1(opUnflatten, []any{t.ex(), dim, sizes}, nil)
 }
 
 // Unflatten is the method of that name of its first argument.
@@ -368,7 +368,7 @@ func Unflatten(self *Tensor, dim int, sizes ...int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Unfold(dimension int, size int, step int) *Tensor {
-	return (*Tensor)(call(opUnfold, []any{t, dimension, size, step}, nil)[0])
+	return call1(opUnfold, []any{t.ex(), dimension, size, step}, nil)
 }
 
 // Unfold is the method of that name of its first argument.
@@ -383,7 +383,7 @@ func Unfold(self *Tensor, dimension int, size int, step int) *Tensor {
 //
 // Differentiable.
 func (t *Tensor) Unsqueeze(dim int) *Tensor {
-	return (*Tensor)(call(opUnsqueeze, []any{t, dim}, nil)[0])
+	return call1(opUnsqueeze, []any{t.ex(), dim}, nil)
 }
 
 // Unsqueeze is the method of that name of its first argument.

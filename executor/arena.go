@@ -172,34 +172,21 @@ func forkSeed(seed, n uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Random records a random op: the row must take a seed and an offset by those
-// names. Each use in a step gets the next offset, so a step of the same ops
-// draws from the same graph, with another seed.
-func (s *Session) Random(op ir.Op, newTensor func() *Tensor, pos []any, named ...ir.Named) []*Tensor {
-	return s.RandomOn(ir.Device{}, op, newTensor, pos, named...)
-}
-
-// RandomOn is Random on device d, with its seed; the zero Device means the
-// session's.
-func (s *Session) RandomOn(d ir.Device, op ir.Op, newTensor func() *Tensor, pos []any, named ...ir.Named) []*Tensor {
-	s.Prepare(op.String(), pos, named)
-	s.core.mu.Lock()
+// Random records a random op, which takes a seed and an offset by these names,
+// on device d (the zero Device means the session's) and with its seed. Each use
+// in a step gets the next offset, so a step of the same ops draws from the same
+// graph, with another seed.
+func (s *Session) Random(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
+	s.enter(op, pos, nil)
 	defer s.core.mu.Unlock()
-	s.b.Place = d
-	defer func() { s.b.Place = ir.Device{} }()
+	defer s.place(d)()
 	if d.IsAny() {
 		d = s.device
 	}
-	args := append(namedValues(named), ir.A("seed", s.getRngSeed(d)), ir.A("offset", s.random))
+	args := []ir.Named{ir.A("seed", s.getRngSeed(d)), ir.A("offset", s.random)}
 	s.random++
-	outs := s.b.CallNamed(op, valuesOf(pos), args)
-	ts := make([]*Tensor, len(outs))
-	for i, v := range outs {
-		ts[i] = newTensor()
-		ts[i].init(s, v)
-	}
+	dst.init(s, s.b.CallNamed(op, pos, args)[0])
 	s.trimCheck()
-	return ts
 }
 
 // MemoryInUse returns the bytes of live buffers on a device.

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -104,12 +105,7 @@ func (s *Session) resolveScalars(ctx context.Context, j *syncJob) error {
 
 // scalarData returns the device's copy of a number (DataCacheArena).
 func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d ir.Device) (*Data, error) {
-	var raw [16]byte
-	b := encodeScalar(raw[:0], l, dt)
-	var bits uint64
-	for i, x := range b {
-		bits |= uint64(x) << (8 * (i & 7))
-	}
+	bits := scalarBits(l, dt)
 	key := cache.Scalar{DType: byte(dt), Bits: bits}
 	if ref, ok := c.scalars.GetScalar(d, key); ok {
 		v := ref.Value()
@@ -120,6 +116,9 @@ func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d 
 	if err != nil {
 		return nil, err
 	}
+	b := make([]byte, 8)
+	binary.LittleEndian.PutUint64(b, bits)
+	b = b[:min(len(b), dt.Size())]
 	buf, err := be.Upload(ctx, ir.MakeShape(dt), d, b)
 	if err != nil {
 		return nil, fmt.Errorf("upload a scalar to %v: %w", d, err)
@@ -131,34 +130,30 @@ func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d 
 	return data, nil
 }
 
-// encodeScalar appends the element of dtype dt that the number becomes.
-func encodeScalar(b []byte, l *ir.ScalarLeaf, dt ir.DType) []byte {
-	f, i := l.Float, l.Int
-	if !l.IsFloat {
-		f = float64(i)
-	} else {
-		i = int64(f)
-	}
-	u := uint64(i)
+// scalarBits returns the element of a computing dtype that the number becomes,
+// as its bits.
+func scalarBits(l *ir.ScalarLeaf, dt ir.DType) uint64 {
+	f := l.AsFloat()
 	switch dt {
 	case ir.Bool:
-		u = 0
-		if (l.IsFloat && f != 0) || (!l.IsFloat && i != 0) {
-			u = 1
+		if f != 0 {
+			return 1
 		}
+		return 0
 	case ir.F64:
-		u = math.Float64bits(f)
+		return math.Float64bits(f)
 	case ir.F32:
-		u = uint64(math.Float32bits(float32(f)))
+		return uint64(math.Float32bits(float32(f)))
 	case ir.F16:
-		u = uint64(half.F32ToF16(float32(f)))
+		return uint64(half.F32ToF16(float32(f)))
 	case ir.BF16:
-		u = uint64(half.F32ToBF16(float32(f)))
+		return uint64(half.F32ToBF16(float32(f)))
 	}
-	for k := range dt.Size() {
-		b = append(b, byte(u>>(8*min(k, 7))))
+	i := l.Int
+	if l.IsFloat {
+		i = ir.FloatToInt(dt, f)
 	}
-	return b
+	return uint64(i) & (1<<(8*dt.Size()) - 1)
 }
 
 // LookupCachedCompile reports whether the computation of a graph hash is in the

@@ -61,21 +61,44 @@ func (s *Session) check(op string, in []*Tensor) {
 }
 
 // Call records an op with arguments by position and by ATen's name, as
-// ir.Builder.Bind, where tensors are *Tensor or []*Tensor. newTensor makes the
+// ir.Builder.Call, where tensors are *Tensor or []*Tensor. newTensor makes the
 // handle of each output. Mistakes panic with an *ir.OpError.
 func (s *Session) Call(op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
-	return s.CallOn(ir.Device{}, op, newTensor, pos, named)
+	s.enter(op, pos, named)
+	defer s.core.mu.Unlock()
+	return s.handles(newTensor, s.b.Call(op, pos, named...))
 }
 
-// CallOn is Call for an op whose operands may have no device yet, which is then
-// placed on d; the zero Device leaves it to where it is used.
-func (s *Session) CallOn(d ir.Device, op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
-	s.Prepare(op.String(), pos, named)
-	s.core.mu.Lock()
+// Call1 is Call for an op with one output, whose handle is dst.
+func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
+	s.enter(op, pos, named)
 	defer s.core.mu.Unlock()
+	dst.init(s, s.b.Call1(op, pos, named...))
+	s.trimCheck()
+}
+
+// CallOn is Call1 for an op whose operands may have no device yet, which is then
+// placed on d; the zero Device leaves it to where it is used.
+func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
+	s.enter(op, pos, nil)
+	defer s.core.mu.Unlock()
+	defer s.place(d)()
+	dst.init(s, s.b.Call1(op, pos))
+	s.trimCheck()
+}
+
+// place makes d the device of nodes without one until the function returned is
+// called; core.mu is held.
+func (s *Session) place(d ir.Device) func() {
 	s.b.Place = d
-	defer func() { s.b.Place = ir.Device{} }()
-	outs := s.b.Call(op, valuesOf(pos), namedValues(named)...)
+	return func() { s.b.Place = ir.Device{} }
+}
+
+// handles makes the handles of values just recorded; core.mu is held.
+func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
+	if len(outs) > maxOutputs {
+		panic(ir.NewOpError("record", ir.ErrShape, nil, "%d results, at most %d are supported", len(outs), maxOutputs))
+	}
 	ts := make([]*Tensor, len(outs))
 	for i, v := range outs {
 		ts[i] = newTensor()
@@ -85,8 +108,43 @@ func (s *Session) CallOn(d ir.Device, op ir.Op, newTensor func() *Tensor, pos []
 	return ts
 }
 
-// Prepare checks and refreshes the tensors among arguments.
-func (s *Session) Prepare(op string, pos []any, named []ir.Named) {
+// enter takes core.mu for recording with the arguments. Those that can be used
+// as they are, which is the rule, are looked at once; the others are checked one
+// by one and what is left from an earlier step is synced.
+func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
+	s.core.mu.Lock()
+	ok := !s.closed && !s.core.closed
+	for _, v := range pos {
+		ok = ok && s.current(v)
+	}
+	for i := range named {
+		ok = ok && s.current(named[i].Value)
+	}
+	if !ok {
+		s.core.mu.Unlock()
+		s.admit(op.String(), pos, named)
+		s.core.mu.Lock()
+	}
+}
+
+// current reports whether an argument is not a tensor that needs a second look;
+// core.mu is held.
+func (s *Session) current(v any) bool {
+	switch v := v.(type) {
+	case *Tensor:
+		return v == nil || (v.s == s && !v.stale() && v.bits&bitDead == 0)
+	case []*Tensor:
+		for _, t := range v {
+			if t == nil || !s.current(t) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// admit checks and refreshes the tensors among arguments.
+func (s *Session) admit(op string, pos []any, named []ir.Named) {
 	var ts []*Tensor
 	collect := func(v any) {
 		switch v := v.(type) {
@@ -113,38 +171,22 @@ func (s *Session) Prepare(op string, pos []any, named []ir.Named) {
 	s.refresh(ts...)
 }
 
-func valuesOf(pos []any) []any {
-	out := make([]any, len(pos))
-	for i, v := range pos {
-		out[i] = valueOf(v)
-	}
-	return out
-}
-
-func namedValues(named []ir.Named) []ir.Named {
-	out := make([]ir.Named, len(named))
-	for i, n := range named {
-		out[i] = ir.Named{Name: n.Name, Value: valueOf(n.Value)}
-	}
-	return out
-}
-
-// valueOf turns tensors into values; everything else stays.
-func valueOf(v any) any {
+// operands appends the values of an argument that is a tensor or a list of them,
+// for the Builder; core.mu is held.
+func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 	switch v := v.(type) {
 	case *Tensor:
 		if v == nil {
-			return nil
+			return dst, true
 		}
-		return v.value()
+		return append(dst, v.value()), true
 	case []*Tensor:
-		vs := make([]ir.Value, len(v))
-		for i, t := range v {
-			vs[i] = t.value()
+		for _, t := range v {
+			dst = append(dst, t.value())
 		}
-		return vs
+		return dst, true
 	}
-	return v
+	return dst, false
 }
 
 // Build records whatever fn builds from the values of the tensors in, and makes
@@ -160,13 +202,7 @@ func (s *Session) Build(name string, newTensor func() *Tensor, in []*Tensor, fn 
 		vals[i] = t.value()
 	}
 	outs := fn(s.b, vals)
-	ts := make([]*Tensor, len(outs))
-	for i, v := range outs {
-		ts[i] = newTensor()
-		ts[i].init(s, v)
-	}
-	s.trimCheck()
-	return ts
+	return s.handles(newTensor, outs)
 }
 
 // Grad records the gradients of outs with respect to wrt, weighted by the
@@ -199,13 +235,7 @@ func (s *Session) buildGrad(newTensor func() *Tensor, all, outs, cotangents, wrt
 		}
 	}
 	grads := s.grad(o, ct, w)
-	ts := make([]*Tensor, len(grads))
-	for i, v := range grads {
-		ts[i] = newTensor()
-		ts[i].init(s, v)
-	}
-	s.trimCheck()
-	return ts
+	return s.handles(newTensor, grads)
 }
 
 // Scalar makes dst the handle of a number as a rank-0 tensor of the dtype: a
@@ -227,15 +257,20 @@ func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
 // in type promotion last; reverse puts the number first. The number is a
 // parameter of the graph and not part of its hash.
 func (s *Session) BinaryNumber(op ir.Op, dst, x *Tensor, v any, reverse bool) {
-	num, ok := ir.ScalarValue(v)
-	if !ok {
-		panic(ir.NewOpError(op.String(), ir.ErrArg, nil, "operand %v (%T) is not a number or a *Tensor", v, v))
+	c := s.core
+	c.mu.Lock()
+	if s.closed || c.closed || !s.current(x) {
+		c.mu.Unlock()
+		s.check(op.String(), []*Tensor{x})
+		s.refresh(x)
+		c.mu.Lock()
 	}
-	s.check(op.String(), []*Tensor{x})
-	s.refresh(x)
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	a, b := x.value(), num
+	defer c.mu.Unlock()
+	a := x.value()
+	b, ok := s.b.Number(v)
+	if !ok {
+		panic(ir.NewOpError(op.String(), ir.ErrArg, []ir.Value{a}, "operand %v (%T) is not a number or a *Tensor", v, v))
+	}
 	if reverse {
 		a, b = b, a
 	}

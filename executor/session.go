@@ -127,7 +127,7 @@ func compareDevices(a, b ir.Device) int {
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
 	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: make(chan struct{}, 1)}
-	s.b.Lines = c.cfg.Lines
+	s.b.Lines, s.b.Operands = c.cfg.Lines, operands
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s
 }

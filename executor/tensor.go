@@ -19,6 +19,9 @@ type Tensor struct {
 	bits uint8
 }
 
+// maxOutputs is how many outputs of one node there can be handles of.
+const maxOutputs = 1 << 16
+
 // node returns the pending IR, absent once there is data; core.mu is held.
 func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
 

@@ -1,6 +1,10 @@
 package ir
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
 
 // Named is an argument given by its ATen name.
 type Named struct {
@@ -18,12 +22,15 @@ func A(name string, value any) Named { return Named{name, value} }
 // It returns the encoded attributes and the operands in order; a mistake is an
 // *OpError wrapping ErrArg.
 func (b *Builder) Bind(sp *Spec, pos []any, named []Named) (string, []Value, error) {
+	attr, in, err := b.bind(nil, nil, sp, pos, named)
+	return string(attr), in, err
+}
+
+// bind is Bind that appends to scratch.
+func (b *Builder) bind(attr []byte, in []Value, sp *Spec, pos []any, named []Named) ([]byte, []Value, error) {
 	params := sp.Schema.Params
-	var buf [96]byte
-	attr := buf[:0]
-	in := make([]Value, 0, 4)
-	fail := func(format string, args ...any) (string, []Value, error) {
-		return "", nil, NewOpError(sp.Name, ErrArg, in, format, args...)
+	fail := func(format string, args ...any) ([]byte, []Value, error) {
+		return nil, nil, NewOpError(sp.Name, ErrArg, in, format, args...)
 	}
 	if len(pos) > len(params) {
 		return fail("%d arguments, at most %d are taken", len(pos), len(params))
@@ -60,7 +67,7 @@ func (b *Builder) Bind(sp *Spec, pos []any, named []Named) (string, []Value, err
 			attr, ok = appendAttr(attr, p.Kind, v)
 		}
 		if !ok {
-			return fail("argument %q wants %s, got %s", p.Name, p.Type, describe(v))
+			return fail("argument %q wants %s, got %s", p.Name, p.Type, b.describe(v))
 		}
 	}
 	if used != len(named) {
@@ -71,14 +78,22 @@ func (b *Builder) Bind(sp *Spec, pos []any, named []Named) (string, []Value, err
 		}
 		return fail("an argument is given twice")
 	}
-	return string(attr), in, nil
+	return attr, in, nil
 }
 
 func isOptional(k ParamKind) bool {
 	return k == KindOptInt || k == KindOptInts || k == KindOptFloat || k == KindOptDType
 }
 
-func describe(v any) string {
+func (b *Builder) describe(v any) string {
+	if b.Operands != nil {
+		switch vals, ok := b.Operands(nil, v); {
+		case ok && len(vals) == 0:
+			v = nil
+		case ok && len(vals) == 1:
+			v = vals[0]
+		}
+	}
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -91,76 +106,83 @@ func describe(v any) string {
 }
 
 func (b *Builder) bindOperand(attr []byte, in []Value, kind ParamKind, v any) ([]byte, []Value, bool) {
+	at := len(in)
+	in, ok := b.operands(in, v)
+	n := len(in) - at
+	_, one := v.(Value)
+	_, list := v.([]Value)
 	switch kind {
 	case KindTensors:
-		vs, ok := v.([]Value)
-		if !ok {
-			return attr, in, false
-		}
-		n := uint64(len(vs))
-		for ; n >= 0x80; n >>= 7 {
-			attr = append(attr, byte(n)|0x80)
-		}
-		return append(attr, byte(n)), append(in, vs...), true
+		return binary.AppendUvarint(attr, uint64(n)), in, ok && !one
 	case KindOptTensor, KindOptScalar:
-		if v == nil {
-			return append(attr, 0), in, true
-		}
-		if t, ok := v.(Value); ok && t.IsNil() {
-			return append(attr, 0), in, true
+		if n == 0 {
+			return append(attr, 0), in, v == nil || ok
 		}
 		attr = append(attr, 1)
 	}
-	t, ok := ScalarValue(v)
-	if !ok || t.IsNil() {
-		return attr, in, false
-	}
-	return attr, append(in, t), true
+	return attr, in, ok && n == 1 && !list
 }
 
-// ScalarValue returns the value itself for a Value, and a wrapped rank-0 leaf
-// for a Go number or bool.
-func ScalarValue(v any) (Value, bool) {
+// operands appends the values of an argument for operands; an absent Value
+// appends none.
+func (b *Builder) operands(in []Value, v any) ([]Value, bool) {
 	switch v := v.(type) {
 	case Value:
-		return v, true
-	case float64:
-		return NewScalar(&ScalarLeaf{Float: v, IsFloat: true}, DefaultDType, Device{}, true).Out(0), true
-	case float32:
-		return NewScalar(&ScalarLeaf{Float: float64(v), IsFloat: true}, DefaultDType, Device{}, true).Out(0), true
-	case int:
-		return NewScalar(&ScalarLeaf{Int: int64(v)}, I64, Device{}, true).Out(0), true
-	case int64:
-		return NewScalar(&ScalarLeaf{Int: v}, I64, Device{}, true).Out(0), true
-	case int32:
-		return NewScalar(&ScalarLeaf{Int: int64(v)}, I64, Device{}, true).Out(0), true
-	case bool:
-		s := &ScalarLeaf{}
-		if v {
-			s.Int = 1
+		if v.IsNil() {
+			return in, true
 		}
-		return NewScalar(s, Bool, Device{}, true).Out(0), true
+		return append(in, v), true
+	case []Value:
+		return append(in, v...), true
 	}
-	return Value{}, false
+	if n, ok := b.Number(v); ok {
+		return append(in, n), true
+	}
+	if b.Operands != nil {
+		return b.Operands(in, v)
+	}
+	return in, false
 }
 
 // Call makes one use of an op with arguments by position and name, as Bind; a
 // mistake panics with an *OpError.
 func (b *Builder) Call(op Op, pos []any, named ...Named) []Value {
-	sp := specs[op]
-	attr, in, err := b.Bind(sp, pos, named)
-	if err != nil {
-		panic(err)
-	}
-	if sp.Promote != PromoteNone {
-		in = b.promoteAll(sp, in)
-	}
-	return b.emit(sp, attr, in)
+	return outs(b.call(op, pos, named))
 }
 
 // Call1 is Call for an op with one output.
 func (b *Builder) Call1(op Op, pos []any, named ...Named) Value {
-	return b.Call(op, pos, named...)[0]
+	return first(b.call(op, pos, named))
+}
+
+func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
+	sp := specs[op]
+	attr, in := b.attr[:0], b.in[:0]
+	b.attr, b.in = nil, nil // the casts that promotion needs are calls, too
+	attr, in, err := b.bind(attr, in, sp, pos, named)
+	if err != nil {
+		panic(err)
+	}
+	vals := in
+	if sp.Promote != PromoteNone {
+		vals = b.promoteAll(sp, in)
+	}
+	var n *Node
+	var rewritten []Value
+	if b.records() {
+		// The trie compares the string but does not keep it.
+		if e := b.trie.find(op, unsafe.String(unsafe.SliceData(attr), len(attr)), vals); e != nil {
+			n = b.use(e, b.device(sp, vals), vals)
+		}
+	}
+	if n == nil {
+		n, rewritten = b.emit(sp, string(attr), vals)
+	}
+	if rewritten == nil { // what a rewrite returns may be the operands
+		clear(in)
+		b.attr, b.in = attr, in
+	}
+	return n, rewritten
 }
 
 // CallNamed is Call for ops whose seed-like operands do not come first: the

@@ -25,9 +25,17 @@ type Rewriter func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
 // ready: it infers and hashes every node anew. NewRecorder gives one that
 // remembers the previous step.
 type Builder struct {
-	nodes []Node
-	vals  []Value
-	trie  *trie
+	nodes   []Node
+	vals    []Value
+	numbers []number
+	trie    *trie
+	// attr and in are scratch for the arguments of a call; a call that is under
+	// way has taken them.
+	attr []byte
+	in   []Value
+	// Operands, when set, appends the values of an argument of a type that the
+	// Builder does not know, an executor's tensor or a list of them.
+	Operands func(dst []Value, v any) (vals []Value, ok bool)
 	// Lines is the policy for source lines.
 	Lines LinePolicy
 	// Line, when not 0, is given to all nodes: rewrites keep the line of the
@@ -106,13 +114,12 @@ func (b *Builder) Unary(op Op, x Value) Value {
 	if sp.Promote == PromoteIntToFloat && !x.DType().IsFloat() {
 		x = b.promoteTo(x, floatOf(x.DType()))
 	}
-	if b.trie == nil || b.Rewrite != nil || b.cons != nil {
-		return b.emit(sp, "", []Value{x})[0]
+	var e *entry
+	if b.records() {
+		e = b.trie.find1(op, x.key())
 	}
-	kx := x.key()
-	e := b.trie.find1(op, kx)
 	if e == nil {
-		return b.emit(sp, "", []Value{x})[0]
+		return first(b.emit(sp, "", []Value{x}))
 	}
 	n := b.newNode()
 	v := b.newValues(1)
@@ -131,12 +138,12 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 			x, y = b.promote2(sp, x, y)
 		}
 	}
-	if b.trie == nil || b.Rewrite != nil || b.cons != nil || (x.Node.device != y.Node.device && !x.Node.device.IsAny() && !y.Node.device.IsAny()) {
-		return b.emit(sp, "", []Value{x, y})[0]
+	var e *entry
+	if b.records() && (x.Node.device == y.Node.device || x.Node.device.IsAny() || y.Node.device.IsAny()) {
+		e = b.trie.find2(op, x.key(), y.key())
 	}
-	e := b.trie.find2(op, x.key(), y.key())
 	if e == nil {
-		return b.emit(sp, "", []Value{x, y})[0]
+		return first(b.emit(sp, "", []Value{x, y}))
 	}
 	n := b.newNode()
 	v := b.newValues(2)
@@ -150,6 +157,10 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 	y.Node.Used |= useBit(y.Index)
 	return Value{Node: n}
 }
+
+// records reports whether the Builder only records, so that an op that it has
+// seen in this place needs no second look.
+func (b *Builder) records() bool { return b.trie != nil && b.Rewrite == nil && b.cons == nil }
 
 func useBit(i int) uint32 { return 1 << min(i, 31) }
 
@@ -185,25 +196,38 @@ func (b *Builder) Emit(op Op, attr string, in ...Value) []Value {
 	if sp.Promote != PromoteNone {
 		in = b.promoteAll(sp, in)
 	}
-	return b.emit(sp, attr, in)
+	return outs(b.emit(sp, attr, in))
 }
 
-// emit is the general path: rewrite, cons, trie, infer.
-func (b *Builder) emit(sp *Spec, attr string, in []Value) []Value {
-	dev := b.device(sp, in)
-	if dev.IsAny() {
-		dev = b.Place
+// first and outs return one or all outputs of what emit made.
+func first(n *Node, rewritten []Value) Value {
+	if n == nil {
+		return rewritten[0]
 	}
+	return Value{Node: n}
+}
+
+func outs(n *Node, rewritten []Value) []Value {
+	if n == nil {
+		return rewritten
+	}
+	return n.Outs()
+}
+
+// emit is the general path: rewrite, cons, trie, infer. It returns the node, or
+// nil and the values that a rewrite gave instead.
+func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
+	dev := b.device(sp, in)
 	if b.Rewrite != nil {
 		if out, ok := b.Rewrite(b, sp.Op, attr, in); ok {
-			return out
+			return nil, out
 		}
 	}
 	var key consKey
 	if b.cons != nil {
 		key = makeConsKey(sp.Op, attr, in)
 		if n := b.cons[key]; n != nil {
-			return n.Outs()
+			return n, nil
 		}
 	}
 	var e *entry
@@ -215,6 +239,15 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value) []Value {
 	} else {
 		e = b.newEntry(sp, attr, in)
 	}
+	n := b.use(e, dev, in)
+	if b.cons != nil {
+		b.cons[key] = n
+	}
+	return n, nil
+}
+
+// use makes a node of an entry.
+func (b *Builder) use(e *entry, dev Device, in []Value) *Node {
 	n := b.newNode()
 	v := b.newValues(len(in))
 	copy(v, in)
@@ -223,10 +256,7 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value) []Value {
 	for _, x := range in {
 		x.Node.Used |= useBit(x.Index)
 	}
-	if b.cons != nil {
-		b.cons[key] = n
-	}
-	return n.Outs()
+	return n
 }
 
 func makeConsKey(op Op, attr string, in []Value) consKey {
@@ -245,7 +275,8 @@ func makeConsKey(op Op, attr string, in []Value) consKey {
 	return k
 }
 
-// device returns the one device of the operands; constants go anywhere.
+// device returns the one device of the operands; constants go to Place, which
+// may be anywhere.
 func (b *Builder) device(sp *Spec, in []Value) Device {
 	var d Device
 	for _, v := range in {
@@ -257,6 +288,9 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 		default:
 			panic(NewOpError(sp.Name, ErrDevice, in, "operands are on %v and %v; copy one with To", d, nd))
 		}
+	}
+	if d.IsAny() {
+		d = b.Place
 	}
 	return d
 }
@@ -281,7 +315,10 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
 	}
 	e.hash = HashBytes(buf)
 	e.line = b.Line
-	if b.Lines != LinesOff && b.Line == 0 {
+	switch {
+	case b.Line != 0:
+		e.line = b.Line
+	case b.Lines != LinesOff:
 		e.line = UserPC()
 	}
 	return e

@@ -25,31 +25,14 @@ type Node struct {
 	Visit uint64
 }
 
-const flagWrapped = 1
+const (
+	flagWrapped = 1 << iota
+	flagNumber  // the node is a number's
+)
 
 // Leaf is what a leaf node stands for: device data of an executor, a scalar, a
 // parameter of a program.
 type Leaf interface{ LeafName() string }
-
-// ScalarLeaf is a number that the user passed. It becomes a rank-0 parameter
-// of the graph, so its value is not part of the hash.
-type ScalarLeaf struct {
-	Float float64
-	Int   int64
-	// IsFloat says which of the two the user gave.
-	IsFloat bool
-}
-
-// AsFloat returns the number as a float.
-func (l *ScalarLeaf) AsFloat() float64 {
-	if l.IsFloat {
-		return l.Float
-	}
-	return float64(l.Int)
-}
-
-// LeafName returns "scalar".
-func (*ScalarLeaf) LeafName() string { return "scalar" }
 
 // Value is one output of a node. Its zero value is absent.
 type Value struct {
@@ -110,7 +93,12 @@ func (n *Node) Args() Args { return Args{Spec: specs[n.e.op], Attr: n.e.attr, In
 func (n *Node) Hash() Hash { return n.e.hash }
 
 // Leaf returns what a leaf stands for; nil for a use of an op.
-func (n *Node) Leaf() Leaf { return n.e.leaf }
+func (n *Node) Leaf() Leaf {
+	if n.flags&flagNumber != 0 {
+		return n.scalar()
+	}
+	return n.e.leaf
+}
 
 // IsLeaf reports whether the node is a leaf.
 func (n *Node) IsLeaf() bool { return n.e.op == 0 }
@@ -135,27 +123,24 @@ func (n *Node) Outs() []Value {
 	return vs
 }
 
-// newLeafNode makes a node, its entry and its shape in one allocation.
-func newLeafNode(l Leaf, s Shape) *Node {
+// leafEntry returns the entry of a leaf for data of the given shape on a device.
+func leafEntry(s Shape, d Device) *entry {
 	m := &struct {
-		n Node
 		e entry
 		s [1]Shape
-	}{}
-	m.s[0] = s
-	m.e.leaf, m.e.shapes = l, m.s[:]
-	m.n.e = &m.e
-	return &m.n
+	}{s: [1]Shape{s}}
+	m.e.shapes = m.s[:]
+	b := append(make([]byte, 0, 96), "leaf"...)
+	b = append(b, byte(d.Type))
+	b = appendShape(b, s)
+	m.e.hash = HashBytes(b)
+	return &m.e
 }
 
 // NewLeaf returns a leaf for data of the given shape on a device.
 func NewLeaf(l Leaf, s Shape, d Device) *Node {
-	n := newLeafNode(l, s)
-	n.device = d
-	b := append(make([]byte, 0, 96), "leaf"...)
-	b = append(b, byte(d.Type))
-	b = appendShape(b, s)
-	n.e.hash = HashBytes(b)
+	n := &Node{e: leafEntry(s, d), device: d}
+	n.e.leaf = l
 	return n
 }
 
@@ -169,14 +154,4 @@ func appendShape(b []byte, s Shape) []byte {
 
 // ShapeOnly returns a value that knows its shape and nothing else: a stand-in
 // for reading an instruction's arguments. It must not be recorded.
-func ShapeOnly(s Shape) Value { return Value{Node: newLeafNode(nil, s)} }
-
-// NewScalar returns the rank-0 leaf of a number on a device. wrapped says that
-// it is a plain number and not a tensor of rank 0.
-func NewScalar(l *ScalarLeaf, t DType, d Device, wrapped bool) *Node {
-	n := NewLeaf(l, MakeShape(t), d)
-	if wrapped {
-		n.flags = flagWrapped
-	}
-	return n
-}
+func ShapeOnly(s Shape) Value { return Value{Node: &Node{e: &entry{shapes: []Shape{s}}}} }

@@ -13,8 +13,8 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 	if v.DType() == d {
 		return v
 	}
-	if s, ok := v.Node.e.leaf.(*ScalarLeaf); ok {
-		return NewScalar(s, d, v.Node.device, v.Wrapped()).Out(0)
+	if v.Node.flags&flagNumber != 0 {
+		return b.newNumber(*v.Node.scalar(), d, v.Node.device, v.Wrapped())
 	}
 	if v.Wrapped() && v.Node.e.op == OpFull {
 		return b.Const(v.Node.Args().Get("fill_value"), d)

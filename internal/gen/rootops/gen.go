@@ -241,24 +241,32 @@ func (f *fn) body() string {
 	if f.binary {
 		return fmt.Sprintf("return t.binary(%s, %s)\n", f.opVar(), f.args[1].name)
 	}
-	names := make([]string, len(f.args))
+	names := argNames(f.args)
+	if f.method {
+		names[0] = "t"
+	}
 	for i, a := range f.args {
-		names[i] = a.name
-		if f.method && i == 0 {
-			names[i] = "t"
+		switch strings.TrimSuffix(a.typ, "Tensor") {
+		case "*":
+			names[i] += ".ex()"
+		case "[]*":
+			names[i] = "handles(" + names[i] + ")"
+		case "any":
+			names[i] = "arg(" + names[i] + ")"
 		}
 	}
 	opts := "nil"
 	if len(f.options) > 0 {
 		opts = "opts"
 	}
-	call := fmt.Sprintf("call(%s, []any{%s}, %s)", f.opVar(), strings.Join(names, ", "), opts)
+	call := fmt.Sprintf("(%s, []any{%s}, %s)", f.opVar(), strings.Join(names, ", "), opts)
 	r := f.sp.Schema.Returns
-	switch {
-	case len(r) == 1 && r[0] == "*":
+	if len(r) == 1 && r[0] != "*" {
+		return "return call1" + call + "\n"
+	}
+	call = "call" + call
+	if len(r) == 1 {
 		return "return tensors(" + call + ")\n"
-	case len(r) == 1:
-		return "return (*Tensor)(" + call + "[0])\n"
 	}
 	outs := make([]string, len(r))
 	for i := range r {

@@ -80,7 +80,7 @@ func (o *option) write(b *bytes.Buffer, name string) {
 	var typ string
 	switch {
 	case o.kinds[ir.KindInts] && has(ir.KindInt, ir.KindInts):
-		fmt.Fprintf(b, "func %s(v ...int) Opt { return Opt{%q, intsArg(v)} }\n\n", name, o.name)
+		fmt.Fprintf(b, "func %s(v ...int) Opt { return Opt{Name: %q, Value: intsArg(v)} }\n\n", name, o.name)
 		return
 	case has(ir.KindTensor):
 		typ = "*Tensor"
@@ -99,5 +99,14 @@ func (o *option) write(b *bytes.Buffer, name string) {
 	default:
 		typ = "any"
 	}
-	fmt.Fprintf(b, "func %s(v %s) Opt { return Opt{%q, v} }\n\n", name, typ, o.name)
+	value := "v"
+	switch typ {
+	case "*Tensor":
+		value = "v.ex()"
+	case "[]*Tensor":
+		value = "handles(v)"
+	case "any":
+		value = "arg(v)"
+	}
+	fmt.Fprintf(b, "func %s(v %s) Opt { return Opt{Name: %q, Value: %s} }\n\n", name, typ, o.name, value)
 }
