@@ -63,7 +63,7 @@ func NewScalar(l *ScalarLeaf, t DType, d Device, wrapped bool) *Node {
 
 func (b *Builder) newNumber(l ScalarLeaf, t DType, d Device, wrapped bool) Value {
 	if len(b.numbers) == 0 {
-		b.numbers = make([]number, slabNodes/4)
+		b.numbers = make([]number, b.slabSize()/4)
 	}
 	n := &b.numbers[0]
 	b.numbers = b.numbers[1:]
