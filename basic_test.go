@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"reflect"
 	"testing"
 )
@@ -108,11 +107,4 @@ func TestTry(t *testing.T) {
 		}
 	}()
 	_ = Try(func() { panic("other") })
-}
-
-func ExampleTensor_Sum() {
-	x := FromSlice([]float32{1, 2, 3, 4}, 2, 2)
-	v, err := x.Sum(Dim(1)).Float32s(context.Background())
-	fmt.Println(v, err)
-	// Output: [3 7] <nil>
 }

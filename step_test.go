@@ -211,3 +211,42 @@ func TestSyncIsAtomic(t *testing.T) {
 	}
 	wantFloats(t, good, 2)
 }
+
+func TestForgottenMarkStepIsTrimmed(t *testing.T) {
+	s := newSession(t, WithTrimNodes(50))
+	x := s.With().Zeros(1)
+	for range 200 {
+		x = x.Add(1)
+	}
+	r := s.Report()
+	if r.Trims < 3 || len(r.TrimLines) == 0 || !strings.Contains(r.TrimLines[0].Line, "step_test.go:") {
+		t.Errorf("%d trims at %v, want 3 or more at a line of this file", r.Trims, r.TrimLines)
+	}
+	if r.MaxNodes > 120 {
+		t.Errorf("a graph of %d nodes, where 50 are allowed", r.MaxNodes)
+	}
+	wantFloats(t, x, 200)
+}
+
+func TestSmallComputationCache(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t, WithCacheBytes(-1), WithCacheEntries(1))
+	m := s.With()
+	x := m.FromSlice([]float32{1, 2})
+	for range 3 {
+		wantFloats(t, x.Add(x), 2, 4)
+		wantFloats(t, x.Mul(x), 1, 4)
+	}
+	if r := s.Report(); r.Compiles < 5 {
+		t.Errorf("%d compiles: two graphs in turn cannot both stay in a cache of one", r.Compiles)
+	}
+	before := s.Report().Compiles
+	for range 3 {
+		if err := x.Exp().Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Report().Compiles - before; n != 1 {
+		t.Errorf("%d compiles of one graph in a row, want 1", n)
+	}
+}
