@@ -16,8 +16,10 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// Run is what there is to draw. Each curve has a value per epoch.
+// Run is what there is to draw. Each curve has a value per epoch, from the First
+// on, whose number is 1 unless training was resumed.
 type Run struct {
+	First                       int
 	TrainLoss, TestLoss         []float64
 	TrainAccuracy, TestAccuracy []float64 // from 0 to 1
 	// Confusion counts, by label and then by prediction, the test images.
@@ -43,13 +45,13 @@ var (
 
 // Write draws the run as a PNG.
 func Write(w io.Writer, r Run) error {
-	loss, err := curves("Loss", "cross entropy", r.TrainLoss, r.TestLoss)
+	loss, err := curves("Loss", "cross entropy", r.First, r.TrainLoss, r.TestLoss)
 	if err != nil {
 		return err
 	}
 	loss.Y.Min = 0
 	loss.Legend.Top = true
-	accuracy, err := curves("Accuracy", "% right", percent(r.TrainAccuracy), percent(r.TestAccuracy))
+	accuracy, err := curves("Accuracy", "% right", r.First, percent(r.TrainAccuracy), percent(r.TestAccuracy))
 	if err != nil {
 		return err
 	}
@@ -96,8 +98,9 @@ func sized(points vg.Length) font.Font {
 	return f
 }
 
-// curves draws the values of each epoch, counted from 1, for training and test.
-func curves(title, unit string, train, test []float64) (*plot.Plot, error) {
+// curves draws the values of each epoch for training and test.
+func curves(title, unit string, first int, train, test []float64) (*plot.Plot, error) {
+	first = max(first, 1)
 	p := newPlot(title, "epoch", unit)
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, color.Transparent
@@ -111,7 +114,7 @@ func curves(title, unit string, train, test []float64) (*plot.Plot, error) {
 		var xys plotter.XYs
 		for i, v := range c.values {
 			if !math.IsNaN(v) && !math.IsInf(v, 0) { // a run that diverged has such losses
-				xys = append(xys, plotter.XY{X: float64(i + 1), Y: v})
+				xys = append(xys, plotter.XY{X: float64(first + i), Y: v})
 			}
 		}
 		if xys == nil {
@@ -126,7 +129,8 @@ func curves(title, unit string, train, test []float64) (*plot.Plot, error) {
 		p.Add(line, points)
 		p.Legend.Add(c.name, line, points)
 	}
-	p.X.Min, p.X.Max = 1, math.Max(2, float64(len(train)))
+	p.X.Min = float64(first)
+	p.X.Max = p.X.Min + math.Max(1, float64(len(train)-1))
 	p.X.Tick.Marker = plot.TickerFunc(wholeTicks)
 	p.Y.Tick.Marker = plot.TickerFunc(roundTicks)
 	return p, nil
@@ -158,7 +162,7 @@ func roundTicks(lo, hi float64) []plot.Tick {
 	}
 }
 
-// wholeTicks marks whole epochs, some ten at most.
+// wholeTicks marks whole epochs, the first and some ten more at most.
 func wholeTicks(lo, hi float64) []plot.Tick {
 	step := 1
 	for _, s := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
@@ -166,9 +170,10 @@ func wholeTicks(lo, hi float64) []plot.Tick {
 			break
 		}
 	}
-	ticks := []plot.Tick{{Value: 1, Label: "1"}}
+	first := int(lo)
+	ticks := []plot.Tick{{Value: lo, Label: fmt.Sprint(first)}}
 	for e := step; e <= int(hi); e += step {
-		if e > 1 {
+		if e > first && (e-first)*2 >= step { // no two labels on one another
 			ticks = append(ticks, plot.Tick{Value: float64(e), Label: fmt.Sprint(e)})
 		}
 	}

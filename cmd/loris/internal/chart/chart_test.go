@@ -89,9 +89,12 @@ func TestTicks(t *testing.T) {
 			t.Errorf("round ticks from %v to %v: %q, want %q", c.lo, c.hi, got, c.want)
 		}
 	}
-	for hi, want := range map[float64]string{2: "1 2", 3: "1 2 3", 20: "1 2 4 6 8 10 12 14 16 18 20", 300: "1 50 100 150 200 250 300"} {
-		if got := labels(wholeTicks(1, hi)); got != want {
-			t.Errorf("whole ticks to %v: %q, want %q", hi, got, want)
+	for span, want := range map[[2]float64]string{
+		{1, 2}: "1 2", {1, 3}: "1 2 3", {1, 20}: "1 2 4 6 8 10 12 14 16 18 20",
+		{1, 300}: "1 50 100 150 200 250 300", {49, 300}: "49 100 150 200 250 300", {7, 8}: "7 8",
+	} {
+		if got := labels(wholeTicks(span[0], span[1])); got != want {
+			t.Errorf("whole ticks of %v: %q, want %q", span, got, want)
 		}
 	}
 }
@@ -100,6 +103,7 @@ func TestWriteLittle(t *testing.T) {
 	for name, r := range map[string]Run{
 		"nothing":   {},
 		"one epoch": {TrainLoss: []float64{1}, TestLoss: []float64{1}, TrainAccuracy: []float64{0}, TestAccuracy: []float64{0}, Confusion: [][]int{{0}}},
+		"resumed":   {First: 31, TrainLoss: []float64{1, 0.5}, TestLoss: []float64{1, 0.6}},
 		"diverged":  {TrainLoss: []float64{1, math.NaN(), math.Inf(1)}, TestLoss: []float64{math.NaN()}, TrainAccuracy: []float64{0.1, 0.1, 0.1}},
 	} {
 		if img := pic(t, r); img.Bounds().Dx() != 1584 {

@@ -23,6 +23,8 @@ const (
 	exitOK    = 0
 	exitError = 1 // the command failed
 	exitUsage = 2 // the command line is wrong
+
+	exitInterrupted = 130 // stopped by a signal, as shells count SIGINT
 )
 
 // Main runs one command line and returns the exit code. Results go to out,
@@ -38,6 +40,10 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintln(errOut, err)
+		return exitInterrupted
 	}
 	var usage *usageError
 	if !started || errors.As(err, &usage) {
@@ -55,7 +61,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newDump(), newOps(), newDevices(), newVersion())
+	root.AddCommand(newRun(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict())
 	return root
 }
 
@@ -72,6 +78,10 @@ func noteStart(c *cobra.Command, started *bool) {
 		noteStart(sub, started)
 	}
 }
+
+// errInterrupted is the end of a command that a signal stopped and that left
+// things in order.
+var errInterrupted = errors.New("interrupted")
 
 // usageError is a mistake in the command line that only the command can see.
 type usageError struct{ msg string }

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// loris runs one command line.
-func loris(t *testing.T, stdin string, args ...string) (code int, out, errOut string) {
+// invoke runs one command line.
+func invoke(t *testing.T, stdin string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	code = Main(t.Context(), args, strings.NewReader(stdin), &o, &e)
@@ -25,7 +25,7 @@ func loris(t *testing.T, stdin string, args ...string) (code int, out, errOut st
 // succeed runs one command line that must not fail.
 func succeed(t *testing.T, args ...string) string {
 	t.Helper()
-	code, out, errOut := loris(t, "", args...)
+	code, out, errOut := invoke(t, "", args...)
 	if code != exitOK {
 		t.Fatalf("loris %s: exit code %d: %s", strings.Join(args, " "), code, errOut)
 	}
@@ -73,7 +73,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"ops", "sum", "prod"}, "loris: accepts at most 1 arg(s), received 2 (see loris ops --help)"},
 		{[]string{"devices", "cpu"}, `loris: unknown command "cpu" for "loris devices" (see loris devices --help)`},
 	} {
-		code, out, errOut := loris(t, "", c.args...)
+		code, out, errOut := invoke(t, "", c.args...)
 		if code != exitUsage || out != "" || errOut != c.want+"\n" {
 			t.Errorf("%v: exit code %d, output %q, error\n%swant\n%s", c.args, code, out, errOut, c.want)
 		}
@@ -123,7 +123,7 @@ func TestOpsUnknown(t *testing.T) {
 		"softmaxx": `loris: there is no op "softmaxx"; there is softmax` + "\n",
 		"qqq":      `loris: there is no op "qqq"; loris ops lists all` + "\n",
 	} {
-		code, _, errOut := loris(t, "", "ops", name)
+		code, _, errOut := invoke(t, "", "ops", name)
 		if code != exitError || errOut != want {
 			t.Errorf("ops %s: exit code %d, error %q, want %q", name, code, errOut, want)
 		}

@@ -155,7 +155,7 @@ func TestRunErrors(t *testing.T) {
 		{"dtype of output", []string{complexOut, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "o")}, `tensor "out0": unsupported dtype c128`},
 		{"output folder", []string{prog, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "no", "o")}, "no such file or directory"},
 	} {
-		code, out, errOut := loris(t, "", append([]string{"run"}, c.args...)...)
+		code, out, errOut := invoke(t, "", append([]string{"run"}, c.args...)...)
 		if code != exitError || out != "" || !strings.Contains(errOut, c.want) {
 			t.Errorf("%s: exit code %d, output %q, error %q, want %q", c.name, code, out, errOut, c.want)
 		}
@@ -176,11 +176,11 @@ func TestMalformedPrograms(t *testing.T) {
 	} {
 		path := write(t, "bad.lir", c.text)
 		for _, command := range []string{"run", "dump"} {
-			code, out, errOut := loris(t, "", command, path, "--device", "ref")
+			code, out, errOut := invoke(t, "", command, path, "--device", "ref")
 			if code != exitError || out != "" || !strings.HasPrefix(errOut, path+":"+c.want) || strings.Count(errOut, "\n") != 1 {
 				t.Errorf("%s %q: exit code %d, output %q, error %q, want %q", command, c.text, code, out, errOut, c.want)
 			}
-			code, _, errOut = loris(t, c.text, command, "-", "--device", "ref")
+			code, _, errOut = invoke(t, c.text, command, "-", "--device", "ref")
 			if code != exitError || !strings.HasPrefix(errOut, "<stdin>:"+c.want) {
 				t.Errorf("%s -: %q: exit code %d, error %q, want %q", command, c.text, code, errOut, c.want)
 			}
@@ -226,7 +226,7 @@ func TestDumpLowered(t *testing.T) {
 	if len(p.Instructions) != 5 || p.Instructions[0].Op != "amax" || p.Instructions[0].Attrs["keepdim"] != true {
 		t.Errorf("%+v", p)
 	}
-	if code, _, errOut := loris(t, "", "dump", prog, "--lowered", "--device", "abacus"); code != exitError || !strings.Contains(errOut, "device error") {
+	if code, _, errOut := invoke(t, "", "dump", prog, "--lowered", "--device", "abacus"); code != exitError || !strings.Contains(errOut, "device error") {
 		t.Errorf("exit code %d, error %q", code, errOut)
 	}
 }

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loris-ml/loris/cmd/loris/internal/chart"
+	"github.com/loris-ml/loris/examples/digits/train"
+)
+
+// dataCommand returns a command whose subcommands are data sets.
+func dataCommand(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   use,
+		Short: short,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown data set %q: there is digits", args[0])
+			}
+			return c.Help()
+		},
+	}
+	c.AddCommand(subs...)
+	return c
+}
+
+func newTrain() *cobra.Command {
+	return dataCommand("train", "Train an example", newTrainDigits())
+}
+
+// trainFlags are the flags of `train digits`.
+type trainFlags struct {
+	train.Config
+	device, out, resume string
+	json, report        bool
+}
+
+func newTrainDigits() *cobra.Command {
+	f := &trainFlags{Config: train.Defaults()}
+	c := &cobra.Command{
+		Use:   "digits",
+		Short: "Train a perceptron on handwritten digits",
+		Long: `Train a multilayer perceptron on 1,437 images of handwritten digits, test it on
+360, and write to the folder of --out
+
+  digits.safetensors      the weights, for loris predict digits or PyTorch
+  checkpoint.safetensors  what --resume needs
+  digits.png              the curves and the confusion matrix
+
+An interrupt ends the training after the present step; what is there is written.
+With --resume training goes on exactly as it would have: the settings are those of
+the checkpoint, and --epochs may be raised.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	fl := c.Flags()
+	fl.IntVar(&f.Epochs, "epochs", f.Epochs, "times to go over the training images")
+	fl.IntVar(&f.Batch, "batch", f.Batch, "images of a step")
+	fl.Float64Var(&f.LR, "lr", f.LR, "learning rate at the start")
+	fl.Uint64Var(&f.Seed, "seed", f.Seed, "seed of weights, order and dropout")
+	fl.IntSliceVar(&f.Hidden, "hidden", f.Hidden, "sizes of the hidden layers")
+	fl.Float64Var(&f.Dropout, "dropout", f.Dropout, "probability of dropout after each hidden layer")
+	fl.StringVar(&f.out, "out", "digits-out", "`folder` to write to")
+	fl.StringVar(&f.resume, "resume", "", "checkpoint `file` to go on from")
+	fl.BoolVar(&f.json, "json", false, "print an object a line")
+	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
+	deviceFlag(c, &f.device)
+	return c
+}
+
+// settings are the flags that a checkpoint decides.
+var settings = []string{"batch", "lr", "seed", "hidden", "dropout"}
+
+// takeOver puts the checkpoint's settings in place of the flags.
+func (f *trainFlags) takeOver(changed func(flag string) bool) error {
+	if i := slices.IndexFunc(settings, changed); i >= 0 {
+		return usagef("--%s is the checkpoint's and cannot be given with --resume", settings[i])
+	}
+	cfg, err := train.ReadConfig(f.resume)
+	if err != nil {
+		return err
+	}
+	if changed("epochs") {
+		cfg.Epochs = f.Epochs
+	}
+	f.Config = cfg
+	return nil
+}
+
+func (f *trainFlags) run(c *cobra.Command) (err error) {
+	if f.resume != "" {
+		if err := f.takeOver(c.Flags().Changed); err != nil {
+			return err
+		}
+	}
+	if f.Config.Device, _, err = parseDevice(f.device); err != nil {
+		return err
+	}
+	start := time.Now()
+	t, err := train.New(c.Context(), f.Config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close(context.WithoutCancel(c.Context()))) }()
+	if f.resume != "" {
+		if err := t.LoadCheckpoint(c.Context(), f.resume); err != nil {
+			return err
+		}
+		if t.Done() >= f.Epochs {
+			return fmt.Errorf("%s: all of %d epochs are done: give more by --epochs", f.resume, f.Epochs)
+		}
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	out := newTrainOutput(c, f, t)
+	r := trainRun{f: f, t: t, out: out}
+	err = r.loop(c.Context())
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	// What is there is evaluated and saved, also after an interrupt.
+	return r.finish(context.WithoutCancel(c.Context()), start, err != nil)
+}
+
+// trainRun is one run of `train digits`.
+type trainRun struct {
+	f     *trainFlags
+	t     *train.Trainer
+	out   *trainOutput
+	last  train.Evaluation
+	usage []train.Usage // after each epoch
+	chart chart.Run
+}
+
+func (r *trainRun) loop(ctx context.Context) error {
+	r.chart.First = r.t.Done() + 1
+	r.out.start()
+	defer r.out.stop()
+	for r.t.Done() < r.f.Epochs {
+		e, err := r.t.RunEpoch(ctx)
+		if err != nil {
+			return err
+		}
+		u := r.t.Usage()
+		r.last, r.usage = e.Test, append(r.usage, u)
+		ch := &r.chart
+		ch.TrainLoss, ch.TestLoss = append(ch.TrainLoss, e.TrainLoss), append(ch.TestLoss, e.Test.Loss)
+		ch.TrainAccuracy, ch.TestAccuracy = append(ch.TrainAccuracy, e.TrainAccuracy), append(ch.TestAccuracy, e.Test.Accuracy)
+		r.out.epoch(e, u)
+	}
+	return nil
+}
+
+// finish writes the files and prints the summary.
+func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool) error {
+	if interrupted {
+		var err error
+		if r.last, err = r.t.Evaluate(ctx); err != nil {
+			return err
+		}
+	}
+	s := trainSummary{
+		Event: "done", Interrupted: interrupted, Epochs: r.t.Done(), Seconds: time.Since(start).Seconds(),
+		TestAccuracy: number(r.last.Accuracy), TestLoss: number(r.last.Loss), Right: r.last.Right, Images: r.last.Images,
+		Weights:    filepath.Join(r.f.out, "digits.safetensors"),
+		Checkpoint: filepath.Join(r.f.out, "checkpoint.safetensors"),
+		Plot:       filepath.Join(r.f.out, "digits.png"),
+	}
+	report := r.t.Report()
+	s.Compiles, s.CachedHits = report.Compiles, report.CachedHits
+	if err := r.t.SaveWeights(ctx, s.Weights); err != nil {
+		return err
+	}
+	if err := r.t.SaveCheckpoint(ctx, s.Checkpoint); err != nil {
+		return err
+	}
+	r.chart.Confusion = r.last.Confusion
+	if err := writeChart(s.Plot, r.chart); err != nil {
+		return err
+	}
+	if err := r.out.done(s, report, r.usage); err != nil {
+		return err
+	}
+	if interrupted {
+		return fmt.Errorf("%w in epoch %d: resume by --resume %s", errInterrupted, r.t.Done()+1, s.Checkpoint)
+	}
+	return nil
+}
+
+func writeChart(path string, run chart.Run) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := chart.Write(f, run); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return f.Close()
+}
