@@ -266,14 +266,10 @@ func (s *Session) BinaryNumber(op ir.Op, dst, x *Tensor, v any, reverse bool) {
 		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
-	a := x.value()
-	b, ok := s.b.Number(v)
+	out, ok := s.b.BinaryNumber(op, x.value(), v, reverse)
 	if !ok {
-		panic(ir.NewOpError(op.String(), ir.ErrArg, []ir.Value{a}, "operand %v (%T) is not a number or a *Tensor", v, v))
+		panic(ir.NewOpError(op.String(), ir.ErrArg, []ir.Value{x.value()}, "operand %v (%T) is not a number or a *Tensor", v, v))
 	}
-	if reverse {
-		a, b = b, a
-	}
-	dst.init(s, s.b.Binary(op, a, b))
+	dst.init(s, out)
 	s.trimCheck()
 }

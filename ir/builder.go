@@ -133,10 +133,14 @@ func (b *Builder) Unary(op Op, x Value) Value {
 // Binary makes an op of two operands and no attributes, after promotion.
 func (b *Builder) Binary(op Op, x, y Value) Value {
 	sp := specs[op]
-	if sp.Promote != PromoteNone {
+	switch sp.Promote {
+	case PromoteNone:
+	case PromoteDefault, PromoteIntToFloat:
 		if x.DType() != y.DType() || (sp.Promote == PromoteIntToFloat && !x.DType().IsFloat()) {
 			x, y = b.promote2(sp, x, y)
 		}
+	default:
+		return first(b.emit(sp, "", b.promoteAll(sp, []Value{x, y})))
 	}
 	var e *entry
 	if b.records() && (x.Node.device == y.Node.device || x.Node.device.IsAny() || y.Node.device.IsAny()) {
@@ -156,6 +160,23 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 	x.Node.Used |= useBit(x.Index)
 	y.Node.Used |= useBit(y.Index)
 	return Value{Node: n}
+}
+
+// BinaryNumber is Binary with a plain number, which stands before x if reverse is
+// set. It returns false if v is no number.
+func (b *Builder) BinaryNumber(op Op, x Value, v any, reverse bool) (Value, bool) {
+	l, d, ok := scalarOf(v)
+	if !ok {
+		return Value{}, false
+	}
+	if p := specs[op].Promote; x.DType().IsFloat() && (p == PromoteDefault || p == PromoteIntToFloat) {
+		d = x.DType() // which is what a number becomes beside a float
+	}
+	y := b.newNumber(l, d, Device{}, true)
+	if reverse {
+		x, y = y, x
+	}
+	return b.Binary(op, x, y), true
 }
 
 // records reports whether the Builder only records, so that an op that it has
