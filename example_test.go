@@ -28,11 +28,11 @@ func Example_training() {
 		return
 	}
 	defer s.Close(ctx)
-	make := s.With()
-	x := make.FromSlice([]float32{0, 1, 2, 3}, 4, 1)
-	y := make.FromSlice([]float32{1, 3, 5, 7}, 4, 1) // 2x + 1
-	w := loris.NewVariable(make.FromSlice([]float32{0}, 1, 1))
-	b := loris.NewVariable(make.FromSlice([]float32{0}))
+	m := s.With()
+	x := m.FromSlice([]float32{0, 1, 2, 3}, 4, 1)
+	y := m.FromSlice([]float32{1, 3, 5, 7}, 4, 1) // 2x + 1
+	w := loris.NewVariable(m.FromSlice([]float32{0}, 1, 1))
+	b := loris.NewVariable(m.FromSlice([]float32{0}))
 	rate := 0.2
 	for range 200 {
 		loss := x.MatMul(w.Value()).Add(b.Value()).Sub(y).Square().Mean()
