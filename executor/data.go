@@ -46,6 +46,7 @@ type Data struct {
 	leaf    *ir.Node // made when the data is first used in a graph
 	escaped bool     // a handle may outlive the step, so never donate
 	donated bool
+	origin  *origin // while the step lasts in which it was computed
 }
 
 // LeafName names the data in dumps.

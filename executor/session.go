@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cache"
@@ -76,15 +77,21 @@ type Session struct {
 	b        *ir.Builder
 	pending  []*Tensor // recorded since the last step, held until then
 	assigned []*Variable
-	step     uint32
-	scope    uint8 // bitScoped inside Step, bitTraced inside Trace
-	scoped   []*Tensor
-	rng      map[ir.Device]*rngState
-	random   int // ordinal of the next random op of the step
-	trim     trimState
-	closed   bool
-	tracing  *trace // inside Trace
-	calls    uint64 // of traced functions that draw random numbers
+	letGoAt  int // the length of pending at which letGo looks again
+	// origins are the data synced in this step, originBytes and stepNodes what
+	// they may keep alive: see maxOriginBytes.
+	origins     []weak.Pointer[Data]
+	originBytes int
+	stepNodes   int // recorded in this step before the builder was restarted
+	step        uint32
+	scope       uint8 // bitScoped inside Step, bitTraced inside Trace
+	scoped      []*Tensor
+	rng         map[ir.Device]*rngState
+	random      int // ordinal of the next random op of the step
+	trim        trimState
+	closed      bool
+	tracing     *trace // inside Trace
+	calls       uint64 // of traced functions that draw random numbers
 
 	gate  chan struct{} // holds one token while a function is traced
 	forks uint64

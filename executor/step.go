@@ -35,7 +35,7 @@ func (s *Session) markStep(ctx context.Context, devices []ir.Device) ([]*Async, 
 		return nil, errTracing
 	}
 	tensors := s.stepRoots()
-	variables := append([]*Variable(nil), s.assigned...)
+	variables := append([]*Variable{}, s.assigned...) // not nil: a step's end
 	c.mu.Unlock()
 	asyncs, err := s.syncTensorsGraph(ctx, tensors, stepConfig, devices, variables)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Session) stepRoots() []*Tensor {
 		if t.data != nil || t.bits&bitDiscarded != 0 {
 			continue
 		}
-		if t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0 {
+		if t.bits&bitKeep != 0 || !t.consumed() {
 			roots = append(roots, t)
 		}
 	}
@@ -81,7 +81,8 @@ func (s *Session) endStep(variables []*Variable) {
 	clear(s.assigned[len(left):])
 	s.assigned = left
 	clear(s.pending)
-	s.pending = s.pending[:0]
+	s.pending, s.letGoAt = s.pending[:0], 0
+	s.forgetOrigins(nil)
 	s.step++
 	s.b.NextStep()
 	s.advanceSeeds()
@@ -91,7 +92,12 @@ func (s *Session) endStep(variables []*Variable) {
 // Keep marks tensors to be synced at the next MarkStep even if something
 // consumes them, and to outlive a Step.
 func (s *Session) Keep(ts ...*Tensor) {
-	s.mark(ts, func(t *Tensor) { t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep })
+	s.mark(ts, func(t *Tensor) {
+		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
+		if t.data == nil {
+			t.s.pending = append(t.s.pending, t) // letGo may have taken it out
+		}
+	})
 }
 
 // Discard marks tensors not to be synced at MarkStep. They stay usable, lazily.

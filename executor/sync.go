@@ -25,6 +25,7 @@ type syncJob struct {
 	program *graph.Program // on a cache miss only
 	nodes   int
 	vars    []restore
+	ends    bool // a MarkStep: the origins of its values end with it
 }
 
 // donor is a parameter that dies with the step and the output that replaces it.
@@ -41,7 +42,13 @@ type restore struct {
 // pending is no work and no error. On an error every tensor still holds its IR.
 // Tensors whose device is not among devices, when given, are left alone.
 func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices ...ir.Device) ([]*Async, error) {
-	return s.syncTensorsGraph(ctx, tensors, cfg, devices, nil)
+	asyncs, err := s.syncTensorsGraph(ctx, tensors, cfg, devices, nil)
+	if len(asyncs) > 0 {
+		s.core.mu.Lock()
+		s.letGo()
+		s.core.mu.Unlock()
+	}
+	return asyncs, err
 }
 
 // SyncLiveTensors computes all live tensors of the devices (none given: all) and,
@@ -115,7 +122,7 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 	colls := s.collectSyncTensors(tensors, cfg, devices)
 	jobs := make([]*syncJob, 0, len(colls))
 	for _, coll := range colls {
-		j := &syncJob{coll: coll, tensors: tensors}
+		j := &syncJob{coll: coll, tensors: tensors, ends: variables != nil}
 		j.roots, j.outputs = collectRoots(tensors, coll.Indices)
 		po, err := s.runPostOrder(j.roots)
 		if err != nil {
@@ -273,6 +280,9 @@ func (s *Session) assign(j *syncJob) *Async {
 			t.data.escaped = true
 		}
 		if j.coll.Config.SyncData {
+			if !j.ends {
+				s.remember(t, t.data)
+			}
 			t.ir = nil
 		}
 		c.registerTensor(t)

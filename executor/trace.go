@@ -320,12 +320,6 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) erro
 	return tr.s.resolveScalars(ctx, j)
 }
 
-// grad records gradients with the executor's walker; core.mu is held.
-func (s *Session) grad(outs, cotangents, wrt []ir.Value) []ir.Value {
-	defer s.core.walker.Release()
-	return graph.Grad(s.b, &s.core.walker, outs, cotangents, wrt)
-}
-
 // DumpBackendComputation returns the text of the computation that a sync of the
 // tensors would compile, after the rewrites for their backend.
 func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Program, error) {

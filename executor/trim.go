@@ -22,8 +22,11 @@ func (s *Session) trimCheck() {
 		return
 	}
 	s.trim.count, s.trim.busy = s.b.Count(), true
-	last := s.pending[len(s.pending)-1]
-	s.core.stats.trimmed(s.b.Count(), last.ir.Line())
+	var line uintptr
+	if n := len(s.pending); n > 0 && s.pending[n-1].ir != nil {
+		line = s.pending[n-1].ir.Line()
+	}
+	s.core.stats.trimmed(s.b.Count(), line)
 	roots := s.stepRoots()
 	s.core.mu.Unlock()
 	// The sync runs here and not in the background: memory must stop growing.
@@ -34,15 +37,8 @@ func (s *Session) trimCheck() {
 		s.trim.err = fmt.Errorf("sync of a graph of %d nodes without a MarkStep: %w", s.trim.count, err)
 		return
 	}
-	// What has data now needs no holding.
-	left := s.pending[:0]
-	for _, t := range s.pending {
-		if t.data == nil {
-			left = append(left, t)
-		}
-	}
-	clear(s.pending[len(left):])
-	s.pending = left
+	s.letGoAt = 0
+	s.letGo()
 }
 
 // takeTrimError returns the error of a sync that trimCheck made.

@@ -4,21 +4,34 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
+// Origin returns the value that a leaf's data was computed as, absent for other
+// leaves. Gradients pass through the leaf to it.
+type Origin func(leaf *ir.Node) ir.Value
+
 // Grad records the reverse-mode gradients of outs, weighted by the cotangents
 // (an absent one means ones), with respect to the values wrt, and returns them
 // in order; a value that outs do not depend on gets zeros. The gradients are
 // ordinary nodes, so they can be differentiated again. A value of a dtype that
 // has no gradient panics with an *ir.OpError.
 func Grad(b *ir.Builder, w *Walker, outs, cotangents, wrt []ir.Value) []ir.Value {
+	return GradThrough(b, w, nil, outs, cotangents, wrt)
+}
+
+// GradThrough is Grad in a graph parts of which have been computed in the
+// meantime and stand as leaves in the rest: origin, if not nil, leads from these
+// on.
+func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt []ir.Value) []ir.Value {
 	for _, v := range append(append([]ir.Value(nil), outs...), wrt...) {
 		if !v.DType().IsFloat() {
 			panic(ir.NewOpError("grad", ir.ErrDType, []ir.Value{v}, "only floating tensors have gradients"))
 		}
 	}
+	w.origin = origin
+	defer func() { w.origin = nil }()
 	po := w.Walk(outs)
 	// The walk's order is shared scratch; the rules below record nodes but never
 	// walk, so positions stay valid.
-	t := tape{b: b, order: po.Nodes, pos: func(n *ir.Node) (int, bool) {
+	t := tape{b: b, order: po.Nodes, inputs: w.inputs, pos: func(n *ir.Node) (int, bool) {
 		if !po.Contains(n) {
 			return 0, false
 		}
@@ -32,8 +45,11 @@ type tape struct {
 	b     *ir.Builder
 	order []*ir.Node
 	pos   func(*ir.Node) (int, bool)
-	adj   [][]ir.Value // by position, by output
-	needs []bool
+	// inputs are what a node passes its cotangents to: its operands, or a leaf's
+	// origin.
+	inputs func(*ir.Node) []ir.Value
+	adj    [][]ir.Value // by position, by output
+	needs  []bool
 }
 
 func (t *tape) run(outs, cotangents, wrt []ir.Value) []ir.Value {
@@ -52,8 +68,15 @@ func (t *tape) run(outs, cotangents, wrt []ir.Value) []ir.Value {
 		t.add(o, g)
 	}
 	for i := len(t.order) - 1; i >= 0; i-- {
-		if n := t.order[i]; t.needs[i] && t.adj[i] != nil && !n.IsLeaf() {
+		n := t.order[i]
+		switch {
+		case !t.needs[i] || t.adj[i] == nil:
+		case !n.IsLeaf():
 			t.back(n, t.adj[i])
+		default:
+			for _, v := range t.inputs(n) {
+				t.add(v, t.adj[i][0])
+			}
 		}
 	}
 	t.b.Line = 0
@@ -78,7 +101,7 @@ func (t *tape) mark(wrt []ir.Value) {
 		}
 	}
 	for i, n := range t.order {
-		for _, v := range n.Inputs() {
+		for _, v := range t.inputs(n) {
 			if t.needs[i] {
 				break
 			}

@@ -17,6 +17,8 @@ type Walker struct {
 	edges []uint32
 	stack []frame
 	bytes []byte
+	// origin, while a gradient is taken, leads on from leaves (see Origin).
+	origin Origin
 }
 
 // epochs numbers the walks of the process, so that the marks which one Walker
@@ -72,6 +74,9 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 	for len(stack) > 0 {
 		top := &stack[len(stack)-1]
 		in := top.n.Inputs()
+		if w.origin != nil {
+			in = w.inputs(top.n)
+		}
 		pushed := false
 		for top.next < len(in) {
 			c := in[top.next].Node
@@ -79,7 +84,7 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 			if c.Visit>>32 == mark>>32 {
 				continue
 			}
-			if c.IsLeaf() {
+			if c.IsLeaf() && w.origin == nil {
 				c.Visit = mark | uint64(len(w.order))
 				w.order = append(w.order, c)
 				continue
@@ -102,6 +107,16 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 		stack = stack[:len(stack)-1]
 	}
 	w.stack = stack
+}
+
+// inputs returns what the walk goes on to from a node.
+func (w *Walker) inputs(n *ir.Node) []ir.Value {
+	if w.origin != nil && n.IsLeaf() {
+		if v := w.origin(n); !v.IsNil() {
+			return []ir.Value{v}
+		}
+	}
+	return n.Inputs()
 }
 
 // Release forgets the last walk's nodes, so that they can be freed.

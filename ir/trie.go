@@ -40,13 +40,14 @@ func newTrie() *trie {
 }
 
 func (t *trie) reset() {
-	if t.size > maxEntries {
-		t.root, t.size = entry{}, 0
-	}
 	t.cur = &t.root
 }
 
 func (t *trie) insert(e *entry) {
+	if t.size >= maxEntries { // a step without end
+		t.root, t.size = entry{}, 0
+		t.cur = &t.root
+	}
 	c := t.cur
 	if len(c.kids) < maxKids {
 		c.kids = append(c.kids, e)
