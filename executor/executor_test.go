@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/loris-ml/loris/backend/cpu"
 	_ "github.com/loris-ml/loris/backend/null"
 	_ "github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/devicelock"

@@ -112,9 +112,15 @@ func programOf(seed uint64) *randprog.Program {
 
 // TestMetamorphic runs random programs in ways that must agree.
 func TestMetamorphic(t *testing.T) {
-	ms := modes(t, "ref")
+	for _, dev := range []string{"ref", "cpu"} {
+		t.Run(dev, func(t *testing.T) { metamorphic(t, dev, *metaTime/2) })
+	}
+}
+
+func metamorphic(t *testing.T, dev string, limit time.Duration) {
+	ms := modes(t, dev)
 	start, n := time.Now(), 0
-	for seed := *metaSeed; time.Since(start) < *metaTime; seed++ {
+	for seed := *metaSeed; time.Since(start) < limit; seed++ {
 		p := programOf(seed)
 		for _, m := range ms[1:] {
 			if m.takes != nil && !m.takes(p) {
