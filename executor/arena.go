@@ -66,8 +66,9 @@ func (s *Session) UnregisterTensor(t *Tensor) {
 }
 
 // GetLiveTensors returns the tensors that are in use: those with data, in all
-// sessions of this executor, and those that this session recorded in the
-// present step. No device given means all devices.
+// sessions of this executor, and those that this session holds for the present
+// step: what was read in it and what went into that may be missing. No device
+// given means all devices.
 func (s *Session) GetLiveTensors(devices ...ir.Device) []*Tensor {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()

@@ -160,8 +160,8 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 			continue
 		}
 		switch l := n.Leaf().(type) {
-		case *Data:
-			po.Parameters = append(po.Parameters, l)
+		case *Data, *held:
+			po.Parameters = append(po.Parameters, dataOf(l))
 		case *ir.ScalarLeaf:
 			po.scalars = append(po.scalars, scalarParam{len(po.Parameters), l, n.Shapes()[0].DType()})
 			po.Parameters = append(po.Parameters, nil)

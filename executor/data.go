@@ -46,7 +46,8 @@ type Data struct {
 	leaf    *ir.Node // made when the data is first used in a graph
 	escaped bool     // a handle may outlive the step, so never donate
 	donated bool
-	origin  *origin // while the step lasts in which it was computed
+	holder  *Variable // the last variable that it was the value of
+	origin  *origin   // what it was computed as, if that was in this step
 }
 
 // LeafName names the data in dumps.

@@ -216,7 +216,7 @@ func mustPanic(t *testing.T, is error, fn func()) {
 		t.Helper()
 		err, _ := recover().(error)
 		var oe *ir.OpError
-		if !errors.Is(err, is) || !errors.As(err, &oe) || !strings.Contains(oe.Line, "executor_test.go:") {
+		if !errors.Is(err, is) || !errors.As(err, &oe) || !strings.Contains(oe.Line, "_test.go:") {
 			t.Errorf("panic %v, want an OpError at this file wrapping %v", err, is)
 		}
 	}()

@@ -28,7 +28,7 @@ func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buff
 func (s *Session) Readable(ts ...*Tensor) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	if s.closed || s.core.closed {
+	if s.core.closed {
 		return ErrClosed
 	}
 	for i, t := range ts {
@@ -37,7 +37,7 @@ func (s *Session) Readable(ts ...*Tensor) error {
 			return fmt.Errorf("loris: tensor %d is nil or zero", i)
 		case t.s.core != s.core:
 			return fmt.Errorf("loris: tensor %d: %w", i, ErrSession)
-		case t.bits&bitDead != 0:
+		case t.dead():
 			return fmt.Errorf("loris: tensor %d: %w", i, ErrDead)
 		}
 	}
@@ -94,8 +94,8 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("loris: use of a zero Tensor")
 	}
 	t.s.core.mu.Lock()
-	data, dead, s := t.data, t.bits&bitDead != 0, t.s
-	closed := s.closed || s.core.closed
+	data, dead, s := t.data, t.dead(), t.s
+	closed := s.core.closed
 	t.s.core.mu.Unlock()
 	if data == nil || dead || closed {
 		bufs, err := s.GetTensors(ctx, t)

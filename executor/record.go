@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"context"
+
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -9,7 +11,7 @@ import (
 func (s *Session) Unary(op ir.Op, dst, x *Tensor) {
 	c := s.core
 	c.mu.Lock()
-	if x.s != s || x.stale() || x.bits&bitDead != 0 || s.closed {
+	if x == nil || x.s != s || x.stale() || x.dead() || c.closed {
 		c.mu.Unlock()
 		s.recordSlow(op, dst, x)
 		return
@@ -23,7 +25,7 @@ func (s *Session) Unary(op ir.Op, dst, x *Tensor) {
 func (s *Session) Binary(op ir.Op, dst, x, y *Tensor) {
 	c := s.core
 	c.mu.Lock()
-	if x.s != s || y.s != s || x.stale() || y.stale() || (x.bits|y.bits)&bitDead != 0 || s.closed {
+	if x == nil || y == nil || x.s != s || y.s != s || x.stale() || y.stale() || x.dead() || y.dead() || c.closed {
 		c.mu.Unlock()
 		s.recordSlow(op, dst, x, y)
 		return
@@ -36,11 +38,8 @@ func (s *Session) Binary(op ir.Op, dst, x, y *Tensor) {
 // recordSlow checks the operands one by one, syncs what is left from an earlier
 // step and records.
 func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
-	c := s.core
-	s.check(op.String(), in)
-	s.refresh(in...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.begin(op.String(), in...)
+	defer s.core.mu.Unlock()
 	vals := make([]ir.Value, len(in))
 	for i, t := range in {
 		vals[i] = t.value()
@@ -49,15 +48,52 @@ func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 	s.trimCheck()
 }
 
-func (s *Session) check(op string, in []*Tensor) {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	if s.closed || s.core.closed {
+// begin takes core.mu with the operands in a state to be recorded with: usable,
+// and not IR of an earlier step. A tensor that is gets synced first, so that IR
+// never crosses a step. A mistake panics with an *ir.OpError, without the lock.
+func (s *Session) begin(op string, ts ...*Tensor) {
+	c := s.core
+	synced := 0
+	for {
+		c.mu.Lock()
+		t := s.unready(op, ts)
+		if t == nil || synced == len(ts) { // the latter: a hook refuses to sync it
+			return
+		}
+		line := t.ir.Line()
+		c.mu.Unlock()
+		synced++
+		c.stats.carried(line)
+		if _, err := t.s.SyncTensors(context.Background(), []*Tensor{t}, stepConfig); err != nil {
+			panic(ir.NewOpError("sync", err, nil, "a tensor of an earlier step could not be synced"))
+		}
+	}
+}
+
+// unready returns the first of the operands that is IR of an earlier step, or
+// nil; core.mu is held, and is not any more if an operand cannot be used, which
+// panics.
+func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
+	ok := false
+	defer func() {
+		if !ok {
+			s.core.mu.Unlock()
+		}
+	}()
+	if s.core.closed {
 		panic(ir.NewOpError(op, ErrClosed, nil, "cannot record"))
 	}
-	for _, t := range in {
+	for i, t := range ts {
+		if t == nil {
+			panic(ir.NewOpError(op, ir.ErrArg, nil, "tensor argument %d is nil", i))
+		}
 		t.usable(s, op)
+		if stale == nil && t.stale() {
+			stale = t
+		}
 	}
+	ok = true
+	return stale
 }
 
 // Call records an op with arguments by position and by ATen's name, as
@@ -113,7 +149,7 @@ func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 // by one and what is left from an earlier step is synced.
 func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
 	s.core.mu.Lock()
-	ok := !s.closed && !s.core.closed
+	ok := !s.core.closed
 	for _, v := range pos {
 		ok = ok && s.current(v)
 	}
@@ -122,8 +158,7 @@ func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
 	}
 	if !ok {
 		s.core.mu.Unlock()
-		s.admit(op.String(), pos, named)
-		s.core.mu.Lock()
+		s.begin(op.String(), tensorsOf(pos, named)...)
 	}
 }
 
@@ -132,7 +167,7 @@ func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
 func (s *Session) current(v any) bool {
 	switch v := v.(type) {
 	case *Tensor:
-		return v == nil || (v.s == s && !v.stale() && v.bits&bitDead == 0)
+		return v == nil || (v.s == s && !v.stale() && !v.dead())
 	case []*Tensor:
 		for _, t := range v {
 			if t == nil || !s.current(t) {
@@ -143,8 +178,9 @@ func (s *Session) current(v any) bool {
 	return true
 }
 
-// admit checks and refreshes the tensors among arguments.
-func (s *Session) admit(op string, pos []any, named []ir.Named) {
+// tensorsOf returns the tensors among arguments; an argument that is nil has
+// been left out.
+func tensorsOf(pos []any, named []ir.Named) []*Tensor {
 	var ts []*Tensor
 	collect := func(v any) {
 		switch v := v.(type) {
@@ -162,13 +198,7 @@ func (s *Session) admit(op string, pos []any, named []ir.Named) {
 	for _, n := range named {
 		collect(n.Value)
 	}
-	for i, t := range ts {
-		if t == nil {
-			panic(ir.NewOpError(op, ir.ErrArg, nil, "tensor argument %d is nil", i))
-		}
-	}
-	s.check(op, ts)
-	s.refresh(ts...)
+	return ts
 }
 
 // operands appends the values of an argument that is a tensor or a list of them,
@@ -193,9 +223,7 @@ func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 // handles for the values that fn returns. fn must only use b; it runs under the
 // executor's lock.
 func (s *Session) Build(name string, newTensor func() *Tensor, in []*Tensor, fn func(b *ir.Builder, in []ir.Value) []ir.Value) []*Tensor {
-	s.check(name, in)
-	s.refresh(in...)
-	s.core.mu.Lock()
+	s.begin(name, in...)
 	defer s.core.mu.Unlock()
 	vals := make([]ir.Value, len(in))
 	for i, t := range in {
@@ -218,9 +246,7 @@ func (s *Session) Grad(newTensor func() *Tensor, outs, cotangents, wrt []*Tensor
 }
 
 func (s *Session) buildGrad(newTensor func() *Tensor, all, outs, cotangents, wrt []*Tensor) []*Tensor {
-	s.check("grad", all)
-	s.refresh(all...)
-	s.core.mu.Lock()
+	s.begin("grad", all...)
 	defer s.core.mu.Unlock()
 	o, w, ct := make([]ir.Value, len(outs)), make([]ir.Value, len(wrt)), make([]ir.Value, len(cotangents))
 	for i, t := range outs {
@@ -245,8 +271,7 @@ func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
 	if !ok {
 		panic(ir.NewOpError("scalar", ir.ErrArg, nil, "%v (%T) is not a number", v, v))
 	}
-	s.check("scalar", nil)
-	s.core.mu.Lock()
+	s.begin("scalar")
 	defer s.core.mu.Unlock()
 	n := ir.NewScalar(leaf.Node.Leaf().(*ir.ScalarLeaf), d, ir.Device{}, false)
 	dst.init(s, n.Out(0))
@@ -259,11 +284,9 @@ func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
 func (s *Session) BinaryNumber(op ir.Op, dst, x *Tensor, v any, reverse bool) {
 	c := s.core
 	c.mu.Lock()
-	if s.closed || c.closed || !s.current(x) {
+	if c.closed || x == nil || !s.current(x) {
 		c.mu.Unlock()
-		s.check(op.String(), []*Tensor{x})
-		s.refresh(x)
-		c.mu.Lock()
+		s.begin(op.String(), x)
 	}
 	defer c.mu.Unlock()
 	out, ok := s.b.BinaryNumber(op, x.value(), v, reverse)

@@ -66,15 +66,15 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		defer c.running.Done()
 		start := time.Now()
 		outs, err := a.run(c, ref.Value())
+		if err != nil && len(vars) > 0 {
+			c.restore(vars) // before anybody can see that they failed
+		}
 		for i, d := range a.outputs {
 			if err != nil {
 				d.complete(nil, err)
 				continue
 			}
 			d.complete(outs[i], nil)
-		}
-		if err != nil && len(vars) > 0 {
-			c.restore(vars)
 		}
 		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
 		c.stats.runs.Add(1)
@@ -121,7 +121,7 @@ func (c *core) restore(vars []restore) {
 	defer c.mu.Unlock()
 	for _, r := range vars {
 		if r.v.data == r.new && r.old != nil && !r.old.donated {
-			r.v.data = r.old
+			r.v.set(r.old, r.v.pend)
 		}
 	}
 }

@@ -62,8 +62,10 @@ type core struct {
 	arena  contextArena
 	closed bool
 
-	// running counts scheduled closures, for Close.
+	// running counts syncs and scheduled closures. It grows from 0 only by enter,
+	// so not after Close.
 	running sync.WaitGroup
+	drained chan struct{} // closed when Close has done its work
 }
 
 // Session records ops and syncs them. One goroutine at a time calls MarkStep
@@ -77,21 +79,22 @@ type Session struct {
 	b        *ir.Builder
 	pending  []*Tensor // recorded since the last step, held until then
 	assigned []*Variable
-	letGoAt  int // the length of pending at which letGo looks again
-	// origins are the data synced in this step, originBytes and stepNodes what
-	// they may keep alive: see maxOriginBytes.
-	origins     []weak.Pointer[Data]
+	looseAt  int // the length of pending at which letGo looks through it
+	// origins are of the values synced in this step; originBytes and stepNodes
+	// are what they may keep alive, see maxOriginBytes.
+	origins     []weak.Pointer[origin]
 	originBytes int
 	stepNodes   int // recorded in this step before the builder was restarted
-	step        uint32
-	scope       uint8 // bitScoped inside Step, bitTraced inside Trace
-	scoped      []*Tensor
-	rng         map[ir.Device]*rngState
-	random      int // ordinal of the next random op of the step
-	trim        trimState
-	closed      bool
-	tracing     *trace // inside Trace
-	calls       uint64 // of traced functions that draw random numbers
+
+	step    uint32
+	scope   uint8        // bitScoped inside Step, bitTraced inside Trace
+	gen     uint8        // counts the Steps that were dropped
+	undo    []assignment // made inside Step, oldest first
+	rng     map[ir.Device]*rngState
+	random  int // ordinal of the next random op of the step
+	trim    trimState
+	tracing *trace // inside Trace
+	calls   uint64 // of traced functions that draw random numbers
 
 	gate  chan struct{} // holds one token while a function is traced
 	forks uint64
@@ -109,7 +112,7 @@ func New(cfg Config) (*Session, error) {
 	if cfg.TrimNodes == 0 {
 		cfg.TrimNodes = 100_000
 	}
-	c := &core{cfg: cfg}
+	c := &core{cfg: cfg, drained: make(chan struct{})}
 	c.cache = cache.NewComputations(cache.Options[*Computation]{
 		MaxCost: cfg.CacheBytes,
 		Strong:  cfg.CacheStrong,
@@ -161,30 +164,40 @@ func (s *Session) StepNumber() uint64 {
 }
 
 // Close waits for the work in flight, frees the caches and makes every later
-// use of the session, its forks and their tensors fail with ErrClosed. Elements
-// that were read stay valid. It returns ctx's error if that ends first.
+// use of the session, its forks and their tensors fail with ErrClosed, as do
+// compilations in progress. Elements that were read stay valid. It returns ctx's
+// error if that ends first; the rest is done nevertheless, and a further Close
+// waits for it.
 func (s *Session) Close(ctx context.Context) error {
 	c := s.core
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
-	c.closed, s.closed = true, true
 	s.pending, s.assigned = nil, nil
+	if !c.closed {
+		c.closed = true
+		go func() {
+			c.cache.Close()
+			c.running.Wait()
+			c.scalars.Close()
+			close(c.drained)
+		}()
+	}
 	c.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		c.running.Wait()
-		close(done)
-	}()
 	select {
-	case <-done:
+	case <-c.drained:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c.cache.Close()
-	c.scalars.Close()
+}
+
+// enter begins work that Close has to wait for, until running.Done.
+func (c *core) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.running.Add(1)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/loris-ml/loris/cache"
@@ -18,26 +19,40 @@ var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
 // error of the step before (*devicelock.AsyncError) is delivered this way too,
 // and the next call goes on. No device given means all.
 func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
-	_, err := s.markStep(ctx, devices)
+	_, err := s.markStep(ctx, devices, false)
 	return err
 }
 
-var errTracing = errors.New("loris: MarkStep while a function is being compiled")
+// Errors of steps inside others (errors.Is).
+var (
+	// ErrNestedStep says that Step or MarkStep was called inside Step.
+	ErrNestedStep = errors.New("loris: Step or MarkStep inside Step")
 
-func (s *Session) markStep(ctx context.Context, devices []ir.Device) ([]*Async, error) {
+	errTracing = errors.New("loris: MarkStep while a function is being compiled")
+)
+
+// markStep is MarkStep, or with ends the end of a Step, which donates.
+func (s *Session) markStep(ctx context.Context, devices []ir.Device, ends bool) ([]*Async, error) {
 	c := s.core
 	if err := s.takeTrimError(); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	if s.tracing != nil {
+	var err error
+	switch {
+	case s.tracing != nil:
+		err = errTracing
+	case !ends && s.scope&bitScoped != 0:
+		err = ErrNestedStep
+	}
+	if err != nil {
 		c.mu.Unlock()
-		return nil, errTracing
+		return nil, err
 	}
 	tensors := s.stepRoots()
-	variables := append([]*Variable{}, s.assigned...) // not nil: a step's end
+	variables := append([]*Variable{}, s.assigned...)
 	c.mu.Unlock()
-	asyncs, err := s.syncTensorsGraph(ctx, tensors, stepConfig, devices, variables)
+	asyncs, err := s.syncTensorsGraph(ctx, tensors, stepConfig, devices, variables, ends)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +75,7 @@ func (s *Session) stepRoots() []*Tensor {
 		if t.data != nil || t.bits&bitDiscarded != 0 {
 			continue
 		}
-		if t.bits&bitKeep != 0 || !t.consumed() {
+		if t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0 {
 			roots = append(roots, t)
 		}
 	}
@@ -80,9 +95,14 @@ func (s *Session) endStep(variables []*Variable) {
 	}
 	clear(s.assigned[len(left):])
 	s.assigned = left
+	for _, t := range s.pending {
+		if t.bits&bitScoped != 0 && len(left) == 0 {
+			t.ir, t.data = nil, nil // it is dead: let the memory go
+		}
+	}
 	clear(s.pending)
-	s.pending, s.letGoAt = s.pending[:0], 0
-	s.forgetOrigins(nil)
+	s.pending, s.looseAt = s.pending[:0], 0
+	s.forgetOrigins()
 	s.step++
 	s.b.NextStep()
 	s.advanceSeeds()
@@ -92,38 +112,33 @@ func (s *Session) endStep(variables []*Variable) {
 // Keep marks tensors to be synced at the next MarkStep even if something
 // consumes them, and to outlive a Step.
 func (s *Session) Keep(ts ...*Tensor) {
-	s.mark(ts, func(t *Tensor) {
-		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
-		if t.data == nil {
-			t.s.pending = append(t.s.pending, t) // letGo may have taken it out
-		}
-	})
-}
-
-// Discard marks tensors not to be synced at MarkStep. They stay usable, lazily.
-func (s *Session) Discard(ts ...*Tensor) {
-	s.mark(ts, func(t *Tensor) { t.bits = t.bits&^bitKeep | bitDiscarded })
-}
-
-func (s *Session) mark(ts []*Tensor, fn func(*Tensor)) {
-	s.check("mark", ts)
-	s.core.mu.Lock()
+	s.begin("keep", ts...)
 	defer s.core.mu.Unlock()
 	for _, t := range ts {
-		fn(t)
-		if t.data != nil {
+		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
+		switch {
+		case t.data != nil:
 			t.data.escaped = true
+		case t.bits&bitLoose != 0:
+			t.bits &^= bitLoose
+			t.s.pending = append(t.s.pending, t)
 		}
 	}
 }
 
-// ErrNestedStep says that Step was called inside Step.
-var ErrNestedStep = errors.New("loris: Step inside Step")
+// Discard marks tensors not to be synced at MarkStep. They stay usable, lazily.
+func (s *Session) Discard(ts ...*Tensor) {
+	s.begin("discard", ts...)
+	defer s.core.mu.Unlock()
+	for _, t := range ts {
+		t.bits = t.bits&^bitKeep | bitDiscarded
+	}
+}
 
 // Step runs fn, marks the step and declares the tensors that fn recorded dead,
 // except those marked Keep. That lets the computation overwrite the old values
-// of variables (BuildInputOutputAliases). An error of fn is returned and the
-// step's tensors are dropped without being computed.
+// of variables (BuildInputOutputAliases). An error of fn is returned, and a
+// panic goes on; either drops what fn recorded and takes its assignments back.
 func (s *Session) Step(ctx context.Context, fn func() error) error {
 	c := s.core
 	c.mu.Lock()
@@ -131,57 +146,50 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 		c.mu.Unlock()
 		return ErrNestedStep
 	}
-	from := len(s.pending)
 	s.scope |= bitScoped
 	c.mu.Unlock()
+	done := false
 	defer func() {
 		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !done {
+			s.dropStep()
+		}
 		s.scope &^= bitScoped
-		clear(s.scoped)
-		s.scoped = s.scoped[:0]
-		c.mu.Unlock()
+		clear(s.undo)
+		s.undo = s.undo[:0]
 	}()
 	if err := fn(); err != nil {
-		s.dropStep(from)
 		return err
 	}
-	c.mu.Lock()
-	recorded := append(append([]*Tensor(nil), s.pending[min(from, len(s.pending)):]...), s.scoped...)
-	c.mu.Unlock()
-	_, err := s.markStep(ctx, nil)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, t := range recorded {
-		if t.bits&bitScoped != 0 {
-			t.bits |= bitDead
-			t.ir, t.data = nil, nil
-		}
-	}
-	return nil
+	done = true
+	_, err := s.markStep(ctx, nil, true)
+	return err
 }
 
-// dropStep forgets what was recorded from the given place on, assignments too.
-func (s *Session) dropStep(from int) {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	dropped := map[*Tensor]bool{}
-	for _, t := range s.pending[min(from, len(s.pending)):] {
-		t.bits |= bitDiscarded
-		dropped[t] = true
+// assignment is what a variable was before one.
+type assignment struct {
+	v    *Variable
+	data *Data
+	pend *Tensor
+}
+
+// dropStep forgets what was recorded inside the present Step, assignments too;
+// core.mu is held.
+func (s *Session) dropStep() {
+	for _, u := range slices.Backward(s.undo) {
+		u.v.set(u.data, u.pend)
 	}
-	left := s.assigned[:0]
-	for _, v := range s.assigned {
-		if v.pend != nil && dropped[v.pend] {
-			v.pend = nil
-			continue
+	s.gen++
+	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
+		if t.dead() {
+			t.ir, t.data = nil, nil
 		}
-		left = append(left, v)
-	}
-	clear(s.assigned[len(left):])
-	s.assigned = left
+		return t.dead()
+	})
+	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
+		return v.pend == nil || v.pend.data != nil || v.pend.dead()
+	})
 }
 
 // WaitDeviceOps waits for the work in flight on the devices (none given: all)

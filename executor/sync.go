@@ -42,7 +42,7 @@ type restore struct {
 // pending is no work and no error. On an error every tensor still holds its IR.
 // Tensors whose device is not among devices, when given, are left alone.
 func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices ...ir.Device) ([]*Async, error) {
-	asyncs, err := s.syncTensorsGraph(ctx, tensors, cfg, devices, nil)
+	asyncs, err := s.syncTensorsGraph(ctx, tensors, cfg, devices, nil, false)
 	if len(asyncs) > 0 {
 		s.core.mu.Lock()
 		s.letGo()
@@ -71,14 +71,19 @@ func waitAll(ctx context.Context, asyncs []*Async) error {
 }
 
 // syncTensorsGraph runs the stages for each device's collection in order.
-// variables, on a MarkStep, are those with a pending value.
-func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable) ([]*Async, error) {
+// variables, on a MarkStep, are those with a pending value; donate allows to
+// overwrite their old data.
+func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable, donate bool) ([]*Async, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c := s.core
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.running.Done()
 	start := time.Now()
-	jobs, err := s.prepare(tensors, cfg, devices, variables)
+	jobs, err := s.prepare(tensors, cfg, devices, variables, donate)
 	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
@@ -112,13 +117,10 @@ func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg S
 }
 
 // prepare collects, walks and hashes under the lock.
-func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable) ([]*syncJob, error) {
+func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable, donate bool) ([]*syncJob, error) {
 	c := s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.closed || c.closed {
-		return nil, ErrClosed
-	}
 	colls := s.collectSyncTensors(tensors, cfg, devices)
 	jobs := make([]*syncJob, 0, len(colls))
 	for _, coll := range colls {
@@ -133,7 +135,7 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 		}
 		j.params, j.scalars, j.nodes = po.Parameters, po.scalars, len(po.Nodes)
 		coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
-		if variables != nil {
+		if donate && c.cfg.Hooks.ShouldSyncTensor == nil {
 			s.buildInputOutputAliases(j, variables)
 		} else {
 			// This sync may still wait for its lock when a step that donates
@@ -162,25 +164,23 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 // can reach it any more, with the outputs that replace it. The pairs are part
 // of the key: the compiled plan depends on them.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
-	if s.scope&bitScoped == 0 {
-		return
-	}
 	var at map[*Data]int
 	for _, v := range variables {
 		d := v.data
-		if d == nil || d.escaped || d.donated || d.info.ReadOnly || v.pend == nil || v.pend.data != nil {
+		if v.s != s || d == nil || d.escaped || d.donated || d.info.ReadOnly || v.pend == nil || v.pend.data != nil {
 			continue
 		}
 		if at == nil {
 			at = make(map[*Data]int, len(j.params))
 			for i, p := range j.params {
-				if p != nil {
-					at[p] = i
+				if _, twice := at[p]; twice {
+					i = -1 // by two leaves: overwriting one would change the other
 				}
+				at[p] = i
 			}
 		}
 		param, used := at[d]
-		if !used || v.pend.node().Shape() != d.shape {
+		if !used || param < 0 || v.pend.node().Shape() != d.shape {
 			continue
 		}
 		for out, r := range j.roots {
@@ -280,8 +280,8 @@ func (s *Session) assign(j *syncJob) *Async {
 			t.data.escaped = true
 		}
 		if j.coll.Config.SyncData {
-			if !j.ends {
-				s.remember(t, t.data)
+			if !j.ends && t.step == t.s.step && t.data.origin == nil {
+				t.data.origin = t.s.newOrigin(t.node())
 			}
 			t.ir = nil
 		}
@@ -291,13 +291,22 @@ func (s *Session) assign(j *syncJob) *Async {
 }
 
 // settle moves the variables whose pending value this job computes to it;
-// core.mu is held.
+// core.mu is held. A value that another sync has computed is endStep's to take
+// over: it does not fail with this job.
 func (j *syncJob) settle(a *Async, variables []*Variable) {
 	for _, v := range variables {
-		if v.pend == nil || v.pend.data == nil || v.pend.data.device != a.Device {
+		if v.pend == nil || v.pend.data == nil || !a.makes(v.pend.data) {
 			continue
 		}
 		j.vars = append(j.vars, restore{v: v, old: v.data, new: v.pend.data})
-		v.data, v.pend = v.pend.data, nil
+		v.current()
 	}
+}
+
+// makes reports whether d is one of the outputs of a job that is being assigned:
+// their numbers follow each other, and core.mu, which is held, keeps others from
+// assigning meanwhile.
+func (a *Async) makes(d *Data) bool {
+	n := len(a.outputs)
+	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID
 }

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/loris-ml/loris/ir"
@@ -17,6 +16,7 @@ type Tensor struct {
 	step uint32 // of the session when it was recorded, modulo 2³²
 	out  uint16 // which output of the node it is
 	bits uint8
+	gen  uint8 // of the session when it was recorded, modulo 2⁸
 }
 
 // maxOutputs is how many outputs of one node there can be handles of.
@@ -31,10 +31,16 @@ func (t *Tensor) setNode(v ir.Value) { t.ir, t.out = v.Node, uint16(v.Index) }
 const (
 	bitKeep      uint8 = 1 << iota // sync at the next MarkStep whatever consumes it
 	bitDiscarded                   // do not sync at MarkStep
-	bitScoped                      // recorded inside Step: dies at its end
-	bitDead
-	bitTraced // recorded while a function is traced
+	bitScoped                      // recorded inside Step: dies with the step
+	bitTraced                      // recorded while a function is traced
+	bitLoose                       // not in the step's list any more
 )
+
+// dead reports whether t was recorded inside a Step that has ended, or was
+// dropped; core.mu is held.
+func (t *Tensor) dead() bool {
+	return t.bits&bitScoped != 0 && (t.step != t.s.step || t.gen != t.s.gen)
+}
 
 // Session returns the session that the tensor belongs to.
 func (t *Tensor) Session() *Session { return t.s }
@@ -47,7 +53,7 @@ func (t *Tensor) Shape() ir.Shape {
 	}
 	t.s.core.mu.Lock()
 	defer t.s.core.mu.Unlock()
-	if t.bits&bitDead != 0 {
+	if t.dead() {
 		panic(ir.NewOpError("shape", ErrDead, nil, "nothing is left of it"))
 	}
 	return t.shape()
@@ -106,12 +112,13 @@ func (t *Tensor) Data() *Data {
 
 // init makes t the handle of a value just recorded; core.mu is held.
 func (t *Tensor) init(s *Session, v ir.Value) {
-	t.s, t.step, t.bits = s, s.step, s.scope
+	t.s, t.step, t.bits, t.gen = s, s.step, s.scope, s.gen
 	t.setNode(v)
 	s.pending = append(s.pending, t)
 }
 
-// usable panics if t cannot be recorded with in session s; core.mu is held.
+// usable panics if t cannot be recorded with in session s; core.mu is held. What
+// crosses to another session is never donated by its own.
 func (t *Tensor) usable(s *Session, op string) {
 	var err error
 	switch {
@@ -119,11 +126,14 @@ func (t *Tensor) usable(s *Session, op string) {
 		err = fmt.Errorf("%w: a zero Tensor", ir.ErrArg)
 	case t.s.core != s.core:
 		err = ErrSession
-	case s.closed || s.core.closed:
+	case s.core.closed:
 		err = ErrClosed
-	case t.bits&bitDead != 0:
+	case t.dead():
 		err = ErrDead
 	default:
+		if t.s != s {
+			s.core.escape(t)
+		}
 		return
 	}
 	panic(ir.NewOpError(op, err, nil, "the operand cannot be used"))
@@ -134,34 +144,37 @@ func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
 
 // value returns what t is in the graph; core.mu is held and t is not stale. A
 // tensor synced without SyncData has both IR and data: its IR serves until the
-// step ends.
+// step ends. So has the value of a variable, whose IR is the variable's leaf.
 func (t *Tensor) value() ir.Value {
-	if t.data != nil && (t.ir == nil || t.step != t.s.step) {
-		if t.bits&bitScoped == 0 {
-			t.data.escaped = true
-		}
-		return ir.Value{Node: t.data.node()}
+	if t.data == nil {
+		return t.node()
 	}
-	return t.node()
+	if t.ir != nil && !t.ir.IsLeaf() && t.step == t.s.step {
+		return t.node()
+	}
+	if t.bits&bitScoped == 0 {
+		t.data.escaped = true
+	}
+	if t.ir != nil && t.ir.IsLeaf() {
+		return t.node()
+	}
+	return ir.Value{Node: t.data.node()}
 }
 
-// refresh syncs operands that are still IR of an earlier step, so that IR never
-// crosses a step. It is the slow path of recording and takes core.mu itself.
-func (s *Session) refresh(ts ...*Tensor) {
-	for _, t := range ts {
-		s.core.mu.Lock()
-		stale := t != nil && t.s != nil && t.s.core == s.core && t.stale()
-		line := uintptr(0)
-		if stale {
-			line = t.ir.Line()
-		}
-		s.core.mu.Unlock()
-		if !stale {
-			continue
-		}
-		s.core.stats.carried(line)
-		if _, err := t.s.SyncTensors(context.Background(), []*Tensor{t}, SyncTensorsConfig{ForceData: true, SyncData: true}); err != nil {
-			panic(ir.NewOpError("sync", err, nil, "a tensor of an earlier step could not be synced"))
+// escape keeps the data that t is or depends on from being donated; core.mu is
+// held.
+func (c *core) escape(t *Tensor) {
+	if t.data != nil {
+		t.data.escaped = true
+		return
+	}
+	if (t.bits|t.s.scope)&bitScoped == 0 {
+		return // it depends on nothing that can be donated
+	}
+	for _, n := range c.walker.Walk([]ir.Value{t.node()}).Nodes {
+		if d := dataOf(n.Leaf()); d != nil {
+			d.escaped = true
 		}
 	}
+	c.walker.Release()
 }

@@ -14,6 +14,7 @@ import (
 type trace struct {
 	read     map[*Variable]*ir.Node // a leaf of its own for each variable read
 	assigned map[*Variable]*Tensor
+	alias    map[*Variable]ir.Value // the views that stand for assigned values
 	order    []*Variable
 }
 
@@ -27,9 +28,14 @@ func (*varLeaf) LeafName() string { return "variable" }
 // value returns what the variable is in the traced function: what the function
 // has assigned, or else the leaf of its value at the call. Two variables that
 // share their data now need not do so then.
-func (t *trace) value(v *Variable) ir.Value {
+func (t *trace) value(b *ir.Builder, v *Variable) ir.Value {
 	if x := t.assigned[v]; x != nil {
-		return x.value()
+		a, ok := t.alias[v]
+		if !ok {
+			a = view(b, x.value())
+			t.alias[v] = a
+		}
+		return a
 	}
 	n := t.read[v]
 	if n == nil {
@@ -44,6 +50,7 @@ func (t *trace) assign(v *Variable, x *Tensor) {
 		t.order = append(t.order, v)
 	}
 	t.assigned[v] = x
+	delete(t.alias, v)
 }
 
 // Traced is a function compiled for one signature of inputs: calling it traces
@@ -86,7 +93,7 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 	}
 	c := s.core
 	c.mu.Lock()
-	s.tracing = &trace{read: map[*Variable]*ir.Node{}, assigned: map[*Variable]*Tensor{}}
+	s.tracing = &trace{read: map[*Variable]*ir.Node{}, assigned: map[*Variable]*Tensor{}, alias: map[*Variable]ir.Value{}}
 	s.scope |= bitTraced
 	from, random := len(s.pending), s.random
 	s.random = 0
@@ -170,9 +177,9 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 				return fmt.Errorf("loris: compile: a value of another trace is used")
 			}
 			p.v = l.v
-		case *Data:
-			l.escaped = true
-			p.data = l
+		case *Data, *held:
+			p.data = dataOf(l)
+			p.data.escaped = true
 		case *ir.ScalarLeaf:
 			p.scalar, p.dtype, p.seed = l, n.Shapes()[0].DType(), n == seed
 			tr.random = tr.random || p.seed
@@ -224,6 +231,10 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	if err := s.Readable(inputs...); err != nil {
 		return nil, err
 	}
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.running.Done()
 	if err := tr.ready(ctx, inputs); err != nil {
 		return nil, err
 	}
@@ -258,7 +269,7 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 		}
 		v := tr.vars[i-tr.numOut]
 		j.vars = append(j.vars, restore{v: v, old: v.data, new: d})
-		v.data, v.pend = d, nil
+		v.set(d, nil)
 	}
 	c.running.Add(1)
 	c.mu.Unlock()

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // trimState is the trim counter: a step whose graph grows beyond the limit is
@@ -37,8 +38,30 @@ func (s *Session) trimCheck() {
 		s.trim.err = fmt.Errorf("sync of a graph of %d nodes without a MarkStep: %w", s.trim.count, err)
 		return
 	}
-	s.letGoAt = 0
+	s.looseAt = 0
 	s.letGo()
+}
+
+// letGo takes what MarkStep will not sync out of the step's list: what has data,
+// and what something consumes. So a program that reads and never marks a step
+// holds no more of the past than its handles do. core.mu is held.
+func (s *Session) letGo() {
+	if len(s.pending) < s.looseAt || s.tracing != nil {
+		return
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
+		if t.data == nil && t.bits&bitDiscarded == 0 && (t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0) {
+			return false
+		}
+		t.bits |= bitLoose
+		return true
+	})
+	s.looseAt = 2 * len(s.pending)
+	if len(s.pending) == 0 {
+		s.stepNodes += s.b.Count()
+		s.b.Restart()
+		s.trim.count = 0
+	}
 }
 
 // takeTrimError returns the error of a sync that trimCheck made.

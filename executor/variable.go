@@ -11,9 +11,12 @@ import (
 // Variable is a value that lives across steps. Assign gives it a pending value,
 // which every MarkStep computes. core.mu guards its fields.
 type Variable struct {
-	s    *Session
-	data *Data   // the value as of the last step
-	pend *Tensor // the value assigned since, if any
+	s     *Session
+	data  *Data    // the value as of the last step
+	pend  *Tensor  // the value assigned since, if any
+	leaf  *ir.Node // of data; made when it is first read
+	alias *origin  // of the view that stands for pend, or stood for data
+	from  *origin  // of the tensor that data was assigned by
 	// shape never changes: an assignment of another one is a mistake.
 	shape ir.Shape
 }
@@ -21,9 +24,7 @@ type Variable struct {
 // NewVariable returns a variable that holds t's value: data at once if t has
 // it, otherwise from the next MarkStep or read on.
 func (s *Session) NewVariable(t *Tensor) *Variable {
-	s.check("variable", []*Tensor{t})
-	s.refresh(t)
-	s.core.mu.Lock()
+	s.begin("variable", t)
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
 	v.assign(t)
@@ -45,26 +46,54 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	if s.core != c {
 		panic(ir.NewOpError("value", ErrSession, nil, "the variable cannot be used here"))
 	}
-	if v.s.closed || c.closed {
+	switch {
+	case c.closed:
 		panic(ir.NewOpError("value", ErrClosed, nil, "the variable cannot be used"))
+	case v.data == nil && (v.pend == nil || v.pend.dead()):
+		panic(ir.NewOpError("value", ErrDead, nil, "the variable was made in a Step that failed"))
 	}
-	dst.s, dst.step, dst.bits = s, s.step, s.scope
+	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
 	if s.tracing != nil {
-		dst.setNode(s.tracing.value(v))
+		dst.setNode(s.tracing.value(s.b, v))
 		return
 	}
 	if v.pend != nil && v.pend.data == nil {
-		dst.s, dst.ir, dst.out, dst.step = v.pend.s, v.pend.ir, v.pend.out, v.pend.step
-		dst.bits = v.pend.s.scope
-	} else {
-		dst.data = v.current()
-		if s.scope&bitScoped == 0 {
-			dst.data.escaped = true
+		p := v.pend
+		dst.s, dst.step, dst.gen = p.s, p.step, p.gen
+		dst.setNode(v.pending())
+		// It dies with what it stands for, or before.
+		dst.bits = p.bits&bitScoped | bitLoose
+		if p.step == p.s.step {
+			dst.bits |= p.s.scope & bitScoped
 		}
+		return
 	}
-	if dst.bits&bitScoped != 0 {
-		s.scoped = append(s.scoped, dst)
+	dst.data = v.current()
+	if v.leaf == nil {
+		v.leaf = ir.NewLeaf(&held{v.data, v.alias, v.from}, v.data.shape, v.data.device)
 	}
+	dst.setNode(v.leaf.Out(0))
+	if s.scope&bitScoped == 0 || s != v.s {
+		dst.data.escaped = true
+	}
+}
+
+// pending returns what stands for the pending value in this step; core.mu is
+// held.
+func (v *Variable) pending() ir.Value {
+	p := v.pend
+	if p.step != p.s.step {
+		return p.node() // it will be synced before it is used
+	}
+	if v.alias.value().IsNil() {
+		v.alias = p.s.newOrigin(view(p.s.b, p.node()))
+	}
+	return v.alias.val
+}
+
+// view records a value once more, as a node of its own.
+func view(b *ir.Builder, v ir.Value) ir.Value {
+	return b.Call1(ir.OpReshape, []any{v, v.Shape().Dims()})
 }
 
 // device returns where the value is; core.mu is held.
@@ -79,20 +108,31 @@ func (v *Variable) device() ir.Device {
 // been synced by other means; core.mu is held.
 func (v *Variable) current() *Data {
 	if v.pend != nil && v.pend.data != nil {
-		v.data, v.pend = v.pend.data, nil
+		alias := v.alias
+		v.set(v.pend.data, nil)
+		v.alias = alias // the value is the same
 	}
 	return v.data
+}
+
+// set gives the variable a value; core.mu is held. What two variables hold is
+// never donated for one of them.
+func (v *Variable) set(d *Data, pend *Tensor) {
+	if d != nil {
+		if d.holder != nil && d.holder != v {
+			d.escaped = true
+		}
+		d.holder = v
+	}
+	v.data, v.pend, v.leaf, v.alias, v.from = d, pend, nil, nil, nil
 }
 
 // Assign makes t's value the variable's from here on. It records; the value is
 // computed at the next MarkStep. Another shape or dtype panics with an
 // *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
-	v.s.check("assign", []*Tensor{t})
-	v.s.refresh(t)
-	c := v.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	v.s.begin("assign", t)
+	defer v.s.core.mu.Unlock()
 	if t.shape() != v.shape {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
 			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
@@ -101,21 +141,25 @@ func (v *Variable) Assign(t *Tensor) {
 }
 
 func (v *Variable) assign(t *Tensor) {
-	s := v.s
-	if t.data == nil && s.tracing == nil {
-		t.s.assigned = append(t.s.assigned, v)
-	}
-	if s.tracing != nil {
-		s.tracing.assign(v, t)
+	if v.s.tracing != nil {
+		v.s.tracing.assign(v, t)
 		return
+	}
+	for _, s := range []*Session{v.s, t.s} {
+		if s.scope&bitScoped != 0 && (v.data != nil || v.pend != nil) {
+			s.undo = append(s.undo, assignment{v, v.data, v.pend})
+			break
+		}
 	}
 	if t.data != nil {
 		// The handle t stays in the user's hands, so the data is never donated.
 		t.data.escaped = true
-		v.data, v.pend = t.data, nil
+		v.set(t.data, nil)
+		v.from = v.s.newOrigin(t.value())
 		return
 	}
-	v.pend = t
+	t.s.assigned = append(t.s.assigned, v)
+	v.set(v.data, t)
 }
 
 // Upload makes dst a tensor of host data, which is copied to device d. It takes
