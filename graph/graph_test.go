@@ -118,6 +118,7 @@ func TestTextRoundTrip(t *testing.T) {
 		"program @b { %x = parameter \"odd name\" : f32[]\n %y = add(%x, nan)\n %z = mul(self=%y, other=-inf)\n return %z }",
 		"program @c { return }",
 		"program @d { %a = parameter \"a\" : f32[2]\n %b = parameter \"b\" : f32[3]\n %c = cat([%a, %b], 0) : f32[5]\n return %c }",
+		"program @e { %x = parameter \"x\" : f32[2,3]\n %y, %m, %v = batch_norm(%x, None, None, None, None, true, 0.1, 0.01)\n return %y }",
 	} {
 		p, err := graph.Parse(src)
 		if err != nil {

@@ -128,7 +128,7 @@ func (p *Program) appendCall(b []byte, in *Instr, names []string) []byte {
 		var text string
 		if q.Kind.Operand() {
 			n := v.(int)
-			text = operandText(q.Kind, in.Args[next:next+n], names)
+			text = operandText(q, in.Args[next:next+n], names)
 			next += n
 		} else if !q.HasDef || !sameDefault(v, q.Default) {
 			text = AttrText(v)
@@ -150,18 +150,21 @@ func (p *Program) appendCall(b []byte, in *Instr, names []string) []byte {
 	return append(b, ')')
 }
 
-func operandText(kind ir.ParamKind, args []ID, names []string) string {
-	if kind == ir.KindTensors {
+func operandText(q *ir.Param, args []ID, names []string) string {
+	if q.Kind == ir.KindTensors {
 		parts := make([]string, len(args))
 		for i, id := range args {
 			parts[i] = names[id]
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	if len(args) == 0 {
-		return ""
+	switch {
+	case len(args) > 0:
+		return names[args[0]]
+	case !q.HasDef || q.Default != nil:
+		return AttrText(nil)
 	}
-	return names[args[0]]
+	return ""
 }
 
 func sameDefault(v, def any) bool {
