@@ -208,6 +208,7 @@ func TestRules(t *testing.T) {
 		{"minus negative zero stays", "", "%y = sub(%x, -0.0)", "sub("},
 		{"double negation", "involution", "%y = neg(neg(%x))", "return %x"},
 		{"constants", "fold-pointwise", "%y = mul(%x, add(full([], 2.0, f32), full([], 3.0, f32)))", "fill_value=5.0"},
+		{"cast of a constant out of range", "fold-pointwise", "%y = add(%x, cast(cast(full([], 300.0, f32), i8), f32))", "fill_value=44"},
 		{"view of a constant", "fold-layout", "%y = add(%x, expand(full([1], 2.0, f32), [6]))", "fill_value=2.0"},
 		{"reshape of reshape", "merge-views", "%y = neg(reshape(reshape(%x, [2,3]), [3,2]))", "reshape(%x, shape=[3,2])"},
 		{"no-op reshape", "noop-view", "%y = neg(reshape(%x, [6]))", "neg(%x)"},
@@ -224,5 +225,21 @@ func TestRules(t *testing.T) {
 		if c.rule != "" && st.Applied[c.rule] == 0 {
 			t.Errorf("%s: rule %s was not applied: %v", c.name, c.rule, st.Applied)
 		}
+	}
+}
+
+// A backend that takes composites whole gets them as they are: the rules know
+// the shapes of primitives only.
+func TestRulesLeaveCompositesAlone(t *testing.T) {
+	p, err := graph.Parse(`program @t { %x = parameter "x" : f32[2,3]
+	%w = parameter "w" : f32[3]
+	%y = lerp(%x, expand(%w, [2,3]), 0.5)
+	return %y }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := graph.Optimize(p, graph.Options{Supports: func(ir.Op) bool { return true }})
+	if !strings.Contains(out.String(), "lerp(%x, ") {
+		t.Errorf("lerp is gone:\n%s", out)
 	}
 }

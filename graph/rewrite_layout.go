@@ -86,6 +86,9 @@ func convert(v any, from, to ir.DType) any {
 		}
 		return int64(0)
 	}
+	if f, ok := v.(float64); ok {
+		return ir.FloatToInt(to, f)
+	}
 	return ir.WrapInt(to, asInt(v))
 }
 
@@ -186,7 +189,7 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 // used as it was when another operand gives the shape.
 func dropExpand(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 	sp := op.Spec()
-	if sp.Category != ir.Pointwise || len(in) < 2 {
+	if sp.Category != ir.Pointwise || sp.Composite() || len(in) < 2 {
 		return nil, false
 	}
 	out := inferOne(op, attr, in)
