@@ -13,7 +13,7 @@ type Device = ir.Device
 
 // The devices that every build has.
 var (
-	// CPU is the default: fused native kernels on the host.
+	// CPU is the default: portable kernels on the host, fused block by block.
 	CPU = cpu.Device
 	// Ref is the reference backend: scalar loops that define what each op means.
 	Ref = ref.Device

@@ -59,7 +59,7 @@ func (s *Session) letGo() {
 	s.looseAt = 2 * len(s.pending)
 	if len(s.pending) == 0 {
 		s.stepNodes += s.b.Count()
-		s.b.Restart()
+		s.b.NextStep() // the ops that come are expected from the step's beginning again
 		s.trim.count = 0
 	}
 }

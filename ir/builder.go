@@ -78,10 +78,6 @@ func (b *Builder) NextStep() {
 	}
 }
 
-// Restart expects the ops of a step from its beginning again, as NextStep does,
-// in the middle of one: for programs that read values and never mark a step.
-func (b *Builder) Restart() { b.NextStep() }
-
 // Count returns the nodes made since NextStep.
 func (b *Builder) Count() int { return b.count }
 

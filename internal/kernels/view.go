@@ -200,6 +200,3 @@ func fill[T any](dst []T, x T) {
 		dst[i] = x
 	}
 }
-
-// Fill sets all elements of dst to x.
-func Fill[T Moved](dst []T, x T) { fill(dst, x) }
