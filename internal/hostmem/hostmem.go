@@ -1,6 +1,6 @@
 // Package hostmem is the host memory of the backends that compute on the CPU:
 // reference-counted buffers over pooled, 64-byte aligned storage of the Go
-// heap.
+// heap, or over memory that another owner lends (Wrap).
 //
 // Fresh memory is expensive (the operating system maps and clears each page),
 // so the storage of a released buffer is kept, by size class, for the next one
@@ -188,6 +188,34 @@ type Buffer struct {
 	block  *block  // nil if there are no bytes, or for a view
 	parent *Buffer // of a view: it holds one reference
 	leak   uint64  // number in the leak record; 0 if it is not tracked
+
+	foreign *foreign // of a wrapped buffer: who frees its memory
+}
+
+// foreign frees memory that is not an Allocator's, once: at the last Release,
+// or when the collector finds the buffer dropped without it.
+type foreign struct {
+	once    sync.Once
+	release func()
+}
+
+func (f *foreign) free() { f.once.Do(f.release) }
+
+// Wrap returns a buffer with one reference over memory that somebody else owns,
+// inside the Go heap or outside of it. release is called once, on any goroutine,
+// when the last reference is released; should the buffer be dropped without
+// that, the garbage collector's finding calls it. It must not refer to the
+// buffer. It returns an error wrapping ir.ErrShape if data does not have the size
+// of the shape; then release is not called.
+func Wrap(s ir.Shape, d ir.Device, data []byte, release func()) (*Buffer, error) {
+	if len(data) != s.Bytes() {
+		return nil, fmt.Errorf("%w: %v has %d bytes, got %d", ir.ErrShape, s, s.Bytes(), len(data))
+	}
+	b := &Buffer{shape: s, device: d, data: data, foreign: &foreign{release: release}}
+	runtime.AddCleanup(b, (*foreign).free, b.foreign)
+	b.refs.Store(1)
+	b.leak = trackNew(s)
+	return b, nil
 }
 
 // New returns a buffer of the given shape with one reference. Its contents are
@@ -253,8 +281,8 @@ func (b *Buffer) Data() []byte {
 }
 
 // Unique reports whether there is exactly one reference, so that its holder may
-// overwrite the contents. It is false for views.
-func (b *Buffer) Unique() bool { return b.refs.Load() == 1 && b.parent == nil }
+// overwrite the contents. It is false for views and wrapped memory.
+func (b *Buffer) Unique() bool { return b.refs.Load() == 1 && b.parent == nil && b.foreign == nil }
 
 // Retain adds a reference.
 func (b *Buffer) Retain() {
@@ -276,9 +304,12 @@ func (b *Buffer) Release() {
 	}
 	trackRelease(b.leak)
 	b.data = nil
-	if b.parent != nil {
+	switch {
+	case b.parent != nil:
 		b.parent.Release()
-	} else if b.block != nil {
+	case b.foreign != nil:
+		b.foreign.free()
+	case b.block != nil:
 		b.alloc.give(b.block)
 	}
 	b.block, b.parent = nil, nil

@@ -1,6 +1,7 @@
 package hostmem
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -267,5 +268,45 @@ func BenchmarkNewRelease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		a.New(s, dev).Release()
+	}
+}
+
+func TestWrap(t *testing.T) {
+	s := ir.MakeShape(ir.F32, 4)
+	if _, err := Wrap(s, dev, make([]byte, 15), func() { t.Error("released") }); !errors.Is(err, ir.ErrShape) {
+		t.Fatalf("15 bytes for %v: %v", s, err)
+	}
+	freed := 0
+	mem := make([]byte, 16)
+	b, err := Wrap(s, dev, mem, func() { freed++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &b.Data()[0] != &mem[0] || b.Unique() {
+		t.Error("the wrapped memory is copied, or may be overwritten")
+	}
+	v := b.View(ir.MakeShape(ir.F32, 2, 2))
+	b.Release()
+	if freed != 0 {
+		t.Error("released while a view is alive")
+	}
+	v.Release()
+	if freed != 1 {
+		t.Errorf("released %d times", freed)
+	}
+}
+
+func TestWrapDropped(t *testing.T) {
+	freed := make(chan struct{})
+	if _, err := Wrap(ir.MakeShape(ir.U8, 1<<16), dev, make([]byte, 1<<16), func() { close(freed) }); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }

@@ -1,0 +1,94 @@
+package backend
+
+import (
+	"context"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// ConstantType says what a constant of a model is; the numbers are
+// AOTInductor's (aoti_runtime/model.h).
+type ConstantType uint8
+
+const (
+	// ConstantUnknown is said by libraries that do not tell.
+	ConstantUnknown ConstantType = iota
+	// ConstantParameter is a trained weight.
+	ConstantParameter
+	// ConstantBuffer is a module's buffer, such as a running mean. The model may
+	// write it during a run.
+	ConstantBuffer
+	// ConstantTensor is a tensor that the traced code held without a name of its
+	// own ("_tensor_constant0"). Full updates may leave it out.
+	ConstantTensor
+	// ConstantFolded is computed from others by constant folding.
+	ConstantFolded
+)
+
+var constantTypes = [...]string{"unknown", "parameter", "buffer", "tensor constant", "folded"}
+
+// String returns the type as a word.
+func (t ConstantType) String() string {
+	if int(t) < len(constantTypes) {
+		return constantTypes[t]
+	}
+	return "unknown"
+}
+
+// Constant describes one constant of a model.
+type Constant struct {
+	// Name is the name inside the compiled model, by which updates find it.
+	Name string
+	// OriginalName is the name in the program that was compiled ("fc1.weight");
+	// updates accept it too. It is empty for folded constants.
+	OriginalName string
+	// Shape is the dtype and the dimensions.
+	Shape ir.Shape
+	// Bytes is the size of its storage in the model.
+	Bytes int64
+	// FromFolded says that constant folding computes it.
+	FromFolded bool
+	// Type says what it is.
+	Type ConstantType
+}
+
+// ConstantModel is a Model whose constants can be replaced between runs. None of
+// its methods is called while the instance runs, nor two of them at once; the
+// order of the constants never changes.
+type ConstantModel interface {
+	Model
+	// Constants describes the constants.
+	Constants() []Constant
+	// InitialConstants returns the values that the model came with, in packed
+	// form, each a new reference; nil for one that it does not hold (folded, or
+	// kept outside the model).
+	InitialConstants(ctx context.Context) ([]Buffer, error)
+	// PackConstant brings a dense value of constant i to the form that
+	// BindConstants takes, which depends on the model only, never on the
+	// instance: another layout, or another device. It returns a new reference,
+	// which is to value itself where nothing has to change and copy is false.
+	PackConstant(ctx context.Context, i int, value Buffer, copy bool) (Buffer, error)
+	// UnpackConstant is the inverse: the dense value, as a new reference. With
+	// copy false it may share memory with packed.
+	UnpackConstant(ctx context.Context, i int, packed Buffer, copy bool) (Buffer, error)
+	// BindConstants makes further runs and folds compute with these values, in
+	// packed form; nil for folded ones that are yet to be computed. The values
+	// stay the caller's, who keeps them until the next BindConstants or Close.
+	// An instance that writes a constant (a buffer that mutates) works on a copy
+	// of its own; it starts again from the given value when that is another than
+	// the one it was given before.
+	BindConstants(values []Buffer) error
+	// FoldConstants computes the folded constants from the bound values, in
+	// packed form and as new references, nil for the others.
+	FoldConstants(ctx context.Context) ([]Buffer, error)
+}
+
+// AsyncModel is a Model whose Run may return before the work is done.
+type AsyncModel interface {
+	Model
+	// Finished reports, without waiting, whether the last run has finished. An
+	// error is that run's.
+	Finished() (bool, error)
+	// Wait waits for the last run to finish and returns its error.
+	Wait(ctx context.Context) error
+}
