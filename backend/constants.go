@@ -52,9 +52,10 @@ type Constant struct {
 	Type ConstantType
 }
 
-// ConstantModel is a Model whose constants can be replaced between runs. None of
-// its methods is called while the instance runs, nor two of them at once; the
-// order of the constants never changes.
+// ConstantModel is a Model whose constants can be replaced between runs. Its
+// methods are not called while the instance runs, nor two of them at once, but
+// for PackConstant and UnpackConstant, which are safe for concurrent use, also
+// during a run. The order of the constants never changes.
 type ConstantModel interface {
 	Model
 	// Constants describes the constants.
@@ -91,4 +92,32 @@ type AsyncModel interface {
 	Finished() (bool, error)
 	// Wait waits for the last run to finish and returns its error.
 	Wait(ctx context.Context) error
+}
+
+// BlobModel is a ConstantModel whose constants do not all lie dense in a blob.
+type BlobModel interface {
+	ConstantModel
+	// PackBlob is PackConstant for the bytes of constant i as they lie in a blob:
+	// Constant.Bytes of them, fewer at the end of one without padding. With copy
+	// false the result may share memory with raw, which the caller then keeps
+	// until the result is released. It is as safe for concurrent use.
+	PackBlob(ctx context.Context, i int, raw []byte, copy bool) (Buffer, error)
+}
+
+// IntoModel is a Model that can write outputs into buffers that it is given.
+type IntoModel interface {
+	Model
+	// RunInto is Run, but sets outputs, one element for each of the model's. A
+	// buffer that is there is written to, and stays the caller's; nil is replaced
+	// by a new reference.
+	RunInto(ctx context.Context, inputs []Buffer, donated []bool, outputs []Buffer) error
+}
+
+// CallSpecModel is a Model that knows how its flat inputs and outputs were
+// nested in the program that was compiled.
+type CallSpecModel interface {
+	Model
+	// CallSpec returns the nesting of the inputs and of the outputs, as PyTorch's
+	// pytree specs in JSON.
+	CallSpec() (in, out string)
 }

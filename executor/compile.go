@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
@@ -25,7 +25,7 @@ type Computation struct {
 	// Hash is the graph hash.
 	Hash ir.Hash
 
-	container *aoti.Container
+	container *container.Container
 	program   *graph.Program
 }
 
@@ -85,7 +85,7 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
 	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, program: p}
-	m.container = aoti.NewContainer(first, make1, max(1, c.cfg.Instances))
+	m.container = container.NewContainer(first, make1, max(1, c.cfg.Instances))
 	c.stats.compiled(p, h, d, st, time.Since(start))
 	return m, nil
 }

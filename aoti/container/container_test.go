@@ -1,4 +1,4 @@
-package aoti_test
+package container_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 )
 
@@ -42,11 +42,11 @@ func (d *double) Close() error {
 	return nil
 }
 
-func container(t *testing.T, max int, run func(context.Context) error) (*aoti.Container, *atomic.Int32) {
+func newPool(t *testing.T, max int, run func(context.Context) error) (*container.Container, *atomic.Int32) {
 	t.Helper()
 	var made atomic.Int32
 	made.Store(1)
-	c := aoti.NewContainer(&double{run: run}, func(context.Context) (aoti.Model, error) {
+	c := container.NewContainer(&double{run: run}, func(context.Context) (container.Model, error) {
 		made.Add(1)
 		return &double{run: run}, nil
 	}, max)
@@ -56,7 +56,7 @@ func container(t *testing.T, max int, run func(context.Context) error) (*aoti.Co
 // An instance returns to the pool after an error and after a panic.
 func TestInstanceReturns(t *testing.T) {
 	calls := 0
-	c, _ := container(t, 1, func(context.Context) error {
+	c, _ := newPool(t, 1, func(context.Context) error {
 		calls++
 		switch calls {
 		case 1:
@@ -84,7 +84,7 @@ func TestInstanceReturns(t *testing.T) {
 
 func TestPoolGrowsToItsBoundOnly(t *testing.T) {
 	gate := make(chan struct{})
-	c, made := container(t, 3, func(context.Context) error { <-gate; return nil })
+	c, made := newPool(t, 3, func(context.Context) error { <-gate; return nil })
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
@@ -108,7 +108,7 @@ func TestPoolGrowsToItsBoundOnly(t *testing.T) {
 
 func TestWaitingHonoursContextAndClose(t *testing.T) {
 	gate, started := make(chan struct{}), make(chan struct{})
-	c, _ := container(t, 1, func(context.Context) error { close(started); <-gate; return nil })
+	c, _ := newPool(t, 1, func(context.Context) error { close(started); <-gate; return nil })
 	first := make(chan error, 1)
 	go func() { _, err := c.Run(context.Background(), nil, nil); first <- err }()
 	<-started
@@ -121,7 +121,7 @@ func TestWaitingHonoursContextAndClose(t *testing.T) {
 	go func() { _, err := c.Run(context.Background(), nil, nil); waiter <- err }()
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
-	if err := <-waiter; !errors.Is(err, aoti.ErrClosed) {
+	if err := <-waiter; !errors.Is(err, container.ErrClosed) {
 		t.Errorf("a wait ended by Close: %v", err)
 	}
 	select {
@@ -133,7 +133,7 @@ func TestWaitingHonoursContextAndClose(t *testing.T) {
 	if err := errors.Join(<-first, <-closed, c.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Run(context.Background(), nil, nil); !errors.Is(err, aoti.ErrClosed) {
+	if _, err := c.Run(context.Background(), nil, nil); !errors.Is(err, container.ErrClosed) {
 		t.Errorf("a run after Close: %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestFactoryFails(t *testing.T) {
 	gate, started := make(chan struct{}), make(chan struct{}, 4)
 	run := func(context.Context) error { started <- struct{}{}; <-gate; return nil }
 	fail := true
-	c := aoti.NewContainer(&double{run: run}, func(context.Context) (aoti.Model, error) {
+	c := container.NewContainer(&double{run: run}, func(context.Context) (container.Model, error) {
 		if fail {
 			return nil, errKernel
 		}

@@ -1,6 +1,6 @@
-// Package aoti holds compiled models: pools of instances that run what Loris
-// compiled itself.
-package aoti
+// Package container holds pools of instances of compiled models, which run what
+// Loris or another compiler made.
+package container
 
 import (
 	"context"
