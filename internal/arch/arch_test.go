@@ -44,6 +44,8 @@ var allowed = map[string][]string{
 	"internal/opinfo":      {},
 	"internal/hostmem":     {"backend", "ir"},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
+
+	"internal/kernels/gemm": {"internal/kernels", "internal/half"},
 }
 
 type pkg struct {

@@ -14,6 +14,9 @@ const piecesPerWorker = 4
 // many goroutines at once do not start more than there are processors.
 var busy atomic.Int32
 
+// limit is what SetThreads was given.
+var limit atomic.Int32
+
 type job struct {
 	body  func(lo, hi int)
 	n     int
@@ -31,7 +34,24 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 // goroutines if there are more than grain units; grain should stand for some
 // tens of microseconds of work. The calling goroutine takes part. A panic of
 // body is passed on to the caller after all workers have stopped.
-func For(n, grain int, body func(lo, hi int)) {
+func For(n, grain int, body func(lo, hi int)) { ForThreads(0, n, grain, body) }
+
+// Threads returns how many goroutines a call of For uses at most.
+func Threads() int {
+	procs := runtime.GOMAXPROCS(0)
+	if n := int(limit.Load()); n > 0 {
+		return min(n, procs)
+	}
+	return procs
+}
+
+// SetThreads bounds the goroutines of each later call of For; zero lifts the
+// bound. There are never more than GOMAXPROCS.
+func SetThreads(n int) { limit.Store(int32(max(n, 0))) }
+
+// ForThreads is For on at most the given number of goroutines, the calling one
+// included; zero stands for Threads().
+func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 	if n <= 0 {
 		return
 	}
@@ -40,7 +60,10 @@ func For(n, grain int, body func(lo, hi int)) {
 		body(0, n)
 		return
 	}
-	procs := runtime.GOMAXPROCS(0)
+	procs := Threads()
+	if threads > 0 {
+		procs = min(procs, threads)
+	}
 	if procs == 1 {
 		body(0, n)
 		return
@@ -50,7 +73,7 @@ func For(n, grain int, body func(lo, hi int)) {
 	j.body, j.n, j.chunk = body, n, (n+pieces-1)/pieces
 	j.next.Store(0)
 	for range min(procs, pieces) - 1 {
-		if int(busy.Add(1)) >= procs {
+		if int(busy.Add(1)) >= runtime.GOMAXPROCS(0) {
 			busy.Add(-1)
 			break
 		}

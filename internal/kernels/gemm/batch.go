@@ -1,0 +1,40 @@
+package gemm
+
+import "github.com/loris-ml/loris/internal/kernels"
+
+// batchGrain is how many multiplications of a batch are worth a goroutine.
+const batchGrain = 256 << 10
+
+// MulBatch computes n products, the operands of the i-th of which at returns;
+// all have the same sizes and options (nil for none; biases and residual are
+// those of every product). Products of a batch run side by side if there are
+// enough of them.
+func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T]) {
+	if n <= 0 {
+		return
+	}
+	threads := kernels.Threads()
+	if o != nil && o.Threads > 0 {
+		threads = min(threads, o.Threads)
+	}
+	if n < 2*threads {
+		for i := range n {
+			c, a, b := at(i)
+			Mul(c, a, b, o)
+		}
+		return
+	}
+	var one Options[T]
+	if o != nil {
+		one = *o
+	}
+	one.Threads = 1
+	c, a, _ := at(0)
+	work := max(1, c.Rows*c.Cols*a.Cols)
+	kernels.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c, a, b := at(i)
+			Mul(c, a, b, &one)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package gemm
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels"
+)
+
+// epilogue is what is done to a finished result.
+type epilogue[A Float] struct {
+	beta     A
+	colBias  []A
+	rowBias  []A
+	residual anyOperand
+	act      Activation
+	finish   any // func(row, col int, piece []T)
+}
+
+// none reports whether a finished result stays as it is.
+func (e *epilogue[A]) none() bool {
+	return e.colBias == nil && e.rowBias == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
+}
+
+// apply finishes a piece of a row that has the sum of products and beta's part.
+// tmp is scratch of the same length.
+func (e *epilogue[A]) apply(row, col int, x, tmp []A) {
+	if e.colBias != nil {
+		addTo(x, e.colBias[col:col+len(x)])
+	}
+	if e.rowBias != nil {
+		v := e.rowBias[row]
+		for i := range x {
+			x[i] += v
+		}
+	}
+	if r := &e.residual; r.data != nil {
+		addTo(x, rowOf(r, row, col, tmp[:len(x)]))
+	}
+	activate(e.act, x)
+}
+
+// rowOf returns a piece of a row of a strided operand: the elements themselves if
+// they are wide and adjacent, else widened into tmp.
+func rowOf[A Float](o *anyOperand, row, col int, tmp []A) []A {
+	n := len(tmp)
+	if o.format != wide {
+		widen(o.format, tmp, o.at(row, col, 2), o.cs)
+		return tmp
+	}
+	src := unsafe.Slice((*A)(o.at(row, col, unsafe.Sizeof(tmp[0]))), (n-1)*o.cs+1)
+	if o.cs == 1 {
+		return src
+	}
+	for i := range tmp {
+		tmp[i] = src[i*o.cs]
+	}
+	return tmp
+}
+
+func addTo[A Float](x, y []A) {
+	y = y[:len(x)]
+	for i := range x {
+		x[i] += y[i]
+	}
+}
+
+func scale[A Float](x []A, by A) {
+	for i := range x {
+		x[i] *= by
+	}
+}
+
+// activate applies an activation in place.
+func activate[A Float](act Activation, x []A) {
+	switch act {
+	case Identity:
+		return
+	case Relu:
+		kernels.Relu(x, x)
+		return
+	}
+	if f, ok := any(x).([]float32); ok {
+		switch act {
+		case Sigmoid:
+			kernels.Sigmoid(f, f)
+			return
+		case Tanh:
+			kernels.Tanh(f, f)
+			return
+		}
+	}
+	f := activations[act]
+	for i, v := range x {
+		x[i] = A(f(float64(v)))
+	}
+}
+
+// geluSlope is √(2/π).
+const geluSlope = math.Sqrt2 / math.SqrtPi
+
+var activations = [...]func(float64) float64{
+	Gelu:     func(x float64) float64 { return x * 0.5 * (1 + math.Erf(x*math.Sqrt2/2)) },
+	GeluTanh: func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(geluSlope*(x+0.044715*x*x*x))) },
+	Sigmoid:  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	Tanh:     math.Tanh,
+	Silu:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+}

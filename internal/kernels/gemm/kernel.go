@@ -1,0 +1,120 @@
+package gemm
+
+import "unsafe"
+
+// kernel is the inner loops for one element type on one kind of processor.
+type kernel[A Float] struct {
+	name   string
+	mr, nr int // the largest tile; nr is the width of right panels
+	masked bool
+	// tiles[w][m] computes a tile of m rows and up to nr>>w columns; w is 1 only
+	// if there is such a form. Unless masked, the columns must be exactly so many.
+	tiles [2][]tileFunc[A]
+	// copyRows and transpose pack a panel of n elements across and a depth of
+	// elements that are adjacent across, or along the depth; nil if there are no
+	// better ones than in Go.
+	copyRows, transpose packFunc[A]
+}
+
+// tileFunc sets the tile of c (or adds to it) to alpha times the product of the
+// given depth. Element (i, p) of the left operand is a[i·aRow+p·aK], element
+// (p, j) of the right one b[p·bK+j].
+type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool)
+
+type packFunc[A Float] func(dst *A, width int, src *A, stride, n, depth int)
+
+// slim reports whether there is a form for at most half the columns.
+func (k *kernel[A]) slim() bool { return k.tiles[1] != nil }
+
+// kernels32 and kernels64 list what this processor can run, best first; the
+// portable one is last.
+var (
+	kernels32 = append(nativeKernels[float32](), portable[float32]())
+	kernels64 = append(nativeKernels[float64](), portable[float64]())
+)
+
+// kernelsFor returns the list for an element type.
+func kernelsFor[A Float]() []*kernel[A] {
+	if l, ok := any(kernels32).([]*kernel[A]); ok {
+		return l
+	}
+	return any(kernels64).([]*kernel[A])
+}
+
+const (
+	portableRows = 4
+	portableCols = 8
+)
+
+// portable returns the inner loop in Go: what the others must agree with.
+func portable[A Float]() *kernel[A] {
+	k := &kernel[A]{name: "go", mr: portableRows, nr: portableCols, masked: true, tiles: [2][]tileFunc[A]{make([]tileFunc[A], portableRows+1)}}
+	for m := 1; m <= portableRows; m++ {
+		k.tiles[0][m] = func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool) {
+			portableTile(m, depth, a, aRow, aK, b, bK, c, ldc, cols, alpha, add)
+		}
+	}
+	return k
+}
+
+func portableTile[A Float](rows, depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool) {
+	var acc [portableRows][portableCols]A
+	if depth > 0 {
+		pa := unsafe.Slice(a, (rows-1)*aRow+(depth-1)*aK+1)
+		pb := unsafe.Slice(b, (depth-1)*bK+cols)
+		i := 0
+		for ; i+2 <= rows; i += 2 {
+			j := 0
+			for ; j+4 <= cols; j += 4 {
+				portable2x4(acc[i][j:j+4], acc[i+1][j:j+4], pa[i*aRow:], pa[(i+1)*aRow:], aK, pb[j:], bK, depth)
+			}
+			for ; j < cols; j++ {
+				acc[i][j] = portableDot(pa[i*aRow:], aK, pb[j:], bK, depth)
+				acc[i+1][j] = portableDot(pa[(i+1)*aRow:], aK, pb[j:], bK, depth)
+			}
+		}
+		for ; i < rows; i++ {
+			for j := range cols {
+				acc[i][j] = portableDot(pa[i*aRow:], aK, pb[j:], bK, depth)
+			}
+		}
+	}
+	out := unsafe.Slice(c, (rows-1)*ldc+cols)
+	for i := range rows {
+		row := out[i*ldc:][:cols]
+		for j, v := range acc[i][:cols] {
+			if v *= alpha; add {
+				v += row[j]
+			}
+			row[j] = v
+		}
+	}
+}
+
+// portable2x4 is the innermost loop: eight sums fit in the vector registers
+// that compilers use for scalars.
+func portable2x4[A Float](r0, r1, a0, a1 []A, aK int, b []A, bK, depth int) {
+	var s00, s01, s02, s03, s10, s11, s12, s13 A
+	for p := range depth {
+		x, y := a0[p*aK], a1[p*aK]
+		q := b[p*bK:][:4]
+		s00 += x * q[0]
+		s01 += x * q[1]
+		s02 += x * q[2]
+		s03 += x * q[3]
+		s10 += y * q[0]
+		s11 += y * q[1]
+		s12 += y * q[2]
+		s13 += y * q[3]
+	}
+	r0[0], r0[1], r0[2], r0[3] = s00, s01, s02, s03
+	r1[0], r1[1], r1[2], r1[3] = s10, s11, s12, s13
+}
+
+func portableDot[A Float](a []A, aK int, b []A, bK, depth int) A {
+	var s A
+	for p := range depth {
+		s += a[p*aK] * b[p*bK]
+	}
+	return s
+}

@@ -1,0 +1,98 @@
+package gemm
+
+import "unsafe"
+
+// anyOperand is an operand of any element type and form. Exactly one of data,
+// packed and fill is set, unless the operand is empty.
+type anyOperand struct {
+	rows, cols int
+	format     format
+	data       unsafe.Pointer // of element (0, 0)
+	rs, cs     int
+	packed     unsafe.Pointer // of panels of the type that products are summed in
+	mr         int            // rows of a panel of a packed left operand
+	fill       any            // a PanelFunc
+}
+
+func operandOf[T Element](m Matrix[T]) anyOperand {
+	return anyOperand{rows: m.Rows, cols: m.Cols, format: formatOf[T](), data: dataOf(m.Data), rs: m.RowStride, cs: m.ColStride}
+}
+
+func dataOf[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
+
+func (o *anyOperand) strided() bool { return o.packed == nil && o.fill == nil }
+
+func (o *anyOperand) transposed() anyOperand {
+	t := *o
+	t.rows, t.cols, t.rs, t.cs = o.cols, o.rows, o.cs, o.rs
+	return t
+}
+
+// at returns the address of element (i, j) of a strided operand.
+func (o *anyOperand) at(i, j int, size uintptr) unsafe.Pointer {
+	return unsafe.Add(o.data, (i*o.rs+j*o.cs)*int(size))
+}
+
+// pack writes a panel: for each k of k0..k1-1 the elements x0..x1-1 across it,
+// width elements apart in dst. a panel of a left operand goes across rows, one
+// of a right operand across columns; across and along are the strides of the
+// operand in those directions.
+func pack[A Float](kn *kernel[A], dst []A, width int, o *anyOperand, across, along, x0, x1, k0, k1 int) {
+	n, depth := x1-x0, k1-k0
+	if n == 0 || depth == 0 {
+		return
+	}
+	if o.format == wide {
+		src := (*A)(unsafe.Add(o.data, (x0*across+k0*along)*int(unsafe.Sizeof(dst[0]))))
+		to := unsafe.SliceData(dst)
+		switch {
+		case across == 1 && kn.copyRows != nil:
+			kn.copyRows(to, width, src, along, n, depth)
+		case along == 1 && kn.transpose != nil:
+			kn.transpose(to, width, src, across, n, depth)
+		default:
+			packStrided(dst, width, unsafe.Slice(src, (n-1)*across+(depth-1)*along+1), across, along, n, depth)
+		}
+		return
+	}
+	src := unsafe.Add(o.data, (x0*across+k0*along)*2)
+	if across == 1 {
+		for p := range depth {
+			widen(o.format, dst[p*width:][:n], unsafe.Add(src, p*along*2), 1)
+		}
+		return
+	}
+	packNarrow(dst, width, o.format, src, across, along, n, depth)
+}
+
+// packStrided is the portable packing.
+func packStrided[A Float](dst []A, width int, src []A, across, along, n, depth int) {
+	if across == 1 {
+		for p := range depth {
+			copy(dst[p*width:][:n], src[p*along:])
+		}
+		return
+	}
+	for i := range n {
+		from := src[i*across:]
+		for p := range depth {
+			dst[p*width+i] = from[p*along]
+		}
+	}
+}
+
+// packNarrow packs 16-bit elements that lie along the depth, by rows of a
+// chunk that is widened first.
+func packNarrow[A Float](dst []A, width int, f format, src unsafe.Pointer, across, along, n, depth int) {
+	const chunk = 64
+	var row [chunk]A
+	for p := 0; p < depth; p += chunk {
+		part := row[:min(chunk, depth-p)]
+		for i := range n {
+			widen(f, part, unsafe.Add(src, (i*across+p*along)*2), along)
+			for q, v := range part {
+				dst[(p+q)*width+i] = v
+			}
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package gemm
+
+import "unsafe"
+
+// Sizes in bytes that the blocking aims at. A panel of each operand (depth times
+// the tile's sides) shares the first-level cache, a block of packed columns and
+// one of packed rows the second-level one.
+const (
+	depthBytes  = 1536 // of one element's row of a panel: 384 float32
+	colBytes    = 512 << 10
+	rowBytes    = 768 << 10
+	chunkBytes  = 16 << 20 // of the left operand, packed before
+	packGrain   = 32 << 10 // elements that are worth a goroutine to pack
+	workGrain   = 1 << 20  // multiplications that are worth a goroutine
+	tilesPerWay = 4        // tiles of the result for each goroutine
+	fewPanels   = 2        // up to so many uses, packing an operand does not pay
+)
+
+// plan is how a product is cut up.
+type plan struct {
+	mr    int // rows of a tile: at most the kernel's, all nearly equal
+	depth int // of one pass
+	// packA and packB say that the operand is packed before the product; else it
+	// is packed already, read where it is, or, with packCols, packed by block.
+	packA, packB, packCols bool
+	direct                 bool // results go straight to c
+	chunk                  int  // rows at a time
+	threads                int
+	rowTiles, colTiles     int
+	tileRows, tileCols     int // multiples of mr and nr
+	blockRows, blockCols   int // within a tile; multiples of mr and nr
+
+	row0, rows int // of the current chunk
+	units      int // panels of its left operand to pack
+}
+
+func (s *state[A]) makePlan(threads int) {
+	kn, p := s.kernel, &s.plan
+	*p = plan{threads: threads}
+	var zero A
+	size := int(unsafe.Sizeof(zero))
+	p.mr = s.a.mr
+	if s.a.packed == nil {
+		p.mr = balanced(s.m, kn.mr)
+	}
+	p.depth = balanced(s.k, depthBytes/size)
+	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
+	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
+	p.packA = s.a.strided() && !(s.a.format == wide && colPanels <= fewPanels)
+	readB := s.b.strided() && s.b.format == wide && s.b.cs == 1 && rowPanels <= fewPanels && (kn.masked || s.n%kn.nr == 0)
+	p.chunk = s.m
+	if p.packA {
+		p.chunk = max(1, chunkBytes/size/max(1, s.k)/p.mr) * p.mr
+	}
+	s.tiles(rowPanels, colPanels)
+	if s.b.packed == nil && !readB {
+		p.packB = p.rowTiles > 1
+		p.packCols = !p.packB
+	}
+	p.blockCols = max(kn.nr, colBytes/size/max(1, p.depth)/kn.nr*kn.nr)
+	p.blockRows = max(p.mr, rowBytes/size/max(1, p.depth)/p.mr*p.mr)
+	if !p.direct {
+		p.blockRows = p.tileRows
+	}
+}
+
+// tiles shares the result out: by columns if there are enough of them, so that
+// each goroutine packs its own.
+func (s *state[A]) tiles(rowPanels, colPanels int) {
+	p := &s.plan
+	rowPanels = min(rowPanels, ceil(p.chunk, p.mr))
+	pieces := min(rowPanels*p.mr*s.n*max(s.k, 1)/workGrain+1, p.threads*tilesPerWay)
+	if p.threads == 1 {
+		pieces = 1
+	}
+	byRow, byCol := 1, min(pieces, colPanels)
+	if colPanels < pieces || s.m > 4*s.n {
+		byRow = min(pieces, rowPanels)
+		byCol = min(ceil(pieces, byRow), colPanels)
+	}
+	p.tileRows = ceil(rowPanels, byRow) * p.mr
+	p.tileCols = ceil(colPanels, byCol) * s.kernel.nr
+	p.rowTiles = ceil(rowPanels*p.mr, p.tileRows)
+	p.colTiles = ceil(colPanels*s.kernel.nr, p.tileCols)
+}
+
+// balanced returns the size of the parts when n is cut into as few parts of at
+// most most as possible.
+func balanced(n, most int) int {
+	if n <= most {
+		return max(n, 1)
+	}
+	return ceil(n, ceil(n, most))
+}
+
+// work computes tiles lo..hi-1 of the current chunk.
+func (s *state[A]) work(lo, hi int) {
+	pool := &poolsOf[A]().scratches
+	w := pool.Get().(*scratch[A])
+	p := &s.plan
+	for u := lo; u < hi; u++ {
+		r0 := p.row0 + u/p.colTiles*p.tileRows
+		j0 := u % p.colTiles * p.tileCols
+		r1, j1 := min(r0+p.tileRows, p.row0+p.rows), min(j0+p.tileCols, s.n)
+		if r0 >= r1 || j0 >= j1 {
+			continue
+		}
+		for j := j0; j < j1; j += p.blockCols {
+			s.columns(w, r0, r1, j, min(j+p.blockCols, j1))
+		}
+	}
+	pool.Put(w)
+}
+
+// columns computes rows r0..r1-1 of a block of columns.
+func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
+	p, kn := &s.plan, s.kernel
+	out, ldc := s.target(w, r0, r1, j0, j1)
+	for k0 := 0; k0 == 0 || k0 < s.k; k0 += p.depth {
+		depth := min(p.depth, s.k-k0)
+		if p.packCols {
+			w.panels = grown(w.panels, roundUp(j1-j0, kn.nr)*depth)
+			for j := j0; j < j1; j += kn.nr {
+				s.packPanel(w.panels[(j-j0)*depth:][:kn.nr*depth], j, k0, k0+depth)
+			}
+		}
+		add := k0 > 0 || (p.direct && s.post.beta != 0)
+		for r := r0; r < r1; r += p.blockRows {
+			s.block(w, out[(r-r0)*ldc:], ldc, r, min(r+p.blockRows, r1), j0, j1, k0, depth, add)
+		}
+	}
+	s.finish(w, out, ldc, r0, r1, j0, j1)
+}
+
+// target returns where the sums of a block go: the result itself, scaled by
+// beta, or scratch memory.
+func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) {
+	rows, cols := r1-r0, j1-j0
+	if !s.plan.direct {
+		w.block = grown(w.block, rows*cols)
+		return w.block, cols
+	}
+	var zero A
+	ldc = s.c.rs
+	out = unsafe.Slice((*A)(s.c.at(r0, j0, unsafe.Sizeof(zero))), (rows-1)*ldc+cols)
+	if s.post.beta != 0 && s.post.beta != 1 {
+		for i := range rows {
+			scale(out[i*ldc:][:cols], s.post.beta)
+		}
+	}
+	return out, ldc
+}
+
+// block runs the inner loop over the tiles of a block for one pass of depth.
+func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth int, add bool) {
+	p, kn := &s.plan, s.kernel
+	for j := j0; j < j1; j += kn.nr {
+		cols := min(kn.nr, j1-j)
+		b, bK := s.right(w, j, j0, k0, depth)
+		form := kn.tiles[0]
+		if cols <= kn.nr/2 && kn.slim() {
+			form = kn.tiles[1]
+		}
+		for r := r0; r < r1; r += p.mr {
+			rows := min(p.mr, r1-r)
+			a, aRow, aK := s.left(r, rows, k0)
+			c := out[(r-r0)*ldc+j-j0:]
+			if kn.masked || cols == kn.nr {
+				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, add)
+				continue
+			}
+			w.edge = grown(w.edge, kn.mr*kn.nr)
+			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, false)
+			for i := range rows {
+				from, to := w.edge[i*kn.nr:][:cols], c[i*ldc:][:cols]
+				if add {
+					addTo(to, from)
+				} else {
+					copy(to, from)
+				}
+			}
+		}
+	}
+}
+
+// left returns the panel of the left operand at row r from depth k0.
+func (s *state[A]) left(r, rows, k0 int) (a *A, aRow, aK int) {
+	var zero A
+	size := unsafe.Sizeof(zero)
+	switch {
+	case s.plan.packA:
+		return (*A)(unsafe.Add(dataOf(s.aBuf), ((r-s.plan.row0)*s.k+k0*rows)*int(size))), 1, rows
+	case s.a.packed != nil:
+		return (*A)(unsafe.Add(s.a.packed, (r*s.k+k0*rows)*int(size))), 1, rows
+	}
+	return (*A)(s.a.at(r, k0, size)), s.a.rs, s.a.cs
+}
+
+// right returns the panel of the right operand at column j from depth k0; j0 is
+// where the block begins.
+func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
+	var zero A
+	size := unsafe.Sizeof(zero)
+	nr := s.kernel.nr
+	switch {
+	case s.plan.packCols:
+		return (*A)(unsafe.Add(dataOf(w.panels), (j-j0)*depth*int(size))), nr
+	case s.plan.packB:
+		return (*A)(unsafe.Add(dataOf(s.bBuf), (j*s.k+k0*nr)*int(size))), nr
+	case s.b.packed != nil:
+		return (*A)(unsafe.Add(s.b.packed, (j*s.k+k0*nr)*int(size))), nr
+	}
+	return (*A)(s.b.at(k0, j, size)), s.b.rs
+}
+
+// finish does what is to be done with the finished sums of a block.
+func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
+	if s.plan.direct && s.post.none() {
+		return
+	}
+	n := j1 - j0
+	w.row = grown(w.row, n)
+	for r := r0; r < r1; r++ {
+		x := out[(r-r0)*ldc:][:n]
+		if !s.plan.direct && s.post.beta != 0 {
+			for i, v := range rowOf(&s.c, r, j0, w.row[:n]) {
+				x[i] += s.post.beta * v
+			}
+		}
+		s.post.apply(r, j0, x, w.row)
+		s.store(r, j0, x, w.row)
+	}
+}
+
+// store puts a finished piece of a row in its place and shows it to the caller.
+// tmp is scratch of the same length.
+func (s *state[A]) store(row, col int, x, tmp []A) {
+	if s.c.format != wide {
+		s.storeNarrow(row, col, x, tmp)
+		return
+	}
+	if f, ok := s.post.finish.(func(int, int, []A)); ok {
+		f(row, col, x)
+	}
+	if s.plan.direct {
+		return
+	}
+	scatter(unsafe.Slice((*A)(s.c.at(row, col, unsafe.Sizeof(x[0]))), (len(x)-1)*s.c.cs+1), x, s.c.cs)
+}
+
+func (s *state[A]) storeNarrow(row, col int, x, tmp []A) {
+	to := s.c.at(row, col, 2)
+	if s.post.finish == nil {
+		narrow(s.c.format, to, s.c.cs, x)
+		return
+	}
+	piece := unsafe.Slice((*uint16)(dataOf(tmp)), len(x))
+	narrow(s.c.format, dataOf(piece), 1, x)
+	switch f := s.post.finish.(type) {
+	case func(int, int, []BF16):
+		f(row, col, unsafe.Slice((*BF16)(dataOf(piece)), len(x)))
+	case func(int, int, []F16):
+		f(row, col, unsafe.Slice((*F16)(dataOf(piece)), len(x)))
+	}
+	scatter(unsafe.Slice((*uint16)(to), (len(x)-1)*s.c.cs+1), piece, s.c.cs)
+}
+
+// scatter stores elements stride apart.
+func scatter[E any](dst, src []E, stride int) {
+	for i, v := range src {
+		dst[i*stride] = v
+	}
+}
