@@ -1,0 +1,290 @@
+package pt2
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Rename gives undefined symbols another name of the same length.
+type Rename struct {
+	// From is the name, or the beginning of it, and To what takes its place.
+	From, To string
+	// Whole says that From is a whole name.
+	Whole bool
+}
+
+// HostRenames returns the names by which a host offers its functions to the
+// private copy of a library: of the same length, and no other library's, so that
+// nothing clashes with a libtorch or a libgomp in the process.
+func HostRenames() []Rename {
+	return []Rename{
+		{From: "aoti_torch_", To: "lori_torch_"},
+		{From: "Sleef_", To: "Loris_"},
+		{From: "GOMP_", To: "LOMP_"},
+		{From: "omp_", To: "lmp_"},
+		{From: "__cxa_thread_atexit", To: "__lor_thread_atexit", Whole: true},
+		{From: "__cxa_thread_atexit_impl", To: "__lor_thread_atexit_impl", Whole: true},
+	}
+}
+
+// HostName returns the name under which a host offers a symbol that libraries
+// call name; the name itself where it keeps it.
+func HostName(name string) string { return renamed(name, HostRenames()) }
+
+func renamed(name string, renames []Rename) string {
+	for _, r := range renames {
+		if r.Whole && name == r.From || !r.Whole && strings.HasPrefix(name, r.From) {
+			return r.To + name[len(r.From):]
+		}
+	}
+	return name
+}
+
+// replacedLibrary reports whether the host stands in for a needed library.
+func replacedLibrary(name string) bool {
+	base := path.Base(name)
+	for _, p := range []string{"libtorch", "libc10", "libgomp"} {
+		if strings.HasPrefix(base, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Edit is a stretch of a file and the bytes that take its place.
+type Edit struct {
+	Offset int64
+	Data   []byte
+}
+
+const (
+	baseLibrary = "libc.so.6"
+	// dtIgnored is a tag of the dynamic segment that no linker knows.
+	dtIgnored = 0x60004c6f
+)
+
+// HostEdits returns the changes that make a copy of the library one that this
+// process can host: undefined symbols get the names of HostRenames, needed
+// libtorch, libc10 and libgomp become the C library, the versions asked of them
+// are dropped, and process-wide unique symbols become weak ones, which don't pin
+// the library in memory. Everything else keeps its place. Names that share bytes
+// with a name that must stay are a *FormatError.
+func (l *Library) HostEdits() ([]Edit, error) { return l.edits(HostRenames()) }
+
+func (l *Library) edits(renames []Rename) ([]Edit, error) {
+	p := &patch{
+		l: l, renames: renames,
+		dynamic:  slices.Clone(l.dynamic.data),
+		strings:  slices.Clone(l.strings.data),
+		symbols:  slices.Clone(l.symbols.data),
+		versions: slices.Clone(l.versions.data),
+		needs:    slices.Clone(l.needs.data),
+	}
+	for _, r := range renames {
+		if len(r.From) != len(r.To) || r.From == "" {
+			return nil, problem("cannot rename %q to %q: the lengths differ", r.From, r.To)
+		}
+	}
+	if err := p.renameSymbols(); err != nil {
+		return nil, err
+	}
+	p.replaceNeeded()
+	p.dropVersions()
+	p.weakenUnique()
+	var edits []Edit
+	for _, c := range []struct {
+		old table
+		new []byte
+	}{
+		{l.dynamic, p.dynamic}, {l.strings, p.strings}, {l.symbols, p.symbols},
+		{l.versions, p.versions}, {l.needs, p.needs},
+	} {
+		if e, ok := difference(c.old, c.new); ok {
+			edits = append(edits, e)
+		}
+	}
+	slices.SortFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Offset, b.Offset) })
+	return edits, nil
+}
+
+// difference returns the stretch from the first to the last byte that changed.
+func difference(old table, data []byte) (Edit, bool) {
+	first := 0
+	for first < len(data) && data[first] == old.data[first] {
+		first++
+	}
+	last := len(data)
+	for last > first && data[last-1] == old.data[last-1] {
+		last--
+	}
+	return Edit{old.offset + int64(first), data[first:last]}, first < last
+}
+
+// patch holds the tables while they are changed.
+type patch struct {
+	l                                          *Library
+	renames                                    []Rename
+	dynamic, strings, symbols, versions, needs []byte
+}
+
+func (p *patch) setVersion(row int, v uint16) {
+	if len(p.versions) > 0 {
+		binary.LittleEndian.PutUint16(p.versions[2*row:], v)
+	}
+}
+
+// renameSymbols changes names in place. Linkers let a name share the bytes of
+// another that ends with it, so each change is checked against every other user
+// of those bytes.
+func (p *patch) renameSymbols() error {
+	l := p.l
+	// lowest is, for each stretch between zero bytes, where the first name begins
+	// that must stay; names after it share its bytes.
+	lowest := map[int]int{}
+	stay := func(at int) {
+		seg := sort.SearchInts(l.nuls, at)
+		if old, ok := lowest[seg]; !ok || at < old {
+			lowest[seg] = at
+		}
+	}
+	for at := range l.users {
+		stay(at)
+	}
+	type change struct {
+		at      int
+		to      string
+		changed int // bytes from at that differ
+	}
+	changes := map[int]change{}
+	for _, s := range l.Undefined {
+		to := renamed(s.Name, p.renames)
+		if to == s.Name {
+			stay(int(s.str))
+			continue
+		}
+		n := len(to)
+		for n > 0 && to[n-1] == s.Name[n-1] {
+			n--
+		}
+		changes[int(s.str)] = change{int(s.str), to, n}
+		p.setVersion(s.row, 1)
+	}
+	seen := map[int]change{}
+	for _, c := range changes {
+		seg := sort.SearchInts(l.nuls, c.at)
+		if at, ok := lowest[seg]; ok && at < c.at+c.changed {
+			return problem("cannot rename symbol %q of the library: another name shares its bytes", c.to)
+		}
+		if other, ok := seen[seg]; ok {
+			return problem("cannot rename symbols %q and %q of the library: they share bytes", c.to, other.to)
+		}
+		seen[seg] = c
+		copy(p.strings[c.at:], c.to)
+	}
+	return nil
+}
+
+// replaceNeeded makes the libraries that the host stands in for the C library,
+// or nothing where the table has no name for it.
+func (p *patch) replaceNeeded() {
+	libc := -1
+	for at := range p.l.users {
+		if s, _ := p.l.name(uint64(at)); s == baseLibrary && (libc < 0 || at < libc) {
+			libc = at
+		}
+	}
+	for _, row := range p.l.rows {
+		if row.tag != elf.DT_NEEDED {
+			continue
+		}
+		if s, _ := p.l.name(row.val); !replacedLibrary(s) {
+			continue
+		}
+		if libc >= 0 {
+			binary.LittleEndian.PutUint64(p.dynamic[row.at+8:], uint64(libc))
+		} else {
+			binary.LittleEndian.PutUint64(p.dynamic[row.at:], dtIgnored)
+		}
+	}
+}
+
+// dropVersions takes the versions of replaced libraries out of the chain. Its
+// head must stay where it is: if that is dropped, the next that is kept moves
+// there.
+func (p *patch) dropVersions() {
+	var kept []need
+	dropped := map[uint16]bool{}
+	for _, n := range p.l.needList {
+		if !replacedLibrary(n.file) {
+			kept = append(kept, n)
+			continue
+		}
+		for v := range n.names {
+			dropped[v] = true
+		}
+	}
+	if len(kept) == len(p.l.needList) {
+		return
+	}
+	for row := 0; row*symSize < len(p.symbols); row++ {
+		if dropped[p.l.version(row)] {
+			p.setVersion(row, 1)
+		}
+	}
+	if len(kept) == 0 {
+		p.ignore(elf.DT_VERNEED, elf.DT_VERNEEDNUM, elf.DT_VERSYM)
+		return
+	}
+	le := binary.LittleEndian
+	for i, n := range kept {
+		at := n.at
+		if i == 0 {
+			at = 0
+			copy(p.needs[:verneedSize], p.l.needs.data[n.at:n.at+verneedSize])
+			le.PutUint32(p.needs[8:], uint32(n.aux))
+		}
+		next := uint32(0)
+		if i+1 < len(kept) {
+			next = uint32(kept[i+1].at - at)
+		}
+		le.PutUint32(p.needs[at+12:], next)
+	}
+	for _, row := range p.l.rows {
+		if row.tag == elf.DT_VERNEEDNUM {
+			le.PutUint64(p.dynamic[row.at+8:], uint64(len(kept)))
+		}
+	}
+}
+
+// ignore hides rows of the dynamic segment from the linker.
+func (p *patch) ignore(tags ...elf.DynTag) {
+	for _, row := range p.l.rows {
+		if slices.Contains(tags, row.tag) {
+			binary.LittleEndian.PutUint64(p.dynamic[row.at:], dtIgnored)
+		}
+	}
+}
+
+func (p *patch) weakenUnique() {
+	for at := 0; at < len(p.symbols); at += symSize {
+		if info := p.symbols[at+4]; elf.SymBind(info>>4) == stbUnique {
+			p.symbols[at+4] = byte(elf.STB_WEAK)<<4 | info&15
+		}
+	}
+}
+
+// Apply writes edits into a copy of the file that they were made for.
+func Apply(w io.WriterAt, edits []Edit) error {
+	for _, e := range edits {
+		if _, err := w.WriteAt(e.Data, e.Offset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
