@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"backend/cpu":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":  {"backend", "ir", "graph", "internal"},
 	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half"},
+	"aoti/pt2":             {"ir", "backend"},
 	"aoti/container":       {"ir", "graph", "backend", "internal/hostmem"},
 	"aoti":                 {"aoti", "ir", "graph", "backend", "internal"},
 	"nn":                   {"", "internal"},
