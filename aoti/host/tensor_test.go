@@ -1,0 +1,136 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti/internal/ctest"
+	"github.com/loris-ml/loris/ir"
+)
+
+// leakCheck fails the test if it leaves tensors behind.
+func leakCheck(t *testing.T) {
+	t.Helper()
+	bytes, handles := BytesInUse(), Handles()
+	t.Cleanup(func() {
+		if b, h := BytesInUse(), Handles(); b != bytes || h != handles {
+			t.Errorf("%d bytes and %d handles before, %d and %d after", bytes, handles, b, h)
+		}
+	})
+}
+
+func TestTensorFunctions(t *testing.T) {
+	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c"))
+	for _, name := range []string{"make", "refusals", "views", "convert", "record", "atexit"} {
+		t.Run(name, func(t *testing.T) {
+			leakCheck(t)
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			if text := lib.Call("test_"+name, nil); text != "" {
+				t.Error(text)
+			}
+		})
+	}
+}
+
+// The C code keeps to the strictest warnings. They are not in the build's flags,
+// where a newer compiler's would break it.
+func TestNoWarnings(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := filepath.Glob("*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no C files", err)
+	}
+	args := append([]string{"-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"}, files...)
+	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestTakeBuffer(t *testing.T) {
+	leakCheck(t)
+	data := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	s := ir.MakeShape(ir.U8, 2, 4)
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	b, err := borrow(s, data, &pin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := describe(b)
+	if err != nil || l.shape != s || l.bytes != 8 || l.strides[0] != 4 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	got := make([]byte, 8)
+	if err := readInto(b, got); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := readInto(b, got[:7]); err == nil {
+		t.Error("7 bytes were enough for 8")
+	}
+	// What is borrowed is copied.
+	copied, err := takeBuffer(b, ir.Device{Type: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[0] = 9
+	if c := copied.Data(); c[0] != 1 || c[7] != 8 || copied.Shape() != s {
+		t.Errorf("%v", c)
+	}
+	copied.Release()
+	// What the tensor owns is not.
+	o, err := newTensor(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := tensorBytes(o)
+	copy(mem, data)
+	same, err := takeBuffer(o, ir.Device{Type: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := same.Data(); &d[0] != &mem[0] || d[3] != 4 {
+		t.Errorf("%v", d)
+	}
+	same.Release()
+	if _, err := borrow(s, data[:3], &pin); err == nil || !strings.Contains(err.Error(), "8 bytes") {
+		t.Errorf("3 bytes for %v: %v", s, err)
+	}
+}
+
+func TestPool(t *testing.T) {
+	defer SetPoolLimit(256 << 20)
+	SetPoolLimit(0)
+	if n := PooledBytes(); n != 0 {
+		t.Errorf("%d bytes are kept where none may be", n)
+	}
+	SetPoolLimit(1 << 20)
+	for range 4 {
+		a, err := newTensor(ir.MakeShape(ir.U8, 300<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := newTensor(ir.MakeShape(ir.U8, 900<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(a)
+		release(b)
+	}
+	if n := PooledBytes(); n == 0 || n > 1<<20 {
+		t.Errorf("%d bytes are kept of at most %d", n, 1<<20)
+	}
+	Trim()
+	if n := PooledBytes(); n != 0 {
+		t.Errorf("%d bytes are kept after Trim", n)
+	}
+}

@@ -1,0 +1,68 @@
+// Checks inside generated code. A failing one is a C++ exception there, which the
+// library itself catches at its boundary and turns into an error code; this file
+// throws it without being C++.
+
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The parts of libstdc++ that make and throw a std::runtime_error.
+static struct cxx {
+	pthread_once_t once;
+	void *(*allocate)(size_t);
+	void (*construct)(void *, const char *);
+	void (*destroy)(void *);
+	void *type;
+	void (*throw)(void *, void *, void (*)(void *)) __attribute__((noreturn));
+} cxx = {.once = PTHREAD_ONCE_INIT};
+
+static void cxx_init(void)
+{
+	void *lib = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
+	if (!lib)
+		return;
+	*(void **)&cxx.allocate = dlsym(lib, "__cxa_allocate_exception");
+	*(void **)&cxx.construct = dlsym(lib, "_ZNSt13runtime_errorC1EPKc");
+	*(void **)&cxx.destroy = dlsym(lib, "_ZNSt13runtime_errorD1Ev");
+	*(void **)&cxx.throw = dlsym(lib, "__cxa_throw");
+	cxx.type = dlsym(lib, "_ZTISt13runtime_error");
+}
+
+enum { RUNTIME_ERROR_SIZE = 16 }; // a vtable and a string without its own room
+
+void lori_throw(const char *text)
+{
+	pthread_once(&cxx.once, cxx_init);
+	if (!cxx.allocate || !cxx.construct || !cxx.destroy || !cxx.throw || !cxx.type) {
+		fprintf(stderr, "a check of compiled code failed and libstdc++ is missing: %s\n", text);
+		abort();
+	}
+	void *e = cxx.allocate(RUNTIME_ERROR_SIZE);
+	cxx.construct(e, text);
+	cxx.throw(e, cxx.type, cxx.destroy);
+}
+
+void lori_torch_check(bool cond, const char *func, const char *file, uint32_t line, const char *msg)
+{
+	if (__builtin_expect(cond, 1))
+		return;
+	lori_fail("%s (%s at %s:%u)", msg, func, file, line);
+	lori_throw(lori_error_text());
+}
+
+// Warnings go to the handler that was set, or to stderr.
+static _Atomic(lori_warn_fn) warn_handler;
+
+void lori_on_warning(lori_warn_fn handler) { atomic_store(&warn_handler, handler); }
+
+void lori_torch_warn(const char *func, const char *file, uint32_t line, const char *msg)
+{
+	lori_warn_fn handler = atomic_load(&warn_handler);
+	if (handler)
+		handler(func, file, line, msg);
+	else
+		fprintf(stderr, "warning: %s (%s at %s:%u)\n", msg, func, file, line);
+}
