@@ -34,6 +34,8 @@ var allowed = map[string][]string{
 	"backend/backendtest":  {"backend", "ir", "graph", "internal"},
 	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half"},
 	"aoti/pt2":             {"ir", "backend"},
+	"aoti/host":            {"aoti/host", "aoti/pt2", "ir", "graph", "backend", "internal"},
+	"aoti/internal/ctest":  {},
 	"aoti/container":       {"ir", "graph", "backend", "internal/hostmem"},
 	"aoti":                 {"aoti", "ir", "graph", "backend", "internal"},
 	"nn":                   {"", "internal"},
