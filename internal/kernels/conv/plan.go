@@ -1,0 +1,310 @@
+package conv
+
+import (
+	"math"
+	"runtime"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/tile"
+)
+
+const (
+	// blockPixels is how many output positions a unit aims at: enough to use
+	// each block of filters many times from the first-level cache.
+	blockPixels = 256
+	// panelBytes bounds the block of filters that all positions of a unit meet
+	// before the next: it stays in the first-level cache.
+	panelBytes = 24 << 10
+	// regionBytes bounds the part of the image that a unit copies.
+	regionBytes = 512 << 10
+	// unitsPerWorker is how many units a processor gets at least, if the work
+	// can be cut so.
+	unitsPerWorker = 4
+	// badStep is a distance between pixels that puts them all in one set of the
+	// first-level cache.
+	badStep = 4096
+)
+
+// Plan is how a convolution of one Geometry and pair of layouts is computed.
+type Plan[A Float] struct {
+	g    Geometry
+	set  *tile.Set[A]
+	x, y Layout
+	size int // bytes of an A
+
+	direct bool   // the image is read where it lies
+	region Layout // of the image as tiles see it: x's, or that of the copy
+	regLen int    // elements of the copy of one image's part
+	// The outputs of a unit are images×1×rows×cols positions.
+	images, rows, cols int
+	chunk              int // panels of a unit
+	panels             int
+	tableRow           []planPhase
+	units              int
+}
+
+// planPhase is a phase with the outputs that an image of this Geometry has.
+type planPhase struct {
+	phase
+	index  int
+	count  [3]int // outputs
+	min    [3]int // smallest offset of a tap
+	span   [3]int // largest less smallest
+	blocks [2]int // of rows and columns
+	first  int    // unit
+	segs   []int  // offsets in bytes
+	run    int    // steps of a segment
+	kStep  int    // bytes between steps
+	cuts   []cut
+}
+
+// cut is a block of the depth: segments seg..seg+n-1, of each the steps
+// from..from+run-1. It begins at row k of the filters.
+type cut struct{ seg, n, from, run, k int }
+
+// New plans a convolution of images with the given layouts. T is the type of
+// the images: plans depend on whether they can be read without conversion.
+func New[T Element, A Float](g Geometry, x, y Layout) *Plan[A] {
+	return newPlan[T](g, x, y, tile.Best[A](), runtime.GOMAXPROCS(0))
+}
+
+func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {
+	p := &Plan[A]{g: g, set: set, size: int(unsafe.Sizeof(*new(A)))}
+	p.panels = (g.COut + set.Width - 1) / set.Width
+	var same bool
+	_, same = any(*new(T)).(A)
+	p.g, p.x, p.y = flatten(g, x, y)
+	if p.g.empty() {
+		return p
+	}
+	inside := p.phaseList()
+	p.direct = same && inside && p.readable()
+	p.block(procs)
+	p.layRegion()
+	for i := range p.tableRow {
+		p.table(&p.tableRow[i])
+	}
+	p.count()
+	return p
+}
+
+// flatten turns a convolution whose kernel is one position into one over a
+// single row, and over a single image, as far as the layouts allow.
+func flatten(g Geometry, x, y Layout) (Geometry, Layout, Layout) {
+	ones := [3]int{1, 1, 1}
+	if g.Transposed || g.Kernel != ones || g.Stride != ones || g.Pad != [3]int{} || g.In != g.Out {
+		return g, x, y
+	}
+	for d := 1; d >= 0; d-- {
+		if x.Spatial[d] == x.Spatial[2]*g.In[2] && y.Spatial[d] == y.Spatial[2]*g.In[2] || g.In[d] == 1 {
+			g.In[2] *= g.In[d]
+			g.In[d] = 1
+			x.Spatial[d], y.Spatial[d] = 0, 0
+		} else {
+			break
+		}
+	}
+	if g.In[0]*g.In[1] == 1 && x.Batch == x.Spatial[2]*g.In[2] && y.Batch == y.Spatial[2]*g.In[2] {
+		g.In[2] *= g.N
+		g.N = 1
+	}
+	g.Out = g.In
+	return g, x, y
+}
+
+// phaseList fills in the phases and reports whether all taps of all outputs
+// are inside the image.
+func (p *Plan[A]) phaseList() bool {
+	inside := true
+	for i, ph := range p.g.phases() {
+		pp := planPhase{phase: ph, index: i}
+		for d, dm := range ph.dims {
+			if dm.first < p.g.Out[d] {
+				pp.count[d] = (p.g.Out[d] - dm.first + dm.step - 1) / dm.step
+			}
+			lo, hi := 0, 0
+			if len(dm.taps) > 0 {
+				lo, hi = math.MaxInt, math.MinInt
+			}
+			for _, t := range dm.taps {
+				lo, hi = min(lo, t.off), max(hi, t.off)
+			}
+			pp.min[d], pp.span[d] = lo, hi-lo
+			if lo < 0 || (pp.count[d]-1)*p.g.inStep(d)+hi >= p.g.In[d] {
+				inside = false
+			}
+		}
+		if pp.count[0]*pp.count[1]*pp.count[2] > 0 {
+			p.tableRow = append(p.tableRow, pp)
+		}
+	}
+	return inside
+}
+
+// readable reports whether tiles can read the image well where it lies.
+func (p *Plan[A]) readable() bool {
+	step := p.x.Spatial[2] * p.g.inStep(2) * p.size
+	if p.x.Channel == 1 {
+		return step%badStep != 0 || p.g.Out[2] < 8
+	}
+	return p.x.Spatial[2] == 1
+}
+
+// lastOf reports whether channels are innermost in what tiles read.
+func (p *Plan[A]) channelsInner() bool { return p.x.Spatial[2] != 1 || p.x.Channel == 1 }
+
+// block chooses the outputs of a unit.
+func (p *Plan[A]) block(procs int) {
+	most := [3]int{}
+	span := [3]int{}
+	for i := range p.tableRow {
+		for d := range most {
+			most[d] = max(most[d], p.tableRow[i].count[d])
+			span[d] = max(span[d], p.tableRow[i].span[d])
+		}
+	}
+	wide := p.set.Rows(tile.One)
+	p.images = 1
+	p.cols = most[2]
+	if p.cols > blockPixels*2 {
+		p.cols = balanced(p.cols, blockPixels/wide*wide)
+	}
+	p.rows = min(max(blockPixels/p.cols, 1), most[1])
+	if !p.direct {
+		for p.rows > 1 && p.extent(p.rows, p.cols, span)*p.size > regionBytes {
+			p.rows = (p.rows + 1) / 2
+		}
+	}
+	if p.rows == most[1] && p.cols == most[2] {
+		p.images = min(max(blockPixels/(p.rows*p.cols), 1), p.g.N)
+	}
+	p.chunk = p.panels
+	total := func() int {
+		n := 0
+		for i := range p.tableRow {
+			c := &p.tableRow[i].count
+			n += c[0] * ceil(c[1], p.rows) * ceil(c[2], p.cols)
+		}
+		return n * ceil(p.g.N, p.images) * p.g.Groups * ceil(p.panels, p.chunk)
+	}
+	for procs > 1 && total() < unitsPerWorker*procs {
+		switch {
+		case p.images > 1:
+			p.images = (p.images + 1) / 2
+		case p.rows*p.cols > 4*wide && p.rows > 1:
+			p.rows = (p.rows + 1) / 2
+		case p.chunk > 2:
+			p.chunk = (p.chunk + 1) / 2
+		case p.cols > 4*wide:
+			p.cols = balanced(p.cols, (p.cols/2+wide-1)/wide*wide)
+		default:
+			return
+		}
+	}
+}
+
+// balanced returns the size of blocks of about the given size that divide n
+// evenly.
+func balanced(n, size int) int {
+	size = max(size, 1)
+	blocks := ceil(n, size)
+	wide := 14
+	return min(size, ceil(ceil(n, blocks), wide)*wide)
+}
+
+func ceil(n, d int) int { return (n + d - 1) / d }
+
+// extent returns the elements of the image that rows×cols outputs meet.
+func (p *Plan[A]) extent(rows, cols int, span [3]int) int {
+	return p.g.CIn * (span[0] + 1) * ((rows-1)*p.g.inStep(1) + span[1] + 1) * ((cols-1)*p.g.inStep(2) + span[2] + 1)
+}
+
+// layRegion chooses the layout of the copies.
+func (p *Plan[A]) layRegion() {
+	if p.direct {
+		p.region = p.x
+		return
+	}
+	var ext [3]int
+	for i := range p.tableRow {
+		span := p.tableRow[i].span
+		ext[0] = max(ext[0], span[0]+1)
+		ext[1] = max(ext[1], (p.rows-1)*p.g.inStep(1)+span[1]+1)
+		ext[2] = max(ext[2], (p.cols-1)*p.g.inStep(2)+span[2]+1)
+	}
+	r := &p.region
+	line := lineBytes / p.size
+	if p.channelsInner() {
+		c := p.g.CIn
+		if c*p.g.inStep(2)*p.size%badStep == 0 {
+			c += line
+		}
+		r.Channel = 1
+		r.Spatial = [3]int{ext[1] * ext[2] * c, ext[2] * c, c}
+		p.regLen = ext[0] * r.Spatial[0]
+	} else {
+		r.Spatial = [3]int{ext[1] * ext[2], ext[2], 1}
+		// An odd number of lines spreads the channels over the cache.
+		r.Channel = (ceil(ext[0]*r.Spatial[0], line) | 1) * line
+		p.regLen = p.g.CIn * r.Channel
+	}
+}
+
+// table lists the segments of a phase.
+func (p *Plan[A]) table(ph *planPhase) {
+	r := &p.region
+	ph.run, ph.kStep = p.g.CIn, r.Channel*p.size
+	cols := ph.dims[2].taps
+	if r.Channel == 1 && r.Spatial[2] == p.g.CIn && consecutive(cols) {
+		ph.run *= len(cols)
+		cols = cols[:1]
+	}
+	if ph.run == 0 {
+		return
+	}
+	for _, t0 := range ph.dims[0].taps {
+		for _, t1 := range ph.dims[1].taps {
+			for _, t2 := range cols {
+				off := (t0.off-ph.min[0])*r.Spatial[0] + (t1.off-ph.min[1])*r.Spatial[1] + (t2.off-ph.min[2])*r.Spatial[2]
+				ph.segs = append(ph.segs, off*p.size)
+			}
+		}
+	}
+	most := max(panelBytes/(p.set.Width*p.size), 1)
+	if ph.run > most {
+		n := ceil(ph.run, most)
+		for s := range ph.segs {
+			for i := range n {
+				from, to := i*ph.run/n, (i+1)*ph.run/n
+				ph.cuts = append(ph.cuts, cut{s, 1, from, to - from, s*ph.run + from})
+			}
+		}
+		return
+	}
+	n := ceil(len(ph.segs), most/ph.run)
+	for i := range n {
+		from, to := i*len(ph.segs)/n, (i+1)*len(ph.segs)/n
+		ph.cuts = append(ph.cuts, cut{from, to - from, 0, ph.run, from * ph.run})
+	}
+}
+
+func consecutive(t []tap) bool {
+	for i := range t {
+		if t[i].off != t[0].off+i {
+			return false
+		}
+	}
+	return len(t) > 0
+}
+
+func (p *Plan[A]) count() {
+	for i := range p.tableRow {
+		ph := &p.tableRow[i]
+		ph.first = p.units
+		ph.blocks = [2]int{ceil(ph.count[1], p.rows), ceil(ph.count[2], p.cols)}
+		p.units += ceil(p.g.N, p.images) * p.g.Groups * ph.count[0] * ph.blocks[0] * ph.blocks[1] * ceil(p.panels, p.chunk)
+	}
+}
+
+// Units returns the number of independent units of work.
+func (p *Plan[A]) Units() int { return p.units }

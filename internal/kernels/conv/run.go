@@ -1,0 +1,273 @@
+package conv
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/tile"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+)
+
+// Call is one run of a Plan: its operands and what is done to the sums.
+//
+//	Y = Activation(conv(X) + Bias + Scale·Residual)
+type Call[T Element, A Float] struct {
+	Plan    *Plan[A]
+	Y, X    []T
+	Weights *Weights[A]
+	Bias    []T // an element for each output channel, or nil
+	// Residual is an image like Y that is added, or nil. It may be Y itself,
+	// in the same layout.
+	Residual       []T
+	ResidualLayout Layout
+	Scale          float64 // of Residual; 0 stands for 1
+	Activation     vec.Activation
+}
+
+// Run computes all units on as many processors as there are.
+func (c *Call[T, A]) Run() {
+	if c.Plan.units == 1 {
+		c.Do(0, 1)
+		return
+	}
+	kernels.For(c.Plan.units, 1, c.Do)
+}
+
+// unit is the outputs of one unit: those of a phase of images n.. in group grp,
+// at depth d, in rows h.. and columns w.., for panels from..to-1.
+type unit struct {
+	ph               *planPhase
+	n, nn            int
+	grp, d           int
+	h, hn, w, wn     int
+	panel, panelsEnd int
+}
+
+func (p *Plan[A]) unit(i int) unit {
+	ph := &p.tableRow[0]
+	for k := range p.tableRow {
+		if p.tableRow[k].first <= i {
+			ph = &p.tableRow[k]
+		}
+	}
+	i -= ph.first
+	u := unit{ph: ph}
+	next := func(n int) int {
+		r := i % n
+		i /= n
+		return r
+	}
+	u.panel = next(ceil(p.panels, p.chunk)) * p.chunk
+	u.panelsEnd = min(u.panel+p.chunk, p.panels)
+	u.w = next(ph.blocks[1]) * p.cols
+	u.h = next(ph.blocks[0]) * p.rows
+	u.d = next(ph.count[0])
+	u.grp = next(p.g.Groups)
+	u.n = i * p.images
+	u.wn, u.hn, u.nn = min(p.cols, ph.count[2]-u.w), min(p.rows, ph.count[1]-u.h), min(p.images, p.g.N-u.n)
+	return u
+}
+
+// region says which copy a worker's scratch holds.
+type region struct {
+	ph        *planPhase
+	n, grp, d int
+	h, w      int
+}
+
+func (u *unit) region() region { return region{u.ph, u.n, u.grp, u.d, u.h, u.w} }
+
+// Do computes units lo..hi-1.
+func (c *Call[T, A]) Do(lo, hi int) {
+	w := borrow[A]()
+	defer w.release()
+	w.held = region{}
+	for i := lo; i < hi; i++ {
+		u := c.Plan.unit(i)
+		c.unit(w, &u)
+	}
+}
+
+func (c *Call[T, A]) unit(w *worker[A], u *unit) {
+	p := c.Plan
+	var x unsafe.Pointer
+	step := p.regLen // between images
+	if p.direct {
+		at := u.n*p.x.Batch + u.grp*p.g.CIn*p.x.Channel
+		for d, j := range [3]int{u.d, u.h, u.w} {
+			at += (j*p.g.inStep(d) + u.ph.min[d]) * p.x.Spatial[d]
+		}
+		if u.ph.depth > 0 {
+			x = unsafe.Pointer(&c.X[at])
+		}
+		step = p.x.Batch
+	} else {
+		w.region = grow(w.region, p.images*p.regLen)
+		if w.held != u.region() {
+			for i := range u.nn {
+				load(w.region[i*p.regLen:], c.X, p, u, i)
+			}
+			w.held = u.region()
+		}
+		x = unsafe.Pointer(unsafe.SliceData(w.region))
+	}
+	for panel := u.panel; panel < u.panelsEnd; {
+		width := tile.One
+		if panel+1 < u.panelsEnd && !c.tall(u.wn) {
+			width = tile.Two
+		} else if 2*(p.g.COut-panel*p.set.Width) <= p.set.Width {
+			width = tile.Half
+		}
+		c.columns(w, u, x, step*p.size, panel, width)
+		panel += max(int(width)/2, 1)
+	}
+}
+
+// tall reports whether tiles of one panel waste fewer rows of registers on n
+// columns of outputs than those of two.
+func (c *Call[T, A]) tall(n int) bool {
+	set := c.Plan.set
+	one, two := set.Rows(tile.One), set.Rows(tile.Two)
+	return n > two || one == two
+}
+
+// columns computes the unit's outputs of one panel or two.
+func (c *Call[T, A]) columns(w *worker[A], u *unit, x unsafe.Pointer, imageStep, panel int, width tile.Panel) {
+	p := c.Plan
+	channel := panel * p.set.Width
+	n := int(width) * p.set.Width / 2
+	s := c.sink(w, u, channel, n)
+	s.x, s.xImage = x, imageStep
+	s.width = width
+	w.bias = grow(w.bias, n)
+	clear(w.bias)
+	if c.Bias != nil {
+		from := u.grp*p.g.COut + channel
+		vec.Load(w.bias, c.Bias[from:from+min(n, p.g.COut-channel)])
+	}
+	s.bias = unsafe.Pointer(unsafe.SliceData(w.bias))
+	a := &w.args
+	a.Lo, a.Hi = A(math.Inf(-1)), A(math.Inf(1))
+	a.W, a.W2 = tile.Zeros, tile.Zeros
+	a.WStep = p.set.Width * p.size
+	weights := c.Weights.data[u.grp*c.Weights.group+c.Weights.starts[u.ph.index]:]
+	panelLen := p.set.Width * u.ph.depth
+	if len(u.ph.cuts) == 0 {
+		a.NSegs = 0
+		s.positions(a, p, u, cut{}, true, true)
+	}
+	for i, ct := range u.ph.cuts {
+		a.Segs = unsafe.Pointer(&u.ph.segs[ct.seg])
+		a.NSegs, a.Run, a.KStep = ct.n, ct.run, u.ph.kStep
+		a.W = unsafe.Pointer(&weights[panel*panelLen+ct.k*p.set.Width])
+		if width == tile.Two {
+			a.W2 = unsafe.Pointer(&weights[(panel+1)*panelLen+ct.k*p.set.Width])
+		}
+		s.positions(a, p, u, ct, i == 0, i == len(u.ph.cuts)-1)
+	}
+	if !s.direct {
+		c.finish(w, u, channel, min(n, p.g.COut-channel), n)
+	}
+}
+
+// sink is where tiles of one unit and panel read and write. Steps are in bytes.
+type sink[A Float] struct {
+	x      unsafe.Pointer
+	xImage int
+	bias   unsafe.Pointer
+	width  tile.Panel
+	// Partial sums go to scratch, and the finished ones to the output itself if
+	// direct, else to scratch, too.
+	part   place
+	done   place
+	direct bool
+	add    place // the residual, if direct and there is one
+	lo, hi A     // bounds of the finished sums
+}
+
+// place is where positions are: the first, and the bytes between them.
+type place struct {
+	at              unsafe.Pointer
+	image, row, col int
+}
+
+// sink decides where the n columns from channel on go: to the output itself if
+// its channels adjoin, there are so many, and tiles can finish them.
+func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
+	p := c.Plan
+	s := sink[A]{lo: A(math.Inf(-1)), hi: A(math.Inf(1))}
+	lo, hi, clamp := c.Activation.Clamp()
+	y, same := any(c.Y).([]A)
+	res, _ := any(c.Residual).([]A)
+	simple := c.Residual == nil || c.ResidualLayout.Channel == 1 && (c.Scale == 0 || c.Scale == 1)
+	s.direct = same && clamp && simple && p.y.Channel == 1 && channel+n <= p.g.COut
+	if !s.direct || len(u.ph.cuts) > 1 {
+		w.sums = grow(w.sums, u.nn*u.hn*u.wn*n)
+		col := n * p.size
+		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * u.wn * col, u.wn * col, col}
+	}
+	s.done = s.part
+	if s.direct {
+		s.lo, s.hi = A(lo), A(hi)
+		s.done = c.place(&p.y, u)
+		s.done.at = unsafe.Pointer(&y[c.origin(&p.y, u, channel)])
+		if res != nil {
+			s.add = c.place(&c.ResidualLayout, u)
+			s.add.at = unsafe.Pointer(&res[c.origin(&c.ResidualLayout, u, channel)])
+		}
+	}
+	return s
+}
+
+// origin returns where the unit's first output of a channel is.
+func (c *Call[T, A]) origin(l *Layout, u *unit, channel int) int {
+	at := u.n*l.Batch + (u.grp*c.Plan.g.COut+channel)*l.Channel
+	for d, j := range [3]int{u.d, u.h, u.w} {
+		at += (u.ph.dims[d].first + j*u.ph.dims[d].step) * l.Spatial[d]
+	}
+	return at
+}
+
+// place returns the distances of the unit's outputs.
+func (c *Call[T, A]) place(l *Layout, u *unit) place {
+	d := &u.ph.dims
+	size := c.Plan.size
+	return place{image: l.Batch * size, row: d[1].step * l.Spatial[1] * size, col: d[2].step * l.Spatial[2] * size}
+}
+
+func (l *place) of(img, row, col int) unsafe.Pointer {
+	return unsafe.Add(l.at, img*l.image+row*l.row+col*l.col)
+}
+
+// positions adds one block of the depth to all positions of the unit.
+func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first, last bool) {
+	x := place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+	from, to := s.part, s.part
+	add := place{at: tile.Zeros}
+	if first {
+		from = place{at: s.bias}
+	}
+	if last {
+		to = s.done
+		a.Lo, a.Hi = s.lo, s.hi
+		if s.add.at != nil {
+			add = s.add
+		}
+	}
+	a.XStep, a.InitStep, a.AddStep, a.CStep = x.col, from.col, add.col, to.col
+	tiles := ceil(u.wn, p.set.Rows(s.width))
+	for img := range u.nn {
+		for row := range u.hn {
+			for t, col := 0, 0; t < tiles; t++ {
+				end := (t + 1) * u.wn / tiles
+				a.X = x.of(img, row, col)
+				a.Init = from.of(img, row, col)
+				a.Add = add.of(img, row, col)
+				a.C = to.of(img, row, col)
+				p.set.Run(a, end-col, s.width)
+				col = end
+			}
+		}
+	}
+}

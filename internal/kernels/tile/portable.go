@@ -1,0 +1,93 @@
+package tile
+
+import "unsafe"
+
+// portableWidth and portableRows are the shape of the portable tile: its inner
+// blocks of 2×4 fit in the registers of every processor.
+const (
+	portableWidth = 8
+	portableRows  = 8
+	blockCols     = 4
+)
+
+func portable[A Float]() *Set[A] {
+	s := &Set[A]{Name: "portable", Width: portableWidth}
+	for rows := 1; rows <= portableRows; rows++ {
+		s.half = append(s.half, func(a *Args[A]) { blocks(a, rows, portableWidth/2) })
+		s.one = append(s.one, func(a *Args[A]) { blocks(a, rows, portableWidth) })
+		s.two = append(s.two, func(a *Args[A]) { blocks(a, rows, 2*portableWidth) })
+	}
+	return s
+}
+
+func blocks[A Float](a *Args[A], rows, cols int) {
+	for row := 0; row < rows; row += 2 {
+		for col := 0; col < cols; col += blockCols {
+			w := unsafe.Add(a.W, col*elemSize[A]())
+			if col >= portableWidth {
+				w = unsafe.Add(a.W2, (col-portableWidth)*elemSize[A]())
+			}
+			block(a, w, row, col, row+1 < rows)
+		}
+	}
+}
+
+func elemSize[A Float]() int {
+	var a A
+	return int(unsafe.Sizeof(a))
+}
+
+func at[A Float](p unsafe.Pointer, off int) *[blockCols]A {
+	return (*[blockCols]A)(unsafe.Add(p, off))
+}
+
+// block computes rows row and, if both, row+1 of four columns.
+func block[A Float](a *Args[A], w unsafe.Pointer, row, col int, both bool) {
+	next := 0
+	if both {
+		next = 1
+	}
+	size := elemSize[A]()
+	i0 := *at[A](a.Init, row*a.InitStep+col*size)
+	i1 := *at[A](a.Init, (row+next)*a.InitStep+col*size)
+	c00, c01, c02, c03 := i0[0], i0[1], i0[2], i0[3]
+	c10, c11, c12, c13 := i1[0], i1[1], i1[2], i1[3]
+	wOff := 0
+	for s := range a.NSegs {
+		off := *(*int)(unsafe.Add(a.Segs, s*int(unsafe.Sizeof(0)))) + row*a.XStep
+		for range a.Run {
+			x := *(*A)(unsafe.Add(a.X, off))
+			y := *(*A)(unsafe.Add(a.X, off+next*a.XStep))
+			b := at[A](w, wOff)
+			c00 += x * b[0]
+			c01 += x * b[1]
+			c02 += x * b[2]
+			c03 += x * b[3]
+			c10 += y * b[0]
+			c11 += y * b[1]
+			c12 += y * b[2]
+			c13 += y * b[3]
+			off += a.KStep
+			wOff += a.WStep
+		}
+	}
+	finish(a, row, col*size, [blockCols]A{c00, c01, c02, c03})
+	if both {
+		finish(a, row+1, col*size, [blockCols]A{c10, c11, c12, c13})
+	}
+}
+
+// finish stores four columns of a row; off is theirs in bytes.
+func finish[A Float](a *Args[A], row, off int, c [blockCols]A) {
+	dst, add := at[A](a.C, row*a.CStep+off), at[A](a.Add, row*a.AddStep+off)
+	for i, v := range c {
+		v += add[i]
+		if v < a.Lo {
+			v = a.Lo
+		}
+		if v > a.Hi {
+			v = a.Hi
+		}
+		dst[i] = v
+	}
+}
