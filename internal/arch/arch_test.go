@@ -49,6 +49,9 @@ var allowed = map[string][]string{
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
 	"internal/kernels/gemm": {"internal/kernels", "internal/half"},
+	"internal/kernels/tile": {},
+	"internal/kernels/vec":  {"internal/kernels/gemm", "internal/half"},
+	"internal/kernels/conv": {"internal/kernels"},
 }
 
 type pkg struct {

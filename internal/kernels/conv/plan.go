@@ -2,9 +2,9 @@ package conv
 
 import (
 	"math"
-	"runtime"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 )
 
@@ -65,7 +65,7 @@ type cut struct{ seg, n, from, run, k int }
 // New plans a convolution of images with the given layouts. T is the type of
 // the images: plans depend on whether they can be read without conversion.
 func New[T Element, A Float](g Geometry, x, y Layout) *Plan[A] {
-	return newPlan[T](g, x, y, tile.Best[A](), runtime.GOMAXPROCS(0))
+	return newPlan[T](g, x, y, tile.Best[A](), kernels.Threads())
 }
 
 func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {

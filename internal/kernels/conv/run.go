@@ -82,7 +82,6 @@ func (u *unit) region() region { return region{u.ph, u.n, u.grp, u.d, u.h, u.w} 
 func (c *Call[T, A]) Do(lo, hi int) {
 	w := borrow[A]()
 	defer w.release()
-	w.held = region{}
 	for i := lo; i < hi; i++ {
 		u := c.Plan.unit(i)
 		c.unit(w, &u)
@@ -102,7 +101,7 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 			x = unsafe.Pointer(&c.X[at])
 		}
 		step = p.x.Batch
-	} else {
+	} else if u.ph.depth > 0 {
 		w.region = grow(w.region, p.images*p.regLen)
 		if w.held != u.region() {
 			for i := range u.nn {
@@ -124,8 +123,8 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 	}
 }
 
-// tall reports whether tiles of one panel waste fewer rows of registers on n
-// columns of outputs than those of two.
+// tall reports whether rows of n outputs are for tiles of one panel, which have
+// more rows than those of two.
 func (c *Call[T, A]) tall(n int) bool {
 	set := c.Plan.set
 	one, two := set.Rows(tile.One), set.Rows(tile.Two)

@@ -33,9 +33,10 @@ func borrow[A Float]() *worker[A] {
 	return new(worker[A])
 }
 
-// release drops the pointers of the worker's last tile and gives it back.
+// release drops the worker's pointers and gives it back.
 func (w *worker[A]) release() {
 	w.args = tile.Args[A]{}
+	w.held = region{}
 	pool[A]().Put(w)
 }
 

@@ -7,12 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 )
 
-// BF16 and F16 are the bit patterns of the 16-bit floats.
+// BF16 and F16 are the bits of the 16-bit floats.
 type (
-	BF16 uint16
-	F16  uint16
+	BF16 = gemm.BF16
+	F16  = gemm.F16
 )
 
 // Float is the types that kernels compute in.
