@@ -19,8 +19,17 @@ type kernel[A Float] struct {
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the
 // given depth. Element (i, p) of the left operand is a[i·aRow+p·aK], element
 // (p, j) of the right one b[p·bK+j].
-type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool)
+type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int)
 
+// Flags of a tileFunc.
+const (
+	flagAdd    = 1 << iota // to what c holds
+	flagPadded             // rows of b may be read up to the full width
+)
+
+// packFunc sets dst[p·width+i], for i < n and p < depth, to the elements of a
+// panel of which those adjacent in memory follow one another (across it or along
+// its depth), and those in the other direction are stride apart.
 type packFunc[A Float] func(dst *A, width int, src *A, stride, n, depth int)
 
 // slim reports whether there is a form for at most half the columns.
@@ -50,14 +59,14 @@ const (
 func portable[A Float]() *kernel[A] {
 	k := &kernel[A]{name: "go", mr: portableRows, nr: portableCols, masked: true, tiles: [2][]tileFunc[A]{make([]tileFunc[A], portableRows+1)}}
 	for m := 1; m <= portableRows; m++ {
-		k.tiles[0][m] = func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool) {
-			portableTile(m, depth, a, aRow, aK, b, bK, c, ldc, cols, alpha, add)
+		k.tiles[0][m] = func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int) {
+			portableTile(m, depth, a, aRow, aK, b, bK, c, ldc, cols, alpha, flags)
 		}
 	}
 	return k
 }
 
-func portableTile[A Float](rows, depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, add bool) {
+func portableTile[A Float](rows, depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int) {
 	var acc [portableRows][portableCols]A
 	if depth > 0 {
 		pa := unsafe.Slice(a, (rows-1)*aRow+(depth-1)*aK+1)
@@ -83,7 +92,7 @@ func portableTile[A Float](rows, depth int, a *A, aRow, aK int, b *A, bK int, c 
 	for i := range rows {
 		row := out[i*ldc:][:cols]
 		for j, v := range acc[i][:cols] {
-			if v *= alpha; add {
+			if v *= alpha; flags&flagAdd != 0 {
 				v += row[j]
 			}
 			row[j] = v

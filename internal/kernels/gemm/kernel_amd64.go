@@ -2,4 +2,85 @@
 
 package gemm
 
-func nativeKernels[A Float]() []*kernel[A] { return nil }
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_stubs_amd64.go -pkg gemm
+
+// nativeKernels returns the inner loops that this processor can run, best
+// first.
+func nativeKernels[A Float]() []*kernel[A] {
+	var l32 []*kernel[float32]
+	var l64 []*kernel[float64]
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasBMI2 {
+		l32, l64 = append(l32, avx512F32), append(l64, avx512F64)
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		l32, l64 = append(l32, avx2F32), append(l64, avx2F64)
+	}
+	if l, ok := any(l32).([]*kernel[A]); ok {
+		return l
+	}
+	return any(l64).([]*kernel[A])
+}
+
+var avx512F32 = &kernel[float32]{
+	name: "avx512", mr: 14, nr: 32, masked: true,
+	tiles: [2][]tileFunc[float32]{{
+		nil, tile1x32F32AVX512, tile2x32F32AVX512, tile3x32F32AVX512, tile4x32F32AVX512, tile5x32F32AVX512, tile6x32F32AVX512, tile7x32F32AVX512,
+		tile8x32F32AVX512, tile9x32F32AVX512, tile10x32F32AVX512, tile11x32F32AVX512, tile12x32F32AVX512, tile13x32F32AVX512, tile14x32F32AVX512,
+	}, {
+		nil, tile1x16F32AVX512, tile2x16F32AVX512, tile3x16F32AVX512, tile4x16F32AVX512, tile5x16F32AVX512, tile6x16F32AVX512, tile7x16F32AVX512,
+		tile8x16F32AVX512, tile9x16F32AVX512, tile10x16F32AVX512, tile11x16F32AVX512, tile12x16F32AVX512, tile13x16F32AVX512, tile14x16F32AVX512,
+	}},
+	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512,
+}
+
+var avx512F64 = &kernel[float64]{
+	name: "avx512", mr: 14, nr: 16, masked: true,
+	tiles: [2][]tileFunc[float64]{{
+		nil, tile1x16F64AVX512, tile2x16F64AVX512, tile3x16F64AVX512, tile4x16F64AVX512, tile5x16F64AVX512, tile6x16F64AVX512, tile7x16F64AVX512,
+		tile8x16F64AVX512, tile9x16F64AVX512, tile10x16F64AVX512, tile11x16F64AVX512, tile12x16F64AVX512, tile13x16F64AVX512, tile14x16F64AVX512,
+	}, {
+		nil, tile1x8F64AVX512, tile2x8F64AVX512, tile3x8F64AVX512, tile4x8F64AVX512, tile5x8F64AVX512, tile6x8F64AVX512, tile7x8F64AVX512, tile8x8F64AVX512,
+		tile9x8F64AVX512, tile10x8F64AVX512, tile11x8F64AVX512, tile12x8F64AVX512, tile13x8F64AVX512, tile14x8F64AVX512,
+	}},
+	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512,
+}
+
+var avx2F32 = &kernel[float32]{
+	name: "avx2", mr: 6, nr: 16, masked: false,
+	tiles: [2][]tileFunc[float32]{{
+		nil, tile1x16F32AVX2, tile2x16F32AVX2, tile3x16F32AVX2, tile4x16F32AVX2, tile5x16F32AVX2, tile6x16F32AVX2,
+	}},
+	transpose: func(dst *float32, width int, src *float32, stride, n, depth int) {
+		transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
+	},
+}
+
+var avx2F64 = &kernel[float64]{
+	name: "avx2", mr: 6, nr: 8, masked: false,
+	tiles: [2][]tileFunc[float64]{{
+		nil, tile1x8F64AVX2, tile2x8F64AVX2, tile3x8F64AVX2, tile4x8F64AVX2, tile5x8F64AVX2, tile6x8F64AVX2,
+	}},
+	transpose: func(dst *float64, width int, src *float64, stride, n, depth int) {
+		transposeWhole(transposeF64AVX2, 4, dst, width, src, stride, n, depth)
+	},
+}
+
+// transposeWhole gives whole blocks of depth to f and does the rest in Go.
+func transposeWhole[A Float](f packFunc[A], block int, dst *A, width int, src *A, stride, n, depth int) {
+	whole := depth / block * block
+	if whole > 0 {
+		f(dst, width, src, stride, n, whole)
+	}
+	if whole == depth {
+		return
+	}
+	to := unsafe.Slice(dst, (depth-1)*width+n)
+	from := unsafe.Slice(src, (n-1)*stride+depth)
+	packStrided(to[whole*width:], width, from[whole:], stride, 1, n, depth-whole)
+}

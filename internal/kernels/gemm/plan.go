@@ -154,6 +154,13 @@ func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) 
 // block runs the inner loop over the tiles of a block for one pass of depth.
 func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth int, add bool) {
 	p, kn := &s.plan, s.kernel
+	flags := 0
+	if add {
+		flags = flagAdd
+	}
+	if s.b.packed != nil || p.packB || p.packCols {
+		flags |= flagPadded
+	}
 	for j := j0; j < j1; j += kn.nr {
 		cols := min(kn.nr, j1-j)
 		b, bK := s.right(w, j, j0, k0, depth)
@@ -166,11 +173,11 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 			a, aRow, aK := s.left(r, rows, k0)
 			c := out[(r-r0)*ldc+j-j0:]
 			if kn.masked || cols == kn.nr {
-				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, add)
+				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, flags)
 				continue
 			}
 			w.edge = grown(w.edge, kn.mr*kn.nr)
-			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, false)
+			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^flagAdd)
 			for i := range rows {
 				from, to := w.edge[i*kn.nr:][:cols], c[i*ldc:][:cols]
 				if add {

@@ -1,0 +1,94 @@
+// Command asm writes the inner loops of package gemm for amd64.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// elem is an element type with the instructions of one vector width.
+type elem struct {
+	suffix string // in names
+	goType string
+	size   int
+	lanes  int
+	vec    func() reg.VecVirtual
+	zero   func(v Op)
+	load   func(m, v Op)
+	store  func(v, m Op)
+	splat  func(m, v Op)
+	fma    func(x, y, acc Op)
+	mul    func(x, y, dst Op)
+	lo, hi func(b, a, dst Op) // interleave within 128-bit lanes
+	masked bool               // loads and stores take K registers
+	// loadK zeroes what the mask leaves out; storeK leaves it alone.
+	loadK  func(m, k, v Op)
+	storeK func(v, k, m Op)
+}
+
+var f32z = &elem{
+	suffix: "F32AVX512", goType: "float32", size: 4, lanes: 16, vec: ZMM,
+	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
+	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	masked: true, loadK: func(m, k, v Op) { VMOVUPS_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPS(v, k, m) },
+}
+
+var f64z = &elem{
+	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
+	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
+	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	masked: true, loadK: func(m, k, v Op) { VMOVUPD_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPD(v, k, m) },
+}
+
+var f32y = &elem{
+	suffix: "F32AVX2", goType: "float32", size: 4, lanes: 8, vec: YMM,
+	zero: func(v Op) { VXORPS(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
+	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	storeK: func(v, k, m Op) { VMASKMOVPS(v, k, m) },
+}
+
+var f64y = &elem{
+	suffix: "F64AVX2", goType: "float64", size: 8, lanes: 4, vec: YMM,
+	zero: func(v Op) { VXORPD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
+	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	storeK: func(v, k, m Op) { VMASKMOVPD(v, k, m) },
+}
+
+// load reads a parameter into a register of its own.
+func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+// bytes turns a count of elements into one of bytes.
+func (e *elem) bytes(r Op) {
+	for n := e.size; n > 1; n /= 2 {
+		ADDQ(r, r)
+	}
+}
+
+// label returns a name that is unique within a function.
+func label(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+func main() {
+	ConstraintExpr("amd64,!noasm")
+	for _, e := range []*elem{f32z, f64z} {
+		for m := 1; m <= 14; m++ {
+			tile(e, m, 2)
+			tile(e, m, 1)
+		}
+		copyRows(e)
+		transpose512(e)
+	}
+	for _, e := range []*elem{f32y, f64y} {
+		for m := 1; m <= 6; m++ {
+			tile(e, m, 2)
+		}
+		transpose256(e)
+	}
+	Generate()
+}

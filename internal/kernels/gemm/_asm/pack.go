@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func packSignature(e *elem) string {
+	return fmt.Sprintf("func(dst *%[1]s, width int, src *%[1]s, stride, n, depth int)", e.goType)
+}
+
+// copyRows copies rows of up to two vectors.
+func copyRows(e *elem) {
+	name := "copyRows" + e.suffix
+	TEXT(name, NOSPLIT, packSignature(e))
+	Doc(fmt.Sprintf("%s packs a panel of n ≤ %d elements that are adjacent across.", name, 2*e.lanes))
+	Pragma("noescape")
+	dst, width, src, stride, depth := param("dst"), param("width"), param("src"), param("stride"), param("depth")
+	e.bytes(width)
+	e.bytes(stride)
+	n, all := param("n"), GP64()
+	MOVQ(I64(-1), all)
+	BZHIQ(n, all, all)
+	KMOVW(all.As32(), reg.K1)
+	SHRQ(Imm(uint64(e.lanes)), all)
+	KMOVW(all.As32(), reg.K2)
+	Label("row")
+	for j := range 2 {
+		v := e.vec()
+		at := j * e.lanes * e.size
+		e.loadK(Mem{Base: src, Disp: at}, maskOf(j), v)
+		e.storeK(v, maskOf(j), Mem{Base: dst, Disp: at})
+	}
+	ADDQ(stride, src)
+	ADDQ(width, dst)
+	DECQ(depth)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// rowLoads reads one vector from each of a group of rows; rows that do not
+// exist repeat the last one.
+func rowLoads(e *elem, src, stride, n reg.GPVirtual, load func(m Mem, v Op)) []reg.VecVirtual {
+	out := make([]reg.VecVirtual, e.lanes)
+	p, next := GP64(), GP64()
+	MOVQ(src, p)
+	for i := range out {
+		if i > 0 {
+			LEAQ(Mem{Base: p, Index: stride, Scale: 1}, next)
+			CMPQ(n, Imm(uint64(i)))
+			CMOVQGT(next, p)
+		}
+		out[i] = e.vec()
+		load(Mem{Base: p}, out[i])
+	}
+	return out
+}
+
+// interleave replaces pairs of vectors by their low and high interleaved halves.
+func interleave(e *elem, a, b reg.VecVirtual, lo, hi func(b, a, d Op)) (l, h reg.VecVirtual) {
+	l, h = e.vec(), e.vec()
+	lo(b, a, l)
+	hi(b, a, h)
+	return l, h
+}
+
+// columns transposes a square block within 128-bit lanes: out[c][g] has in lane
+// L the elements of row group g in column L·len(out)+c.
+func columns(e *elem, rows []reg.VecVirtual) [][]reg.VecVirtual {
+	per := 16 / e.size
+	out := make([][]reg.VecVirtual, per)
+	for g := 0; g < len(rows); g += per {
+		l, h := interleave(e, rows[g], rows[g+1], e.lo, e.hi)
+		if per == 2 {
+			out[0], out[1] = append(out[0], l), append(out[1], h)
+			continue
+		}
+		l2, h2 := interleave(e, rows[g+2], rows[g+3], e.lo, e.hi)
+		lo := func(b, a, d Op) { VUNPCKLPD(b, a, d) }
+		hi := func(b, a, d Op) { VUNPCKHPD(b, a, d) }
+		c0, c1 := interleave(e, l, l2, lo, hi)
+		c2, c3 := interleave(e, h, h2, lo, hi)
+		for c, v := range []reg.VecVirtual{c0, c1, c2, c3} {
+			out[c] = append(out[c], v)
+		}
+	}
+	return out
+}
+
+// transpose512 packs rows that lie along the depth, in square blocks.
+func transpose512(e *elem) {
+	name := "transpose" + e.suffix
+	TEXT(name, NOSPLIT, packSignature(e))
+	Doc(fmt.Sprintf("%s packs a panel of n ≤ %d elements that are adjacent along the depth.", name, 2*e.lanes))
+	Pragma("noescape")
+	width, stride := param("width"), param("stride")
+	e.bytes(width)
+	e.bytes(stride)
+	per := 16 / e.size
+	n := param("n")
+	src0, dst0 := param("src"), param("dst")
+	Label("group")
+	all := GP64()
+	MOVQ(I64(-1), all)
+	BZHIQ(n, all, all)
+	KMOVW(all.As32(), reg.K2)
+	src, dst, depth := GP64(), GP64(), param("depth")
+	MOVQ(src0, src)
+	MOVQ(dst0, dst)
+	Label("block")
+	some, left := GP64(), GP64()
+	MOVQ(U32(uint32(e.lanes)), left)
+	CMPQ(depth, left)
+	CMOVQLT(depth, left) // BZHI looks at eight bits only
+	MOVQ(I64(-1), some)
+	BZHIQ(left, some, some)
+	KMOVW(some.As32(), reg.K1)
+	rows := rowLoads(e, src, stride, n, func(m Mem, v Op) { e.loadK(m, reg.K1, v) })
+	cols := columns(e, rows)
+	out := make([]reg.VecVirtual, e.lanes)
+	for c, u := range cols {
+		v := []reg.VecVirtual{ZMM(), ZMM(), ZMM(), ZMM()}
+		VSHUFF32X4(Imm(0x88), u[1], u[0], v[0])
+		VSHUFF32X4(Imm(0xdd), u[1], u[0], v[1])
+		VSHUFF32X4(Imm(0x88), u[3], u[2], v[2])
+		VSHUFF32X4(Imm(0xdd), u[3], u[2], v[3])
+		for q := range 4 {
+			lane := []int{0, 2, 1, 3}[q]
+			w := ZMM()
+			VSHUFF32X4(Imm([]uint64{0x88, 0xdd}[q%2]), v[2+q/2], v[q/2], w)
+			out[lane*per+c] = w
+		}
+	}
+	for p, v := range out {
+		e.storeK(v, reg.K2, Mem{Base: dst})
+		ADDQ(width, dst)
+		if p+1 < len(out) {
+			CMPQ(depth, Imm(uint64(p+1)))
+			JLE(LabelRef("next"))
+		}
+	}
+	ADDQ(Imm(uint64(e.lanes*e.size)), src)
+	SUBQ(Imm(uint64(e.lanes)), depth)
+	JG(LabelRef("block"))
+	Label("next")
+	for range e.lanes {
+		ADDQ(stride, src0)
+	}
+	ADDQ(Imm(uint64(e.lanes*e.size)), dst0)
+	SUBQ(Imm(uint64(e.lanes)), n)
+	JG(LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}
+
+// transpose256 does whole blocks of depth; the rest is left to Go.
+func transpose256(e *elem) {
+	name := "transpose" + e.suffix
+	TEXT(name, NOSPLIT, packSignature(e))
+	Doc(fmt.Sprintf("%s packs a panel of elements that are adjacent along the depth, which is a multiple of %d.", name, e.lanes))
+	Pragma("noescape")
+	width, stride := param("width"), param("stride")
+	e.bytes(width)
+	e.bytes(stride)
+	per := 16 / e.size
+	n := param("n")
+	src0, dst0 := param("src"), param("dst")
+	ones := make([]int, 2*e.lanes)
+	for i := range e.lanes {
+		ones[i] = -1
+	}
+	table := GLOBL("mask"+e.suffix, RODATA|NOPTR)
+	for i, v := range ones {
+		if e.size == 4 {
+			DATA(i*4, I32(int32(v)))
+		} else {
+			DATA(i*8, I64(int64(v)))
+		}
+	}
+	Label("group")
+	// The mask of the first n lanes begins n lanes before the middle of the table.
+	mask, at, base := YMM(), GP64(), GP64()
+	MOVQ(U32(uint32(e.lanes)), at)
+	CMPQ(n, at)
+	CMOVQLT(n, at)
+	NEGQ(at)
+	LEAQ(table, base)
+	VMOVUPS(Mem{Base: base, Index: at, Scale: uint8(e.size), Disp: e.lanes * e.size}, mask)
+	src, dst, depth := GP64(), GP64(), param("depth")
+	MOVQ(src0, src)
+	MOVQ(dst0, dst)
+	Label("block")
+	rows := rowLoads(e, src, stride, n, func(m Mem, v Op) { e.load(m, v) })
+	cols := columns(e, rows)
+	out := make([]reg.VecVirtual, e.lanes)
+	for c, u := range cols {
+		lo, hi := YMM(), YMM()
+		VPERM2F128(Imm(0x20), u[1], u[0], lo)
+		VPERM2F128(Imm(0x31), u[1], u[0], hi)
+		out[c], out[per+c] = lo, hi
+	}
+	for _, v := range out {
+		e.storeK(v, mask, Mem{Base: dst})
+		ADDQ(width, dst)
+	}
+	ADDQ(Imm(uint64(e.lanes*e.size)), src)
+	SUBQ(Imm(uint64(e.lanes)), depth)
+	JG(LabelRef("block"))
+	for range e.lanes {
+		ADDQ(stride, src0)
+	}
+	ADDQ(Imm(uint64(e.lanes*e.size)), dst0)
+	SUBQ(Imm(uint64(e.lanes)), n)
+	JG(LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// rowsOf holds the addresses of up to 14 rows that are one stride apart, in two
+// base registers and three multiples of the stride.
+type rowsOf struct {
+	base       [2]reg.GPVirtual
+	r1, r3, r5 reg.GPVirtual
+}
+
+func newRows(base, stride reg.GPVirtual, rows int) *rowsOf {
+	r := &rowsOf{base: [2]reg.GPVirtual{base}, r1: stride}
+	if rows > 3 {
+		r.r3 = GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, r.r3)
+	}
+	if rows > 5 {
+		r.r5 = GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: 4}, r.r5)
+	}
+	if rows > 7 {
+		r.base[1] = GP64()
+		LEAQ(Mem{Base: base, Index: r.r3, Scale: 2}, r.base[1])
+		ADDQ(stride, r.base[1])
+	}
+	return r
+}
+
+func (r *rowsOf) at(i int) Mem {
+	m := Mem{Base: r.base[i/7]}
+	switch i % 7 {
+	case 1, 2, 4:
+		m.Index, m.Scale = r.r1, uint8(i%7)
+	case 3, 6:
+		m.Index, m.Scale = r.r3, uint8(i%7/3)
+	case 5:
+		m.Index, m.Scale = r.r5, 1
+	}
+	return m
+}
+
+// advance moves all rows on.
+func (r *rowsOf) advance(by Op) {
+	for _, b := range r.base {
+		if b != nil {
+			ADDQ(by, b)
+		}
+	}
+}
+
+// flags of a tile function.
+const (
+	flagAdd    = 1 // to what c holds
+	flagPadded = 2 // rows of b may be read up to the full width
+)
+
+// tile writes the inner loop for m rows and n vectors of columns.
+func tile(e *elem, m, n int) {
+	name := fmt.Sprintf("tile%dx%d%s", m, n*e.lanes, e.suffix)
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow, aK int, b *%[1]s, bK int, c *%[1]s, ldc, cols int, alpha %[1]s, flags int)", e.goType))
+	Doc(fmt.Sprintf("%s computes a tile of %d rows and up to %d columns.", name, m, n*e.lanes))
+	Pragma("noescape")
+
+	acc := make([][]reg.VecVirtual, m)
+	for i := range acc {
+		for range n {
+			v := e.vec()
+			e.zero(v)
+			acc[i] = append(acc[i], v)
+		}
+	}
+	depth, aRow, aK, bK := param("depth"), param("aRow"), param("aK"), param("bK")
+	e.bytes(aRow)
+	e.bytes(aK)
+	e.bytes(bK)
+	rows := newRows(param("a"), aRow, m)
+	b := param("b")
+	c, ldc := param("c"), param("ldc")
+	e.bytes(ldc)
+	if e.masked {
+		masks(e, n)
+	}
+	prefetchRows(c, ldc, m, n)
+
+	TESTQ(depth, depth)
+	JZ(LabelRef("done"))
+	step := func(masked bool) {
+		bv := make([]reg.VecVirtual, n)
+		for j := range bv {
+			bv[j] = e.vec()
+			at := Mem{Base: b, Disp: j * e.lanes * e.size}
+			if masked {
+				e.loadK(at, maskOf(j), bv[j])
+			} else {
+				e.load(at, bv[j])
+			}
+		}
+		ADDQ(bK, b)
+		for i := range m {
+			x := e.vec()
+			e.splat(rows.at(i), x)
+			for j := range n {
+				e.fma(bv[j], x, acc[i][j])
+			}
+		}
+		rows.advance(aK)
+	}
+	if e.masked {
+		loop("masked", depth, 1, func() { step(true) }, func() {
+			flags := param("flags")
+			TESTQ(U32(flagPadded), flags)
+			JNZ(LabelRef("padded"))
+			cols := param("cols")
+			CMPQ(cols, Imm(uint64(n*e.lanes)))
+			JEQ(LabelRef("padded"))
+		})
+		JMP(LabelRef("done"))
+		Label("padded")
+	}
+	pairs(depth, func() { step(false) })
+	Label("done")
+	result(e, acc, c, ldc)
+	VZEROUPPER()
+	RET()
+}
+
+// loop repeats body until the count, which is not zero, is used up.
+func loop(name string, count Op, by int, body, first func()) {
+	first()
+	Label(name)
+	body()
+	SUBQ(Imm(uint64(by)), count)
+	JNZ(LabelRef(name))
+}
+
+// pairs repeats body count times, which is not zero, two at a time.
+func pairs(count reg.GPVirtual, body func()) {
+	TESTQ(U32(1), count)
+	JZ(LabelRef("even"))
+	body()
+	DECQ(count)
+	JZ(LabelRef("done"))
+	Label("even")
+	body()
+	body()
+	SUBQ(Imm(2), count)
+	JNZ(LabelRef("even"))
+}
+
+var maskRegs = []reg.Register{reg.K1, reg.K2}
+
+func maskOf(j int) Op { return maskRegs[j] }
+
+// masks sets the mask registers to the columns that exist.
+func masks(e *elem, n int) {
+	cols, all := param("cols"), GP64()
+	MOVQ(I64(-1), all)
+	BZHIQ(cols, all, all)
+	for j := range n {
+		if j > 0 {
+			SHRQ(Imm(uint64(e.lanes)), all)
+		}
+		KMOVW(all.As32(), maskRegs[j])
+	}
+}
+
+// prefetchRows asks for the tile of c while the sums are computed.
+func prefetchRows(c, ldc reg.GPVirtual, m, n int) {
+	p := GP64()
+	MOVQ(c, p)
+	for range m {
+		PREFETCHT0(Mem{Base: p})
+		if n > 1 {
+			PREFETCHT0(Mem{Base: p, Disp: 64})
+		}
+		ADDQ(ldc, p)
+	}
+}
+
+// result stores or adds the sums.
+func result(e *elem, acc [][]reg.VecVirtual, c, ldc reg.GPVirtual) {
+	alpha := e.vec()
+	addr, err := Param("alpha").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	e.splat(addr.Addr, alpha)
+	flags := param("flags")
+	TESTQ(U32(flagAdd), flags)
+	JNZ(LabelRef("add"))
+	for _, row := range acc {
+		for j, v := range row {
+			e.mul(alpha, v, v)
+			put(e, v, j, c)
+		}
+		ADDQ(ldc, c)
+	}
+	VZEROUPPER()
+	RET()
+	Label("add")
+	for _, row := range acc {
+		for j, v := range row {
+			old := e.vec()
+			at := Mem{Base: c, Disp: j * e.lanes * e.size}
+			if e.masked {
+				e.loadK(at, maskOf(j), old)
+			} else {
+				e.load(at, old)
+			}
+			e.fma(alpha, v, old)
+			put(e, old, j, c)
+		}
+		ADDQ(ldc, c)
+	}
+}
+
+func put(e *elem, v reg.VecVirtual, j int, c reg.GPVirtual) {
+	at := Mem{Base: c, Disp: j * e.lanes * e.size}
+	if e.masked {
+		e.storeK(v, maskOf(j), at)
+		return
+	}
+	e.store(v, at)
+}
