@@ -2,18 +2,33 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpMatMul] = widened(func(c *call) { matmuls.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpMatMul] = func(c *call) {
+		if f, ok := floatMatmuls[c.in[0].dtype()]; ok {
+			f(c)
+			return
+		}
+		widened(func(c *call) {
+			if c.in[0].dtype() == ir.F32 { // the 8-bit floats
+				floatMatmul[float32](c)
+				return
+			}
+			matmuls.of(c.in[0].dtype())(c)
+		})(c)
+	}
 	lowerings[ir.OpConvolution] = widened(func(c *call) { convolutions.of(c.in[0].dtype())(c) })
 	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.in[0].dtype())(c) })
 }
 
 var (
-	matmuls = numbers(matmul[uint8, uint8], matmul[int8, int8], matmul[int16, int16], matmul[int32, int32], matmul[int64, int64],
-		matmul[float32, float64], matmul[float64, float64])
+	matmuls      = integers(matmul[uint8], matmul[int8], matmul[int16], matmul[int32], matmul[int64])
+	floatMatmuls = byType[lowerFunc]{
+		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
+	}
 	convolutions = byType[lowerFunc]{ir.F32: convolution[float32, float64], ir.F64: convolution[float64, float64]}
 	maxPools     = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
 )
@@ -130,7 +145,35 @@ const (
 	macCost  = 0.45 // nanoseconds for one multiplication and addition
 )
 
-func matmul[T, A kernels.Number](c *call) {
+// floatMatmul emits a product of floats as one step, which shares itself out.
+func floatMatmul[T gemm.Element](c *call) {
+	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
+	out := c.result()
+	m, a, b, size := c.l.mem, p.a.buf, p.b.buf, p.m*p.n
+	c.emit(1, 1, []operand{out}, []operand{{buf: a}, {buf: b}}, func(_, _ int) {
+		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
+		if size == 0 {
+			return
+		}
+		gemm.MulBatch(p.batch, func(i int) (c, a, b gemm.Matrix[T]) {
+			a = gemm.Matrix[T]{Data: x[p.aBatch[i]:], Rows: p.m, Cols: p.k, RowStride: p.aRow, ColStride: p.aK}
+			b = gemm.Matrix[T]{Data: y[p.bBatch[i]:], Rows: p.k, Cols: p.n, RowStride: p.bK, ColStride: p.bCol}
+			return gemm.Dense(dst[i*size:(i+1)*size], p.m, p.n), a, b
+		}, nil)
+	})
+}
+
+// upward returns a value whose strides are not negative, copying one whose are.
+func (c *call) upward(v value) value {
+	for d := range v.view.Rank {
+		if v.view.Strides[d] < 0 {
+			return c.l.materialise(c.instr, v)
+		}
+	}
+	return v
+}
+
+func matmul[T kernels.Integer](c *call) {
 	p := productOf(c.in[0], c.in[1])
 	out := c.result()
 	if out.n == 0 {
@@ -138,16 +181,16 @@ func matmul[T, A kernels.Number](c *call) {
 		return
 	}
 	if p.m < packRows || p.n < packRows || p.k < packDepth || p.m*p.n*p.k < packWork {
-		smallProduct[T, A](c, p, out)
+		smallProduct[T](c, p, out)
 		return
 	}
-	a := pack[T, A](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
-	b := pack[T, A](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
-	multiply[T, A](c, p, out, a, b)
+	a := pack[T](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
+	b := pack[T](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
+	multiply[T](c, p, out, a, b)
 }
 
 // smallProduct emits the product by rows without packing.
-func smallProduct[T, A kernels.Number](c *call, p *product, out operand) {
+func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 	m := c.l.mem
 	a, b := p.a.buf, p.b.buf
 	reads := []operand{{buf: a}, {buf: b}}
@@ -156,23 +199,23 @@ func smallProduct[T, A kernels.Number](c *call, p *product, out operand) {
 		for lo < hi {
 			i, row := lo/p.m, lo%p.m
 			end := min(p.m, row+hi-lo)
-			kernels.MatVec[T, A](dst[i*p.m*p.n:(i+1)*p.m*p.n], x, y, p.n, p.k, p.aBatch[i], p.aRow, p.aK, p.bBatch[i], p.bK, p.bCol, row, end)
+			kernels.MatVec[T, T](dst[i*p.m*p.n:(i+1)*p.m*p.n], x, y, p.n, p.k, p.aBatch[i], p.aRow, p.aK, p.bBatch[i], p.bK, p.bCol, row, end)
 			lo += end - row
 		}
 	})
 }
 
 // pack emits the packing of one operand with n rows (or columns) and depth k.
-func pack[T, A kernels.Number](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
+func pack[T kernels.Integer](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
 	if once {
 		batch = batch[:1]
 	}
 	size := kernels.PackedLen(n, k, width)
-	dst := c.l.bytesTemp(sizeOf[A](), size*len(batch))
+	dst := c.l.bytesTemp(sizeOf[T](), size*len(batch))
 	panels := (n + width - 1) / width
 	m, src := c.l.mem, v.buf
 	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
-		to, from := elements[A](m, dst), as[T](m.bufs[src])
+		to, from := elements[T](m, dst), as[T](m.bufs[src])
 		for lo < hi {
 			i, panel := lo/panels, lo%panels
 			end := min(panels, panel+hi-lo)
@@ -184,7 +227,7 @@ func pack[T, A kernels.Number](c *call, v value, width, n, k int, batch []int, o
 }
 
 // multiply emits the product of packed operands, a tile of each batch a unit.
-func multiply[T, A kernels.Number](c *call, p *product, out, a, b operand) {
+func multiply[T kernels.Integer](c *call, p *product, out, a, b operand) {
 	rows, cols := (p.m+kernels.MR-1)/kernels.MR, (p.n+kernels.NR-1)/kernels.NR
 	rowTiles, colTiles := (rows+tileRows-1)/tileRows, (cols+tileCols-1)/tileCols
 	aSize, bSize := kernels.PackedLen(p.m, p.k, kernels.MR), kernels.PackedLen(p.n, p.k, kernels.NR)
@@ -197,7 +240,7 @@ func multiply[T, A kernels.Number](c *call, p *product, out, a, b operand) {
 	m := c.l.mem
 	cost := macCost * float64(min(tileRows, rows)*kernels.MR*min(tileCols, cols)*kernels.NR*p.k)
 	c.emit(p.batch*rowTiles*colTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
-		dst, x, y := elements[T](m, out), elements[A](m, a), elements[A](m, b)
+		dst, x, y := elements[T](m, out), elements[T](m, a), elements[T](m, b)
 		for u := lo; u < hi; u++ {
 			i, row, col := u/(rowTiles*colTiles), u/colTiles%rowTiles*tileRows, u%colTiles*tileCols
 			kernels.MatMul(dst[i*p.m*p.n:(i+1)*p.m*p.n], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k,
