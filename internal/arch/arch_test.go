@@ -48,10 +48,12 @@ var allowed = map[string][]string{
 	"internal/hostmem":     {"backend", "ir"},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
-	"internal/kernels/gemm": {"internal/kernels", "internal/half"},
-	"internal/kernels/tile": {},
-	"internal/kernels/vec":  {"internal/kernels/gemm", "internal/half"},
-	"internal/kernels/conv": {"internal/kernels"},
+	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},
+	"internal/kernels/tile":      {},
+	"internal/kernels/vec":       {"internal/kernels/gemm", "internal/half"},
+	"internal/kernels/conv":      {"internal/kernels"},
+	"internal/kernels/attention": {"internal/kernels"},
+	"internal/kernels/rnn":       {"internal/kernels"},
 }
 
 type pkg struct {

@@ -1,0 +1,44 @@
+package vec
+
+import "math"
+
+// SoftmaxColumns does one step of the softmax of each of cols columns of a
+// matrix with the given row stride, of which x holds the next rows. For each
+// column, most is the greatest scaled element of the rows before (−Inf for none)
+// and sum the sum of exponentials relative to it; both are updated. The
+// elements are replaced by exp(x·scale − most), and shrink is set to what
+// results of the rows before must be multiplied with. Elements of columns that
+// hold −Inf alone become 0.
+func SoftmaxColumns[A Float](x []A, rows, cols, stride int, scale A, most, sum, shrink []A) {
+	most, sum, shrink = most[:cols], sum[:cols], shrink[:cols]
+	copy(shrink, most)
+	for r := range rows {
+		row := x[r*stride:][:cols]
+		for i, v := range row {
+			if v *= scale; v > most[i] {
+				most[i] = v
+			}
+		}
+	}
+	for i, m := range most {
+		shrink[i] = A(math.Exp(float64(shrink[i] - base(m))))
+		sum[i] *= shrink[i]
+	}
+	for r := range rows {
+		row := x[r*stride:][:cols]
+		for i, v := range row {
+			e := A(math.Exp(float64(v*scale - base(most[i]))))
+			row[i] = e
+			sum[i] += e
+		}
+	}
+}
+
+// base returns what is subtracted for a greatest element: zero for −Inf, so
+// that no difference of infinities arises.
+func base[A Float](most A) A {
+	if math.IsInf(float64(most), -1) {
+		return 0
+	}
+	return most
+}
