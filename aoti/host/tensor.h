@@ -174,6 +174,8 @@ lori_tensor *lori_dense(const lori_tensor *t);
 
 // Recording (tensor.c): while a list is set for the thread, each tensor that a
 // library makes over its own memory is added to it, as a handle of its own.
+typedef struct lori_value_object lori_value_object; // a value of any kind (shim_value.c)
+
 typedef struct lori_recorded {
 	lori_tensor **items;
 	int64_t count, capacity;
@@ -189,6 +191,8 @@ void lori_record_free(lori_recorded *list);
 
 // lori_fail keeps a text for the thread and returns LORI_FAIL.
 lori_error lori_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+// lori_fail_text is lori_fail for a text that is no format.
+lori_error lori_fail_text(const char *text);
 // lori_error_text is the text of the last failure on this thread, "" if none; it
 // stays valid until the next failure.
 const char *lori_error_text(void);

@@ -1,7 +1,7 @@
 // What belongs to a thread: the text of its last error, grad mode, and the
 // destructors of the thread-local variables of libraries.
 
-#include "tensor.h"
+#include "shim.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -21,6 +21,8 @@ lori_error lori_fail(const char *format, ...)
 	va_end(args);
 	return LORI_FAIL;
 }
+
+lori_error lori_fail_text(const char *text) { return lori_fail("%s", text); }
 
 const char *lori_error_text(void) { return error_text; }
 void lori_error_clear(void) { error_text[0] = 0; }

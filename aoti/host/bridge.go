@@ -1,0 +1,257 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "tensor.h"
+*/
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/ir"
+)
+
+// The eager bridge computes what has no kernel of its own here: ops of ir are
+// recorded on the operands' shapes, compiled by the backend of the CPU, and run.
+// What was compiled is kept by op, attributes and shapes.
+
+// builder records the ops of one call on stand-ins of the operands.
+type builder func(b *ir.Builder, in []ir.Value) []ir.Value
+
+// bridgeLimit bounds the compiled programs that are kept.
+const bridgeLimit = 512
+
+// compiled is a program with its free instances.
+type compiled struct {
+	program *graph.Program
+	backend backend.Backend
+
+	mu   sync.Mutex
+	free []backend.Model // guarded by mu
+	// next and prev order the programs by their last use; guarded by bridge.mu.
+	next, prev *compiled
+	key        string
+}
+
+var bridge = newProgramCache()
+
+// programCache keeps the programs that were used last.
+type programCache struct {
+	mu    sync.Mutex
+	byKey map[string]*compiled // guarded by mu
+	ring  compiled             // the list's head: ring.next was used last
+}
+
+func newProgramCache() *programCache {
+	c := &programCache{byKey: map[string]*compiled{}}
+	c.ring.next, c.ring.prev = &c.ring, &c.ring
+	return c
+}
+
+func (p *compiled) unlink()               { p.prev.next, p.next.prev = p.next, p.prev }
+func (p *compiled) linkAfter(q *compiled) { p.prev, p.next = q, q.next; q.next.prev = p; q.next = p }
+
+// get returns the program of a key, made by build at first. Two that miss at
+// once both build it; one of the two is kept.
+func (c *programCache) get(key []byte, build func() (*compiled, error)) (*compiled, error) {
+	c.mu.Lock()
+	p := c.byKey[string(key)]
+	if p != nil {
+		p.unlink()
+		p.linkAfter(&c.ring)
+	}
+	c.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := build()
+	if err != nil {
+		return nil, err
+	}
+	p.key = string(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.byKey[p.key]; q != nil {
+		return q, nil
+	}
+	c.byKey[p.key] = p
+	p.linkAfter(&c.ring)
+	if len(c.byKey) > bridgeLimit {
+		old := c.ring.prev
+		old.unlink()
+		delete(c.byKey, old.key)
+		old.closeFree()
+	}
+	return p, nil
+}
+
+// closeFree closes the instances that nobody uses; one that is in use is closed
+// by the collector's finding, as it holds Go memory only.
+func (p *compiled) closeFree() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.free {
+		_ = m.Close() // it computes nothing any more
+	}
+	p.free = nil
+}
+
+func (p *compiled) run(ctx context.Context, in []backend.Buffer) ([]backend.Buffer, error) {
+	var m backend.Model
+	p.mu.Lock()
+	if k := len(p.free) - 1; k >= 0 {
+		m, p.free = p.free[k], p.free[:k]
+	}
+	p.mu.Unlock()
+	if m == nil {
+		var err error
+		if m, err = p.backend.Compile(ctx, p.program, cpuDevice(), backend.CompileOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	out, err := m.Run(ctx, in, nil)
+	p.mu.Lock()
+	p.free = append(p.free, m)
+	p.mu.Unlock()
+	return out, err
+}
+
+func cpuDevice() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
+
+func compileOps(shapes []ir.Shape, build builder) (p *compiled, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = recovered(r)
+		}
+	}()
+	be, err := backend.For(cpuDevice())
+	if err != nil {
+		return nil, err
+	}
+	params := make([]graph.Param, len(shapes))
+	for i, s := range shapes {
+		params[i] = graph.Param{Name: fmt.Sprintf("in%d", i), Shape: s}
+	}
+	vals := graph.NewParams(params)
+	b := ir.NewConsing()
+	outs := build(b, vals)
+	program, _ := graph.Optimize(graph.FromValues("eager", vals, outs), graph.Options{Supports: be.Supports})
+	return &compiled{program: program, backend: be}, nil
+}
+
+// eager computes ops on tensors. what names the op and its attributes: two calls
+// with equal what and equal shapes build the same. The results are the caller's.
+func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) {
+	shapes := make([]ir.Shape, len(in))
+	bufs := make([]backend.Buffer, len(in))
+	defer func() {
+		for _, b := range bufs {
+			if b != nil {
+				b.Release()
+			}
+		}
+	}()
+	key := append(what, '|')
+	for i, t := range in {
+		s, err := shapeOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("operand %d: %w", i, err)
+		}
+		b, err := lend(t, s)
+		if err != nil {
+			return nil, fmt.Errorf("operand %d: %w", i, err)
+		}
+		shapes[i], bufs[i] = s, b
+		key = append(s.Append(key), ';')
+	}
+	p, err := bridge.get(key, func() (*compiled, error) { return compileOps(shapes, build) })
+	if err != nil {
+		return nil, err
+	}
+	outs, err := p.run(context.Background(), bufs)
+	if err != nil {
+		return nil, err
+	}
+	host := make([]*hostmem.Buffer, len(outs))
+	for i, o := range outs {
+		host[i] = o.(*hostmem.Buffer)
+	}
+	return host, nil
+}
+
+// lend returns a buffer over a tensor's memory, or over a dense copy.
+func lend(t *tensor, s ir.Shape) (*hostmem.Buffer, error) {
+	dense, err := made(func() *tensor { return C.lori_dense(t) })
+	if err != nil {
+		return nil, err
+	}
+	b, err := hostmem.Wrap(s, cpuDevice(), tensorBytes(dense), func() { release(dense) })
+	if err != nil {
+		release(dense)
+	}
+	return b, err
+}
+
+// storeBuffer copies a result to a tensor of the library, converting its dtype.
+func storeBuffer(dst *tensor, b *hostmem.Buffer) error {
+	return withBuffer(b, func(src *tensor) error { return copyTensor(dst, src) })
+}
+
+// withBuffer calls fn with a handle over a buffer's memory.
+func withBuffer(b *hostmem.Buffer, fn func(*tensor) error) error {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	src, err := borrow(b.Shape(), b.Data(), &pin)
+	if err != nil {
+		return err
+	}
+	defer release(src)
+	return fn(src)
+}
+
+// newFromBuffer returns a handle to a copy of a result, row-major, or with the
+// given strides.
+func newFromBuffer(b *hostmem.Buffer, strides []int64) (*tensor, error) {
+	t, err := newStrided(b.Shape(), strides)
+	if err != nil {
+		return nil, err
+	}
+	if err := storeBuffer(t, b); err != nil {
+		release(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// newStrided returns a handle to new memory; nil strides are row-major ones.
+func newStrided(s ir.Shape, strides []int64) (*tensor, error) {
+	if strides == nil {
+		return newTensor(s)
+	}
+	dims, n := cDims(s)
+	var cs [ir.MaxRank]C.int64_t
+	for i, x := range strides {
+		cs[i] = C.int64_t(x)
+	}
+	return made(func() *tensor {
+		return C.lori_tensor_empty(n, &dims[0], &cs[0], C.int32_t(CodeOfDType(s.DType())))
+	})
+}
+
+// eagerInto is eager with one result, which goes to a tensor of the library.
+func eagerInto(out *tensor, what []byte, in []*tensor, build builder) error {
+	res, err := eager(what, in, build)
+	if err != nil {
+		return err
+	}
+	defer res[0].Release()
+	return storeBuffer(out, res[0])
+}

@@ -1,0 +1,170 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "tensor.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	handle("cpu_mm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
+	handle("mm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
+	handle("cpu_bmm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
+	handle("bmm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
+	handle("cpu_addmm_out", addmmOut)
+	handle("addmm_out", addmmOut)
+	handle("cpu_baddbmm_out", addmmOut)
+	handle("_mm_plus_mm_out", func(c call) error {
+		if err := matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1); err != nil {
+			return err
+		}
+		return matmul(c.tensor(0), c.tensor(0), c.tensor(3), c.tensor(4), 1, 1)
+	})
+}
+
+// addmmOut is out = beta·self + alpha·mat1@mat2, of matrices or batches of them.
+func addmmOut(c call) error {
+	return matmul(c.tensor(0), c.tensor(1), c.tensor(2), c.tensor(3), c.float(4), c.float(5))
+}
+
+// matmul is out = beta·self + alpha·a@b for matrices or equal batches of them;
+// self, which may be out or nil, broadcasts.
+func matmul(out, self, a, b *tensor, beta, alpha float64) error {
+	if err := sameDTypes(out, a, b); err != nil {
+		return err
+	}
+	rank := int(out.ndim)
+	if rank != 2 && rank != 3 || int(a.ndim) != rank || int(b.ndim) != rank {
+		return fmt.Errorf("%w: a product of %d and %d dimensions into %d", ir.ErrShape, a.ndim, b.ndim, out.ndim)
+	}
+	if self == nil || self.storage == nil {
+		beta = 0
+	}
+	switch out.dtype {
+	case C.LORI_F32:
+		return matmulOf[float32](out, self, a, b, beta, alpha)
+	case C.LORI_F64:
+		return matmulOf[float64](out, self, a, b, beta, alpha)
+	case C.LORI_BF16:
+		return matmulOf[gemm.BF16](out, self, a, b, beta, alpha)
+	case C.LORI_F16:
+		return matmulOf[gemm.F16](out, self, a, b, beta, alpha)
+	}
+	return matmulInts(out, self, a, b, beta, alpha)
+}
+
+func matmulOf[T gemm.Element](out, self, a, b *tensor, beta, alpha float64) error {
+	batch := 1
+	if out.ndim == 3 {
+		batch = int(sizesOf(out)[0])
+		if int(sizesOf(a)[0]) != batch || int(sizesOf(b)[0]) != batch {
+			return fmt.Errorf("%w: batches of %d and %d into %d", ir.ErrShape, sizesOf(a)[0], sizesOf(b)[0], batch)
+		}
+	}
+	o := gemm.Options[T]{Alpha: alpha, Beta: beta}
+	if beta != 0 && self != out {
+		bias, err := columnBias[T](out, self, beta)
+		if err != nil {
+			return err
+		}
+		if bias != nil {
+			o.ColBias, o.Beta = bias, 0
+		} else if err := copyTensor(out, self); err != nil {
+			return err
+		}
+	}
+	am := matrixOf[T](a)
+	if alpha == 0 { // the product counts nothing, not even its NaN
+		o.Alpha = 1
+		am.Cols = 0
+	}
+	cm, bm := matrixOf[T](out), matrixOf[T](b)
+	if alpha == 0 {
+		bm.Rows = 0
+	}
+	if batch == 1 {
+		gemm.Mul(cm, am, bm, &o)
+		return nil
+	}
+	cs, as, bs := batchStride(out), batchStride(a), batchStride(b)
+	cd, ad, bd := elements[T](out), elements[T](a), elements[T](b)
+	gemm.MulBatch(batch, func(i int) (gemm.Matrix[T], gemm.Matrix[T], gemm.Matrix[T]) {
+		ci, ai, bi := cm, am, bm
+		ci.Data, ai.Data, bi.Data = cd[i*cs:], ad[i*as:], bd[i*bs:]
+		return ci, ai, bi
+	}, &o)
+	return nil
+}
+
+// columnBias returns self as one summand for each column of out, or nil if it is
+// not of that form.
+func columnBias[T gemm.Element](out, self *tensor, beta float64) ([]T, error) {
+	if err := sameDTypes(out, self); err != nil {
+		return nil, err
+	}
+	sizes, strides := sizesOf(self), stridesOf(self)
+	n := sizesOf(out)[out.ndim-1]
+	last := len(sizes) - 1
+	if beta != 1 || last < 0 || sizes[last] != n || strides[last] != 1 && n > 1 {
+		return nil, nil
+	}
+	for i := range last {
+		if sizes[i] != 1 && strides[i] != 0 {
+			return nil, nil
+		}
+	}
+	return elements[T](self)[:n], nil
+}
+
+func matrixOf[T gemm.Element](t *tensor) gemm.Matrix[T] {
+	sizes, strides := sizesOf(t), stridesOf(t)
+	r, c := len(sizes)-2, len(sizes)-1
+	return gemm.Matrix[T]{
+		Data: elements[T](t), Rows: int(sizes[r]), Cols: int(sizes[c]),
+		RowStride: int(strides[r]), ColStride: int(strides[c]),
+	}
+}
+
+func batchStride(t *tensor) int { return int(stridesOf(t)[0]) }
+
+// elements returns the memory of a tensor from its first element to its last
+// one.
+func elements[T any](t *tensor) []T {
+	n := reach(t)
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(dataOf(t)), n)
+}
+
+// matmulInts is matmul for integers, which wrap.
+func matmulInts(out, self, a, b *tensor, beta, alpha float64) error {
+	in := []*tensor{a, b}
+	if beta != 0 {
+		in = append(in, self)
+	}
+	what := fmt.Appendf(nil, "matmul %v %v", alpha, beta)
+	return eagerInto(out, what, in, func(bl *ir.Builder, in []ir.Value) []ir.Value {
+		v := bl.MatMul(in[0], in[1])
+		if alpha != 1 {
+			v = bl.Call1(ir.OpMul, []any{v, bl.WrappedConst(int(alpha))})
+		}
+		if len(in) > 2 {
+			s := in[2]
+			if beta != 1 {
+				s = bl.Call1(ir.OpMul, []any{s, bl.WrappedConst(int(beta))})
+			}
+			v = bl.Call1(ir.OpAdd, []any{v, s})
+		}
+		return []ir.Value{v}
+	})
+}

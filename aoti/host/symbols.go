@@ -1,0 +1,36 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include <dlfcn.h>
+#include <stdlib.h>
+
+static int lori_exported(const char *name) { return dlsym(RTLD_DEFAULT, name) != 0; }
+*/
+import "C"
+
+import (
+	"strings"
+	"unsafe"
+)
+
+// implemented reports whether the process has the function in a line of
+// symbolText: math by its handler, the others by what the executable exports.
+func implemented(line int) bool {
+	if handlers[line] != nil {
+		return true
+	}
+	s := &signatures[line]
+	name, ok := strings.CutPrefix(s.name, "aoti_torch_")
+	if !ok || s.math() {
+		return false
+	}
+	return exported("lori_torch_" + name)
+}
+
+func exported(name string) bool {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return C.lori_exported(c) != 0
+}
