@@ -10,30 +10,35 @@ import (
 // workers of different speed, fewer cost less hand-over.
 const piecesPerWorker = 4
 
-// busy counts the helping goroutines of all calls of For, so that calls from
-// many goroutines at once do not start more than there are processors.
-var busy atomic.Int32
-
 // limit is what SetThreads was given.
 var limit atomic.Int32
 
 type job struct {
-	body  func(lo, hi int)
-	n     int
-	chunk int
-	next  atomic.Int64 // the first unit that no one has taken
-	wg    sync.WaitGroup
-	fault atomic.Pointer[fault]
+	body    func(lo, hi int)
+	n       int
+	chunk   int
+	next    atomic.Int64 // the first unit that no one has taken
+	helpers []*worker    // that were called
+	fault   atomic.Pointer[fault]
+
+	// pending counts the helpers that have not finished; the caller adds
+	// asleep when it stops spinning, and the last helper then sends on done.
+	// After its count a helper does not touch the job again.
+	pending atomic.Int32
+	done    chan struct{}
 }
+
+// asleep is more than any number of helpers.
+const asleep = 1 << 30
 
 type fault struct{ value any }
 
-var jobs = sync.Pool{New: func() any { return new(job) }}
+var jobs = sync.Pool{New: func() any { return &job{done: make(chan struct{}, 1)} }}
 
 // For calls body on ranges that together cover 0..n-1 exactly once, on several
-// goroutines if there are more than grain units; grain should stand for some
-// tens of microseconds of work. The calling goroutine takes part. A panic of
-// body is passed on to the caller after all workers have stopped.
+// goroutines if there are more than grain units; grain should stand for some ten
+// microseconds of work. The calling goroutine takes part. A panic of body is
+// passed on to the caller after all workers have stopped.
 func For(n, grain int, body func(lo, hi int)) { ForThreads(0, n, grain, body) }
 
 // Threads returns how many goroutines a call of For uses at most.
@@ -56,32 +61,26 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 		return
 	}
 	grain = max(grain, 1)
-	if n <= grain {
+	if n <= grain || threads == 1 {
 		body(0, n)
 		return
 	}
-	procs := Threads()
-	if threads > 0 {
-		procs = min(procs, threads)
+	if most := Threads(); threads <= 0 || threads > most {
+		threads = most
 	}
-	if procs == 1 {
+	if threads == 1 {
 		body(0, n)
 		return
 	}
-	pieces := min((n+grain-1)/grain, piecesPerWorker*procs)
+	pieces := min((n+grain-1)/grain, piecesPerWorker*threads)
 	j := jobs.Get().(*job)
 	j.body, j.n, j.chunk = body, n, (n+pieces-1)/pieces
 	j.next.Store(0)
-	for range min(procs, pieces) - 1 {
-		if int(busy.Add(1)) >= runtime.GOMAXPROCS(0) {
-			busy.Add(-1)
-			break
-		}
-		j.wg.Add(1)
-		go j.help()
-	}
+	team.busy.Add(1)
+	team.call(j, min(threads, pieces)-1)
 	j.work()
-	j.wg.Wait()
+	team.busy.Add(-1)
+	j.join()
 	f := j.fault.Swap(nil)
 	j.body = nil
 	jobs.Put(j)
@@ -90,12 +89,33 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 	}
 }
 
-func (j *job) help() {
-	defer func() {
-		busy.Add(-1)
-		j.wg.Done()
-	}()
-	j.work()
+// join waits for the helpers that have begun and sends the others away.
+func (j *job) join() {
+	for _, w := range j.helpers {
+		if w.mail.CompareAndSwap(j, idle) {
+			team.busy.Add(-1)
+			j.pending.Add(-1)
+		}
+	}
+	clear(j.helpers)
+	j.helpers = j.helpers[:0]
+	for range joinSpins {
+		if j.pending.Load() == 0 {
+			return
+		}
+		pause()
+	}
+	if j.pending.Add(asleep) != asleep {
+		<-j.done
+	}
+	j.pending.Store(0)
+}
+
+// finished tells the caller that a helper is done with the job.
+func (j *job) finished() {
+	if j.pending.Add(-1) == asleep {
+		j.done <- struct{}{}
+	}
 }
 
 func (j *job) work() {

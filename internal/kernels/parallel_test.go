@@ -1,9 +1,12 @@
 package kernels
 
 import (
+	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestForCovers checks that each unit is done exactly once, however the work is
@@ -64,7 +67,7 @@ func TestForPanic(t *testing.T) {
 			})
 		}()
 	}
-	if n := busy.Load(); n != 0 {
+	if n := team.busy.Load(); n != 0 {
 		t.Errorf("%d helpers are counted after all have stopped", n)
 	}
 }
@@ -80,5 +83,55 @@ func TestForNested(t *testing.T) {
 	})
 	if got := total.Load(); got != 600 {
 		t.Errorf("%d units, want 600", got)
+	}
+}
+
+// TestForManyCallers calls from more goroutines than there are processors, with
+// pauses that let helpers fall asleep and calls that are over before a helper
+// comes.
+func TestForManyCallers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 200 {
+				n, threads := 1+rng.IntN(20), rng.IntN(6)
+				var sum atomic.Int64
+				ForThreads(threads, n, 1, func(lo, hi int) {
+					for i := lo; i < hi; i++ {
+						sum.Add(int64(i))
+					}
+				})
+				if got := int(sum.Load()); got != n*(n-1)/2 {
+					t.Errorf("units of %d sum to %d", n, got)
+				}
+				if rng.IntN(20) == 0 {
+					time.Sleep(2 * spinTime)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := team.busy.Load(); n != 0 {
+		t.Errorf("%d goroutines are counted after all have stopped", n)
+	}
+}
+
+func TestSetThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	defer SetThreads(0)
+	for _, c := range []struct{ limit, procs, want int }{{0, 4, 4}, {1, 4, 1}, {3, 4, 3}, {9, 4, 4}, {-1, 2, 2}} {
+		runtime.GOMAXPROCS(c.procs)
+		SetThreads(c.limit)
+		if got := Threads(); got != c.want {
+			t.Errorf("limit %d of %d processors: %d", c.limit, c.procs, got)
+		}
+	}
+	SetThreads(1)
+	calls := 0
+	For(100, 1, func(lo, hi int) { calls++ })
+	if calls != 1 {
+		t.Errorf("%d calls on one goroutine", calls)
 	}
 }

@@ -1,0 +1,150 @@
+package kernels
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The helpers of For live on between calls. After a job a helper looks out for
+// the next one for a short time before it sleeps, because waking a sleeping
+// thread takes longer than many a parallel region. A caller that finds its work
+// done by the time a helper wakes takes the job back instead of waiting for it.
+
+const (
+	// spinTime is how long an idle helper looks out for work.
+	spinTime = 60 * time.Microsecond
+	// spinsPerLook is how many looks at its mail a helper takes between those at
+	// the clock, after each of which other goroutines may have the processor.
+	spinsPerLook = 64
+	// joinSpins is how many looks a caller takes before it sleeps.
+	joinSpins = 2000
+)
+
+// worker is one helper. mail says what it is at: idle while it looks out,
+// parked while it sleeps, nil while it works, or the job that it is called to.
+type worker struct {
+	mail atomic.Pointer[job]
+	wake chan struct{}
+}
+
+// idle and parked are the marks in a worker's mail; either may be replaced by a
+// job, and parked needs a token on wake then.
+var idle, parked = new(job), new(job)
+
+// crew is all helpers.
+type crew struct {
+	// busy counts the goroutines that compute: callers of For and helpers. No
+	// helper is called when there are as many as processors.
+	busy    atomic.Int32
+	workers atomic.Pointer[[]*worker] // a copy is made to add one
+	mu      sync.Mutex                // held to add one
+}
+
+var team crew
+
+// call hands a job to at most n helpers.
+func (t *crew) call(j *job, n int) {
+	procs := int32(runtime.GOMAXPROCS(0))
+	var all []*worker
+	if l := t.workers.Load(); l != nil {
+		all = *l
+	}
+	for i := 0; n > 0; i++ {
+		if t.busy.Add(1) > procs {
+			t.busy.Add(-1)
+			return
+		}
+		for ; i < len(all) && !all[i].take(j); i++ {
+		}
+		if i < len(all) {
+			n--
+			continue
+		}
+		if !t.hire(j, int(procs)) {
+			t.busy.Add(-1)
+			return
+		}
+		n--
+	}
+}
+
+// take offers a job to a worker, which has it if it was not at another.
+func (w *worker) take(j *job) bool {
+	if m := w.mail.Load(); m != idle && m != parked {
+		return false
+	}
+	j.pending.Add(1)
+	if w.mail.CompareAndSwap(idle, j) {
+		j.helpers = append(j.helpers, w)
+		return true
+	}
+	if w.mail.CompareAndSwap(parked, j) {
+		j.helpers = append(j.helpers, w)
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+		return true
+	}
+	j.pending.Add(-1)
+	return false
+}
+
+// hire starts a new worker on a job unless there is one for each processor.
+func (t *crew) hire(j *job, procs int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*worker
+	if l := t.workers.Load(); l != nil {
+		all = *l
+	}
+	if len(all) >= procs-1 {
+		return false
+	}
+	w := &worker{wake: make(chan struct{}, 1)}
+	w.mail.Store(j)
+	j.pending.Add(1)
+	j.helpers = append(j.helpers, w)
+	more := append(all[:len(all):len(all)], w)
+	t.workers.Store(&more)
+	go w.run()
+	return true
+}
+
+// run is the life of a worker.
+func (w *worker) run() {
+	for {
+		j := w.await()
+		j.work()
+		team.busy.Add(-1)
+		w.mail.Store(idle)
+		j.finished()
+	}
+}
+
+// await returns the next job that the worker is called to and that has not been
+// taken back.
+func (w *worker) await() *job {
+	for {
+		start := time.Now()
+		for {
+			for range spinsPerLook {
+				if j := w.mail.Load(); j != idle && w.mail.CompareAndSwap(j, nil) {
+					return j
+				}
+				pause()
+			}
+			if time.Since(start) > spinTime {
+				break
+			}
+			runtime.Gosched()
+		}
+		if w.mail.CompareAndSwap(idle, parked) {
+			<-w.wake
+			// Unless there is a job, the token is of one that was taken back.
+			w.mail.CompareAndSwap(parked, idle)
+		}
+	}
+}
