@@ -1,0 +1,168 @@
+// log, log2, log10, log1p, asinh, acosh, atanh, pow of doubles.
+
+// d_log_ratio is log(1 + z) for the pairs num = z, den = 2 + z with z in
+// [sqrt(1/2) - 1, sqrt(2) - 1]: t = num/den, log = 2t + t^3 P(t^2), 2t a pair.
+fn dd d_log_ratio(dd num, dd den) {
+    dd t = dd_div(num, den);
+    vd u = t.h * t.h;
+    vd tail = t.h * u * POLY_D(u, log_d);
+    return (dd){t.h + t.h, t.l + t.l + tail};
+}
+
+// d_log_join is e log 2 + r.
+fn dd d_log_join(vd e, dd r) {
+    dd p = two_product(e, d_set(LN2_0));
+    dd s = fast_sum(p.h, r.h);
+    return fast_sum(s.h, s.l + (d_fma(e, d_set(LN2_1), p.l) + r.l));
+}
+
+// d_log_split is d_frexp for any x > 0, subnormal ones too.
+fn vd d_log_split(vd x, vd *e) {
+    md sub = d_lt(x, d_set(0x1p-1022));
+    vd m = d_frexp(d_sel(sub, x * d_set(0x1p54), x), e);
+    *e = d_sel(sub, *e - d_set(54), *e);
+    return m;
+}
+
+// d_log_pair is log(x) as a pair, with a relative error of about 2^-59, for 0 < x < inf.
+fn dd d_log_pair(vd x) {
+    vd e, m = d_log_split(x, &e);
+    dd r = d_log_ratio(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
+    return d_log_join(e, r);
+}
+
+// d_log_edges gives a logarithm r of x its values at 0, below 0, at inf and NaN.
+fn vd d_log_edges(vd x, vd r) {
+    r = d_sel(d_lt(x, d_set(INFINITY)), r, x);
+    r = d_sel(d_eq(x, d_set(0)), d_set(-INFINITY), r);
+    return d_sel(d_lt(x, d_set(0)), d_set(NAN), r);
+}
+
+fn vd d_log(vd x) { return d_log_edges(x, dd_sum(d_log_pair(x))); }
+
+// d_log2 keeps e apart, so that powers of two are exact.
+fn vd d_log2(vd x) {
+    vd e, m = d_log_split(x, &e);
+    dd r = d_log_ratio(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
+    dd p = dd_mul(fast_sum(r.h, r.l), dd_set(LOG2E_0, LOG2E_1));
+    dd s = fast_sum(e, p.h);
+    return d_log_edges(x, s.h + (s.l + p.l));
+}
+
+fn vd d_log10(vd x) {
+    vd e, m = d_log_split(x, &e);
+    dd r = d_log_ratio(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
+    dd p = dd_mul(fast_sum(r.h, r.l), dd_set(LOG10E_0, LOG10E_1));
+    dd q = two_product(e, d_set(LOG10_2_0));
+    dd s = fast_sum(q.h, p.h);
+    return d_log_edges(x, s.h + (s.l + (p.l + d_fma(e, d_set(LOG10_2_1), q.l))));
+}
+
+// d_log1p_pair is log(1 + z) + k log 2 as a pair, for z > -1. Where 1 + z needs no
+// power of two, z itself is the numerator, so that its low bits count; from 2^1022 on
+// the pair's low part counts for nothing.
+fn dd d_log1p_pair(dd z, vd k) {
+    dd y = two_sum(d_set(1), z.h);
+    y.l = y.l + z.l;
+    vd e, m = d_frexp(y.h, &e);
+    vd low = y.l * d_exp2(d_int(-d_most(e, 1022)));
+    md plain = d_eq(e, d_set(0));
+    dd num = dd_sel(plain, z, two_sum(m - d_set(1), low));
+    dd den = two_sum(m, d_set(1));
+    den.l = den.l + low;
+    return d_log_join(e + k, d_log_ratio(num, den));
+}
+
+fn vd d_log1p(vd x) {
+    vd r = dd_sum(d_log1p_pair(dd_of(x), d_set(0)));
+    r = d_sel(d_lt(x, d_set(INFINITY)), r, x);
+    r = d_sel(d_eq(x, d_set(-1)), d_set(-INFINITY), r);
+    r = d_sel(d_lt(x, d_set(-1)), d_set(NAN), r);
+    return d_tiny(x, r);
+}
+
+// d_asinh is log1p(a + a^2/(1 + sqrt(1 + a^2))), a = |x|, and log a + log 2 above 2^60.
+fn vd d_asinh(vd x) {
+    vd a = d_abs(x);
+    md huge = d_lt(d_set(0x1p60), a);
+    vd b = d_sel(huge, d_set(1), a);
+    dd sq = two_product(b, b);
+    dd root = dd_sqrt(dd_add(dd_set(1, 0), sq));
+    dd z = dd_add(dd_of(b), dd_div(sq, dd_add(dd_set(1, 0), root)));
+    dd r = d_log1p_pair(dd_sel(huge, dd_of(a), z), d_sel(huge, d_set(1), d_set(0)));
+    vd s = d_sel(d_lt(a, d_set(INFINITY)), dd_sum(r), a);
+    return d_tiny(x, d_flip(s, d_sign(x)));
+}
+
+// d_acosh is log1p(d + sqrt(d (x + 1))), d = x - 1, and log x + log 2 above 2^60.
+fn vd d_acosh(vd x) {
+    md huge = d_lt(d_set(0x1p60), x);
+    vd b = d_sel(huge, d_set(2), x);
+    dd less = two_sum(b, d_set(-1));
+    dd root = dd_sqrt(dd_mul(less, two_sum(b, d_set(1))));
+    dd z = dd_sel(huge, dd_of(x), dd_add(less, root));
+    vd r = dd_sum(d_log1p_pair(z, d_sel(huge, d_set(1), d_set(0))));
+    r = d_sel(d_lt(x, d_set(INFINITY)), r, x);
+    return d_sel(d_lt(x, d_set(1)), d_set(NAN), r);
+}
+
+// d_atanh is log1p(2a/(1 - a))/2, a = |x|.
+fn vd d_atanh(vd x) {
+    vd a = d_abs(x);
+    dd z = dd_div(dd_of(a + a), two_sum(d_set(1), -a));
+    vd r = d_set(0.5) * dd_sum(d_log1p_pair(z, d_set(0)));
+    r = d_sel(d_lt(a, d_set(1)), r, d_sel(d_eq(a, d_set(1)), d_set(INFINITY), d_set(NAN)));
+    return d_tiny(x, d_flip(r, d_sign(x)));
+}
+
+// d_log_fine is log(x) as a pair with a relative error of about 2^-68: the terms
+// of t^3 and t^5 are pairs too.
+fn dd d_log_fine(vd x) {
+    vd e, m = d_log_split(x, &e);
+    dd t = dd_div(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
+    dd u = dd_mul(t, t);
+    dd p = dd_add(dd_set(TWO_FIFTHS_0, TWO_FIFTHS_1), dd_of(u.h * POLY_D(u.h, log_dd)));
+    p = dd_add(dd_set(TWO_THIRDS_0, TWO_THIRDS_1), dd_mul(u, p));
+    dd r = dd_add(dd_twice(t), dd_mul(dd_mul(t, u), p));
+    dd q = two_product(e, d_set(LN2_0));
+    q = fast_sum(q.h, d_fma(e, d_set(LN2_1), q.l));
+    return dd_add(q, r);
+}
+
+// d_pow_edges gives r = |x|^y its sign and the values that C's Annex F names.
+fn vd d_pow_edges(vd x, vd y, vd r) {
+    vd one = d_set(1), inf = d_set(INFINITY), a = d_abs(x), half = d_set(0.5) * y;
+    md whole = d_eq(d_trunc(y), y);
+    md odd = d_and(whole, d_not(d_eq(d_trunc(half), half)));
+    md negative = d_negative(x);
+    r = d_sel(d_and(negative, odd), -r, r);
+    md bad = d_and(d_and(negative, d_not(whole)), d_and(d_lt(a, inf), d_lt(d_set(0), a)));
+    r = d_sel(bad, d_set(NAN), r);
+    r = d_sel(d_or(d_isnan(x), d_isnan(y)), x + y, r);
+    md unit = d_or(d_eq(y, d_set(0)), d_eq(x, one));
+    unit = d_or(unit, d_and(d_eq(a, one), d_eq(d_abs(y), inf)));
+    return d_sel(unit, one, r);
+}
+
+// d_pow is e^(y log|x|) with the product as a pair: below 1100 in size, so an error
+// of 2^-68 of it is 2^-58 of the result.
+fn vd d_pow(vd x, vd y) {
+    vd a = d_abs(x), inf = d_set(INFINITY), n;
+    dd l = d_log_fine(a);
+    l.h = d_sel(d_eq(a, d_set(0)), d_set(-INFINITY), d_sel(d_eq(a, inf), inf, l.h));
+    dd p = two_product(y, l.h);
+    vd low = d_fma(y, l.l, p.l);
+    md far = d_not(d_lt(d_abs(p.h), d_set(1000)));
+    vd h = d_most(d_least(p.h, -1000), 1000);
+    dd e = d_exp_pair(h, d_sel(far, d_set(0), low), &n);
+    return d_pow_edges(x, y, d_scale(dd_sum(e), n));
+}
+
+vd D(log, _u10)(vd x) { return d_log(x); }
+vd D(log2, _u10)(vd x) { return d_log2(x); }
+vd D(log10, _u10)(vd x) { return d_log10(x); }
+vd D(log1p, _u10)(vd x) { return d_log1p(x); }
+vd D(asinh, _u10)(vd x) { return d_asinh(x); }
+vd D(acosh, _u10)(vd x) { return d_acosh(x); }
+vd D(atanh, _u10)(vd x) { return d_atanh(x); }
+vd D(pow, _u10)(vd x, vd y) { return d_pow(x, y); }

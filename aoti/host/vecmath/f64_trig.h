@@ -1,0 +1,127 @@
+// sin, cos, tan of doubles, and asin, acos, atan, atan2.
+
+// FAR_D is where the reduction by three doubles of pi/2 ends: n stays below 2^30,
+// n PIO2_0 is exact in the multiply-add, and what the three leave out is below
+// 2^-130. Larger arguments go to the C library, a lane at a time.
+#define FAR_D 1e9
+
+// d_quadrant is x - n pi/2 as a pair within pi/4, and n modulo 4 in the low bits.
+fn dd d_quadrant(vd x, vl *quadrant) {
+    vd n = d_rint(x * d_set(TWO_OVER_PI_0));
+    *quadrant = d_int(n);
+    vd r = d_fnma(n, d_set(PIO2_0), x);
+    dd p = two_product(n, d_set(PIO2_1));
+    dd s = two_sum(r, -p.h);
+    return fast_sum(s.h, s.l - d_fma(n, d_set(PIO2_2), p.l));
+}
+
+// d_sin_pair is sin(r) = r + r^3 P(r^2) as a pair for |r| <= pi/4; the low part of r counts
+// times cos(r).
+fn dd d_sin_pair(dd r) {
+    vd u = r.h * r.h;
+    vd tail = r.h * u * POLY_D(u, sin_d);
+    return fast_sum(r.h, tail + d_fnma(r.l, d_set(0.5) * u, r.l));
+}
+
+// d_cos_pair is cos(r) = 1 - r^2/2 + r^4 P(r^2), r^2 as a pair; the low part of r counts
+// times -sin(r).
+fn dd d_cos_pair(dd r) {
+    dd u = two_product(r.h, r.h);
+    vd half = d_set(0.5) * u.h;
+    dd s = fast_sum(d_set(1), -half);
+    vd tail = u.h * u.h * POLY_D(u.h, cos_d);
+    vd low = d_fma(r.h, r.l, d_set(0.5) * u.l);
+    return fast_sum(s.h, s.l + (tail - low));
+}
+
+// d_wave is sin or cos of x by quadrant: an odd one swaps the two, bit 1 negates.
+fn vd d_wave(vd x, long long shift) {
+    vl q;
+    dd r = d_quadrant(x, &q);
+    q = q + shift;
+    vd s = dd_sum(d_sin_pair(r)), c = dd_sum(d_cos_pair(r));
+    vd y = d_sel(l_test(q, (q & 0) + 1), c, s);
+    return d_flip(y, (q & 2) << 62);
+}
+
+fn md d_far(vd x) { return d_lt(d_set(FAR_D), d_abs(x)); }
+
+// d_sin keeps -0, which the reduction would turn into 0.
+fn vd d_sin(vd x) { return d_rare(d_far(x), d_tiny(x, d_wave(x, 0)), x, sin); }
+fn vd d_cos(vd x) { return d_rare(d_far(x), d_wave(x, 1), x, cos); }
+
+// d_tan is sin/cos or -cos/sin, of pairs.
+fn vd d_tan(vd x) {
+    vl q;
+    dd r = d_quadrant(x, &q);
+    dd s = d_sin_pair(r), c = d_cos_pair(r);
+    md odd = l_test(q, (q & 0) + 1);
+    vd t = dd_sum(dd_div(dd_sel(odd, c, s), dd_sel(odd, s, c)));
+    return d_rare(d_far(x), d_tiny(x, d_flip(t, (q & 1) << 63)), x, tan);
+}
+
+// d_atan_pair is atan(y/x) as a pair for y, x >= 0: the smaller over the larger, from
+// tan(pi/8) on less pi/4, which leaves t with t^2 <= 0.1717.
+fn dd d_atan_pair(dd y, dd x) {
+    md swap = d_lt(x.h, y.h);
+    dd n = dd_sel(swap, x, y), d = dd_sel(swap, y, x);
+    md big = d_lt(d_set(0.41421356) * d.h, n.h);
+    dd t = dd_div(dd_sel(big, dd_sub(n, d), n), dd_sel(big, dd_add(n, d), d));
+    vd u = t.h * t.h;
+    dd r = fast_sum(t.h, t.l + t.h * u * POLY_D(u, atan_d));
+    r = dd_sel(big, dd_add(dd_set(PIO4_0, PIO4_1), r), r);
+    return dd_sel(swap, dd_sub(dd_set(PIO2_0, PIO2_1), r), r);
+}
+
+fn vd d_atan(vd x) {
+    vd a = d_most(d_abs(x), 0x1p100);
+    vd r = dd_sum(d_atan_pair(dd_of(a), dd_set(1, 0)));
+    return d_tiny(x, d_flip(r, d_sign(x)));
+}
+
+// d_mirror is pi - r where m.
+fn vd d_mirror(md m, dd r) {
+    return d_sel(m, dd_sum(dd_sub(dd_set(PI_0, PI_1), r)), dd_sum(r));
+}
+
+// d_atan2 scales by the larger operand's power of two; infinite and zero pairs
+// become the ones with the same angle.
+fn vd d_atan2(vd y, vd x) {
+    vd inf = d_set(INFINITY), one = d_set(1), zero = d_set(0);
+    vd a = d_abs(x), b = d_abs(y);
+    md big = d_or(d_eq(a, inf), d_eq(b, inf));
+    vd p = d_sel(big, d_sel(d_eq(a, inf), one, zero), a);
+    vd q = d_sel(big, d_sel(d_eq(b, inf), one, zero), b);
+    md none = d_and(d_eq(p, zero), d_eq(q, zero));
+    p = d_sel(none, one, p);
+    vd power = d_exp2(-d_int(d_exponent(d_sel(d_lt(p, q), q, p))));
+    dd r = d_atan_pair(dd_of(q * power), dd_of(p * power));
+    vd s = d_flip(d_mirror(d_negative(x), r), d_sign(y));
+    return d_sel(d_or(d_isnan(x), d_isnan(y)), x + y, s);
+}
+
+// d_leg is sqrt(1 - x^2) as a pair.
+fn dd d_leg(vd x) {
+    dd sq = two_product(x, x);
+    return dd_sqrt(dd_sub(dd_set(1, 0), sq));
+}
+
+// d_asin is atan(|x| / sqrt(1 - x^2)); d_acos atan(sqrt(1 - x^2) / |x|) or pi less that.
+fn vd d_asin(vd x) {
+    vd a = d_abs(x);
+    vd r = dd_sum(d_atan_pair(dd_of(a), d_leg(a)));
+    return d_tiny(x, d_flip(r, d_sign(x)));
+}
+
+fn vd d_acos(vd x) {
+    vd a = d_abs(x);
+    return d_mirror(d_lt(x, d_set(0)), d_atan_pair(d_leg(a), dd_of(a)));
+}
+
+vd D(sin, _u10)(vd x) { return d_sin(x); }
+vd D(cos, _u10)(vd x) { return d_cos(x); }
+vd D(tan, _u10)(vd x) { return d_tan(x); }
+vd D(atan, _u10)(vd x) { return d_atan(x); }
+vd D(atan2, _u10)(vd y, vd x) { return d_atan2(y, x); }
+vd D(asin, _u10)(vd x) { return d_asin(x); }
+vd D(acos, _u10)(vd x) { return d_acos(x); }

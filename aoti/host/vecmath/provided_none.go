@@ -1,0 +1,5 @@
+//go:build !(linux && cgo && (amd64 || arm64))
+
+package vecmath
+
+const provided = false

@@ -1,0 +1,204 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package vecmath_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti/host/vecmath"
+	"github.com/loris-ml/loris/aoti/host/vecmath/internal/drive"
+)
+
+// long makes the accuracy tests visit every 17th float and a hundred times as many
+// doubles, and print the table of largest errors.
+var long = flag.Bool("vecmath.long", false, "measure the largest errors over many more points")
+
+// slack is the absolute error that does not count: lgamma near its negative zeros, where
+// the names promise 1e-15 only, and hypot among subnormal numbers.
+func slack[T drive.Float](name string) float64 {
+	var zero T
+	_, double := any(zero).(float64)
+	switch {
+	case name == "lgamma":
+		return 1e-15
+	case name == "hypot" && double:
+		return math.SmallestNonzeroFloat64
+	}
+	return 0
+}
+
+// specials are the values that algorithms tend to get wrong.
+func specials[T drive.Float]() []T {
+	v := []float64{0, 1, 2, 3, 0.5, 0.25, 1.5, 2.5, 4, 8, 10, 17, 100, 1000, 1e9, 1e10, 1e22, 1e300, 1e-300,
+		math.Pi, math.Pi / 2, math.Pi / 4, math.E, math.Ln2, 0.41421356, 0.9, 0.6, 6.5, 26, 27.9, 20, 40, 88.72284, 89, 103.9,
+		104, 128, 127.5, 149, 150, 709.78, 709.79, 710.4, 711, 745.1, 746, 1023.5, 1024, 1074, 1075, 1e15, 1e16, 1 << 52, 1 << 53,
+		0x1p-20, 0x1p-27, 0x1p-60, 0x1p60, 0x1p100, 0x1p127, 0x1p-126, 0x1p-149, 0x1p-1022, 0x1p-1074, 0x1p1023, math.MaxFloat32,
+		math.MaxFloat64, math.Inf(1), math.NaN(), 2.4570247382208, 5e-324, 1e-310, 7.999999999999999, 0x1.921fb54442d18p+30}
+	var out []T
+	for _, x := range v {
+		for _, s := range []float64{1, -1} {
+			t := T(s * x)
+			if s < 0 && x == 0 {
+				t = T(math.Copysign(0, -1))
+			}
+			out = append(out, t, before(t), after(t))
+		}
+	}
+	return out
+}
+
+func after[T drive.Float](x T) T {
+	switch v := any(x).(type) {
+	case float32:
+		return any(math.Nextafter32(v, float32(math.Inf(1)))).(T)
+	case float64:
+		return any(math.Nextafter(v, math.Inf(1))).(T)
+	}
+	return x
+}
+
+func before[T drive.Float](x T) T { return -after(-x) }
+
+// pattern makes a number of some random bits.
+func pattern[T drive.Float](bits uint64) T {
+	var zero T
+	if _, ok := any(zero).(float32); ok {
+		return any(math.Float32frombits(uint32(bits >> 32))).(T)
+	}
+	return any(math.Float64frombits(bits)).(T)
+}
+
+// ranges are intervals where functions have their shape.
+var ranges = [][2]float64{{-1, 1}, {0, 3}, {-10, 10}, {0.9, 1.1}, {-40, 40}, {-110, 110}, {-760, 760}, {0, 1e5}, {-1e9, 1e9}, {-20, 0}}
+
+// points makes at least n numbers, a multiple of 16: random bits, random magnitudes, and
+// the ranges in turn.
+func points[T drive.Float](r *rand.Rand, n int) []T {
+	out := specials[T]()
+	for k := 0; len(out) < n || len(out)%16 != 0; k++ {
+		switch k % 3 {
+		case 0:
+			out = append(out, pattern[T](r.Uint64()))
+		case 1:
+			out = append(out, T(math.Copysign(math.Ldexp(1+r.Float64(), r.IntN(40)-30), r.Float64()-0.5)))
+		default:
+			i := ranges[k/3%len(ranges)]
+			out = append(out, T(i[0]+(i[1]-i[0])*r.Float64()))
+		}
+	}
+	return out
+}
+
+// pairs makes operands of functions of two: every pair of specials, and pairs of points; a
+// quarter of these are close together, and a quarter have a second one for which
+// a power neither overflows nor vanishes.
+func pairs[T drive.Float](r *rand.Rand, n int) (x, y []T) {
+	s := specials[T]()
+	for _, a := range s {
+		for _, b := range s {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	a, b := points[T](r, n), points[T](r, n)
+	r.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
+	for i := range a {
+		switch i % 4 {
+		case 0:
+			b[i] = a[i] * T(1+(r.Float64()-0.5)*math.Ldexp(1, -r.IntN(20)))
+		case 1:
+			if l := math.Abs(math.Log(math.Abs(float64(a[i])))); l > 0 {
+				b[i] = T((r.Float64() - 0.5) * 1500 / l)
+			}
+		}
+	}
+	x, y = append(x, a...), append(y, b...)
+	for len(x)%16 != 0 {
+		x, y = append(x, 1), append(y, 1)
+	}
+	return x, y
+}
+
+// measure checks one function of every width whose lanes are T against the exact values.
+func measure[T drive.Float](t *testing.T, f vecmath.Function, vectors []string, x, y []T) {
+	t.Helper()
+	ref, err := drive.NewReference(f.Name, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ref.Free()
+	out := make([]T, len(x))
+	for _, v := range vectors {
+		call, err := drive.Lookup(f.Symbol(v), v, f.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drive.Call(call, x, y, out)
+		ulp, at := ref.Worst(out, slack[T](f.Name))
+		arg := fmt.Sprint(x[at])
+		if f.Args == 2 {
+			arg += fmt.Sprint(", ", y[at])
+		}
+		if *long {
+			fmt.Printf("| %s | %.4f | %s |\n", f.Symbol(v), ulp, arg)
+		}
+		if !(ulp <= f.ULP) {
+			t.Errorf("%s(%s) = %v, want %v: off by %.4g ulp", f.Symbol(v), arg, out[at], ref.Value(at), ulp)
+		}
+	}
+}
+
+// usable returns the vector types of one kind of lane that this processor has.
+func usable(t *testing.T, kind byte) []string {
+	var out []string
+	for _, v := range vecmath.Vectors() {
+		if v[0] == kind && drive.Usable(v) {
+			out = append(out, v)
+		}
+	}
+	if len(out) == 0 {
+		t.Skip("this processor has none of the vector types: amd64 needs AVX2 and FMA")
+	}
+	return out
+}
+
+func TestAccuracyFloat32(t *testing.T) {
+	vectors := usable(t, 'f')
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 300_000
+	if *long {
+		n = 20_000_000
+	}
+	x := points[float32](r, n)
+	a, b := pairs[float32](r, n)
+	for _, f := range vecmath.Functions() {
+		if f.Args == 2 {
+			measure(t, f, vectors, a, b)
+		} else {
+			measure(t, f, vectors, x, nil)
+		}
+	}
+}
+
+func TestAccuracyFloat64(t *testing.T) {
+	vectors := usable(t, 'd')
+	r := rand.New(rand.NewPCG(3, 4))
+	n := 30_000
+	if *long {
+		n = 1_000_000
+	}
+	x := points[float64](r, n)
+	a, b := pairs[float64](r, n)
+	for _, f := range vecmath.Functions() {
+		switch {
+		case f.Only32:
+		case f.Args == 2:
+			measure(t, f, vectors, a, b)
+		default:
+			measure(t, f, vectors, x, nil)
+		}
+	}
+}
