@@ -50,7 +50,7 @@ func (l *Library) findWeights() error {
 		return problem("the library's constants end before they start")
 	}
 	size := end.Addr - start.Addr
-	if size == 0 {
+	if size <= 1 { // an empty section is made one byte long
 		l.Weights.Kind = WeightsNone
 		return nil
 	}

@@ -1,0 +1,116 @@
+package pt2
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+)
+
+// member is a file of a package.
+type member struct {
+	name string // relative to the package's root, with slashes
+	size int64
+	// open reads it from its beginning; the reader of an archive fails at the end
+	// if size or checksum are wrong.
+	open func() (io.ReadCloser, error)
+	// place gives the bytes where they lie; nil for compressed members.
+	place func() (*Section, error)
+	// crc is the checksum that reading in place must verify, if checked.
+	crc     uint32
+	checked bool
+}
+
+// Section is a file of a package that can be read at any place.
+type Section struct {
+	io.ReaderAt
+	// Size is the number of bytes.
+	Size int64
+	// File is the file that holds the bytes from Offset on, so that they can be
+	// mapped; nil where they are in memory.
+	File   *os.File
+	Offset int64
+
+	close func() error
+}
+
+// Close gives the section up. The file that holds it may be the package's own,
+// so it must not be closed in another way.
+func (s *Section) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// section returns a member's bytes for reading at any place; compressed ones are
+// inflated into memory, up to limit bytes.
+func (m *member) section(limit int64) (*Section, error) {
+	if m.place != nil {
+		return m.place()
+	}
+	data, err := m.read(limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Section{ReaderAt: bytes.NewReader(data), Size: int64(len(data))}, nil
+}
+
+// read returns a member whole, if it has at most limit bytes.
+func (m *member) read(limit int64) ([]byte, error) {
+	if m.size > limit {
+		return nil, &FormatError{Member: m.name, Problem: fmt.Sprintf("%d bytes, more than the %d allowed", m.size, limit)}
+	}
+	r, err := m.open()
+	if err != nil {
+		return nil, &FormatError{Member: m.name, Problem: "cannot be opened", Err: err}
+	}
+	defer r.Close()
+	// One byte more than announced tells a member that is longer.
+	data, err := io.ReadAll(io.LimitReader(r, m.size+1))
+	if err == nil && int64(len(data)) != m.size {
+		err = fmt.Errorf("%d bytes where %d were announced", len(data), m.size)
+	}
+	if err != nil {
+		return nil, &FormatError{Member: m.name, Problem: "cannot be read", Err: err}
+	}
+	return data, nil
+}
+
+// cleanName checks the name of a member and returns it with slashes. Nothing is
+// ever written under such a name; those that would lead out of a folder show
+// that the archive is made to mislead.
+func cleanName(name string) (string, error) {
+	clean := strings.ReplaceAll(name, `\`, "/")
+	bad := ""
+	switch {
+	case clean == "":
+		bad = "an empty name"
+	case len(clean) > 4096:
+		bad = "a name of more than 4096 bytes"
+	case strings.ContainsRune(clean, 0):
+		bad = "a name with a zero byte"
+	case path.IsAbs(clean), len(clean) > 1 && clean[1] == ':':
+		bad = "an absolute path"
+	}
+	for part := range strings.SplitSeq(clean, "/") {
+		if part == ".." {
+			bad = `a path with ".."`
+		}
+	}
+	if bad != "" {
+		return "", &FormatError{Member: printable(name), Problem: bad + " is not allowed"}
+	}
+	return path.Clean(clean), nil
+}
+
+// printable shortens and quotes what would spoil a message.
+func printable(name string) string {
+	if len(name) > 200 {
+		name = name[:200] + "…"
+	}
+	quoted := fmt.Sprintf("%q", name)
+	return quoted[1 : len(quoted)-1]
+}
