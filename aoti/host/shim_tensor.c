@@ -1,5 +1,6 @@
 // The functions of the artefacts' interface that make, look at and copy tensors.
 
+#include "library.h"
 #include "shim.h"
 
 #include <string.h>
@@ -15,7 +16,17 @@ enum { MAX_DIMS = 64 };
 		return LORI_OK;                                                                                        \
 	}
 
-GET(data_ptr, void *, lori_tensor_data(t))
+
+lori_error lori_torch_get_data_ptr(lori_tensor *t, void **ret)
+{
+	if (__builtin_expect(lori_tensor_check(t, "get_data_ptr") != LORI_OK, 0))
+		return LORI_FAIL;
+	if (__builtin_expect(lori_touching != NULL, 0))
+		lori_touch(t);
+	*ret = lori_tensor_data(t);
+	return LORI_OK;
+}
+
 GET(storage_size, int64_t, t->storage->nbytes)
 GET(dim, int64_t, t->ndim)
 GET(numel, int64_t, t->numel)
