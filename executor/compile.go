@@ -80,12 +80,11 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})
 	}
 	make1 := func(ctx context.Context) (backend.Model, error) { return be.Compile(ctx, lowered, d, opts) }
-	first, err := make1(ctx)
+	pool, err := container.New(ctx, make1, container.Config{Instances: 1, Max: max(1, c.cfg.Instances)})
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
-	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, program: p}
-	m.container = container.NewContainer(first, make1, max(1, c.cfg.Instances))
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p}
 	c.stats.compiled(p, h, d, st, time.Since(start))
 	return m, nil
 }

@@ -94,8 +94,11 @@ type fakeModel struct {
 	d ir.Device
 }
 
-func (m *fakeModel) Spec() backend.Spec { return backend.Spec{} }
-func (m *fakeModel) Close() error       { return nil }
+func (m *fakeModel) Close() error { return nil }
+
+func (m *fakeModel) Spec() backend.Spec {
+	return backend.Spec{Inputs: make([]backend.Param, len(m.p.Params)), Outputs: make([]backend.Param, len(m.p.Returns))}
+}
 
 func (m *fakeModel) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
 	f := m.f

@@ -1,5 +1,26 @@
 // Package container holds pools of instances of compiled models, which run what
-// Loris or another compiler made.
+// Loris or another compiler made, and the sets of their constants.
+//
+// A Container has three kinds of callers, and none of them has to know of the
+// others. Runs take an instance that is free, or wait for one in turn. Updates,
+// folds and extractions work on complete, immutable sets of constants. Swap and
+// its kin choose which set is active. A run computes with the set that is active
+// when it gets its instance, from the first instruction to the last, whatever is
+// updated, folded, swapped or freed meanwhile.
+//
+// # Memory
+//
+// There is an active set and at most one inactive one. A set is freed when it is
+// in neither place, is not saved as a version, and no run in flight uses it:
+// instances that idle are bound to the active set instead. An update builds the
+// new set in the inactive place, so that there are never more than two sets and
+// what the runs in flight and the saved versions hold; see Update.
+//
+// # Buffers that a model writes
+//
+// A buffer that a model mutates, such as a running mean or a cache of keys, is
+// state of each instance and begins from the value in the set. A model that
+// needs one shared state runs with one instance.
 package container
 
 import (
@@ -7,44 +28,124 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
 )
 
-// Model is one instance of a compiled model: an alias of backend.Model.
-type Model = backend.Model
-
-// ErrClosed says that a container was used after Close.
-var ErrClosed = errors.New("the container is closed")
-
-// Container is a pool of instances of one model. A run takes an instance that is
-// free, makes one if there may be more, or waits, in turn, for one; the instance
-// always returns to the pool, also after an error or a panic.
-type Container struct {
-	spec backend.Spec
-	more func(context.Context) (Model, error)
-	free chan Model
-
-	mu      sync.Mutex
-	all     []Model // every instance there is; guarded by mu
-	made    int     // those and the ones being made; guarded by mu
-	max     int     // immutable
-	closing chan struct{}
-	closed  bool // guarded by mu
-	runs    sync.WaitGroup
+// Config sets the size of a container.
+type Config struct {
+	// Instances is how many are made at once, at least one.
+	Instances int
+	// Max is how many there may be: further ones are made when all are busy. Zero
+	// means Instances.
+	Max int
 }
 
-// NewContainer returns a container with a first instance that may grow to max
-// by calls of more.
-func NewContainer(first Model, more func(context.Context) (Model, error), max int) *Container {
-	c := &Container{spec: first.Spec(), more: more, free: make(chan Model, max), all: []Model{first}, made: 1, max: max, closing: make(chan struct{})}
-	c.free <- first
-	return c
+// Container is a pool of instances of one model and the sets of its constants.
+// All of its methods are safe for concurrent use.
+type Container struct {
+	spec backend.Spec
+	make func(context.Context) (backend.Model, error)
+	max  int
+	// solo is the instance if there can be but one. It has a lock of its own,
+	// which is what RunSingleThreaded takes.
+	solo *instance
+	sets
+
+	mu      sync.Mutex // guards the rest, and bound of instances in free and pending
+	all     []*instance
+	made    int // those in all and those being made
+	free    []*instance
+	waiters queue // empty whenever free is not
+	pending []*Pending
+	reaping bool // a goroutine waits for the oldest of pending
+	users   int  // calls in flight
+	closed  bool
+	drained chan struct{} // closed when it is closed and there are no users
+	shut    atomic.Bool   // closed, for those who do not take mu
+}
+
+// New returns a container of instances that make returns. It makes
+// cfg.Instances of them; further ones are made during runs, up to cfg.Max. An
+// error of make, or of reading the constants that the model came with, is
+// returned, and instances made before are closed.
+func New(ctx context.Context, make func(context.Context) (backend.Model, error), cfg Config) (*Container, error) {
+	if cfg.Max == 0 {
+		cfg.Max = cfg.Instances
+	}
+	if cfg.Instances < 1 || cfg.Max < cfg.Instances {
+		return nil, fmt.Errorf("%w: %d at first, %d at most", ErrInstances, cfg.Instances, cfg.Max)
+	}
+	c := &Container{make: make, max: cfg.Max, drained: channel()}
+	err := c.fill(ctx, cfg.Instances)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func channel() chan struct{} { return make(chan struct{}) }
+
+// fill makes the first instances and the first set.
+func (c *Container) fill(ctx context.Context, n int) error {
+	for range n {
+		inst, err := c.newInstance(ctx)
+		if err != nil {
+			return err
+		}
+		c.made++
+		c.all, c.free = append(c.all, inst), append(c.free, inst)
+	}
+	first := c.all[0]
+	c.spec = first.model.Spec()
+	if c.max == 1 {
+		c.solo = first
+	}
+	return c.sets.init(ctx, first.constants)
 }
 
 // Spec returns the model's inputs and outputs.
 func (c *Container) Spec() backend.Spec { return c.spec }
+
+// NumInputs returns how many inputs a run takes.
+func (c *Container) NumInputs() int { return len(c.spec.Inputs) }
+
+// NumOutputs returns how many outputs a run returns.
+func (c *Container) NumOutputs() int { return len(c.spec.Outputs) }
+
+// InputNames returns the names of the inputs, in order.
+func (c *Container) InputNames() []string { return names(c.spec.Inputs) }
+
+// OutputNames returns the names of the outputs, in order.
+func (c *Container) OutputNames() []string { return names(c.spec.Outputs) }
+
+func names(ps []backend.Param) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.Name
+	}
+	return out
+}
+
+// CallSpec returns how the flat inputs and outputs were nested in the program
+// that was compiled, as the model says it (backend.CallSpecModel); empty strings
+// if it does not.
+func (c *Container) CallSpec() (in, out string) {
+	if err := c.enter(); err != nil {
+		return "", ""
+	}
+	defer c.leave()
+	c.mu.Lock()
+	first := c.all[0].model
+	c.mu.Unlock()
+	if m, ok := first.(backend.CallSpecModel); ok {
+		return m.CallSpec()
+	}
+	return "", ""
+}
 
 // Instances returns how many instances there are now.
 func (c *Container) Instances() int {
@@ -53,75 +154,40 @@ func (c *Container) Instances() int {
 	return len(c.all)
 }
 
-// Run computes the outputs on an instance of the pool, as Model.Run. It waits
-// for one as long as ctx allows. A panic in the model is returned as an error.
-func (c *Container) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) (out []backend.Buffer, err error) {
-	m, err := c.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			cause, ok := r.(error)
-			if !ok {
-				cause = fmt.Errorf("%v", r)
-			}
-			out, err = nil, fmt.Errorf("panic in a model: %w\n%s", cause, debug.Stack())
-		}
-		c.free <- m
-		c.runs.Done()
-	}()
-	return m.Run(ctx, inputs, donated)
-}
-
-func (c *Container) take(ctx context.Context) (Model, error) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, ErrClosed
-	}
-	c.runs.Add(1)
-	select {
-	case m := <-c.free:
-		c.mu.Unlock()
-		return m, nil
-	default:
-	}
-	grow := c.made < c.max
-	if grow {
-		c.made++ // the place is reserved while the instance is made
-	}
-	c.mu.Unlock()
-	if grow {
-		return c.grow(ctx)
-	}
-	select {
-	case m := <-c.free:
-		return m, nil
-	case <-ctx.Done():
-		c.runs.Done()
-		return nil, ctx.Err()
-	case <-c.closing:
-		c.runs.Done()
-		return nil, ErrClosed
-	}
-}
-
-func (c *Container) grow(ctx context.Context) (Model, error) {
-	m, err := c.more(ctx)
+// Waiting returns how many runs wait for an instance now.
+func (c *Container) Waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.made--
-		c.runs.Done()
-		return nil, fmt.Errorf("make a further instance: %w", err)
-	}
-	c.all = append(c.all, m)
-	return m, nil
+	return c.waiters.len
 }
 
-// Close refuses further runs, waits for those in flight and closes every
-// instance. Calling it again does nothing.
+// enter counts a call that Close waits for.
+func (c *Container) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.users++
+	return nil
+}
+
+func (c *Container) leave() {
+	c.mu.Lock()
+	c.leaveLocked()
+	c.mu.Unlock()
+}
+
+func (c *Container) leaveLocked() {
+	c.users--
+	if c.closed && c.users == 0 {
+		close(c.drained)
+	}
+}
+
+// Close refuses further calls, waits for those in flight, closes every instance
+// and frees the sets. Runs that wait for an instance fail with ErrClosed. It
+// returns the errors of closing, joined. Calling it again does nothing.
 func (c *Container) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -129,15 +195,50 @@ func (c *Container) Close() error {
 		return nil
 	}
 	c.closed = true
-	close(c.closing)
-	c.mu.Unlock()
-	c.runs.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var errs []error
-	for _, m := range c.all {
-		errs = append(errs, m.Close())
+	c.shut.Store(true)
+	for w := c.waiters.pop(); w != nil; w = c.waiters.pop() {
+		w.got <- nil
 	}
-	c.all = nil
+	c.reapLocked()
+	if c.users == 0 {
+		close(c.drained)
+	}
+	c.mu.Unlock()
+	<-c.drained
+	c.mu.Lock()
+	all := c.all
+	c.all, c.free = nil, nil
+	c.mu.Unlock()
+	var errs []error
+	for _, inst := range all {
+		inst.lock(c)
+		errs = append(errs, guard(inst.model.Close))
+		inst.forget()
+		inst.unlock(c)
+	}
+	c.sets.free()
 	return errors.Join(errs...)
 }
+
+// guard returns a panic of f as a *PanicError.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// releaseAll drops one reference of each buffer that is there.
+func releaseAll(bufs []backend.Buffer) {
+	for _, b := range bufs {
+		if b != nil {
+			b.Release()
+		}
+	}
+}
+
+// Constants describes the model's constants, in the model's order; none if they
+// cannot be replaced.
+func (c *Container) Constants() []backend.Constant { return slices.Clone(c.info) }
