@@ -1,3 +1,5 @@
+//go:build !amd64 || noasm
+
 package tile
 
 func native32() []*Set[float32] { return nil }

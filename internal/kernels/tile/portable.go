@@ -13,9 +13,12 @@ const (
 func portable[A Float]() *Set[A] {
 	s := &Set[A]{Name: "portable", Width: portableWidth}
 	for rows := 1; rows <= portableRows; rows++ {
-		s.half = append(s.half, func(a *Args[A]) { blocks(a, rows, portableWidth/2) })
-		s.one = append(s.one, func(a *Args[A]) { blocks(a, rows, portableWidth) })
-		s.two = append(s.two, func(a *Args[A]) { blocks(a, rows, 2*portableWidth) })
+		of := func(cols int) tileFunc {
+			return func(a *byte) { blocks((*Args[A])(unsafe.Pointer(a)), rows, cols) }
+		}
+		s.half = append(s.half, of(portableWidth/2))
+		s.one = append(s.one, of(portableWidth))
+		s.two = append(s.two, of(2*portableWidth))
 	}
 	return s
 }

@@ -47,8 +47,12 @@ type Set[A Float] struct {
 	Name  string
 	Width int // columns of a panel
 	// Tiles by rows, from 1: half a panel, one panel, and two panels wide.
-	half, one, two []func(*Args[A])
+	half, one, two []tileFunc
 }
+
+// tileFunc computes a tile of certain rows and columns from the Args at its
+// argument, whose type assembly does not know.
+type tileFunc func(args *byte)
 
 // Panel is how many columns a tile has, in half panels.
 type Panel int
@@ -63,7 +67,7 @@ const (
 // Rows returns the most rows a tile of the given width has.
 func (s *Set[A]) Rows(p Panel) int { return len(s.tiles(p)) }
 
-func (s *Set[A]) tiles(p Panel) []func(*Args[A]) {
+func (s *Set[A]) tiles(p Panel) []tileFunc {
 	switch p {
 	case Half:
 		return s.half
@@ -76,7 +80,9 @@ func (s *Set[A]) tiles(p Panel) []func(*Args[A]) {
 }
 
 // Run computes one tile of 1..Rows(p) rows.
-func (s *Set[A]) Run(a *Args[A], rows int, p Panel) { s.tiles(p)[rows-1](a) }
+func (s *Set[A]) Run(a *Args[A], rows int, p Panel) {
+	s.tiles(p)[rows-1]((*byte)(unsafe.Pointer(a)))
+}
 
 // Zeros is a row of zeros wide enough for Init or Add of any tile, with step 0.
 var Zeros = unsafe.Pointer(&zeros)
