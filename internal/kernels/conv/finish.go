@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
@@ -14,28 +15,28 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 	r := &c.ResidualLayout
 	if c.Residual != nil {
 		res = c.origin(r, u, channel)
-	}
-	rRow, rCol := u.ph.dims[1].step*r.Spatial[1], u.ph.dims[2].step*r.Spatial[2]
-	if c.Residual == nil {
+	} else if _, _, clamped := c.Activation.Clamp(); !clamped {
 		vec.Apply(c.Activation, w.sums)
 	}
+	rRow, rCol := u.ph.dims[1].step*r.Spatial[1], u.ph.dims[2].step*r.Spatial[2]
+	rows, cols := u.hn, u.wn
+	if c.Residual == nil && p.y.Channel != 1 && yCol == 1 && yRow == cols {
+		rows, cols = 1, rows*cols // adjoining rows of a plane are one
+	}
 	for img := range u.nn {
-		for row := range u.hn {
-			sums := w.sums[(img*u.hn+row)*u.wn*step:][:u.wn*step]
+		for row := range rows {
+			sums := w.sums[(img*rows+row)*cols*step:][:cols*step]
 			if c.Residual != nil {
-				addResidual(sums, c.Residual[res+img*r.Batch+row*rRow:], c.Scale, n, step, u.wn, rCol, r.Channel)
+				addResidual(sums, c.Residual[res+img*r.Batch+row*rRow:], c.Scale, n, step, cols, rCol, r.Channel)
 				vec.Apply(c.Activation, sums)
 			}
 			out := c.Y[y+img*p.y.Batch+row*yRow:]
 			if p.y.Channel == 1 {
-				for i := range u.wn {
+				for i := range cols {
 					vec.Store(out[i*yCol:], sums[i*step:][:n])
 				}
-				continue
-			}
-			w.line = grow(w.line, u.wn)
-			for k := range n {
-				storeColumn(out[k*p.y.Channel:], w.line, sums[k:], step, yCol)
+			} else {
+				storePlanes(w, out, sums, n, step, cols, p.y.Channel, yCol)
 			}
 		}
 	}
@@ -57,18 +58,22 @@ func addResidual[A Float, T Element](sums []A, res []T, scale float64, n, step, 
 	}
 }
 
-// storeColumn stores one channel of a row of outputs.
-func storeColumn[A Float, T Element](out []T, line, sums []A, step, yCol int) {
-	at := 0
-	for i := range line {
-		line[i] = sums[at]
-		at += step
-	}
-	if yCol == 1 {
-		vec.Store(out, line)
+// storePlanes stores n channels of a row of cols outputs.
+func storePlanes[A Float, T Element](w *worker[A], out []T, sums []A, n, step, cols, channel, col int) {
+	if wide, ok := any(out).([]A); ok && col == 1 {
+		gemm.Transpose(wide, channel, sums, step, cols, n)
 		return
 	}
-	for i, v := range line {
-		out[i*yCol] = vec.Narrow[T](v)
+	w.line = grow(w.line, n*cols)
+	gemm.Transpose(w.line, cols, sums, step, cols, n)
+	for k := range n {
+		line := w.line[k*cols:][:cols]
+		if col == 1 {
+			vec.Store(out[k*channel:], line)
+			continue
+		}
+		for i, v := range line {
+			out[k*channel+i*col] = vec.Narrow[T](v)
+		}
 	}
 }

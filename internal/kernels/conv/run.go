@@ -207,8 +207,10 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * u.wn * col, u.wn * col, col}
 	}
 	s.done = s.part
-	if s.direct {
+	if clamp && c.Residual == nil || s.direct {
 		s.lo, s.hi = A(lo), A(hi)
+	}
+	if s.direct {
 		s.done = c.place(&p.y, u)
 		s.done.at = unsafe.Pointer(&y[c.origin(&p.y, u, channel)])
 		if res != nil {
