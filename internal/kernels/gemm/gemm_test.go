@@ -176,7 +176,7 @@ func testSizes[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, m := range sizes {
 		for _, n := range sizes {
-			k := []int{1, 2, 5, 16, 17, 40}[rng.IntN(6)]
+			k := []int{1, 2, 5, 17, 40, 50, 67}[rng.IntN(7)]
 			for range 2 {
 				la, lb, lc := rng.IntN(len(layouts)), rng.IntN(len(layouts)), rng.IntN(len(layouts))
 				a, b, c := made[T](rng, m, k, la), made[T](rng, k, n, lb), made[T](rng, m, n, lc)
@@ -201,7 +201,7 @@ func TestMulBlocks(t *testing.T) {
 
 func testBlocks[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	shapes := [][3]int{{70, 800, 130}, {300, 30, 40}, {9, 450, 600}, {600, 400, 7}, {1, 900, 70}, {130, 900, 1}, {260, 40, 1100}}
+	shapes := [][3]int{{70, 800, 130}, {300, 30, 40}, {9, 450, 600}, {600, 400, 7}, {1, 900, 70}, {130, 900, 1}, {260, 40, 1100}, {3, 17000, 9}, {40, 100, 3}}
 	for i, d := range shapes {
 		la, lb, lc := i%5, (i+i/5+1)%5, (i/2)%5
 		t.Run(fmt.Sprint(d, layouts[la].name, layouts[lb].name, layouts[lc].name), func(t *testing.T) {

@@ -14,6 +14,10 @@ type kernel[A Float] struct {
 	// elements that are adjacent across, or along the depth; nil if there are no
 	// better ones than in Go.
 	copyRows, transpose packFunc[A]
+	// copyPanels packs n elements that are adjacent across into panels that are
+	// panel elements apart; nil if there is no better one than in Go.
+	copyPanels func(dst *A, panel int, src *A, stride, n, depth int)
+	dots       *dots[A] // nil if there are none
 }
 
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the

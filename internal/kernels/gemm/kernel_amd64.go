@@ -36,7 +36,8 @@ var avx512F32 = &kernel[float32]{
 		nil, tile1x16F32AVX512, tile2x16F32AVX512, tile3x16F32AVX512, tile4x16F32AVX512, tile5x16F32AVX512, tile6x16F32AVX512, tile7x16F32AVX512,
 		tile8x16F32AVX512, tile9x16F32AVX512, tile10x16F32AVX512, tile11x16F32AVX512, tile12x16F32AVX512, tile13x16F32AVX512, tile14x16F32AVX512,
 	}},
-	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512,
+	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
+	dots: &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
 }
 
 var avx512F64 = &kernel[float64]{
@@ -48,7 +49,8 @@ var avx512F64 = &kernel[float64]{
 		nil, tile1x8F64AVX512, tile2x8F64AVX512, tile3x8F64AVX512, tile4x8F64AVX512, tile5x8F64AVX512, tile6x8F64AVX512, tile7x8F64AVX512, tile8x8F64AVX512,
 		tile9x8F64AVX512, tile10x8F64AVX512, tile11x8F64AVX512, tile12x8F64AVX512, tile13x8F64AVX512, tile14x8F64AVX512,
 	}},
-	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512,
+	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512, copyPanels: copyPanelsF64AVX512,
+	dots: &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
 }
 
 var avx2F32 = &kernel[float32]{
@@ -59,6 +61,7 @@ var avx2F32 = &kernel[float32]{
 	transpose: func(dst *float32, width int, src *float32, stride, n, depth int) {
 		transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
 	},
+	dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
 }
 
 var avx2F64 = &kernel[float64]{
@@ -69,6 +72,7 @@ var avx2F64 = &kernel[float64]{
 	transpose: func(dst *float64, width int, src *float64, stride, n, depth int) {
 		transposeWhole(transposeF64AVX2, 4, dst, width, src, stride, n, depth)
 	},
+	dots: &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}},
 }
 
 // transposeWhole gives whole blocks of depth to f and does the rest in Go.

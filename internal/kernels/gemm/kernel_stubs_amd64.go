@@ -144,10 +144,45 @@ func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //go:noescape
 func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
 
+// dot1x4F32AVX512 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4F32AVX512 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot3x4F32AVX512 computes a tile of 3 rows and 4 columns.
+//
+//go:noescape
+func dot3x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot4x4F32AVX512 computes a tile of 4 rows and 4 columns.
+//
+//go:noescape
+func dot4x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot5x4F32AVX512 computes a tile of 5 rows and 4 columns.
+//
+//go:noescape
+func dot5x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot6x4F32AVX512 computes a tile of 6 rows and 4 columns.
+//
+//go:noescape
+func dot6x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
 // copyRowsF32AVX512 packs a panel of n ≤ 32 elements that are adjacent across.
 //
 //go:noescape
 func copyRowsF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
+
+// copyPanelsF32AVX512 packs n elements that are adjacent across into panels of width 32, the last filled up with zeros.
+//
+//go:noescape
+func copyPanelsF32AVX512(dst *float32, panel int, src *float32, stride int, n int, depth int)
 
 // transposeF32AVX512 packs a panel of n ≤ 32 elements that are adjacent along the depth.
 //
@@ -294,10 +329,45 @@ func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //go:noescape
 func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
 
+// dot1x4F64AVX512 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot2x4F64AVX512 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot3x4F64AVX512 computes a tile of 3 rows and 4 columns.
+//
+//go:noescape
+func dot3x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot4x4F64AVX512 computes a tile of 4 rows and 4 columns.
+//
+//go:noescape
+func dot4x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot5x4F64AVX512 computes a tile of 5 rows and 4 columns.
+//
+//go:noescape
+func dot5x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot6x4F64AVX512 computes a tile of 6 rows and 4 columns.
+//
+//go:noescape
+func dot6x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
 // copyRowsF64AVX512 packs a panel of n ≤ 16 elements that are adjacent across.
 //
 //go:noescape
 func copyRowsF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)
+
+// copyPanelsF64AVX512 packs n elements that are adjacent across into panels of width 16, the last filled up with zeros.
+//
+//go:noescape
+func copyPanelsF64AVX512(dst *float64, panel int, src *float64, stride int, n int, depth int)
 
 // transposeF64AVX512 packs a panel of n ≤ 16 elements that are adjacent along the depth.
 //
@@ -334,6 +404,16 @@ func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int
 //go:noescape
 func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
 
+// dot1x4F32AVX2 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4F32AVX2 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
 // transposeF32AVX2 packs a panel of elements that are adjacent along the depth, which is a multiple of 8.
 //
 //go:noescape
@@ -368,6 +448,16 @@ func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int,
 //
 //go:noescape
 func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+
+// dot1x4F64AVX2 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot2x4F64AVX2 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
 
 // transposeF64AVX2 packs a panel of elements that are adjacent along the depth, which is a multiple of 4.
 //

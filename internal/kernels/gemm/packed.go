@@ -46,9 +46,7 @@ func packRight[A Float](b anyOperand) []A {
 	kn := kernelsFor[A]()[0]
 	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
 	buf := grown[A](nil, roundUp(b.cols, kn.nr)*b.rows)
-	for j := 0; j < b.cols; j += kn.nr {
-		s.packPanel(buf[j*b.rows:][:kn.nr*b.rows], j, 0, b.rows)
-	}
+	s.packPanels(buf, 0, b.cols, 0, b.rows)
 	return buf
 }
 

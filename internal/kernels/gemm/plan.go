@@ -10,10 +10,20 @@ const (
 	colBytes    = 512 << 10
 	rowBytes    = 768 << 10
 	chunkBytes  = 16 << 20 // of the left operand, packed before
+	packDepth   = 512      // of one call of the packing loops
 	packGrain   = 32 << 10 // elements that are worth a goroutine to pack
 	workGrain   = 1 << 20  // multiplications that are worth a goroutine
 	tilesPerWay = 4        // tiles of the result for each goroutine
-	fewPanels   = 2        // up to so many uses, packing an operand does not pay
+
+	// Up to these sizes of the other side an operand is read where it is: always;
+	// if its rows do not fall on the same lines of the cache; and the latter only
+	// if it is not big.
+	readRows, readMoreRows, readMostRows = 42, 70, 140
+	readCols, readMoreCols               = 64, 512
+	bigBytes                             = 4 << 20
+	// aliasBytes is a distance in memory at which lines compete for the same few
+	// places of the first-level cache.
+	aliasBytes = 2048
 )
 
 // plan is how a product is cut up.
@@ -24,6 +34,7 @@ type plan struct {
 	// is packed already, read where it is, or, with packCols, packed by block.
 	packA, packB, packCols bool
 	direct                 bool // results go straight to c
+	dot                    bool // by dot products
 	chunk                  int  // rows at a time
 	threads                int
 	rowTiles, colTiles     int
@@ -39,15 +50,19 @@ func (s *state[A]) makePlan(threads int) {
 	*p = plan{threads: threads}
 	var zero A
 	size := int(unsafe.Sizeof(zero))
+	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
+	if s.alongDepth() {
+		s.planDots()
+		return
+	}
 	p.mr = s.a.mr
 	if s.a.packed == nil {
 		p.mr = balanced(s.m, kn.mr)
 	}
 	p.depth = balanced(s.k, depthBytes/size)
-	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
-	p.packA = s.a.strided() && !(s.a.format == wide && colPanels <= fewPanels)
-	readB := s.b.strided() && s.b.format == wide && s.b.cs == 1 && rowPanels <= fewPanels && (kn.masked || s.n%kn.nr == 0)
+	p.packA = s.a.strided() && !s.readLeft(size)
+	readB := s.b.strided() && s.readRight(size)
 	p.chunk = s.m
 	if p.packA {
 		p.chunk = max(1, chunkBytes/size/max(1, s.k)/p.mr) * p.mr
@@ -62,6 +77,29 @@ func (s *state[A]) makePlan(threads int) {
 	if !p.direct {
 		p.blockRows = p.tileRows
 	}
+}
+
+// readLeft reports whether packing a strided left operand would not pay.
+func (s *state[A]) readLeft(size int) bool {
+	if s.a.format != wide {
+		return false
+	}
+	return s.n <= readCols || s.n <= readMoreCols && s.a.cs == 1 && s.a.rs*size%aliasBytes != 0
+}
+
+// readRight reports the same of a right operand; only adjacent columns can be
+// read where they are.
+func (s *state[A]) readRight(size int) bool {
+	if s.b.format != wide || s.b.cs != 1 || !s.kernel.masked && s.n%s.kernel.nr != 0 {
+		return false
+	}
+	most := readRows
+	if s.b.rs*size%aliasBytes != 0 {
+		if most = readMoreRows; s.k*s.n*size <= bigBytes {
+			most = readMostRows
+		}
+	}
+	return s.m <= most
 }
 
 // tiles shares the result out: by columns if there are enough of them, so that
@@ -105,6 +143,10 @@ func (s *state[A]) work(lo, hi int) {
 		if r0 >= r1 || j0 >= j1 {
 			continue
 		}
+		if p.dot {
+			s.dotTile(w, r0, r1, j0, j1)
+			continue
+		}
 		for j := j0; j < j1; j += p.blockCols {
 			s.columns(w, r0, r1, j, min(j+p.blockCols, j1))
 		}
@@ -120,9 +162,7 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 		depth := min(p.depth, s.k-k0)
 		if p.packCols {
 			w.panels = grown(w.panels, roundUp(j1-j0, kn.nr)*depth)
-			for j := j0; j < j1; j += kn.nr {
-				s.packPanel(w.panels[(j-j0)*depth:][:kn.nr*depth], j, k0, k0+depth)
-			}
+			s.packPanels(w.panels, j0, j1, k0, depth)
 		}
 		add := k0 > 0 || (p.direct && s.post.beta != 0)
 		for r := r0; r < r1; r += p.blockRows {

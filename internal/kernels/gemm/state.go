@@ -118,9 +118,9 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 }
 
 // orient turns the product around if the result has adjacent rows instead of
-// columns: cᵀ = bᵀ·aᵀ.
+// columns, or is one column: cᵀ = bᵀ·aᵀ.
 func (s *state[A]) orient() {
-	if s.c.cs == 1 || s.c.rs != 1 || !s.a.strided() || !s.b.strided() || s.post.finish != nil {
+	if s.c.rs != 1 || (s.c.cs == 1 && s.n != 1) || !s.a.strided() || !s.b.strided() || s.post.finish != nil {
 		return
 	}
 	s.m, s.n = s.n, s.m
@@ -170,7 +170,7 @@ func (s *state[A]) run(threads int) {
 		}
 		n := p.units
 		if p.packB && p.row0 == 0 {
-			n += ceil(s.n, s.kernel.nr)
+			n += ceil(s.n, s.kernel.nr*panelGroup)
 		}
 		s.loop(threads, n, max(1, packGrain/(s.k*p.mr+1)), s.packBody)
 		s.loop(p.threads, p.rowTiles*p.colTiles, 1, s.workBody)
@@ -187,8 +187,12 @@ func (s *state[A]) loop(threads, n, grain int, body func(lo, hi int)) {
 	kernels.ForThreads(threads, n, grain, body)
 }
 
-// packUnits packs panels: first those of the left operand, then those of the
-// right one.
+// panelGroup is how many panels of a right operand are packed at once: rows of
+// it are read in longer runs.
+const panelGroup = 8
+
+// packUnits packs the left operand by panels, then the right one by groups of
+// them.
 func (s *state[A]) packUnits(lo, hi int) {
 	p, kn := &s.plan, s.kernel
 	for u := lo; u < hi; u++ {
@@ -198,22 +202,37 @@ func (s *state[A]) packUnits(lo, hi int) {
 			pack(kn, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
 			continue
 		}
-		j0 := (u - p.units) * kn.nr
-		s.packPanel(s.bBuf[j0*s.k:][:kn.nr*s.k], j0, 0, s.k)
+		j0 := (u - p.units) * panelGroup * kn.nr
+		s.packPanels(s.bBuf[j0*s.k:], j0, min(j0+panelGroup*kn.nr, s.n), 0, s.k)
 	}
 }
 
-// packPanel packs the panel of the right operand that begins at column j0.
-func (s *state[A]) packPanel(dst []A, j0, k0, k1 int) {
-	j1 := min(j0+s.kernel.nr, s.n)
-	if j1-j0 < s.kernel.nr {
-		clear(dst)
-	}
-	if s.b.fill != nil {
-		s.b.fill.(PanelFunc[A])(dst, k0, k1, j0, j1)
+// packPanels packs columns j0..j1-1 of the right operand into panels of the
+// given depth; j0 is where a panel begins.
+func (s *state[A]) packPanels(dst []A, j0, j1, k0, depth int) {
+	kn, b := s.kernel, &s.b
+	nr := kn.nr
+	if b.fill == nil && b.format == wide && b.cs == 1 && kn.copyPanels != nil && depth > 0 {
+		dst = dst[:roundUp(j1-j0, nr)*depth]
+		var zero A
+		for k := 0; k < depth; k += packDepth {
+			src := (*A)(b.at(k0+k, j0, unsafe.Sizeof(zero)))
+			kn.copyPanels(&dst[k*nr], depth*nr, src, b.rs, j1-j0, min(packDepth, depth-k))
+		}
 		return
 	}
-	pack(s.kernel, dst, s.kernel.nr, &s.b, s.b.cs, s.b.rs, j0, j1, k0, k1)
+	for j := j0; j < j1; j += nr {
+		to := dst[(j-j0)*depth:][:nr*depth]
+		end := min(j+nr, j1)
+		if end-j < nr {
+			clear(to)
+		}
+		if b.fill != nil {
+			b.fill.(PanelFunc[A])(to, k0, k0+depth, j, end)
+			continue
+		}
+		pack(kn, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
+	}
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }

@@ -22,6 +22,7 @@ type elem struct {
 	splat  func(m, v Op)
 	fma    func(x, y, acc Op)
 	mul    func(x, y, dst Op)
+	add    func(x, y, dst Op)
 	lo, hi func(b, a, dst Op) // interleave within 128-bit lanes
 	masked bool               // loads and stores take K registers
 	// loadK zeroes what the mask leaves out; storeK leaves it alone.
@@ -33,7 +34,7 @@ var f32z = &elem{
 	suffix: "F32AVX512", goType: "float32", size: 4, lanes: 16, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
 	masked: true, loadK: func(m, k, v Op) { VMOVUPS_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPS(v, k, m) },
 }
 
@@ -41,7 +42,7 @@ var f64z = &elem{
 	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
 	masked: true, loadK: func(m, k, v Op) { VMOVUPD_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPD(v, k, m) },
 }
 
@@ -49,7 +50,7 @@ var f32y = &elem{
 	suffix: "F32AVX2", goType: "float32", size: 4, lanes: 8, vec: YMM,
 	zero: func(v Op) { VXORPS(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
 	storeK: func(v, k, m Op) { VMASKMOVPS(v, k, m) },
 }
 
@@ -57,7 +58,7 @@ var f64y = &elem{
 	suffix: "F64AVX2", goType: "float64", size: 8, lanes: 4, vec: YMM,
 	zero: func(v Op) { VXORPD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
 	storeK: func(v, k, m Op) { VMASKMOVPD(v, k, m) },
 }
 
@@ -81,12 +82,19 @@ func main() {
 			tile(e, m, 2)
 			tile(e, m, 1)
 		}
+		for m := 1; m <= 6; m++ {
+			dot(e, m)
+		}
 		copyRows(e)
+		copyPanels(e)
 		transpose512(e)
 	}
 	for _, e := range []*elem{f32y, f64y} {
 		for m := 1; m <= 6; m++ {
 			tile(e, m, 2)
+		}
+		for m := 1; m <= 2; m++ {
+			dot(e, m)
 		}
 		transpose256(e)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -41,6 +42,63 @@ func copyRows(e *elem) {
 	VZEROUPPER()
 	RET()
 }
+
+// copyPanels copies rows of any length into panels side by side.
+func copyPanels(e *elem) {
+	name := "copyPanels" + e.suffix
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *%[1]s, panel int, src *%[1]s, stride, n, depth int)", e.goType))
+	Doc(fmt.Sprintf("%s packs n elements that are adjacent across into panels of width %d, the last filled up with zeros.", name, 2*e.lanes))
+	Pragma("noescape")
+	dst, panel, src, stride, depth := param("dst"), param("panel"), param("src"), param("stride"), param("depth")
+	e.bytes(panel)
+	e.bytes(stride)
+	n, rest, all := param("n"), GP64(), GP64()
+	MOVQ(n, rest)
+	ANDQ(Imm(uint64(2*e.lanes-1)), rest)
+	MOVQ(I64(-1), all)
+	BZHIQ(rest, all, all)
+	KMOVW(all.As32(), reg.K1)
+	SHRQ(Imm(uint64(e.lanes)), all)
+	KMOVW(all.As32(), reg.K2)
+	full := n
+	SHRQ(Imm(uint64(log2(2*e.lanes))), full)
+	s, d, count := GP64(), GP64(), GP64()
+	Label("row")
+	MOVQ(src, s)
+	MOVQ(dst, d)
+	MOVQ(full, count)
+	TESTQ(count, count)
+	JZ(LabelRef("rest"))
+	Label("panel")
+	vectors := []reg.VecVirtual{e.vec(), e.vec()}
+	for j, v := range vectors {
+		at := j * e.lanes * e.size
+		e.load(Mem{Base: s, Disp: at}, v)
+		e.store(v, Mem{Base: d, Disp: at})
+		PREFETCHT0(Mem{Base: s, Index: stride, Scale: 8, Disp: at})
+	}
+	ADDQ(Imm(uint64(2*e.lanes*e.size)), s)
+	ADDQ(panel, d)
+	DECQ(count)
+	JNZ(LabelRef("panel"))
+	Label("rest")
+	TESTQ(rest, rest)
+	JZ(LabelRef("next"))
+	for j, v := range vectors {
+		at := j * e.lanes * e.size
+		e.loadK(Mem{Base: s, Disp: at}, maskOf(j), v)
+		e.store(v, Mem{Base: d, Disp: at})
+	}
+	Label("next")
+	ADDQ(stride, src)
+	ADDQ(Imm(uint64(2*e.lanes*e.size)), dst)
+	DECQ(depth)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+func log2(n int) int { return bits.Len(uint(n)) - 1 }
 
 // rowLoads reads one vector from each of a group of rows; rows that do not
 // exist repeat the last one.

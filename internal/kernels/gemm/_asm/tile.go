@@ -100,6 +100,7 @@ func tile(e *elem, m, n int) {
 				e.loadK(at, maskOf(j), bv[j])
 			} else {
 				e.load(at, bv[j])
+				PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp})
 			}
 		}
 		ADDQ(bK, b)
@@ -186,12 +187,7 @@ func prefetchRows(c, ldc reg.GPVirtual, m, n int) {
 
 // result stores or adds the sums.
 func result(e *elem, acc [][]reg.VecVirtual, c, ldc reg.GPVirtual) {
-	alpha := e.vec()
-	addr, err := Param("alpha").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	e.splat(addr.Addr, alpha)
+	alpha := alphaOf(e)
 	flags := param("flags")
 	TESTQ(U32(flagAdd), flags)
 	JNZ(LabelRef("add"))
