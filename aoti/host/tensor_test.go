@@ -4,8 +4,6 @@ package host
 
 import (
 	"bytes"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -39,22 +37,7 @@ func TestTensorFunctions(t *testing.T) {
 	}
 }
 
-// The C code keeps to the strictest warnings. They are not in the build's flags,
-// where a newer compiler's would break it.
-func TestNoWarnings(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip(err)
-	}
-	files, err := filepath.Glob("*.c")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no C files", err)
-	}
-	args := append([]string{"-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"}, files...)
-	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
+func TestNoWarnings(t *testing.T) { ctest.NoWarnings(t) }
 
 func TestTakeBuffer(t *testing.T) {
 	leakCheck(t)

@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half"},
 	"aoti/pt2":             {"ir", "backend"},
 	"aoti/host":            {"aoti/host", "aoti/pt2", "ir", "graph", "backend", "internal"},
+	"aoti/host/openmp":     {},
 	"aoti/internal/ctest":  {},
 	"aoti/container":       {"ir", "graph", "backend", "internal/hostmem"},
 	"aoti":                 {"aoti", "ir", "graph", "backend", "internal"},

@@ -46,6 +46,25 @@ func Build(t testing.TB, src string, flags ...string) string {
 	return so
 }
 
+// NoWarnings holds the C files of the package under test to the strictest
+// warnings. They are not in the build's flags, where a newer compiler's would
+// break it.
+func NoWarnings(t testing.TB) {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := filepath.Glob("*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no C files", err)
+	}
+	args := append([]string{"-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"}, files...)
+	if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // Open loads a library until the test ends.
 func Open(t testing.TB, so string) *Lib {
 	t.Helper()

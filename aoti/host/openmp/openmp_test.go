@@ -1,0 +1,110 @@
+//go:build linux && cgo
+
+package openmp_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti/host/openmp"
+	"github.com/loris-ml/loris/aoti/internal/ctest"
+)
+
+var names = regexp.MustCompile(`\b(GOMP|omp)_`)
+
+// build compiles the tests with OpenMP and this runtime's names: the assembler
+// text is changed on the way.
+func build(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip(err)
+	}
+	asm := filepath.Join(t.TempDir(), "omp.s")
+	if out, err := exec.Command("gcc", "-S", "-O2", "-fPIC", "-fopenmp", "-o", asm, "testdata/omp.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(asm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = names.ReplaceAllFunc(text, func(m []byte) []byte {
+		if m[0] == 'G' {
+			return []byte("LOMP_")
+		}
+		return []byte("lmp_")
+	})
+	if err := os.WriteFile(asm, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return ctest.Build(t, asm)
+}
+
+var tests = []string{"threads", "loops", "reduction", "barriers", "shares", "ordered", "critical"}
+
+func TestConstructs(t *testing.T) {
+	lib := ctest.Open(t, build(t))
+	for _, limit := range []int{0, 1, 2, 16} {
+		openmp.SetLimit(limit)
+		for _, name := range tests {
+			t.Run(fmt.Sprintf("limit%d/%s", limit, name), func(t *testing.T) {
+				if text := lib.Call("test_"+name, nil); text != "" {
+					t.Error(text)
+				}
+			})
+		}
+	}
+	openmp.SetLimit(0)
+}
+
+// Regions of several goroutines at once share the threads that there are.
+func TestConcurrentRegions(t *testing.T) {
+	so := build(t)
+	openmp.SetLimit(2)
+	defer openmp.SetLimit(0)
+	var wg sync.WaitGroup
+	for range 4 {
+		// The tests' own data are static: each goroutine has a copy of them.
+		dir := filepath.Join(t.TempDir(), "copy.so")
+		data, err := os.ReadFile(so)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, data, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		lib := ctest.Open(t, dir)
+		wg.Go(func() {
+			for range 4 {
+				for _, name := range tests {
+					if name == "threads" {
+						continue // it sets what belongs to its thread
+					}
+					if text := lib.Call("test_"+name, nil); text != "" {
+						t.Errorf("%s: %s", name, text)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNoWarnings(t *testing.T) { ctest.NoWarnings(t) }
+
+func TestLimit(t *testing.T) {
+	defer openmp.SetLimit(0)
+	openmp.SetLimit(3)
+	if n := openmp.Limit(); n != 3 {
+		t.Errorf("limit %d, want 3", n)
+	}
+	openmp.SetLimit(0)
+	if n := openmp.Limit(); n < 1 {
+		t.Errorf("limit %d of the processors", n)
+	}
+}
