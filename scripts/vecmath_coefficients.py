@@ -131,6 +131,13 @@ def constants():
                     ("LN2_SHORT_F", high), ("LN2_REST_F", mp.log(2) - high)):
         print(f"#define {name} {f32(v).hex()}f")
     print()
+    for name, v, parts in (("PI_F", mp.pi, 3), ("PIO2_F", mp.pi / 2, 3), ("LOG2E_F", 1 / mp.log(2), 2),
+                           ("LOG10E_F", 1 / mp.log(10), 2), ("LOG10_2_F", mp.log10(2), 2)):
+        print(f"// {name[:-2]} in {parts} floats.")
+        for i in range(parts):
+            print(f"#define {name}{i} {f32(v).hex()}f")
+            v = v - mpf(f32(v))
+        print()
     split("LOG2E_", "1/log(2).", 1 / mp.log(2), 2)
     split("LOG10E_", "1/log(10).", 1 / mp.log(10), 2)
     split("LOG10_2_", "log10(2).", mp.log10(2), 2)
@@ -174,6 +181,13 @@ def doubles():
     w_exp = lambda k: (lambda r: abs(r) ** k + mpf(10) ** -9)
     poly("exp_d", "(e^r - 1 - r - r^2/2)/r^3 on |r| <= 0.3475, weight r^3.",
          lambda r: exp_rest(r, 3), "-0.3475", "0.3475", 10, w_exp(3))
+    poly("exp_tail_d", "(e^r - 1 - r)/r^2 on |r| <= 0.3475, weight r^2.",
+         lambda r: exp_rest(r, 2), "-0.3475", "0.3475", 11, w_exp(2))
+    log2 = mp.log(2)
+    poly("exp2_tail_d", "(2^r - 1 - r log 2)/r^2 on |r| <= 0.5, weight r^2.",
+         lambda r: exp_rest(r * log2, 2) * log2**2, "-0.5", "0.5", 11, w_exp(2))
+    poly("asin_d", "(asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u.",
+         lambda u: (mp.asin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf(1) / 4, 13, lambda u: u)
     u_log = mpf("0.02945")
     poly("log_d", "(log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u.",
          log_tail, 0, u_log, 9, lambda u: u)
@@ -193,7 +207,7 @@ def doubles():
                     + 1 / mp.sqrt(u) - mp.log(2 * mp.pi) / 2) / mp.sqrt(u),
          mpf(10) ** -5, mpf(1) / 64, 8, lambda u: mpf(1))
     pieces("erfcx_d", "e^(x^2) erfc(x): 8 pieces in each binade of [1/4, 32).",
-           lambda x: mp.exp(x * x) * mp.erfc(x), -2, 5, 12)
+           erfcx, -2, 5, 12)
     pieces("lgamma_d", "lgamma(x)/((x-1)(x-2)): 8 pieces in each binade of [1/2, 8).",
            lambda x: mp.loggamma(x) / ((x - 1) * (x - 2)), -1, 3, 12)
 
@@ -208,8 +222,16 @@ def lights():
          lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, u_sin, 4, lambda u: u)
     poly("cos_l", "(cos r - 1)/r^2 in u = r^2 <= 0.618, weight u.",
          lambda u: (mp.cos(mp.sqrt(u)) - 1) / u, 0, u_sin, 5, lambda u: u)
+    poly("asin_l", "(asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u.",
+         lambda u: (mp.asin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf(1) / 4, 8, lambda u: u)
+    poly("erfcx_l", "e^(x^2) erfc(x) in t = (x - 2)/(x + 2), x in [0, 10.5], weight 1/erfcx.",
+         lambda t: erfcx(2 * (1 + t) / (1 - t)), -1, mpf("0.681"), 13, lambda t: 1 / erfcx(2 * (1 + t) / (1 - t)))
     poly("atan_l", "(atan t - t)/t^3 in u = t^2 <= 0.1717, weight u.",
          lambda u: (mp.atan(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf("0.1717"), 7, lambda u: u)
+
+
+def erfcx(x):
+    return mp.exp(x * x) * mp.erfc(x)
 
 
 def log1p_tail(f):
@@ -224,6 +246,13 @@ def singles():
          lambda r: exp_rest(r * mp.log(2), 1) * mp.log(2), "-0.5", "0.5", 7, lambda r: abs(r) + mpf(10) ** -9, True)
     poly("log_f", "(log(1+f) - f + f^2/2)/f^3 on [-0.2929, 0.4143], weight f^2.",
          log1p_tail, "-0.2929", "0.4143", 8, lambda f: f * f + mpf(10) ** -9, True)
+    u_sin = mpf("0.618")
+    poly("sin_f", "(sin r - r)/r^3 in u = r^2 <= 0.618, weight u.",
+         lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, u_sin, 3, lambda u: u, True)
+    poly("cos_f", "(cos r - 1 + r^2/2)/r^4 in u = r^2 <= 0.618, weight u^2.",
+         lambda u: (mp.cos(mp.sqrt(u)) - 1 + u / 2) / u**2, 0, u_sin, 3, lambda u: u**2, True)
+    poly("sin_wide_f", "(sin r - r)/r^3 in u = r^2 <= 2.5, weight r/sin r u.",
+         lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf("2.5"), 5, lambda u: u * mp.sqrt(u) / mp.sin(mp.sqrt(u)), True)
     poly("tanh_f", "(tanh(x) - x)/x^3 in u = x^2 <= 0.36, weight u.",
          lambda u: (mp.tanh(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf("0.36"), 5, lambda u: u, True)
     poly("erf_f", "erf(x)/x - 1 in u = x^2 <= 0.81, weight 1.",

@@ -61,18 +61,24 @@ fn vd d_exp2(vl n) { return (vd)((n + 1023) << 52); }
 fn vf f_exp2(vi n) { return (vf)((n + 127) << 23); }
 
 #ifndef VM_SCALE
-// d_scale is x 2^n for whole n, |n| <= 2000, rounded once also when the result
-// is subnormal: the first product is exact.
+// d_scale is x 2^n for whole n, |n| <= 2000. Where 2^n isn't a normal number for some lane, two
+// factors serve: the first product is exact, so that a subnormal result is rounded once.
 fn vd d_scale(vd x, vd n) {
     vl k = d_int(n);
-    vl half = (vl)((vul)(k + 4096) >> 1) - 2048;
-    return x * d_exp2(half) * d_exp2(k - half);
+    if (__builtin_expect(d_any(d_lt(d_set(1022), d_abs(n))), 0)) {
+        vl half = (vl)((vul)(k + 4096) >> 1) - 2048;
+        return x * d_exp2(half) * d_exp2(k - half);
+    }
+    return x * d_exp2(k);
 }
 
 fn vf f_scale(vf x, vf n) {
     vi k = f_int(n);
-    vi half = k >> 1;
-    return x * f_exp2(half) * f_exp2(k - half);
+    if (__builtin_expect(f_any(f_lt(f_set(126), f_abs(n))), 0)) {
+        vi half = k >> 1;
+        return x * f_exp2(half) * f_exp2(k - half);
+    }
+    return x * f_exp2(k);
 }
 #endif
 

@@ -14,6 +14,28 @@
 #define LN2_SHORT_F 0x1.62e4000000000p-1f
 #define LN2_REST_F 0x1.7f7d1c0000000p-20f
 
+// PI in 3 floats.
+#define PI_F0 0x1.921fb60000000p+1f
+#define PI_F1 -0x1.777a5c0000000p-24f
+#define PI_F2 -0x1.ee59da0000000p-49f
+
+// PIO2 in 3 floats.
+#define PIO2_F0 0x1.921fb60000000p+0f
+#define PIO2_F1 -0x1.777a5c0000000p-25f
+#define PIO2_F2 -0x1.ee59da0000000p-50f
+
+// LOG2E in 2 floats.
+#define LOG2E_F0 0x1.7154760000000p+0f
+#define LOG2E_F1 0x1.4ae0c00000000p-26f
+
+// LOG10E in 2 floats.
+#define LOG10E_F0 0x1.bcb7b20000000p-2f
+#define LOG10E_F1 -0x1.5b235e0000000p-27f
+
+// LOG10_2 in 2 floats.
+#define LOG10_2_F0 0x1.3441360000000p-2f
+#define LOG10_2_F1 -0x1.ec10c00000000p-27f
+
 // 1/log(2).
 #define LOG2E_0 0x1.71547652b82fep+0
 #define LOG2E_1 0x1.777d0ffda0d24p-56
@@ -70,6 +92,53 @@ static const double exp_d[] = {
     0x1.27e4c2220ad2dp-22,
     0x1.af6de5b0a7785p-26,
     0x1.1f9aae32d42f2p-29,
+};
+
+// (e^r - 1 - r)/r^2 on |r| <= 0.3475, weight r^2. Error 2^-60.95.
+static const double exp_tail_d[] = {
+    0x1.0000000000000p-1,
+    0x1.555555555555cp-3,
+    0x1.555555555555ep-5,
+    0x1.111111110eaecp-7,
+    0x1.6c16c16c13446p-10,
+    0x1.a01a01b409432p-13,
+    0x1.a01a01b4adf73p-16,
+    0x1.71ddeecde1a56p-19,
+    0x1.27e4be8320b3ep-22,
+    0x1.af6e2a2e5ba7fp-26,
+    0x1.1f9eea67310c7p-29,
+};
+
+// (2^r - 1 - r log 2)/r^2 on |r| <= 0.5, weight r^2. Error 2^-58.42.
+static const double exp2_tail_d[] = {
+    0x1.ebfbdff82c58fp-3,
+    0x1.c6b08d704a0c8p-5,
+    0x1.3b2ab6fba4e7fp-7,
+    0x1.5d87fe78a3766p-10,
+    0x1.430912f86970ep-13,
+    0x1.ffcbfc70ac297p-17,
+    0x1.62c0224ba053ap-20,
+    0x1.b524e4e7ad666p-24,
+    0x1.e4ceee8966bd4p-28,
+    0x1.e9f710e165bfap-32,
+    0x1.c4d32322540c9p-36,
+};
+
+// (asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u. Error 2^-58.93.
+static const double asin_d[] = {
+    0x1.5555555555578p-3,
+    0x1.333333332df7cp-4,
+    0x1.6db6db72261f9p-5,
+    0x1.f1c71a8dbcd75p-6,
+    0x1.6e8bdfa70dc29p-6,
+    0x1.1c49e2b19d54dp-6,
+    0x1.ca20cedc22506p-7,
+    0x1.757b74702de51p-7,
+    0x1.61740e17691a6p-7,
+    0x1.e2bd483ed9d79p-9,
+    0x1.6492fdc3bbfbfp-6,
+    -0x1.5954d825f5be4p-6,
+    0x1.0bb076afac727p-5,
 };
 
 // (log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u. Error 2^-59.65.
@@ -298,6 +367,35 @@ static const double cos_l[] = {
     -0x1.23d62f1af90b2p-22,
 };
 
+// (asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u. Error 2^-39.87.
+static const double asin_l[] = {
+    0x1.555555479bd84p-3,
+    0x1.333340bc2a4ccp-4,
+    0x1.6db24eb3e44eep-5,
+    0x1.f2836e3b41099p-6,
+    0x1.66340cd87c973p-6,
+    0x1.527a8da68c993p-6,
+    0x1.febba35b1278dp-10,
+    0x1.0ddc38bc0ece4p-5,
+};
+
+// e^(x^2) erfc(x) in t = (x - 2)/(x + 2), x in [0, 10.5], weight 1/erfcx. Error 2^-33.62.
+static const double erfcx_l[] = {
+    0x1.058671b5693b8p-2,
+    -0x1.b57034f41e841p-2,
+    0x1.eeea7d9157cf7p-3,
+    -0x1.437f07e44a93bp-4,
+    0x1.e9482bf688121p-9,
+    0x1.ca92d0497a18cp-8,
+    -0x1.bc4aba63f982ep-11,
+    -0x1.01218ac54c205p-10,
+    0x1.78567026e3987p-15,
+    0x1.671d934ece6ffp-13,
+    0x1.90d77a380cf18p-16,
+    -0x1.8a91ab5e8ef6bp-16,
+    -0x1.1aab4d41315e2p-17,
+};
+
 // (atan t - t)/t^3 in u = t^2 <= 0.1717, weight u. Error 2^-40.24.
 static const double atan_l[] = {
     -0x1.5555554ef7d14p-2,
@@ -339,6 +437,29 @@ static const float log_f[] = {
     -0x1.0ce2e80000000p-3f,
     0x1.07cd620000000p-3f,
     -0x1.41d68c0000000p-4f,
+};
+
+// (sin r - r)/r^3 in u = r^2 <= 0.618, weight u. Error 2^-27.38.
+static const float sin_f[] = {
+    -0x1.5555460000000p-3f,
+    0x1.1107580000000p-7f,
+    -0x1.994b7c0000000p-13f,
+};
+
+// (cos r - 1 + r^2/2)/r^4 in u = r^2 <= 0.618, weight u^2. Error 2^-30.98.
+static const float cos_f[] = {
+    0x1.55554a0000000p-5f,
+    -0x1.6c0c820000000p-10f,
+    0x1.99ff780000000p-16f,
+};
+
+// (sin r - r)/r^3 in u = r^2 <= 2.5, weight r/sin r u. Error 2^-25.46.
+static const float sin_wide_f[] = {
+    -0x1.5555560000000p-3f,
+    0x1.11110c0000000p-7f,
+    -0x1.a017c40000000p-13f,
+    0x1.716d900000000p-19f,
+    -0x1.9a25240000000p-26f,
 };
 
 // (tanh(x) - x)/x^3 in u = x^2 <= 0.36, weight u. Error 2^-27.45.

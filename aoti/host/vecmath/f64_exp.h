@@ -21,28 +21,34 @@ fn dd d_exp_pair(vd x, vd low, vd *n) {
     return (dd){s.h, s.l + e.l};
 }
 
+// d_exp is 2^n (1 + r + r^2 P(r)), r = x - n log 2 in two parts, summed so that little
+// more than the last addition rounds.
 fn vd d_exp(vd x) {
-    vd n;
-    dd p = d_exp_pair(d_most(d_least(x, -760), 760), d_set(0), &n);
-    return d_scale(dd_sum(p), n);
+    x = d_most(d_least(x, -760), 760);
+    vd n = d_rint(x * d_set(LOG2E_0));
+    vd exact = d_fnma(n, d_set(LN2_0), x), r = d_fnma(n, d_set(LN2_1), exact);
+    vd t = d_fma(r * r, POLY_D(r, exp_tail_d), d_fnma(n, d_set(LN2_1), exact - r));
+    dd s = fast_sum(d_set(1), r);
+    return d_scale(s.h + (s.l + t), n);
 }
 
-// d_exp2_ is d_exp after x = n + r, with r log 2 as a pair.
+// d_exp2_ is 2^n (1 + r log 2 + r^2 P(r)), x = n + r, r log 2 in two parts.
 fn vd d_exp2_(vd x) {
     x = d_most(d_least(x, -1100), 1100);
-    vd n = d_rint(x), r = x - n, zero;
-    dd t = two_product(r, d_set(LN2_0));
-    dd p = d_exp_pair(t.h, d_fma(r, d_set(LN2_1), t.l), &zero);
-    return d_scale(dd_sum(p), n + zero);
+    vd n = d_rint(x), r = x - n;
+    dd p = two_product(r, d_set(LN2_0));
+    vd t = d_fma(r * r, POLY_D(r, exp2_tail_d), d_fma(r, d_set(LN2_1), p.l));
+    dd s = fast_sum(d_set(1), p.h);
+    return d_scale(s.h + (s.l + t), n);
 }
 
-// d_expm1_pair is e^x - 1 as a pair, halved so that nothing overflows up to x = 709.9:
-// 2^(n-1) - 1/2 and 2^(n-1) (e^r - 1) add without an error above 2^-100.
-fn dd d_expm1_half(vd x) {
+// d_expm1_part is 2^-k (e^x - 1) as a pair for k of 1 or more, so that nothing overflows up to
+// x = 709.9 (1) or 710.7 (2): 2^(n-k) - 2^-k and 2^(n-k) (e^r - 1) add without an error above 2^-100.
+fn dd d_expm1_part(vd x, int k) {
     vd n;
     dd e = d_expm1_reduced(x, d_set(0), &n);
-    vd power = d_exp2(d_int(n) - 1);
-    dd s = two_sum(power, d_set(-0.5));
+    vd power = d_exp2(d_int(n) - k);
+    dd s = two_sum(power, d_set(k == 1 ? -0.5 : -0.25));
     return dd_add(s, dd_by(e, power));
 }
 
@@ -51,28 +57,26 @@ fn dd d_expm1_half(vd x) {
 fn vd d_tiny(vd x, vd r) { return d_sel(d_lt(d_abs(x), d_set(0x1p-60)), x, r); }
 
 fn vd d_expm1(vd x) {
-    vd r = dd_sum(d_expm1_half(d_most(d_least(x, -40), 709.9)));
+    vd r = dd_sum(d_expm1_part(d_most(d_least(x, -40), 709.9), 1));
     return d_tiny(x, r + r);
 }
 
 // d_tanh is m/(m + 2), m = e^(2|x|) - 1.
 fn vd d_tanh(vd x) {
     vd a = d_most(d_abs(x), 20);
-    dd m = d_expm1_half(a + a);
+    dd m = d_expm1_part(a + a, 1);
     dd q = dd_div(m, dd_add(m, dd_set(1, 0)));
     return d_tiny(x, d_flip(dd_sum(q), d_sign(x)));
 }
 
-// d_sinh is (m + m/(m+1))/2, m = e^|x| - 1, and e^|x|/2 above 40.
+// d_sinh is (m + m/(m+1))/2, m = e^|x| - 1, by m/4; where m is huge the fraction, which
+// counts for nothing, keeps a finite divisor.
 fn vd d_sinh(vd x) {
-    vd a = d_most(d_abs(x), 711), n;
-    dd half = d_expm1_half(d_most(a, 40));
-    dd m = dd_twice(half);
-    dd small = dd_add(half, dd_div(half, dd_add(m, dd_set(1, 0))));
-    dd p = d_exp_pair(a, d_set(0), &n);
-    vd large = d_scale(dd_sum(p), n - d_set(1));
-    vd r = d_sel(d_lt(a, d_set(40)), dd_sum(small), large);
-    return d_tiny(x, d_flip(r, d_sign(x)));
+    vd a = d_most(d_abs(x), 710.7);
+    dd quarter = d_expm1_part(a, 2);
+    dd m = dd_by(dd_sel(d_lt(a, d_set(600)), quarter, dd_set(0x1p800, 0)), d_set(4));
+    dd r = dd_add(quarter, dd_div(quarter, dd_add(m, dd_set(1, 0))));
+    return d_tiny(x, d_flip(d_set(2) * dd_sum(r), d_sign(x)));
 }
 
 // d_cosh is 4 (E + 1/(64 E)), E = e^|x|/8.

@@ -38,24 +38,41 @@ fn vd d_log_edges(vd x, vd r) {
     return d_sel(d_lt(x, d_set(0)), d_set(NAN), r);
 }
 
-fn vd d_log(vd x) { return d_log_edges(x, dd_sum(d_log_pair(x))); }
+// d_log_parts is x = 2^e (1 + f) and log(1 + f) = f + tail. With t = f/(2 + f), 2t is f - t f, which
+// leaves f exact and a tail of f^2/2, whose rounding is a tenth of an ulp.
+fn vd d_log_parts(vd x, vd *e, vd *tail) {
+    vd f = d_log_split(x, e) - d_set(1);
+    vd t = f / (d_set(2) + f), u = t * t;
+    *tail = t * d_fms(u, POLY_D(u, log_d), f);
+    return f;
+}
+
+// d_log_scaled is p + (f + tail) (c + low): a logarithm to another base, e's part in p.
+fn vd d_log_scaled(dd p, vd f, vd tail, double c, double low) {
+    dd q = two_product(f, d_set(c));
+    dd s = fast_sum(p.h, q.h);
+    vd rest = d_fma(tail, d_set(c), d_fma(f, d_set(low), q.l));
+    return s.h + (s.l + (p.l + rest));
+}
+
+fn vd d_log(vd x) {
+    vd e, tail, f = d_log_parts(x, &e, &tail);
+    dd p = two_product(e, d_set(LN2_0));
+    dd s = fast_sum(p.h, f);
+    return d_log_edges(x, s.h + (s.l + (d_fma(e, d_set(LN2_1), p.l) + tail)));
+}
 
 // d_log2 keeps e apart, so that powers of two are exact.
 fn vd d_log2(vd x) {
-    vd e, m = d_log_split(x, &e);
-    dd r = d_log_ratio(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
-    dd p = dd_mul(fast_sum(r.h, r.l), dd_set(LOG2E_0, LOG2E_1));
-    dd s = fast_sum(e, p.h);
-    return d_log_edges(x, s.h + (s.l + p.l));
+    vd e, tail, f = d_log_parts(x, &e, &tail);
+    return d_log_edges(x, d_log_scaled(dd_of(e), f, tail, LOG2E_0, LOG2E_1));
 }
 
 fn vd d_log10(vd x) {
-    vd e, m = d_log_split(x, &e);
-    dd r = d_log_ratio(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
-    dd p = dd_mul(fast_sum(r.h, r.l), dd_set(LOG10E_0, LOG10E_1));
-    dd q = two_product(e, d_set(LOG10_2_0));
-    dd s = fast_sum(q.h, p.h);
-    return d_log_edges(x, s.h + (s.l + (p.l + d_fma(e, d_set(LOG10_2_1), q.l))));
+    vd e, tail, f = d_log_parts(x, &e, &tail);
+    dd p = two_product(e, d_set(LOG10_2_0));
+    p.l = d_fma(e, d_set(LOG10_2_1), p.l);
+    return d_log_edges(x, d_log_scaled(p, f, tail, LOG10E_0, LOG10E_1));
 }
 
 // d_log1p_pair is log(1 + z) + k log 2 as a pair, for z > -1. Where 1 + z needs no

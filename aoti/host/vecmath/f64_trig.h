@@ -62,20 +62,25 @@ fn vd d_tan(vd x) {
 
 // d_atan_pair is atan(y/x) as a pair for y, x >= 0: the smaller over the larger, from
 // tan(pi/8) on less pi/4, which leaves t with t^2 <= 0.1717.
-fn dd d_atan_pair(dd y, dd x) {
-    md swap = d_lt(x.h, y.h);
-    dd n = dd_sel(swap, x, y), d = dd_sel(swap, y, x);
-    md big = d_lt(d_set(0.41421356) * d.h, n.h);
-    dd t = dd_div(dd_sel(big, dd_sub(n, d), n), dd_sel(big, dd_add(n, d), d));
+fn dd d_atan_pair(vd y, vd x) {
+    md swap = d_lt(x, y);
+    vd n = d_sel(swap, x, y), d = d_sel(swap, y, x);
+    md big = d_lt(d_set(0.41421356) * d, n);
+    dd t = dd_div(dd_sel(big, two_sum(n, -d), dd_of(n)), dd_sel(big, fast_sum(d, n), dd_of(d)));
     vd u = t.h * t.h;
     dd r = fast_sum(t.h, t.l + t.h * u * POLY_D(u, atan_d));
-    r = dd_sel(big, dd_add(dd_set(PIO4_0, PIO4_1), r), r);
-    return dd_sel(swap, dd_sub(dd_set(PIO2_0, PIO2_1), r), r);
+    // The larger angle less or plus r, or r alone: at most one of the additions has a
+    // constant to add.
+    md plus = d_or(big, swap);
+    dd base = dd_sel(big, dd_set(PIO4_0, PIO4_1), dd_set(PIO2_0, PIO2_1));
+    dd s = fast_sum(base.h, d_sel(swap, -r.h, r.h));
+    s.l = s.l + (base.l + d_sel(swap, -r.l, r.l));
+    return dd_sel(plus, s, r);
 }
 
 fn vd d_atan(vd x) {
     vd a = d_most(d_abs(x), 0x1p100);
-    vd r = dd_sum(d_atan_pair(dd_of(a), dd_set(1, 0)));
+    vd r = dd_sum(d_atan_pair(a, d_set(1)));
     return d_tiny(x, d_flip(r, d_sign(x)));
 }
 
@@ -95,27 +100,40 @@ fn vd d_atan2(vd y, vd x) {
     md none = d_and(d_eq(p, zero), d_eq(q, zero));
     p = d_sel(none, one, p);
     vd power = d_exp2(-d_int(d_exponent(d_sel(d_lt(p, q), q, p))));
-    dd r = d_atan_pair(dd_of(q * power), dd_of(p * power));
+    dd r = d_atan_pair(q * power, p * power);
     vd s = d_flip(d_mirror(d_negative(x), r), d_sign(y));
     return d_sel(d_or(d_isnan(x), d_isnan(y)), x + y, s);
 }
 
-// d_leg is sqrt(1 - x^2) as a pair.
-fn dd d_leg(vd x) {
-    dd sq = two_product(x, x);
-    return dd_sqrt(dd_sub(dd_set(1, 0), sq));
+// d_asin_pair is asin(s) for s = a up to 1/2, and for s = sqrt((1 - a)/2) from there, as a pair: the
+// square is then exact and the root has a low part. NaN for a > 1.
+fn dd d_asin_pair(vd a, md low) {
+    vd u = d_sel(low, a * a, d_set(0.5) - d_set(0.5) * a);
+    vd root = d_sqrt(u), s = d_sel(low, a, root);
+    vd rest = d_set(0.5) * d_fnma(root, root, u) / root;
+    rest = d_sel(d_or(low, d_eq(root, d_set(0))), d_set(0), rest);
+    return fast_sum(s, d_fma(s * u, POLY_D(u, asin_d), rest));
 }
 
-// d_asin is atan(|x| / sqrt(1 - x^2)); d_acos atan(sqrt(1 - x^2) / |x|) or pi less that.
+// d_asin is pi/2 - 2 asin(sqrt((1 - |x|)/2)) above 1/2.
 fn vd d_asin(vd x) {
     vd a = d_abs(x);
-    vd r = dd_sum(d_atan_pair(dd_of(a), d_leg(a)));
-    return d_tiny(x, d_flip(r, d_sign(x)));
+    md low = d_le(a, d_set(0.5));
+    dd r = d_asin_pair(a, low);
+    dd far = dd_sub(dd_set(PIO2_0, PIO2_1), dd_twice(r));
+    return d_tiny(x, d_flip(d_sel(low, dd_sum(r), dd_sum(far)), d_sign(x)));
 }
 
+// d_acos is pi/2 - asin(x) within 1/2, and 2 asin(sqrt((1 - |x|)/2)) or pi less that beyond.
 fn vd d_acos(vd x) {
     vd a = d_abs(x);
-    return d_mirror(d_lt(x, d_set(0)), d_atan_pair(d_leg(a), dd_of(a)));
+    md low = d_le(a, d_set(0.5)), negative = d_lt(x, d_set(0));
+    dd r = d_asin_pair(a, low);
+    r = dd_sel(low, r, dd_twice(r));
+    dd base = dd_sel(low, dd_set(PIO2_0, PIO2_1), dd_set(PI_0, PI_1));
+    md less = d_or(d_and(low, d_not(negative)), d_and(d_not(low), negative));
+    dd far = dd_add(base, dd_sel(less, dd_neg(r), r));
+    return d_sel(d_or(low, negative), dd_sum(far), dd_sum(r));
 }
 
 vd D(sin, _u10)(vd x) { return d_sin(x); }

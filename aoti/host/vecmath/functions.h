@@ -13,3 +13,4 @@
 
 #include "f32_fast.h"
 #include "f32_light.h"
+#include "f32_trig.h"
