@@ -20,20 +20,19 @@ typedef unsigned long long vul __attribute__((vector_size(sizeof(vl))));
 #define POLY_D(x, c) d_poly(x, c, TERMS(c))
 #define POLY_F(x, c) f_poly(x, c, TERMS(c))
 
-fn vd d_gt(vd a, vd b, vd yes, vd no) { return d_sel(d_lt(b, a), yes, no); }
 fn vd d_abs(vd x) { return (vd)((vl)x & ~SIGN_D); }
 fn vl d_sign(vd x) { return (vl)x & SIGN_D; }
 fn vd d_flip(vd x, vl sign) { return (vd)((vl)x ^ sign); }
 fn md d_negative(vd x) { return l_test((vl)x, (vl)d_set(-0.0)); }
 // d_most and d_least clamp and let NaN through.
-fn vd d_most(vd x, double top) { return d_gt(x, d_set(top), d_set(top), x); }
-fn vd d_least(vd x, double low) { return d_sel(d_lt(x, d_set(low)), d_set(low), x); }
+fn vd d_most(vd x, double top) { return d_min(d_set(top), x); }
+fn vd d_least(vd x, double low) { return d_max(d_set(low), x); }
 
 fn vf f_abs(vf x) { return (vf)((vi)x & ~SIGN_F); }
 fn vi f_sign(vf x) { return (vi)x & SIGN_F; }
 fn vf f_flip(vf x, vi sign) { return (vf)((vi)x ^ sign); }
-fn vf f_most(vf x, float top) { return f_sel(f_lt(f_set(top), x), f_set(top), x); }
-fn vf f_least(vf x, float low) { return f_sel(f_lt(x, f_set(low)), f_set(low), x); }
+fn vf f_most(vf x, float top) { return f_min(f_set(top), x); }
+fn vf f_least(vf x, float low) { return f_max(f_set(low), x); }
 
 // d_poly is c[0] + c[1]x + … by Horner's rule; n is a constant where it is used.
 fn vd d_poly(vd x, const double *c, int n) {
@@ -55,6 +54,10 @@ fn vl d_int(vd n) { return (vl)(n + d_set(0x1.8p52)) - (vl)d_set(0x1.8p52); }
 fn vd l_double(vl n) { return (vd)(n + (vl)d_set(0x1.8p52)) - d_set(0x1.8p52); }
 fn vi f_int(vf n) { return (vi)(n + f_set(0x1.8p23f)) - (vi)f_set(0x1.8p23f); }
 fn vf i_float(vi n) { return (vf)(n + (vi)f_set(0x1.8p23f)) - f_set(0x1.8p23f); }
+
+// d_nearest and f_nearest are x c rounded to a whole number, of a size below 2^51 or 2^22.
+fn vd d_nearest(vd x, double c) { return d_fma(x, d_set(c), d_set(0x1.8p52)) - d_set(0x1.8p52); }
+fn vf f_nearest(vf x, float c) { return f_fma(x, f_set(c), f_set(0x1.8p23f)) - f_set(0x1.8p23f); }
 
 // d_exp2 and f_exp2 are 2^n for n in the range of normal numbers.
 fn vd d_exp2(vl n) { return (vd)((n + 1023) << 52); }

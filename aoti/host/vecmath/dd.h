@@ -44,6 +44,12 @@ fn dd dd_mul(dd a, dd b) {
     return fast_sum(p.h, d_fma(a.h, b.l, d_fma(a.l, b.h, p.l)));
 }
 
+// dd_times is the product with its low part not yet below half an ulp of the high one.
+fn dd dd_times(dd a, dd b) {
+    dd p = two_product(a.h, b.h);
+    return (dd){p.h, d_fma(a.h, b.l, d_fma(a.l, b.h, p.l))};
+}
+
 fn dd dd_div(dd a, dd b) {
     vd inverse = d_set(1) / b.h;
     vd q = a.h * inverse;

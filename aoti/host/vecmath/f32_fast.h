@@ -4,7 +4,7 @@
 // f_exp_reduced is e^r - 1 = r + tail, r = x - n log 2 in two parts: the first product is
 // exact, and what rounding the second takes from r counts in the tail.
 fn vf f_exp_reduced(vf x, vf *tail, vf *n) {
-    *n = f_rint(x * f_set((float)LOG2E_0));
+    *n = f_nearest(x, (float)LOG2E_0);
     vf exact = f_fnma(*n, f_set(LN2_HIGH_F), x), r = f_fnma(*n, f_set(LN2_LOW_F), exact);
     *tail = f_fma(r * r, POLY_F(r, exp_f), f_fnma(*n, f_set(LN2_LOW_F), exact - r));
     return r;
@@ -45,6 +45,8 @@ fn vf f_exp2_(vf x) {
 
 // f_log_edges gives a logarithm r of x its values at 0, below 0, at inf and NaN.
 fn vf f_log_edges(vf x, vf r) {
+    mf usual = f_and(f_lt(f_set(0), x), f_lt(x, f_set(INFINITY)));
+    if (__builtin_expect(!f_any(f_not(usual)), 1)) return r;
     r = f_sel(f_lt(x, f_set(INFINITY)), r, x);
     r = f_sel(f_eq(x, f_set(0)), f_set(-INFINITY), r);
     return f_sel(f_lt(x, f_set(0)), f_set(NAN), r);
@@ -56,9 +58,12 @@ fn vf f_log_tail(vf f) { return f * f * f_fma(f, POLY_F(f, log_f), f_set(-0.5f))
 // f_log_split is x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for any x > 0.
 fn vf f_log_split(vf x, vf *e) {
     mf sub = f_lt(x, f_set(0x1p-126f));
-    vf m = f_frexp(f_sel(sub, x * f_set(0x1p24f), x), e);
-    *e = f_sel(sub, *e - f_set(24), *e);
-    return m - f_set(1);
+    if (__builtin_expect(f_any(sub), 0)) {
+        vf m = f_frexp(f_sel(sub, x * f_set(0x1p24f), x), e);
+        *e = f_sel(sub, *e - f_set(24), *e);
+        return m - f_set(1);
+    }
+    return f_frexp(x, e) - f_set(1);
 }
 
 // f_log_join is e log 2 + f + tail: e times the short part of log 2 is exact and its sum

@@ -3,7 +3,7 @@
 // 0.51 ulp. Reduced arguments need no pairs here, and ranges can't overflow.
 
 fn vd l_expm1_reduced(vd x, vd *n) {
-    *n = d_rint(x * d_set(LOG2E_0));
+    *n = d_nearest(x, LOG2E_0);
     vd r = d_fnma(*n, d_set(LN2_0), x);
     return d_fma(r * r, POLY_D(r, exp_l), r);
 }
@@ -77,7 +77,7 @@ fn vd l_pow(vd x, vd y) {
 
 // l_quadrant is d_quadrant without pairs; beyond FAR_D the C library serves lanes.
 fn vd l_quadrant(vd x, vl *quadrant) {
-    vd n = d_rint(x * d_set(TWO_OVER_PI_0));
+    vd n = d_nearest(x, TWO_OVER_PI_0);
     *quadrant = d_int(n);
     return d_fnma(n, d_set(PIO2_1), d_fnma(n, d_set(PIO2_0), x));
 }

@@ -21,7 +21,7 @@ fn vf f_half_turns(vf x, vf k, vi odd) {
 }
 
 fn vf f_sin_fast(vf x) {
-    vf n = f_rint(x * f_set((float)(TWO_OVER_PI_0 / 2)));
+    vf n = f_nearest(x, (float)(TWO_OVER_PI_0 / 2));
     vf r = f_sel(f_eq(x, f_set(0)), x, f_half_turns(x, n, f_int(n)));
     F_FAR(x, r, l_sin)
     return r;
@@ -38,7 +38,7 @@ fn vf f_cos_fast(vf x) {
 // f_wave is d_wave in floats: x - n pi/2 as a pair, sin and cos of it with their rounding
 // errors kept, the one that the quadrant says.
 fn vf f_wave(vf x, int shift) {
-    vf n = f_rint(x * f_set((float)TWO_OVER_PI_0));
+    vf n = f_nearest(x, (float)TWO_OVER_PI_0);
     vi q = f_int(n) + shift;
     vf exact = f_fnma(n, f_set(PIO2_F0), x);
     vf p = n * f_set(PIO2_F1), pl = f_fma(n, f_set(PIO2_F1), -p);

@@ -4,7 +4,7 @@
 // |r| <= log(2)/2. x - n LN2_0 is exact; r and r^2/2 are pairs, the terms from r^3
 // on a minimax polynomial in double, whose rounding is 2^-60 of e^r.
 fn dd d_expm1_reduced(vd x, vd low, vd *n) {
-    *n = d_rint(x * d_set(LOG2E_0));
+    *n = d_nearest(x, LOG2E_0);
     dd r = two_sum(d_fnma(*n, d_set(LN2_0), x), d_fnma(*n, d_set(LN2_1), low));
     dd sq = two_product(r.h, r.h);
     vd tail = r.h * sq.h * POLY_D(r.h, exp_d);
@@ -14,22 +14,21 @@ fn dd d_expm1_reduced(vd x, vd low, vd *n) {
     return fast_sum(s.h, s.l + (tail + rest));
 }
 
-// d_exp_pair is e^(x + low) = (pair) 2^n.
+// d_exp_pair is e^(x + low) = (pair) 2^n: 1 + r + r^2 P(r), r = x + low - n log 2 in two parts,
+// whose product is exact, summed so that only the tail of r^2 rounds: 2^-58 of the result.
 fn dd d_exp_pair(vd x, vd low, vd *n) {
-    dd e = d_expm1_reduced(x, low, n);
-    dd s = fast_sum(d_set(1), e.h);
-    return (dd){s.h, s.l + e.l};
+    *n = d_nearest(x, LOG2E_0);
+    vd exact = d_fnma(*n, d_set(LN2_0), x), rest = d_fnma(*n, d_set(LN2_1), low);
+    vd r = exact + rest;
+    vd t = d_fma(r * r, POLY_D(r, exp_tail_d), (exact - r) + rest);
+    dd s = fast_sum(d_set(1), r);
+    return fast_sum(s.h, s.l + t);
 }
 
-// d_exp is 2^n (1 + r + r^2 P(r)), r = x - n log 2 in two parts, summed so that little
-// more than the last addition rounds.
 fn vd d_exp(vd x) {
-    x = d_most(d_least(x, -760), 760);
-    vd n = d_rint(x * d_set(LOG2E_0));
-    vd exact = d_fnma(n, d_set(LN2_0), x), r = d_fnma(n, d_set(LN2_1), exact);
-    vd t = d_fma(r * r, POLY_D(r, exp_tail_d), d_fnma(n, d_set(LN2_1), exact - r));
-    dd s = fast_sum(d_set(1), r);
-    return d_scale(s.h + (s.l + t), n);
+    vd n;
+    dd p = d_exp_pair(d_most(d_least(x, -760), 760), d_set(0), &n);
+    return d_scale(p.h, n);
 }
 
 // d_exp2_ is 2^n (1 + r log 2 + r^2 P(r)), x = n + r, r log 2 in two parts.

@@ -19,9 +19,12 @@ fn dd d_log_join(vd e, dd r) {
 // d_log_split is d_frexp for any x > 0, subnormal ones too.
 fn vd d_log_split(vd x, vd *e) {
     md sub = d_lt(x, d_set(0x1p-1022));
-    vd m = d_frexp(d_sel(sub, x * d_set(0x1p54), x), e);
-    *e = d_sel(sub, *e - d_set(54), *e);
-    return m;
+    if (__builtin_expect(d_any(sub), 0)) {
+        vd m = d_frexp(d_sel(sub, x * d_set(0x1p54), x), e);
+        *e = d_sel(sub, *e - d_set(54), *e);
+        return m;
+    }
+    return d_frexp(x, e);
 }
 
 // d_log_pair is log(x) as a pair, with a relative error of about 2^-59, for 0 < x < inf.
@@ -33,6 +36,8 @@ fn dd d_log_pair(vd x) {
 
 // d_log_edges gives a logarithm r of x its values at 0, below 0, at inf and NaN.
 fn vd d_log_edges(vd x, vd r) {
+    md usual = d_and(d_lt(d_set(0), x), d_lt(x, d_set(INFINITY)));
+    if (__builtin_expect(!d_any(d_not(usual)), 1)) return r;
     r = d_sel(d_lt(x, d_set(INFINITY)), r, x);
     r = d_sel(d_eq(x, d_set(0)), d_set(-INFINITY), r);
     return d_sel(d_lt(x, d_set(0)), d_set(NAN), r);
@@ -132,18 +137,23 @@ fn vd d_atanh(vd x) {
     return d_tiny(x, d_flip(r, d_sign(x)));
 }
 
-// d_log_fine is log(x) as a pair with a relative error of about 2^-68: the terms
-// of t^3 and t^5 are pairs too.
+// d_log_fine is log(x) as a pair with a relative error of about 2^-68: the products that
+// make the terms of t^3 and t^5 are pairs too, their low parts gathered in plain doubles.
 fn dd d_log_fine(vd x) {
     vd e, m = d_log_split(x, &e);
     dd t = dd_div(dd_of(m - d_set(1)), two_sum(m, d_set(1)));
-    dd u = dd_mul(t, t);
-    dd p = dd_add(dd_set(TWO_FIFTHS_0, TWO_FIFTHS_1), dd_of(u.h * POLY_D(u.h, log_dd)));
-    p = dd_add(dd_set(TWO_THIRDS_0, TWO_THIRDS_1), dd_mul(u, p));
-    dd r = dd_add(dd_twice(t), dd_mul(dd_mul(t, u), p));
-    dd q = two_product(e, d_set(LN2_0));
-    q = fast_sum(q.h, d_fma(e, d_set(LN2_1), q.l));
-    return dd_add(q, r);
+    dd u = two_product(t.h, t.h);
+    u.l = d_fma(t.h + t.h, t.l, u.l);
+    dd p = fast_sum(d_set(TWO_FIFTHS_0), u.h * POLY_D(u.h, log_dd));
+    p.l = p.l + d_set(TWO_FIFTHS_1);
+    dd q = dd_times(u, p);
+    dd w = fast_sum(d_set(TWO_THIRDS_0), q.h);
+    w.l = w.l + (q.l + d_set(TWO_THIRDS_1));
+    dd r = dd_times(dd_times(t, u), w);
+    dd a = two_product(e, d_set(LN2_0));
+    dd b = fast_sum(t.h + t.h, r.h), c = fast_sum(a.h, b.h);
+    vd low = (b.l + r.l) + (t.l + t.l);
+    return fast_sum(c.h, c.l + (low + d_fma(e, d_set(LN2_1), a.l)));
 }
 
 // d_pow_edges gives r = |x|^y its sign and the values that C's Annex F names.
@@ -172,7 +182,7 @@ fn vd d_pow(vd x, vd y) {
     md far = d_not(d_lt(d_abs(p.h), d_set(1000)));
     vd h = d_most(d_least(p.h, -1000), 1000);
     dd e = d_exp_pair(h, d_sel(far, d_set(0), low), &n);
-    return d_pow_edges(x, y, d_scale(dd_sum(e), n));
+    return d_pow_edges(x, y, d_scale(e.h, n));
 }
 
 vd D(log, _u10)(vd x) { return d_log(x); }

@@ -7,7 +7,7 @@
 
 // d_quadrant is x - n pi/2 as a pair within pi/4, and n modulo 4 in the low bits.
 fn dd d_quadrant(vd x, vl *quadrant) {
-    vd n = d_rint(x * d_set(TWO_OVER_PI_0));
+    vd n = d_nearest(x, TWO_OVER_PI_0);
     *quadrant = d_int(n);
     vd r = d_fnma(n, d_set(PIO2_0), x);
     dd p = two_product(n, d_set(PIO2_1));
@@ -89,20 +89,27 @@ fn vd d_mirror(md m, dd r) {
     return d_sel(m, dd_sum(dd_sub(dd_set(PI_0, PI_1), r)), dd_sum(r));
 }
 
-// d_atan2 scales by the larger operand's power of two; infinite and zero pairs
+// d_atan2_edges replaces operands whose quotient would need numbers out of range, |y| and |x|
+// in b and a: both are scaled by the larger one's power of two; infinite and zero pairs
 // become the ones with the same angle.
-fn vd d_atan2(vd y, vd x) {
+fn void d_atan2_edges(vd *b, vd *a) {
     vd inf = d_set(INFINITY), one = d_set(1), zero = d_set(0);
-    vd a = d_abs(x), b = d_abs(y);
-    md big = d_or(d_eq(a, inf), d_eq(b, inf));
-    vd p = d_sel(big, d_sel(d_eq(a, inf), one, zero), a);
-    vd q = d_sel(big, d_sel(d_eq(b, inf), one, zero), b);
-    md none = d_and(d_eq(p, zero), d_eq(q, zero));
-    p = d_sel(none, one, p);
-    vd power = d_exp2(-d_int(d_exponent(d_sel(d_lt(p, q), q, p))));
-    dd r = d_atan_pair(q * power, p * power);
-    vd s = d_flip(d_mirror(d_negative(x), r), d_sign(y));
-    return d_sel(d_or(d_isnan(x), d_isnan(y)), x + y, s);
+    md ai = d_eq(*a, inf), bi = d_eq(*b, inf), big = d_or(ai, bi);
+    vd p = d_sel(big, d_sel(ai, one, zero), *a), q = d_sel(big, d_sel(bi, one, zero), *b);
+    p = d_sel(d_and(d_eq(p, zero), d_eq(q, zero)), one, p);
+    vd power = d_exp2(-d_int(d_exponent(d_max(p, q))));
+    *a = p * power;
+    *b = q * power;
+}
+
+fn vd d_atan2(vd y, vd x) {
+    vd a = d_abs(x), b = d_abs(y), low = d_set(0x1p-400), high = d_set(0x1p400);
+    md usual = d_and(d_lt(low, d_min(a, b)), d_lt(d_max(a, b), high));
+    if (__builtin_expect(d_any(d_not(usual)), 0)) d_atan2_edges(&b, &a);
+    dd r = d_atan_pair(b, a);
+    dd s = dd_sub(dd_set(PI_0, PI_1), r);
+    vd t = d_flip(dd_sum(dd_sel(d_negative(x), s, r)), d_sign(y));
+    return d_sel(d_or(d_isnan(x), d_isnan(y)), x + y, t);
 }
 
 // d_asin_pair is asin(s) for s = a up to 1/2, and for s = sqrt((1 - a)/2) from there, as a pair: the

@@ -9,6 +9,8 @@
 #define F(func, ulp) VM(func, f4, ulp)
 #define D(func, ulp) VM(func, d2, ulp)
 
+// As everywhere, min and max give their second operand where one is a NaN.
+
 typedef float vf __attribute__((vector_size(16)));
 typedef double vd __attribute__((vector_size(16)));
 typedef int vi __attribute__((vector_size(16)));
@@ -36,6 +38,8 @@ fn mf f_le(vf a, vf b) { return a <= b; }
 fn mf f_eq(vf a, vf b) { return a == b; }
 fn mf f_isnan(vf a) { return a != a; }
 fn vf f_sel(mf m, vf a, vf b) { return (vf)(((vi)a & m) | ((vi)b & ~m)); }
+fn vf f_min(vf a, vf b) { return f_sel(a < b, a, b); }
+fn vf f_max(vf a, vf b) { return f_sel(b < a, a, b); }
 fn mf f_and(mf a, mf b) { return a & b; }
 fn mf f_or(mf a, mf b) { return a | b; }
 fn mf f_not(mf a) { return ~a; }
@@ -61,6 +65,8 @@ fn md d_eq(vd a, vd b) { return a == b; }
 fn md d_isnan(vd a) { return a != a; }
 fn md l_test(vl a, vl b) { return (a & b) != 0; }
 fn vd d_sel(md m, vd a, vd b) { return (vd)(((vl)a & m) | ((vl)b & ~m)); }
+fn vd d_min(vd a, vd b) { return d_sel(a < b, a, b); }
+fn vd d_max(vd a, vd b) { return d_sel(b < a, a, b); }
 fn md d_and(md a, md b) { return a & b; }
 fn md d_or(md a, md b) { return a | b; }
 fn md d_not(md a) { return ~a; }

@@ -8,6 +8,8 @@
 #define F(func, ulp) VM(func, f8, ulp)
 #define D(func, ulp) VM(func, d4, ulp)
 
+// As everywhere, min and max give their second operand where one is a NaN.
+
 typedef __m256 vf;
 typedef __m256d vd;
 typedef int vi __attribute__((vector_size(32)));
@@ -18,6 +20,8 @@ typedef __m256d md;
 fn vf f_set(float c) { return _mm256_set1_ps(c); }
 fn vf f_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 fn vf f_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+fn vf f_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+fn vf f_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 fn vf f_sqrt(vf a) { return _mm256_sqrt_ps(a); }
 fn vf f_rint(vf a) { return _mm256_round_ps(a, 8); }
 fn vf f_trunc(vf a) { return _mm256_round_ps(a, 11); }
@@ -35,6 +39,8 @@ fn vd d_set(double c) { return _mm256_set1_pd(c); }
 fn vd d_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
 fn vd d_fms(vd a, vd b, vd c) { return _mm256_fmsub_pd(a, b, c); }
 fn vd d_fnma(vd a, vd b, vd c) { return _mm256_fnmadd_pd(a, b, c); }
+fn vd d_min(vd a, vd b) { return _mm256_min_pd(a, b); }
+fn vd d_max(vd a, vd b) { return _mm256_max_pd(a, b); }
 fn vd d_sqrt(vd a) { return _mm256_sqrt_pd(a); }
 fn vd d_rint(vd a) { return _mm256_round_pd(a, 8); }
 fn vd d_trunc(vd a) { return _mm256_round_pd(a, 11); }
