@@ -234,11 +234,30 @@ static lori_error deliver(lori_instance *m, int32_t i, lori_tensor *t)
 	return LORI_OK;
 }
 
+// separate gives each output a handle of its own: a model that returns a tensor
+// twice returns one handle twice.
+static lori_error separate(lori_instance *m)
+{
+	for (int32_t i = 1; i < m->outputs; i++) {
+		for (int32_t j = 0; j < i; j++) {
+			if (m->out_handles[i] != m->out_handles[j] || !m->out_handles[i])
+				continue;
+			m->out_handles[i] = NULL;
+			if (m->library->tensors.alias(m->out_handles[j], &m->out_handles[i]) != LORI_OK)
+				return LORI_FAIL;
+			break;
+		}
+	}
+	return LORI_OK;
+}
+
 // deliver_all delivers the outputs of a run that succeeded and deletes the
 // library's handles to them.
 static lori_error deliver_all(lori_instance *m, lori_error code)
 {
 	const lori_library *l = m->library;
+	if (code == LORI_OK)
+		code = separate(m);
 	for (int32_t i = 0; i < m->outputs; i++) {
 		if (code == LORI_OK && l->tensors.own) {
 			code = deliver(m, i, m->out_handles[i]);

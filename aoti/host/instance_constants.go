@@ -73,41 +73,39 @@ func (m *Instance) UnpackConstant(ctx context.Context, i int, value backend.Buff
 	return b, nil
 }
 
-// BindConstants gives the library a complete set. Without the folded constants
-// the set is only kept for FoldConstants, and runs fail until the next call.
+// BindConstants gives the library a complete set. An incomplete one is only kept
+// for FoldConstants, and runs fail until the next call.
 func (m *Instance) BindConstants(values []backend.Buffer) error {
 	if len(values) != len(m.lib.shown) {
 		return fmt.Errorf("the model has %d constants, got %d", len(m.lib.shown), len(values))
 	}
-	m.ready = false
 	all := make([]*packed, len(m.lib.all))
 	complete := true
 	for i, n := range m.lib.shown {
-		k := &m.lib.all[n]
 		if values[i] == nil {
-			if !k.FromFolded {
-				return fmt.Errorf("constant %q has no value: %w", k.Name, ErrNoConstants)
-			}
 			complete = false
 			continue
 		}
 		p, ok := values[i].(*packed)
 		if !ok {
-			return fmt.Errorf("constant %q: a %T is no packed constant", k.Name, values[i])
+			return fmt.Errorf("constant %q: a %T is no packed constant", m.lib.all[n].Name, values[i])
 		}
 		all[n] = p
 	}
-	m.bound = all
-	if !complete {
-		return nil
-	}
-	if err := m.fill(); err != nil {
-		return err
+	had := m.ready
+	m.ready, m.bound = false, all
+	m.c.pairs = 0
+	if complete {
+		if err := m.fill(); err != nil {
+			return err
+		}
+	} else if !had || m.c.model == nil {
+		return nil // and otherwise the library gives up what it had
 	}
 	if err := m.bind(); err != nil {
 		return fmt.Errorf("set the constants: %w", err)
 	}
-	m.ready = true
+	m.ready = complete
 	return nil
 }
 
@@ -192,6 +190,11 @@ func (m *Instance) FoldConstants(context.Context) ([]backend.Buffer, error) {
 	}
 	if !m.lib.foldable || !bool(m.lib.c.tensors.own) {
 		return make([]backend.Buffer, len(m.lib.shown)), nil
+	}
+	for i, p := range m.bound {
+		if p == nil && !m.lib.all[i].FromFolded {
+			return nil, fmt.Errorf("constant %q has no value: %w", m.lib.all[i].Name, ErrNoConstants)
+		}
 	}
 	all, err := m.lib.fold(m.bound)
 	if err != nil {

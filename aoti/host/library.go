@@ -308,5 +308,7 @@ func setenv(name, value string) error {
 func hostDevice() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
 
 var (
-	_ backend.ConstantModel = (*Instance)(nil)
+	_ backend.BlobModel     = (*Instance)(nil)
+	_ backend.IntoModel     = (*Instance)(nil)
+	_ backend.CallSpecModel = (*Instance)(nil)
 )

@@ -24,14 +24,15 @@ func (l *Library) Close() error { return nil }
 func (l *Library) NewInstance() (*Instance, error) { return nil, ErrNoLibraries }
 
 // Instance is an instance of a library's model; in this build there is none.
-type Instance struct{ backend.ConstantModel }
+type Instance struct{ backend.BlobModel }
 
 // RunInto returns ErrNoLibraries.
-func (m *Instance) RunInto(context.Context, []backend.Buffer, []backend.Buffer) error {
+func (m *Instance) RunInto(context.Context, []backend.Buffer, []bool, []backend.Buffer) error {
 	return ErrNoLibraries
 }
 
-// RunBoxed returns ErrNoLibraries.
-func (m *Instance) RunBoxed(context.Context, []backend.Buffer) ([]backend.Buffer, error) {
-	return nil, ErrNoLibraries
-}
+// CallSpec returns nothing.
+func (m *Instance) CallSpec() (in, out string) { return "", "" }
+
+// Provides reports whether the process has a function that libraries call.
+func Provides(string) bool { return false }

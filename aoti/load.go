@@ -1,0 +1,91 @@
+package aoti
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/loris-ml/loris/aoti/container"
+	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/internal/kernels"
+)
+
+// Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a
+// folder extracted from one, or a bare shared library with its files beside it.
+// Loading a package executes code that is in it.
+//
+// A package that is damaged is a *pt2.FormatError; one that was compiled for
+// another device, machine or CPU a *pt2.TargetError; one that calls functions
+// that this host does not have an *UnsupportedError.
+func Load(ctx context.Context, path string, opts ...Option) (*Runner, error) {
+	p, err := pt2.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return load(ctx, p, opts)
+}
+
+// LoadFrom is Load of an archive or a library of size bytes in r, which may be in
+// memory. It is read only until LoadFrom returns.
+func LoadFrom(ctx context.Context, r io.ReaderAt, size int64, opts ...Option) (*Runner, error) {
+	p, err := pt2.OpenReader(r, size, "")
+	if err != nil {
+		return nil, err
+	}
+	return load(ctx, p, opts)
+}
+
+func load(ctx context.Context, p *pt2.Package, opts []Option) (_ *Runner, err error) {
+	defer func() { err = errors.Join(err, p.Close()) }()
+	o := Options{Instances: 1}
+	for _, f := range opts {
+		f(&o)
+	}
+	m, err := p.Model(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	open, err := opener(p.Path, m, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Threads > 0 {
+		setThreads(o.Threads)
+	}
+	r := &Runner{name: m.Name, device: o.Device}
+	if r.spec, err = m.Spec(); err != nil {
+		return nil, err
+	}
+	if r.opened, err = open(ctx, m, &o); err != nil {
+		return nil, err
+	}
+	if err := r.start(ctx, &o); err != nil {
+		return nil, fmt.Errorf("load model %q: %w", m.Name, errors.Join(err, r.Close()))
+	}
+	return r, nil
+}
+
+// start makes the pool and sets the weights that lie apart.
+func (r *Runner) start(ctx context.Context, o *Options) error {
+	var err error
+	r.Container, err = container.New(ctx, r.opened.NewInstance, container.Config{Instances: o.Instances, Max: o.MaxInstances})
+	if err != nil || o.NoWeights {
+		return err
+	}
+	weights, err := r.opened.Weights(ctx)
+	defer func() {
+		for _, b := range weights {
+			b.Release()
+		}
+	}()
+	if err != nil || len(weights) == 0 {
+		return err
+	}
+	return r.Update(ctx, weights, Active, UserManaged())
+}
+
+func setThreads(n int) {
+	kernels.SetThreads(n)
+	setHostThreads(n)
+}

@@ -1,0 +1,86 @@
+package aoti
+
+import (
+	"context"
+
+	"github.com/loris-ml/loris/backend"
+)
+
+// Option changes how a package is loaded.
+type Option func(*Options)
+
+// Options are what the options of Load make, for runners of other devices.
+type Options struct {
+	// Device is where to run, such as "cpu" or "cuda:1"; empty means where the
+	// model was compiled for.
+	Device string
+	// Model is the name of the model in the package; empty means the only one.
+	Model string
+	// Instances and MaxInstances size the pool; Max is as Instances if 0.
+	Instances, MaxInstances int
+	// Unchecked leaves out the check of inputs before a run.
+	Unchecked bool
+	// LibraryChecks also switches on the checks that were compiled into the
+	// library. They are always on for a library without source, of which nothing
+	// else is known.
+	LibraryChecks bool
+	// NoWeights leaves the weights of the package alone, for a caller who brings
+	// his own.
+	NoWeights bool
+	// Libtorch is the path of a real libtorch_cpu.so to run on.
+	Libtorch string
+	// Threads bounds the threads of parallel code; 0 leaves the bound as it is.
+	Threads int
+	// TempDir is for systems that have no files in memory.
+	TempDir string
+	// Step is what a run does with its instance; nil runs it.
+	Step Step
+}
+
+// Step runs an instance of a model. It is called with an instance that nobody
+// else uses meanwhile, and usually calls m.Run.
+type Step func(ctx context.Context, m Model, inputs []Buffer, donated []bool) ([]Buffer, error)
+
+// Buffer is a tensor of a run: an alias of backend.Buffer.
+type Buffer = backend.Buffer
+
+// Device says where to run, such as "cpu". The default is the device that the
+// model was compiled for.
+func Device(device string) Option { return func(o *Options) { o.Device = device } }
+
+// ModelName chooses one of several models in a package.
+func ModelName(name string) Option { return func(o *Options) { o.Model = name } }
+
+// Instances makes n instances, so that as many runs go on at once; the default
+// is one.
+func Instances(n int) Option { return func(o *Options) { o.Instances = n } }
+
+// MaxInstances lets the pool grow to n when all instances are busy.
+func MaxInstances(n int) Option { return func(o *Options) { o.MaxInstances = n } }
+
+// Unchecked leaves out the check of inputs. A wrong input is undefined behaviour
+// then.
+func Unchecked() Option { return func(o *Options) { o.Unchecked = true } }
+
+// LibraryChecks also switches on the checks of inputs that were compiled into
+// the library. It holds for every library of the process that has not run yet.
+func LibraryChecks() Option { return func(o *Options) { o.LibraryChecks = true } }
+
+// WithoutWeights leaves the weights that lie beside the library alone, for a
+// caller who brings his own by Update before the first run.
+func WithoutWeights() Option { return func(o *Options) { o.NoWeights = true } }
+
+// WithLibtorch runs on a real libtorch_cpu.so instead of this host, which must
+// be of the PyTorch that compiled the model. It stays loaded for good.
+func WithLibtorch(path string) Option { return func(o *Options) { o.Libtorch = path } }
+
+// Threads bounds how many threads parallel code of all models uses, also that of
+// Loris's own kernels.
+func Threads(n int) Option { return func(o *Options) { o.Threads = n } }
+
+// TempDir is where the private copy of a library is made on systems that have no
+// files in memory. It is removed there before it is used.
+func TempDir(dir string) Option { return func(o *Options) { o.TempDir = dir } }
+
+// RunStep makes step run the instances.
+func RunStep(step Step) Option { return func(o *Options) { o.Step = step } }
