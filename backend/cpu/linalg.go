@@ -20,7 +20,6 @@ func init() {
 			matmuls.of(c.in[0].dtype())(c)
 		})(c)
 	}
-	lowerings[ir.OpConvolution] = widened(func(c *call) { convolutions.of(c.in[0].dtype())(c) })
 	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.in[0].dtype())(c) })
 }
 
@@ -29,8 +28,7 @@ var (
 	floatMatmuls = byType[lowerFunc]{
 		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
 	}
-	convolutions = byType[lowerFunc]{ir.F32: convolution[float32, float64], ir.F64: convolution[float64, float64]}
-	maxPools     = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
+	maxPools = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
 )
 
 // product is a batch of matrix products c = a·b with strided operands: a is m×k
@@ -255,68 +253,6 @@ func spatial(src [3]int, n, lead int) [3]int {
 	out := [3]int{lead, lead, lead}
 	copy(out[3-n:], src[:n])
 	return out
-}
-
-func convolution[T, A kernels.Float](c *call) {
-	g := ir.ConvOf(c.Args)
-	n := g.Spatial
-	k := &kernels.Conv{
-		N: g.Batch, Groups: g.Groups, CIn: g.In / g.Groups, COut: g.Out / g.Groups,
-		In: spatial(g.InDims, n, 1), Kernel: spatial(g.Kernel, n, 1), Out: spatial(g.OutDims, n, 1),
-		Stride: spatial(g.Stride, n, 1), Pad: spatial(g.Padding, n, 0), Dilation: spatial(g.Dilation, n, 1),
-		InStride: [3]int{1, 1, 1},
-	}
-	weight := c.in[1]
-	if g.Transposed {
-		// The transposed convolution is the plain one of the spread-out input
-		// with the kernel mirrored and the channels of each group exchanged.
-		weight = c.mirrored(g, weight)
-		for d := range 3 {
-			k.Pad[d] = k.Dilation[d]*(k.Kernel[d]-1) - k.Pad[d]
-		}
-		k.InStride, k.Stride = k.Stride, [3]int{1, 1, 1}
-	}
-	x, w := c.dense(c.in[0]), c.dense(weight)
-	reads := []operand{x}
-	var bias operand
-	hasBias := len(c.in) > 2
-	if hasBias {
-		bias = c.dense(c.in[2])
-		reads = append(reads, bias)
-	}
-	out := c.result()
-	packed := c.l.bytesTemp(sizeOf[A](), k.PackedWeights())
-	m := c.l.mem
-	c.emit(k.Groups, c.l.grain(float64(k.COut*k.Depth())), []operand{packed}, []operand{w}, func(lo, hi int) {
-		kernels.PackWeights(elements[A](m, packed), elements[T](m, w), k, lo, hi)
-	})
-	cost := float64(kernels.ConvBlock*k.Depth()) * (2 + macCost*float64(k.COut))
-	c.emit(k.Units(), c.l.grain(cost), []operand{out}, append(reads, packed), func(lo, hi int) {
-		wk := workers.Get().(*worker)
-		scratch := as[A](wk.scratch.bytes(k.Scratch() * sizeOf[A]()))
-		var b []T
-		if hasBias {
-			b = elements[T](m, bias)
-		}
-		kernels.Convolve(elements[T](m, out), elements[T](m, x), elements[A](m, packed), b, k, scratch, lo, hi)
-		workers.Put(wk)
-	})
-}
-
-// mirrored turns the weight of a transposed convolution, [G·X, Y, k…], into
-// that of the plain one, [G·Y, X, k…], with the kernel mirrored.
-func (c *call) mirrored(g *ir.Conv, w value) value {
-	kernel := g.Kernel[:g.Spatial]
-	x, y := g.In/g.Groups, g.Out/g.Groups
-	v := c.reshape(w, w.shape.WithDims(append([]int{g.Groups, x, y}, kernel...)...))
-	v.view.Dims[1], v.view.Dims[2] = v.view.Dims[2], v.view.Dims[1]
-	v.view.Strides[1], v.view.Strides[2] = v.view.Strides[2], v.view.Strides[1]
-	for d := 3; d < 3+g.Spatial; d++ {
-		v.view.Offset += (v.view.Dims[d] - 1) * v.view.Strides[d]
-		v.view.Strides[d] = -v.view.Strides[d]
-	}
-	v.shape = v.shape.WithDims(append([]int{g.Groups, y, x}, kernel...)...)
-	return c.reshape(v, w.shape.WithDims(append([]int{g.Out, x}, kernel...)...))
 }
 
 func maxPool[T kernels.Number](c *call) {

@@ -239,6 +239,31 @@ func apply(a vec.Activation, x float64) float64 {
 	return one[0]
 }
 
+// filters lays the filters out in one of several orders in memory.
+func filters[T Element](r *reference, order int) ([]T, [5]int) {
+	s := r.g.Filters()
+	dims := [5]int{r.g.Groups * r.g.COut, r.g.CIn, r.g.Kernel[0], r.g.Kernel[1], r.g.Kernel[2]}
+	if r.g.Transposed {
+		dims[0], dims[1] = r.g.Groups*r.g.CIn, r.g.COut
+	}
+	perm := [][5]int{{0, 1, 2, 3, 4}, {0, 2, 3, 4, 1}, {4, 3, 2, 1, 0}}[order%3]
+	var t [5]int
+	step := 1
+	for i := 4; i >= 0; i-- {
+		t[perm[i]] = step
+		step *= dims[perm[i]]
+	}
+	out := make([]T, len(r.w))
+	for i, v := range r.w {
+		at := 0
+		for d := range dims {
+			at += i / s[d] % dims[d] * t[d]
+		}
+		out[at] = vec.Narrow[T](v)
+	}
+	return out, t
+}
+
 func check[T Element, A Float](t *testing.T, r *reference, set *tile.Set[A], li, lo, procs, fin int, eps float64) {
 	t.Helper()
 	g := &r.g
@@ -246,7 +271,9 @@ func check[T Element, A Float](t *testing.T, r *reference, set *tile.Set[A], li,
 	y := lay[T](r.y, g.N, g.Groups*g.COut, g.Out, lo)
 	f := finishes[fin]
 	packed := newWeights(*g, set)
-	SetWeights(packed, narrow[T](r.w), g.Filters(), 0, packed.Units())
+	packed.Use(aligned[A](packed.Len()))
+	w, strides := filters[T](r, fin)
+	SetWeights(packed, w, strides, 0, packed.Units())
 	c := &Call[T, A]{Plan: newPlan[T](*g, x.l, y.l, set, procs), Y: y.data, X: x.data, Weights: packed, Activation: f.act, Scale: f.scale}
 	if f.bias {
 		c.Bias = narrow[T](r.bias)
