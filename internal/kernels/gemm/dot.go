@@ -9,7 +9,6 @@ import "unsafe"
 const (
 	dotCols  = 4
 	dotDepth = 16 << 10 // elements of one pass
-	dotGrain = 128 << 10
 	// dotSide is up to which rows or columns this pays, dotLeast from which depth.
 	dotSide  = 32
 	dotLeast = 48
@@ -42,7 +41,7 @@ func (s *state[A]) planDots() {
 	if p.threads == 1 {
 		return
 	}
-	pieces := min(s.m*s.n*s.k/dotGrain+1, p.threads*tilesPerWay)
+	pieces := min((s.m*s.n+readCost*(s.m+s.n))*s.k/workGrain+1, p.threads*tilesPerWay)
 	if s.m > s.n {
 		p.tileRows = roundUp(ceil(s.m, pieces), p.mr)
 		p.rowTiles = ceil(s.m, p.tileRows)

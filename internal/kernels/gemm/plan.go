@@ -9,11 +9,12 @@ const (
 	depthBytes  = 1536 // of one element's row of a panel: 384 float32
 	colBytes    = 512 << 10
 	rowBytes    = 768 << 10
-	chunkBytes  = 16 << 20 // of the left operand, packed before
-	packDepth   = 512      // of one call of the packing loops
-	packGrain   = 32 << 10 // elements that are worth a goroutine to pack
-	workGrain   = 1 << 20  // multiplications that are worth a goroutine
-	tilesPerWay = 4        // tiles of the result for each goroutine
+	chunkBytes  = 16 << 20  // of the left operand, packed before
+	packDepth   = 512       // of one call of the packing loops
+	packGrain   = 32 << 10  // elements that are worth a goroutine to pack
+	workGrain   = 512 << 10 // multiplications that are worth a goroutine
+	readCost    = 16        // multiplications in the time that reading an element from memory takes
+	tilesPerWay = 4         // tiles of the result for each goroutine
 
 	// Up to these sizes of the other side an operand is read where it is: always;
 	// if its rows do not fall on the same lines of the cache; and the latter only
@@ -107,7 +108,8 @@ func (s *state[A]) readRight(size int) bool {
 func (s *state[A]) tiles(rowPanels, colPanels int) {
 	p := &s.plan
 	rowPanels = min(rowPanels, ceil(p.chunk, p.mr))
-	pieces := min(rowPanels*p.mr*s.n*max(s.k, 1)/workGrain+1, p.threads*tilesPerWay)
+	rows, k := min(s.m, p.chunk), max(s.k, 1)
+	pieces := min((rows*s.n*k+readCost*k*(rows+s.n))/workGrain+1, p.threads*tilesPerWay)
 	if p.threads == 1 {
 		pieces = 1
 	}
