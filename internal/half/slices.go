@@ -3,32 +3,32 @@ package half
 // F16sToF32s sets dst[i] = F16ToF32(src[i]).
 func F16sToF32s(dst []float32, src []uint16) {
 	dst = first(dst, len(src))
-	for i, h := range src {
-		dst[i] = F16ToF32(h)
+	for i := widenF16(dst, src); i < len(src); i++ {
+		dst[i] = F16ToF32(src[i])
 	}
 }
 
 // F32sToF16s sets dst[i] = F32ToF16(src[i]).
 func F32sToF16s(dst []uint16, src []float32) {
 	dst = first(dst, len(src))
-	for i, f := range src {
-		dst[i] = F32ToF16(f)
+	for i := narrowF16(dst, src); i < len(src); i++ {
+		dst[i] = F32ToF16(src[i])
 	}
 }
 
 // BF16sToF32s sets dst[i] = BF16ToF32(src[i]).
 func BF16sToF32s(dst []float32, src []uint16) {
 	dst = first(dst, len(src))
-	for i, h := range src {
-		dst[i] = BF16ToF32(h)
+	for i := widenBF16(dst, src); i < len(src); i++ {
+		dst[i] = BF16ToF32(src[i])
 	}
 }
 
 // F32sToBF16s sets dst[i] = F32ToBF16(src[i]).
 func F32sToBF16s(dst []uint16, src []float32) {
 	dst = first(dst, len(src))
-	for i, f := range src {
-		dst[i] = F32ToBF16(f)
+	for i := narrowBF16(dst, src); i < len(src); i++ {
+		dst[i] = F32ToBF16(src[i])
 	}
 }
 

@@ -1,0 +1,10 @@
+//go:build !amd64 || noasm
+
+package half
+
+// There are no loops for whole blocks on this processor.
+
+func widenBF16(dst []float32, src []uint16) int  { return 0 }
+func widenF16(dst []float32, src []uint16) int   { return 0 }
+func narrowBF16(dst []uint16, src []float32) int { return 0 }
+func narrowF16(dst []uint16, src []float32) int  { return 0 }
