@@ -34,35 +34,53 @@ func (o *anyOperand) at(i, j int, size uintptr) unsafe.Pointer {
 }
 
 // pack writes a panel: for each k of k0..k1-1 the elements x0..x1-1 across it,
-// width elements apart in dst. a panel of a left operand goes across rows, one
+// width elements apart in dst. A panel of a left operand goes across rows, one
 // of a right operand across columns; across and along are the strides of the
 // operand in those directions.
-func pack[A Float](kn *kernel[A], dst []A, width int, o *anyOperand, across, along, x0, x1, k0, k1 int) {
+func pack[A Float](kn *kernel[A], w *scratch[A], dst []A, width int, o *anyOperand, across, along, x0, x1, k0, k1 int) {
 	n, depth := x1-x0, k1-k0
 	if n == 0 || depth == 0 {
 		return
 	}
 	if o.format == wide {
 		src := (*A)(unsafe.Add(o.data, (x0*across+k0*along)*int(unsafe.Sizeof(dst[0]))))
-		to := unsafe.SliceData(dst)
-		switch {
-		case across == 1 && kn.copyRows != nil:
-			kn.copyRows(to, width, src, along, n, depth)
-		case along == 1 && kn.transpose != nil:
-			kn.transpose(to, width, src, across, n, depth)
-		default:
-			packStrided(dst, width, unsafe.Slice(src, (n-1)*across+(depth-1)*along+1), across, along, n, depth)
-		}
+		packWide(kn, dst, width, src, across, along, n, depth)
 		return
 	}
+	// 16-bit elements are widened in pieces that stay in the cache.
 	src := unsafe.Add(o.data, (x0*across+k0*along)*2)
-	if across == 1 {
-		for p := range depth {
-			widen(o.format, dst[p*width:][:n], unsafe.Add(src, p*along*2), 1)
+	w.wide = grown(w.wide, n*min(depth, narrowDepth))
+	for k := 0; k < depth; k += narrowDepth {
+		part := min(narrowDepth, depth-k)
+		from := unsafe.Add(src, k*along*2)
+		to := dst[k*width:]
+		if across == 1 {
+			for p := range part {
+				widen(o.format, to[p*width:][:n], unsafe.Add(from, p*along*2), 1)
+			}
+			continue
 		}
-		return
+		for i := range n {
+			widen(o.format, w.wide[i*part:][:part], unsafe.Add(from, i*across*2), along)
+		}
+		packWide(kn, to, width, &w.wide[0], part, 1, n, part)
 	}
-	packNarrow(dst, width, o.format, src, across, along, n, depth)
+}
+
+// narrowDepth is how deep the pieces are in which 16-bit operands are widened.
+const narrowDepth = 256
+
+// packWide packs elements of the type that products are summed in.
+func packWide[A Float](kn *kernel[A], dst []A, width int, src *A, across, along, n, depth int) {
+	to := unsafe.SliceData(dst)
+	switch {
+	case across == 1 && kn.copyRows != nil:
+		kn.copyRows(to, width, src, along, n, depth)
+	case along == 1 && kn.transpose != nil:
+		kn.transpose(to, width, src, across, n, depth)
+	default:
+		packStrided(dst, width, unsafe.Slice(src, (n-1)*across+(depth-1)*along+1), across, along, n, depth)
+	}
 }
 
 // packStrided is the portable packing.
@@ -77,22 +95,6 @@ func packStrided[A Float](dst []A, width int, src []A, across, along, n, depth i
 		from := src[i*across:]
 		for p := range depth {
 			dst[p*width+i] = from[p*along]
-		}
-	}
-}
-
-// packNarrow packs 16-bit elements that lie along the depth, by rows of a
-// chunk that is widened first.
-func packNarrow[A Float](dst []A, width int, f format, src unsafe.Pointer, across, along, n, depth int) {
-	const chunk = 64
-	var row [chunk]A
-	for p := 0; p < depth; p += chunk {
-		part := row[:min(chunk, depth-p)]
-		for i := range n {
-			widen(f, part, unsafe.Add(src, (i*across+p*along)*2), along)
-			for q, v := range part {
-				dst[(p+q)*width+i] = v
-			}
 		}
 	}
 }

@@ -46,7 +46,7 @@ func packRight[A Float](b anyOperand) []A {
 	kn := kernelsFor[A]()[0]
 	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
 	buf := grown[A](nil, roundUp(b.cols, kn.nr)*b.rows)
-	s.packPanels(buf, 0, b.cols, 0, b.rows)
+	s.packPanels(&scratch[A]{}, buf, 0, b.cols, 0, b.rows)
 	return buf
 }
 
@@ -54,9 +54,10 @@ func packLeft[A Float](a anyOperand) (buf []A, mr int) {
 	kn := kernelsFor[A]()[0]
 	mr = balanced(a.rows, kn.mr)
 	buf = grown[A](nil, a.rows*a.cols)
+	w := &scratch[A]{}
 	for r := 0; r < a.rows; r += mr {
 		r1 := min(r+mr, a.rows)
-		pack(kn, buf[r*a.cols:], r1-r, &a, a.rs, a.cs, r, r1, 0, a.cols)
+		pack(kn, w, buf[r*a.cols:], r1-r, &a, a.rs, a.cs, r, r1, 0, a.cols)
 	}
 	return buf, mr
 }

@@ -164,7 +164,7 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 		depth := min(p.depth, s.k-k0)
 		if p.packCols {
 			w.panels = grown(w.panels, roundUp(j1-j0, kn.nr)*depth)
-			s.packPanels(w.panels, j0, j1, k0, depth)
+			s.packPanels(w, w.panels, j0, j1, k0, depth)
 		}
 		add := k0 > 0 || (p.direct && s.post.beta != 0)
 		for r := r0; r < r1; r += p.blockRows {

@@ -26,9 +26,10 @@ type state[A Float] struct {
 }
 
 // scratch is what a goroutine needs beside: a block of packed columns, results
-// on their way to a strided or 16-bit matrix, and the edge of a tile.
+// on their way to a strided or 16-bit matrix, the edge of a tile, and 16-bit
+// elements on their way into a panel.
 type scratch[A Float] struct {
-	panels, block, row, edge []A
+	panels, block, row, edge, wide []A
 }
 
 // pools are of states and scratch by type.
@@ -194,22 +195,25 @@ const panelGroup = 8
 // packUnits packs the left operand by panels, then the right one by groups of
 // them.
 func (s *state[A]) packUnits(lo, hi int) {
+	pool := &poolsOf[A]().scratches
+	w := pool.Get().(*scratch[A])
 	p, kn := &s.plan, s.kernel
 	for u := lo; u < hi; u++ {
 		if u < p.units {
 			r0 := p.row0 + u*p.mr
 			r1 := min(r0+p.mr, p.row0+p.rows)
-			pack(kn, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
+			pack(kn, w, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
 			continue
 		}
 		j0 := (u - p.units) * panelGroup * kn.nr
-		s.packPanels(s.bBuf[j0*s.k:], j0, min(j0+panelGroup*kn.nr, s.n), 0, s.k)
+		s.packPanels(w, s.bBuf[j0*s.k:], j0, min(j0+panelGroup*kn.nr, s.n), 0, s.k)
 	}
+	pool.Put(w)
 }
 
 // packPanels packs columns j0..j1-1 of the right operand into panels of the
 // given depth; j0 is where a panel begins.
-func (s *state[A]) packPanels(dst []A, j0, j1, k0, depth int) {
+func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 	kn, b := s.kernel, &s.b
 	nr := kn.nr
 	if b.fill == nil && b.format == wide && b.cs == 1 && kn.copyPanels != nil && depth > 0 {
@@ -218,6 +222,14 @@ func (s *state[A]) packPanels(dst []A, j0, j1, k0, depth int) {
 		for k := 0; k < depth; k += packDepth {
 			src := (*A)(b.at(k0+k, j0, unsafe.Sizeof(zero)))
 			kn.copyPanels(&dst[k*nr], depth*nr, src, b.rs, j1-j0, min(packDepth, depth-k))
+		}
+		return
+	}
+	if b.fill == nil && b.format != wide && b.cs == 1 && kn.copyPanels != nil {
+		w.wide = grown(w.wide, j1-j0)
+		for k := range depth {
+			widen(b.format, w.wide, b.at(k0+k, j0, 2), 1)
+			kn.copyPanels(&dst[k*nr], depth*nr, &w.wide[0], 0, j1-j0, 1)
 		}
 		return
 	}
@@ -231,7 +243,7 @@ func (s *state[A]) packPanels(dst []A, j0, j1, k0, depth int) {
 			b.fill.(PanelFunc[A])(to, k0, k0+depth, j, end)
 			continue
 		}
-		pack(kn, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
+		pack(kn, w, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
 	}
 }
 
