@@ -7,8 +7,9 @@ import "unsafe"
 // rows of memory instead, a few rows against four at a time.
 
 const (
-	dotCols  = 4
-	dotDepth = 16 << 10 // elements of one pass
+	dotCols   = 4
+	dotDepth  = 16 << 10 // elements of one pass
+	dotNarrow = 1 << 10  // the same of 16-bit elements, which are widened first
 	// dotSide is up to which rows or columns this pays, dotLeast from which depth.
 	dotSide  = 32
 	dotLeast = 48
@@ -27,8 +28,8 @@ type dots[A Float] struct {
 
 // alongDepth reports whether the product is to be computed by dot products.
 func (s *state[A]) alongDepth() bool {
-	return s.kernel.dots != nil && s.a.strided() && s.b.strided() && s.a.format == wide && s.b.format == wide &&
-		(s.a.cs == 1) && (s.b.rs == 1) && min(s.m, s.n) <= dotSide && s.k >= dotLeast
+	return s.kernel.dots != nil && s.a.strided() && s.b.strided() && s.a.cs == 1 && s.b.rs == 1 &&
+		min(s.m, s.n) <= dotSide && s.k >= dotLeast
 }
 
 // planDots shares the longer side of the result out.
@@ -36,6 +37,10 @@ func (s *state[A]) planDots() {
 	p := &s.plan
 	p.dot = true
 	p.mr = balanced(s.m, len(s.kernel.dots.tiles)-1)
+	p.depth = dotDepth
+	if s.a.format != wide {
+		p.depth = dotNarrow
+	}
 	p.chunk = s.m
 	p.tileRows, p.tileCols, p.rowTiles, p.colTiles = s.m, s.n, 1, 1
 	if p.threads == 1 {
@@ -51,55 +56,102 @@ func (s *state[A]) planDots() {
 	p.colTiles = ceil(s.n, p.tileCols)
 }
 
-// dotTile computes rows r0..r1-1 of columns j0..j1-1.
+// rows are adjacent elements along the depth, stride apart.
+type rows[A Float] struct {
+	first  *A
+	stride int
+}
+
+func (r rows[A]) at(i int) *A {
+	return (*A)(unsafe.Add(unsafe.Pointer(r.first), i*r.stride*int(unsafe.Sizeof(*r.first))))
+}
+
+// widenShort makes the shorter operand of 16-bit elements wide, as dense rows.
+func (s *state[A]) widenShort() {
+	if s.a.format == wide {
+		return
+	}
+	o, n := s.a, s.m
+	if s.m > s.n {
+		o, n = s.b.transposed(), s.n
+	}
+	s.aBuf = grown(s.aBuf, n*s.k)
+	for i := range n {
+		widen(o.format, s.aBuf[i*s.k:][:s.k], o.at(i, 0, 2), 1)
+	}
+}
+
+// short returns rows x0.. of the shorter operand from depth k0, long rows x0..x1-1
+// of the other one; both rows of the left operand or columns of the right one.
+func (s *state[A]) short(o *anyOperand, x0, k0 int) rows[A] {
+	if o.format != wide {
+		return rows[A]{&s.aBuf[x0*s.k+k0], s.k}
+	}
+	return rows[A]{(*A)(o.at(x0, k0, unsafe.Sizeof(s.alpha))), o.rs}
+}
+
+func (s *state[A]) long(w *scratch[A], o *anyOperand, x0, x1, k0, depth int) rows[A] {
+	if o.format == wide {
+		return s.short(o, x0, k0)
+	}
+	w.wide = grown(w.wide, (x1-x0)*depth)
+	for i := range x1 - x0 {
+		widen(o.format, w.wide[i*depth:][:depth], o.at(x0+i, k0, 2), 1)
+	}
+	return rows[A]{&w.wide[0], depth}
+}
+
+// dotTile computes rows r0..r1-1 of columns j0..j1-1: each part of the longer
+// operand with all of the shorter one.
 func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 	out, ldc := s.target(w, r0, r1, j0, j1)
 	w.edge = grown(w.edge, (len(s.kernel.dots.tiles)-1)*dotCols)
-	for k0 := 0; k0 < s.k; k0 += dotDepth {
+	bt, mr := s.b.transposed(), s.plan.mr
+	for k0 := 0; k0 < s.k; k0 += s.plan.depth {
+		depth := min(s.plan.depth, s.k-k0)
 		flags := 0
 		if k0 > 0 || (s.plan.direct && s.post.beta != 0) {
 			flags = flagAdd
 		}
-		depth := min(dotDepth, s.k-k0)
-		if r1-r0 > j1-j0 {
-			for r := r0; r < r1; r += s.plan.mr {
-				s.dotStrip(w, out[(r-r0)*ldc:], ldc, r, min(r+s.plan.mr, r1), j0, j1, k0, depth, flags)
+		if s.m > s.n {
+			for r := r0; r < r1; r += mr {
+				re := min(r+mr, r1)
+				a := s.long(w, &s.a, r, re, k0, depth)
+				for j := j0; j < j1; j += dotCols {
+					s.dot(w, a, s.short(&bt, j, k0), out[(r-r0)*ldc+j-j0:], ldc, re-r, min(dotCols, j1-j), depth, flags)
+				}
 			}
 			continue
 		}
 		for j := j0; j < j1; j += dotCols {
-			for r := r0; r < r1; r += s.plan.mr {
-				s.dotStrip(w, out[(r-r0)*ldc+j-j0:], ldc, r, min(r+s.plan.mr, r1), j, min(j+dotCols, j1), k0, depth, flags)
+			je := min(j+dotCols, j1)
+			b := s.long(w, &bt, j, je, k0, depth)
+			for r := r0; r < r1; r += mr {
+				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+j-j0:], ldc, min(mr, r1-r), je-j, depth, flags)
 			}
 		}
 	}
 	s.finish(w, out, ldc, r0, r1, j0, j1)
 }
 
-// dotStrip computes one tile's rows of any columns; out begins at (r0, j0).
-func (s *state[A]) dotStrip(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth, flags int) {
-	rows := r1 - r0
-	f, whole := s.kernel.dots.tiles[rows], depth/s.kernel.dots.lanes*s.kernel.dots.lanes
-	a := (*A)(s.a.at(r0, k0, unsafe.Sizeof(s.alpha)))
-	for j := j0; j < j1; j += dotCols {
-		cols, c := min(dotCols, j1-j), out[j-j0:]
-		b := (*A)(s.b.at(k0, j, unsafe.Sizeof(s.alpha)))
-		if cols == dotCols {
-			f(whole, a, s.a.rs, b, s.b.cs, &c[0], ldc, s.alpha, flags)
-		} else {
-			s.dotEdge(w, f, whole, a, b, c, ldc, rows, cols, flags)
-		}
-		if whole < depth {
-			s.dotRest(c, ldc, rows, cols, r0, j, k0+whole, k0+depth)
-		}
+// dot computes one tile.
+func (s *state[A]) dot(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, depth, flags int) {
+	d := s.kernel.dots
+	f, whole := d.tiles[rows], depth/d.lanes*d.lanes
+	if cols == dotCols {
+		f(whole, a.first, a.stride, b.first, b.stride, &c[0], ldc, s.alpha, flags)
+	} else {
+		s.dotEdge(w, f, a, b, c, ldc, rows, cols, whole, flags)
+	}
+	if whole < depth {
+		s.dotRest(a, b, c, ldc, rows, cols, whole, depth)
 	}
 }
 
 // dotEdge computes fewer than four columns: each of them four times over.
-func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], depth int, a, b *A, c []A, ldc, rows, cols, flags int) {
+func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], a, b rows[A], c []A, ldc, rows, cols, depth, flags int) {
 	for j := range cols {
-		col := (*A)(unsafe.Add(unsafe.Pointer(b), j*s.b.cs*int(unsafe.Sizeof(*b))))
-		f(depth, a, s.a.rs, col, 0, &w.edge[0], dotCols, s.alpha, 0)
+		f(depth, a.first, a.stride, b.at(j), 0, &w.edge[0], dotCols, s.alpha, 0)
 		for i := range rows {
 			if flags&flagAdd != 0 {
 				c[i*ldc+j] += w.edge[i*dotCols]
@@ -111,12 +163,11 @@ func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], depth int, a, b *A, c []
 }
 
 // dotRest adds the depth that the loops leave over.
-func (s *state[A]) dotRest(c []A, ldc, rows, cols, r0, j0, k0, k1 int) {
-	size := unsafe.Sizeof(s.alpha)
+func (s *state[A]) dotRest(a, b rows[A], c []A, ldc, rows, cols, k0, k1 int) {
 	for i := range rows {
-		x := unsafe.Slice((*A)(s.a.at(r0+i, k0, size)), k1-k0)
+		x := unsafe.Slice(a.at(i), k1)[k0:]
 		for j := range cols {
-			y := unsafe.Slice((*A)(s.b.at(k0, j0+j, size)), k1-k0)
+			y := unsafe.Slice(b.at(j), k1)[k0:]
 			var sum A
 			for p, v := range x {
 				sum += v * y[p]

@@ -7,6 +7,7 @@ import "unsafe"
 // one of packed rows the second-level one.
 const (
 	depthBytes  = 1536 // of one element's row of a panel: 384 float32
+	wideDepth   = 96   // of one pass over 16-bit columns that are not cut into panels
 	colBytes    = 512 << 10
 	rowBytes    = 768 << 10
 	chunkBytes  = 16 << 20  // of the left operand, packed before
@@ -34,13 +35,16 @@ type plan struct {
 	// packA and packB say that the operand is packed before the product; else it
 	// is packed already, read where it is, or, with packCols, packed by block.
 	packA, packB, packCols bool
-	direct                 bool // results go straight to c
-	dot                    bool // by dot products
-	chunk                  int  // rows at a time
-	threads                int
-	rowTiles, colTiles     int
-	tileRows, tileCols     int // multiples of mr and nr
-	blockRows, blockCols   int // within a tile; multiples of mr and nr
+	// wideRows is the length of the rows in which a block of 16-bit columns is
+	// widened without being cut into panels; zero if it is cut.
+	wideRows             int
+	direct               bool // results go straight to c
+	dot                  bool // by dot products
+	chunk                int  // rows at a time
+	threads              int
+	rowTiles, colTiles   int
+	tileRows, tileCols   int // multiples of mr and nr
+	blockRows, blockCols int // within a tile; multiples of mr and nr
 
 	row0, rows int // of the current chunk
 	units      int // panels of its left operand to pack
@@ -73,8 +77,19 @@ func (s *state[A]) makePlan(threads int) {
 		p.packB = p.rowTiles > 1
 		p.packCols = !p.packB
 	}
+	wideRows := p.packCols && s.b.fill == nil && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
+	if wideRows {
+		p.depth = balanced(s.k, wideDepth)
+	}
 	p.blockCols = max(kn.nr, colBytes/size/max(1, p.depth)/kn.nr*kn.nr)
 	p.blockRows = max(p.mr, rowBytes/size/max(1, p.depth)/p.mr*p.mr)
+	if wideRows {
+		p.blockCols = min(p.blockCols, p.tileCols)
+		p.wideRows = p.blockCols
+		if p.wideRows*size%aliasBytes == 0 {
+			p.wideRows += kn.nr
+		}
+	}
 	if !p.direct {
 		p.blockRows = p.tileRows
 	}
@@ -163,7 +178,7 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 	for k0 := 0; k0 == 0 || k0 < s.k; k0 += p.depth {
 		depth := min(p.depth, s.k-k0)
 		if p.packCols {
-			w.panels = grown(w.panels, roundUp(j1-j0, kn.nr)*depth)
+			w.panels = grown(w.panels, max(roundUp(j1-j0, kn.nr), p.wideRows)*depth)
 			s.packPanels(w, w.panels, j0, j1, k0, depth)
 		}
 		add := k0 > 0 || (p.direct && s.post.beta != 0)
@@ -252,6 +267,8 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 	size := unsafe.Sizeof(zero)
 	nr := s.kernel.nr
 	switch {
+	case s.plan.wideRows > 0:
+		return &w.panels[j-j0], s.plan.wideRows
 	case s.plan.packCols:
 		return (*A)(unsafe.Add(dataOf(w.panels), (j-j0)*depth*int(size))), nr
 	case s.plan.packB:

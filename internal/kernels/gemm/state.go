@@ -169,6 +169,9 @@ func (s *state[A]) run(threads int) {
 		if p.packA {
 			p.units = ceil(p.rows, p.mr)
 		}
+		if p.dot {
+			s.widenShort()
+		}
 		n := p.units
 		if p.packB && p.row0 == 0 {
 			n += ceil(s.n, s.kernel.nr*panelGroup)
@@ -222,6 +225,14 @@ func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 		for k := 0; k < depth; k += packDepth {
 			src := (*A)(b.at(k0+k, j0, unsafe.Sizeof(zero)))
 			kn.copyPanels(&dst[k*nr], depth*nr, src, b.rs, j1-j0, min(packDepth, depth-k))
+		}
+		return
+	}
+	if s.plan.wideRows > 0 {
+		for k := range depth {
+			row := dst[k*s.plan.wideRows:][:roundUp(j1-j0, nr)]
+			widen(b.format, row[:j1-j0], b.at(k0+k, j0, 2), 1)
+			clear(row[j1-j0:])
 		}
 		return
 	}
