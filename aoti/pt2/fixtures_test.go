@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -20,6 +21,12 @@ func TestFixtures(t *testing.T) {
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			p, err := Open(path)
+			if filepath.Base(path) == "exported.pt2" {
+				if err == nil || !strings.Contains(err.Error(), "torch.export.save") {
+					t.Errorf("a package without compiled code: %v", err)
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,8 +47,13 @@ func checkFixture(t *testing.T, m *Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lib, err := m.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := lib.Generation().Version == "2.6" // tells shapes only if compiled for debugging
 	for i := range s.Inputs {
-		if in := &s.Inputs[i]; !in.Known || in.TypeName == "" || in.Device == "" {
+		if in := &s.Inputs[i]; !old && (!in.Known || in.TypeName == "" || in.Device == "") {
 			t.Errorf("%s: input %d is not known: %s", m.Name, i, in)
 		}
 	}
@@ -55,10 +67,6 @@ func checkFixture(t *testing.T, m *Model) {
 	}
 	if m.Metadata.Device() == "" {
 		t.Errorf("%s: no metadata", m.Name)
-	}
-	lib, err := m.Library()
-	if err != nil {
-		t.Fatal(err)
 	}
 	if lib.Generation().Version == "" {
 		t.Errorf("%s: generation %v", m.Name, lib.Generation())

@@ -184,8 +184,14 @@ func (m *Model) inspectSource(r *ModelReport) error {
 		r.Notes = append(r.Notes, "compiled with -march=native: it may use whatever the CPU had that compiled it, beyond the instruction sets named")
 	}
 	r.Outputs, r.InSpec, r.OutSpec = s.Outputs, s.InSpec, s.OutSpec
+	unknown := false
 	for i := range s.Inputs {
 		r.Inputs = append(r.Inputs, inputReport(&s.Inputs[i]))
+		unknown = unknown || !s.Inputs[i].Known
+	}
+	if unknown {
+		r.Notes = append(r.Notes, "the source does not tell the shapes of all inputs, so a wrong one can't be noticed; "+
+			"PyTorch 2.6 writes them with aot_inductor.debug_compile")
 	}
 	for i := range s.Constants {
 		c := &s.Constants[i]

@@ -15,7 +15,7 @@ import (
 // way is missing from the result. Time and memory are bounded by the size of the
 // source.
 func ParseSource(src []byte) *Spec {
-	p := &sourceParser{spec: &Spec{}, inputs: map[string]int{}, symbols: map[string]int{}}
+	p := &sourceParser{spec: &Spec{}, inputs: map[string]int{}, constants: map[string]int{}, symbols: map[string]int{}}
 	for len(src) > 0 {
 		line, rest, _ := bytes.Cut(src, []byte("\n"))
 		src = rest
@@ -38,10 +38,11 @@ const (
 func clip(line []byte) []byte { return line[:min(len(line), maxLine)] }
 
 type sourceParser struct {
-	spec    *Spec
-	inputs  map[string]int // by name
-	symbols map[string]int // by name
-	call    *string        // the call spec that is spread over lines
+	spec      *Spec
+	inputs    map[string]int // by name
+	constants map[string]int // by name
+	symbols   map[string]int // by name
+	call      *string        // the call spec that is spread over lines
 }
 
 // line reads one line without the space around it.
@@ -80,6 +81,8 @@ func (p *sourceParser) line(s string) {
 	case strings.Contains(s, "assert_size_stride("):
 		_, args, _ := strings.Cut(s, "assert_size_stride(")
 		p.assert(args)
+	default:
+		p.noteUses(s)
 	}
 }
 
@@ -149,12 +152,13 @@ func (p *sourceParser) constant(s string) {
 		if field != "name" {
 			return
 		}
-		p.spec.Constants = append(p.spec.Constants, ConstantSpec{})
+		p.spec.Constants = append(p.spec.Constants, ConstantSpec{ReadOnly: true})
 	}
 	c := &p.spec.Constants[i]
 	switch field {
 	case "name":
 		c.Name = unquote(value)
+		p.constants[c.Name] = i
 	case "original_fqn":
 		c.OriginalName = unquote(value)
 	case "dtype":

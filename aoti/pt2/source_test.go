@@ -120,6 +120,38 @@ func TestParseSource(t *testing.T) {
 	}
 }
 
+func TestReadOnlyConstants(t *testing.T) {
+	const head = "constants_info_[0].name = \"w\";\n"
+	for line, want := range map[string]bool{
+		"": true,
+		"[[maybe_unused]] auto& w = constants_->at(0);":                         true,
+		"cpp_fused_0((const float*)(w.data_ptr()), (float*)(buf0.data_ptr()));": true,
+		"cpp_fused_0((const float*)(x.data_ptr()), (float*)(w.data_ptr()));":    false,
+		"cpp_fused_0((const float*)(w.data_ptr()), (float*)(w.data_ptr()));":    false,
+		"// w.copy_(x)": true,
+		`folded_constants_map["w"] = output_handles[0];`:                                                                                                      true,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(buf0, w, arg0_1, 1L));":                                                                         true,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(w, buf0, arg0_1, 1L));":                                                                         false,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_f(buf0, &temporary_reference(w.get())));":                                                                 true,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(b, wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(w, 2, a, b, 0L))));":                 true,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(wrap_with_raii_handle_if_needed(reinterpret_tensor_wrapper(w, 2, a, b, 0L)), x));":                      false,
+		"auto view = reinterpret_tensor_wrapper(w, 2, a, b, 0L);":                                                                                             true,
+		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nAOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(b, x, wrap_with_raii_handle_if_needed(v)));": true,
+		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\ncpp_fused((float*)(v.data_ptr()));":                                                            false,
+		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nauto u = std::move(v);":                                                                        false,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu__embedding_bag(w, x, &h));":                                                                               true,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_tensor_copy_(x, w));":                                                                                         false,
+		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_set__source_Tensor(w, x));":                                                                               false,
+		"output_handles[0] = w.release();":                                                                                                                    false,
+		"aoti_torch_proxy_executor_call_function(proxy, 0, 1, x, 2, std::vector<AtenTensorHandle>{x, w}.data());":                                             false,
+		"cpp_fused_0((const float*)(ww.data_ptr()), (float*)(w_1.data_ptr()));":                                                                               true,
+	} {
+		if got := ParseSource([]byte(head + line)).Constants[0].ReadOnly; got != want {
+			t.Errorf("%s: read only %v, want %v", line, got, want)
+		}
+	}
+}
+
 // thing is an input for checks.
 type thing struct {
 	shape  ir.Shape
@@ -193,6 +225,10 @@ func TestCheckUnknown(t *testing.T) {
 	}
 	if got := s.Inputs[0].String(); got != "x: ?[?]" {
 		t.Errorf("it prints as %q", got)
+	}
+	s = ParseSource([]byte("inputs_info_[0].name = \"x\";\ncpp_fused_0((const half*)(x.data_ptr()), (float*)(buf0.data_ptr()));\n"))
+	if got := s.Inputs[0]; got.DType != ir.F16 || got.Known {
+		t.Errorf("from a kernel's cast: %v", got.String())
 	}
 }
 

@@ -125,6 +125,9 @@ type ConstantSpec struct {
 	// Opaque describes packed weights, whose layout only oneDNN knows; nil for
 	// plain ones.
 	Opaque []byte
+	// ReadOnly says that no function of the source writes it, so that instances
+	// may share one copy.
+	ReadOnly bool
 }
 
 // symbol is a dynamic size: a dimension of an input.
