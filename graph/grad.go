@@ -136,6 +136,8 @@ func (t *tape) back(n *ir.Node, grad []ir.Value) {
 		in = sp.VJP(t.b, n.Args(), n.Outs(), grad)
 	case sp.Decompose != nil && sp.NoGrad == "":
 		in = t.through(n, grad)
+	case sp.Category == ir.Foreign:
+		panic(ir.NewOpError(sp.Name, ir.ErrArg, n.Inputs(), "no gradient flows through the op: %s", sp.NoGrad))
 	default:
 		return
 	}

@@ -245,7 +245,8 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
 		}
 	}
 	var key consKey
-	if b.cons != nil {
+	cons := b.cons != nil && !sp.Impure
+	if cons {
 		key = makeConsKey(sp.Op, attr, in)
 		if n := b.cons[key]; n != nil {
 			return n, nil
@@ -261,7 +262,7 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
 		e = b.newEntry(sp, attr, in)
 	}
 	n := b.use(e, dev, in)
-	if b.cons != nil {
+	if cons {
 		b.cons[key] = n
 	}
 	return n, nil

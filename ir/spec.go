@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -23,9 +24,10 @@ const (
 	Linalg
 	Neural
 	Random
+	Foreign // what another runtime computes
 )
 
-var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random"}
+var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "foreign"}
 
 // String returns the category in lower case.
 func (c Category) String() string { return categoryNames[c] }
@@ -84,6 +86,8 @@ type Spec struct {
 	// differentiated through its decomposition; another op without one has
 	// no gradient and stops it.
 	VJP func(b *Builder, a Args, out, grad []Value) []Value
+	// Impure marks ops whose uses are not made one, however equal they are.
+	Impure bool
 	// NoGrad says why an op without VJP has none, for the listing.
 	NoGrad string
 	// Op is this row's number.
@@ -165,9 +169,10 @@ func Lookup(name string) (Op, bool) {
 	return op, ok
 }
 
-// Ops returns the rows of the table, sorted by category and name.
+// Ops returns the rows of the table, sorted by category and name, but for
+// call_model, which has no meaning of its own.
 func Ops() []*Spec {
-	out := append([]*Spec(nil), specs[1:]...)
+	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool { return sp.Category == Foreign })
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {
 			return out[i].Category < out[j].Category

@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/safetensors": {},
 	"internal/opinfo":      {},
 	"internal/hostmem":     {"backend", "ir"},
+	"internal/modelcall":   {"backend", "internal/hostmem", "ir"},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},

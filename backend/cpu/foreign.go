@@ -1,0 +1,48 @@
+package cpu
+
+import (
+	"context"
+
+	"github.com/loris-ml/loris/internal/modelcall"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpCallModel] = lowerCallModel
+}
+
+// lowerCallModel emits one step, on dense copies where operands are views.
+func lowerCallModel(c *call) {
+	id := c.Int("model")
+	if err := modelcall.Known(id); err != nil {
+		panic(err)
+	}
+	in, out := make([]modelcall.Tensor, len(c.in)), make([]modelcall.Tensor, len(c.outs))
+	reads, writes := make([]operand, len(c.in)), make([]operand, len(c.outs))
+	for i, v := range c.in {
+		in[i].Shape, reads[i] = v.shape, c.dense(v)
+	}
+	for i, s := range c.outs {
+		out[i].Shape, writes[i] = s, c.result()
+	}
+	mem := c.l.mem
+	point := func(ts []modelcall.Tensor, at []operand) {
+		for i, o := range at {
+			size := ts[i].Shape.DType().Size()
+			ts[i].Data = mem.bufs[o.buf][o.off*size : (o.off+o.n)*size]
+		}
+	}
+	c.emit(1, 1, writes, reads, func(int, int) {
+		point(in, reads)
+		point(out, writes)
+		err := modelcall.Run(context.Background(), id, in, out)
+		for _, ts := range [][]modelcall.Tensor{in, out} {
+			for i := range ts {
+				ts[i].Data = nil
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
+	})
+}

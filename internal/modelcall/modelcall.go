@@ -1,0 +1,224 @@
+// Package modelcall lets programs run models: the registry of those that are
+// called, what they return for given inputs, and the one way in which every
+// backend runs the op call_model.
+package modelcall
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"sync"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/ir"
+)
+
+// entry is one registered model.
+type entry struct {
+	model  backend.Callable
+	mu     sync.Mutex
+	probed map[string][]ir.Shape // by the inputs' shapes; guarded by mu
+}
+
+// maxProbed bounds what is remembered of one model; then it is forgotten.
+const maxProbed = 1024
+
+// registry numbers the models. They are never removed: programs in caches name
+// them.
+var registry = struct {
+	sync.RWMutex
+	ids     map[backend.Callable]int
+	entries []*entry // by number-1
+}{ids: map[backend.Callable]int{}}
+
+// Register returns the number of a model, the same each time. It is an error
+// wrapping ir.ErrArg if the model cannot be compared (it is no pointer).
+func Register(m backend.Callable) (int, error) {
+	if m == nil || !reflect.ValueOf(m).Comparable() {
+		return 0, fmt.Errorf("%w: a %T cannot be called as a model: it must be comparable, as a pointer is", ir.ErrArg, m)
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	id, ok := registry.ids[m]
+	if !ok {
+		registry.entries = append(registry.entries, &entry{model: m, probed: map[string][]ir.Shape{}})
+		id = len(registry.entries)
+		registry.ids[m] = id
+	}
+	return id, nil
+}
+
+func find(id int) (*entry, error) {
+	registry.RLock()
+	defer registry.RUnlock()
+	if id < 1 || id > len(registry.entries) {
+		return nil, fmt.Errorf("%w: model %d is not registered in this process", backend.ErrUnsupported, id)
+	}
+	return registry.entries[id-1], nil
+}
+
+// Known returns an error wrapping backend.ErrUnsupported if there is no model of
+// the number in this process.
+func Known(id int) error {
+	_, err := find(id)
+	return err
+}
+
+// Outputs returns the shapes that a model returns for inputs of the given
+// shapes: those of its Spec where it says them all, and otherwise those that it
+// returns for zeros, which it is run on once. Inputs that contradict the Spec
+// are an error wrapping ir.ErrArg, ir.ErrShape or ir.ErrDType.
+func Outputs(ctx context.Context, id int, inputs []ir.Shape) ([]ir.Shape, error) {
+	e, err := find(id)
+	if err != nil {
+		return nil, err
+	}
+	spec := e.model.Spec()
+	if err := Fit(spec.Inputs, inputs); err != nil {
+		return nil, err
+	}
+	if out, ok := fixed(spec.Outputs); ok {
+		return out, nil
+	}
+	var key []byte
+	for _, s := range inputs {
+		key = s.Append(key)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if out, ok := e.probed[string(key)]; ok {
+		return out, nil
+	}
+	out, err := e.probe(ctx, inputs)
+	if err != nil {
+		return nil, fmt.Errorf("run the model on zeros, to learn the shapes of its outputs: %w", err)
+	}
+	if len(e.probed) >= maxProbed {
+		clear(e.probed)
+	}
+	e.probed[string(key)] = out
+	return out, nil
+}
+
+// Fit checks shapes against what a Spec says; a parameter of no dtype may have
+// any. An error wraps ir.ErrArg, ir.ErrShape or ir.ErrDType.
+func Fit(params []backend.Param, shapes []ir.Shape) error {
+	if len(params) != len(shapes) {
+		return fmt.Errorf("%w: the model takes %d inputs, got %d", ir.ErrArg, len(params), len(shapes))
+	}
+	for i, p := range params {
+		want, got := p.Shape, shapes[i]
+		if !want.DType().Valid() || want == got {
+			continue
+		}
+		kind := ir.ErrShape
+		if want.DType() != got.DType() {
+			kind = ir.ErrDType
+		}
+		return fmt.Errorf("%w: input %d (%s) of the model is %v, got %v", kind, i, p.Name, want, got)
+	}
+	return nil
+}
+
+// fixed returns the shapes of parameters if all are known.
+func fixed(params []backend.Param) ([]ir.Shape, bool) {
+	out := make([]ir.Shape, len(params))
+	for i, p := range params {
+		if out[i] = p.Shape; !p.Shape.DType().Valid() {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+func (e *entry) probe(ctx context.Context, inputs []ir.Shape) ([]ir.Shape, error) {
+	in := make([]Tensor, len(inputs))
+	for i, s := range inputs {
+		in[i] = Tensor{s, make([]byte, s.Bytes())}
+	}
+	bufs, err := e.run(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ir.Shape, len(bufs))
+	for i, b := range bufs {
+		out[i] = b.Shape()
+		b.Release()
+	}
+	return out, nil
+}
+
+// Tensor is dense data in host memory.
+type Tensor struct {
+	Shape ir.Shape
+	Data  []byte
+}
+
+// Run runs a model on in and copies its results to out, whose shapes they must
+// have. A panic in the model is returned as an error.
+func Run(ctx context.Context, id int, in, out []Tensor) error {
+	e, err := find(id)
+	if err != nil {
+		return err
+	}
+	bufs, err := e.run(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, b := range bufs {
+			b.Release()
+		}
+	}()
+	if len(bufs) != len(out) {
+		return fmt.Errorf("%w: the model returned %d outputs, not %d", ir.ErrArg, len(bufs), len(out))
+	}
+	for i, b := range bufs {
+		if b.Shape() != out[i].Shape {
+			return fmt.Errorf("%w: output %d of the model is %v, expected was %v", ir.ErrShape, i, b.Shape(), out[i].Shape)
+		}
+		data, err := b.Bytes(ctx)
+		if err != nil {
+			return fmt.Errorf("output %d of the model: %w", i, err)
+		}
+		copy(out[i].Data, data)
+		if out[i].Shape.DType() == ir.Bool {
+			normalise(out[i].Data)
+		}
+	}
+	return nil
+}
+
+// normalise makes bools 0 or 1, which kernels rely on.
+func normalise(bools []byte) {
+	for i, b := range bools {
+		if b != 0 {
+			bools[i] = 1
+		}
+	}
+}
+
+// run runs the model on host data, which it must not keep.
+func (e *entry) run(ctx context.Context, in []Tensor) (out []backend.Buffer, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cause, ok := r.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", r)
+			}
+			err = fmt.Errorf("panic in a model: %w\n%s", cause, debug.Stack())
+		}
+	}()
+	bufs := make([]backend.Buffer, len(in))
+	for i, t := range in {
+		b, err := hostmem.Wrap(t.Shape, ir.Device{}, t.Data, func() {})
+		if err != nil {
+			return nil, err
+		}
+		defer b.Release()
+		bufs[i] = b
+	}
+	return e.model.Run(ctx, bufs, nil)
+}

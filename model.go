@@ -1,0 +1,54 @@
+package loris
+
+import (
+	"context"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/modelcall"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Model is something compiled elsewhere that Call and Session.Plug run: a
+// container of package aoti, say. It is safe for concurrent use and comparable
+// with ==, as pointers are.
+type Model = backend.Callable
+
+// Call records a run of a model as one op: its outputs are lazy tensors, and its
+// inputs are synced in the same step. The model runs when the outputs are needed,
+// once for each Call that a sync computes; on the backends cpu and ref it does,
+// on null it does not, and others refuse it when they compile.
+//
+// What the model returns must be known to record it. Where the model's Spec does
+// not say all shapes, the model is run once, now, on zeros of the inputs' shapes;
+// what it returned is remembered.
+//
+// Inputs that the Spec contradicts, a wrong number of them and a model that
+// cannot run on zeros panic with an *OpError, as mistakes in recording do. A run
+// that fails is the error of the step. No gradient flows through a model: asking
+// for one panics. Models that were called are remembered as long as the process
+// lives; closing them frees what they hold.
+func Call(m Model, in ...*Tensor) []*Tensor {
+	s, err := sessionOfAll(in)
+	if err != nil {
+		panic(ir.NewOpError("call", err, nil, "nothing is recorded"))
+	}
+	if s == nil {
+		s = Default()
+	}
+	shapes := make([]Shape, len(in))
+	for i, t := range in {
+		shapes[i] = t.Shape()
+	}
+	id, err := modelcall.Register(m)
+	if err != nil {
+		panic(ir.NewOpError("call", err, nil, "nothing is recorded"))
+	}
+	outs, err := modelcall.Outputs(context.Background(), id, shapes)
+	if err != nil {
+		e := ir.NewOpError("call", err, nil, "nothing is recorded")
+		e.Shapes = shapes
+		panic(e)
+	}
+	text := string(ir.AppendShapes(nil, outs))
+	return tensors(s.ex().Call(ir.OpCallModel, newTensor, []any{handles(in), id, text}, nil))
+}
