@@ -1,0 +1,87 @@
+// A peer of bench/aoti: PyTorch's C++ runner of AOTInductor packages.
+//
+//   runner PACKAGE THREADS MANIFEST
+//
+// The manifest has a line for each input: its dtype, its sizes joined by commas
+// (none for a scalar), and the file of its elements. Then each line
+// "run MILLISECONDS" on standard input is answered by a line "COUNT P50 MIN",
+// times of single runs in nanoseconds.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const std::map<std::string, at::ScalarType> dtypes = {
+    {"f32", at::kFloat},     {"f64", at::kDouble}, {"f16", at::kHalf},
+    {"bf16", at::kBFloat16}, {"i8", at::kChar},    {"i16", at::kShort},
+    {"i32", at::kInt},       {"i64", at::kLong},   {"u8", at::kByte},
+    {"bool", at::kBool},
+};
+
+at::Tensor read_input(const std::string& line) {
+  std::istringstream fields(line);
+  std::string dtype, sizes, path;
+  std::getline(fields, dtype, '\t');
+  std::getline(fields, sizes, '\t');
+  std::getline(fields, path);
+  std::vector<int64_t> dims;
+  std::istringstream list(sizes);
+  for (std::string d; std::getline(list, d, ',');) {
+    dims.push_back(std::stoll(d));
+  }
+  at::Tensor t = at::empty(dims, dtypes.at(dtype));
+  std::ifstream file(path, std::ios::binary);
+  file.read(static_cast<char*>(t.data_ptr()), static_cast<std::streamsize>(t.nbytes()));
+  if (file.gcount() != static_cast<std::streamsize>(t.nbytes())) {
+    throw std::runtime_error(path + " is too short");
+  }
+  return t;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: runner PACKAGE THREADS MANIFEST\n";
+    return 2;
+  }
+  at::set_num_threads(std::stoi(argv[2]));
+  std::vector<at::Tensor> inputs;
+  std::ifstream manifest(argv[3]);
+  for (std::string line; std::getline(manifest, line);) {
+    inputs.push_back(read_input(line));
+  }
+  const auto begin = Clock::now();
+  torch::inductor::AOTIModelPackageLoader loader(argv[1]);
+  const auto load = Clock::now() - begin;
+  loader.run(inputs);
+  std::cout << "ready " << std::chrono::nanoseconds(load).count() << std::endl;
+  std::string word;
+  int64_t ms = 0;
+  while (std::cin >> word >> ms) {
+    std::vector<int64_t> times;
+    const auto end = Clock::now() + std::chrono::milliseconds(ms);
+    do {
+      const auto t0 = Clock::now();
+      loader.run(inputs);
+      times.push_back(std::chrono::nanoseconds(Clock::now() - t0).count());
+    } while (Clock::now() < end);
+    std::sort(times.begin(), times.end());
+    std::cout << times.size() << ' ' << times[times.size() / 2] << ' ' << times[0] << std::endl;
+  }
+  return 0;
+}
