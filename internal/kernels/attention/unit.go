@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
@@ -83,6 +84,11 @@ func (u *unit[T, A]) packQueries() {
 	if u.Dim == 0 {
 		return
 	}
+	wide, same := any(u.Q.Data).([]A)
+	if same = same && u.Q.Strides[3] == 1; same {
+		u.transposeQueries(wide)
+		return
+	}
 	w.line = grow(w.line, u.Dim)
 	for i := range u.n {
 		head, q := u.column(i)
@@ -98,6 +104,19 @@ func (u *unit[T, A]) packQueries() {
 		for d, v := range w.line {
 			dst[d*width] = v
 		}
+	}
+}
+
+// transposeQueries does the same for queries whose elements adjoin, a run of
+// one head in one panel at a time.
+func (u *unit[T, A]) transposeQueries(data []A) {
+	width := u.set.Width
+	for i := 0; i < u.n; {
+		head, q := u.column(i)
+		n := min(u.n-i, width-i%width, u.Queries-q)
+		dst := u.w.queries[i/width*width*u.Dim+i%width:]
+		gemm.Transpose(dst, width, data[u.Q.at(u.batch, head, q):], u.Q.Strides[2], n, u.Dim)
+		i += n
 	}
 }
 
@@ -219,9 +238,7 @@ func (u *unit[T, A]) rescale() {
 			continue
 		}
 		row := u.w.sums[i*width:][:width]
-		for d := range row {
-			row[d] *= f
-		}
+		vec.Scale(row, row, f)
 	}
 }
 
@@ -235,10 +252,13 @@ func (u *unit[T, A]) store() {
 			f = 1 / w.total[i]
 		}
 		row := w.sums[i*width:][:u.ValueDim]
-		for d := range row {
-			row[d] *= f
-		}
 		at := u.Out.at(u.batch, head, q)
+		if wide, ok := any(u.Out.Data).([]A); ok && u.Out.Strides[3] == 1 {
+			vec.Scale(wide[at:], row, f)
+			u.keep(i, head, q)
+			continue
+		}
+		vec.Scale(row, row, f)
 		if u.Out.Strides[3] == 1 {
 			vec.Store(u.Out.Data[at:at+u.ValueDim], row)
 		} else {
@@ -246,9 +266,14 @@ func (u *unit[T, A]) store() {
 				u.Out.Data[at+d*u.Out.Strides[3]] = vec.Narrow[T](v)
 			}
 		}
-		if u.LogSumExp != nil {
-			s := &u.LogSumExpStrides
-			u.LogSumExp[u.batch*s[0]+head*s[1]+q*s[2]] = w.most[i] + A(math.Log(float64(w.total[i])))
-		}
+		u.keep(i, head, q)
+	}
+}
+
+// keep stores the logarithm of a column's sum if it is wanted.
+func (u *unit[T, A]) keep(i, head, q int) {
+	if u.LogSumExp != nil {
+		s := &u.LogSumExpStrides
+		u.LogSumExp[u.batch*s[0]+head*s[1]+q*s[2]] = u.w.most[i] + A(math.Log(float64(u.w.total[i])))
 	}
 }

@@ -180,9 +180,9 @@ func (l *layer[A]) step() {
 	for row := range l.batch {
 		gates, h := l.gates[row*n:][:n], l.h[row*l.hidden:][:l.hidden]
 		if l.w.Mode == GRU {
-			gru(gates, h, l.w.set.Width/2)
+			vec.GRU(gates, h, l.w.set.Width/2)
 		} else {
-			lstm(gates, h, l.c[row*l.hidden:][:l.hidden], l.w.set.Width/2)
+			vec.LSTM(gates, h, l.c[row*l.hidden:][:l.hidden], l.w.set.Width/2)
 		}
 	}
 }

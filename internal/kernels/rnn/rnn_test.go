@@ -180,3 +180,5 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations in a run", n)
 	}
 }
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

@@ -21,6 +21,19 @@ const (
 	HardSigmoid      // min(max(x+3, 0), 6)/6
 )
 
+// exponential is what Exp uses.
+const exponential Kind = 255
+
+// Exp sets x to eˣ.
+func Exp[A Float](x []A) {
+	if f, ok := any(x).([]float32); ok && native(exponential, f) {
+		return
+	}
+	for i, v := range x {
+		x[i] = A(math.Exp(float64(v)))
+	}
+}
+
 // Activation is an activation with its parameters. The zero value changes
 // nothing.
 type Activation struct {
@@ -82,6 +95,9 @@ func Apply[A Float](a Activation, x []A) {
 
 // smooth applies the activations made of exponentials.
 func smooth[A Float](k Kind, x []A) {
+	if f, ok := any(x).([]float32); ok && native(k, f) {
+		return
+	}
 	switch k {
 	case GELU:
 		for i, v := range x {
@@ -94,11 +110,11 @@ func smooth[A Float](k Kind, x []A) {
 		}
 	case SiLU:
 		for i, v := range x {
-			x[i] = A(float64(v) / (1 + math.Exp(-float64(v))))
+			x[i] = A(float64(v) * sigmoid(float64(v)))
 		}
 	case Sigmoid:
 		for i, v := range x {
-			x[i] = A(1 / (1 + math.Exp(-float64(v))))
+			x[i] = A(sigmoid(float64(v)))
 		}
 	case Tanh:
 		for i, v := range x {

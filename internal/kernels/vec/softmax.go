@@ -12,6 +12,14 @@ import "math"
 func SoftmaxColumns[A Float](x []A, rows, cols, stride int, scale A, most, sum, shrink []A) {
 	most, sum, shrink = most[:cols], sum[:cols], shrink[:cols]
 	copy(shrink, most)
+	if f, ok := any(x).([]float32); ok {
+		n := softmaxNative(f, rows, cols, stride, float32(scale), any(most).([]float32), any(sum).([]float32), any(shrink).([]float32))
+		if n == cols {
+			return
+		}
+		x, cols = x[n:], cols-n
+		most, sum, shrink = most[n:], sum[n:], shrink[n:]
+	}
 	for r := range rows {
 		row := x[r*stride:][:cols]
 		for i, v := range row {
@@ -41,4 +49,16 @@ func base[A Float](most A) A {
 		return 0
 	}
 	return most
+}
+
+// Scale sets dst to src·f.
+func Scale[A Float](dst, src []A, f A) {
+	n := 0
+	if s, ok := any(src).([]float32); ok {
+		n = scaleNative(any(dst).([]float32), s, float32(f))
+	}
+	dst = dst[n:len(src)]
+	for i, v := range src[n:] {
+		dst[i] = v * f
+	}
 }

@@ -37,12 +37,20 @@ func Load[A Float, T Element](dst []A, src []T) {
 	case []float64:
 		convert(dst, s)
 	case []BF16:
-		for i, v := range s {
-			dst[i] = A(half.BF16ToF32(uint16(v)))
+		n := 0
+		if d, ok := any(dst).([]float32); ok {
+			n = loadNative(d, patterns(s), true)
+		}
+		for i, v := range s[n:] {
+			dst[n+i] = A(half.BF16ToF32(uint16(v)))
 		}
 	case []F16:
-		for i, v := range s {
-			dst[i] = A(half.F16ToF32(uint16(v)))
+		n := 0
+		if d, ok := any(dst).([]float32); ok {
+			n = loadNative(d, patterns(s), false)
+		}
+		for i, v := range s[n:] {
+			dst[n+i] = A(half.F16ToF32(uint16(v)))
 		}
 	}
 }
@@ -59,14 +67,27 @@ func Store[T Element, A Float](dst []T, src []A) {
 	case []float64:
 		convert(d, src)
 	case []BF16:
-		for i, v := range src {
-			d[i] = BF16(half.F32ToBF16(float32(v)))
+		n := 0
+		if s, ok := any(src).([]float32); ok {
+			n = storeNative(patterns(d), s, true)
+		}
+		for i, v := range src[n:] {
+			d[n+i] = BF16(half.F32ToBF16(float32(v)))
 		}
 	case []F16:
-		for i, v := range src {
-			d[i] = F16(half.F32ToF16(float32(v)))
+		n := 0
+		if s, ok := any(src).([]float32); ok {
+			n = storeNative(patterns(d), s, false)
+		}
+		for i, v := range src[n:] {
+			d[n+i] = F16(half.F32ToF16(float32(v)))
 		}
 	}
+}
+
+// patterns returns 16-bit floats as their bits.
+func patterns[T BF16 | F16](s []T) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
 }
 
 func convert[D, S Float](dst []D, src []S) {

@@ -1,0 +1,336 @@
+// Command asm writes the loops of package vec for amd64.
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is a vector width with its instructions.
+type isa struct {
+	suffix string
+	lanes  int
+	wide   bool // AVX-512
+	vec    func() reg.VecVirtual
+}
+
+var isas = []*isa{
+	{"AVX512", 16, true, func() reg.VecVirtual { return ZMM() }},
+	{"AVX2", 8, false, func() reg.VecVirtual { return YMM() }},
+}
+
+// consts are vectors of equal numbers in read-only memory, by their bits.
+var consts = map[uint32]Mem{}
+
+func bits(b uint32) Mem {
+	if m, ok := consts[b]; ok {
+		return m
+	}
+	m := GLOBL(fmt.Sprintf("vec%08x", b), RODATA|NOPTR)
+	for i := range 16 {
+		DATA(4*i, U32(b))
+	}
+	consts[b] = m
+	return m
+}
+
+func f32(x float64) Mem { return bits(math.Float32bits(float32(x))) }
+
+// exp returns eˣ for x of at most 1 ulp of error; x is spent.
+//
+//	n = ⌊x·log₂e⌉, r = x − n·ln 2, eˣ = 2ⁿ·(1 + r + r²·p(r))
+//
+// with the polynomial p of Cephes. A NaN stays one.
+func (s *isa) exp(x reg.VecVirtual) reg.VecVirtual {
+	p, n := s.expm1(x)
+	VADDPS(f32(1), p, p)
+	if s.wide {
+		VSCALEFPS(n, p, p)
+		return p
+	}
+	// In two steps, since 2ⁿ alone may not be a float.
+	half := s.vec()
+	VCVTPS2DQ(n, n)
+	VPSRAD(Imm(1), n, half)
+	VPSUBD(half, n, n)
+	for _, k := range []reg.VecVirtual{half, n} {
+		VPADDD(bits(127), k, k)
+		VPSLLD(Imm(23), k, k)
+		VMULPS(k, p, p)
+	}
+	return p
+}
+
+// expm1 returns eʳ − 1 and n.
+func (s *isa) expm1(x reg.VecVirtual) (p, n reg.VecVirtual) {
+	n, r2 := s.vec(), s.vec()
+	p = s.vec()
+	clampTo(s, x, -150, 150)
+	VMULPS(f32(math.Log2E), x, n)
+	if s.wide {
+		VRNDSCALEPS(Imm(8), n, n)
+	} else {
+		VROUNDPS(Imm(8), n, n)
+	}
+	VFNMADD231PS(f32(0.693359375), n, x)
+	VFNMADD231PS(f32(-2.12194440e-4), n, x)
+	VMULPS(x, x, r2)
+	VMOVUPS(f32(1.9875691500e-4), p)
+	for _, c := range []float64{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
+		VFMADD213PS(f32(c), x, p)
+	}
+	VFMADD213PS(x, r2, p)
+	return p, n
+}
+
+// clampTo bounds x; a NaN passes.
+func clampTo(s *isa, x reg.VecVirtual, lo, hi float64) {
+	b := s.vec()
+	VMOVUPS(f32(lo), b)
+	VMAXPS(x, b, x)
+	VMOVUPS(f32(hi), b)
+	VMINPS(x, b, x)
+}
+
+// sigmoid returns 1/(1+e⁻ˣ); x is spent.
+func (s *isa) sigmoid(x reg.VecVirtual) reg.VecVirtual {
+	s.xor(bits(1<<31), x, x)
+	e := s.exp(x)
+	VADDPS(f32(1), e, e)
+	one := s.vec()
+	VMOVUPS(f32(1), one)
+	VDIVPS(e, one, e)
+	return e
+}
+
+// tanh returns (e²ˣ−1)/(e²ˣ+1) of the magnitude, with the sign of x; x is spent.
+func (s *isa) tanh(x reg.VecVirtual) reg.VecVirtual {
+	sign := s.vec()
+	s.and(bits(1<<31), x, sign)
+	s.xor(sign, x, x)
+	b := s.vec()
+	VMOVUPS(f32(20), b) // tanh is 1 from 9.1 on
+	VMINPS(x, b, x)
+	VADDPS(x, x, x)
+	p, n := s.expm1(x)
+	// e²ˣ−1 = 2ⁿ·(eʳ−1) + (2ⁿ−1), without cancellation where x is small.
+	power := s.vec()
+	VCVTPS2DQ(n, power)
+	VPADDD(bits(127), power, power)
+	VPSLLD(Imm(23), power, power)
+	rest, below := s.vec(), s.vec()
+	VSUBPS(f32(1), power, rest)
+	VFMADD213PS(rest, power, p)
+	VADDPS(f32(2), p, below)
+	VDIVPS(below, p, p)
+	s.xor(sign, p, p)
+	return p
+}
+
+func (s *isa) xor(a Op, b, dst reg.VecVirtual) {
+	if s.wide {
+		VPXORD(a, b, dst)
+	} else {
+		VXORPS(a, b, dst)
+	}
+}
+
+func (s *isa) and(a Op, b, dst reg.VecVirtual) {
+	if s.wide {
+		VPANDD(a, b, dst)
+	} else {
+		VANDPS(a, b, dst)
+	}
+}
+
+func (s *isa) bytes() int { return 4 * s.lanes }
+
+// param reads a parameter into a register of its own.
+func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+func main() {
+	ConstraintExpr("amd64,!noasm")
+	for _, s := range isas {
+		s.unary("sigmoid", "the sigmoid", s.sigmoid)
+		s.unary("tanh", "the hyperbolic tangent", s.tanh)
+		s.unary("exp", "the exponential function", s.exp)
+		s.unary("silu", "x·sigmoid(x)", func(x reg.VecVirtual) reg.VecVirtual {
+			old := s.vec()
+			VMOVAPS(x, old)
+			y := s.sigmoid(x)
+			VMULPS(old, y, y)
+			return y
+		})
+		s.scale()
+		s.softmax(4)
+		s.softmax(1)
+		s.lstm()
+		s.loadHalf()
+		s.storeHalf()
+	}
+	Generate()
+}
+
+// unary writes a function of n elements in place, n a multiple of the lanes.
+func (s *isa) unary(name, doc string, f func(x reg.VecVirtual) reg.VecVirtual) {
+	name += s.suffix
+	TEXT(name, NOSPLIT, "func(x *float32, n int)")
+	Doc(fmt.Sprintf("%s replaces n > 0 elements, a multiple of %d, by %s.", name, s.lanes, doc))
+	Pragma("noescape")
+	p, n := param("x"), param("n")
+	Label("loop")
+	v := s.vec()
+	VMOVUPS(Mem{Base: p}, v)
+	VMOVUPS(f(v), Mem{Base: p})
+	ADDQ(U32(s.bytes()), p)
+	SUBQ(Imm(uint64(s.lanes)), n)
+	JG(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// scale writes the product of a vector with a number.
+func (s *isa) scale() {
+	name := "scale" + s.suffix
+	TEXT(name, NOSPLIT, "func(dst, src *float32, n int, f float32)")
+	Doc(fmt.Sprintf("%s sets dst to src·f, n > 0 elements, a multiple of %d.", name, s.lanes))
+	Pragma("noescape")
+	dst, src, n := param("dst"), param("src"), param("n")
+	f := s.vec()
+	addr, err := Param("f").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	VBROADCASTSS(addr.Addr, f)
+	Label("loop")
+	v := s.vec()
+	VMULPS(Mem{Base: src}, f, v)
+	VMOVUPS(v, Mem{Base: dst})
+	ADDQ(U32(s.bytes()), src)
+	ADDQ(U32(s.bytes()), dst)
+	SUBQ(Imm(uint64(s.lanes)), n)
+	JG(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// softmax writes the step of the softmax of k vectors of columns.
+func (s *isa) softmax(k int) {
+	name := fmt.Sprintf("softmax%d%s", k, s.suffix)
+	TEXT(name, NOSPLIT, "func(x *float32, rows, stride int, scale float32, most, sum, shrink *float32)")
+	Doc(fmt.Sprintf("%s is SoftmaxColumns of %d columns and at least one row.", name, k*s.lanes))
+	Pragma("noescape")
+	x, stride := param("x"), param("stride")
+	SHLQ(Imm(2), stride)
+	scale := s.vec()
+	addr, err := Param("scale").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	VBROADCASTSS(addr.Addr, scale)
+	at := func(p reg.GPVirtual, j int) Mem { return Mem{Base: p, Disp: j * s.bytes()} }
+	most, sum, shrink := param("most"), param("sum"), param("shrink")
+	m := make([]reg.VecVirtual, k)
+	for j := range m {
+		m[j] = s.vec()
+		VMOVUPS(at(most, j), m[j])
+	}
+	s.rows("most", x, stride, func(p reg.GPVirtual) {
+		for j := range m {
+			v := s.vec()
+			VMULPS(at(p, j), scale, v)
+			VMAXPS(m[j], v, m[j])
+		}
+	})
+	for j := range m {
+		// The base of the differences, zero where nothing is greater than −Inf.
+		old, zero := s.vec(), s.vec()
+		VMOVUPS(m[j], at(most, j))
+		if s.wide {
+			VCMPPS(Imm(4), f32(math.Inf(-1)), m[j], reg.K1) // unequal
+			VMOVUPS_Z(m[j], reg.K1, m[j])
+		} else {
+			VCMPPS(Imm(4), f32(math.Inf(-1)), m[j], zero)
+			VANDPS(zero, m[j], m[j])
+		}
+		// most was overwritten: the old value waits in shrink.
+		VMOVUPS(at(shrink, j), old)
+		VSUBPS(m[j], old, old)
+		e := s.exp(old)
+		VMOVUPS(e, at(shrink, j))
+		VMULPS(at(sum, j), e, e)
+		VMOVUPS(e, at(sum, j))
+	}
+	total := make([]reg.VecVirtual, k)
+	for j := range total {
+		total[j] = s.vec()
+		VMOVUPS(at(sum, j), total[j])
+	}
+	s.rows("exp", x, stride, func(p reg.GPVirtual) {
+		for j := range m {
+			v := s.vec()
+			VMULPS(at(p, j), scale, v)
+			VSUBPS(m[j], v, v)
+			e := s.exp(v)
+			VADDPS(e, total[j], total[j])
+			VMOVUPS(e, at(p, j))
+		}
+	})
+	for j := range total {
+		VMOVUPS(total[j], at(sum, j))
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// rows writes a loop over the rows.
+func (s *isa) rows(label string, x, stride reg.GPVirtual, body func(p reg.GPVirtual)) {
+	p, n := GP64(), param("rows")
+	MOVQ(x, p)
+	Label(label)
+	body(p)
+	ADDQ(stride, p)
+	DECQ(n)
+	JNZ(LabelRef(label))
+}
+
+// lstm writes the update of the state of blocks of hidden units, one vector
+// each.
+func (s *isa) lstm() {
+	name := "lstm" + s.suffix
+	TEXT(name, NOSPLIT, "func(gates, h, c *float32, blocks int)")
+	Doc(fmt.Sprintf("%s is LSTM of at least one block of %d hidden units.", name, s.lanes))
+	Pragma("noescape")
+	gates, h, c, n := param("gates"), param("h"), param("c"), param("blocks")
+	at := func(j int) reg.VecVirtual {
+		v := s.vec()
+		VMOVUPS(Mem{Base: gates, Disp: j * s.bytes()}, v)
+		return v
+	}
+	Label("block")
+	cell := s.sigmoid(at(1))
+	VMULPS(Mem{Base: c}, cell, cell)
+	VMOVUPS(cell, Mem{Base: c})
+	i := s.sigmoid(at(0))
+	VMOVUPS(i, Mem{Base: h})
+	g := s.tanh(at(2))
+	VMOVUPS(Mem{Base: c}, cell)
+	VFMADD231PS(Mem{Base: h}, g, cell)
+	VMOVUPS(cell, Mem{Base: c})
+	t := s.tanh(cell)
+	VMOVUPS(t, Mem{Base: h})
+	o := s.sigmoid(at(3))
+	VMULPS(Mem{Base: h}, o, o)
+	VMOVUPS(o, Mem{Base: h})
+	ADDQ(U32(4*s.bytes()), gates)
+	ADDQ(U32(s.bytes()), h)
+	ADDQ(U32(s.bytes()), c)
+	DECQ(n)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,191 @@
+//go:build amd64 && !noasm
+
+package vec
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go run -C _asm . -out ../vec_amd64.s -stubs ../stubs_amd64.go -pkg vec
+
+// level is what the processor has; tests lower it.
+var level = detect()
+
+const (
+	none = iota
+	avx2
+	avx512
+)
+
+func detect() int {
+	switch {
+	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL:
+		return avx512
+	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
+		return avx2 // such processors convert binary16, too
+	}
+	return none
+}
+
+// most is the elements of the widest vector.
+const most = 16
+
+// lanes returns the elements of a vector; 0 stands for the loops in Go.
+func lanes() int {
+	switch level {
+	case avx512:
+		return 16
+	case avx2:
+		return 8
+	}
+	return 0
+}
+
+// unary applies a function to whole vectors of x in place.
+func unary(k Kind, x *float32, n int) {
+	if level == avx512 {
+		switch k {
+		case Sigmoid:
+			sigmoidAVX512(x, n)
+		case Tanh:
+			tanhAVX512(x, n)
+		case SiLU:
+			siluAVX512(x, n)
+		case exponential:
+			expAVX512(x, n)
+		}
+		return
+	}
+	switch k {
+	case Sigmoid:
+		sigmoidAVX2(x, n)
+	case Tanh:
+		tanhAVX2(x, n)
+	case SiLU:
+		siluAVX2(x, n)
+	case exponential:
+		expAVX2(x, n)
+	}
+}
+
+// native applies a function to x in place if there is assembly for it. The last
+// elements go through a whole vector of their own, so that every element gets
+// the same result wherever it is.
+func native(k Kind, x []float32) bool {
+	if level == none || k != Sigmoid && k != Tanh && k != SiLU && k != exponential {
+		return false
+	}
+	n := len(x) / lanes() * lanes()
+	if n > 0 {
+		unary(k, &x[0], n)
+	}
+	if rest := x[n:]; len(rest) > 0 {
+		var v [most]float32
+		copy(v[:], rest)
+		unary(k, &v[0], lanes())
+		copy(rest, v[:])
+	}
+	return true
+}
+
+// softmaxNative does whole vectors of columns and returns how many columns.
+func softmaxNative(x []float32, rows, cols, stride int, scale float32, most, sum, shrink []float32) int {
+	n := lanes()
+	if n == 0 || rows == 0 {
+		return 0
+	}
+	_ = x[(rows-1)*stride+cols-1]
+	c := 0
+	for c+n <= cols {
+		four := c+4*n <= cols
+		switch {
+		case four && level == avx512:
+			softmax4AVX512(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
+		case level == avx512:
+			softmax1AVX512(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
+		case four:
+			softmax4AVX2(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
+		default:
+			softmax1AVX2(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
+		}
+		if four {
+			c += 3 * n
+		}
+		c += n
+	}
+	return c
+}
+
+// lstmNative is LSTM if blocks are of whole vectors.
+func lstmNative(gates, h, c []float32, half int) bool {
+	if half != lanes() || len(h) == 0 {
+		return false
+	}
+	_, _ = gates[4*len(h)-1], c[len(h)-1]
+	if level == avx512 {
+		lstmAVX512(&gates[0], &h[0], &c[0], len(h)/half)
+	} else {
+		lstmAVX2(&gates[0], &h[0], &c[0], len(h)/half)
+	}
+	return true
+}
+
+// loadNative widens whole vectors and returns how many elements.
+func loadNative(dst []float32, src []uint16, bf16 bool) int {
+	n := whole(len(src))
+	if n == 0 {
+		return 0
+	}
+	_ = dst[n-1]
+	switch {
+	case bf16 && level == avx512:
+		loadBF16AVX512(&dst[0], &src[0], n)
+	case bf16:
+		loadBF16AVX2(&dst[0], &src[0], n)
+	case level == avx512:
+		loadF16AVX512(&dst[0], &src[0], n)
+	default:
+		loadF16AVX2(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+// storeNative rounds whole vectors and returns how many elements.
+func storeNative(dst []uint16, src []float32, bf16 bool) int {
+	n := whole(len(src))
+	if n == 0 {
+		return 0
+	}
+	_ = dst[n-1]
+	switch {
+	case bf16 && level == avx512:
+		storeBF16AVX512(&dst[0], &src[0], n)
+	case bf16:
+		storeBF16AVX2(&dst[0], &src[0], n)
+	case level == avx512:
+		storeF16AVX512(&dst[0], &src[0], n)
+	default:
+		storeF16AVX2(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+// scaleNative multiplies whole vectors and returns how many elements.
+func scaleNative(dst, src []float32, f float32) int {
+	n := whole(len(src))
+	if n == 0 {
+		return 0
+	}
+	_ = dst[n-1]
+	if level == avx512 {
+		scaleAVX512(&dst[0], &src[0], n, f)
+	} else {
+		scaleAVX2(&dst[0], &src[0], n, f)
+	}
+	return n
+}
+
+func whole(n int) int {
+	if level == none {
+		return 0
+	}
+	return n / lanes() * lanes()
+}

@@ -1,0 +1,17 @@
+//go:build !amd64 || noasm
+
+package vec
+
+// The loops in Go do all elements.
+
+func native(Kind, []float32) bool { return false }
+
+func softmaxNative(_ []float32, _, _, _ int, _ float32, _, _, _ []float32) int { return 0 }
+
+func lstmNative(_, _, _ []float32, _ int) bool { return false }
+
+func loadNative([]float32, []uint16, bool) int { return 0 }
+
+func storeNative([]uint16, []float32, bool) int { return 0 }
+
+func scaleNative(_, _ []float32, _ float32) int { return 0 }

@@ -1,0 +1,288 @@
+package vec
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/loris-ml/loris/internal/half"
+)
+
+// ulps returns the distance of got from want in units of float32's last place.
+func ulps(got float32, want float64) float64 {
+	switch {
+	case math.IsNaN(want):
+		if got != got {
+			return 0
+		}
+		return math.Inf(1)
+	case math.IsInf(want, 0) || math.Abs(want) > math.MaxFloat32:
+		if float64(got) == want || math.IsInf(float64(got), 0) && math.Signbit(want) == math.Signbit(float64(got)) {
+			return 0
+		}
+		return math.Inf(1)
+	}
+	_, e := math.Frexp(want)
+	return math.Abs(float64(got)-want) / math.Ldexp(1, max(e-24, -149))
+}
+
+var functions = []struct {
+	name  string
+	apply func(x []float32)
+	want  func(x float64) float64
+	ulps  float64
+	// Results below the smallest normal number may be 0.
+	flush bool
+}{
+	{"exp", Exp[float32], math.Exp, 1, false},
+	{"sigmoid", apply(Sigmoid), func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2, true},
+	{"tanh", apply(Tanh), math.Tanh, 2.5, false},
+	{"silu", apply(SiLU), func(x float64) float64 {
+		if math.IsInf(x, -1) {
+			return math.NaN()
+		}
+		return x / (1 + math.Exp(-x))
+	}, 2.5, true},
+	{"gelu", apply(GELU), func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }, 0.6, false},
+	{"hardswish", apply(HardSwish), func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }, 4, true},
+}
+
+func apply(k Kind) func([]float32) {
+	return func(x []float32) { Apply(Activation{Kind: k}, x) }
+}
+
+func TestFunctions(t *testing.T) {
+	x := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 1e-8, -1e-8, 1e-30, 88.7, -87.4, -103, 0.3465, -0.3466, 9.2, -9.2, float32(math.NaN())}
+	special := len(x)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 20000 {
+		x = append(x, float32(rng.NormFloat64()*10), float32(rng.NormFloat64()/10))
+	}
+	eachLevel(t, func(t *testing.T) {
+		for _, f := range functions {
+			y := append([]float32(nil), x...)
+			f.apply(y)
+			for i, v := range x {
+				want := f.want(float64(v))
+				if f.flush && math.Abs(want) < 0x1p-125 && y[i] >= -0x1p-125 && y[i] <= 0x1p-125 {
+					continue
+				}
+				limit := f.ulps
+				if f.name == "hardswish" && v < 0 {
+					limit = math.Inf(1) // x+3 cancels; compared absolutely
+					if math.Abs(float64(y[i])-want) > 1e-6 {
+						t.Errorf("hardswish(%v) = %v, want %v", v, y[i], want)
+					}
+				}
+				if e := ulps(y[i], want); e > limit {
+					t.Fatalf("%s(%v) = %v, want %v: %.2f ulp", f.name, v, y[i], want, e)
+				}
+			}
+			// Results do not depend on where an element is.
+			for n := range special {
+				z := append([]float32(nil), x[n:special]...)
+				f.apply(z)
+				for i := range z {
+					if math.Float32bits(z[i]) != math.Float32bits(y[n+i]) {
+						t.Fatalf("%s(%v) is %v or %v, depending on the place", f.name, x[n+i], z[i], y[n+i])
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestInfinities(t *testing.T) {
+	inf := float32(math.Inf(1))
+	eachLevel(t, func(t *testing.T) {
+		for _, f := range []struct {
+			k        Kind
+			low, top float32
+		}{{Sigmoid, 0, 1}, {Tanh, -1, 1}, {exponential, 0, inf}} {
+			x := []float32{-inf, inf}
+			if f.k == exponential {
+				Exp(x)
+			} else {
+				Apply(Activation{Kind: f.k}, x)
+			}
+			if x[0] != f.low || x[1] != f.top {
+				t.Errorf("function %d of the infinities is %v", f.k, x)
+			}
+		}
+	})
+}
+
+func TestClamps(t *testing.T) {
+	for _, c := range []struct {
+		a    Activation
+		want []float64
+	}{
+		{Activation{}, []float64{-4, -1, 0, 0.5, 7}},
+		{Activation{Kind: ReLU}, []float64{0, 0, 0, 0.5, 7}},
+		{Activation{Kind: LeakyReLU, Alpha: 0.5}, []float64{-2, -0.5, 0, 0.5, 7}},
+		{Activation{Kind: HardTanh, Alpha: -1, Beta: 6}, []float64{-1, -1, 0, 0.5, 6}},
+		{Activation{Kind: HardSigmoid}, []float64{0, 2.0 / 6, 0.5, 3.5 / 6, 1}},
+	} {
+		x := []float64{-4, -1, 0, 0.5, 7}
+		lo, hi, clamp := c.a.Clamp()
+		for i, v := range x {
+			if clamp && min(max(v, lo), hi) != c.want[i] {
+				t.Errorf("%+v: %v is outside %v to %v", c.a, v, lo, hi)
+			}
+		}
+		Apply(c.a, x)
+		for i, v := range x {
+			if v != c.want[i] {
+				t.Errorf("%+v: element %d is %v, want %v", c.a, i, v, c.want[i])
+			}
+		}
+	}
+}
+
+func TestHalf(t *testing.T) {
+	all := make([]uint16, 1<<16)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	var f []float32
+	rng := rand.New(rand.NewPCG(8, 9))
+	for i := range all {
+		f = append(f, half.BF16ToF32(all[i]), half.F16ToF32(all[i]), math.Float32frombits(rng.Uint32()))
+	}
+	f = f[:len(f)-3] // no multiple of the lanes
+	eachLevel(t, func(t *testing.T) {
+		b, h := make([]BF16, len(all)), make([]F16, len(all))
+		for i, v := range all {
+			b[i], h[i] = BF16(v), F16(v)
+		}
+		got := make([]float32, len(all)-1)
+		Load(got, b[1:])
+		for i, v := range got {
+			if want := half.BF16ToF32(all[i+1]); math.Float32bits(v) != math.Float32bits(want) {
+				t.Fatalf("bfloat16 %#x is %v, want %v", all[i+1], v, want)
+			}
+		}
+		Load(got, h[1:])
+		for i, v := range got {
+			if want := half.F16ToF32(all[i+1]); math.Float32bits(v) != math.Float32bits(want) {
+				t.Fatalf("binary16 %#x is %v, want %v", all[i+1], v, want)
+			}
+		}
+		b, h = make([]BF16, len(f)), make([]F16, len(f))
+		Store(b, f)
+		Store(h, f)
+		for i, v := range f {
+			if want := half.F32ToBF16(v); uint16(b[i]) != want {
+				t.Fatalf("%v becomes bfloat16 %#x, want %#x", v, b[i], want)
+			}
+			if want := half.F32ToF16(v); uint16(h[i]) != want {
+				t.Fatalf("%v becomes binary16 %#x, want %#x", v, h[i], want)
+			}
+		}
+	})
+}
+
+func TestSoftmaxColumns(t *testing.T) {
+	const stride = 90
+	for _, cols := range []int{1, 16, 21, 32, 64, 77} {
+		rng := rand.New(rand.NewPCG(1, 1))
+		rows := 37
+		x := make([]float32, rows*stride)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64() * 5)
+			if i%stride == 3 || rng.IntN(5) == 0 {
+				x[i] = float32(math.Inf(-1)) // column 3 holds nothing else
+			}
+		}
+		eachLevel(t, func(t *testing.T) {
+			y := append([]float32(nil), x...)
+			most, sum, shrink := make([]float32, cols), make([]float32, cols), make([]float32, cols)
+			for i := range most {
+				most[i] = float32(math.Inf(-1))
+			}
+			const first = 11
+			SoftmaxColumns(y, first, cols, stride, 0.5, most, sum, shrink)
+			half := append([]float32(nil), most...)
+			SoftmaxColumns(y[first*stride:], rows-first, cols, stride, 0.5, most, sum, shrink)
+			for c := range cols {
+				top, total := math.Inf(-1), 0.0
+				for r := range rows {
+					top = max(top, float64(x[r*stride+c])*0.5)
+				}
+				base := top
+				if math.IsInf(top, -1) {
+					base = 0
+				}
+				for r := range rows {
+					e := math.Exp(float64(x[r*stride+c])*0.5 - base)
+					total += e
+					if r < first {
+						e = math.Exp(float64(x[r*stride+c])*0.5 - float64(max(half[c], -1e30)))
+					}
+					if got := float64(y[r*stride+c]); math.Abs(got-e) > 3e-7 {
+						t.Fatalf("%d columns: element (%d, %d) is %v, want %v", cols, r, c, got, e)
+					}
+				}
+				if float64(most[c]) != top || math.Abs(float64(sum[c])-total) > 2e-6*total {
+					t.Errorf("%d columns: column %d: greatest %v and sum %v, want %v and %v", cols, c, most[c], sum[c], top, total)
+				}
+				if want := math.Exp(float64(max(half[c], -1e30)) - base); math.Abs(float64(shrink[c])-want) > 2e-7 && !math.IsInf(top, -1) {
+					t.Errorf("%d columns: column %d shrinks by %v, want %v", cols, c, shrink[c], want)
+				}
+			}
+			if y[cols] != x[cols] {
+				t.Errorf("%d columns: an element beyond was changed", cols)
+			}
+		})
+	}
+}
+
+func TestLSTM(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, block := range []int{4, 8, 16} {
+		n := 3 * block
+		gates, c := make([]float64, 4*n), make([]float64, n)
+		for i := range gates {
+			gates[i] = rng.NormFloat64() * 3
+		}
+		for i := range c {
+			c[i] = rng.NormFloat64()
+		}
+		g32, c32, h32 := make([]float32, 4*n), make([]float32, n), make([]float32, n)
+		h := make([]float64, n)
+		convert(g32, gates)
+		convert(c32, c)
+		LSTM(gates, h, c, block)
+		start := append([]float32(nil), c32...)
+		eachLevel(t, func(t *testing.T) {
+			copy(c32, start)
+			LSTM(g32, h32, c32, block)
+			for i := range h {
+				if math.Abs(float64(h32[i])-h[i]) > 1e-6 || math.Abs(float64(c32[i])-c[i]) > 2e-6 {
+					t.Fatalf("blocks of %d: unit %d is %v, %v, want %v, %v", block, i, h32[i], c32[i], h[i], c[i])
+				}
+			}
+		})
+	}
+}
+
+func TestScale(t *testing.T) {
+	for _, n := range []int{0, 1, 8, 16, 37, 64} {
+		src := make([]float32, n)
+		for i := range src {
+			src[i] = float32(i) - 3
+		}
+		eachLevel(t, func(t *testing.T) {
+			dst := make([]float32, n+1)
+			Scale(dst, src, 0.5)
+			for i := range src {
+				if dst[i] != src[i]*0.5 {
+					t.Errorf("%d elements: element %d is %v", n, i, dst[i])
+				}
+			}
+			if dst[n] != 0 {
+				t.Errorf("%d elements: one beyond was written", n)
+			}
+		})
+	}
+}
