@@ -139,7 +139,7 @@ func constantInfo(spec *pt2.Spec) map[string]host.ConstantInfo {
 	out := make(map[string]host.ConstantInfo, len(spec.Constants))
 	for i := range spec.Constants {
 		k := &spec.Constants[i]
-		info := host.ConstantInfo{Shape: k.Shape, ReadOnly: k.Type == backend.ConstantParameter}
+		info := host.ConstantInfo{Shape: k.Shape, ReadOnly: k.ReadOnly || k.Type == backend.ConstantParameter}
 		if !rowMajor(k.Sizes, k.Strides) {
 			info.Strides = k.Strides
 		}

@@ -63,7 +63,8 @@ func MaxInstances(n int) Option { return func(o *Options) { o.MaxInstances = n }
 func Unchecked() Option { return func(o *Options) { o.Unchecked = true } }
 
 // LibraryChecks also switches on the checks of inputs that were compiled into
-// the library. It holds for every library of the process that has not run yet.
+// the library. They refuse a size of 1 where the model was compiled for a range
+// from 1, because PyTorch takes such a range to begin at 2.
 func LibraryChecks() Option { return func(o *Options) { o.LibraryChecks = true } }
 
 // WithoutWeights leaves the weights that lie beside the library alone, for a

@@ -298,6 +298,7 @@ static lori_error call(lori_instance *m)
 lori_error lori_instance_run(lori_instance *m)
 {
 	lori_call_begin();
+	lori_check_inputs = m->library->check_inputs;
 	lori_error code = lori_call_end(m->library, call(m));
 	// A library takes all inputs or, where it fails early, none.
 	for (int32_t i = 0; i < m->inputs; i++) {

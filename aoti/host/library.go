@@ -58,8 +58,8 @@ type initial struct {
 // LibraryOptions.Libtorch. The file must stay in place until Close, because
 // libraries read it again. Opening a library runs its code.
 func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
-	if o.CheckInputs {
-		// Libraries read it when they first run, through C.
+	if o.CheckInputs && o.Libtorch != "" {
+		// An unchanged library asks the environment when it first runs.
 		if err := setenv("AOTI_RUNTIME_CHECK_INPUTS", "1"); err != nil {
 			return nil, err
 		}
@@ -80,6 +80,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the library: %w", err)
 	}
+	l.c.check_inputs = C.bool(o.CheckInputs)
 	l.device = C.CString("cpu")
 	l.blob, l.strides = o.Weights, o.Strides
 	l.from = C.lori_source{device: l.device}

@@ -79,6 +79,7 @@ typedef struct lori_library {
 	const char *low, *high; // the addresses in which it lies
 	int symbols;          // how many functions of the interface it exports
 	bool old_strings;     // built with the string ABI of before GCC 5
+	bool check_inputs;    // its own checks of inputs are on
 	lori_calls calls;
 	lori_tensor_api tensors;
 } lori_library;
@@ -193,5 +194,8 @@ const lori_cxx *lori_cxx_open(void);
 // thread since lori_caught_clear, "" if none.
 const char *lori_caught(void);
 void lori_caught_clear(void);
+
+// lori_check_inputs is what a library that runs on this thread is told.
+extern _Thread_local bool lori_check_inputs;
 
 #endif

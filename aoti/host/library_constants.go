@@ -61,7 +61,7 @@ func newConstant(k *C.lori_constant, o LibraryOptions) (constant, error) {
 	if c.Bytes == 0 {
 		c.Bytes = int64(c.Shape.Bytes())
 	}
-	if !c.FromFolded && c.Type != backend.ConstantParameter {
+	if !c.FromFolded && c.Type != backend.ConstantParameter { // then it may be a buffer
 		c.readOnly = known && told.ReadOnly
 	}
 	c.name = C.CString(c.Name)

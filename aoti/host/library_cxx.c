@@ -1,5 +1,6 @@
 // What the loader shares with the C++ inside libraries: the text of exceptions,
-// and a std::cerr that says nothing.
+// a std::cerr that says nothing, and an environment that says whether to check
+// inputs.
 //
 // A library turns its exceptions into error codes and prints their text, and
 // only the newest generation also keeps it. So the private copy of a library
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT = 1024, OSTREAM = 512 };
@@ -93,4 +95,16 @@ void *__lor_begin_catch(void *exception)
 	const char *(**methods)(void *) = *(const char *(***)(void *))object;
 	snprintf(caught, sizeof caught, "%s", methods[2](object));
 	return object;
+}
+
+_Thread_local bool lori_check_inputs;
+
+// Libraries call this instead of getenv. They ask once, when they first run,
+// whether inputs are to be checked; the answer is that of the library that runs.
+char *lorenv(const char *name)
+{
+	static char on[] = "1";
+	if (strcmp(name, "AOTI_RUNTIME_CHECK_INPUTS") == 0)
+		return lori_check_inputs ? on : NULL;
+	return getenv(name);
 }

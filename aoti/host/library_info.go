@@ -25,8 +25,8 @@ type LibraryOptions struct {
 	// loaded for the life of the process.
 	Libtorch string
 	// CheckInputs switches on the checks of inputs that were compiled into the
-	// library. They are switched by the environment, so that the choice of the
-	// first run holds.
+	// library. With Libtorch the environment tells unchanged libraries, and so all
+	// of the process that have not run yet.
 	CheckInputs bool
 	// Weights are the contents of the weights file of a library that keeps them
 	// apart. They must not change before Close.

@@ -32,6 +32,7 @@ func HostRenames() []Rename {
 		{From: "__cxa_thread_atexit_impl", To: "__lor_thread_atexit_impl", Whole: true},
 		{From: "__cxa_begin_catch", To: "__lor_begin_catch", Whole: true}, // keeps the text of exceptions
 		{From: "_ZSt4cerr", To: "_LSt4cerr", Whole: true},                 // where libraries print that text
+		{From: "getenv", To: "lorenv", Whole: true},                       // tells whether inputs are checked
 	}
 }
 
