@@ -8,7 +8,7 @@ import "math"
 //
 //	eˣ = 2ᵏ·eʳ,  k = ⌊x/ln 2⌉,  r = x − k·ln 2,  |r| ≤ ln 2 / 2
 //
-// with the Taylor polynomial of degree 7 for eʳ.
+// with the Taylor polynomial of degree 7 for eʳ; loops in assembly take degree 9.
 
 const (
 	// Beyond ±expMost eˣ and its inverse are 0 or infinite in float32.
@@ -42,6 +42,10 @@ func clamp(x, most float64) float64 {
 // Exp sets dst = eᵃ.
 func Exp(dst, a []float32) {
 	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.exp, dst, a)
+		return
+	}
 	for i := range dst {
 		dst[i] = float32(exp(clamp(float64(a[i]), expMost)))
 	}
@@ -50,6 +54,10 @@ func Exp(dst, a []float32) {
 // Sigmoid sets dst = 1/(1 + e⁻ᵃ).
 func Sigmoid(dst, a []float32) {
 	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.sigmoid, dst, a)
+		return
+	}
 	for i := range dst {
 		dst[i] = float32(1 / (1 + exp(clamp(-float64(a[i]), expMost))))
 	}
@@ -65,6 +73,10 @@ const (
 // Tanh sets dst = tanh a.
 func Tanh(dst, a []float32) {
 	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.tanh, dst, a)
+		return
+	}
 	for i := range dst {
 		x := clamp(float64(a[i]), tanhMost)
 		if math.Abs(x) < tanhSmall {
@@ -74,5 +86,82 @@ func Tanh(dst, a []float32) {
 		}
 		e := exp(2 * x)
 		dst[i] = float32((e - 1) / (e + 1))
+	}
+}
+
+// Silu sets dst = a·sigmoid(a).
+func Silu(dst, a []float32) {
+	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.silu, dst, a)
+		return
+	}
+	for i := range dst {
+		x := float64(a[i])
+		dst[i] = float32(x / (1 + math.Exp(-x)))
+	}
+}
+
+// Gelu sets dst = a·Φ(a), by the error function.
+func Gelu(dst, a []float32) {
+	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.gelu, dst, a)
+		return
+	}
+	for i := range dst {
+		x := float64(a[i])
+		dst[i] = float32(0.5 * x * math.Erfc(-x/math.Sqrt2))
+	}
+}
+
+// geluSlope is √(2/π).
+const geluSlope = math.Sqrt2 / math.SqrtPi
+
+// GeluTanh sets dst to the approximation of a·Φ(a) by tanh.
+func GeluTanh(dst, a []float32) {
+	a = a[:len(dst)]
+	if l := loops(); l != nil {
+		l.run(l.geluTanh, dst, a)
+		return
+	}
+	for i := range dst {
+		x := float64(a[i])
+		dst[i] = float32(x / (1 + math.Exp(-2*geluSlope*(x+0.044715*x*x*x))))
+	}
+}
+
+// elementary is loops over a multiple of lanes elements.
+type elementary struct {
+	lanes                                    int
+	exp, sigmoid, tanh, silu, gelu, geluTanh func(dst, src *float32, n int)
+}
+
+// elementaries lists what the processor can run, best first; none if only Go.
+var elementaries = nativeElementary()
+
+func loops() *elementary {
+	if len(elementaries) == 0 {
+		return nil
+	}
+	return elementaries[0]
+}
+
+// loopMost bounds a call of a loop, in which the runtime can't stop the
+// goroutine, to some ten microseconds.
+const loopMost = 16 << 10
+
+// run applies a loop to a slice. What is left over goes through the same loop,
+// so that a result does not depend on where in a slice it is.
+func (l *elementary) run(f func(dst, src *float32, n int), dst, src []float32) {
+	whole := len(dst) / l.lanes * l.lanes
+	for at := 0; at < whole; at += loopMost {
+		f(&dst[at], &src[at], min(loopMost, whole-at))
+	}
+	if rest := dst[whole:]; len(rest) > 0 {
+		var buf [16]float32
+		copy(buf[:], src[whole:])
+		f(&buf[0], &buf[0], l.lanes)
+		copy(rest, buf[:])
 	}
 }

@@ -81,14 +81,8 @@ func activate[A Float](act Activation, x []A) {
 		return
 	}
 	if f, ok := any(x).([]float32); ok {
-		switch act {
-		case Sigmoid:
-			kernels.Sigmoid(f, f)
-			return
-		case Tanh:
-			kernels.Tanh(f, f)
-			return
-		}
+		activations32[act](f, f)
+		return
 	}
 	f := activations[act]
 	for i, v := range x {
@@ -96,12 +90,16 @@ func activate[A Float](act Activation, x []A) {
 	}
 }
 
+var activations32 = [...]func(dst, x []float32){
+	Gelu: kernels.Gelu, GeluTanh: kernels.GeluTanh, Sigmoid: kernels.Sigmoid, Tanh: kernels.Tanh, Silu: kernels.Silu,
+}
+
 // geluSlope is √(2/π).
 const geluSlope = math.Sqrt2 / math.SqrtPi
 
 var activations = [...]func(float64) float64{
-	Gelu:     func(x float64) float64 { return x * 0.5 * (1 + math.Erf(x*math.Sqrt2/2)) },
-	GeluTanh: func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(geluSlope*(x+0.044715*x*x*x))) },
+	Gelu:     func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) },
+	GeluTanh: func(x float64) float64 { return x / (1 + math.Exp(-2*geluSlope*(x+0.044715*x*x*x))) },
 	Sigmoid:  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	Tanh:     math.Tanh,
 	Silu:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
