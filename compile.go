@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/executor"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Function is a function of tensors that is traced once for each signature of
@@ -109,18 +108,7 @@ func (f *Function) run(ctx context.Context, s *Session, in []*Tensor, key signat
 		}
 		close(t.done)
 	}()
-	t.traced, t.err = s.ex().Trace(ctx, handles(in), newTensor, func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
-		err = Try(func() {
-			ts := f.fn(tensors(in)...)
-			for i, o := range ts {
-				if o == nil {
-					panic(ir.NewOpError("compile", ErrArg, nil, "output %d of the function is nil", i))
-				}
-			}
-			outs = handles(ts)
-		})
-		return outs, err
-	})
+	t.traced, t.err = s.ex().Trace(ctx, handles(in), newTensor, tried(f.fn))
 }
 
 func signatureOf(s *Session, in []*Tensor) signature {

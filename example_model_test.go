@@ -36,3 +36,31 @@ func ExampleCall() {
 	fmt.Println(y.Float32s(ctx))
 	// Output: [40 60] <nil>
 }
+
+// A model takes the place of a graph that a program records anyway.
+func ExampleSession_Plug() {
+	ctx := context.Background()
+	model, err := double(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := loris.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close(ctx)
+	x := s.With().FromSlice([]float32{1, 2})
+	twice := func(in ...*loris.Tensor) []*loris.Tensor { return []*loris.Tensor{in[0].Mul(2)} }
+	if _, err := s.Plug(ctx, loris.GraphOf(twice, x), model); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(twice(x)[0].Float32s(ctx))
+	r := s.Report()
+	fmt.Println(r.Compiles, "compiles,", r.Plugged[0].Runs, "run of the model")
+	// Output:
+	// [2 4] <nil>
+	// 0 compiles, 1 run of the model
+}

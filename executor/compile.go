@@ -27,12 +27,17 @@ type Computation struct {
 
 	container *container.Container
 	program   *graph.Program
+	plug      *Plug // runs in the place of the others
 }
 
-// Program returns the graph as it was recorded.
+// Program returns the graph as it was recorded; nil if it runs on a plugged
+// model.
 func (m *Computation) Program() *graph.Program { return m.program }
 
 func (m *Computation) close() {
+	if m.container == nil {
+		return // a plugged model is its owner's
+	}
 	// Nothing runs any more when the last reference is gone, so there is nobody
 	// to hand an error of Close to.
 	_ = m.container.Close()
@@ -44,6 +49,14 @@ func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 		return nil
 	}
 	c := s.core
+	if j.plug != nil {
+		ref, err := j.plug.computation(ctx, j.coll.Device)
+		if err != nil {
+			return err
+		}
+		j.ref = ref
+		return nil
+	}
 	ref, src, err := c.cache.GetOrBuild(ctx, cache.Key(j.coll.Hash), func(ctx context.Context) (*Computation, int64, error) {
 		m, err := c.compile(ctx, j.program, j.coll.Device, j.coll.Hash, j.donors)
 		if err != nil {

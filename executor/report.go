@@ -188,6 +188,8 @@ type Report struct {
 	Steps, Runs int64
 	// Compiles counts compilations; CachedHits syncs that needed none.
 	Compiles, CachedHits int64
+	// Plugged are the graphs that run on models given by Plug.
+	Plugged []PluggedGraph
 	// Recent are the last compilations, oldest first.
 	Recent []Compile
 	// CarriedAcrossSteps counts values of an earlier step that were used while
@@ -240,6 +242,7 @@ func (s *Session) Report() Report {
 	ds := c.scalars.Stats()
 	r.DataCacheHits, r.DataCacheMisses = ds.Hits+ds.ScalarHits, ds.Misses
 	c.mu.Lock()
+	r.Plugged = c.pluggedGraphs()
 	for d, set := range c.arena.live {
 		set.sweep()
 		r.LiveTensors[d.String()] = len(set.tensors)
@@ -273,6 +276,9 @@ func (r Report) String() string {
 	}
 	for _, c := range r.Recent {
 		fmt.Fprintf(&b, "compiled %v on %v: %d nodes to %d in %v: %s\n", c.Hash, c.Device, c.Nodes, c.EmittedNodes, c.Time.Round(time.Microsecond), c.Why)
+	}
+	for _, p := range r.Plugged {
+		fmt.Fprintf(&b, "graph %v on %v runs on a plugged %s: %d runs\n", p.Hash, p.Device, p.Model, p.Runs)
 	}
 	for _, l := range r.CarriedLines {
 		fmt.Fprintf(&b, "carried across a step %d times: recorded at %s\n", l.Count, l.Line)

@@ -107,7 +107,11 @@ func (a *Async) run(c *core, m *Computation) (outs []backend.Buffer, err error) 
 			return nil, fmt.Errorf("loris: an input of the step on %v failed: %w", a.Device, err)
 		}
 	}
-	outs, err = m.container.Run(ctx, in, a.donated)
+	if m.plug != nil {
+		outs, err = m.plug.run(ctx, in, a.outputs, a.Device)
+	} else {
+		outs, err = m.container.Run(ctx, in, a.donated)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("loris: step on %v: %w", a.Device, err)
 	}

@@ -60,6 +60,7 @@ type core struct {
 	mu     sync.Mutex
 	walker graph.Walker
 	arena  contextArena
+	plugs  map[ir.Hash]*Plug // by graph hash
 	closed bool
 
 	// running counts syncs and scheduled closures. It grows from 0 only by enter,

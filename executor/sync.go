@@ -23,6 +23,7 @@ type syncJob struct {
 	ref     *cache.Ref[*Computation]
 	held    *devicelock.Held
 	program *graph.Program // on a cache miss only
+	plug    *Plug          // the model in the place of the computation
 	nodes   int
 	vars    []restore
 	ends    bool // a MarkStep: the origins of its values end with it
@@ -135,7 +136,14 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 		}
 		j.params, j.scalars, j.nodes = po.Parameters, po.scalars, len(po.Nodes)
 		coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
-		if donate && c.cfg.Hooks.ShouldSyncTensor == nil {
+		if j.plug, err = c.pluggedFor(coll.Hash, po.scalars, coll.Device, po.shapes); err != nil {
+			c.walker.Release()
+			for _, earlier := range jobs {
+				earlier.abandon()
+			}
+			return nil, err
+		}
+		if donate && j.plug == nil && c.cfg.Hooks.ShouldSyncTensor == nil {
 			s.buildInputOutputAliases(j, variables)
 		} else {
 			// This sync may still wait for its lock when a step that donates
@@ -146,12 +154,13 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 				}
 			}
 		}
-		ref, ok := c.cache.Get(cache.Key(coll.Hash))
-		if ok {
-			j.ref = ref
-			c.stats.hits.Add(1)
-		} else {
-			j.program, _ = graph.FromPostOrder("step", &po.PostOrder)
+		if j.plug == nil {
+			if ref, ok := c.cache.Get(cache.Key(coll.Hash)); ok {
+				j.ref = ref
+				c.stats.hits.Add(1)
+			} else {
+				j.program, _ = graph.FromPostOrder("step", &po.PostOrder)
+			}
 		}
 		c.stats.graph(len(po.Nodes))
 		c.walker.Release()

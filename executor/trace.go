@@ -82,6 +82,20 @@ type tracedParam struct {
 // meanwhile; it may use variables and other tensors, but must not mark steps or
 // read values that it records.
 func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
+	tr, err := s.record(ctx, inputs, newTensor, fn)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := tr.computation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ref.Release()
+	return tr, nil
+}
+
+// record is Trace without compiling.
+func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
 	select {
 	case s.gate <- struct{}{}:
 		defer func() { <-s.gate }()
@@ -125,11 +139,6 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 	if err := tr.finish(outs, leaves); err != nil {
 		return nil, err
 	}
-	ref, err := tr.computation(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ref.Release()
 	return tr, nil
 }
 
@@ -192,6 +201,11 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 
 func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], error) {
 	c := tr.s.core
+	if p, err := tr.plugged(); err != nil {
+		return nil, err
+	} else if p != nil {
+		return p.computation(ctx, tr.device)
+	}
 	ref, ok := c.cache.Get(cache.Key(tr.hash))
 	if ok {
 		c.stats.hits.Add(1)
@@ -202,6 +216,23 @@ func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], er
 		return m, programCost(tr.program), err
 	})
 	return ref, err
+}
+
+// plugged returns the model that stands for the graph, or nil.
+func (tr *Traced) plugged() (*Plug, error) {
+	c := tr.s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.plugs) == 0 {
+		return nil, nil
+	}
+	var scalars []scalarParam
+	for i, p := range tr.params {
+		if p.scalar != nil && !p.seed {
+			scalars = append(scalars, scalarParam{i, p.scalar, p.dtype})
+		}
+	}
+	return c.pluggedFor(tr.hash, scalars, tr.device, func() (params, returns []ir.Shape) { return programShapes(tr.program) })
 }
 
 // Tracing reports whether one of the tensors was made by the function that is

@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"backend/null":         {"backend", "ir", "graph", "internal"},
 	"backend/cpu":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":  {"backend", "ir", "graph", "internal"},
-	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half"},
+	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half", "internal/modelcall"},
 	"aoti/pt2":             {"ir", "backend"},
 	"aoti/host":            {"aoti/host", "aoti/pt2", "ir", "graph", "backend", "internal"},
 	"aoti/host/openmp":     {},

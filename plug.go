@@ -1,0 +1,86 @@
+package loris
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Graph says which graph a model is plugged for.
+type Graph struct {
+	fn      func(in ...*Tensor) []*Tensor
+	inputs  []*Tensor
+	program *graph.Program
+	hash    Hash
+}
+
+// GraphOf is the graph that fn records on inputs of these shapes and devices; it
+// is called once, on stand-ins, as Compile does.
+func GraphOf(fn func(in ...*Tensor) []*Tensor, inputs ...*Tensor) Graph {
+	return Graph{fn: fn, inputs: inputs}
+}
+
+// GraphOfProgram is the graph of a Program on the session's device. Numbers are
+// parameters, as Session.Dump prints them.
+func GraphOfProgram(p *graph.Program) Graph { return Graph{program: p} }
+
+// GraphOfHash is the graph of a hash, as Session.GraphHash returns it.
+func GraphOfHash(h Hash) Graph { return Graph{hash: h} }
+
+// Plug is a model in the place of the compilation of a graph: what Session.Plug
+// returns. Unplug takes it out again.
+type Plug = executor.Plug
+
+// Plug makes a model the computation of a graph, for the session and its forks:
+// a sync that meets the graph, or a call of a Function that has it, runs the
+// model and compiles nothing. The graph is what a sync of the results, in this
+// order, records; Report says which graphs run on models, and how often they
+// did. Nothing is donated to a plugged graph.
+//
+// For GraphOf the model takes the inputs of the function and returns its
+// results, followed by the values of variables that it assigns. It may take, after
+// the inputs, all other parameters of the graph in order (tensors and variables
+// that the function uses, numbers) or none of them: then it has weights of its
+// own, and stands for the graph with the numbers that were recorded only. For a
+// Program it takes the parameters, for a hash the parameters in post-order.
+//
+// The Spec of the model is compared with the graph, now or, for the hash of a
+// graph that is not in the cache, by the sync that meets it. It is an error
+// wrapping ErrArg, ErrShape or ErrDType if they do not fit, or if the graph has a
+// model already.
+func (s *Session) Plug(ctx context.Context, g Graph, m Model) (*Plug, error) {
+	if m == nil {
+		return nil, fmt.Errorf("loris: plug: %w: the model is nil", ErrArg)
+	}
+	switch {
+	case g.fn != nil:
+		if _, err := sessionOfAll(g.inputs); err != nil {
+			return nil, err
+		}
+		return s.ex().PlugFunc(ctx, handles(g.inputs), newTensor, tried(g.fn), m)
+	case g.program != nil:
+		return s.ex().PlugProgram(g.program, s.Device(), m)
+	case g.hash != (Hash{}):
+		return s.ex().PlugHash(g.hash, m)
+	}
+	return nil, fmt.Errorf("loris: plug: %w: no graph is given", ErrArg)
+}
+
+// tried returns fn on the executor's handles, with its mistakes as errors.
+func tried(fn func(in ...*Tensor) []*Tensor) func([]*executor.Tensor) ([]*executor.Tensor, error) {
+	return func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
+		err = Try(func() {
+			ts := fn(tensors(in)...)
+			for i, o := range ts {
+				if o == nil {
+					panic(ir.NewOpError("compile", ErrArg, nil, "output %d of the function is nil", i))
+				}
+			}
+			outs = handles(ts)
+		})
+		return outs, err
+	}
+}
