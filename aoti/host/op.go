@@ -5,6 +5,7 @@ package host
 /*
 #include <stdlib.h>
 #include "op.h"
+#include "shim.h"
 */
 import "C"
 
@@ -47,6 +48,9 @@ func loriGoCall(op C.int32_t, args *C.int64_t) (code C.lori_error) {
 			code = failWith(s.name, recovered(r))
 		}
 	}()
+	if bool(C.lori_pending()) && C.lori_take_pending() != C.LORI_OK {
+		return C.LORI_FAIL
+	}
 	fn := handlers[op]
 	if fn == nil {
 		return failWith(s.name, errUnimplemented)

@@ -119,7 +119,7 @@ lori_error lori_torch__reinterpret_tensor(lori_tensor *t, int64_t ndim, const in
 					  int64_t storage_offset, lori_tensor **ret)
 {
 	int64_t offset;
-	if (lori_tensor_check(t, "_reinterpret_tensor"))
+	if (lori_tensor_check(t, "_reinterpret_tensor") || (lori_pending() && lori_take_pending()))
 		return LORI_FAIL;
 	if (__builtin_add_overflow(t->offset, storage_offset, &offset))
 		return lori_fail("_reinterpret_tensor: the offset overflows");
@@ -155,7 +155,7 @@ lori_error lori_torch_empty_strided(int64_t ndim, const int64_t *sizes, const in
 				    int32_t device_type, int32_t device_index, lori_tensor **ret)
 {
 	(void)device_index;
-	if (need_cpu("empty_strided", device_type))
+	if (need_cpu("empty_strided", device_type) || (lori_pending() && lori_take_pending()))
 		return LORI_FAIL;
 	return give(lori_tensor_empty(ndim, sizes, strides, dtype), ret);
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/loris-ml/loris/aoti/host/openmp"
 	"github.com/loris-ml/loris/aoti/internal/ctest"
 	"github.com/loris-ml/loris/ir"
 )
@@ -24,7 +25,7 @@ func leakCheck(t *testing.T) {
 }
 
 func TestTensorFunctions(t *testing.T) {
-	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c"))
+	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c", buildFlags...))
 	for _, name := range []string{"make", "refusals", "views", "convert", "record", "atexit"} {
 		t.Run(name, func(t *testing.T) {
 			leakCheck(t)
@@ -38,6 +39,17 @@ func TestTensorFunctions(t *testing.T) {
 }
 
 func TestNoWarnings(t *testing.T) { ctest.NoWarnings(t) }
+
+// A failing check is an exception in the library, also right in a function that
+// C calls; in a parallel region it is the failure of what comes next.
+func TestChecksThrow(t *testing.T) {
+	lib := ctest.Open(t, ctest.Build(t, "testdata/c/throw.cpp"))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if text := lib.Call("test_throw", nil); text != "" {
+		t.Error(text)
+	}
+}
 
 func TestTakeBuffer(t *testing.T) {
 	leakCheck(t)

@@ -45,11 +45,29 @@ void lori_throw(const char *text)
 	cxx.throw(e, cxx.type, cxx.destroy);
 }
 
+// Inside a parallel region nothing can be thrown: compilers end the process when
+// an exception leaves one. The region ends early instead, and the next call on
+// the thread that began it fails. The OpenMP runtime is another package's.
+bool lomp_in_region(void) __attribute__((weak));
+void lomp_cancel(const char *text) __attribute__((weak, noreturn));
+const char *lomp_error(void) __attribute__((weak));
+bool lomp_failed(void) __attribute__((weak));
+
+bool lori_pending(void) { return lomp_failed && lomp_failed(); }
+
+lori_error lori_take_pending(void)
+{
+	const char *text = lomp_error ? lomp_error() : NULL;
+	return text ? lori_fail_text(text) : LORI_OK;
+}
+
 void lori_torch_check(bool cond, const char *func, const char *file, uint32_t line, const char *msg)
 {
 	if (__builtin_expect(cond, 1))
 		return;
 	lori_fail("%s (%s at %s:%u)", msg, func, file, line);
+	if (lomp_in_region && lomp_in_region())
+		lomp_cancel(lori_error_text());
 	lori_throw(lori_error_text());
 }
 

@@ -1,0 +1,5 @@
+//go:build asan
+
+package host
+
+var buildFlags = []string{"-DASAN"}
