@@ -23,4 +23,12 @@ lori_error lori_take_pending(void);
 typedef void (*lori_warn_fn)(const char *func, const char *file, uint32_t line, const char *msg);
 void lori_on_warning(lori_warn_fn handler);
 
+// lori_on_region sets who hears of the regions that profiled artefacts begin and
+// end; NULL nobody.
+typedef void (*lori_region_fn)(const char *name, bool begins);
+void lori_on_region(lori_region_fn handler);
+lori_error lori_record_function_start(const char *name, void *kwargs, lori_value_object *const *inputs,
+				      uint64_t n_inputs, void **guard);
+lori_error lori_record_function_end(void *guard);
+
 #endif

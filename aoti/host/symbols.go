@@ -11,8 +11,9 @@ static int lori_exported(const char *name) { return dlsym(RTLD_DEFAULT, name) !=
 import "C"
 
 import (
-	"strings"
 	"unsafe"
+
+	"github.com/loris-ml/loris/aoti/pt2"
 )
 
 // implemented reports whether the process has the function in a line of
@@ -22,11 +23,7 @@ func implemented(line int) bool {
 		return true
 	}
 	s := &signatures[line]
-	name, ok := strings.CutPrefix(s.name, "aoti_torch_")
-	if !ok || s.math() {
-		return false
-	}
-	return exported("lori_torch_" + name)
+	return !s.math() && exported(pt2.HostName(s.name))
 }
 
 func exported(name string) bool {

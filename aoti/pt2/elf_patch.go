@@ -25,6 +25,7 @@ type Rename struct {
 func HostRenames() []Rename {
 	return []Rename{
 		{From: "aoti_torch_", To: "lori_torch_"},
+		{From: "aoti_record_function_", To: "lori_record_function_"},
 		{From: "Sleef_", To: "Loris_"},
 		{From: "GOMP_", To: "LOMP_"},
 		{From: "omp_", To: "lmp_"},

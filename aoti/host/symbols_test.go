@@ -1,0 +1,32 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What is not there is Python's, CUDA's or a registry of ops'.
+func TestShimIsThere(t *testing.T) {
+	for _, s := range Symbols() {
+		if s.Header == "shim.h" && !s.Implemented {
+			t.Errorf("%s is missing", s.Name)
+		}
+		if s.Header == "shim.h:cuda" && s.Implemented {
+			t.Errorf("%s is there", s.Name)
+		}
+	}
+}
+
+func TestStubsAreCurrent(t *testing.T) {
+	if len(signatures) < 300 {
+		t.Fatalf("%d lines of symbols", len(signatures))
+	}
+	for _, name := range []string{"shim_gen.h", "op_gen.c"} {
+		if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
