@@ -1,5 +1,6 @@
 // Storage: blocks by size class, pooled, counted.
 
+#include "op.h"
 #include "tensor.h"
 
 #include <pthread.h>
@@ -138,7 +139,8 @@ lori_storage *lori_alloc(int64_t nbytes)
 	if (!b)
 		return NULL;
 	lori_storage *s = (lori_storage *)b;
-	*s = (lori_storage){.data = b + ALIGN, .nbytes = nbytes, .flags = LORI_OWNED, .size_class = c};
+	*s = (lori_storage){.data = b + ALIGN, .nbytes = nbytes, .size_class = c};
+	atomic_init(&s->flags, LORI_OWNED);
 	atomic_init(&s->refs, 1);
 	atomic_fetch_add_explicit(&live_bytes, nbytes, memory_order_relaxed);
 	return s;
@@ -150,10 +152,27 @@ lori_storage *lori_storage_wrap(void *data, int64_t nbytes, int32_t flags, void 
 	lori_storage *s = lori_block_take(sizeof *s, &c);
 	if (!s)
 		return NULL;
-	*s = (lori_storage){
-		.data = data, .nbytes = nbytes, .flags = flags, .size_class = c, .release = release, .arg = arg};
+	*s = (lori_storage){.data = data, .nbytes = nbytes, .size_class = c, .release = release, .arg = arg};
+	atomic_init(&s->flags, flags);
 	atomic_init(&s->refs, 1);
 	return s;
+}
+
+void lori_storage_constant(lori_storage *s) { atomic_fetch_or(&s->flags, LORI_CONSTANT); }
+
+bool lori_storage_is_constant(lori_storage *s)
+{
+	return atomic_load_explicit(&s->flags, memory_order_relaxed) & LORI_CONSTANT;
+}
+
+uintptr_t lori_storage_cache(lori_storage *s, uintptr_t fresh)
+{
+	if (!lori_storage_is_constant(s))
+		return 0;
+	uintptr_t had = 0;
+	if (fresh == 0)
+		return atomic_load_explicit(&s->cache, memory_order_acquire);
+	return atomic_compare_exchange_strong(&s->cache, &had, fresh) ? fresh : had;
 }
 
 void lori_storage_retain(lori_storage *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
@@ -162,8 +181,10 @@ void lori_storage_release(lori_storage *s)
 {
 	if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	if (s->flags & LORI_OWNED)
+	if (atomic_load_explicit(&s->flags, memory_order_relaxed) & LORI_OWNED)
 		atomic_fetch_sub_explicit(&live_bytes, s->nbytes, memory_order_relaxed);
+	if (atomic_load_explicit(&s->cache, memory_order_relaxed))
+		loriGoDropCache(atomic_load(&s->cache));
 	if (s->release)
 		s->release(s->arg);
 	lori_block_give(s, s->size_class);

@@ -18,4 +18,7 @@ static inline int64_t lori_word(double x)
 // the arguments in order; floats are doubles.
 lori_error loriGoCall(int32_t op, int64_t *args);
 
+// loriGoDropCache forgets what Go keeps with a constant (cache.go).
+void loriGoDropCache(uintptr_t cache);
+
 #endif

@@ -80,3 +80,31 @@ func sameDTypes(ts ...*tensor) error {
 func copyTensor(dst, src *tensor) error {
 	return guarded(func() C.lori_error { return C.lori_copy(dst, src) })
 }
+
+// denseLike returns the strides that a copy of a tensor has: its own if its
+// elements fill their memory in some order, else dense ones in its order of the
+// dimensions.
+func denseLike(t *tensor) []int64 {
+	sizes, strides := sizesOf(t), stridesOf(t)
+	order := make([]int, len(sizes))
+	for i := range sizes {
+		at := i
+		for ; at > 0 && strides[order[at-1]] < strides[i]; at-- {
+			order[at] = order[at-1]
+		}
+		order[at] = i
+	}
+	out := make([]int64, len(sizes))
+	step := int64(1)
+	keep := true
+	for i := len(order) - 1; i >= 0; i-- {
+		d := order[i]
+		out[d] = step
+		keep = keep && (sizes[d] == 1 || strides[d] == step)
+		step *= max(sizes[d], 1)
+	}
+	if keep {
+		copy(out, strides)
+	}
+	return out
+}

@@ -181,6 +181,13 @@ lori_error lori_torch_create_tensor_from_blob_v2(void *data, int64_t ndim, const
 	if (storage_offset < 0 || __builtin_add_overflow(reach, storage_offset, &nbytes) ||
 	    __builtin_mul_overflow(nbytes, size, &nbytes))
 		return lori_fail("create_tensor_from_blob: offset %lld", (long long)storage_offset);
+	if (layout == LORI_MKLDNN) {
+		// The sizes are those of the values, the strides say nothing.
+		int64_t packed = lori_opaque_nbytes(opaque_metadata, opaque_metadata_size);
+		if (packed == 0)
+			return lori_fail("create_tensor_from_blob: packed bytes of an unknown form");
+		nbytes = packed > nbytes ? packed : nbytes;
+	}
 	lori_storage *s = lori_storage_wrap(data, nbytes, LORI_FOREIGN, NULL, NULL);
 	lori_tensor *t = s ? lori_tensor_over(s, ndim, sizes, strides, storage_offset, dtype) : NULL;
 	if (t && layout == LORI_MKLDNN && lori_opaque_set(t, opaque_metadata, opaque_metadata_size) != LORI_OK) {
@@ -230,19 +237,31 @@ static void compact(const lori_tensor *t, int64_t *strides)
 		memcpy(strides, t->strides, (size_t)t->ndim * sizeof *strides);
 }
 
+// clone_packed copies packed bytes as they are.
+static lori_error clone_packed(lori_tensor *t, lori_tensor **ret)
+{
+	lori_storage *s = lori_alloc(t->storage->nbytes);
+	if (!s)
+		return LORI_FAIL;
+	memcpy(s->data, t->storage->data, (size_t)s->nbytes);
+	lori_tensor *copy = lori_tensor_over(s, t->ndim, t->sizes, t->strides, t->offset, t->dtype);
+	if (copy && lori_opaque_set(copy, t->opaque->bytes, t->opaque->size) != LORI_OK) {
+		lori_tensor_delete(copy);
+		copy = NULL;
+	}
+	return give(copy, ret);
+}
+
 static lori_error clone_with(lori_tensor *t, const int64_t *strides, lori_tensor **ret)
 {
+	if (t->layout != LORI_STRIDED)
+		return clone_packed(t, ret);
 	lori_tensor *copy = lori_tensor_empty(t->ndim, t->sizes, strides, t->dtype);
-	if (copy && t->layout != LORI_STRIDED) {
-		memcpy(lori_tensor_data(copy), lori_tensor_data(t), (size_t)(t->numel * lori_dtype_size(t->dtype)));
-		if (lori_opaque_set(copy, t->opaque->bytes, t->opaque->size) == LORI_OK)
-			return give(copy, ret);
-	} else if (copy && lori_copy(copy, t) == LORI_OK) {
-		return give(copy, ret);
-	}
-	if (copy)
+	if (copy && lori_copy(copy, t) != LORI_OK) {
 		lori_tensor_delete(copy);
-	return LORI_FAIL;
+		copy = NULL;
+	}
+	return give(copy, ret);
 }
 
 lori_error lori_torch_clone(lori_tensor *t, lori_tensor **ret)

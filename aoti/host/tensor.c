@@ -303,6 +303,30 @@ lori_error lori_opaque_set(lori_tensor *t, const uint8_t *bytes, int64_t size)
 	return LORI_OK;
 }
 
+int64_t lori_opaque_nbytes(const uint8_t *bytes, int64_t size)
+{
+	// Where oneDNN's description has the rank, the dtype and the padded sizes.
+	enum { RANK = 4, DTYPE = 104, PADDED = 112, MOST = 12 };
+	static const int8_t sizes[] = {0, 2, 2, 4, 4, 1, 1, 8};
+	int32_t rank, dtype;
+	int64_t n;
+	if (size < PADDED + MOST * (int64_t)sizeof n)
+		return 0;
+	memcpy(&rank, bytes + RANK, sizeof rank);
+	if (rank == 0)
+		memcpy(&rank, bytes, sizeof rank);
+	memcpy(&dtype, bytes + DTYPE, sizeof dtype);
+	if (rank < 1 || rank > MOST || dtype < 0 || dtype >= (int32_t)sizeof sizes)
+		return 0;
+	int64_t nbytes = sizes[dtype];
+	for (int32_t i = 0; i < rank; i++) {
+		memcpy(&n, bytes + PADDED + i * (int32_t)sizeof n, sizeof n);
+		if (n < 0 || __builtin_mul_overflow(nbytes, n, &nbytes))
+			return 0;
+	}
+	return nbytes;
+}
+
 static _Thread_local lori_recorded *recording;
 
 void lori_record_start(lori_recorded *list) { recording = list; }

@@ -49,6 +49,7 @@ enum {
 	LORI_OWNED = 1,    // of the allocator; freed with the last reference
 	LORI_BORROWED = 2, // lent by the caller for one call, perhaps pinned Go memory
 	LORI_FOREIGN = 4,  // of a library: its constants, its blobs
+	LORI_CONSTANT = 8, // nobody writes it as long as it lives
 };
 
 // lori_storage is a piece of memory. Owned memory follows the struct in the same
@@ -57,10 +58,11 @@ typedef struct lori_storage {
 	atomic_llong refs;
 	void *data;
 	int64_t nbytes;
-	int32_t flags;
+	atomic_int flags;
 	int32_t size_class;
 	void (*release)(void *arg); // called with the last reference, may be NULL
 	void *arg;
+	atomic_uintptr_t cache; // what Go keeps with a constant (cache.go), 0 for nothing
 } lori_storage;
 
 enum { LORI_INLINE_DIMS = 8 };
@@ -103,6 +105,13 @@ lori_storage *lori_alloc(int64_t nbytes);
 // somebody else owns. release may be NULL.
 lori_storage *lori_storage_wrap(void *data, int64_t nbytes, int32_t flags, void (*release)(void *), void *arg);
 void lori_storage_retain(lori_storage *s);
+// lori_storage_constant says that nobody writes the memory any more, so that what
+// is computed from it may be kept with it.
+void lori_storage_constant(lori_storage *s);
+bool lori_storage_is_constant(lori_storage *s);
+// lori_storage_cache returns what is kept with a constant, after setting it to
+// fresh if it is 0; for storage that is no constant it returns 0.
+uintptr_t lori_storage_cache(lori_storage *s, uintptr_t fresh);
 void lori_storage_release(lori_storage *s);
 // lori_block_take and lori_block_give are the allocator below it: blocks by size
 // class. The block starts 64 bytes aligned.
@@ -168,6 +177,8 @@ lori_error lori_copy(lori_tensor *dst, const lori_tensor *src);
 // lori_opaque_set gives a handle the layout LORI_MKLDNN and its description, which
 // is copied.
 lori_error lori_opaque_set(lori_tensor *t, const uint8_t *bytes, int64_t size);
+// lori_opaque_nbytes is the size of what a description describes, 0 if it is none.
+int64_t lori_opaque_nbytes(const uint8_t *bytes, int64_t size);
 
 // lori_dense returns t itself as a further handle if it is dense, or a dense copy.
 lori_tensor *lori_dense(const lori_tensor *t);

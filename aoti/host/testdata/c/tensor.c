@@ -192,11 +192,12 @@ const char *test_record(void *arg)
 	lori_recorded list = {0};
 	lori_tensor *t, *u;
 	int64_t sizes[] = {2, 3}, strides[] = {3, 1};
-	uint8_t opaque[] = {1, 2, 3};
+	uint8_t opaque[772] = {1, 2, 3};
+	opaque[4] = 1, opaque[104] = 3, opaque[112] = 8; // one dimension of f32, 8 long with padding
 	(void)arg;
 	lori_record_start(&list);
 	OK(lori_torch_create_tensor_from_blob(weights, 2, sizes, strides, 0, LORI_I64, 0, 0, &t));
-	OK(lori_torch_create_tensor_from_blob_v2(weights, 2, sizes, strides, 0, LORI_F32, 0, -1, &u, LORI_MKLDNN, opaque, 3));
+	OK(lori_torch_create_tensor_from_blob_v2(weights, 2, sizes, strides, 0, LORI_F32, 0, -1, &u, LORI_MKLDNN, opaque, sizeof opaque));
 	lori_record_stop();
 	OK(lori_torch_delete_tensor_object(t));
 	OK(lori_torch_delete_tensor_object(u));
@@ -204,6 +205,7 @@ const char *test_record(void *arg)
 	CHECK(list.items[0]->sizes[1] == 3 && list.items[0]->storage->data == weights);
 	CHECK(list.items[0]->storage->nbytes == 48);
 	CHECK(list.items[1]->layout == LORI_MKLDNN && list.items[1]->opaque->bytes[2] == 3);
+	CHECK(list.items[1]->storage->nbytes == 32);
 	lori_record_free(&list);
 	return NULL;
 }

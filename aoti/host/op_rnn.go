@@ -1,0 +1,188 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "tensor.h"
+*/
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/kernels/rnn"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/ir"
+)
+
+// modeLSTM is PyTorch's number of the only kind of layer that its oneDNN layers
+// have.
+const modeLSTM = 2
+
+func init() {
+	handle("cpu_mkldnn_rnn_layer", func(c call) error {
+		// input weight0 weight1 weight2 weight3 hx_ cx_ reverse batch_sizes. mode
+		// hidden_size num_layers has_biases bidirectional batch_first train ret0..ret3
+		l := layer{
+			x: c.tensor(0), wx: c.tensor(1), wh: c.tensor(2), bx: c.tensor(3), bh: c.tensor(4), h: c.tensor(5), c: c.tensor(6),
+			reverse: c.bool(7), hidden: c.int(11), biases: c.bool(13),
+		}
+		switch {
+		case c.int(10) != modeLSTM:
+			return fmt.Errorf("%w: a recurrent layer of mode %d", errUnimplemented, c.int(10))
+		case c.bool(16):
+			return fmt.Errorf("%w: a recurrent layer that is trained", errUnimplemented)
+		}
+		if err := l.run(); err != nil {
+			return err
+		}
+		space, err := made(func() *tensor { return C.lori_tensor_undefined() })
+		for i, t := range []*tensor{l.y, l.hn, l.cn, space} {
+			c.give(17+i, t)
+		}
+		return err
+	})
+}
+
+// layer is one layer and direction of an LSTM, time first.
+type layer struct {
+	x, wx, wh, bx, bh, h, c *tensor
+	reverse, biases         bool
+	hidden                  int
+	y, hn, cn               *tensor
+}
+
+func (l *layer) run() error {
+	if err := sameDTypes(l.x, l.wx, l.wh, l.h, l.c); err != nil {
+		return err
+	}
+	if l.biases {
+		if err := sameDTypes(l.x, l.bx, l.bh); err != nil {
+			return err
+		}
+	}
+	switch l.x.dtype {
+	case C.LORI_F32:
+		return runLayer[float32, float32](l)
+	case C.LORI_F64:
+		return runLayer[float64, float64](l)
+	case C.LORI_BF16:
+		return runLayer[vec.BF16, float32](l)
+	case C.LORI_F16:
+		return runLayer[vec.F16, float32](l)
+	}
+	return fmt.Errorf("%w: a recurrent layer of PyTorch's %d", ir.ErrDType, l.x.dtype)
+}
+
+// sizes checks the operands and returns the times, the rows and the features.
+func (l *layer) sizes() (steps, batch, input int, err error) {
+	gates := int64(4 * l.hidden)
+	if l.x.ndim != 3 || l.wx.ndim != 2 || l.wh.ndim != 2 {
+		return 0, 0, 0, fmt.Errorf("%w: a recurrent layer of %d dimensions", ir.ErrShape, l.x.ndim)
+	}
+	xs, is, hs := sizesOf(l.x), sizesOf(l.wx), sizesOf(l.wh)
+	state := xs[1] * int64(l.hidden)
+	bad := is[0] != gates || is[1] != xs[2] || hs[0] != gates || hs[1] != int64(l.hidden) || int64(l.h.numel) != state || int64(l.c.numel) != state
+	if l.biases {
+		bad = bad || int64(l.bx.numel) != gates || int64(l.bh.numel) != gates
+	}
+	if bad {
+		return 0, 0, 0, fmt.Errorf("%w: a recurrent layer of %d hidden over %v with weights %v and %v", ir.ErrShape, l.hidden, xs, is, hs)
+	}
+	return int(xs[0]), int(xs[1]), int(xs[2]), nil
+}
+
+// rnnKey is what packed weights depend on besides the input's weights.
+type rnnKey struct {
+	wx, wh, bx, bh rnnPlace
+	dtype          int32
+}
+
+type rnnPlace struct {
+	storage *C.lori_storage
+	offset  int64
+	row     int64
+}
+
+func place(t *tensor) rnnPlace {
+	if t == nil || t.storage == nil {
+		return rnnPlace{}
+	}
+	return rnnPlace{t.storage, int64(t.offset), stridesOf(t)[0]}
+}
+
+func runLayer[T rnn.Element, A rnn.Float](l *layer) error {
+	steps, batch, input, err := l.sizes()
+	if err != nil {
+		return err
+	}
+	var held []*tensor
+	defer func() {
+		for _, t := range held {
+			release(t)
+		}
+	}()
+	dense := func(t *tensor) []T {
+		d, e := made(func() *tensor { return C.lori_dense(t) })
+		if e != nil {
+			err = e
+			return nil
+		}
+		held = append(held, d)
+		return elements[T](d)
+	}
+	x, h0, c0 := dense(l.x), dense(l.h), dense(l.c)
+	if err != nil {
+		return err
+	}
+	w, err := l.weights(func() any {
+		var bx, bh []T
+		if l.biases {
+			bx, bh = dense(l.bx), dense(l.bh)
+		}
+		return rnn.Pack[A](rnn.LSTM, input, l.hidden, rnnMatrix[T](l.wx), rnnMatrix[T](l.wh), bx, bh)
+	})
+	if err != nil {
+		return err
+	}
+	s, err := shapeOf(l.x)
+	if err != nil {
+		return err
+	}
+	state, err := shapeOf(l.h)
+	if err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		to **tensor
+		s  ir.Shape
+	}{{&l.y, s.WithDims(steps, batch, l.hidden)}, {&l.hn, state}, {&l.cn, state}} {
+		if *n.to, err = newTensor(n.s); err != nil {
+			return err
+		}
+	}
+	call := rnn.Call[T, A]{
+		Weights: w.(*rnn.Weights[A]), Time: steps, Batch: batch, Reverse: l.reverse,
+		X:  rnn.Sequence[T]{Data: x, Time: batch * input, Batch: input},
+		Y:  rnn.Sequence[T]{Data: elements[T](l.y), Time: batch * l.hidden, Batch: l.hidden},
+		H0: h0, C0: c0, HN: elements[T](l.hn), CN: elements[T](l.cn),
+	}
+	call.Run()
+	return nil
+}
+
+// weights packs the weights, and keeps them with the input's if all of them are
+// constants, which are bound and freed together.
+func (l *layer) weights(pack func() any) (any, error) {
+	for _, t := range []*tensor{l.wh, l.bx, l.bh} {
+		if t != nil && t.storage != nil && !isConstant(t) {
+			return pack(), nil
+		}
+	}
+	return kept(l.wx, rnnKey{place(l.wx), place(l.wh), place(l.bx), place(l.bh), int32(l.x.dtype)}, pack), nil
+}
+
+func rnnMatrix[T rnn.Element](t *tensor) rnn.Matrix[T] {
+	s := stridesOf(t)
+	return rnn.Matrix[T]{Data: elements[T](t), Row: int(s[0]), Step: int(s[1])}
+}
