@@ -151,16 +151,12 @@ def constants():
     split("TWO_FIFTHS_", "2/5.", mpf(2) / 5, 2)
 
 
+def log_tail(u):
+    return mpf(2) / 3 + u * (mpf(2) / 5 + u * log_rest(u))
+
+
 def log_rest(u):
     """(log((1+t)/(1-t)) - 2t - 2t^3/3 - 2t^5/5)/t^7 at u = t^2, by its series."""
-    return 2 * mp.nsum(lambda k: u**k / (2 * k + 7), [0, 60])
-
-
-def log_tail(u):
-    return mpf(2) / 3 + u * (mpf(2) / 5 + u * log_rest_fast(u))
-
-
-def log_rest_fast(u):
     total, term = mpf(0), mpf(1)
     for k in range(45):
         total += term / (2 * k + 7)
@@ -177,6 +173,11 @@ def exp_rest(r, skip):
     return total
 
 
+def stirling(u):
+    x = 1 / mp.sqrt(u)
+    return (mp.loggamma(x) - (x - mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2) * x
+
+
 def doubles():
     w_exp = lambda k: (lambda r: abs(r) ** k + mpf(10) ** -9)
     poly("exp_d", "(e^r - 1 - r - r^2/2)/r^3 on |r| <= 0.3475, weight r^3.",
@@ -188,11 +189,11 @@ def doubles():
          lambda r: exp_rest(r * log2, 2) * log2**2, "-0.5", "0.5", 11, w_exp(2))
     poly("asin_d", "(asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u.",
          lambda u: (mp.asin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf(1) / 4, 13, lambda u: u)
-    u_log = mpf("0.02945")
-    poly("log_d", "(log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u.",
-         log_tail, 0, u_log, 9, lambda u: u)
-    poly("log_dd", "(log((1+t)/(1-t)) - 2t - 2t^3/3 - 2t^5/5)/t^7 in u = t^2 <= 0.02945, weight u^3.",
-         log_rest_fast, 0, u_log, 9, lambda u: u**3)
+    u_log = mpf("0.04001")
+    poly("log_d", "(log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.04, weight u.",
+         log_tail, 0, u_log, 10, lambda u: u)
+    poly("log_dd", "(log((1+t)/(1-t)) - 2t - 2t^3/3 - 2t^5/5)/t^7 in u = t^2 <= 0.04, weight u^3.",
+         log_rest, 0, u_log, 10, lambda u: u**3)
     u_sin = mpf("0.618")
     poly("sin_d", "(sin r - r)/r^3 in u = r^2 <= 0.618, weight u.",
          lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, u_sin, 7, lambda u: u)
@@ -203,9 +204,7 @@ def doubles():
     poly("erf_d", "erf(x)/x - 1 in u = x^2 <= 1/4, weight 1.",
          lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1, 0, mpf(1) / 4, 11, lambda u: mpf(1))
     poly("stirling_d", "(lgamma(x) - (x-1/2) log x + x - log(2 pi)/2) x in u = 1/x^2 <= 1/64, weight 1.",
-         lambda u: (mp.loggamma(1 / mp.sqrt(u)) - (1 / mp.sqrt(u) - mpf(1) / 2) * mp.log(1 / mp.sqrt(u))
-                    + 1 / mp.sqrt(u) - mp.log(2 * mp.pi) / 2) / mp.sqrt(u),
-         mpf(10) ** -5, mpf(1) / 64, 8, lambda u: mpf(1))
+         stirling, mpf(10) ** -5, mpf(1) / 64, 8, lambda u: mpf(1))
     pieces("erfcx_d", "e^(x^2) erfc(x): 8 pieces in each binade of [1/4, 32).",
            erfcx, -2, 5, 12)
     pieces("lgamma_d", "lgamma(x)/((x-1)(x-2)): 8 pieces in each binade of [1/2, 8).",
@@ -215,13 +214,14 @@ def doubles():
 def lights():
     poly("exp_l", "(e^r - 1 - r)/r^2 on |r| <= 0.3475, weight r^2.",
          lambda r: exp_rest(r, 2), "-0.3475", "0.3475", 7, lambda r: r * r + mpf(10) ** -9)
-    poly("log_l", "(log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u.",
-         log_tail, 0, mpf("0.02945"), 4, lambda u: u)
+    poly("log_l", "(log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.04, weight u.",
+         log_tail, 0, mpf("0.04001"), 5, lambda u: u)
     u_sin = mpf("0.618")
     poly("sin_l", "(sin r - r)/r^3 in u = r^2 <= 0.618, weight u.",
          lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, u_sin, 4, lambda u: u)
     poly("cos_l", "(cos r - 1)/r^2 in u = r^2 <= 0.618, weight u.",
          lambda u: (mp.cos(mp.sqrt(u)) - 1) / u, 0, u_sin, 5, lambda u: u)
+    poly("stirling_l", "The same as stirling_d.", stirling, mpf(10) ** -5, mpf(1) / 64, 4, lambda u: mpf(1))
     poly("asin_l", "(asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u.",
          lambda u: (mp.asin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf(1) / 4, 8, lambda u: u)
     poly("erfcx_l", "e^(x^2) erfc(x) in t = (x - 2)/(x + 2), x in [0, 10.5], weight 1/erfcx.",
@@ -236,16 +236,20 @@ def erfcx(x):
 
 def log1p_tail(f):
     """(log(1+f) - f + f^2/2)/f^3."""
+    if abs(f) < mpf(10) ** -10:
+        return mpf(1) / 3 - f / 4
     return (mp.log1p(f) - f + f * f / 2) / f**3
 
 
 def singles():
     poly("exp_f", "(e^r - 1 - r)/r^2 on |r| <= 0.3475, weight r^2.",
          lambda r: exp_rest(r, 2), "-0.3475", "0.3475", 5, lambda r: r * r + mpf(10) ** -9, True)
+    poly("expm1_f", "The same as exp_f, a term longer.",
+         lambda r: exp_rest(r, 2), "-0.3475", "0.3475", 6, lambda r: r * r + mpf(10) ** -9, True)
     poly("exp2_f", "(2^r - 1)/r on |r| <= 0.5, weight r.",
          lambda r: exp_rest(r * mp.log(2), 1) * mp.log(2), "-0.5", "0.5", 7, lambda r: abs(r) + mpf(10) ** -9, True)
-    poly("log_f", "(log(1+f) - f + f^2/2)/f^3 on [-0.2929, 0.4143], weight f^2.",
-         log1p_tail, "-0.2929", "0.4143", 8, lambda f: f * f + mpf(10) ** -9, True)
+    poly("log_f", "(log(1+f) - f + f^2/2)/f^3 on |f| <= 1/3, weight f^2.",
+         log1p_tail, "-0.33334", "0.33334", 8, lambda f: f * f + mpf(10) ** -9, True)
     u_sin = mpf("0.618")
     poly("sin_f", "(sin r - r)/r^3 in u = r^2 <= 0.618, weight u.",
          lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, u_sin, 3, lambda u: u, True)
@@ -255,10 +259,10 @@ def singles():
          lambda u: (mp.sin(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf("2.5"), 5, lambda u: u * mp.sqrt(u) / mp.sin(mp.sqrt(u)), True)
     poly("tanh_f", "(tanh(x) - x)/x^3 in u = x^2 <= 0.36, weight u.",
          lambda u: (mp.tanh(mp.sqrt(u)) / mp.sqrt(u) - 1) / u, 0, mpf("0.36"), 5, lambda u: u, True)
-    poly("erf_f", "erf(x)/x - 1 in u = x^2 <= 0.81, weight 1.",
-         lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1, 0, mpf("0.81"), 7, lambda u: mpf(1), True)
-    poly("erfc_f", "log2(erfc(x)) on [0.9, 4], weight erfc(x).",
-         lambda x: mp.log(mp.erfc(x), 2), "0.9", 4, 8, lambda x: mp.erfc(x), True)
+    poly("erf_f", "erf(x)/x - 1 in u = x^2 <= 0.5184, weight 1.",
+         lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1, 0, mpf("0.5184"), 6, lambda u: mpf(1), True)
+    poly("erfc_f", "log2(erfc(1 + z)) + 3 on [-0.285, 3], weight erfc.",
+         lambda z: mp.log(mp.erfc(1 + z), 2) + 3, "-0.285", 3, 9, lambda z: mp.erfc(1 + z), True)
 
 
 def main():

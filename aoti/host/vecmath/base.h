@@ -85,19 +85,20 @@ fn vf f_scale(vf x, vf n) {
 }
 #endif
 
-// d_frexp splits a normal x > 0 into m in [sqrt(1/2), sqrt(2)) and a power e.
+// d_frexp splits a normal x > 0 into m in [2/3, 4/3) and a power e. Logarithms of m from
+// sqrt(2) down would lose more digits, as the terms of m - 1 have opposite signs there.
 fn vd d_frexp(vd x, vd *e) {
-    const long long root = 0x3fe6a09e667f3bcdLL;
-    vl shifted = (vl)x - root;
+    const long long least = 0x3fe5555555555556LL;
+    vl shifted = (vl)x - least;
     *e = l_double((vl)((vul)(shifted + (1024LL << 52)) >> 52) - 1024);
-    return (vd)((shifted & 0xfffffffffffffLL) + root);
+    return (vd)((shifted & 0xfffffffffffffLL) + least);
 }
 
 fn vf f_frexp(vf x, vf *e) {
-    const int root = 0x3f3504f3;
-    vi shifted = (vi)x - root;
+    const int least = 0x3f2aaaab;
+    vi shifted = (vi)x - least;
     *e = i_float(shifted >> 23);
-    return (vf)((shifted & 0x7fffff) + root);
+    return (vf)((shifted & 0x7fffff) + least);
 }
 
 // d_exponent is the power e of two with 2^e <= |x| < 2^(e+1), no less than

@@ -141,30 +141,32 @@ static const double asin_d[] = {
     0x1.0bb076afac727p-5,
 };
 
-// (log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u. Error 2^-59.65.
+// (log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.04, weight u. Error 2^-59.27.
 static const double log_d[] = {
     0x1.5555555555555p-1,
-    0x1.999999999998ep-2,
-    0x1.24924924939bbp-2,
-    0x1.c71c71c4be63fp-3,
-    0x1.745d187864167p-3,
-    0x1.3b1353b579050p-3,
-    0x1.11229890556eap-3,
-    0x1.ddf1899c580e9p-4,
-    0x1.ecf331f8cf15dp-4,
+    0x1.999999999999cp-2,
+    0x1.249249249216ap-2,
+    0x1.c71c71c76e497p-3,
+    0x1.745d171fc034ap-3,
+    0x1.3b13bc2a8fcf3p-3,
+    0x1.110f10287a0bap-3,
+    0x1.e259cb59dc76fp-4,
+    0x1.a689a98912e39p-4,
+    0x1.ddeabe721f38cp-4,
 };
 
-// (log((1+t)/(1-t)) - 2t - 2t^3/3 - 2t^5/5)/t^7 in u = t^2 <= 0.02945, weight u^3. Error 2^-70.6.
+// (log((1+t)/(1-t)) - 2t - 2t^3/3 - 2t^5/5)/t^7 in u = t^2 <= 0.04, weight u^3. Error 2^-69.87.
 static const double log_dd[] = {
     0x1.2492492492492p-2,
-    0x1.c71c71c71c688p-3,
-    0x1.745d1745dc073p-3,
-    0x1.3b13b1347e4fcp-3,
-    0x1.1111138e569e4p-3,
-    0x1.e1e0aff6bf3d1p-4,
-    0x1.af5748fa6d551p-4,
-    0x1.81aa8bf44dff9p-4,
-    0x1.9fe46f1849e5cp-4,
+    0x1.c71c71c71c73cp-3,
+    0x1.745d1745cf789p-3,
+    0x1.3b13b13c2d28fp-3,
+    0x1.111110b0a607ap-3,
+    0x1.e1e20ce605578p-4,
+    0x1.af220df65fb0ap-4,
+    0x1.86b700b90ebddp-4,
+    0x1.5a74c141c13ebp-4,
+    0x1.9d83a010688d6p-4,
 };
 
 // (sin r - r)/r^3 in u = r^2 <= 0.618, weight u. Error 2^-57.31.
@@ -342,12 +344,13 @@ static const double exp_l[] = {
     0x1.a18d5985a28b4p-16,
 };
 
-// (log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.02945, weight u. Error 2^-36.6.
+// (log((1+t)/(1-t)) - 2t)/t^3 in u = t^2 <= 0.04, weight u. Error 2^-41.24.
 static const double log_l[] = {
-    0x1.555554fd74b5dp-1,
-    0x1.999a7ad7e336ep-2,
-    0x1.2438c31630cc0p-2,
-    0x1.e2f99e85212aep-3,
+    0x1.5555555916329p-1,
+    0x1.99998f46d6d3dp-2,
+    0x1.2496e35a9ac21p-2,
+    0x1.c553cfb08b87fp-3,
+    0x1.9c1b0134fa2a7p-3,
 };
 
 // (sin r - r)/r^3 in u = r^2 <= 0.618, weight u. Error 2^-37.56.
@@ -365,6 +368,14 @@ static const double cos_l[] = {
     -0x1.6c16b3ee1be75p-10,
     0x1.a00f07a6d7deep-16,
     -0x1.23d62f1af90b2p-22,
+};
+
+// The same as stirling_d. Error 2^-41.34.
+static const double stirling_l[] = {
+    0x1.555555554ee37p-4,
+    -0x1.6c16bb025345dp-9,
+    0x1.9ff9b2f74e659p-11,
+    -0x1.2af081dfaa58ep-11,
 };
 
 // (asin(s)/s - 1)/s^2 in u = s^2 <= 1/4, weight u. Error 2^-39.87.
@@ -416,6 +427,16 @@ static const float exp_f[] = {
     0x1.6db6420000000p-10f,
 };
 
+// The same as exp_f, a term longer. Error 2^-29.71.
+static const float expm1_f[] = {
+    0x1.0000000000000p-1f,
+    0x1.5555560000000p-3f,
+    0x1.55547e0000000p-5f,
+    0x1.11107c0000000p-7f,
+    0x1.6d987e0000000p-10f,
+    0x1.a1ba1a0000000p-13f,
+};
+
 // (2^r - 1)/r on |r| <= 0.5, weight r. Error 2^-28.94.
 static const float exp2_f[] = {
     0x1.62e4300000000p-1f,
@@ -427,16 +448,16 @@ static const float exp2_f[] = {
     0x1.00f1420000000p-16f,
 };
 
-// (log(1+f) - f + f^2/2)/f^3 on [-0.2929, 0.4143], weight f^2. Error 2^-27.21.
+// (log(1+f) - f + f^2/2)/f^3 on |f| <= 1/3, weight f^2. Error 2^-27.5.
 static const float log_f[] = {
-    0x1.55554a0000000p-2f,
-    -0x1.0002200000000p-2f,
-    0x1.99a58e0000000p-3f,
-    -0x1.5478620000000p-3f,
-    0x1.226ee40000000p-3f,
-    -0x1.0ce2e80000000p-3f,
-    0x1.07cd620000000p-3f,
-    -0x1.41d68c0000000p-4f,
+    0x1.55550c0000000p-2f,
+    -0x1.fffe5e0000000p-3f,
+    0x1.99ce440000000p-3f,
+    -0x1.55b7e80000000p-3f,
+    0x1.1ef16e0000000p-3f,
+    -0x1.f03bea0000000p-4f,
+    0x1.1df4340000000p-3f,
+    -0x1.0e2b3a0000000p-3f,
 };
 
 // (sin r - r)/r^3 in u = r^2 <= 0.618, weight u. Error 2^-27.38.
@@ -471,27 +492,27 @@ static const float tanh_f[] = {
     -0x1.830c000000000p-8f,
 };
 
-// erf(x)/x - 1 in u = x^2 <= 0.81, weight 1. Error 2^-29.23.
+// erf(x)/x - 1 in u = x^2 <= 0.5184, weight 1. Error 2^-29.86.
 static const float erf_f[] = {
     0x1.06eba80000000p-3f,
-    -0x1.8127440000000p-2f,
-    0x1.ce2e600000000p-4f,
-    -0x1.b8162a0000000p-6f,
-    0x1.5513f20000000p-8f,
-    -0x1.acf7f60000000p-11f,
-    0x1.6625120000000p-14f,
+    -0x1.81273e0000000p-2f,
+    0x1.ce2c100000000p-4f,
+    -0x1.b7c6680000000p-6f,
+    0x1.5043f40000000p-8f,
+    -0x1.68f7380000000p-11f,
 };
 
-// log2(erfc(x)) on [0.9, 4], weight erfc(x). Error 2^-28.01.
+// log2(erfc(1 + z)) + 3 on [-0.285, 3], weight erfc. Error 2^-27.3.
 static const float erfc_f[] = {
-    0x1.0201260000000p-12f,
-    -0x1.a128080000000p+0f,
-    -0x1.d3db780000000p-1f,
-    -0x1.3fccd60000000p-3f,
-    0x1.288b900000000p-5f,
-    -0x1.895ef80000000p-8f,
-    0x1.46fcea0000000p-11f,
-    -0x1.fa19f00000000p-16f,
+    0x1.538a920000000p-2f,
+    -0x1.e7532a0000000p+1f,
+    -0x1.37627c0000000p+0f,
+    -0x1.eb30640000000p-5f,
+    0x1.da364c0000000p-7f,
+    -0x1.75f02c0000000p-9f,
+    0x1.7f41ce0000000p-12f,
+    -0x1.809d920000000p-18f,
+    -0x1.3a61620000000p-18f,
 };
 
 #endif

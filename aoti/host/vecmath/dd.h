@@ -27,6 +27,9 @@ fn dd fast_sum(vd a, vd b) {
     return (dd){s, b - (s - a)};
 }
 
+// dd_tidy makes a pair of two numbers of which the first is the larger.
+fn dd dd_tidy(dd a) { return fast_sum(a.h, a.l); }
+
 fn dd two_product(vd a, vd b) {
     vd p = a * b;
     return (dd){p, d_fms(a, b, p)};

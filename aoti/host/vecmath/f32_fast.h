@@ -1,19 +1,19 @@
 // The functions of floats that models call most, in floats throughout, and the ones
 // that only move bits.
 
-// f_exp_reduced is e^r - 1 = r + tail, r = x - n log 2 in two parts: the first product is
+// f_exp_reduced is e^r - 1 = r + tail by the terms c, r = x - n log 2 in two parts: the first product is
 // exact, and what rounding the second takes from r counts in the tail.
-fn vf f_exp_reduced(vf x, vf *tail, vf *n) {
+fn vf f_exp_reduced(vf x, const float *c, int terms, vf *tail, vf *n) {
     *n = f_nearest(x, (float)LOG2E_0);
     vf exact = f_fnma(*n, f_set(LN2_HIGH_F), x), r = f_fnma(*n, f_set(LN2_LOW_F), exact);
-    *tail = f_fma(r * r, POLY_F(r, exp_f), f_fnma(*n, f_set(LN2_LOW_F), exact - r));
+    *tail = f_fma(r * r, f_poly(r, c, terms), f_fnma(*n, f_set(LN2_LOW_F), exact - r));
     return r;
 }
 
 // f_exp_pair is e^x = (h + l) 2^n, 1 + r + tail summed so that little more than the last
 // addition rounds.
 fn vf f_exp_pair(vf x, vf *l, vf *n) {
-    vf tail, r = f_exp_reduced(x, &tail, n);
+    vf tail, r = f_exp_reduced(x, exp_f, TERMS(exp_f), &tail, n);
     vf s = f_set(1) + r, rest = (r - (s - f_set(1))) + tail;
     vf h = s + rest;
     *l = rest - (h - s);
@@ -27,13 +27,14 @@ fn vf f_exp(vf x) {
 
 // f_expm1 is twice p - 1/2 + p r + p tail, p = 2^(n-1).
 fn vf f_expm1(vf x) {
-    vf n, tail, r = f_exp_reduced(f_most(f_least(x, -20), 89), &tail, &n);
+    x = f_most(f_least(x, -20), 89);
+    vf n, tail, r = f_exp_reduced(x, expm1_f, TERMS(expm1_f), &tail, &n);
     vf p = f_exp2(f_int(n) - 1), half = f_set(-0.5f);
     vf s = p + half, sl = half - (s - p);
     sl = f_sel(f_lt(p, f_set(0.5f)), p - (s - half), sl);
     vf h = f_fma(p, r, s), hl = f_fma(p, r, s - h);
     vf y = h + (hl + f_fma(p, tail, sl));
-    return f_sel(f_eq(x, f_set(0)), x, y + y);
+    return f_sel(f_lt(f_abs(x), f_set(0x1p-30f)), x, y + y);
 }
 
 // f_exp2_ is 2^n (1 + r P(r)), n + r = x.
@@ -55,7 +56,7 @@ fn vf f_log_edges(vf x, vf r) {
 // f_log_tail is log(1 + f) - f = -f^2/2 + f^3 P(f).
 fn vf f_log_tail(vf f) { return f * f * f_fma(f, POLY_F(f, log_f), f_set(-0.5f)); }
 
-// f_log_split is x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for any x > 0.
+// f_log_split is x = 2^e (1 + f), 1 + f in [2/3, 4/3), for any x > 0.
 fn vf f_log_split(vf x, vf *e) {
     mf sub = f_lt(x, f_set(0x1p-126f));
     if (__builtin_expect(f_any(sub), 0)) {
@@ -78,11 +79,15 @@ fn vf f_log(vf x) {
     return f_log_edges(x, f_log_join(e, f, f_log_tail(f)));
 }
 
-// f_log_scaled is p + low + (f + tail) (c + c1), |p| above the rest or 0.
+// f_log_scaled is p + low + (f - f^2/2 + f^3 P(f)) (c + c1), |p| above the rest or 0; the first two
+// terms of the logarithm and their product with c keep their rounding errors.
 fn vf f_log_scaled(vf p, vf low, vf f, float c, float c1) {
-    vf q = f * f_set(c), s = p + q;
-    vf ql = f_fma(f, f_set(c1), f_fma(f, f_set(c), -q));
-    return s + ((q - (s - p)) + f_fma(f_log_tail(f), f_set(c), ql + low));
+    vf u = f * f, half = f_set(0.5f) * u, a = f - half;
+    vf al = ((f - a) - half) - f_set(0.5f) * f_fma(f, f, -u);
+    vf q = a * f_set(c), s = p + q;
+    vf ql = f_fma(a, f_set(c1), f_fma(a, f_set(c), -q));
+    vf rest = f_fma(f * u, POLY_F(f, log_f), al);
+    return s + ((q - (s - p)) + f_fma(rest, f_set(c), ql + low));
 }
 
 // f_log2 keeps e apart, so that powers of two are exact.
@@ -128,20 +133,21 @@ fn vf f_tanh(vf x) {
     return f_flip(f_sel(f_lt(a, f_set(0.6f)), small, large), f_sign(x));
 }
 
-// f_erf is x + x P(x^2) below 0.9, the term of x kept with its rounding error, and
-// 1 - 2^Q(|x|) from there: Q is split into a whole number and a rest before it is rounded.
-// From 4 on the result is 1.
+// f_erf is x + x P(x^2) below 0.72, the term of x kept with its rounding error, and
+// 1 - 2^(Q(|x| - 1) - 3) from there: Q is split into a whole number and a rest before it is rounded,
+// and 1 less the power of two is exact. From 4 on the result is 1.
 fn vf f_erf(vf x) {
     vf a = f_abs(x), u = x * x, one = f_set(1);
     vf c0 = f_set(erf_f[0]), main = f_fma(a, c0, a);
     vf tail = a * u * f_poly(u, erf_f + 1, TERMS(erf_f) - 1);
     vf small = main + (tail + f_fma(a, c0, a - main));
-    vf b = f_most(a, 4);
-    vf q = f_poly(b, erfc_f + 1, TERMS(erfc_f) - 1);
-    vf n = f_rint(f_fma(b, q, f_set(erfc_f[0])));
-    vf r = f_fma(b, q, f_set(erfc_f[0]) - n);
-    vf c = f_fma(r, POLY_F(r, exp2_f), one) * f_exp2(f_int(n));
-    return f_flip(f_sel(f_lt(a, f_set(0.9f)), small, one - c), f_sign(x));
+    vf z = f_most(a, 4) - one, d0 = f_set(erfc_f[0]);
+    vf q = f_poly(z, erfc_f + 1, TERMS(erfc_f) - 1);
+    vf n = f_rint(f_fma(z, q, d0));
+    vf r = f_fma(z, q, d0 - n);
+    vf power = f_exp2(f_int(n) - 3);
+    vf large = f_fnma(r * power, POLY_F(r, exp2_f), one - power);
+    return f_flip(f_sel(f_lt(a, f_set(0.72f)), small, large), f_sign(x));
 }
 
 // f_nextafter is d_nextafter.

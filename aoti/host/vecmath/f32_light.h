@@ -167,6 +167,24 @@ fn vd l_erfc(vd x) {
     return d_sel(d_negative(x), two - r, r);
 }
 
+// l_lgamma is d_lgamma without pairs for x >= 0; lanes below 0, where pairs have no substitute
+// beside the zeros, take d_lgamma itself.
+fn vd l_lgamma(vd x) {
+    vd one = d_set(1), half = d_set(0.5), inf = d_set(INFINITY);
+    md small = d_lt(x, half);
+    vd log = l_log_plain(x), less = d_sel(small, x, d_most(x, 7.9999999) - one);
+    dd g = d_piece(lgamma_d, LGAMMA_D_FIRST, 7, one + less, d_set(0));
+    vd mid = d_fma(less * (less - one), dd_sum(g), d_set(0));
+    mid = d_sel(small, mid - log, mid);
+    vd w = one / x, tail = d_fma(w, POLY_D(w * w, stirling_l), d_set(HALF_LOG_2PI_0));
+    vd far = d_fma(x, log - one, d_fnma(half, log, tail));
+    vd r = d_sel(d_lt(x, d_set(8)), mid, far);
+    r = d_sel(d_or(d_eq(x, d_set(0)), d_eq(x, inf)), inf, r);
+    md under = d_lt(x, d_set(0));
+    if (__builtin_expect(d_any(under), 0)) r = d_sel(under, D(lgamma, _u10)(x), r);
+    return d_sel(d_isnan(x), x, r);
+}
+
 // l_hypot needs no scale: squares of floats are normal doubles, and exact.
 fn vd l_hypot(vd x, vd y) {
     vd inf = d_set(INFINITY);
@@ -189,7 +207,7 @@ HALVES(asin, _u10, l_asin)
 HALVES(acos, _u10, l_acos)
 HALVES(atan, _u10, l_atan)
 HALVES(erfc, _u15, l_erfc)
-HALVES(lgamma, _u10, D(lgamma, _u10))
+HALVES(lgamma, _u10, l_lgamma)
 HALVES2(atan2, _u10, l_atan2)
 HALVES2(pow, _u10, l_pow)
 HALVES2(hypot, _u05, l_hypot)

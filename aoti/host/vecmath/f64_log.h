@@ -1,7 +1,7 @@
 // log, log2, log10, log1p, asinh, acosh, atanh, pow of doubles.
 
 // d_log_ratio is log(1 + z) for the pairs num = z, den = 2 + z with z in
-// [sqrt(1/2) - 1, sqrt(2) - 1]: t = num/den, log = 2t + t^3 P(t^2), 2t a pair.
+// [-1/3, 1/3]: t = num/den, log = 2t + t^3 P(t^2), 2t a pair.
 fn dd d_log_ratio(dd num, dd den) {
     dd t = dd_div(num, den);
     vd u = t.h * t.h;

@@ -1,24 +1,25 @@
 // erf, erfc, lgamma of doubles.
 
-// d_piece is a table's polynomial at x + low: eight pieces in a binade, rows of
-// the middle, the low part of the first term, and 12 terms.
+// d_piece is a table's polynomial at x + low as two numbers to add: eight pieces in a
+// binade, rows of the middle, the low part of the first term, and 12 terms, of which the
+// first few serve where less accuracy is asked.
 #define PIECE_TERMS 12
 
-fn dd d_piece(const double *table, int first, vd x, vd low) {
+fn dd d_piece(const double *table, int first, int terms, vd x, vd low) {
     vl row = (vl)((vul)(vl)x >> 49) - ((1023LL + first) << 3);
     row = (row << 4) - (row << 1);
     vd h = (x - d_gather(table, row)) + low;
-    vd r = d_gather(table + 1 + PIECE_TERMS, row);
+    vd r = d_gather(table + 1 + terms, row);
 #pragma GCC unroll 16
-    for (int i = PIECE_TERMS; i > 2; i--) r = d_fma(r, h, d_gather(table + i, row));
-    return fast_sum(d_gather(table + 2, row), d_fma(r, h, d_gather(table + 1, row)));
+    for (int i = terms; i > 2; i--) r = d_fma(r, h, d_gather(table + i, row));
+    return (dd){d_gather(table + 2, row), d_fma(r, h, d_gather(table + 1, row))};
 }
 
 // d_erfc_pair is erfc(x) = e^(-x^2) g(x) = (pair) 2^n for x in [1/4, 32): x^2 is a pair and g in pieces.
 fn dd d_erfc_pair(vd x, vd *n) {
     dd sq = two_product(x, x);
     dd e = d_exp_pair(-sq.h, -sq.l, n);
-    return dd_mul(e, d_piece(erfcx_d, ERFCX_D_FIRST, x, d_set(0)));
+    return dd_mul(e, dd_tidy(d_piece(erfcx_d, ERFCX_D_FIRST, PIECE_TERMS, x, d_set(0))));
 }
 
 // d_erf_rest is erf(x) - x = x P(x^2) for |x| <= 1/2 as a pair, the term of x exact.
@@ -60,7 +61,7 @@ fn vd d_erfc(vd x) {
 // zeros at 1 and 2 and no cancellation beside them.
 fn dd d_gamma_mid(dd y) {
     vd h = d_most(d_least(y.h, 0.5), 0x1.fffffffffffffp2);
-    dd g = d_piece(lgamma_d, LGAMMA_D_FIRST, h, y.l);
+    dd g = dd_tidy(d_piece(lgamma_d, LGAMMA_D_FIRST, PIECE_TERMS, h, y.l));
     dd one = two_sum(h, d_set(-1)), two = two_sum(h, d_set(-2));
     one = fast_sum(one.h, one.l + y.l);
     two = fast_sum(two.h, two.l + y.l);
@@ -86,7 +87,7 @@ fn dd d_sinpi_pair(vd a) {
     vd f = d_sel(low, d, d_set(0.5) - d);
     dd r = two_product(f, d_set(PI_0));
     r = fast_sum(r.h, d_fma(f, d_set(PI_1), r.l));
-    return dd_sel(low, d_sin_pair(r), d_cos_pair(r));
+    return dd_tidy(dd_sel(low, d_sin_parts(r), d_cos_parts(r)));
 }
 
 // d_log_of_pair is the log of a pair: log1p of what the low part adds.

@@ -12,26 +12,26 @@ fn dd d_quadrant(vd x, vl *quadrant) {
     vd r = d_fnma(n, d_set(PIO2_0), x);
     dd p = two_product(n, d_set(PIO2_1));
     dd s = two_sum(r, -p.h);
-    return fast_sum(s.h, s.l - d_fma(n, d_set(PIO2_2), p.l));
+    return (dd){s.h, s.l - d_fma(n, d_set(PIO2_2), p.l)};
 }
 
-// d_sin_pair is sin(r) = r + r^3 P(r^2) as a pair for |r| <= pi/4; the low part of r counts
-// times cos(r).
-fn dd d_sin_pair(dd r) {
+// d_sin_parts is sin(r) = r + r^3 P(r^2) for |r| <= pi/4 as two numbers to add; the low part of r
+// counts times cos(r).
+fn dd d_sin_parts(dd r) {
     vd u = r.h * r.h;
     vd tail = r.h * u * POLY_D(u, sin_d);
-    return fast_sum(r.h, tail + d_fnma(r.l, d_set(0.5) * u, r.l));
+    return (dd){r.h, tail + d_fnma(r.l, d_set(0.5) * u, r.l)};
 }
 
-// d_cos_pair is cos(r) = 1 - r^2/2 + r^4 P(r^2), r^2 as a pair; the low part of r counts
+// d_cos_parts is cos(r) = 1 - r^2/2 + r^4 P(r^2), r^2 as a pair; the low part of r counts
 // times -sin(r).
-fn dd d_cos_pair(dd r) {
+fn dd d_cos_parts(dd r) {
     dd u = two_product(r.h, r.h);
     vd half = d_set(0.5) * u.h;
     dd s = fast_sum(d_set(1), -half);
     vd tail = u.h * u.h * POLY_D(u.h, cos_d);
     vd low = d_fma(r.h, r.l, d_set(0.5) * u.l);
-    return fast_sum(s.h, s.l + (tail - low));
+    return (dd){s.h, s.l + (tail - low)};
 }
 
 // d_wave is sin or cos of x by quadrant: an odd one swaps the two, bit 1 negates.
@@ -39,8 +39,7 @@ fn vd d_wave(vd x, long long shift) {
     vl q;
     dd r = d_quadrant(x, &q);
     q = q + shift;
-    vd s = dd_sum(d_sin_pair(r)), c = dd_sum(d_cos_pair(r));
-    vd y = d_sel(l_test(q, (q & 0) + 1), c, s);
+    vd y = dd_sum(dd_sel(l_test(q, (q & 0) + 1), d_cos_parts(r), d_sin_parts(r)));
     return d_flip(y, (q & 2) << 62);
 }
 
@@ -54,7 +53,7 @@ fn vd d_cos(vd x) { return d_rare(d_far(x), d_wave(x, 1), x, cos); }
 fn vd d_tan(vd x) {
     vl q;
     dd r = d_quadrant(x, &q);
-    dd s = d_sin_pair(r), c = d_cos_pair(r);
+    dd s = dd_tidy(d_sin_parts(r)), c = dd_tidy(d_cos_parts(r));
     md odd = l_test(q, (q & 0) + 1);
     vd t = dd_sum(dd_div(dd_sel(odd, c, s), dd_sel(odd, s, c)));
     return d_rare(d_far(x), d_tiny(x, d_flip(t, (q & 1) << 63)), x, tan);

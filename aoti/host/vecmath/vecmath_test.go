@@ -13,8 +13,8 @@ import (
 	"github.com/loris-ml/loris/aoti/host/vecmath/internal/drive"
 )
 
-// long makes the accuracy tests visit every 17th float and a hundred times as many
-// doubles, and print the table of largest errors.
+// long makes the accuracy tests visit a share of all floats and many more doubles, and
+// print the largest errors.
 var long = flag.Bool("vecmath.long", false, "measure the largest errors over many more points")
 
 // slack is the absolute error that does not count: lgamma near its negative zeros, where
@@ -174,7 +174,7 @@ func TestAccuracyFloat32(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 300_000
 	if *long {
-		n = 20_000_000
+		n = 1_000_000
 	}
 	x := points[float32](r, n)
 	a, b := pairs[float32](r, n)
@@ -192,7 +192,7 @@ func TestAccuracyFloat64(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	n := 30_000
 	if *long {
-		n = 1_000_000
+		n = 400_000
 	}
 	x := points[float64](r, n)
 	a, b := pairs[float64](r, n)
@@ -203,6 +203,81 @@ func TestAccuracyFloat64(t *testing.T) {
 			measure(t, f, vectors, a, b)
 		default:
 			measure(t, f, vectors, x, nil)
+		}
+	}
+}
+
+// TestFloat32Patterns steps through the bit patterns of all floats, for the first usable
+// vector type; TestWidthsAgree covers the others.
+func TestFloat32Patterns(t *testing.T) {
+	if !*long {
+		t.Skip("minutes long: run with -vecmath.long")
+	}
+	const step, chunk = 61, 1 << 20
+	v := usable(t, 'f')[0]
+	x, out := make([]float32, chunk), make([]float32, chunk)
+	for _, f := range vecmath.Functions() {
+		if f.Args != 1 {
+			continue
+		}
+		call, err := drive.Lookup(f.Symbol(v), v, f.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worst, where := 0.0, float32(0)
+		for base := uint64(0); base < 1<<32; base += chunk * step {
+			for i := range x {
+				x[i] = math.Float32frombits(uint32(base + uint64(i)*step))
+			}
+			ref, err := drive.NewReference(f.Name, x, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drive.Call(call, x, nil, out)
+			if ulp, at := ref.Worst(out, slack[float32](f.Name)); ulp > worst {
+				worst, where = ulp, x[at]
+			}
+			ref.Free()
+		}
+		fmt.Printf("| %s | %.4f | %v |\n", f.Symbol(v), worst, where)
+		if !(worst <= f.ULP) {
+			t.Errorf("%s(%v) is off by %.4g ulp", f.Symbol(v), where, worst)
+		}
+	}
+}
+
+// agree checks that the widths give the same bits.
+func agree[T drive.Float](t *testing.T, f vecmath.Function, vectors []string, x, y []T) {
+	t.Helper()
+	var first []T
+	for _, v := range vectors {
+		call, err := drive.Lookup(f.Symbol(v), v, f.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := make([]T, len(x))
+		drive.Call(call, x, y, out)
+		if first == nil {
+			first = out
+		}
+		for i := range out {
+			if out[i] != first[i] && (out[i] == out[i] || first[i] == first[i]) {
+				t.Errorf("%s(%v, %v) = %v, but %s = %v", f.Symbol(v), x[i], y[i], out[i], f.Symbol(vectors[0]), first[i])
+				break
+			}
+		}
+	}
+}
+
+func TestWidthsAgree(t *testing.T) {
+	singles, doubles := usable(t, 'f'), usable(t, 'd')
+	r := rand.New(rand.NewPCG(5, 6))
+	a, b := pairs[float32](r, 100_000)
+	c, d := pairs[float64](r, 100_000)
+	for _, f := range vecmath.Functions() {
+		agree(t, f, singles, a, b)
+		if !f.Only32 {
+			agree(t, f, doubles, c, d)
 		}
 	}
 }

@@ -53,27 +53,45 @@ void *drive_reference(const char *name, int size, const void *x, const void *y, 
     return r;
 }
 
-// error_of is |got - want| in units of the last place of want in a format with
-// the given bits, least exponent and largest one.
-static double error_of(wide want, double got, int bits, int low, int high, double slack) {
+// error64 is |got - want| in units of the last place that want has in a double; an infinite
+// result stands for the number after the largest.
+static double error64(wide want, double got, double slack) {
     if (isnan((double)want) || isnan(got)) return isnan((double)want) && isnan(got) ? 0 : INFINITY;
-    if (want == 0) return got == 0 && signbit((double)want) == signbit(got) ? 0 : INFINITY;
-    if (signbit(got) != (want < 0) && got != 0) return INFINITY;
-    wide limit = ldexpf128(1, high);
+    if (want == 0) return got == 0 && !signbit((double)want) == !signbit(got) ? 0 : INFINITY;
+    if ((signbit(got) != 0) != (want < 0) && got != 0) return INFINITY;
+    wide limit = ldexpf128(1, 1024);
     if (fabsf128(want) >= limit) want = copysignf128(limit, want);
     wide have = isinf(got) ? copysignf128(limit, got) : (wide)got;
     wide off = fabsf128(have - want);
     if (off <= slack) return 0;
     int e = ilogbf128(want);
-    if (e >= high) e = high - 1;
-    return (double)(off / ldexpf128(1, (e < low ? low : e) - bits + 1));
+    e = e > 1023 ? 1023 : e < -1022 ? -1022 : e;
+    return (double)(off / ldexpf128(1, e - 52));
+}
+
+// error32 is error64 for floats against doubles, whose difference is exact enough.
+static double error32(double want, float got, double slack) {
+    if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : INFINITY;
+    if (want == 0) return got == 0 && !signbit(want) == !signbit(got) ? 0 : INFINITY;
+    if ((signbit(got) != 0) != (want < 0) && got != 0) return INFINITY;
+    if (fabs(want) > 0x1p128) want = copysign(0x1p128, want);
+    double have = isinf(got) ? copysign(0x1p128, got) : got, off = fabs(have - want);
+    if (off <= slack) return 0;
+    unsigned long long bits;
+    memcpy(&bits, &want, sizeof bits);
+    int e = (int)(bits >> 52 & 2047) - 1023;
+    e = e > 127 ? 127 : e < -126 ? -126 : e;
+    bits = (unsigned long long)(1023 + 23 - e) << 52;
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return off * scale;
 }
 
 double drive_worst(const void *refs, int size, const void *got, long n, double slack, long *at) {
     double worst = -1;
     for (long i = 0; i < n; i++) {
-        double e = size == 4 ? error_of(((const double *)refs)[i], ((const float *)got)[i], 24, -126, 128, slack)
-                             : error_of(((const wide *)refs)[i], ((const double *)got)[i], 53, -1022, 1024, slack);
+        double e = size == 4 ? error32(((const double *)refs)[i], ((const float *)got)[i], slack)
+                             : error64(((const wide *)refs)[i], ((const double *)got)[i], slack);
         if (e > worst) worst = e, *at = i;
     }
     return worst;
