@@ -92,7 +92,7 @@ func (c *Call[T, A]) columns() int { return c.Heads / c.KVHeads * c.Queries }
 
 // block returns how many queries a unit has.
 func (c *Call[T, A]) block() int {
-	half := c.tiles().Width / 2
+	half := c.tiles().Lanes()
 	n := min(blockQueries, ceil(c.columns(), half)*half)
 	for n > 2*half && c.Batch*c.KVHeads*ceil(c.columns(), n) < unitsPerWorker*kernels.Threads() {
 		n = ceil(n/2, half) * half
@@ -118,11 +118,12 @@ func (c *Call[T, A]) Run() { kernels.For(c.Units(), 1, c.Do) }
 func (c *Call[T, A]) Do(lo, hi int) {
 	w := borrow[A]()
 	defer w.release()
-	u := unit[T, A]{Call: c, w: w, set: c.tiles(), block: c.size, scale: A(c.Scale)}
-	blocks := ceil(c.columns(), u.block)
+	u := unit[T, A]{Call: c, w: w, set: c.tiles(), scale: A(c.Scale)}
+	blocks := ceil(c.columns(), c.size)
 	for i := lo; i < hi; i++ {
-		u.first = i % blocks * u.block
-		u.n = min(u.block, c.columns()-u.first)
+		u.first = i % blocks * c.size
+		u.n = min(c.size, c.columns()-u.first)
+		u.block = ceil(u.n, u.set.Lanes()) * u.set.Lanes()
 		u.kv = i / blocks % c.KVHeads
 		u.batch = i / blocks / c.KVHeads
 		u.run()

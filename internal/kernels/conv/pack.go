@@ -7,6 +7,12 @@ import (
 
 // SetWeights packs units lo..hi-1 of w.
 func SetWeights[A Float, T Element](w *Weights[A], filters []T, strides [5]int, lo, hi int) {
+	if w.g.depthwise() {
+		if lo < hi {
+			setDepthwise(w, filters, strides)
+		}
+		return
+	}
 	scratch := borrow[A]()
 	defer scratch.release()
 	for u := lo; u < hi; u++ {

@@ -32,9 +32,10 @@ type Plan[A Float] struct {
 	x, y Layout
 	size int // bytes of an A
 
-	direct bool   // the image is read where it lies
-	region Layout // of the image as tiles see it: x's, or that of the copy
-	regLen int    // elements of the copy of one image's part
+	columnwise bool   // a depthwise convolution
+	direct     bool   // the image is read where it lies
+	region     Layout // of the image as tiles see it: x's, or that of the copy
+	regLen     int    // elements of the copy of one image's part
 	// The outputs of a unit are images×1×rows×cols positions.
 	images, rows, cols int
 	chunk              int // panels of a unit
@@ -70,19 +71,25 @@ func New[T Element, A Float](g Geometry, x, y Layout) *Plan[A] {
 
 func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {
 	p := &Plan[A]{g: g, set: set, size: int(unsafe.Sizeof(*new(A)))}
-	p.panels = (g.COut + set.Width - 1) / set.Width
-	var same bool
-	_, same = any(*new(T)).(A)
+	if p.columnwise = g.depthwise(); p.columnwise {
+		g.CIn, g.COut, g.Groups = g.Groups, g.Groups, 1
+	}
+	p.panels = ceil(g.COut, set.Width)
 	p.g, p.x, p.y = flatten(g, x, y)
 	if p.g.empty() {
 		return p
 	}
 	inside := p.phaseList()
+	_, same := any(*new(T)).(A)
 	p.direct = same && inside && p.readable()
 	p.block(procs)
 	p.layRegion()
 	for i := range p.tableRow {
-		p.table(&p.tableRow[i])
+		if p.columnwise {
+			p.depthwiseTable(&p.tableRow[i])
+		} else {
+			p.table(&p.tableRow[i])
+		}
 	}
 	p.count()
 	return p
@@ -143,6 +150,9 @@ func (p *Plan[A]) phaseList() bool {
 
 // readable reports whether tiles can read the image well where it lies.
 func (p *Plan[A]) readable() bool {
+	if p.columnwise {
+		return p.x.Channel == 1 && p.g.CIn%p.set.Lanes() == 0
+	}
 	step := p.x.Spatial[2] * p.g.inStep(2) * p.size
 	if p.x.Channel == 1 {
 		return step%badStep != 0 || p.g.Out[2] < 8
@@ -150,8 +160,10 @@ func (p *Plan[A]) readable() bool {
 	return p.x.Spatial[2] == 1
 }
 
-// lastOf reports whether channels are innermost in what tiles read.
-func (p *Plan[A]) channelsInner() bool { return p.x.Spatial[2] != 1 || p.x.Channel == 1 }
+// channelsInner reports whether channels are innermost in what tiles read.
+func (p *Plan[A]) channelsInner() bool {
+	return p.columnwise || p.x.Spatial[2] != 1 || p.x.Channel == 1
+}
 
 // block chooses the outputs of a unit.
 func (p *Plan[A]) block(procs int) {
@@ -164,19 +176,26 @@ func (p *Plan[A]) block(procs int) {
 		}
 	}
 	wide := p.set.Rows(tile.One)
+	pixels := blockPixels
+	if p.columnwise {
+		pixels = max(depthwiseElements/p.g.CIn, wide)
+	}
 	p.images = 1
 	p.cols = most[2]
-	if p.cols > blockPixels*2 {
-		p.cols = balanced(p.cols, blockPixels/wide*wide)
+	if p.cols > pixels*2 {
+		p.cols = balanced(p.cols, max(pixels/wide, 1)*wide)
 	}
-	p.rows = min(max(blockPixels/p.cols, 1), most[1])
+	p.rows = min(max(pixels/p.cols, 1), most[1])
 	if !p.direct {
 		for p.rows > 1 && p.extent(p.rows, p.cols, span)*p.size > regionBytes {
 			p.rows = (p.rows + 1) / 2
 		}
 	}
 	if p.rows == most[1] && p.cols == most[2] {
-		p.images = min(max(blockPixels/(p.rows*p.cols), 1), p.g.N)
+		p.images = min(max(pixels/(p.rows*p.cols), 1), p.g.N)
+	}
+	if p.columnwise {
+		p.panels = 1
 	}
 	p.chunk = p.panels
 	total := func() int {
@@ -236,7 +255,9 @@ func (p *Plan[A]) layRegion() {
 	line := lineBytes / p.size
 	if p.channelsInner() {
 		c := p.g.CIn
-		if c*p.g.inStep(2)*p.size%badStep == 0 {
+		if p.columnwise {
+			c = padded(p.set, c)
+		} else if c*p.g.inStep(2)*p.size%badStep == 0 {
 			c += line
 		}
 		r.Channel = 1

@@ -1,6 +1,9 @@
 package conv
 
-import "github.com/loris-ml/loris/internal/kernels/vec"
+import (
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+)
 
 // load copies the part of image u.n+image that the unit's outputs meet, with
 // zeros where it is outside.
@@ -54,6 +57,10 @@ func loadPixels[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to
 		for i := range to - from {
 			vec.Load(dst[i*step:], x[src+i*s.Spatial[2]:][:c])
 		}
+		return
+	}
+	if wide, ok := any(x).([]A); ok && s.Spatial[2] == 1 {
+		gemm.Transpose(dst, step, wide[src:], s.Channel, c, to-from)
 		return
 	}
 	for i := range to - from {

@@ -111,6 +111,10 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 		}
 		x = unsafe.Pointer(unsafe.SliceData(w.region))
 	}
+	if p.columnwise {
+		c.depthwise(w, u, x, step*p.size)
+		return
+	}
 	for panel := u.panel; panel < u.panelsEnd; {
 		width := tile.One
 		if panel+1 < u.panelsEnd && !c.tall(u.wn) {
@@ -200,6 +204,9 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 	y, same := any(c.Y).([]A)
 	res, _ := any(c.Residual).([]A)
 	simple := c.Residual == nil || c.ResidualLayout.Channel == 1 && (c.Scale == 0 || c.Scale == 1)
+	if p.columnwise {
+		simple = c.Residual == nil
+	}
 	s.direct = same && clamp && simple && p.y.Channel == 1 && channel+n <= p.g.COut
 	if !s.direct || len(u.ph.cuts) > 1 {
 		w.sums = grow(w.sums, u.nn*u.hn*u.wn*n)

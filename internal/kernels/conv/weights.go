@@ -14,7 +14,7 @@ type Weights[A Float] struct {
 	g      Geometry
 	phases []phase
 	starts []int // of the phases in a group
-	group  int   // elements of a group
+	group  int   // elements of a group, or of a depthwise convolution
 	panels int
 	data   []A
 }
@@ -32,6 +32,13 @@ func WeightsWithout[A Float](g Geometry) *Weights[A] { return newWeights(g, tile
 
 func newWeights[A Float](g Geometry, set *tile.Set[A]) *Weights[A] {
 	w := &Weights[A]{set: set, g: g, phases: g.phases(), panels: (g.COut + set.Width - 1) / set.Width}
+	if g.depthwise() {
+		for _, p := range w.phases {
+			w.starts = append(w.starts, w.group)
+			w.group += padded(set, g.Groups) * p.depth
+		}
+		return w
+	}
 	for _, p := range w.phases {
 		w.starts = append(w.starts, w.group)
 		w.group += w.panels * set.Width * p.depth
@@ -40,7 +47,12 @@ func newWeights[A Float](g Geometry, set *tile.Set[A]) *Weights[A] {
 }
 
 // Len returns the elements of the packed filters.
-func (w *Weights[A]) Len() int { return w.group * w.g.Groups }
+func (w *Weights[A]) Len() int {
+	if w.g.depthwise() {
+		return w.group
+	}
+	return w.group * w.g.Groups
+}
 
 // Use sets the memory of the packed filters: Len elements, which should begin
 // at a cache line.
@@ -58,7 +70,12 @@ func Pack[A Float, T Element](filters []T, strides [5]int, g Geometry) *Weights[
 func (w *Weights[A]) Bytes() int { return w.Len() * int(unsafe.Sizeof(*new(A))) }
 
 // Units returns the number of independent units of packing.
-func (w *Weights[A]) Units() int { return w.g.Groups * w.panels }
+func (w *Weights[A]) Units() int {
+	if w.g.depthwise() {
+		return 1
+	}
+	return w.g.Groups * w.panels
+}
 
 // lineBytes is the alignment of packed memory: a cache line, and a register.
 const lineBytes = 64

@@ -8,14 +8,14 @@ import "golang.org/x/sys/cpu"
 
 func native32() []*Set[float32] {
 	return native(
-		&Set[float32]{Name: "avx512", Width: 32, half: half32AVX512, one: one32AVX512, two: two32AVX512},
-		&Set[float32]{Name: "avx2", Width: 16, half: half32AVX2, one: one32AVX2, two: two32AVX2})
+		&Set[float32]{Name: "avx512", Width: 32, half: half32AVX512, one: one32AVX512, two: two32AVX512, depthwise: depthwise32AVX512},
+		&Set[float32]{Name: "avx2", Width: 16, half: half32AVX2, one: one32AVX2, two: two32AVX2, depthwise: depthwise32AVX2})
 }
 
 func native64() []*Set[float64] {
 	return native(
-		&Set[float64]{Name: "avx512", Width: 16, half: half64AVX512, one: one64AVX512, two: two64AVX512},
-		&Set[float64]{Name: "avx2", Width: 8, half: half64AVX2, one: one64AVX2, two: two64AVX2})
+		&Set[float64]{Name: "avx512", Width: 16, half: half64AVX512, one: one64AVX512, two: two64AVX512, depthwise: depthwise64AVX512},
+		&Set[float64]{Name: "avx2", Width: 8, half: half64AVX2, one: one64AVX2, two: two64AVX2, depthwise: depthwise64AVX2})
 }
 
 // native returns those that the processor has.
@@ -79,5 +79,17 @@ var (
 	}
 	two64AVX2 = []tileFunc{
 		tile1x4F64AVX2, tile2x4F64AVX2, tile3x4F64AVX2,
+	}
+	depthwise32AVX512 = []tileFunc{
+		depthwise1F32AVX512, depthwise2F32AVX512, depthwise3F32AVX512, depthwise4F32AVX512, depthwise5F32AVX512, depthwise6F32AVX512, depthwise7F32AVX512, depthwise8F32AVX512,
+	}
+	depthwise64AVX512 = []tileFunc{
+		depthwise1F64AVX512, depthwise2F64AVX512, depthwise3F64AVX512, depthwise4F64AVX512, depthwise5F64AVX512, depthwise6F64AVX512, depthwise7F64AVX512, depthwise8F64AVX512,
+	}
+	depthwise32AVX2 = []tileFunc{
+		depthwise1F32AVX2, depthwise2F32AVX2, depthwise3F32AVX2, depthwise4F32AVX2, depthwise5F32AVX2, depthwise6F32AVX2, depthwise7F32AVX2, depthwise8F32AVX2,
+	}
+	depthwise64AVX2 = []tileFunc{
+		depthwise1F64AVX2, depthwise2F64AVX2, depthwise3F64AVX2, depthwise4F64AVX2, depthwise5F64AVX2, depthwise6F64AVX2, depthwise7F64AVX2, depthwise8F64AVX2,
 	}
 )

@@ -16,6 +16,7 @@ func portable[A Float]() *Set[A] {
 		of := func(cols int) tileFunc {
 			return func(a *byte) { blocks((*Args[A])(unsafe.Pointer(a)), rows, cols) }
 		}
+		s.depthwise = append(s.depthwise, func(a *byte) { byColumns((*Args[A])(unsafe.Pointer(a)), rows) })
 		s.half = append(s.half, of(portableWidth/2))
 		s.one = append(s.one, of(portableWidth))
 		s.two = append(s.two, of(2*portableWidth))
@@ -83,8 +84,15 @@ func block[A Float](a *Args[A], w unsafe.Pointer, row, col int, both bool) {
 // finish stores four columns of a row; off is theirs in bytes.
 func finish[A Float](a *Args[A], row, off int, c [blockCols]A) {
 	dst, add := at[A](a.C, row*a.CStep+off), at[A](a.Add, row*a.AddStep+off)
+	for i := range c {
+		c[i] += add[i]
+	}
+	bound(dst, c, a)
+}
+
+// bound stores four results within the bounds.
+func bound[A Float](dst *[blockCols]A, c [blockCols]A, a *Args[A]) {
 	for i, v := range c {
-		v += add[i]
 		if v < a.Lo {
 			v = a.Lo
 		}
@@ -92,5 +100,23 @@ func finish[A Float](a *Args[A], row, off int, c [blockCols]A) {
 			v = a.Hi
 		}
 		dst[i] = v
+	}
+}
+
+// byColumns is the depthwise tile, four columns at a time.
+func byColumns[A Float](a *Args[A], rows int) {
+	size := elemSize[A]()
+	for row := range rows {
+		for off := 0; off < a.Run*portableWidth/2*size; off += blockCols * size {
+			c := *at[A](a.Init, off)
+			for s := range a.NSegs {
+				x := at[A](a.X, *(*int)(unsafe.Add(a.Segs, s*int(unsafe.Sizeof(0))))+row*a.XStep+off)
+				w := at[A](a.W, s*a.WStep+off)
+				for i := range c {
+					c[i] += x[i] * w[i]
+				}
+			}
+			bound(at[A](a.C, row*a.CStep+off), c, a)
+		}
 	}
 }

@@ -179,6 +179,46 @@ func tile6x4F32AVX512(args *byte)
 //go:noescape
 func tile7x4F32AVX512(args *byte)
 
+// depthwise1F32AVX512 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F32AVX512(args *byte)
+
+// depthwise2F32AVX512 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F32AVX512(args *byte)
+
+// depthwise3F32AVX512 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F32AVX512(args *byte)
+
+// depthwise4F32AVX512 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F32AVX512(args *byte)
+
+// depthwise5F32AVX512 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F32AVX512(args *byte)
+
+// depthwise6F32AVX512 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F32AVX512(args *byte)
+
+// depthwise7F32AVX512 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F32AVX512(args *byte)
+
+// depthwise8F32AVX512 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F32AVX512(args *byte)
+
 // tile1x1F64AVX512 computes a tile of 1 rows and 1 vectors.
 //
 //go:noescape
@@ -354,6 +394,46 @@ func tile6x4F64AVX512(args *byte)
 //go:noescape
 func tile7x4F64AVX512(args *byte)
 
+// depthwise1F64AVX512 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F64AVX512(args *byte)
+
+// depthwise2F64AVX512 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F64AVX512(args *byte)
+
+// depthwise3F64AVX512 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F64AVX512(args *byte)
+
+// depthwise4F64AVX512 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F64AVX512(args *byte)
+
+// depthwise5F64AVX512 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F64AVX512(args *byte)
+
+// depthwise6F64AVX512 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F64AVX512(args *byte)
+
+// depthwise7F64AVX512 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F64AVX512(args *byte)
+
+// depthwise8F64AVX512 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F64AVX512(args *byte)
+
 // tile1x1F32AVX2 computes a tile of 1 rows and 1 vectors.
 //
 //go:noescape
@@ -459,6 +539,46 @@ func tile2x4F32AVX2(args *byte)
 //go:noescape
 func tile3x4F32AVX2(args *byte)
 
+// depthwise1F32AVX2 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F32AVX2(args *byte)
+
+// depthwise2F32AVX2 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F32AVX2(args *byte)
+
+// depthwise3F32AVX2 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F32AVX2(args *byte)
+
+// depthwise4F32AVX2 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F32AVX2(args *byte)
+
+// depthwise5F32AVX2 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F32AVX2(args *byte)
+
+// depthwise6F32AVX2 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F32AVX2(args *byte)
+
+// depthwise7F32AVX2 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F32AVX2(args *byte)
+
+// depthwise8F32AVX2 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F32AVX2(args *byte)
+
 // tile1x1F64AVX2 computes a tile of 1 rows and 1 vectors.
 //
 //go:noescape
@@ -563,3 +683,43 @@ func tile2x4F64AVX2(args *byte)
 //
 //go:noescape
 func tile3x4F64AVX2(args *byte)
+
+// depthwise1F64AVX2 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F64AVX2(args *byte)
+
+// depthwise2F64AVX2 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F64AVX2(args *byte)
+
+// depthwise3F64AVX2 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F64AVX2(args *byte)
+
+// depthwise4F64AVX2 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F64AVX2(args *byte)
+
+// depthwise5F64AVX2 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F64AVX2(args *byte)
+
+// depthwise6F64AVX2 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F64AVX2(args *byte)
+
+// depthwise7F64AVX2 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F64AVX2(args *byte)
+
+// depthwise8F64AVX2 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F64AVX2(args *byte)

@@ -48,6 +48,7 @@ type Set[A Float] struct {
 	Width int // columns of a panel
 	// Tiles by rows, from 1: half a panel, one panel, and two panels wide.
 	half, one, two []tileFunc
+	depthwise      []tileFunc
 }
 
 // tileFunc computes a tile of certain rows and columns from the Args at its
@@ -82,6 +83,24 @@ func (s *Set[A]) tiles(p Panel) []tileFunc {
 // Run computes one tile of 1..Rows(p) rows.
 func (s *Set[A]) Run(a *Args[A], rows int, p Panel) {
 	s.tiles(p)[rows-1]((*byte)(unsafe.Pointer(a)))
+}
+
+// Lanes returns the columns of half a panel, a vector of the processor's; those
+// of depthwise tiles are a multiple of it.
+func (s *Set[A]) Lanes() int { return s.Width / 2 }
+
+// DepthwiseRows returns the most rows of a depthwise tile.
+func (s *Set[A]) DepthwiseRows() int { return len(s.depthwise) }
+
+// RunDepthwise computes one tile of a product by columns,
+//
+//	C[p][v] = clamp(Init[v] + Σ_s X[p][s][v] · W[s][v])
+//
+// for 1..DepthwiseRows() rows and Run·Lanes() columns, at least one Lanes.
+// Columns adjoin everywhere; the left element of row p, segment s and column v
+// is at X + Segs[s] + p·XStep, and the right one WStep further for each segment.
+func (s *Set[A]) RunDepthwise(a *Args[A], rows int) {
+	s.depthwise[rows-1]((*byte)(unsafe.Pointer(a)))
 }
 
 // Zeros is a row of zeros wide enough for Init or Add of any tile, with step 0.

@@ -6984,6 +6984,528 @@ done:
 	VZEROUPPER
 	RET
 
+// func depthwise1F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise1F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX)(DX*1), Z2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPS     (R8), Z3
+	VFMADD231PS (CX), Z3, Z2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (CX)
+	ADDQ    $0x40, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise2F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Z2
+	VMOVUPS (DX)(BX*1), Z3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (DX), Z4, Z2
+	VFMADD231PS (DX)(CX*1), Z4, Z3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise3F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Z2
+	VMOVUPS (DX)(BX*1), Z3
+	VMOVUPS (DX)(BX*1), Z4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Z5
+	VFMADD231PS (DX), Z5, Z2
+	VFMADD231PS (DX)(CX*1), Z5, Z3
+	VFMADD231PS (DX)(CX*2), Z5, Z4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise4F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Z2
+	VMOVUPS (DX)(SI*1), Z3
+	VMOVUPS (DX)(SI*1), Z4
+	VMOVUPS (DX)(SI*1), Z5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Z6
+	VFMADD231PS (DX), Z6, Z2
+	VFMADD231PS (DX)(CX*1), Z6, Z3
+	VFMADD231PS (DX)(CX*2), Z6, Z4
+	VFMADD231PS (DX)(BX*1), Z6, Z5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise5F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Z2
+	VMOVUPS (DX)(SI*1), Z3
+	VMOVUPS (DX)(SI*1), Z4
+	VMOVUPS (DX)(SI*1), Z5
+	VMOVUPS (DX)(SI*1), Z6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Z7
+	VFMADD231PS (DX), Z7, Z2
+	VFMADD231PS (DX)(CX*1), Z7, Z3
+	VFMADD231PS (DX)(CX*2), Z7, Z4
+	VFMADD231PS (DX)(BX*1), Z7, Z5
+	VFMADD231PS (DX)(CX*4), Z7, Z6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise6F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Z2
+	VMOVUPS (DX)(DI*1), Z3
+	VMOVUPS (DX)(DI*1), Z4
+	VMOVUPS (DX)(DI*1), Z5
+	VMOVUPS (DX)(DI*1), Z6
+	VMOVUPS (DX)(DI*1), Z7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Z8
+	VFMADD231PS (DX), Z8, Z2
+	VFMADD231PS (DX)(CX*1), Z8, Z3
+	VFMADD231PS (DX)(CX*2), Z8, Z4
+	VFMADD231PS (DX)(BX*1), Z8, Z5
+	VFMADD231PS (DX)(CX*4), Z8, Z6
+	VFMADD231PS (DX)(SI*1), Z8, Z7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise7F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Z2
+	VMOVUPS (DX)(DI*1), Z3
+	VMOVUPS (DX)(DI*1), Z4
+	VMOVUPS (DX)(DI*1), Z5
+	VMOVUPS (DX)(DI*1), Z6
+	VMOVUPS (DX)(DI*1), Z7
+	VMOVUPS (DX)(DI*1), Z8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Z9
+	VFMADD231PS (DX), Z9, Z2
+	VFMADD231PS (DX)(CX*1), Z9, Z3
+	VFMADD231PS (DX)(CX*2), Z9, Z4
+	VFMADD231PS (DX)(BX*1), Z9, Z5
+	VFMADD231PS (DX)(CX*4), Z9, Z6
+	VFMADD231PS (DX)(SI*1), Z9, Z7
+	VFMADD231PS (DX)(BX*2), Z9, Z8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z8, Z0, Z8
+	VMINPS  Z8, Z1, Z8
+	VMOVUPS Z8, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise8F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(R8*1), Z2
+	VMOVUPS (DX)(R8*1), Z3
+	VMOVUPS (DX)(R8*1), Z4
+	VMOVUPS (DX)(R8*1), Z5
+	VMOVUPS (DX)(R8*1), Z6
+	VMOVUPS (DX)(R8*1), Z7
+	VMOVUPS (DX)(R8*1), Z8
+	VMOVUPS (DX)(R8*1), Z9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPS     (R12), Z10
+	VFMADD231PS (DX), Z10, Z2
+	VFMADD231PS (DX)(CX*1), Z10, Z3
+	VFMADD231PS (DX)(CX*2), Z10, Z4
+	VFMADD231PS (DX)(BX*1), Z10, Z5
+	VFMADD231PS (DX)(CX*4), Z10, Z6
+	VFMADD231PS (DX)(SI*1), Z10, Z7
+	VFMADD231PS (DX)(BX*2), Z10, Z8
+	VFMADD231PS (DI), Z10, Z9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z8, Z0, Z8
+	VMINPS  Z8, Z1, Z8
+	VMOVUPS Z8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z9, Z0, Z9
+	VMINPS  Z9, Z1, Z9
+	VMOVUPS Z9, (DX)
+	ADDQ    $0x40, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
 // func tile1x1F64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·tile1x1F64AVX512(SB), NOSPLIT, $0-8
@@ -13964,6 +14486,528 @@ done:
 	VZEROUPPER
 	RET
 
+// func depthwise1F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise1F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPD (CX)(DX*1), Z2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPD     (R8), Z3
+	VFMADD231PD (CX), Z3, Z2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (CX)
+	ADDQ    $0x40, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise2F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Z2
+	VMOVUPD (DX)(BX*1), Z3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (DX), Z4, Z2
+	VFMADD231PD (DX)(CX*1), Z4, Z3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise3F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Z2
+	VMOVUPD (DX)(BX*1), Z3
+	VMOVUPD (DX)(BX*1), Z4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Z5
+	VFMADD231PD (DX), Z5, Z2
+	VFMADD231PD (DX)(CX*1), Z5, Z3
+	VFMADD231PD (DX)(CX*2), Z5, Z4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise4F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Z2
+	VMOVUPD (DX)(SI*1), Z3
+	VMOVUPD (DX)(SI*1), Z4
+	VMOVUPD (DX)(SI*1), Z5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Z6
+	VFMADD231PD (DX), Z6, Z2
+	VFMADD231PD (DX)(CX*1), Z6, Z3
+	VFMADD231PD (DX)(CX*2), Z6, Z4
+	VFMADD231PD (DX)(BX*1), Z6, Z5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise5F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Z2
+	VMOVUPD (DX)(SI*1), Z3
+	VMOVUPD (DX)(SI*1), Z4
+	VMOVUPD (DX)(SI*1), Z5
+	VMOVUPD (DX)(SI*1), Z6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Z7
+	VFMADD231PD (DX), Z7, Z2
+	VFMADD231PD (DX)(CX*1), Z7, Z3
+	VFMADD231PD (DX)(CX*2), Z7, Z4
+	VFMADD231PD (DX)(BX*1), Z7, Z5
+	VFMADD231PD (DX)(CX*4), Z7, Z6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise6F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Z2
+	VMOVUPD (DX)(DI*1), Z3
+	VMOVUPD (DX)(DI*1), Z4
+	VMOVUPD (DX)(DI*1), Z5
+	VMOVUPD (DX)(DI*1), Z6
+	VMOVUPD (DX)(DI*1), Z7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Z8
+	VFMADD231PD (DX), Z8, Z2
+	VFMADD231PD (DX)(CX*1), Z8, Z3
+	VFMADD231PD (DX)(CX*2), Z8, Z4
+	VFMADD231PD (DX)(BX*1), Z8, Z5
+	VFMADD231PD (DX)(CX*4), Z8, Z6
+	VFMADD231PD (DX)(SI*1), Z8, Z7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise7F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Z2
+	VMOVUPD (DX)(DI*1), Z3
+	VMOVUPD (DX)(DI*1), Z4
+	VMOVUPD (DX)(DI*1), Z5
+	VMOVUPD (DX)(DI*1), Z6
+	VMOVUPD (DX)(DI*1), Z7
+	VMOVUPD (DX)(DI*1), Z8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Z9
+	VFMADD231PD (DX), Z9, Z2
+	VFMADD231PD (DX)(CX*1), Z9, Z3
+	VFMADD231PD (DX)(CX*2), Z9, Z4
+	VFMADD231PD (DX)(BX*1), Z9, Z5
+	VFMADD231PD (DX)(CX*4), Z9, Z6
+	VFMADD231PD (DX)(SI*1), Z9, Z7
+	VFMADD231PD (DX)(BX*2), Z9, Z8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z8, Z0, Z8
+	VMINPD  Z8, Z1, Z8
+	VMOVUPD Z8, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise8F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(R8*1), Z2
+	VMOVUPD (DX)(R8*1), Z3
+	VMOVUPD (DX)(R8*1), Z4
+	VMOVUPD (DX)(R8*1), Z5
+	VMOVUPD (DX)(R8*1), Z6
+	VMOVUPD (DX)(R8*1), Z7
+	VMOVUPD (DX)(R8*1), Z8
+	VMOVUPD (DX)(R8*1), Z9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPD     (R12), Z10
+	VFMADD231PD (DX), Z10, Z2
+	VFMADD231PD (DX)(CX*1), Z10, Z3
+	VFMADD231PD (DX)(CX*2), Z10, Z4
+	VFMADD231PD (DX)(BX*1), Z10, Z5
+	VFMADD231PD (DX)(CX*4), Z10, Z6
+	VFMADD231PD (DX)(SI*1), Z10, Z7
+	VFMADD231PD (DX)(BX*2), Z10, Z8
+	VFMADD231PD (DI), Z10, Z9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z8, Z0, Z8
+	VMINPD  Z8, Z1, Z8
+	VMOVUPD Z8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z9, Z0, Z9
+	VMINPD  Z9, Z1, Z9
+	VMOVUPD Z9, (DX)
+	ADDQ    $0x40, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
 // func tile1x1F32AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·tile1x1F32AVX2(SB), NOSPLIT, $0-8
@@ -16979,6 +18023,528 @@ done:
 	VZEROUPPER
 	RET
 
+// func depthwise1F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise1F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX)(DX*1), Y2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPS     (R8), Y3
+	VFMADD231PS (CX), Y3, Y2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (CX)
+	ADDQ    $0x20, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise2F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Y2
+	VMOVUPS (DX)(BX*1), Y3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (DX), Y4, Y2
+	VFMADD231PS (DX)(CX*1), Y4, Y3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise3F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Y2
+	VMOVUPS (DX)(BX*1), Y3
+	VMOVUPS (DX)(BX*1), Y4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Y5
+	VFMADD231PS (DX), Y5, Y2
+	VFMADD231PS (DX)(CX*1), Y5, Y3
+	VFMADD231PS (DX)(CX*2), Y5, Y4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise4F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Y2
+	VMOVUPS (DX)(SI*1), Y3
+	VMOVUPS (DX)(SI*1), Y4
+	VMOVUPS (DX)(SI*1), Y5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Y6
+	VFMADD231PS (DX), Y6, Y2
+	VFMADD231PS (DX)(CX*1), Y6, Y3
+	VFMADD231PS (DX)(CX*2), Y6, Y4
+	VFMADD231PS (DX)(BX*1), Y6, Y5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise5F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Y2
+	VMOVUPS (DX)(SI*1), Y3
+	VMOVUPS (DX)(SI*1), Y4
+	VMOVUPS (DX)(SI*1), Y5
+	VMOVUPS (DX)(SI*1), Y6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Y7
+	VFMADD231PS (DX), Y7, Y2
+	VFMADD231PS (DX)(CX*1), Y7, Y3
+	VFMADD231PS (DX)(CX*2), Y7, Y4
+	VFMADD231PS (DX)(BX*1), Y7, Y5
+	VFMADD231PS (DX)(CX*4), Y7, Y6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise6F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Y2
+	VMOVUPS (DX)(DI*1), Y3
+	VMOVUPS (DX)(DI*1), Y4
+	VMOVUPS (DX)(DI*1), Y5
+	VMOVUPS (DX)(DI*1), Y6
+	VMOVUPS (DX)(DI*1), Y7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Y8
+	VFMADD231PS (DX), Y8, Y2
+	VFMADD231PS (DX)(CX*1), Y8, Y3
+	VFMADD231PS (DX)(CX*2), Y8, Y4
+	VFMADD231PS (DX)(BX*1), Y8, Y5
+	VFMADD231PS (DX)(CX*4), Y8, Y6
+	VFMADD231PS (DX)(SI*1), Y8, Y7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise7F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Y2
+	VMOVUPS (DX)(DI*1), Y3
+	VMOVUPS (DX)(DI*1), Y4
+	VMOVUPS (DX)(DI*1), Y5
+	VMOVUPS (DX)(DI*1), Y6
+	VMOVUPS (DX)(DI*1), Y7
+	VMOVUPS (DX)(DI*1), Y8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Y9
+	VFMADD231PS (DX), Y9, Y2
+	VFMADD231PS (DX)(CX*1), Y9, Y3
+	VFMADD231PS (DX)(CX*2), Y9, Y4
+	VFMADD231PS (DX)(BX*1), Y9, Y5
+	VFMADD231PS (DX)(CX*4), Y9, Y6
+	VFMADD231PS (DX)(SI*1), Y9, Y7
+	VFMADD231PS (DX)(BX*2), Y9, Y8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y8, Y0, Y8
+	VMINPS  Y8, Y1, Y8
+	VMOVUPS Y8, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise8F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(R8*1), Y2
+	VMOVUPS (DX)(R8*1), Y3
+	VMOVUPS (DX)(R8*1), Y4
+	VMOVUPS (DX)(R8*1), Y5
+	VMOVUPS (DX)(R8*1), Y6
+	VMOVUPS (DX)(R8*1), Y7
+	VMOVUPS (DX)(R8*1), Y8
+	VMOVUPS (DX)(R8*1), Y9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPS     (R12), Y10
+	VFMADD231PS (DX), Y10, Y2
+	VFMADD231PS (DX)(CX*1), Y10, Y3
+	VFMADD231PS (DX)(CX*2), Y10, Y4
+	VFMADD231PS (DX)(BX*1), Y10, Y5
+	VFMADD231PS (DX)(CX*4), Y10, Y6
+	VFMADD231PS (DX)(SI*1), Y10, Y7
+	VFMADD231PS (DX)(BX*2), Y10, Y8
+	VFMADD231PS (DI), Y10, Y9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y8, Y0, Y8
+	VMINPS  Y8, Y1, Y8
+	VMOVUPS Y8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y9, Y0, Y9
+	VMINPS  Y9, Y1, Y9
+	VMOVUPS Y9, (DX)
+	ADDQ    $0x20, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
 // func tile1x1F64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·tile1x1F64AVX2(SB), NOSPLIT, $0-8
@@ -19991,5 +21557,527 @@ done:
 	VMOVUPD      Y11, 96(BX)
 	ADDQ         DX, CX
 	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func depthwise1F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise1F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPD (CX)(DX*1), Y2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPD     (R8), Y3
+	VFMADD231PD (CX), Y3, Y2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (CX)
+	ADDQ    $0x20, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise2F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Y2
+	VMOVUPD (DX)(BX*1), Y3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Y4
+	VFMADD231PD (DX), Y4, Y2
+	VFMADD231PD (DX)(CX*1), Y4, Y3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise3F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Y2
+	VMOVUPD (DX)(BX*1), Y3
+	VMOVUPD (DX)(BX*1), Y4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Y5
+	VFMADD231PD (DX), Y5, Y2
+	VFMADD231PD (DX)(CX*1), Y5, Y3
+	VFMADD231PD (DX)(CX*2), Y5, Y4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise4F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Y2
+	VMOVUPD (DX)(SI*1), Y3
+	VMOVUPD (DX)(SI*1), Y4
+	VMOVUPD (DX)(SI*1), Y5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Y6
+	VFMADD231PD (DX), Y6, Y2
+	VFMADD231PD (DX)(CX*1), Y6, Y3
+	VFMADD231PD (DX)(CX*2), Y6, Y4
+	VFMADD231PD (DX)(BX*1), Y6, Y5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y5, Y0, Y5
+	VMINPD  Y5, Y1, Y5
+	VMOVUPD Y5, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise5F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Y2
+	VMOVUPD (DX)(SI*1), Y3
+	VMOVUPD (DX)(SI*1), Y4
+	VMOVUPD (DX)(SI*1), Y5
+	VMOVUPD (DX)(SI*1), Y6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Y7
+	VFMADD231PD (DX), Y7, Y2
+	VFMADD231PD (DX)(CX*1), Y7, Y3
+	VFMADD231PD (DX)(CX*2), Y7, Y4
+	VFMADD231PD (DX)(BX*1), Y7, Y5
+	VFMADD231PD (DX)(CX*4), Y7, Y6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y5, Y0, Y5
+	VMINPD  Y5, Y1, Y5
+	VMOVUPD Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y6, Y0, Y6
+	VMINPD  Y6, Y1, Y6
+	VMOVUPD Y6, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise6F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Y2
+	VMOVUPD (DX)(DI*1), Y3
+	VMOVUPD (DX)(DI*1), Y4
+	VMOVUPD (DX)(DI*1), Y5
+	VMOVUPD (DX)(DI*1), Y6
+	VMOVUPD (DX)(DI*1), Y7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Y8
+	VFMADD231PD (DX), Y8, Y2
+	VFMADD231PD (DX)(CX*1), Y8, Y3
+	VFMADD231PD (DX)(CX*2), Y8, Y4
+	VFMADD231PD (DX)(BX*1), Y8, Y5
+	VFMADD231PD (DX)(CX*4), Y8, Y6
+	VFMADD231PD (DX)(SI*1), Y8, Y7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y5, Y0, Y5
+	VMINPD  Y5, Y1, Y5
+	VMOVUPD Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y6, Y0, Y6
+	VMINPD  Y6, Y1, Y6
+	VMOVUPD Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y7, Y0, Y7
+	VMINPD  Y7, Y1, Y7
+	VMOVUPD Y7, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise7F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Y2
+	VMOVUPD (DX)(DI*1), Y3
+	VMOVUPD (DX)(DI*1), Y4
+	VMOVUPD (DX)(DI*1), Y5
+	VMOVUPD (DX)(DI*1), Y6
+	VMOVUPD (DX)(DI*1), Y7
+	VMOVUPD (DX)(DI*1), Y8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Y9
+	VFMADD231PD (DX), Y9, Y2
+	VFMADD231PD (DX)(CX*1), Y9, Y3
+	VFMADD231PD (DX)(CX*2), Y9, Y4
+	VFMADD231PD (DX)(BX*1), Y9, Y5
+	VFMADD231PD (DX)(CX*4), Y9, Y6
+	VFMADD231PD (DX)(SI*1), Y9, Y7
+	VFMADD231PD (DX)(BX*2), Y9, Y8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y5, Y0, Y5
+	VMINPD  Y5, Y1, Y5
+	VMOVUPD Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y6, Y0, Y6
+	VMINPD  Y6, Y1, Y6
+	VMOVUPD Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y7, Y0, Y7
+	VMINPD  Y7, Y1, Y7
+	VMOVUPD Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y8, Y0, Y8
+	VMINPD  Y8, Y1, Y8
+	VMOVUPD Y8, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F64AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise8F64AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSD 120(AX), Y0
+	VBROADCASTSD 128(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(R8*1), Y2
+	VMOVUPD (DX)(R8*1), Y3
+	VMOVUPD (DX)(R8*1), Y4
+	VMOVUPD (DX)(R8*1), Y5
+	VMOVUPD (DX)(R8*1), Y6
+	VMOVUPD (DX)(R8*1), Y7
+	VMOVUPD (DX)(R8*1), Y8
+	VMOVUPD (DX)(R8*1), Y9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPD     (R12), Y10
+	VFMADD231PD (DX), Y10, Y2
+	VFMADD231PD (DX)(CX*1), Y10, Y3
+	VFMADD231PD (DX)(CX*2), Y10, Y4
+	VFMADD231PD (DX)(BX*1), Y10, Y5
+	VFMADD231PD (DX)(CX*4), Y10, Y6
+	VFMADD231PD (DX)(SI*1), Y10, Y7
+	VFMADD231PD (DX)(BX*2), Y10, Y8
+	VFMADD231PD (DI), Y10, Y9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPD  Y2, Y0, Y2
+	VMINPD  Y2, Y1, Y2
+	VMOVUPD Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y3, Y0, Y3
+	VMINPD  Y3, Y1, Y3
+	VMOVUPD Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y4, Y0, Y4
+	VMINPD  Y4, Y1, Y4
+	VMOVUPD Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y5, Y0, Y5
+	VMINPD  Y5, Y1, Y5
+	VMOVUPD Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y6, Y0, Y6
+	VMINPD  Y6, Y1, Y6
+	VMOVUPD Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y7, Y0, Y7
+	VMINPD  Y7, Y1, Y7
+	VMOVUPD Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y8, Y0, Y8
+	VMINPD  Y8, Y1, Y8
+	VMOVUPD Y8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Y9, Y0, Y9
+	VMINPD  Y9, Y1, Y9
+	VMOVUPD Y9, (DX)
+	ADDQ    $0x20, R8
+	DECQ    R9
+	JNZ     column
 	VZEROUPPER
 	RET

@@ -81,6 +81,9 @@ func main() {
 				tile(e, m, n)
 			}
 		}
+		for m := 1; m <= depthwiseRows; m++ {
+			depthwise(e, m)
+		}
 	}
 	Generate()
 }

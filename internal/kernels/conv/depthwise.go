@@ -1,0 +1,96 @@
+package conv
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/tile"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+)
+
+// A depthwise convolution, whose groups have one channel each way, multiplies
+// column by column: a tile holds some positions of a vector of channels, whose
+// taps are read where they lie. Its Plan has the channels of all groups as those
+// of one, and images whose channels do not adjoin are transposed into scratch
+// memory and back.
+
+func (g *Geometry) depthwise() bool { return g.CIn == 1 && g.COut == 1 && g.Groups > 1 }
+
+// depthwiseElements bounds the elements of a unit of a depthwise convolution.
+const depthwiseElements = 32 << 10
+
+// padded returns the channels of a depthwise convolution in whole vectors.
+func padded[A Float](set *tile.Set[A], channels int) int {
+	return ceil(channels, set.Lanes()) * set.Lanes()
+}
+
+// depthwiseTable lists the taps of a phase.
+func (p *Plan[A]) depthwiseTable(ph *planPhase) {
+	r := &p.region
+	for _, t0 := range ph.dims[0].taps {
+		for _, t1 := range ph.dims[1].taps {
+			for _, t2 := range ph.dims[2].taps {
+				off := (t0.off-ph.min[0])*r.Spatial[0] + (t1.off-ph.min[1])*r.Spatial[1] + (t2.off-ph.min[2])*r.Spatial[2]
+				ph.segs = append(ph.segs, off*p.size)
+			}
+		}
+	}
+}
+
+// depthwise computes a unit whose part of the image begins at x.
+func (c *Call[T, A]) depthwise(w *worker[A], u *unit, x unsafe.Pointer, imageStep int) {
+	p := c.Plan
+	n := padded(p.set, p.g.COut)
+	s := c.sink(w, u, 0, n)
+	w.bias = grow(w.bias, n)
+	clear(w.bias)
+	if c.Bias != nil {
+		vec.Load(w.bias, c.Bias[:p.g.COut])
+	}
+	a := &w.args
+	a.Init = unsafe.Pointer(unsafe.SliceData(w.bias))
+	a.Lo, a.Hi = s.lo, s.hi
+	a.W = tile.Zeros
+	if a.NSegs = len(u.ph.segs); a.NSegs > 0 {
+		a.W = unsafe.Pointer(&c.Weights.data[c.Weights.starts[u.ph.index]])
+		a.Segs = unsafe.Pointer(&u.ph.segs[0])
+	}
+	a.Run, a.WStep = n/p.set.Lanes(), n*p.size
+	from := place{x, imageStep, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+	a.XStep, a.CStep = from.col, s.done.col
+	tiles := ceil(u.wn, p.set.DepthwiseRows())
+	for img := range u.nn {
+		for row := range u.hn {
+			for t, col := 0, 0; t < tiles; t++ {
+				end := (t + 1) * u.wn / tiles
+				a.X, a.C = from.of(img, row, col), s.done.of(img, row, col)
+				p.set.RunDepthwise(a, end-col)
+				col = end
+			}
+		}
+	}
+	if !s.direct {
+		c.finish(w, u, 0, p.g.COut, n)
+	}
+}
+
+// setDepthwise packs the filters of a depthwise convolution: for each phase and
+// tap the channels.
+func setDepthwise[A Float, T Element](w *Weights[A], filters []T, s [5]int) {
+	n := padded(w.set, w.g.Groups)
+	clear(w.data)
+	for i := range w.phases {
+		at := w.starts[i]
+		ph := &w.phases[i]
+		for _, t0 := range ph.dims[0].taps {
+			for _, t1 := range ph.dims[1].taps {
+				for _, t2 := range ph.dims[2].taps {
+					k := t0.k*s[2] + t1.k*s[3] + t2.k*s[4]
+					for c := range w.g.Groups {
+						w.data[at+c] = vec.Wide[A](filters[k+c*s[0]])
+					}
+					at += n
+				}
+			}
+		}
+	}
+}
