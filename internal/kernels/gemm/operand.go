@@ -43,8 +43,11 @@ func pack[A Float](kn *kernel[A], w *scratch[A], dst []A, width int, o *anyOpera
 		return
 	}
 	if o.format == wide {
-		src := (*A)(unsafe.Add(o.data, (x0*across+k0*along)*int(unsafe.Sizeof(dst[0]))))
-		packWide(kn, dst, width, src, across, along, n, depth)
+		size := int(unsafe.Sizeof(dst[0]))
+		for k := 0; k < depth; k += packDepth {
+			src := (*A)(unsafe.Add(o.data, (x0*across+(k0+k)*along)*size))
+			packWide(kn, dst[k*width:], width, src, across, along, n, min(packDepth, depth-k))
+		}
 		return
 	}
 	// 16-bit elements are widened in pieces that stay in the cache.

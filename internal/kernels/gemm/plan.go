@@ -6,7 +6,7 @@ import "unsafe"
 // the tile's sides) shares the first-level cache, a block of packed columns and
 // one of packed rows the second-level one.
 const (
-	depthBytes  = 1536 // of one element's row of a panel: 384 float32
+	depthBytes  = 2048 // of one element's row of a panel: 512 float32
 	wideDepth   = 96   // of one pass over 16-bit columns that are not cut into panels
 	colBytes    = 512 << 10
 	rowBytes    = 768 << 10
