@@ -321,3 +321,23 @@ func (r *ModelReport) constantTotals() (n int, size int64, folded int) {
 func dims(sizes []int64) string {
 	return strings.ReplaceAll(fmt.Sprint(sizes), " ", ", ")
 }
+
+// Model returns the report on the model of a name; an empty name means the only
+// one, or "model" of several.
+func (r *Report) Model(name string) (*ModelReport, error) {
+	want := name
+	if name == "" {
+		if len(r.Models) == 1 {
+			return &r.Models[0], nil
+		}
+		want = bareModel
+	}
+	var names []string
+	for i := range r.Models {
+		if r.Models[i].Name == want {
+			return &r.Models[i], nil
+		}
+		names = append(names, r.Models[i].Name)
+	}
+	return nil, fmt.Errorf("pt2: %s has no model %q; its models are %s", r.Path, want, strings.Join(names, ", "))
+}

@@ -56,6 +56,9 @@ type Package struct {
 	// Notes are what a reader should know: an unknown version of the format, say.
 	Notes []string
 
+	source     io.ReaderAt // the archive
+	sourceSize int64
+
 	lim     Limits
 	members map[string]*member
 	order   []string
@@ -110,7 +113,7 @@ func (l Limits) OpenReader(r io.ReaderAt, size int64, name string) (*Package, er
 }
 
 func (l Limits) open(r io.ReaderAt, size int64, name string, f *os.File) (*Package, error) {
-	p := &Package{Path: name, lim: l.orDefaults()}
+	p := &Package{Path: name, lim: l.orDefaults(), source: r, sourceSize: size}
 	magic := make([]byte, min(4, max(size, 0)))
 	if _, err := r.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("pt2: read %s: %w", name, err)

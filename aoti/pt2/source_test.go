@@ -294,3 +294,26 @@ func FuzzParseSource(f *testing.F) {
 		}
 	})
 }
+
+func TestExampleShapes(t *testing.T) {
+	s := ParseSource([]byte(sampleSource))
+	for _, tc := range []struct {
+		sizes map[string]int64
+		want  string
+	}{
+		{nil, "[f32[8,8,8] i64[8,17] bool[3,5]]"},
+		{map[string]int64{"s50": 4, "s21": 2}, "[f32[2,4,8] i64[2,9] bool[3,5]]"},
+		{map[string]int64{"s21": 99}, "dimension 0 must be 0 to 16, got 99"},
+		{map[string]int64{"s6": 3}, "must be 8 (s6; s21 is"},
+		{map[string]int64{"s9": 3}, `no dynamic size "s9"`},
+	} {
+		shapes, err := s.ExampleShapes(tc.sizes)
+		got := fmt.Sprint(shapes)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("%v: %s, want %s", tc.sizes, got, tc.want)
+		}
+	}
+}

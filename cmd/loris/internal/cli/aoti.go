@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/pt2"
+)
+
+func newAOTI() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "aoti",
+		Short: "Inspect, run and measure models compiled by PyTorch",
+		Long: `Inspect, run and measure models that PyTorch's AOTInductor compiled: .pt2
+archives, folders extracted from one, and bare shared libraries.
+
+Running a package executes the code in it; inspecting it does not.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newInspect(), newConstants(), newSymbols(), newAOTIRun(), newBench(), newUpdate())
+	return c
+}
+
+// modelFlag adds --model.
+func modelFlag(c *cobra.Command, model *string) {
+	c.Flags().StringVar(model, "model", "", "`name` of the model, if the package has several")
+}
+
+// packageArgs completes the name of a package.
+func packageArgs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"pt2", "so"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func newInspect() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "inspect PACKAGE",
+		Short: "Tell everything about a package without loading it",
+		Long: `Tell everything about a package without loading it: what its models take and
+give, constants, instruction sets, the functions that they call, with (!) at those
+that this host lacks, and sizes. Every file is read and checked.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: packageArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := aoti.Inspect(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), r)
+			}
+			return r.WriteText(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newConstants() *cobra.Command {
+	var asJSON bool
+	var model string
+	c := &cobra.Command{
+		Use:               "constants PACKAGE",
+		Short:             "List the constants of a model without loading it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: packageArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := inspectModel(args[0], model)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), m.Constants)
+			}
+			return m.WriteConstants(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	modelFlag(c, &model)
+	return c
+}
+
+// inspectModel reports on one model of a package.
+func inspectModel(path, model string) (*pt2.ModelReport, error) {
+	r, err := aoti.Inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	return r.Model(model)
+}
+
+// symbolGroup counts the symbols of one header.
+type symbolGroup struct {
+	header      string
+	have, count int
+}
+
+func newSymbols() *cobra.Command {
+	var asJSON, missing bool
+	c := &cobra.Command{
+		Use:   "symbols",
+		Short: "List PyTorch's C functions that this host has and has not",
+		Long: `List the functions of PyTorch's C headers that compiled models may call, and
+whether this host has them.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []host.Symbol
+			for _, s := range host.Symbols() {
+				if !missing || !s.Implemented {
+					list = append(list, s)
+				}
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), list)
+			}
+			return printSymbols(c.OutOrStdout(), list)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&missing, "missing", false, "list only what this host has not")
+	return c
+}
+
+func printSymbols(w io.Writer, list []host.Symbol) error {
+	var groups []symbolGroup
+	at := map[string]int{}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "function\theader\timplemented")
+	for _, s := range list {
+		i, ok := at[s.Header]
+		if !ok {
+			i = len(groups)
+			at[s.Header] = i
+			groups = append(groups, symbolGroup{header: s.Header})
+		}
+		groups[i].count++
+		word := "no"
+		if s.Implemented {
+			groups[i].have++
+			word = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, s.Header, word)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if _, err := fmt.Fprintf(w, "%s: %d of %d implemented\n", g.header, g.have, g.count); err != nil {
+			return err
+		}
+	}
+	return nil
+}

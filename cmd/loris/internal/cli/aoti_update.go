@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
+)
+
+func newUpdate() *cobra.Command {
+	var weights, out, model string
+	var partial bool
+	c := &cobra.Command{
+		Use:   "update PACKAGE --weights FILE --out NEW",
+		Short: "Write a package again with other weights",
+		Long: `Write a package again with the constants of a safetensors file, by their names in
+the model or in the program that was compiled. Nothing is loaded or compiled; what
+is computed from constants is computed when the new package is loaded. Without
+--partial the file must have every constant, and an unknown name is always an
+error. (aoti run and bench take --weights too, and leave the package alone.)`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: packageArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			all, _, err := tensors.ReadFile(weights)
+			if err != nil {
+				return err
+			}
+			values := make(map[string]pt2.Value, len(all))
+			for name, t := range all {
+				values[name] = pt2.Value{Shape: t.Shape, Data: t.Data}
+			}
+			if err := rewrite(args[0], model, out, values, partial); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s with %d new constants\n", out, len(values))
+			return err
+		},
+	}
+	c.Flags().StringVar(&weights, "weights", "", "safetensors `file` of new values")
+	c.Flags().StringVar(&out, "out", "", "`file` for the new package")
+	c.Flags().BoolVar(&partial, "partial", false, "keep the constants that the file does not have")
+	modelFlag(c, &model)
+	// They fail only for flags that don't exist.
+	_ = c.MarkFlagRequired("weights")
+	_ = c.MarkFlagRequired("out")
+	return c
+}
+
+// rewrite writes the new package beside its place and renames it, so that it
+// appears complete or not at all, also in the place of the old one.
+func rewrite(path, model, out string, values map[string]pt2.Value, partial bool) (err error) {
+	p, err := pt2.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	m, err := p.Model(model)
+	if err != nil {
+		return err
+	}
+	return writeFile(out, func(w io.Writer) error { return m.Rewrite(w, values, partial) })
+}
+
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	if err = errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
