@@ -176,6 +176,57 @@ func Test187875HangIfARunThrows(t *testing.T) {
 	mustRun(t, c)
 }
 
+// As many runs as there are instances go on at the same time.
+func Test134946InstancesRunInParallel(t *testing.T) {
+	const n = 4
+	m := &maker{}
+	c := m.pool(t, container.Config{Instances: n})
+	mustRun(t, c)
+	var inside sync.WaitGroup
+	inside.Add(n)
+	m.run = func(context.Context, *double) error {
+		inside.Done()
+		inside.Wait() // for all of them
+		return nil
+	}
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() { mustRun(t, c) })
+	}
+	wg.Wait()
+}
+
+// The model without a pool: made from a map of constants, run, updated, deleted.
+func TestPoolless(t *testing.T) {
+	m := &maker{t: t}
+	c, err := container.New(ctx, func(context.Context) (backend.Model, error) { return without{&double{m: m}}, nil }, container.Config{Instances: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := m.filled(1, 1)
+	for _, v := range []float32{2, 3} {
+		values := m.version(v)
+		values["bn.running"], values["_tensor_constant0"] = one, one
+		if err := c.Update(ctx, values, container.Active); err != nil {
+			t.Fatal(err)
+		}
+		delete(values, "bn.running")
+		delete(values, "_tensor_constant0")
+		release(values)
+		out, err := c.RunSingleThreaded(ctx, x, nil)
+		if err != nil || len(out) != c.NumOutputs() {
+			t.Fatalf("%d outputs, %v", len(out), err)
+		}
+		if s := look(t, out); s.w != v || s.sum != 2*v {
+			t.Errorf("%+v, want %v", s, v)
+		}
+	}
+	one.Release()
+	if err := c.Close(); err != nil || m.live.Load() != 0 {
+		t.Errorf("close: %v, %d bytes are left", err, m.live.Load())
+	}
+}
+
 // A run that ends its goroutine returns its instance, too.
 func TestRunThatExits(t *testing.T) {
 	m := &maker{}

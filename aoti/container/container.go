@@ -14,7 +14,9 @@
 // in neither place, is not saved as a version, and no run in flight uses it:
 // instances that idle are bound to the active set instead. An update builds the
 // new set in the inactive place, so that there are never more than two sets and
-// what the runs in flight and the saved versions hold; see Update.
+// what the runs in flight and the saved versions hold; see Update. A run that
+// begins holds two for a moment: its own, and the one that its instance was bound
+// to before, until it is bound anew.
 //
 // # Buffers that a model writes
 //

@@ -439,3 +439,32 @@ func TestRunAllocatesNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkRun is what the pool adds to a run.
+func BenchmarkRun(b *testing.B) {
+	c, err := container.New(ctx, func(context.Context) (backend.Model, error) {
+		return &plain{run: func(context.Context) error { return nil }}, nil
+	}, container.Config{Instances: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	b.Run("alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.Run(ctx, nil, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := c.Run(ctx, nil, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	})
+}

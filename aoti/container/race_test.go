@@ -78,13 +78,17 @@ func TestSwapUnderLoad(t *testing.T) {
 			}
 			close(stop)
 			wg.Wait()
-			// Each of the runs in flight may hold a set of its own, and what it
-			// returns; the update has its values; then there are two sets.
-			bound := int64(2+min(instances, runners))*oneSet + 2*wideBytes + runners*outs*4
+			// A run that begins may hold the set that its instance had before and
+			// its own; those in flight hold one, and what they return; the update
+			// has its values; then there are two sets.
+			bound := int64(2+2*min(instances, runners))*oneSet + 2*wideBytes + runners*outs*4
 			t.Logf("%d instances: %d runs, %d swaps, %d torn, at most %d bytes (%d in the first quarter, bound %d)",
 				instances, runs.Load(), swaps, torn.Load(), m.high.Load(), early, bound)
 			if torn.Load() != 0 {
 				t.Errorf("%d torn runs", torn.Load())
+			}
+			if held := m.live.Load(); held > 2*oneSet {
+				t.Errorf("%d bytes at the end, two sets are %d", held, 2*oneSet)
 			}
 			if m.high.Load() > bound {
 				t.Errorf("%d bytes at the most, want %d", m.high.Load(), bound)
