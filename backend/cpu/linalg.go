@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/pool"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -258,20 +260,37 @@ func spatial(src [3]int, n, lead int) [3]int {
 func maxPool[T kernels.Number](c *call) {
 	p := ir.PoolOf(c.Args)
 	n := p.Spatial
-	g := &kernels.Pool{
-		In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
+	g := pool.Geometry{
+		N: 1, C: 1, In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
 		Stride: spatial(p.Stride, n, 1), Pad: spatial(p.Padding, n, 0), Dilation: spatial(p.Dilation, n, 1),
 	}
-	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
-	plane := g.Out[0] * g.Out[1] * g.Out[2]
-	window := g.Kernel[0] * g.Kernel[1] * g.Kernel[2]
-	least, _ := kernels.Limits[T]()
-	m := c.l.mem
-	planes := 0
-	if plane > 0 {
-		planes = values.n / plane
+	x := c.upward(c.in[0])
+	lead := x.view.Rank - n
+	if lead > 2 { // more than a batch and channels: all are taken for channels
+		x = c.l.materialise(c.instr, x)
 	}
-	c.emit(planes, c.l.grain(float64(plane*(10+2*window))), []operand{values, indices}, []operand{x}, func(lo, hi int) {
-		kernels.MaxPool(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), g, least, lo, hi)
+	var strides [3]int
+	copy(strides[:], x.view.Strides[lead:x.view.Rank])
+	layout := pool.Layout{Spatial: spatial(strides, n, 0)}
+	for d := range lead {
+		g.C *= x.view.Dims[d]
+	}
+	switch lead {
+	case 0:
+	case 2:
+		g.N, g.C = x.view.Dims[0], x.view.Dims[1]
+		layout.Batch, layout.Channel = x.view.Strides[0], x.view.Strides[1]
+	default:
+		layout.Channel = x.view.Strides[lead-1]
+	}
+	values, indices := c.result(), c.result()
+	out := conv.ChannelsFirst(g.C, g.Out)
+	least, _ := kernels.Limits[T]()
+	run := &pool.Max[T]{Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
+	m := c.l.mem
+	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.buf}}, func(_, _ int) {
+		run.X, run.Values, run.Indices = as[T](m.bufs[x.buf])[x.view.Offset:], elements[T](m, values), elements[int64](m, indices)
+		run.Run()
+		run.X, run.Values, run.Indices = nil, nil, nil
 	})
 }

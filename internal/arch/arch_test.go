@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	"internal/kernels/conv":      {"internal/kernels"},
 	"internal/kernels/attention": {"internal/kernels"},
 	"internal/kernels/rnn":       {"internal/kernels"},
+	"internal/kernels/pool":      {"internal/kernels"},
 }
 
 type pkg struct {

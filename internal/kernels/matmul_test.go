@@ -87,26 +87,3 @@ func testMatMul[T, A Number](t *testing.T) {
 		}
 	}
 }
-
-func TestMaxPool(t *testing.T) {
-	x := []float64{
-		1, 5, 2,
-		nan, 0, 3,
-		4, 4, -1,
-	}
-	g := &Pool{In: [3]int{1, 3, 3}, Kernel: [3]int{1, 2, 2}, Out: [3]int{1, 2, 2}, Stride: [3]int{1, 1, 1}, Dilation: [3]int{1, 1, 1}}
-	values, at := make([]float64, 4), make([]int64, 4)
-	MaxPool(values, at, x, g, -inf, 0, 1)
-	wantV, wantAt := []float64{nan, 5, nan, 4}, []int64{3, 1, 3, 7}
-	for i := range values {
-		if !sameBits(values[i], wantV[i]) || at[i] != wantAt[i] {
-			t.Errorf("window %d: %v at %d, want %v at %d", i, values[i], at[i], wantV[i], wantAt[i])
-		}
-	}
-	// Stride 2 with padding 1: windows reach beyond the edges.
-	g = &Pool{In: [3]int{1, 3, 3}, Kernel: [3]int{1, 2, 2}, Out: [3]int{1, 2, 2}, Stride: [3]int{1, 2, 2}, Pad: [3]int{0, 1, 1}, Dilation: [3]int{1, 1, 1}}
-	MaxPool(values, at, []float64{-1, -2, -3, -4, -5, -6, -7, -8, -9}, g, -inf, 0, 1)
-	if !slices.Equal(values, []float64{-1, -2, -4, -5}) || !slices.Equal(at, []int64{0, 1, 3, 4}) {
-		t.Errorf("padded: %v at %v", values, at)
-	}
-}

@@ -183,6 +183,20 @@ func scaleNative(dst, src []float32, f float32) int {
 	return n
 }
 
+// greaterNative does whole vectors and returns how many elements.
+func greaterNative(best []float32, at []int32, x []float32, index int32) int {
+	n := whole(len(best))
+	if n == 0 {
+		return 0
+	}
+	if level == avx512 {
+		greaterAVX512(&best[0], &at[0], &x[0], n, index)
+	} else {
+		greaterAVX2(&best[0], &at[0], &x[0], n, index)
+	}
+	return n
+}
+
 func whole(n int) int {
 	if level == none {
 		return 0

@@ -15,3 +15,5 @@ func loadNative([]float32, []uint16, bool) int { return 0 }
 func storeNative([]uint16, []float32, bool) int { return 0 }
 
 func scaleNative(_, _ []float32, _ float32) int { return 0 }
+
+func greaterNative(_ []float32, _ []int32, _ []float32, _ int32) int { return 0 }

@@ -44,6 +44,11 @@ func softmax1AVX512(x *float32, rows int, stride int, scale float32, most *float
 //go:noescape
 func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
 
+// greaterAVX512 is Greater of n > 0 elements, a multiple of 16.
+//
+//go:noescape
+func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
+
 // loadBF16AVX512 widens bfloat16, n > 0 elements, a multiple of 16.
 //
 //go:noescape
@@ -103,6 +108,11 @@ func softmax1AVX2(x *float32, rows int, stride int, scale float32, most *float32
 //
 //go:noescape
 func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
+
+// greaterAVX2 is Greater of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func greaterAVX2(best *float32, at *int32, x *float32, n int, index int32)
 
 // loadBF16AVX2 widens bfloat16, n > 0 elements, a multiple of 8.
 //

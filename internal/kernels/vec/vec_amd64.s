@@ -952,6 +952,34 @@ block:
 	VZEROUPPER
 	RET
 
+// func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·greaterAVX512(SB), NOSPLIT, $0-36
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VBROADCASTSS index+32(FP), Z0
+
+loop:
+	VMOVUPS   (AX), Z1
+	VMOVUPS   (CX), Z2
+	VMOVUPS   (DX), Z3
+	VCMPPS    $0x1e, Z1, Z3, K1
+	VCMPPS    $0x03, Z3, Z3, K2
+	KORW      K1, K2, K1
+	VPMOVD2M  Z2, K2
+	KORW      K1, K2, K1
+	VMOVUPS   Z3, K1, (AX)
+	VMOVDQU32 Z0, K1, (CX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x10, BX
+	JG        loop
+	VZEROUPPER
+	RET
+
 // func loadBF16AVX512(dst *float32, src *uint16, n int)
 // Requires: AVX, AVX512F
 TEXT ·loadBF16AVX512(SB), NOSPLIT, $0-24
@@ -1850,6 +1878,35 @@ block:
 	ADDQ         $0x00000020, DX
 	DECQ         BX
 	JNZ          block
+	VZEROUPPER
+	RET
+
+// func greaterAVX2(best *float32, at *int32, x *float32, n int, index int32)
+// Requires: AVX
+TEXT ·greaterAVX2(SB), NOSPLIT, $0-36
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VBROADCASTSS index+32(FP), Y0
+
+loop:
+	VMOVUPS   (AX), Y1
+	VMOVUPS   (CX), Y2
+	VMOVUPS   (DX), Y3
+	VCMPPS    $0x1e, Y1, Y3, Y4
+	VCMPPS    $0x03, Y3, Y3, Y5
+	VORPS     Y5, Y4, Y4
+	VORPS     Y2, Y4, Y4
+	VBLENDVPS Y4, Y3, Y1, Y1
+	VBLENDVPS Y4, Y0, Y2, Y2
+	VMOVUPS   Y1, (AX)
+	VMOVUPS   Y2, (CX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x08, BX
+	JG        loop
 	VZEROUPPER
 	RET
 

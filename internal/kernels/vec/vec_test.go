@@ -286,3 +286,29 @@ func TestScale(t *testing.T) {
 		})
 	}
 }
+
+func TestGreater(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	best := []float32{1, 1, 1, nan, inf, inf, 2, nan}
+	at := []int32{5, 5, 5, 5, -1, -1, 5, 5}
+	x := []float32{1, 2, nan, 7, inf, 3, 1, nan}
+	wantBest := []float32{1, 2, nan, nan, inf, 3, 2, nan}
+	wantAt := []int32{5, 9, 9, 5, 9, 9, 5, 9}
+	for range 2 { // more than one vector, and a rest
+		best, at, x = append(best, best...), append(at, at...), append(x, x...)
+		wantBest, wantAt = append(wantBest, wantBest...), append(wantAt, wantAt...)
+	}
+	eachLevel(t, func(t *testing.T) {
+		n := len(x) - 1
+		b, a := append([]float32(nil), best...), append([]int32(nil), at...)
+		Greater(b[:n], a[:n], x[:n], 9)
+		for i := range n {
+			if a[i] != wantAt[i] || b[i] != wantBest[i] && b[i] == b[i] {
+				t.Errorf("element %d is %v at %d, want %v at %d", i, b[i], a[i], wantBest[i], wantAt[i])
+			}
+		}
+		if a[n] != at[n] {
+			t.Error("an element beyond was changed")
+		}
+	})
+}

@@ -169,6 +169,7 @@ func main() {
 		s.softmax(4)
 		s.softmax(1)
 		s.lstm()
+		s.greater()
 		s.loadHalf()
 		s.storeHalf()
 	}

@@ -1,0 +1,50 @@
+// Package pool computes the greatest element and the mean of windows of images
+// of any strides.
+//
+// Where channels adjoin in memory, all channels of a position are treated
+// together. Images whose planes are dense are transposed a few rows at a time
+// to be treated so.
+package pool
+
+import "github.com/loris-ml/loris/internal/kernels/conv"
+
+// Layout is the strides of an image in elements.
+type Layout = conv.Layout
+
+// Geometry is the shape of pooling over three spatial dimensions; fewer are
+// padded with leading ones (and zero padding). Images are [N, C, In…] to
+// [N, C, Out…]. Window o begins at o·Stride − Pad, and its elements are Dilation
+// apart; padding takes no part.
+type Geometry struct {
+	N, C                  int
+	In, Kernel, Out       [3]int
+	Stride, Pad, Dilation [3]int
+}
+
+func (g *Geometry) rows() int {
+	if g.C == 0 || g.Out[2] == 0 {
+		return 0
+	}
+	return g.N * g.Out[0] * g.Out[1]
+}
+
+// span is the positions of a window in one dimension: from, from+step, … below
+// to.
+type span struct{ from, to, step int }
+
+func (s span) len() int { return max(s.to-s.from+s.step-1, 0) / s.step }
+
+// window returns the part of window o that is inside.
+func (g *Geometry) window(d, o int) span {
+	s := span{from: o*g.Stride[d] - g.Pad[d], step: g.Dilation[d]}
+	s.to = min(s.from+(g.Kernel[d]-1)*s.step+1, g.In[d])
+	if s.from < 0 {
+		s.from += (-s.from + s.step - 1) / s.step * s.step
+	}
+	return s
+}
+
+// offset returns where position at of an image is.
+func offset(l *Layout, n int, at [3]int) int {
+	return n*l.Batch + at[0]*l.Spatial[0] + at[1]*l.Spatial[1] + at[2]*l.Spatial[2]
+}
