@@ -9,8 +9,7 @@ import (
 )
 
 // Model is something compiled elsewhere that Call and Session.Plug run: a
-// container of package aoti, say. It is safe for concurrent use and comparable
-// with ==, as pointers are.
+// container of package aoti, say. It is safe for concurrent use.
 type Model = backend.Callable
 
 // Call records a run of a model as one op: its outputs are lazy tensors, and its
@@ -22,11 +21,12 @@ type Model = backend.Callable
 // not say all shapes, the model is run once, now, on zeros of the inputs' shapes;
 // what it returned is remembered.
 //
-// Inputs that the Spec contradicts, a wrong number of them and a model that
-// cannot run on zeros panic with an *OpError, as mistakes in recording do. A run
-// that fails is the error of the step. No gradient flows through a model: asking
-// for one panics. Models that were called are remembered as long as the process
-// lives; closing them frees what they hold.
+// Inputs that the Spec contradicts, a wrong number of them, a model that cannot
+// run on zeros and one that is not comparable with ==, as pointers are, panic
+// with an *OpError, as mistakes in recording do. A run that fails is the error of
+// the step. No gradient flows through a model: asking for one panics. Models that
+// were called are remembered as long as the process lives; closing them frees
+// what they hold.
 func Call(m Model, in ...*Tensor) []*Tensor {
 	s, err := sessionOfAll(in)
 	if err != nil {

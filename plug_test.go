@@ -305,6 +305,36 @@ func TestPlugMistakes(t *testing.T) {
 	}
 }
 
+// A model may return its input; the result has data of its own, which a step may
+// overwrite.
+func TestPlugReturnsItsInput(t *testing.T) {
+	s := newSession(t)
+	m := s.With()
+	model := newMarker(1, []Shape{pair}, pair)
+	model.fn = func(in []backend.Buffer) ([]backend.Buffer, error) {
+		in[0].Retain()
+		return in, nil
+	}
+	x := m.FromSlice([]float32{1, 2})
+	neg := func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Neg()} }
+	if _, err := s.Plug(t.Context(), GraphOf(neg, x), model); err != nil {
+		t.Fatal(err)
+	}
+	y := neg(x)[0]
+	if err := y.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := NewVariable(y)
+	for range 3 {
+		if err := s.Step(t.Context(), func() error { v.Assign(v.Value().Mul(3)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(read(t, v.Value().Float32s), read(t, x.Float32s)); got != "[27 54] [1 2]" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A container's weights are swapped below a running program.
 func TestPlugContainer(t *testing.T) {
 	s := newSession(t)

@@ -19,10 +19,10 @@ type Container = container.Container
 // ContainerConfig sets the size of a container.
 type ContainerConfig = container.Config
 
-// NewContainer returns a container of the instances that make returns, as
+// NewContainer returns a container of the instances that open returns, as
 // container.New.
-func NewContainer(ctx context.Context, make func(context.Context) (Model, error), cfg ContainerConfig) (*Container, error) {
-	return container.New(ctx, make, cfg)
+func NewContainer(ctx context.Context, open func(context.Context) (Model, error), cfg ContainerConfig) (*Container, error) {
+	return container.New(ctx, open, cfg)
 }
 
 // Program is one or two graph.Programs, some of whose parameters are constants;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sort"
 	"sync/atomic"
 
@@ -13,6 +14,10 @@ import (
 	"github.com/loris-ml/loris/internal/modelcall"
 	"github.com/loris-ml/loris/ir"
 )
+
+// plugCost is what the Computation of a plugged model counts in the cache: little,
+// but enough to be given up in time when it was unplugged.
+const plugCost = 4096
 
 // Plug is a model in the place of the compilation of a graph.
 type Plug struct {
@@ -126,19 +131,12 @@ func (s *Session) PlugHash(h ir.Hash, m backend.Callable) (*Plug, error) {
 
 // plug checks a model against the graph, if that is given, and registers it.
 func (c *core) plug(p *Plug, prog *graph.Program) (*Plug, error) {
-	id, err := modelcall.Register(p.model)
-	if err != nil {
-		return nil, fmt.Errorf("loris: plug: %w", err)
-	}
 	if prog != nil {
 		if err := p.check(programShapes(prog)); err != nil {
 			return nil, err
 		}
 	}
-	b := binary.LittleEndian.AppendUint64(p.hash.Append([]byte("plug")), uint64(id))
-	for _, i := range p.order {
-		b = binary.LittleEndian.AppendUint64(b, uint64(i))
-	}
+	b := binary.LittleEndian.AppendUint64(p.hash.Append([]byte("plug")), c.nextID.Add(1))
 	p.c, p.key = c, cache.Key(ir.HashBytes(b))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +247,7 @@ func (po *PostOrderData) shapes() (params, returns []ir.Shape) {
 // computation returns the Computation that runs the model.
 func (p *Plug) computation(ctx context.Context, d ir.Device) (*cache.Ref[*Computation], error) {
 	ref, _, err := p.c.cache.GetOrBuild(ctx, p.key, func(context.Context) (*Computation, int64, error) {
-		return &Computation{Device: d, Hash: p.hash, plug: p}, 1, nil
+		return &Computation{Device: d, Hash: p.hash, plug: p}, plugCost, nil
 	})
 	if err == nil {
 		p.c.stats.hits.Add(1)
@@ -272,7 +270,7 @@ func (p *Plug) run(ctx context.Context, in []backend.Buffer, want []*Data, d ir.
 	if err != nil {
 		return nil, fmt.Errorf("plugged model: %w", err)
 	}
-	if err := p.accept(ctx, outs, want, d); err != nil {
+	if err := p.accept(ctx, args, outs, want, d); err != nil {
 		for _, b := range outs {
 			b.Release()
 		}
@@ -281,7 +279,9 @@ func (p *Plug) run(ctx context.Context, in []backend.Buffer, want []*Data, d ir.
 	return outs, nil
 }
 
-func (p *Plug) accept(ctx context.Context, outs []backend.Buffer, want []*Data, d ir.Device) error {
+// accept checks the outputs. What is on another device, or is an input that was
+// returned, is copied: each value of the graph has its own data.
+func (p *Plug) accept(ctx context.Context, in, outs []backend.Buffer, want []*Data, d ir.Device) error {
 	if len(outs) != len(want) {
 		return fmt.Errorf("%w: it returned %d outputs, the graph has %d", ir.ErrArg, len(outs), len(want))
 	}
@@ -289,7 +289,7 @@ func (p *Plug) accept(ctx context.Context, outs []backend.Buffer, want []*Data, 
 		if b.Shape() != want[i].shape {
 			return fmt.Errorf("%w: output %d is %v, the graph's is %v", ir.ErrShape, i, b.Shape(), want[i].shape)
 		}
-		if b.Device() == d {
+		if b.Device() == d && !slices.Contains(in, b) {
 			continue
 		}
 		be, err := backend.For(d)

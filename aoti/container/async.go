@@ -36,7 +36,7 @@ func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated 
 			c.put(inst)
 		}
 	}()
-	p := &Pending{c: c, inst: inst, done: channel()}
+	p := &Pending{c: c, inst: inst, done: make(chan struct{})}
 	p.outs, err = c.invoke(ctx, inst, inputs, donated)
 	if inst.async == nil || err != nil {
 		if inst.async != nil { // what it has started before it failed

@@ -50,7 +50,7 @@ type Config struct {
 // All of its methods are safe for concurrent use.
 type Container struct {
 	spec backend.Spec
-	make func(context.Context) (backend.Model, error)
+	open func(context.Context) (backend.Model, error)
 	max  int
 	// solo is the instance if there can be but one. It has a lock of its own,
 	// which is what RunSingleThreaded takes.
@@ -70,26 +70,24 @@ type Container struct {
 	shut    atomic.Bool   // closed, for those who do not take mu
 }
 
-// New returns a container of instances that make returns. It makes
+// New returns a container of instances that open returns. It makes
 // cfg.Instances of them; further ones are made during runs, up to cfg.Max. An
-// error of make, or of reading the constants that the model came with, is
+// error of open, or of reading the constants that the model came with, is
 // returned, and instances made before are closed.
-func New(ctx context.Context, make func(context.Context) (backend.Model, error), cfg Config) (*Container, error) {
+func New(ctx context.Context, open func(context.Context) (backend.Model, error), cfg Config) (*Container, error) {
 	if cfg.Max == 0 {
 		cfg.Max = cfg.Instances
 	}
 	if cfg.Instances < 1 || cfg.Max < cfg.Instances {
 		return nil, fmt.Errorf("%w: %d at first, %d at most", ErrInstances, cfg.Instances, cfg.Max)
 	}
-	c := &Container{make: make, max: cfg.Max, drained: channel()}
+	c := &Container{open: open, max: cfg.Max, drained: make(chan struct{})}
 	err := c.fill(ctx, cfg.Instances)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
-
-func channel() chan struct{} { return make(chan struct{}) }
 
 // fill makes the first instances and the first set.
 func (c *Container) fill(ctx context.Context, n int) error {

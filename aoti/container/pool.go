@@ -28,11 +28,11 @@ type instance struct {
 	running atomic.Bool // of Container.solo: its user runs it
 }
 
-// newInstance calls make.
+// newInstance opens an instance.
 func (c *Container) newInstance(ctx context.Context) (*instance, error) {
 	var m backend.Model
 	err := guard(func() (err error) {
-		m, err = c.make(ctx)
+		m, err = c.open(ctx)
 		return err
 	})
 	if err != nil {
