@@ -52,6 +52,10 @@ func (p *sourceParser) readsOnly(i int, before, after string) bool {
 		p.constants[strings.TrimSuffix(view, " = ")] = i // followed under its other name
 		return true
 	}
+	if owner, ok := strings.CutPrefix(before, "RAIIAtenTensorHandle "); ok && strings.HasSuffix(owner, "(") {
+		p.constants[strings.TrimSuffix(owner, "(")] = i
+		return true
+	}
 	call, ok := strings.CutPrefix(before, "AOTI_TORCH_ERROR_CODE_CHECK(")
 	function, args, ok2 := strings.Cut(call, "(")
 	return ok && ok2 && !writes(function, args == "")

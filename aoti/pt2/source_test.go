@@ -138,13 +138,15 @@ func TestReadOnlyConstants(t *testing.T) {
 		"auto view = reinterpret_tensor_wrapper(w, 2, a, b, 0L);":                                                                                             true,
 		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nAOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(b, x, wrap_with_raii_handle_if_needed(v)));": true,
 		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\ncpp_fused((float*)(v.data_ptr()));":                                                            false,
+		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nRAIIAtenTensorHandle r(v);\nAOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(b, x, r));":      true,
+		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nRAIIAtenTensorHandle r(v);\ncpp_fused((float*)(r.data_ptr()));":                                false,
 		"auto v = reinterpret_tensor_wrapper(w, 2, a, b, 0L);\nauto u = std::move(v);":                                                                        false,
 		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu__embedding_bag(w, x, &h));":                                                                               true,
 		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_tensor_copy_(x, w));":                                                                                         false,
 		"AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_set__source_Tensor(w, x));":                                                                               false,
-		"output_handles[0] = w.release();":                                                                                                                    false,
-		"aoti_torch_proxy_executor_call_function(proxy, 0, 1, x, 2, std::vector<AtenTensorHandle>{x, w}.data());":                                             false,
-		"cpp_fused_0((const float*)(ww.data_ptr()), (float*)(w_1.data_ptr()));":                                                                               true,
+		"output_handles[0] = w.release();": false,
+		"aoti_torch_proxy_executor_call_function(proxy, 0, 1, x, 2, std::vector<AtenTensorHandle>{x, w}.data());": false,
+		"cpp_fused_0((const float*)(ww.data_ptr()), (float*)(w_1.data_ptr()));":                                   true,
 	} {
 		if got := ParseSource([]byte(head + line)).Constants[0].ReadOnly; got != want {
 			t.Errorf("%s: read only %v, want %v", line, got, want)
