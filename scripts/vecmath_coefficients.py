@@ -89,6 +89,7 @@ def pieces(name, doc, f, first, last, n):
     is the middle, the low part of the first term, and n terms in x - middle."""
     print(f"// {doc}")
     print(f"#define {name.upper()}_FIRST {first}")
+    print(f"#define {name.upper()}_BINADES {last - first}")
     print(f"static const double {name}[] = {{")
     worst = mpf(0)
     for e in range(first, last):

@@ -237,6 +237,7 @@ static const double stirling_d[] = {
 
 // e^(x^2) erfc(x): 8 pieces in each binade of [1/4, 32).
 #define ERFCX_D_FIRST -2
+#define ERFCX_D_BINADES 7
 static const double erfcx_d[] = {
     0x1.1000000000000p-2, -0x1.eeb3f153c7488p-55, 0x1.848b490b8a87fp-1, -0x1.7350eb3a31d57p-1, 0x1.21e9ca90154b3p-1, -0x1.8869173a903cap-2, 0x1.db97aaf49c465p-3, -0x1.07658ed1a92f7p-3, 0x1.0e6b20adf264dp-4, -0x1.03faa9b0a391fp-5, 0x1.d7c7ac1ee2dc7p-7, -0x1.967d293637c06p-8, 0x1.4e4564736af88p-9, -0x1.075ef80335fe1p-10,
     0x1.3000000000000p-2, -0x1.d5d2400415164p-55, 0x1.7937bb093cf2ep-1, -0x1.61c1d2fad73d7p-1, 0x1.10323066c50cap-1, -0x1.6bee90d070fcfp-2, 0x1.b4598dcfa88e2p-3, -0x1.dea86f9f63262p-4, 0x1.e710bc52aabe9p-5, -0x1.d069167a6b77ep-6, 0x1.a22122d8320a8p-7, -0x1.65a3b498416b5p-8, 0x1.2410bc4a2a773p-9, -0x1.c932244a00f68p-11,
@@ -298,6 +299,7 @@ static const double erfcx_d[] = {
 
 // lgamma(x)/((x-1)(x-2)): 8 pieces in each binade of [1/2, 8).
 #define LGAMMA_D_FIRST -1
+#define LGAMMA_D_BINADES 4
 static const double lgamma_d[] = {
     0x1.1000000000000p-1, 0x1.1e5f619024021p-57, 0x1.7dc0322354787p-1, -0x1.14f8004318f70p-1, 0x1.41ca878cd6470p-1, -0x1.baf0f6ba74dc0p-1, 0x1.4a56777a5e9c4p+0, -0x1.01f3549e84afap+1, 0x1.9f1ead561863dp+1, -0x1.553cb909911a3p+2, 0x1.1d0d5d150c364p+3, -0x1.e24f5f78064d2p+3, 0x1.9fdf18e4ca021p+4, -0x1.667d90a48e3fap+5,
     0x1.3000000000000p-1, 0x1.8bdaf0a394087p-55, 0x1.6d9927a957635p-1, -0x1.e2b8a3fbb5c32p-2, 0x1.f8131395c9937p-2, -0x1.3737999df018ap-1, 0x1.a04a2c22b285fp-1, -0x1.2372c082d62aap+0, 0x1.a46622e82e3e4p+0, -0x1.35a875ba45f82p+1, 0x1.cf75aac14e7d5p+1, -0x1.5f2bfc0fb432fp+2, 0x1.0ead9bfebef0dp+3, -0x1.a1d370a0e07abp+3,

@@ -173,7 +173,7 @@ fn vd l_lgamma(vd x) {
     vd one = d_set(1), half = d_set(0.5), inf = d_set(INFINITY);
     md small = d_lt(x, half);
     vd log = l_log_plain(x), less = d_sel(small, x, d_most(x, 7.9999999) - one);
-    dd g = d_piece(lgamma_d, LGAMMA_D_FIRST, 7, one + less, d_set(0));
+    dd g = d_piece(lgamma_d, LGAMMA_D_FIRST, LGAMMA_D_BINADES, 7, one + less, d_set(0));
     vd mid = d_fma(less * (less - one), dd_sum(g), d_set(0));
     mid = d_sel(small, mid - log, mid);
     vd w = one / x, tail = d_fma(w, POLY_D(w * w, stirling_l), d_set(HALF_LOG_2PI_0));

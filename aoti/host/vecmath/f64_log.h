@@ -52,12 +52,18 @@ fn vd d_log_parts(vd x, vd *e, vd *tail) {
     return f;
 }
 
-// d_log_scaled is p + (f + tail) (c + low): a logarithm to another base, e's part in p.
-fn vd d_log_scaled(dd p, vd f, vd tail, double c, double low) {
-    dd q = two_product(f, d_set(c));
+// d_log_scaled is p + log(1 + f) (c + low), |p| above the rest or 0: a logarithm to another base.
+// With t = f/(2 + f), log(1 + f) = f - f^2/2 + t (f^2/2 + t^2 P(t^2)); the first two terms and
+// their product with c keep their rounding errors.
+fn vd d_log_scaled(dd p, vd f, double c, double low) {
+    vd t = f / (d_set(2) + f), u = t * t, half = d_set(0.5);
+    dd sq = two_product(f, f);
+    dd a = fast_sum(f, -half * sq.h);
+    vd rest = d_fma(t, d_fma(u, POLY_D(u, log_d), half * sq.h), d_fnma(half, sq.l, a.l));
+    dd q = two_product(a.h, d_set(c));
     dd s = fast_sum(p.h, q.h);
-    vd rest = d_fma(tail, d_set(c), d_fma(f, d_set(low), q.l));
-    return s.h + (s.l + (p.l + rest));
+    vd tail = d_fma(rest, d_set(c), d_fma(a.h, d_set(low), q.l));
+    return s.h + (s.l + (p.l + tail));
 }
 
 fn vd d_log(vd x) {
@@ -69,15 +75,15 @@ fn vd d_log(vd x) {
 
 // d_log2 keeps e apart, so that powers of two are exact.
 fn vd d_log2(vd x) {
-    vd e, tail, f = d_log_parts(x, &e, &tail);
-    return d_log_edges(x, d_log_scaled(dd_of(e), f, tail, LOG2E_0, LOG2E_1));
+    vd e, f = d_log_split(x, &e) - d_set(1);
+    return d_log_edges(x, d_log_scaled(dd_of(e), f, LOG2E_0, LOG2E_1));
 }
 
 fn vd d_log10(vd x) {
-    vd e, tail, f = d_log_parts(x, &e, &tail);
+    vd e, f = d_log_split(x, &e) - d_set(1);
     dd p = two_product(e, d_set(LOG10_2_0));
     p.l = d_fma(e, d_set(LOG10_2_1), p.l);
-    return d_log_edges(x, d_log_scaled(p, f, tail, LOG10E_0, LOG10E_1));
+    return d_log_edges(x, d_log_scaled(p, f, LOG10E_0, LOG10E_1));
 }
 
 // d_log1p_pair is log(1 + z) + k log 2 as a pair, for z > -1. Where 1 + z needs no

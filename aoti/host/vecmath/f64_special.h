@@ -2,11 +2,12 @@
 
 // d_piece is a table's polynomial at x + low as two numbers to add: eight pieces in a
 // binade, rows of the middle, the low part of the first term, and 12 terms, of which the
-// first few serve where less accuracy is asked.
+// first few serve where less accuracy is asked. An x outside, or NaN, reads some row.
 #define PIECE_TERMS 12
 
-fn dd d_piece(const double *table, int first, int terms, vd x, vd low) {
+fn dd d_piece(const double *table, int first, int binades, int terms, vd x, vd low) {
     vl row = (vl)((vul)(vl)x >> 49) - ((1023LL + first) << 3);
+    row = d_int(d_min(d_max(l_double(row), d_set(0)), d_set(8 * binades - 1)));
     row = (row << 4) - (row << 1);
     vd h = (x - d_gather(table, row)) + low;
     vd r = d_gather(table + 1 + terms, row);
@@ -19,7 +20,7 @@ fn dd d_piece(const double *table, int first, int terms, vd x, vd low) {
 fn dd d_erfc_pair(vd x, vd *n) {
     dd sq = two_product(x, x);
     dd e = d_exp_pair(-sq.h, -sq.l, n);
-    return dd_mul(e, dd_tidy(d_piece(erfcx_d, ERFCX_D_FIRST, PIECE_TERMS, x, d_set(0))));
+    return dd_mul(e, dd_tidy(d_piece(erfcx_d, ERFCX_D_FIRST, ERFCX_D_BINADES, PIECE_TERMS, x, d_set(0))));
 }
 
 // d_erf_rest is erf(x) - x = x P(x^2) for |x| <= 1/2 as a pair, the term of x exact.
@@ -61,7 +62,7 @@ fn vd d_erfc(vd x) {
 // zeros at 1 and 2 and no cancellation beside them.
 fn dd d_gamma_mid(dd y) {
     vd h = d_most(d_least(y.h, 0.5), 0x1.fffffffffffffp2);
-    dd g = dd_tidy(d_piece(lgamma_d, LGAMMA_D_FIRST, PIECE_TERMS, h, y.l));
+    dd g = dd_tidy(d_piece(lgamma_d, LGAMMA_D_FIRST, LGAMMA_D_BINADES, PIECE_TERMS, h, y.l));
     dd one = two_sum(h, d_set(-1)), two = two_sum(h, d_set(-2));
     one = fast_sum(one.h, one.l + y.l);
     two = fast_sum(two.h, two.l + y.l);

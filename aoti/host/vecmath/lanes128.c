@@ -3,8 +3,10 @@
 // 128 bits: f4 and d2.
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #pragma STDC FP_CONTRACT OFF
+#endif
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #elif defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #endif
@@ -17,6 +19,6 @@
 
 #include "functions.h"
 
-#if defined(__clang__)
+#if defined(__clang__) && defined(__x86_64__)
 #pragma clang attribute pop
 #endif

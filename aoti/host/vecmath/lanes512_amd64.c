@@ -2,10 +2,13 @@
 
 // AVX-512: f16 and d8.
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma"))), apply_to = function)
+// gcc passes these vectors in registers wherever a function's target has them; clang
+// only where the whole file's target has.
+#if defined(__clang__) && !defined(__AVX512DQ__)
+#error "use gcc, or set CGO_CFLAGS to -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma for the right calling convention"
+#elif defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
-#elif defined(__x86_64__)
+#else
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,fma")
 #endif
 
@@ -16,7 +19,3 @@
 #include "vec_avx512.h"
 
 #include "functions.h"
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif

@@ -38,18 +38,6 @@ CALL_ALL(f16, float, 16)
 CALL_ALL(d8, double, 8)
 #endif
 
-int drive_usable(const char *vector) {
-#ifdef __x86_64__
-    if (!strcmp(vector, "f16") || !strcmp(vector, "d8")) {
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    }
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return !strcmp(vector, "f4") || !strcmp(vector, "d2");
-#endif
-}
-
 void drive_call(void *f, const char *vector, int args, const void *x, const void *y, void *out, long n) {
 #ifdef __x86_64__
     if (!strcmp(vector, "f16")) call_f16(f, args, x, y, out, n);

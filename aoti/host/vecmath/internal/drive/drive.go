@@ -12,7 +12,10 @@ import "C"
 
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
+
+	"golang.org/x/sys/cpu"
 )
 
 // Float is the type of a lane.
@@ -38,9 +41,15 @@ func Lookup(symbol, vector string, args int) (Func, error) {
 
 // Usable reports whether this processor has the instructions of a vector type.
 func Usable(vector string) bool {
-	v := C.CString(vector)
-	defer C.free(unsafe.Pointer(v))
-	return C.drive_usable(v) != 0
+	x := cpu.X86
+	switch {
+	case runtime.GOARCH != "amd64":
+		return vector == "f4" || vector == "d2"
+	case vector == "f16" || vector == "d8":
+		return x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
+	default:
+		return x.HasAVX2 && x.HasFMA
+	}
 }
 
 // Call applies f to x (and y where f has two arguments), whose length is a

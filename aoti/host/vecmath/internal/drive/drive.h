@@ -1,7 +1,6 @@
 // Calls of vector functions through pointers, and their errors against wider ones.
 
 void *drive_lookup(const char *symbol);
-int drive_usable(const char *vector);
 void drive_call(void *f, const char *vector, int args, const void *x, const void *y, void *out, long n);
 
 void *drive_reference(const char *name, int size, const void *x, const void *y, long n);
