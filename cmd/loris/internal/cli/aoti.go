@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/host/vecmath"
 	"github.com/loris-ml/loris/aoti/pt2"
 )
 
@@ -109,12 +111,12 @@ func newSymbols() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "symbols",
 		Short: "List PyTorch's C functions that this host has and has not",
-		Long: `List the functions of PyTorch's C headers that compiled models may call, and
-whether this host has them.`,
+		Long: `List the functions of PyTorch's C headers and of Sleef that compiled models may
+call, and whether this host has them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var list []host.Symbol
-			for _, s := range host.Symbols() {
+			list := []host.Symbol{}
+			for _, s := range append(host.Symbols(), vectorMath()...) {
 				if !missing || !s.Implemented {
 					list = append(list, s)
 				}
@@ -128,6 +130,16 @@ whether this host has them.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&missing, "missing", false, "list only what this host has not")
 	return c
+}
+
+// vectorMath lists the vector functions, by the names in libraries.
+func vectorMath() []host.Symbol {
+	var list []host.Symbol
+	for _, name := range vecmath.Symbols() {
+		name = "Sleef_" + strings.TrimPrefix(name, "Loris_")
+		list = append(list, host.Symbol{Name: name, Header: "sleef.h", Implemented: host.Provides(name)})
+	}
+	return list
 }
 
 func printSymbols(w io.Writer, list []host.Symbol) error {
