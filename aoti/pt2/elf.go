@@ -49,6 +49,7 @@ type Library struct {
 
 	r        io.ReaderAt
 	loads    []segment
+	segments table // the program headers
 	dynamic  table
 	strings  table
 	symbols  table
@@ -150,6 +151,7 @@ func (l *Library) readHeader() (dyn segment, err error) {
 	if err != nil {
 		return dyn, err
 	}
+	l.segments = table{int64(off), p}
 	found := false
 	for ; len(p) > 0; p = p[segmentSize:] {
 		s := segment{offset: le.Uint64(p[8:]), addr: le.Uint64(p[16:]), size: le.Uint64(p[32:])}
@@ -310,7 +312,7 @@ func (l *Library) name(at uint64) (string, error) {
 // disjoint refuses tables that overlap, since patching one would change the
 // other.
 func (l *Library) disjoint() error {
-	all := []table{l.dynamic, l.strings, l.symbols, l.versions, l.needs}
+	all := []table{l.segments, l.dynamic, l.strings, l.symbols, l.versions, l.needs}
 	sort.Slice(all, func(i, j int) bool { return all[i].offset < all[j].offset })
 	var end int64
 	for _, t := range all {

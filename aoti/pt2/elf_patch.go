@@ -76,14 +76,16 @@ const (
 // HostEdits returns the changes that make a copy of the library one that this
 // process can host: undefined symbols get the names of HostRenames, needed
 // libtorch, libc10 and libgomp become the C library, the versions asked of them
-// are dropped, and process-wide unique symbols become weak ones, which don't pin
-// the library in memory. Everything else keeps its place. Names that share bytes
+// are dropped, process-wide unique symbols become weak ones, which don't pin the
+// library in memory, and no executable stack is asked for, which newer C libraries
+// refuse to give. Everything else keeps its place. Names that share bytes
 // with a name that must stay are a *FormatError.
 func (l *Library) HostEdits() ([]Edit, error) { return l.edits(HostRenames()) }
 
 func (l *Library) edits(renames []Rename) ([]Edit, error) {
 	p := &patch{
 		l: l, renames: renames,
+		segments: slices.Clone(l.segments.data),
 		dynamic:  slices.Clone(l.dynamic.data),
 		strings:  slices.Clone(l.strings.data),
 		symbols:  slices.Clone(l.symbols.data),
@@ -101,13 +103,14 @@ func (l *Library) edits(renames []Rename) ([]Edit, error) {
 	p.replaceNeeded()
 	p.dropVersions()
 	p.weakenUnique()
+	p.dropExecutableStack()
 	var edits []Edit
 	for _, c := range []struct {
 		old table
 		new []byte
 	}{
-		{l.dynamic, p.dynamic}, {l.strings, p.strings}, {l.symbols, p.symbols},
-		{l.versions, p.versions}, {l.needs, p.needs},
+		{l.segments, p.segments}, {l.dynamic, p.dynamic}, {l.strings, p.strings},
+		{l.symbols, p.symbols}, {l.versions, p.versions}, {l.needs, p.needs},
 	} {
 		if e, ok := difference(c.old, c.new); ok {
 			edits = append(edits, e)
@@ -132,9 +135,10 @@ func difference(old table, data []byte) (Edit, bool) {
 
 // patch holds the tables while they are changed.
 type patch struct {
-	l                                          *Library
-	renames                                    []Rename
-	dynamic, strings, symbols, versions, needs []byte
+	l                          *Library
+	renames                    []Rename
+	segments, dynamic, strings []byte
+	symbols, versions, needs   []byte
 }
 
 func (p *patch) setVersion(row int, v uint16) {
@@ -291,4 +295,16 @@ func Apply(w io.WriterAt, edits []Edit) error {
 		}
 	}
 	return nil
+}
+
+// dropExecutableStack takes the wish for an executable stack back. Libraries have
+// it only because their weights came through an assembler file that said
+// nothing of the stack.
+func (p *patch) dropExecutableStack() {
+	le := binary.LittleEndian
+	for s := p.segments; len(s) > 0; s = s[segmentSize:] {
+		if elf.ProgType(le.Uint32(s)) == elf.PT_GNU_STACK {
+			le.PutUint32(s[4:], le.Uint32(s[4:])&^uint32(elf.PF_X))
+		}
+	}
 }

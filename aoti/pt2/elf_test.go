@@ -98,7 +98,7 @@ func makeModel(t *testing.T, first, libc bool) (dir, path string) {
 	default:
 		libs = append([]string{"-lc"}, libs...)
 	}
-	args := append([]string{"-shared", "-fPIC", "-O1", "-Wl,--no-as-needed", "-nostdlib", "-o", "model.so", "model.c"}, libs...)
+	args := append([]string{"-shared", "-fPIC", "-O1", "-Wl,--no-as-needed", "-nostdlib", "-z", "execstack", "-o", "model.so", "model.c"}, libs...)
 	compile(t, dir, args...)
 	return dir, filepath.Join(dir, "model.so")
 }
@@ -193,6 +193,7 @@ func TestHostEdits(t *testing.T) {
 				}
 			}
 			checkDefined(t, after)
+			checkStack(t, before, after)
 			checkOnlyTables(t, before, after)
 			if edits, err := library(t, after).HostEdits(); err != nil || len(edits) != 0 {
 				t.Errorf("a patched copy is patched again: %d edits, %v", len(edits), err)
@@ -225,6 +226,22 @@ func checkDefined(t *testing.T, b []byte) {
 	}
 }
 
+// checkStack tells if the copy asks for an executable stack, as the library does.
+func checkStack(t *testing.T, before, after []byte) {
+	t.Helper()
+	for i, b := range [][]byte{before, after} {
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_GNU_STACK && (p.Flags&elf.PF_X != 0) != (i == 0) {
+				t.Errorf("patched: %v; the flags of the stack are %v", i == 1, p.Flags)
+			}
+		}
+	}
+}
+
 // checkOnlyTables tells a change outside the tables of the dynamic linker.
 func checkOnlyTables(t *testing.T, before, after []byte) {
 	t.Helper()
@@ -236,6 +253,7 @@ func checkOnlyTables(t *testing.T, before, after []byte) {
 		t.Fatal(err)
 	}
 	masked := bytes.Clone(after)
+	copy(masked[64:64+56*len(f.Progs)], before[64:]) // the program headers
 	for _, s := range f.Sections {
 		switch s.Name {
 		case ".dynsym", ".dynstr", ".dynamic", ".gnu.version", ".gnu.version_r":
