@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -253,6 +254,8 @@ def make(name, build, folder, threads=None):
         found |= record(other, loaded(other, target, model), f"{model}/")
     if case.config.get("aot_inductor.package_constants_in_so") is False:
         found |= {f"constant.{key}": value.clone() for key, value in case.module.state_dict().items()}
+    for file in case.files:
+        shutil.copy(file, folder)
     save_file(found, str(folder / f"{label}.safetensors"), metadata=describe(name, case, target))
     print(f"{label}: {target.stat().st_size} bytes, error {measure(found):.2g}", flush=True)
 

@@ -25,6 +25,7 @@ class Case:
     run      whether PyTorch's loader can run the package; if not, the outputs are the module's own
     more     further models of the archive, by name
     archive  aoti (compiled), or export (torch.export.save)
+    files    what else belongs beside the package, such as a tokenizer
     linked   whether the library names libtorch as one that it needs, as PyTorch's defaults have it
     """
 
@@ -39,6 +40,7 @@ class Case:
     run: bool = True
     more: dict = dataclasses.field(default_factory=dict)
     archive: str = "aoti"
+    files: tuple = ()
     linked: bool = False
 
 

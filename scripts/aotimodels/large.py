@@ -231,4 +231,5 @@ def minilm():
     folder = pathlib.Path(found.origin).parent / "model"
     sizes = {0: Dim("batch", min=1, max=128), 1: Dim("length", min=2, max=512)}
     ids, mask = torch.randint(1000, 30000, (1, 128)), torch.ones(1, 128, dtype=torch.int64)
-    return Case(Sentences(folder), tokens(folder, SENTENCES), cases=((ids, mask),), dynamic=(sizes, sizes))
+    files = (folder / "tokenizer.json",)
+    return Case(Sentences(folder), tokens(folder, SENTENCES), cases=((ids, mask),), dynamic=(sizes, sizes), files=files)
