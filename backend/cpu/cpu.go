@@ -65,10 +65,11 @@ func (*Backend) NumDevices() (int, error) { return 1, nil }
 // Version changes when the results of kernels do.
 func (*Backend) Version() string { return "cpu-1" }
 
-// Supports reports whether op is a primitive.
+// Supports reports whether op is a primitive, or a composite with a kernel of
+// its own.
 func (*Backend) Supports(op ir.Op) bool {
 	sp := op.Spec()
-	return sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
+	return composites[op] || sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
 }
 
 // BytesInUse returns the bytes of live buffers; the workspace of a Run counts

@@ -213,6 +213,9 @@ func (l *lowering) check(in *graph.Instr) error {
 		}
 	}
 	sp := in.Op.Spec()
+	if composites[in.Op] {
+		return nil
+	}
 	if sp.Infer == nil {
 		return backend.ErrUnsupported
 	}

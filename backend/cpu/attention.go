@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels/attention"
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/ir"
+)
+
+// composites are the composite ops that have kernels of their own, whose
+// lowerings check the shapes of their results themselves.
+var composites = map[ir.Op]bool{}
+
+func init() {
+	op, ok := ir.Lookup("scaled_dot_product_attention")
+	if !ok {
+		panic("cpu: there is no scaled_dot_product_attention")
+	}
+	composites[op] = true
+	lowerings[op] = func(c *call) {
+		d := c.in[0].dtype()
+		if f, ok := attentions[d]; ok && (len(c.in) < 4 || c.in[3].dtype() == d || c.in[3].dtype() == ir.Bool) {
+			f(c)
+			return
+		}
+		c.attendWide()
+	}
+}
+
+var attentions = byType[lowerFunc]{
+	ir.F32: attend[float32, float32], ir.F64: attend[float64, float64],
+	ir.BF16: attend[gemm.BF16, float32], ir.F16: attend[gemm.F16, float32],
+}
+
+// attendWide converts operands of other dtypes, and masks of another dtype than
+// the rest, to the dtype that kernels compute in.
+func (c *call) attendWide() {
+	d := computeDType(c.in[0].dtype())
+	wide := &call{l: c.l, instr: c.instr, Args: c.Args, outs: []ir.Shape{c.outs[0].WithDType(d)}}
+	for _, v := range c.in {
+		if v.dtype() != ir.Bool {
+			v = c.l.cast(c.instr, v, d)
+		}
+		wide.in = append(wide.in, v)
+	}
+	attentions.of(d)(wide)
+	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], c.outs[0].DType()))
+}
+
+func attend[T attention.Element, A attention.Float](c *call) {
+	out := c.outs[0]
+	lead := out.Dims()[:out.Rank()-2]
+	q, k, v := c.in[0], c.in[1], c.in[2]
+	run := &attention.Call[T, A]{
+		Queries: q.shape.Dim(-2), Keys: k.shape.Dim(-2), Dim: q.shape.Dim(-1), ValueDim: v.shape.Dim(-1), Causal: c.Bool("is_causal"),
+	}
+	if k.shape.Dim(-1) != run.Dim || v.shape.Dim(-2) != run.Keys || out.Dim(-2) != run.Queries || out.Dim(-1) != run.ValueDim {
+		panic(fmt.Errorf("%w: attention of %v, %v and %v to %v", ir.ErrShape, q.shape, k.shape, v.shape, out))
+	}
+	scale, ok := c.OptFloat("scale")
+	if !ok {
+		scale = 1 / math.Sqrt(float64(run.Dim))
+	}
+	run.Scale = scale
+	run.Batch, run.Heads = batchAndHeads(lead)
+	shared := lead
+	run.KVHeads = run.Heads
+	if c.Bool("enable_gqa") && len(lead) > 0 {
+		shared = append([]int(nil), lead...)
+		shared[len(shared)-1] = k.shape.Dim(-3)
+		run.KVHeads = k.shape.Dim(-3)
+		if h := v.shape.Dim(-3); h != run.KVHeads {
+			shared, run.KVHeads = lead, run.Heads
+			k, v = c.repeated(k, lead), c.repeated(v, lead)
+		}
+	}
+	queries := c.heads(q, lead)
+	keys, values := c.heads(k, shared), c.heads(v, shared)
+	reads := []operand{{buf: queries.buf}, {buf: keys.buf}, {buf: values.buf}}
+	var mask value
+	masked := len(c.in) > 3
+	if masked {
+		mask = c.heads(c.broadcast(c.in[3], append(append([]int(nil), lead...), run.Queries, run.Keys)), lead)
+		reads = append(reads, operand{buf: mask.buf})
+	}
+	bits := masked && mask.dtype() == ir.Bool
+	dst := c.result()
+	m := c.l.mem
+	run.Out = attention.Dense[T](nil, run.Heads, run.Queries, run.ValueDim)
+	c.emit(1, 1, []operand{dst}, reads, func(_, _ int) {
+		bindHeads(m, &run.Q, queries)
+		bindHeads(m, &run.K, keys)
+		bindHeads(m, &run.V, values)
+		switch {
+		case bits:
+			bindHeads(m, &run.Keep, mask)
+		case masked:
+			bindHeads(m, &run.Mask, mask)
+		}
+		run.Out.Data = elements[T](m, dst)
+		run.Run()
+		run.Q.Data, run.K.Data, run.V.Data, run.Out.Data, run.Mask.Data, run.Keep.Data = nil, nil, nil, nil, nil, nil
+	})
+}
+
+// bindHeads binds an operand of attention to its memory.
+func bindHeads[T any](m *memory, t *attention.Tensor[T], v value) {
+	t.Data = as[T](m.bufs[v.buf])[v.view.Offset:]
+	t.Strides = [4]int(v.view.Strides[:4])
+}
+
+// batchAndHeads merges leading dimensions to two.
+func batchAndHeads(lead []int) (batch, heads int) {
+	batch, heads = 1, 1
+	for i, n := range lead {
+		if i == len(lead)-1 {
+			heads = n
+		} else {
+			batch *= n
+		}
+	}
+	return batch, heads
+}
+
+// heads broadcasts the leading dimensions of a value and makes them two: four
+// dimensions in all, none of which goes backwards.
+func (c *call) heads(v value, lead []int) value {
+	rows, cols := v.shape.Dim(-2), v.shape.Dim(-1)
+	v = c.upward(c.broadcast(v, append(append([]int(nil), lead...), rows, cols)))
+	batch, heads := batchAndHeads(lead)
+	return c.reshape(v, v.shape.WithDims(batch, heads, rows, cols))
+}
+
+// broadcast repeats a value to the given dimensions.
+func (c *call) broadcast(v value, dims []int) value {
+	view := align(v.view, len(dims))
+	for d, n := range dims {
+		if view.Dims[d] != n {
+			if view.Dims[d] != 1 {
+				panic(fmt.Errorf("%w: %v does not broadcast to %v", ir.ErrShape, v.shape, dims))
+			}
+			view.Dims[d], view.Strides[d] = n, 0
+		}
+	}
+	return value{v.shape.WithDims(dims...), v.buf, view}
+}
+
+// repeated repeats the heads of keys or values to the last of lead.
+func (c *call) repeated(v value, lead []int) value {
+	dims := v.shape.Dims()
+	r := len(dims)
+	have, want := dims[r-3], lead[len(lead)-1]
+	if have == want {
+		return v
+	}
+	split := append(append([]int(nil), dims[:r-2]...), 1, dims[r-2], dims[r-1])
+	wide := append(append([]int(nil), dims[:r-2]...), want/max(have, 1), dims[r-2], dims[r-1])
+	dims[r-3] = want
+	return c.reshape(c.broadcast(c.reshape(v, v.shape.WithDims(split...)), wide), v.shape.WithDims(dims...))
+}
