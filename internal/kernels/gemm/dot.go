@@ -118,7 +118,7 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 				re := min(r+mr, r1)
 				a := s.long(w, &s.a, r, re, k0, depth)
 				for j := j0; j < j1; j += dotCols {
-					s.dot(w, a, s.short(&bt, j, k0), out[(r-r0)*ldc+j-j0:], ldc, re-r, min(dotCols, j1-j), depth, flags)
+					s.dot(w, a, s.short(&bt, j, k0), out[(r-r0)*ldc+j-j0:], ldc, re-r, min(dotCols, j1-j), j, depth, flags)
 				}
 			}
 			continue
@@ -127,36 +127,44 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 			je := min(j+dotCols, j1)
 			b := s.long(w, &bt, j, je, k0, depth)
 			for r := r0; r < r1; r += mr {
-				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+j-j0:], ldc, min(mr, r1-r), je-j, depth, flags)
+				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+j-j0:], ldc, min(mr, r1-r), je-j, 0, depth, flags)
 			}
 		}
 	}
 	s.finish(w, out, ldc, r0, r1, j0, j1)
 }
 
-// dot computes one tile.
-func (s *state[A]) dot(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, depth, flags int) {
+// dot computes one tile. Before the columns of b there are back more in memory.
+func (s *state[A]) dot(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, back, depth, flags int) {
 	d := s.kernel.dots
 	f, whole := d.tiles[rows], depth/d.lanes*d.lanes
 	if cols == dotCols {
 		f(whole, a.first, a.stride, b.first, b.stride, &c[0], ldc, s.alpha, flags)
 	} else {
-		s.dotEdge(w, f, a, b, c, ldc, rows, cols, whole, flags)
+		s.dotEdge(w, f, a, b, c, ldc, rows, cols, back, whole, flags)
 	}
 	if whole < depth {
 		s.dotRest(a, b, c, ldc, rows, cols, whole, depth)
 	}
 }
 
-// dotEdge computes fewer than four columns: each of them four times over.
-func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], a, b rows[A], c []A, ldc, rows, cols, depth, flags int) {
-	for j := range cols {
-		f(depth, a.first, a.stride, b.at(j), 0, &w.edge[0], dotCols, s.alpha, 0)
+// dotEdge computes fewer than four columns: with those before them again, of
+// which there are back, or else each of them four times over.
+func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], a, b rows[A], c []A, ldc, rows, cols, back, depth, flags int) {
+	calls, step, skip, start := 1, b.stride, dotCols-cols, cols-dotCols
+	if back < skip {
+		calls, step, skip, start = cols, 0, 0, 0
+	}
+	for j := range calls {
+		first := b.at(start + j)
+		f(depth, a.first, a.stride, first, step, &w.edge[0], dotCols, s.alpha, 0)
 		for i := range rows {
-			if flags&flagAdd != 0 {
-				c[i*ldc+j] += w.edge[i*dotCols]
-			} else {
-				c[i*ldc+j] = w.edge[i*dotCols]
+			from, to := w.edge[i*dotCols+skip:][:cols/calls], c[i*ldc+j:]
+			for q, v := range from {
+				if flags&flagAdd != 0 {
+					v += to[q]
+				}
+				to[q] = v
 			}
 		}
 	}

@@ -10,6 +10,9 @@ type kernel[A Float] struct {
 	// tiles[w][m] computes a tile of m rows and up to nr>>w columns; w is 1 only
 	// if there is such a form. Unless masked, the columns must be exactly so many.
 	tiles [2][]tileFunc[A]
+	// broad computes tiles of few rows and twice as many columns, all of which
+	// exist; nil if there are none.
+	broad []tileFunc[A]
 	// copyRows and transpose pack a panel of n elements across and a depth of
 	// elements that are adjacent across, or along the depth; nil if there are no
 	// better ones than in Go.

@@ -144,6 +144,26 @@ func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //go:noescape
 func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
 
+// tile1x64F32AVX512 computes a tile of 1 rows and up to 64 columns.
+//
+//go:noescape
+func tile1x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+
+// tile2x64F32AVX512 computes a tile of 2 rows and up to 64 columns.
+//
+//go:noescape
+func tile2x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+
+// tile3x64F32AVX512 computes a tile of 3 rows and up to 64 columns.
+//
+//go:noescape
+func tile3x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+
+// tile4x64F32AVX512 computes a tile of 4 rows and up to 64 columns.
+//
+//go:noescape
+func tile4x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+
 // dot1x4F32AVX512 computes a tile of 1 rows and 4 columns.
 //
 //go:noescape
@@ -328,6 +348,26 @@ func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //
 //go:noescape
 func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+
+// tile1x32F64AVX512 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+
+// tile2x32F64AVX512 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+
+// tile3x32F64AVX512 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+
+// tile4x32F64AVX512 computes a tile of 4 rows and up to 32 columns.
+//
+//go:noescape
+func tile4x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
 
 // dot1x4F64AVX512 computes a tile of 1 rows and 4 columns.
 //

@@ -215,10 +215,17 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 	if add {
 		flags = flagAdd
 	}
-	if s.b.packed != nil || p.packB || p.packCols {
+	if s.b.packed != nil || p.packB || p.packCols && p.wideRows == 0 {
 		flags |= flagPadded
 	}
 	for j := j0; j < j1; j += kn.nr {
+		if r1-r0 < len(kn.broad) && flags&flagPadded == 0 && j1-j >= 2*kn.nr {
+			b, bK := s.right(w, j, j0, k0, depth)
+			a, aRow, aK := s.left(r0, r1-r0, k0)
+			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags)
+			j += kn.nr
+			continue
+		}
 		cols := min(kn.nr, j1-j)
 		b, bK := s.right(w, j, j0, k0, depth)
 		form := kn.tiles[0]

@@ -82,6 +82,9 @@ func main() {
 			tile(e, m, 2)
 			tile(e, m, 1)
 		}
+		for m := 1; m <= 4; m++ {
+			tile(e, m, 4)
+		}
 		for m := 1; m <= 6; m++ {
 			dot(e, m)
 		}

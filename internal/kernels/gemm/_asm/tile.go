@@ -155,7 +155,7 @@ func pairs(count reg.GPVirtual, body func()) {
 	JNZ(LabelRef("even"))
 }
 
-var maskRegs = []reg.Register{reg.K1, reg.K2}
+var maskRegs = []reg.Register{reg.K1, reg.K2, reg.K3, reg.K4}
 
 func maskOf(j int) Op { return maskRegs[j] }
 
@@ -177,9 +177,8 @@ func prefetchRows(c, ldc reg.GPVirtual, m, n int) {
 	p := GP64()
 	MOVQ(c, p)
 	for range m {
-		PREFETCHT0(Mem{Base: p})
-		if n > 1 {
-			PREFETCHT0(Mem{Base: p, Disp: 64})
+		for j := range n {
+			PREFETCHT0(Mem{Base: p, Disp: 64 * j})
 		}
 		ADDQ(ldc, p)
 	}
