@@ -199,7 +199,7 @@ func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 		for lo < hi {
 			i, row := lo/p.m, lo%p.m
 			end := min(p.m, row+hi-lo)
-			kernels.MatVec[T, T](dst[i*p.m*p.n:(i+1)*p.m*p.n], x, y, p.n, p.k, p.aBatch[i], p.aRow, p.aK, p.bBatch[i], p.bK, p.bCol, row, end)
+			kernels.MatVec(dst[i*p.m*p.n:(i+1)*p.m*p.n], x, y, p.n, p.k, p.aBatch[i], p.aRow, p.aK, p.bBatch[i], p.bK, p.bCol, row, end)
 			lo += end - row
 		}
 	})

@@ -6,19 +6,19 @@ import (
 )
 
 func BenchmarkMatMul(b *testing.B) {
-	for _, n := range []int{16, 64, 256, 512} {
-		b.Run(fmt.Sprintf("f32/%d", n), func(b *testing.B) { benchMatMul[float32, float64](b, n) })
+	for _, n := range []int{16, 256} {
+		b.Run(fmt.Sprintf("i32/%d", n), func(b *testing.B) { benchMatMul[int32](b, n) })
 	}
-	b.Run("f64/256", func(b *testing.B) { benchMatMul[float64, float64](b, 256) })
+	b.Run("i64/256", func(b *testing.B) { benchMatMul[int64](b, 256) })
 }
 
 // benchMatMul packs and multiplies on one goroutine.
-func benchMatMul[T, A Number](b *testing.B, n int) {
+func benchMatMul[T Integer](b *testing.B, n int) {
 	x, y, c := make([]T, n*n), make([]T, n*n), make([]T, n*n)
 	for i := range x {
 		x[i], y[i] = T(i%7), T(i%5)
 	}
-	px, py := make([]A, PackedLen(n, n, MR)), make([]A, PackedLen(n, n, NR))
+	px, py := make([]T, PackedLen(n, n, MR)), make([]T, PackedLen(n, n, NR))
 	rows, cols := (n+MR-1)/MR, (n+NR-1)/NR
 	b.ReportAllocs()
 	for b.Loop() {
@@ -26,7 +26,7 @@ func benchMatMul[T, A Number](b *testing.B, n int) {
 		Pack(py, y, NR, n, n, 0, 1, n, 0, cols)
 		MatMul(c, px, py, n, n, n, 0, rows, 0, cols)
 	}
-	b.ReportMetric(2*float64(n*n*n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+	b.ReportMetric(float64(n*n*n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GMAC/s")
 }
 
 func BenchmarkPointwise(b *testing.B) {

@@ -1,4 +1,4 @@
-// Package kernels holds the portable loops that the CPU backend and the host of
+// Package kernels holds the loops that the CPU backend and the host of
 // compiled models compute with.
 //
 // A kernel takes slices and writes slices. It allocates nothing, starts no
@@ -13,7 +13,8 @@
 // instantiated by element size.
 //
 // Floating sums accumulate in float64, so that a float32 result is right to its
-// last places for any length that fits in memory.
+// last places for any length that fits in memory; matrix products, which sum in
+// the type itself, are in package gemm.
 package kernels
 
 import "fmt"

@@ -1,11 +1,12 @@
 package kernels
 
-// The matrix product works on packed operands: the left one in panels of MR
-// rows and the right one in panels of NR columns, each panel holding its MR or
-// NR elements of k after k, so that the innermost loop reads both in order
-// whatever the strides of the operands were. A 2×4 tile of results fits in the
-// sixteen vector registers of amd64 and the thirty-two of arm64 with what it
-// needs beside; a 4×4 tile spills on amd64 and is three times slower.
+// The matrix product of integers (that of floats is in package gemm) works on
+// packed operands: the left one in panels of MR rows and the right one in panels
+// of NR columns, each panel holding its MR or NR elements of k after k, so that
+// the innermost loop reads both in order whatever the strides of the operands
+// were. A 2×4 tile of results fits in the sixteen vector registers of amd64 and
+// the thirty-two of arm64 with what it needs beside; a 4×4 tile spills on amd64
+// and is three times slower.
 const (
 	MR = 2
 	NR = 4
@@ -21,7 +22,7 @@ func PackedLen(n, k, width int) int { return (n + width - 1) / width * width * k
 // Pack packs panels lo..hi-1 of an operand with n rows (for MR; columns for NR)
 // and depth k: element (i, p) is src[off+i·step+p·kStep]. The last panel is
 // filled up with zeros. dst is the whole packed operand.
-func Pack[A, T Number](dst []A, src []T, width, n, k, off, step, kStep, lo, hi int) {
+func Pack[T Integer](dst, src []T, width, n, k, off, step, kStep, lo, hi int) {
 	for panel := lo; panel < hi; panel++ {
 		out := dst[panel*width*k : (panel+1)*width*k]
 		rows := min(width, n-panel*width)
@@ -32,16 +33,14 @@ func Pack[A, T Number](dst []A, src []T, width, n, k, off, step, kStep, lo, hi i
 		if step == 1 && rows == width {
 			for p := range k {
 				from := src[base+p*kStep:][:width]
-				for i, x := range from {
-					out[p*width+i] = A(x)
-				}
+				copy(out[p*width:], from)
 			}
 			continue
 		}
 		for i := range rows {
 			pos := base + i*step
 			for p := i; p < len(out); p += width {
-				out[p] = A(src[pos])
+				out[p] = src[pos]
 				pos += kStep
 			}
 		}
@@ -51,7 +50,7 @@ func Pack[A, T Number](dst []A, src []T, width, n, k, off, step, kStep, lo, hi i
 // MatMul sets the part of the dense m×n matrix c that lies in row panels
 // rowLo..rowHi-1 and column panels colLo..colHi-1 to the product of the packed
 // operands.
-func MatMul[T, A Number](c []T, a, b []A, m, n, k, rowLo, rowHi, colLo, colHi int) {
+func MatMul[T Integer](c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int) {
 	for k0 := 0; k0 == 0 || k0 < k; k0 += kBlock {
 		kc := min(kBlock, k-k0)
 		for panel := rowLo; panel < rowHi; panel++ {
@@ -60,7 +59,7 @@ func MatMul[T, A Number](c []T, a, b []A, m, n, k, rowLo, rowHi, colLo, colHi in
 			rows := min(MR, m-row)
 			for col := colLo * NR; col < min(colHi*NR, n); col += NR {
 				pb := b[col*k+k0*NR:][:kc*NR]
-				var tile [MR * NR]A
+				var tile [MR * NR]T
 				multiply(&tile, pa, pb)
 				store(c[row*n+col:], &tile, n, rows, min(NR, n-col), k0 > 0)
 			}
@@ -70,7 +69,7 @@ func MatMul[T, A Number](c []T, a, b []A, m, n, k, rowLo, rowHi, colLo, colHi in
 
 // multiply is the innermost loop: it sets tile to the product of two panels of
 // equal depth.
-func multiply[T Number](tile *[MR * NR]T, a, b []T) {
+func multiply[T Integer](tile *[MR * NR]T, a, b []T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13 T
 	for len(a) >= 2*MR && len(b) >= 2*NR {
 		x, y := a[0], a[1]
@@ -110,57 +109,54 @@ func multiply[T Number](tile *[MR * NR]T, a, b []T) {
 }
 
 // store writes the valid part of a tile, or adds it to what is there.
-func store[T, A Number](c []T, tile *[MR * NR]A, ldc, rows, cols int, add bool) {
+func store[T Integer](c []T, tile *[MR * NR]T, ldc, rows, cols int, add bool) {
 	for i := range rows {
 		row := c[i*ldc:][:cols]
 		t := tile[i*NR:][:cols]
 		if add {
 			for j, v := range t {
-				row[j] = T(A(row[j]) + v)
+				row[j] += v
 			}
 			continue
 		}
-		for j, v := range t {
-			row[j] = T(v)
-		}
+		copy(row, t)
 	}
 }
 
 // MatVec sets rows lo..hi-1 of the dense m×n matrix c to the product of two
 // strided operands without packing: element (i, p) of the left one is
 // a[aOff+i·aStep+p·aK], element (p, j) of the right one b[bOff+p·bK+j·bStep]. It
-// is for products with too few rows or columns for packing to pay. Products are
-// summed in A.
-func MatVec[T, A Number](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo, hi int) {
+// is for products with too few rows or columns for packing to pay.
+func MatVec[T Integer](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		row := c[i*n : (i+1)*n]
 		pa := aOff + i*aStep
 		if bStep == 1 && n > 1 {
-			vecMat[T, A](row, a, b, pa, aK, bOff, bK, k)
+			vecMat(row, a, b, pa, aK, bOff, bK, k)
 			continue
 		}
 		for j := range row {
-			row[j] = dot[T, A](a, b, pa, aK, bOff+j*bStep, bK, k)
+			row[j] = dot(a, b, pa, aK, bOff+j*bStep, bK, k)
 		}
 	}
 }
 
 // vecMat sets row to the product of a vector with a matrix of dense rows.
-func vecMat[T, A Number](row, a, b []T, pa, aK, pb, bK, k int) {
-	var sums [reduceBlock]A
+func vecMat[T Integer](row, a, b []T, pa, aK, pb, bK, k int) {
+	var sums [reduceBlock]T
 	for len(row) > 0 {
 		acc := sums[:min(len(row), reduceBlock)]
 		clear(acc)
 		p := 0
 		for ; p+4 <= k; p += 4 {
 			x, y := pa+p*aK, pb+p*bK
-			axpy4(acc, A(a[x]), A(a[x+aK]), A(a[x+2*aK]), A(a[x+3*aK]), b[y:], b[y+bK:], b[y+2*bK:], b[y+3*bK:])
+			axpy4(acc, a[x], a[x+aK], a[x+2*aK], a[x+3*aK], b[y:], b[y+bK:], b[y+2*bK:], b[y+3*bK:])
 		}
 		for ; p < k; p++ {
-			axpy(acc, A(a[pa+p*aK]), b[pb+p*bK:])
+			axpy(acc, a[pa+p*aK], b[pb+p*bK:])
 		}
 		for j, v := range acc {
-			row[j] = T(v)
+			row[j] = v
 		}
 		row = row[len(acc):]
 		pb += len(acc)
@@ -168,42 +164,41 @@ func vecMat[T, A Number](row, a, b []T, pa, aK, pb, bK, k int) {
 }
 
 // axpy4 does four rows for one load and store of the sums.
-func axpy4[T, A Number](acc []A, x0, x1, x2, x3 A, b0, b1, b2, b3 []T) {
+func axpy4[T Integer](acc []T, x0, x1, x2, x3 T, b0, b1, b2, b3 []T) {
 	n := len(acc)
 	b0, b1, b2, b3 = b0[:n], b1[:n], b2[:n], b3[:n]
 	for j := range acc {
-		acc[j] += (x0*A(b0[j]) + x1*A(b1[j])) + (x2*A(b2[j]) + x3*A(b3[j]))
+		acc[j] += (x0*b0[j] + x1*b1[j]) + (x2*b2[j] + x3*b3[j])
 	}
 }
 
-func axpy[T, A Number](acc []A, x A, b []T) {
+func axpy[T Integer](acc []T, x T, b []T) {
 	b = b[:len(acc)]
 	for j := range acc {
-		acc[j] += x * A(b[j])
+		acc[j] += x * b[j]
 	}
 }
 
-// dot sums in A, which is wider than T for floats.
-func dot[T, A Number](a, b []T, pa, aK, pb, bK, k int) T {
-	var s0, s1, s2, s3 A
+func dot[T Integer](a, b []T, pa, aK, pb, bK, k int) T {
+	var s0, s1, s2, s3 T
 	if aK == 1 && bK == 1 {
 		x, y := a[pa:pa+k], b[pb:pb+k]
 		for len(x) >= 4 && len(y) >= 4 {
-			s0 += A(x[0]) * A(y[0])
-			s1 += A(x[1]) * A(y[1])
-			s2 += A(x[2]) * A(y[2])
-			s3 += A(x[3]) * A(y[3])
+			s0 += x[0] * y[0]
+			s1 += x[1] * y[1]
+			s2 += x[2] * y[2]
+			s3 += x[3] * y[3]
 			x, y = x[4:], y[4:]
 		}
 		for i := range x {
-			s0 += A(x[i]) * A(y[i])
+			s0 += x[i] * y[i]
 		}
-		return T((s0 + s1) + (s2 + s3))
+		return (s0 + s1) + (s2 + s3)
 	}
 	for range k {
-		s0 += A(a[pa]) * A(b[pb])
+		s0 += a[pa] * b[pb]
 		pa += aK
 		pb += bK
 	}
-	return T(s0)
+	return s0
 }

@@ -38,14 +38,13 @@ func transposed[T any](x []T, rows, cols int) []T {
 }
 
 func TestMatMul(t *testing.T) {
-	t.Run("float32", testMatMul[float32, float64])
-	t.Run("float64", testMatMul[float64, float64])
-	t.Run("int8", testMatMul[int8, int8])
-	t.Run("int64", testMatMul[int64, int64])
+	t.Run("uint8", testMatMul[uint8])
+	t.Run("int8", testMatMul[int8])
+	t.Run("int32", testMatMul[int32])
+	t.Run("int64", testMatMul[int64])
 }
 
-// testMatMul multiplies small integers, which floats hold exactly.
-func testMatMul[T, A Number](t *testing.T) {
+func testMatMul[T Integer](t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, c := range [][3]int{{1, 1, 1}, {2, 4, 3}, {3, 5, 1}, {5, 7, 9}, {8, 8, 8}, {1, 9, 30}, {17, 1, 6}, {4, 6, 0}, {13, 11, 600}, {3, 300, 20}} {
 		m, n, k := c[0], c[1], c[2]
@@ -66,7 +65,7 @@ func testMatMul[T, A Number](t *testing.T) {
 			{"tt", at, bt, 1, m, 1, k, 0, 0, m, n},
 		} {
 			rows, cols := (m+MR-1)/MR, (n+NR-1)/NR
-			pa, pb := make([]A, PackedLen(m, k, MR)), make([]A, PackedLen(n, k, NR))
+			pa, pb := make([]T, PackedLen(m, k, MR)), make([]T, PackedLen(n, k, NR))
 			Pack(pa, layout.a, MR, m, k, layout.aOff, layout.aRow, layout.aK, 0, rows)
 			Pack(pb, layout.b, NR, n, k, layout.bOff, layout.bCol, layout.bK, 0, cols)
 			got := make([]T, m*n)
@@ -79,7 +78,7 @@ func testMatMul[T, A Number](t *testing.T) {
 			}
 			clear(got)
 			for i := range m {
-				MatVec[T, A](got, layout.a, layout.b, n, k, layout.aOff, layout.aRow, layout.aK, layout.bOff, layout.bK, layout.bCol, i, i+1)
+				MatVec(got, layout.a, layout.b, n, k, layout.aOff, layout.aRow, layout.aK, layout.bOff, layout.bK, layout.bCol, i, i+1)
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%v %s unpacked: %v, want %v", c, layout.name, got, want)
