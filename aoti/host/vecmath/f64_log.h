@@ -43,34 +43,27 @@ fn vd d_log_edges(vd x, vd r) {
     return d_sel(d_lt(x, d_set(0)), d_set(NAN), r);
 }
 
-// d_log_parts is x = 2^e (1 + f) and log(1 + f) = f + tail. With t = f/(2 + f), 2t is f - t f, which
-// leaves f exact and a tail of f^2/2, whose rounding is a tenth of an ulp.
-fn vd d_log_parts(vd x, vd *e, vd *tail) {
-    vd f = d_log_split(x, e) - d_set(1);
-    vd t = f / (d_set(2) + f), u = t * t;
-    *tail = t * d_fms(u, POLY_D(u, log_d), f);
-    return f;
-}
-
-// d_log_scaled is p + log(1 + f) (c + low), |p| above the rest or 0: a logarithm to another base.
-// With t = f/(2 + f), log(1 + f) = f - f^2/2 + t (f^2/2 + t^2 P(t^2)); the first two terms and
-// their product with c keep their rounding errors.
-fn vd d_log_scaled(dd p, vd f, double c, double low) {
+// d_log_parts is log(1 + f) as two numbers to add. With t = f/(2 + f) it is
+// f - f^2/2 + t (f^2/2 + t^2 P(t^2)); the first two terms keep their rounding errors.
+fn dd d_log_parts(vd f) {
     vd t = f / (d_set(2) + f), u = t * t, half = d_set(0.5);
     dd sq = two_product(f, f);
     dd a = fast_sum(f, -half * sq.h);
-    vd rest = d_fma(t, d_fma(u, POLY_D(u, log_d), half * sq.h), d_fnma(half, sq.l, a.l));
-    dd q = two_product(a.h, d_set(c));
+    a.l = d_fma(t, d_fma(u, POLY_D(u, log_d), half * sq.h), d_fnma(half, sq.l, a.l));
+    return a;
+}
+
+// d_log_scaled is p + log(1 + f) (c + low), |p| above the rest or 0: a logarithm to another base.
+fn vd d_log_scaled(dd p, vd f, double c, double low) {
+    dd a = d_log_parts(f), q = two_product(a.h, d_set(c));
     dd s = fast_sum(p.h, q.h);
-    vd tail = d_fma(rest, d_set(c), d_fma(a.h, d_set(low), q.l));
+    vd tail = d_fma(a.l, d_set(c), d_fma(a.h, d_set(low), q.l));
     return s.h + (s.l + (p.l + tail));
 }
 
 fn vd d_log(vd x) {
-    vd e, tail, f = d_log_parts(x, &e, &tail);
-    dd p = two_product(e, d_set(LN2_0));
-    dd s = fast_sum(p.h, f);
-    return d_log_edges(x, s.h + (s.l + (d_fma(e, d_set(LN2_1), p.l) + tail)));
+    vd e, f = d_log_split(x, &e) - d_set(1);
+    return d_log_edges(x, dd_sum(d_log_join(e, d_log_parts(f))));
 }
 
 // d_log2 keeps e apart, so that powers of two are exact.
