@@ -88,6 +88,9 @@ func (a *archive) add(f *zip.File) error {
 		if err := a.checkInflation(&m, int64(f.CompressedSize64)); err != nil {
 			return err
 		}
+		if m.size <= keepInflated {
+			m.kept = &kept{}
+		}
 	}
 	start, err := f.DataOffset()
 	if err != nil {

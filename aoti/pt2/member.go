@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 )
 
 // member is a file of a package.
@@ -21,7 +22,19 @@ type member struct {
 	// crc is the checksum that reading in place must verify, if checked.
 	crc     uint32
 	checked bool
+
+	// kept holds a small compressed member that was read already: loading reads a
+	// library twice, for its tables and for its copy. Nil for other members.
+	kept *kept
 }
+
+type kept struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// keepInflated is the size up to which a compressed member is kept once read.
+const keepInflated = 4 << 20
 
 // Section is a file of a package that can be read at any place.
 type Section struct {
@@ -51,11 +64,26 @@ func (m *member) section(limit int64) (*Section, error) {
 	if m.place != nil {
 		return m.place()
 	}
-	data, err := m.read(limit)
+	data, err := m.inflate(limit)
 	if err != nil {
 		return nil, err
 	}
 	return &Section{ReaderAt: bytes.NewReader(data), Size: int64(len(data))}, nil
+}
+
+// inflate reads a compressed member, unless it is kept.
+func (m *member) inflate(limit int64) ([]byte, error) {
+	if m.kept == nil {
+		return m.read(limit)
+	}
+	m.kept.mu.Lock()
+	defer m.kept.mu.Unlock()
+	if m.kept.data != nil {
+		return m.kept.data, nil
+	}
+	data, err := m.read(limit)
+	m.kept.data = data
+	return data, err
 }
 
 // read returns a member whole, if it has at most limit bytes.

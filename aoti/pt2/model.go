@@ -272,8 +272,8 @@ func (m *Model) Private(ctx context.Context, dir string, unchanged bool) (*Priva
 	f := m.files[m.LibraryFile]
 	src := Source{Size: f.size, CRC: f.crc, Checked: f.checked, Name: m.Name + "-" + m.LibraryFile, Unchanged: unchanged}
 	var c io.Closer
-	if f.place != nil {
-		s, err := f.place()
+	if f.place != nil || f.kept != nil {
+		s, err := f.section(m.p.lim.Memory)
 		if err != nil {
 			return nil, locate(err, m.p.Path, "")
 		}
