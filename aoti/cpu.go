@@ -226,25 +226,42 @@ func (m *cpuInstance) RunInto(ctx context.Context, inputs []Buffer, donated []bo
 	return deliver(ctx, outs, outputs)
 }
 
-// deliver copies outs into the outputs that are given, consuming outs.
+// deliver copies outs into the outputs that are given, and puts them where there
+// is none, consuming outs. On an error what was nil is nil.
 func deliver(ctx context.Context, outs, outputs []Buffer) (err error) {
+	if len(outs) != len(outputs) {
+		err = fmt.Errorf("%w: the step of a run returned %d outputs, not %d", ir.ErrArg, len(outs), len(outputs))
+	}
+	for i := 0; i < len(outs) && err == nil; i++ {
+		if outputs[i] != nil {
+			err = fill(ctx, i, outputs[i], outs[i])
+		}
+	}
 	for i, b := range outs {
-		if outputs[i] == nil {
+		if err == nil && outputs[i] == nil {
 			outputs[i] = b
-			continue
+		} else if b != nil {
+			b.Release()
 		}
-		if outputs[i].Shape() != b.Shape() {
-			err = errors.Join(err, fmt.Errorf("%w: output %d is %v, the buffer given for it is %v", ir.ErrShape, i, b.Shape(), outputs[i].Shape()))
-		} else if from, e := b.Bytes(ctx); e != nil {
-			err = errors.Join(err, e)
-		} else if to, e := outputs[i].Bytes(ctx); e != nil {
-			err = errors.Join(err, e)
-		} else {
-			copy(to, from)
-		}
-		b.Release()
 	}
 	return err
+}
+
+// fill copies output i to the buffer that was given for it.
+func fill(ctx context.Context, i int, to, from Buffer) error {
+	if to.Shape() != from.Shape() {
+		return fmt.Errorf("%w: output %d is %v, the buffer given for it is %v", ir.ErrShape, i, from.Shape(), to.Shape())
+	}
+	src, err := from.Bytes(ctx)
+	if err != nil {
+		return err
+	}
+	dst, err := to.Bytes(ctx)
+	if err != nil {
+		return err
+	}
+	copy(dst, src)
+	return nil
 }
 
 func (m *cpuInstance) check(inputs []Buffer) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
@@ -21,6 +22,7 @@ type Runner struct {
 	name, device string
 	opened       Opened
 	spec         *pt2.Spec
+	closing      sync.Once
 }
 
 // Name returns the model's name in its package.
@@ -101,11 +103,15 @@ func (r *Runner) order(inputs map[string]Buffer) ([]Buffer, error) {
 }
 
 // Close refuses further calls, waits for runs in flight, and unloads the model.
-// Outputs that were returned stay valid. Calling it again does nothing.
-func (r *Runner) Close() error {
-	var err error
-	if r.Container != nil {
-		err = r.Container.Close()
-	}
-	return errors.Join(err, r.opened.Close())
+// Outputs that were returned stay valid. Calling it again does nothing but wait
+// for the first call.
+func (r *Runner) Close() (err error) {
+	// Once, because a second caller must not unload what the first one's runs use.
+	r.closing.Do(func() {
+		if r.Container != nil {
+			err = r.Container.Close()
+		}
+		err = errors.Join(err, r.opened.Close())
+	})
+	return err
 }

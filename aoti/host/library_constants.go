@@ -61,8 +61,14 @@ func newConstant(k *C.lori_constant, o LibraryOptions) (constant, error) {
 	if c.Bytes == 0 {
 		c.Bytes = int64(c.Shape.Bytes())
 	}
-	if !c.FromFolded && c.Type != backend.ConstantParameter { // then it may be a buffer
-		c.readOnly = known && told.ReadOnly
+	switch {
+	case c.Type == backend.ConstantParameter:
+	case known:
+		c.readOnly = told.ReadOnly
+	default:
+		// It may be a buffer, and where libraries do not tell types, which is before
+		// 2.11, models write what was folded from one, too.
+		c.readOnly = c.FromFolded && k._type != 0
 	}
 	c.name = C.CString(c.Name)
 	return c, nil
