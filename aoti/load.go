@@ -8,7 +8,6 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/pt2"
-	"github.com/loris-ml/loris/internal/kernels"
 )
 
 // Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a
@@ -83,9 +82,4 @@ func (r *Runner) start(ctx context.Context, o *Options) error {
 		return err
 	}
 	return r.Update(ctx, weights, Active, UserManaged())
-}
-
-func setThreads(n int) {
-	kernels.SetThreads(n)
-	setHostThreads(n)
 }

@@ -1,4 +1,13 @@
 package aoti
 
-// setHostThreads bounds the threads of parallel code inside libraries.
-func setHostThreads(n int) {}
+import (
+	"github.com/loris-ml/loris/aoti/host/openmp"
+	"github.com/loris-ml/loris/internal/kernels"
+)
+
+// setThreads bounds the threads of parallel loops, those of libraries and those
+// of the kernels that they call.
+func setThreads(n int) {
+	kernels.SetThreads(n)
+	openmp.SetLimit(n)
+}

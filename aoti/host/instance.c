@@ -305,10 +305,12 @@ lori_error lori_instance_run(lori_instance *m)
 		if (m->in_handles[i])
 			m->library->tensors.remove(m->in_handles[i]);
 		m->in_handles[i] = NULL;
+	}
+	code = deliver_all(m, code);
+	for (int32_t i = 0; i < m->inputs; i++) { // outputs may have been views of these
 		lori_tensor_delete(m->lent[i]);
 		m->lent[i] = NULL;
 	}
-	code = deliver_all(m, code);
 	if (code != LORI_OK)
 		lori_instance_drop(m);
 	return done(m, code);

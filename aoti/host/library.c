@@ -189,6 +189,18 @@ static lori_error fill(lori_library *l, void *libtorch)
 	return inspect(l);
 }
 
+// A library's own inline functions come before those of the same name that a
+// libtorch of another release has brought into the process. AddressSanitizer
+// does not allow it.
+enum {
+	OPEN = RTLD_NOW | RTLD_LOCAL,
+#ifdef __SANITIZE_ADDRESS__
+	OPEN_ALONE = OPEN,
+#else
+	OPEN_ALONE = OPEN | RTLD_DEEPBIND,
+#endif
+};
+
 lori_library *lori_library_open(const char *path, void *libtorch)
 {
 	if (!lori_cxx_open())
@@ -198,7 +210,7 @@ lori_library *lori_library_open(const char *path, void *libtorch)
 		lori_fail("out of memory");
 		return NULL;
 	}
-	l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	l->handle = dlopen(path, libtorch ? OPEN : OPEN_ALONE);
 	if (!l->handle) {
 		lori_fail("%s", dlerror());
 		free(l);
@@ -224,9 +236,18 @@ lori_error lori_library_close(lori_library *l)
 
 void *lori_libtorch_open(const char *path)
 {
-	void *h = dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-	if (!h)
+	enum { FLAGS = RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE };
+	void *h = dlopen(path, FLAGS);
+	if (!h) {
 		lori_fail("%s", dlerror());
+		return NULL;
+	}
+	// Libraries also need libtorch.so, an empty one beside it, by its name alone.
+	char other[4096];
+	const char *slash = strrchr(path, '/');
+	int n = snprintf(other, sizeof other, "%.*slibtorch.so", slash ? (int)(slash - path) + 1 : 0, path);
+	if (n > 0 && (size_t)n < sizeof other)
+		dlopen(other, FLAGS);
 	return h;
 }
 
