@@ -235,7 +235,11 @@ func convolve[T conv.Element, A conv.Float](k *convolution) error {
 	}
 	call := conv.Call[T, A]{X: elements[T](k.x), Y: elements[T](k.out), Activation: k.act}
 	call.Plan = planOf[T, A](g, imageOf(k.x), imageOf(k.out))
-	call.Weights = weightsOf[T, A](k.w, f, g)
+	if !f.packed && !bool(C.lori_storage_is_constant(k.w.storage)) {
+		call.Filters, call.FilterStrides = elements[T](k.w), f.strides // packed into memory that is used again
+	} else {
+		call.Weights = weightsOf[T, A](k.w, f, g)
+	}
 	if k.bias != nil {
 		bias, free, err := vector[T](k.bias, g.COut*g.Groups)
 		if err != nil {

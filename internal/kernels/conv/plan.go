@@ -31,6 +31,8 @@ type Plan[A Float] struct {
 	set  *tile.Set[A]
 	x, y Layout
 	size int // bytes of an A
+	// filters is the form of packed ones, without memory.
+	filters Weights[A]
 
 	columnwise bool   // a depthwise convolution
 	direct     bool   // the image is read where it lies
@@ -70,7 +72,7 @@ func New[T Element, A Float](g Geometry, x, y Layout) *Plan[A] {
 }
 
 func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {
-	p := &Plan[A]{g: g, set: set, size: int(unsafe.Sizeof(*new(A)))}
+	p := &Plan[A]{g: g, set: set, filters: *newWeights(g, set), size: int(unsafe.Sizeof(*new(A)))}
 	if p.columnwise = g.depthwise(); p.columnwise {
 		g.CIn, g.COut, g.Groups = g.Groups, g.Groups, 1
 	}

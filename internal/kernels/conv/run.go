@@ -16,7 +16,11 @@ type Call[T Element, A Float] struct {
 	Plan    *Plan[A]
 	Y, X    []T
 	Weights *Weights[A]
-	Bias    []T // an element for each output channel, or nil
+	// Filters are what Run packs for itself if Weights is nil, at the strides
+	// that Pack takes.
+	Filters       []T
+	FilterStrides [5]int
+	Bias          []T // an element for each output channel, or nil
 	// Residual is an image like Y that is added, or nil. It may be Y itself,
 	// in the same layout.
 	Residual       []T
@@ -27,6 +31,14 @@ type Call[T Element, A Float] struct {
 
 // Run computes all units on as many processors as there are.
 func (c *Call[T, A]) Run() {
+	if c.Weights == nil && c.Plan.units > 0 {
+		w := borrowWeights[A](c.Plan)
+		defer w.release()
+		c.Weights = &w.Weights
+		defer func() { c.Weights = nil }()
+		grain := 1 + packGrain/max(w.Len()/max(w.Units(), 1), 1)
+		kernels.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
+	}
 	if c.Plan.units == 1 {
 		c.Do(0, 1)
 		return

@@ -17,17 +17,43 @@ type worker[A Float] struct {
 	line   []A
 }
 
-var workers32, workers64 sync.Pool
+var (
+	workers32, workers64 sync.Pool
+	packed32, packed64   sync.Pool
+)
 
-func pool[A Float]() *sync.Pool {
+// pool returns one of two pools by the type computed in.
+func pool[A Float](p32, p64 *sync.Pool) *sync.Pool {
 	if unsafe.Sizeof(*new(A)) == 4 {
-		return &workers32
+		return p32
 	}
-	return &workers64
+	return p64
 }
 
+// scratchWeights are filters packed for one run.
+type scratchWeights[A Float] struct {
+	Weights[A]
+	memory []A
+}
+
+// packGrain is how many elements are worth a goroutine that packs them.
+const packGrain = 1 << 16
+
+func borrowWeights[A Float](p *Plan[A]) *scratchWeights[A] {
+	w, ok := pool[A](&packed32, &packed64).Get().(*scratchWeights[A])
+	if !ok {
+		w = new(scratchWeights[A])
+	}
+	w.Weights = p.filters
+	w.memory = grow(w.memory, w.Len())
+	w.Use(w.memory)
+	return w
+}
+
+func (w *scratchWeights[A]) release() { pool[A](&packed32, &packed64).Put(w) }
+
 func borrow[A Float]() *worker[A] {
-	if w, ok := pool[A]().Get().(*worker[A]); ok {
+	if w, ok := pool[A](&workers32, &workers64).Get().(*worker[A]); ok {
 		return w
 	}
 	return new(worker[A])
@@ -37,7 +63,7 @@ func borrow[A Float]() *worker[A] {
 func (w *worker[A]) release() {
 	w.args = tile.Args[A]{}
 	w.held = region{}
-	pool[A]().Put(w)
+	pool[A](&workers32, &workers64).Put(w)
 }
 
 // grow returns s with n elements of any values.
