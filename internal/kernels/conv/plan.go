@@ -13,8 +13,9 @@ const (
 	// each block of filters many times from the first-level cache.
 	blockPixels = 256
 	// panelBytes bounds the block of filters that all positions of a unit meet
-	// before the next: it stays in the first-level cache.
-	panelBytes = 24 << 10
+	// before the next. It stays in the first-level cache; and so few products are
+	// summed one after another, since sums of sums err less.
+	panelBytes = 12 << 10
 	// regionBytes bounds the part of the image that a unit copies.
 	regionBytes = 512 << 10
 	// unitsPerWorker is how many units a processor gets at least, if the work

@@ -263,16 +263,18 @@ func (l *place) of(img, row, col int) unsafe.Pointer {
 // positions adds one block of the depth to all positions of the unit.
 func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first, last bool) {
 	x := place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
-	from, to := s.part, s.part
-	add := place{at: tile.Zeros}
+	// What there is already is added to the block's own sum, which errs less than
+	// to begin with it.
+	zeros := place{at: tile.Zeros}
+	from, add, to := zeros, s.part, s.part
 	if first {
-		from = place{at: s.bias}
+		add = place{at: s.bias}
 	}
 	if last {
 		to = s.done
 		a.Lo, a.Hi = s.lo, s.hi
 		if s.add.at != nil {
-			add = s.add
+			from, add = add, s.add
 		}
 	}
 	a.XStep, a.InitStep, a.AddStep, a.CStep = x.col, from.col, add.col, to.col
