@@ -53,6 +53,9 @@ type cpuModel struct {
 }
 
 func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
+	if err := host.Available(); err != nil {
+		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
+	}
 	if _, index, ok := strings.Cut(o.Device, ":"); ok && index != "0" {
 		return nil, fmt.Errorf("%w: %q: the only CPU is cpu:0", ir.ErrDevice, o.Device)
 	}

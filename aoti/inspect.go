@@ -19,7 +19,15 @@ func Inspect(path string) (r *pt2.Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	return p.Inspect(pt2.Host{Target: pt2.HostTarget(), Provides: host.Provides, ProvidesOp: supportsExtern})
+	h := pt2.Host{Target: pt2.HostTarget(), Provides: host.Provides, ProvidesOp: supportsExtern}
+	why := host.Available()
+	if why != nil {
+		h.Provides = nil // whether it has them says nothing where none can be called
+	}
+	if r, err = p.Inspect(h); err == nil && why != nil {
+		r.Notes = append(r.Notes, why.Error())
+	}
+	return r, err
 }
 
 // ExampleShapes returns shapes of inputs that the model accepts, as

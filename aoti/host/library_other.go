@@ -36,3 +36,7 @@ func (m *Instance) CallSpec() (in, out string) { return "", "" }
 
 // Provides reports whether the process has a function that libraries call.
 func Provides(string) bool { return false }
+
+// Available returns nil where libraries can be opened, and ErrNoLibraries
+// elsewhere.
+func Available() error { return ErrNoLibraries }
