@@ -182,3 +182,18 @@ func (c call) text(i int) string {
 
 // give hands a new handle out through an argument of kindOut.
 func (c call) give(i int, t *tensor) { *(**tensor)(c.pointer(i)) = t }
+
+// bools returns a list of int32_t as ints.
+func (c call) bools(i int) []int64 {
+	out := make([]int64, int(c.args[i+1]))
+	for j, b := range unsafe.Slice((*int32)(c.pointer(i)), len(out)) {
+		out[j] = int64(b)
+	}
+	return out
+}
+
+// floats returns a list that is given by a pointer to it.
+func (c call) floats(i int) []float64 {
+	p := *(*unsafe.Pointer)(c.pointer(i))
+	return append([]float64(nil), unsafe.Slice((*float64)(p), int(c.args[i+1]))...)
+}

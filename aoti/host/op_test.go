@@ -151,8 +151,8 @@ func store(h *tensor, i int, x float64) {
 	}
 }
 
-// values returns the elements in row-major order as float64.
-func values(t testing.TB, h *tensor) []float64 {
+// numbers returns the elements in row-major order as float64.
+func numbers(t testing.TB, h *tensor) []float64 {
 	t.Helper()
 	s, err := shapeOf(h)
 	if err != nil {
@@ -214,7 +214,7 @@ func testMatmul(t *testing.T, d ir.DType, batch int, turned bool, bias string) {
 	case "alpha0":
 		self, alpha, beta = random(t, rng, d, nil, n), 0, 1
 	}
-	av, bv, sv := values(t, a), values(t, b), values(t, self)
+	av, bv, sv := numbers(t, a), numbers(t, b), numbers(t, self)
 	name := "cpu_addmm_out"
 	if batch > 0 {
 		name = "cpu_baddbmm_out"
@@ -222,7 +222,7 @@ func testMatmul(t *testing.T, d ir.DType, batch int, turned bool, bias string) {
 	if err := invoke(t, name, out, self, a, b, beta, alpha); err != nil {
 		t.Fatal(err)
 	}
-	got := values(t, out)
+	got := numbers(t, out)
 	for i := range got {
 		p, r, c := i/(m*n), i/n%m, i%n
 		want := beta * sv[i%len(sv)]

@@ -1,0 +1,239 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "tensor.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// values are the arguments of an op by ATen's names: *tensor, []*tensor (nil for
+// those that are none), int, []int64, bool as int, float64, []float64, string
+// and ir.DType. What is None is not there.
+type values map[string]any
+
+// evalFunc computes an op. The results are new handles in the order of ATen's
+// schema; the arguments stay the caller's.
+type evalFunc func(v values) ([]*tensor, error)
+
+// evals are the ops by ATen's name, without overloads: what an argument is tells
+// them apart. Ops of ir that are not here are found by their own name.
+var evals = collect(viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals, poolEvals, fourierEvals,
+	bagEvals, randomEvals)
+
+func collect(groups ...map[string]evalFunc) map[string]evalFunc {
+	m := map[string]evalFunc{}
+	for _, g := range groups {
+		maps.Copy(m, g)
+	}
+	return m
+}
+
+// evaluator returns the function of an op, or nil.
+func evaluator(name string) evalFunc {
+	if fn := evals[name]; fn != nil {
+		return fn
+	}
+	if op, ok := ir.Lookup(name); ok {
+		return func(v values) ([]*tensor, error) { return evalIR(op, v) }
+	}
+	return nil
+}
+
+// tensor returns a tensor that must be there.
+func (v values) tensor(name string) (*tensor, error) {
+	t, ok := v[name].(*tensor)
+	if !ok {
+		return nil, fmt.Errorf("%w: no tensor %q", ir.ErrArg, name)
+	}
+	return t, nil
+}
+
+// two returns two tensors that must be there.
+func (v values) two(a, b string) (x, y *tensor, err error) {
+	if x, err = v.tensor(a); err == nil {
+		y, err = v.tensor(b)
+	}
+	return x, y, err
+}
+
+// has reports whether an argument is not None.
+func (v values) has(name string) bool { return v[name] != nil }
+
+func (v values) int(name string, otherwise int) int {
+	switch x := v[name].(type) {
+	case int:
+		return x
+	case float64:
+		return int(x)
+	}
+	return otherwise
+}
+
+func (v values) bool(name string, otherwise bool) bool {
+	if x, ok := v[name].(int); ok {
+		return x != 0
+	}
+	return otherwise
+}
+
+func (v values) float(name string, otherwise float64) float64 {
+	switch x := v[name].(type) {
+	case float64:
+		return x
+	case int:
+		return float64(x)
+	}
+	return otherwise
+}
+
+func (v values) text(name, otherwise string) string {
+	if x, ok := v[name].(string); ok {
+		return x
+	}
+	return otherwise
+}
+
+func (v values) ints(name string) []int64 {
+	x, _ := v[name].([]int64)
+	return x
+}
+
+func (v values) dtype(otherwise ir.DType) ir.DType {
+	if d, ok := v["dtype"].(ir.DType); ok {
+		return d
+	}
+	return otherwise
+}
+
+// values decodes the arguments of a C function.
+func (c call) values() (values, error) {
+	v := values{}
+	for i := 0; i < len(c.sig.params); i++ {
+		p := c.sig.params[i]
+		switch p.kind {
+		case kindTensor, kindOptTensor:
+			if t := c.tensor(i); t != nil && t.storage != nil {
+				v[p.name] = t
+			}
+		case kindTensors, kindOptTensors:
+			v[p.name] = c.tensors(i)
+			i++
+		case kindInt:
+			v[p.name] = c.int(i)
+		case kindOptInt:
+			if n, ok := c.optInt(i); ok {
+				v[p.name] = n
+			}
+		case kindInts, kindOptInts:
+			if c.present(i) {
+				v[p.name] = c.ints(i)
+			} else if p.kind == kindInts {
+				v[p.name] = []int64{}
+			}
+			i++
+		case kindBool:
+			v[p.name] = int(c.bool32(i))
+			if p.name == "dtype" {
+				d, err := c.dtype(i)
+				if err != nil {
+					return nil, err
+				}
+				v[p.name] = d
+			}
+		case kindOptBool:
+			n, ok := c.optBool32(i)
+			if ok {
+				v[p.name] = int(n)
+			}
+			if ok && strings.HasSuffix(p.name, "dtype") {
+				d, err := DTypeOfCode(n)
+				if err != nil {
+					return nil, err
+				}
+				v[p.name] = d
+			}
+		case kindBools:
+			v[p.name] = c.bools(i)
+			i++
+		case kindFloat:
+			v[p.name] = c.float(i)
+		case kindOptFloat:
+			if x, ok := c.optFloat(i); ok {
+				v[p.name] = x
+			}
+		case kindOptFloats:
+			if c.present(i) {
+				v[p.name] = c.floats(i)
+			}
+			i++
+		case kindString, kindOptString:
+			if s := c.text(i); s != "" {
+				v[p.name] = s
+			}
+		}
+	}
+	return v, nil
+}
+
+// evaluate makes a C function of an op: the results go out as new handles, or
+// into the tensor that the function is given for it.
+func evaluate(fn evalFunc) opFunc {
+	return func(c call) error {
+		v, err := c.values()
+		if err != nil {
+			return err
+		}
+		outs, err := fn(v)
+		if err != nil {
+			return err
+		}
+		if out, ok := v["out"].(*tensor); ok && c.sig.params[0].name == "out" {
+			err := copyTensor(out, outs[0])
+			for _, t := range outs {
+				release(t)
+			}
+			return err
+		}
+		at := 0
+		for i, p := range c.sig.params {
+			if p.kind == kindOut && at < len(outs) {
+				c.give(i, outs[at])
+				at++
+			}
+		}
+		for _, t := range outs[at:] {
+			release(t)
+		}
+		return nil
+	}
+}
+
+// one makes a list of one result.
+func one(t *tensor, err error) ([]*tensor, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []*tensor{t}, nil
+}
+
+// all makes a list of results, or releases them if one failed.
+func all(err error, ts ...*tensor) ([]*tensor, error) {
+	if err == nil {
+		return ts, nil
+	}
+	for _, t := range ts {
+		if t != nil {
+			release(t)
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,395 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// makeEvals are the ops that make tensors, or fill them.
+var makeEvals = map[string]evalFunc{
+	"full": func(v values) ([]*tensor, error) {
+		d := ir.F32
+		if _, ok := v["fill_value"].(int); ok {
+			d = ir.I64
+		}
+		return filled(v.ints("size"), v.dtype(d), v.float("fill_value", 0))
+	},
+	"new_empty": func(v values) ([]*tensor, error) { return filledLike(v) },
+	"new_zeros": func(v values) ([]*tensor, error) { return filledLike(v) },
+	"fill_": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		return nil, fill(t, v.float("value", 0))
+	},
+	"hann_window": func(v values) ([]*tensor, error) {
+		n := v.int("window_length", 0)
+		a := array[float64]{make([]float64, n), []int{n}}
+		for i := range a.data {
+			a.data[i] = 1
+			if n > 1 {
+				a.data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
+			}
+		}
+		return one(save(a, v.dtype(ir.F32)))
+	},
+	"cat": func(v values) ([]*tensor, error) {
+		// PyTorch ignores empty tensors of one dimension here.
+		var list []*tensor
+		ts, _ := v["tensors"].([]*tensor)
+		for _, t := range ts {
+			if t != nil && (t.ndim != 1 || t.numel > 0) {
+				list = append(list, t)
+			}
+		}
+		if len(list) == 0 {
+			list = ts
+		}
+		out, err := evalIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+		if err == nil && channelsLastAll(list) {
+			return relaid(out[0])
+		}
+		return out, err
+	},
+	"pad": func(v values) ([]*tensor, error) {
+		op, ok := ir.Lookup("pad")
+		if !ok {
+			return nil, errUnimplemented
+		}
+		out, err := evalIR(op, v)
+		if t, e := v.tensor("self"); e == nil && err == nil && t.ndim == out[0].ndim && channelsLastAll([]*tensor{t}) {
+			return relaid(out[0])
+		}
+		return out, err
+	},
+}
+
+func channelsLastAll(ts []*tensor) bool {
+	for _, t := range ts {
+		if t == nil || t.ndim < 4 || t.ndim > 5 || !channelsLast(t) {
+			return false
+		}
+	}
+	return len(ts) > 0
+}
+
+// relaid moves the channels of an image innermost; it consumes t.
+func relaid(t *tensor) ([]*tensor, error) {
+	defer release(t)
+	s, err := shapeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	to, err := newStrided(s, channelsLastStrides(s.Dims()))
+	if err != nil {
+		return nil, err
+	}
+	return all(copyTensor(to, t), to)
+}
+
+func filled(size []int64, d ir.DType, x float64) ([]*tensor, error) {
+	dims := make([]int, len(size))
+	for i, n := range size {
+		dims[i] = int(n)
+	}
+	s, err := ir.NewShape(d, dims)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTensor(s)
+	if err != nil {
+		return nil, err
+	}
+	return all(fill(t, x), t)
+}
+
+func filledLike(v values) ([]*tensor, error) {
+	t, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	return filled(v.ints("size"), v.dtype(dtypeOf(t)), 0)
+}
+
+// fill sets all elements of a tensor to a number.
+func fill(t *tensor, x float64) error {
+	a := array[float64]{data: []float64{x}}
+	one, err := save(a, ir.F64)
+	if err != nil {
+		return err
+	}
+	defer release(one)
+	return copyTensor(t, one)
+}
+
+// arithmeticEvals are elementwise ops that ir has not, or not with all of ATen's
+// arguments.
+var arithmeticEvals = map[string]evalFunc{
+	"abs": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		if t.dtype != codeC64 && t.dtype != codeC128 {
+			return evalIR(lookup("abs"), v)
+		}
+		return complexParts(t, func(re, im float64) float64 { return math.Hypot(re, im) })
+	},
+	"angle": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		if t.dtype == codeC64 || t.dtype == codeC128 {
+			return complexParts(t, func(re, im float64) float64 { return math.Atan2(im, re) })
+		}
+		d := dtypeOf(t)
+		if !d.IsFloat() {
+			d = ir.F32
+		}
+		return mapFloats(t, d, func(x float64) float64 {
+			switch {
+			case math.IsNaN(x):
+				return x
+			case x < 0:
+				return math.Pi
+			}
+			return 0
+		})
+	},
+	"add": func(v values) ([]*tensor, error) { return sum(v, 1) },
+	"sub": func(v values) ([]*tensor, error) { return sum(v, -1) },
+	"mul": func(v values) ([]*tensor, error) {
+		if complexAmong(v, "self", "other") {
+			return complexBinary(v, func(a, b complex128) complex128 { return a * b })
+		}
+		return evalIR(lookup("mul"), v)
+	},
+	"_conj": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		a, err := load[complex128](t)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range a.data {
+			a.data[i] = complex(real(x), -imag(x))
+		}
+		return one(save(a, dtypeOf(t)))
+	},
+	"polar": func(v values) ([]*tensor, error) {
+		r, phi, err := v.two("abs", "angle")
+		if err != nil {
+			return nil, err
+		}
+		d := ir.C64
+		if dtypeOf(r) == ir.F64 {
+			d = ir.C128
+		}
+		a, err := load[float64](r)
+		if err != nil {
+			return nil, err
+		}
+		b, err := load[float64](phi)
+		if err != nil {
+			return nil, err
+		}
+		if len(a.data) != len(b.data) {
+			return nil, fmt.Errorf("%w: polar of %v and %v", ir.ErrShape, a.dims, b.dims)
+		}
+		out := array[complex128]{make([]complex128, len(a.data)), a.dims}
+		for i := range out.data {
+			sin, cos := math.Sincos(b.data[i])
+			out.data[i] = complex(a.data[i]*cos, a.data[i]*sin)
+		}
+		return one(save(out, d))
+	},
+	"gcd": func(v values) ([]*tensor, error) {
+		x, y, err := v.two("self", "other")
+		if err != nil {
+			return nil, err
+		}
+		return zipInts(x, y, func(a, b int64) int64 {
+			for b != 0 {
+				a, b = b, a%b
+			}
+			return max(a, -a)
+		})
+	},
+}
+
+// codeC64 and codeC128 are the numbers of the complex dtypes.
+const (
+	codeC64  = 9
+	codeC128 = 10
+)
+
+func lookup(name string) ir.Op {
+	op, ok := ir.Lookup(name)
+	if !ok {
+		panic("host: ir has no op " + name)
+	}
+	return op
+}
+
+// sum is self + sign·alpha·other.
+func sum(v values, sign float64) ([]*tensor, error) {
+	alpha := sign * v.float("alpha", 1)
+	if complexAmong(v, "self", "other") {
+		return complexBinary(v, func(a, b complex128) complex128 { return a + complex(alpha, 0)*b })
+	}
+	if x, ok := v["other"].(float64); ok {
+		return evalIR(lookup("add"), values{"self": v["self"], "other": alpha * x})
+	}
+	if alpha == 1 {
+		return evalIR(lookup("add"), values{"self": v["self"], "other": v["other"]})
+	}
+	if alpha == -1 {
+		return evalIR(lookup("sub"), values{"self": v["self"], "other": v["other"]})
+	}
+	t, err := v.tensor("other")
+	if err != nil {
+		return nil, err
+	}
+	var factor any = alpha
+	if isInt(t) {
+		factor = int(alpha)
+	}
+	scaled, err := evalIR(lookup("mul"), values{"self": t, "other": factor})
+	if err != nil {
+		return nil, err
+	}
+	defer release(scaled[0])
+	return evalIR(lookup("add"), values{"self": v["self"], "other": scaled[0]})
+}
+
+func complexAmong(v values, names ...string) bool {
+	for _, n := range names {
+		if t, ok := v[n].(*tensor); ok && (t.dtype == codeC64 || t.dtype == codeC128) {
+			return true
+		}
+	}
+	return false
+}
+
+// complexBinary computes elementwise with broadcasting, in complex numbers.
+func complexBinary(v values, fn func(a, b complex128) complex128) ([]*tensor, error) {
+	x, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	d := dtypeOf(x)
+	y, ok := v["other"].(*tensor)
+	if !ok {
+		c, err := save(array[float64]{data: []float64{v.float("other", 0)}}, ir.F64)
+		if err != nil {
+			return nil, err
+		}
+		defer release(c)
+		y = c
+	} else if e := dtypeOf(y); e == ir.C128 || d == ir.F64 || d != ir.C128 && e == ir.F64 && y.ndim > 0 {
+		d = ir.C128
+	} else if d != ir.C128 {
+		d = ir.C64
+	}
+	xs, err := shapeOf(x)
+	if err != nil {
+		return nil, err
+	}
+	ys, err := shapeOf(y)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := ir.BroadcastDims(xs, ys)
+	if !ok {
+		return nil, fmt.Errorf("%w: %v and %v", ir.ErrShape, xs, ys)
+	}
+	a, err := expanded[complex128](x, s.Dims())
+	if err != nil {
+		return nil, err
+	}
+	b, err := expanded[complex128](y, s.Dims())
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.data {
+		a.data[i] = fn(a.data[i], b.data[i])
+	}
+	return one(save(a, d))
+}
+
+// expanded is load with broadcasting.
+func expanded[T number](t *tensor, dims []int) (array[T], error) {
+	wide, err := newTensor(ir.MakeShape(widest[T](), dims...))
+	if err != nil {
+		return array[T]{}, err
+	}
+	defer release(wide)
+	if err := copyTensor(wide, t); err != nil {
+		return array[T]{}, err
+	}
+	return array[T]{append([]T(nil), elements[T](wide)...), dims}, nil
+}
+
+// complexParts computes a real number of each complex one.
+func complexParts(t *tensor, fn func(re, im float64) float64) ([]*tensor, error) {
+	a, err := load[complex128](t)
+	if err != nil {
+		return nil, err
+	}
+	out := array[float64]{make([]float64, len(a.data)), a.dims}
+	for i, x := range a.data {
+		out.data[i] = fn(real(x), imag(x))
+	}
+	d := ir.F32
+	if t.dtype == codeC128 {
+		d = ir.F64
+	}
+	return one(save(out, d))
+}
+
+func mapFloats(t *tensor, d ir.DType, fn func(float64) float64) ([]*tensor, error) {
+	a, err := load[float64](t)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range a.data {
+		a.data[i] = fn(x)
+	}
+	return one(save(a, d))
+}
+
+// zipInts computes elementwise with broadcasting, in integers.
+func zipInts(x, y *tensor, fn func(a, b int64) int64) ([]*tensor, error) {
+	xs, err := shapeOf(x)
+	if err != nil {
+		return nil, err
+	}
+	ys, err := shapeOf(y)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := ir.BroadcastDims(xs, ys)
+	if !ok {
+		return nil, fmt.Errorf("%w: %v and %v", ir.ErrShape, xs, ys)
+	}
+	a, err := expanded[int64](x, s.Dims())
+	if err != nil {
+		return nil, err
+	}
+	b, err := expanded[int64](y, s.Dims())
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.data {
+		a.data[i] = fn(a.data[i], b.data[i])
+	}
+	return one(save(a, ir.PromoteTypes(xs.DType(), ys.DType())))
+}

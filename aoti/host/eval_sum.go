@@ -1,0 +1,254 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// sumEvals are the ops that count, measure and sum products.
+var sumEvals = map[string]evalFunc{
+	"histc": histogram,
+	"_cdist_forward": func(v values) ([]*tensor, error) {
+		x, y, err := v.two("x1", "x2")
+		if err != nil {
+			return nil, err
+		}
+		return distances(x, y, v.float("p", 2))
+	},
+	"_pdist_forward": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		a, err := load[float64](t)
+		if err != nil {
+			return nil, err
+		}
+		if len(a.dims) != 2 {
+			return nil, fmt.Errorf("%w: pdist of %v", ir.ErrShape, a.dims)
+		}
+		n, m := a.dims[0], a.dims[1]
+		var out []float64
+		for i := range n {
+			for j := i + 1; j < n; j++ {
+				out = append(out, distance(a.data[i*m:][:m], a.data[j*m:][:m], v.float("p", 2)))
+			}
+		}
+		return one(save(array[float64]{out, []int{len(out)}}, dtypeOf(t)))
+	},
+	"_int_mm": func(v values) ([]*tensor, error) {
+		x, y, err := v.two("self", "mat2")
+		if err != nil {
+			return nil, err
+		}
+		return computed("_int_mm", []*tensor{x, y}, func(b *ir.Builder, in []ir.Value) []ir.Value {
+			return []ir.Value{b.MatMul(b.Cast(in[0], ir.I32), b.Cast(in[1], ir.I32))}
+		})
+	},
+	"_weight_int8pack_mm": func(v values) ([]*tensor, error) {
+		x, y, err := v.two("self", "mat2")
+		if err != nil {
+			return nil, err
+		}
+		s, err := v.tensor("scales")
+		if err != nil {
+			return nil, err
+		}
+		return computed("_weight_int8pack_mm", []*tensor{x, y, s}, func(b *ir.Builder, in []ir.Value) []ir.Value {
+			p := b.MatMul(b.Cast(in[0], ir.F32), b.Transpose(b.Cast(in[1], ir.F32), 0, 1))
+			return []ir.Value{b.Cast(b.Call1(ir.OpMul, []any{p, b.Cast(in[2], ir.F32)}), in[0].DType())}
+		})
+	},
+	"addbmm": func(v values) ([]*tensor, error) {
+		self, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		x, y, err := v.two("batch1", "batch2")
+		if err != nil {
+			return nil, err
+		}
+		beta, alpha := v.float("beta", 1), v.float("alpha", 1)
+		return computed(fmt.Sprint("addbmm ", beta, alpha), []*tensor{self, x, y}, func(b *ir.Builder, in []ir.Value) []ir.Value {
+			p := b.Sum(b.MatMul(in[1], in[2]), []int{0}, false)
+			return []ir.Value{weighted(b, in[0], beta, p, alpha)}
+		})
+	},
+	"_addmm_activation": func(v values) ([]*tensor, error) {
+		self, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		x, y, err := v.two("mat1", "mat2")
+		if err != nil {
+			return nil, err
+		}
+		beta, alpha, gelu := v.float("beta", 1), v.float("alpha", 1), v.bool("use_gelu", false)
+		return computed(fmt.Sprint("_addmm_activation ", beta, alpha, gelu), []*tensor{self, x, y}, func(b *ir.Builder, in []ir.Value) []ir.Value {
+			s := weighted(b, in[0], beta, b.MatMul(in[1], in[2]), alpha)
+			if gelu {
+				return b.Call(lookup("gelu"), []any{s}, ir.Named{Name: "approximate", Value: "tanh"})
+			}
+			return b.Call(lookup("relu"), []any{s})
+		})
+	},
+	"_fused_rms_norm": func(v values) ([]*tensor, error) {
+		t, err := v.tensor("input")
+		if err != nil {
+			return nil, err
+		}
+		in := []*tensor{t}
+		if w, ok := v["weight"].(*tensor); ok {
+			in = append(in, w)
+		}
+		n := len(v.ints("normalized_shape"))
+		eps := v.float("eps", 0x1p-23)
+		if !v.has("eps") && dtypeOf(t) == ir.F64 {
+			eps = 0x1p-52
+		}
+		return computed(fmt.Sprint("_fused_rms_norm ", n, eps), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
+			return rmsNorm(b, in, n, eps)
+		})
+	},
+}
+
+// weighted is beta·x + alpha·y.
+func weighted(b *ir.Builder, x ir.Value, beta float64, y ir.Value, alpha float64) ir.Value {
+	times := func(x ir.Value, by float64) ir.Value {
+		switch {
+		case by == 1:
+			return x
+		case x.DType().IsFloat():
+			return b.Call1(ir.OpMul, []any{x, b.WrappedConst(by)})
+		}
+		return b.Call1(ir.OpMul, []any{x, b.WrappedConst(int(by))})
+	}
+	if beta == 0 {
+		return times(y, alpha)
+	}
+	return b.Call1(ir.OpAdd, []any{times(x, beta), times(y, alpha)})
+}
+
+// rmsNorm returns the norm over the last n dimensions and the factor of each row.
+func rmsNorm(b *ir.Builder, in []ir.Value, n int, eps float64) []ir.Value {
+	x := in[0]
+	d := x.DType()
+	wide := x
+	if d == ir.F16 || d == ir.BF16 {
+		wide = b.Cast(x, ir.F32)
+	}
+	var dims []int
+	for i := range n {
+		dims = append(dims, x.Rank()-n+i)
+	}
+	square := b.Call1(ir.OpMul, []any{wide, wide})
+	r := b.Call1(lookup("rsqrt"), []any{b.Call1(ir.OpAdd, []any{b.Mean(square, dims, true), b.WrappedConst(eps)})})
+	y := b.Call1(ir.OpMul, []any{wide, r})
+	if len(in) > 1 {
+		y = b.Call1(ir.OpMul, []any{y, in[1]})
+	}
+	return []ir.Value{b.Cast(y, d), r}
+}
+
+func histogram(v values) ([]*tensor, error) {
+	t, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	a, err := load[float64](t)
+	if err != nil {
+		return nil, err
+	}
+	bins, lo, hi := v.int("bins", 100), v.float("min", 0), v.float("max", 0)
+	if bins < 1 || bins > 1<<30 || lo > hi {
+		return nil, fmt.Errorf("%w: histc of %d bins from %v to %v", ir.ErrArg, bins, lo, hi)
+	}
+	if lo == hi && len(a.data) > 0 {
+		lo, hi = a.data[0], a.data[0]
+		for _, x := range a.data {
+			lo, hi = min(lo, x), max(hi, x)
+		}
+	}
+	if lo == hi {
+		lo, hi = lo-1, hi+1
+	}
+	out := array[float64]{make([]float64, bins), []int{bins}}
+	single := dtypeOf(t) == ir.F32
+	for _, x := range a.data {
+		if !(x >= lo && x <= hi) {
+			continue
+		}
+		at := (x - lo) / (hi - lo) * float64(bins)
+		if single { // in the tensor's own arithmetic: it decides at the edges
+			at = float64((float32(x) - float32(lo)) / (float32(hi) - float32(lo)) * float32(bins))
+		}
+		out.data[min(int(at), bins-1)]++
+	}
+	return one(save(out, dtypeOf(t)))
+}
+
+// distance is the p-norm of a difference.
+func distance(a, b []float64, p float64) float64 {
+	var sum, most float64
+	for i := range a {
+		d := math.Abs(a[i] - b[i])
+		switch p {
+		case 0:
+			if d != 0 {
+				sum++
+			}
+		case 1:
+			sum += d
+		case 2:
+			sum += d * d
+		default:
+			most = max(most, d)
+			if !math.IsInf(p, 1) {
+				sum += math.Pow(d, p)
+			}
+		}
+	}
+	switch {
+	case p == 0 || p == 1:
+		return sum
+	case p == 2:
+		return math.Sqrt(sum)
+	case math.IsInf(p, 1):
+		return most
+	}
+	return math.Pow(sum, 1/p)
+}
+
+// distances is the distance of each row of x to each row of y, batch by batch.
+func distances(x, y *tensor, p float64) ([]*tensor, error) {
+	a, err := load[float64](x)
+	if err != nil {
+		return nil, err
+	}
+	b, err := load[float64](y)
+	if err != nil {
+		return nil, err
+	}
+	rank := len(a.dims)
+	if rank < 2 || len(b.dims) != rank || a.dims[rank-1] != b.dims[rank-1] {
+		return nil, fmt.Errorf("%w: cdist of %v and %v", ir.ErrShape, a.dims, b.dims)
+	}
+	batch := 1
+	for i, d := range a.dims[:rank-2] {
+		if b.dims[i] != d {
+			return nil, fmt.Errorf("%w: cdist of %v and %v", ir.ErrShape, a.dims, b.dims)
+		}
+		batch *= d
+	}
+	n, m, k := a.dims[rank-2], b.dims[rank-2], a.dims[rank-1]
+	out := array[float64]{make([]float64, batch*n*m), append(append([]int(nil), a.dims[:rank-2]...), n, m)}
+	for i := range out.data {
+		g, r, c := i/(n*m), i/m%n, i%m
+		out.data[i] = distance(a.data[(g*n+r)*k:][:k], b.data[(g*m+c)*k:][:k], p)
+	}
+	return one(save(out, dtypeOf(x)))
+}
