@@ -85,6 +85,9 @@ func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, o *Op
 		CheckInputs: !o.Unchecked && (o.LibraryChecks || m.SourceFile == ""),
 		Constants:   constantInfo(spec),
 	}
+	for _, x := range m.Externs {
+		lo.Externs = append(lo.Externs, x.Node)
+	}
 	if slices.ContainsFunc(spec.Inputs, func(in pt2.InputSpec) bool { return in.Known && !in.RowMajor }) {
 		lo.Strides = func(i int, inputs []Buffer, dst []int64) []int64 {
 			if spec.Inputs[i].RowMajor {
@@ -276,4 +279,4 @@ func (m *cpuInstance) check(inputs []Buffer) error {
 
 // supportsExtern reports whether the host computes an op that libraries call by
 // name.
-func supportsExtern(string) bool { return false }
+func supportsExtern(target string) bool { return host.ProvidesOp(target) }

@@ -18,7 +18,7 @@ var selectEvals = map[string]evalFunc{
 		if err != nil {
 			return nil, err
 		}
-		return one(save(positions(a, -1, 0), ir.I64))
+		return one(columns(positions(a, -1, 0)))
 	},
 	"nonzero_static": func(v values) ([]*tensor, error) {
 		a, err := v.truths("self")
@@ -157,6 +157,24 @@ func positions(a array[int64], size int, pad int64) array[int64] {
 		}
 	}
 	return array[int64]{rows, []int{n, rank}}
+}
+
+// columns makes a tensor whose columns lie in a row each, as PyTorch's nonzero.
+func columns(a array[int64]) (*tensor, error) {
+	rows, err := save(a, ir.I64)
+	if err != nil {
+		return nil, err
+	}
+	defer release(rows)
+	t, err := newStrided(ir.MakeShape(ir.I64, a.dims...), []int64{1, int64(max(a.dims[0], 1))})
+	if err != nil {
+		return nil, err
+	}
+	if err := copyTensor(t, rows); err != nil {
+		release(t)
+		return nil, err
+	}
+	return t, nil
 }
 
 // common returns the dimensions to which two tensors broadcast.

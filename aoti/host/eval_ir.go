@@ -3,8 +3,10 @@
 package host
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
@@ -150,4 +152,20 @@ func computed(what string, in []*tensor, build builder) ([]*tensor, error) {
 		return nil, err
 	}
 	return fromBuffers(bufs, make([][]int64, len(bufs)))
+}
+
+// fromBackend copies a buffer into a new tensor.
+func fromBackend(b backend.Buffer) (*tensor, error) {
+	if h, ok := b.(*hostmem.Buffer); ok {
+		return newFromBuffer(h, nil)
+	}
+	data, err := b.Bytes(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTensor(b.Shape())
+	if err == nil {
+		copy(tensorBytes(t), data)
+	}
+	return t, err
 }

@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 #include "instance.h"
+#include "proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +300,7 @@ lori_error lori_instance_run(lori_instance *m)
 {
 	lori_call_begin();
 	lori_check_inputs = m->library->check_inputs;
+	lori_proxy = m->library->proxy;
 	lori_error code = lori_call_end(m->library, call(m));
 	// A library takes all inputs or, where it fails early, none.
 	for (int32_t i = 0; i < m->inputs; i++) {

@@ -27,7 +27,8 @@ type Library struct {
 	info   LibraryInfo
 	device *C.char // what containers are made for
 	from   C.lori_source
-	blob   []byte // what from points to
+	blob   []byte      // what from points to
+	proxy  C.uintptr_t // runs what the library calls by name; 0 for none
 
 	strides func(i int, inputs []backend.Buffer, dst []int64) []int64 // of inputs; may be nil
 
@@ -81,6 +82,10 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 		return nil, fmt.Errorf("open the library: %w", err)
 	}
 	l.c.check_inputs = C.bool(o.CheckInputs)
+	if l.proxy, err = newProxy(o.Externs); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.Close())
+	}
+	l.c.proxy = l.proxy
 	l.device = C.CString("cpu")
 	l.blob, l.strides = o.Weights, o.Strides
 	l.from = C.lori_source{device: l.device}
@@ -130,7 +135,9 @@ func (l *Library) release() error {
 	}
 	C.free(unsafe.Pointer(l.device))
 	c := l.c
-	return guarded(func() C.lori_error { return C.lori_library_close(c) })
+	err := guarded(func() C.lori_error { return C.lori_library_close(c) })
+	freeProxy(l.proxy)
+	return err
 }
 
 func (i *initial) retain() {

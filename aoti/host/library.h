@@ -80,6 +80,7 @@ typedef struct lori_library {
 	int symbols;          // how many functions of the interface it exports
 	bool old_strings;     // built with the string ABI of before GCC 5
 	bool check_inputs;    // its own checks of inputs are on
+	uintptr_t proxy;      // runs the ops that it calls by name, 0 for none
 	lori_calls calls;
 	lori_tensor_api tensors;
 } lori_library;

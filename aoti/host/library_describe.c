@@ -1,6 +1,7 @@
 // What a library says of itself, and the folding of its constants.
 
 #include "library.h"
+#include "proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,7 @@ static lori_error fold_in_place(lori_library *l, const lori_fold *f, lori_contai
 	lori_record_free(&loaded);
 	if (code == LORI_OK) {
 		lori_touch_start(touched);
+		lori_proxy = l->proxy;
 		code = l->calls.fold(*c, false, NULL, NULL);
 		lori_touch_stop();
 	}

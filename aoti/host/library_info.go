@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/loris-ml/loris/backend"
@@ -37,6 +38,9 @@ type LibraryOptions struct {
 	// Constants is what a package tells about constants by their names in the
 	// library.
 	Constants map[string]ConstantInfo
+	// Externs are the ops that the library calls by name, as the package lists
+	// them, in order.
+	Externs []json.RawMessage
 }
 
 // ConstantInfo is what a package tells about a constant that its library does not.

@@ -77,10 +77,11 @@ func (l *layer) run() error {
 // sizes checks the operands and returns the times, the rows and the features.
 func (l *layer) sizes() (steps, batch, input int, err error) {
 	gates := int64(4 * l.hidden)
-	if l.x.ndim != 3 || l.wx.ndim != 2 || l.wh.ndim != 2 {
+	is, hs := gateSizes(l.wx), gateSizes(l.wh)
+	if l.x.ndim != 3 || is == nil || hs == nil {
 		return 0, 0, 0, fmt.Errorf("%w: a recurrent layer of %d dimensions", ir.ErrShape, l.x.ndim)
 	}
-	xs, is, hs := sizesOf(l.x), sizesOf(l.wx), sizesOf(l.wh)
+	xs := sizesOf(l.x)
 	state := xs[1] * int64(l.hidden)
 	bad := is[0] != gates || is[1] != xs[2] || hs[0] != gates || hs[1] != int64(l.hidden) || int64(l.h.numel) != state || int64(l.c.numel) != state
 	if l.biases {
@@ -108,7 +109,7 @@ func place(t *tensor) rnnPlace {
 	if t == nil || t.storage == nil {
 		return rnnPlace{}
 	}
-	return rnnPlace{t.storage, int64(t.offset), stridesOf(t)[0]}
+	return rnnPlace{t.storage, int64(t.offset), int64(stridesOf(t)[0])}
 }
 
 func runLayer[T rnn.Element, A rnn.Float](l *layer) error {
@@ -175,14 +176,42 @@ func runLayer[T rnn.Element, A rnn.Float](l *layer) error {
 // constants, which are bound and freed together.
 func (l *layer) weights(pack func() any) (any, error) {
 	for _, t := range []*tensor{l.wh, l.bx, l.bh} {
-		if t != nil && t.storage != nil && !isConstant(t) {
+		if t != nil && t.storage != nil && t.layout == C.LORI_STRIDED && !isConstant(t) {
 			return pack(), nil
 		}
 	}
 	return kept(l.wx, rnnKey{place(l.wx), place(l.wh), place(l.bx), place(l.bh), int32(l.x.dtype)}, pack), nil
 }
 
+// gateSizes returns the rows and columns of weights: [gates·hidden, input], or
+// packed for oneDNN [1, 1, input, gates, hidden]; nil for others.
+func gateSizes(t *tensor) []int64 {
+	s := sizesOf(t)
+	switch {
+	case t.layout == C.LORI_STRIDED && len(s) == 2:
+		return s
+	case t.layout == C.LORI_MKLDNN && len(s) == 5 && s[0] == 1 && s[1] == 1:
+		return []int64{s[3] * s[4], s[2]}
+	}
+	return nil
+}
+
 func rnnMatrix[T rnn.Element](t *tensor) rnn.Matrix[T] {
-	s := stridesOf(t)
-	return rnn.Matrix[T]{Data: elements[T](t), Row: int(s[0]), Step: int(s[1])}
+	if t.layout != C.LORI_MKLDNN {
+		s := stridesOf(t)
+		return rnn.Matrix[T]{Data: elements[T](t), Row: int(s[0]), Step: int(s[1])}
+	}
+	d, src, err := opaqueOf[T](t)
+	if err == nil && len(d.dims) != 5 {
+		err = fmt.Errorf("%w: weights %v of a recurrent layer", errOpaque, d.dims)
+	}
+	if err != nil {
+		panic(err) // becomes the call's error
+	}
+	in, hidden := d.dims[2], d.dims[4]
+	dense := make([]T, in*d.dims[3]*hidden)
+	if err := unpackOpaque(d, dense, src, []int{0, 0, 1, hidden * in, in}); err != nil {
+		panic(err)
+	}
+	return rnn.Matrix[T]{Data: dense, Row: in, Step: 1}
 }

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// OpArgs are the arguments of a custom op by the names in its schema. What is
+// None is not there. A tensor is a backend.Buffer, dense, valid until the op
+// returns; a list of tensors a []backend.Buffer, with nil for None; other kinds
+// are int, []int64, float64, []float64, string, ir.DType, and int 0 or 1 for bool.
+type OpArgs map[string]any
+
+// CustomOp computes an op that PyTorch knows by a registration of its own. The
+// results are the caller's, dense, in the order of the schema. A panic becomes
+// the error of the run.
+type CustomOp func(args OpArgs) ([]backend.Buffer, error)
+
+// ErrRegistered says that there is an op of that name already.
+var ErrRegistered = errors.New("the op is registered already")
+
+var custom = struct {
+	sync.RWMutex
+	ops map[string]CustomOp // guarded by the mutex
+}{ops: map[string]CustomOp{}}
+
+// Register gives libraries a custom op by its name in PyTorch, "ns::op". Libraries
+// reach it through the proxy executor, which is how AOTInductor compiles calls of
+// ops that it has no C function for. It returns an error wrapping ir.ErrArg for a
+// name without namespace or one of ATen's, and ErrRegistered for one that is
+// taken.
+func Register(name string, op CustomOp) error {
+	ns, rest, ok := strings.Cut(name, "::")
+	if !ok || ns == "" || rest == "" || ns == "aten" || op == nil {
+		return fmt.Errorf("%w: cannot register the op %q", ir.ErrArg, name)
+	}
+	custom.Lock()
+	defer custom.Unlock()
+	if custom.ops[name] != nil {
+		return fmt.Errorf("%w: %s", ErrRegistered, name)
+	}
+	custom.ops[name] = op
+	return nil
+}
+
+// Unregister takes an op away; libraries that were opened before keep it.
+func Unregister(name string) {
+	custom.Lock()
+	defer custom.Unlock()
+	delete(custom.ops, name)
+}
+
+func customOp(name string) CustomOp {
+	custom.RLock()
+	defer custom.RUnlock()
+	return custom.ops[name]
+}
+
+// opName takes the overload off an op's name: "aten::add.Tensor" is add of aten.
+func opName(target string) (ns, op string) {
+	ns, op, ok := strings.Cut(target, "::")
+	if !ok {
+		return "", target
+	}
+	op, _, _ = strings.Cut(op, ".")
+	return ns, op
+}
