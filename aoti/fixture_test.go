@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,7 +229,6 @@ var refused = map[string]string{
 	"custom_proxy":  "loris::scaled",
 	"custom_shim":   "aoti_torch_cpu_scaled",
 	"exported":      "torch.export.save",
-	"proxy_known":   "",
 	"proxy_refused": "linalg",
 }
 
@@ -254,6 +254,9 @@ func runFixture(t *testing.T, name string) {
 		if err := r.Update(context.Background(), c, aoti.Active); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if seed, err := strconv.ParseUint(f.file.Metadata()["seed"], 10, 64); err == nil {
+		host.SetSeed(seed)
 	}
 	worst := outcome{}
 	var fastest time.Duration = math.MaxInt64
