@@ -1,0 +1,5 @@
+//go:build race
+
+package aoti_test
+
+const raceEnabled = true
