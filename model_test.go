@@ -157,7 +157,7 @@ func TestCallMistakes(t *testing.T) {
 }
 
 // loose cannot be compared.
-type loose struct{ f []int }
+type loose struct{ _ []int }
 
 func (loose) Spec() backend.Spec { return backend.Spec{} }
 

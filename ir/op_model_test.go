@@ -37,10 +37,11 @@ func TestCallModelRecords(t *testing.T) {
 	// Equal uses of other ops become one when they are compiled; not of this one.
 	c := NewConsing()
 	use := func(op Op, args ...any) *Node { return c.Call(op, args)[0].Node }
-	if use(OpNeg, x) != use(OpNeg, x) {
+	if first, second := use(OpNeg, x), use(OpNeg, x); first != second {
 		t.Error("two equal nodes of neg")
 	}
-	if use(OpCallModel, []Value{x}, 7, "f32[]") == use(OpCallModel, []Value{x}, 7, "f32[]") {
+	first, second := use(OpCallModel, []Value{x}, 7, "f32[]"), use(OpCallModel, []Value{x}, 7, "f32[]")
+	if first == second {
 		t.Error("two uses of a model became one")
 	}
 	for _, sp := range Ops() {

@@ -155,9 +155,7 @@ func vecMat[T Integer](row, a, b []T, pa, aK, pb, bK, k int) {
 		for ; p < k; p++ {
 			axpy(acc, a[pa+p*aK], b[pb+p*bK:])
 		}
-		for j, v := range acc {
-			row[j] = v
-		}
+		copy(row, acc)
 		row = row[len(acc):]
 		pb += len(acc)
 	}

@@ -16,12 +16,12 @@ type shape struct {
 
 // mode is the masks of a test.
 type mode struct {
-	name         string
-	causal       bool
-	mask, keep   bool
-	rows         bool // masks repeat for all queries and heads
-	scale        float64
-	nan, nothing bool // a NaN among the scores; a query that sees nothing
+	name       string
+	causal     bool
+	mask, keep bool
+	rows       bool // masks repeat for all queries and heads
+	scale      float64
+	nothing    bool // a query that sees nothing
 }
 
 var shapes = []shape{
