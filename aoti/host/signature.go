@@ -73,16 +73,6 @@ type signature struct {
 	params       []param
 }
 
-// param returns the position of an argument, or -1.
-func (s *signature) param(name string) int {
-	for i, p := range s.params {
-		if p.name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // signatures are the functions by line of symbolText, empty for comments.
 var signatures = parseSignatures(symbolText)
 
