@@ -152,7 +152,7 @@ var arithmeticEvals = map[string]evalFunc{
 		if !d.IsFloat() {
 			d = ir.F32
 		}
-		return mapFloats(t, d, func(x float64) float64 {
+		outs, err := mapFloats(t, d, func(x float64) float64 {
 			switch {
 			case math.IsNaN(x):
 				return x
@@ -161,6 +161,10 @@ var arithmeticEvals = map[string]evalFunc{
 			}
 			return 0
 		})
+		if err != nil {
+			return nil, err
+		}
+		return likeSelf(outs, t)
 	},
 	"add": func(v values) ([]*tensor, error) { return sum(v, 1) },
 	"sub": func(v values) ([]*tensor, error) { return sum(v, -1) },

@@ -36,7 +36,7 @@ func init() {
 		if err := l.run(); err != nil {
 			return err
 		}
-		space, err := made(func() *tensor { return C.lori_tensor_undefined() })
+		space, err := newUndefined()
 		for i, t := range []*tensor{l.y, l.hn, l.cn, space} {
 			c.give(17+i, t)
 		}

@@ -108,3 +108,8 @@ func denseLike(t *tensor) []int64 {
 	}
 	return out
 }
+
+// newUndefined returns a handle to no tensor.
+func newUndefined() (*tensor, error) {
+	return made(func() *tensor { return C.lori_tensor_undefined() })
+}
