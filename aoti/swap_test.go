@@ -190,8 +190,12 @@ func swapUnderLoad(t *testing.T, name string, instances int) {
 	if runs == 0 || swaps == 0 {
 		t.Errorf("%d runs and %d swaps", runs, swaps)
 	}
-	if set := setBytes(l); peak > bytesBefore+set*int64(2+instances) {
-		t.Errorf("%d bytes of constants at most, one set has %d", peak, set)
+	// Besides the active and the inactive set there may be one for each run in
+	// flight, one that is being built and one that an instance is leaving; and the
+	// runs have tensors of their own.
+	const perRun = 16 << 10
+	if set := setBytes(l); peak > set*int64(4+instances)+perRun*int64(instances) {
+		t.Errorf("%d bytes at most, one set has %d", peak, set)
 	}
 }
 
