@@ -245,6 +245,7 @@ func TestUpdateFromWeightsFile(t *testing.T) {
 
 // What is no package, also in memory, is an error and no crash.
 func TestLoadFromMemoryRefuses(t *testing.T) {
+	load(t, "mlp") // or skip
 	data, err := os.ReadFile(extract(t, "mlp", ".so"))
 	if err != nil {
 		t.Fatal(err)

@@ -97,6 +97,7 @@ func TestBareLibraryChecksInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, name)
+			load(t, name) // or skip
 			so := extract(t, name, ".so")
 			r, err := aoti.Load(context.Background(), so)
 			if err != nil {
@@ -157,6 +158,7 @@ func extract(t *testing.T, name, suffix string) string {
 // 189995: load from memory. 141772: temporary files stay behind. Neither the
 // folder for them nor the working directory changes.
 func TestLoadFromMemory(t *testing.T) {
+	load(t, "mlp") // or skip
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	for _, name := range []string{"mlp", "weights_blob", "weights_mmap", "weights_disk", "mlp_2_6"} {
@@ -546,10 +548,19 @@ func TestRegisterRunner(t *testing.T) {
 	if _, err := aoti.Load(context.Background(), path("mlp"), aoti.Device("cpu:1")); !errors.Is(err, ir.ErrDevice) {
 		t.Errorf("a second CPU: %v", err)
 	}
-	if _, err := aoti.Load(context.Background(), path("mlp"), aoti.Instances(0)); !errors.Is(err, aoti.ErrInstances) {
-		t.Errorf("no instances: %v", err)
-	}
 	if _, err := aoti.Load(context.Background(), path("several"), aoti.ModelName("none")); err == nil || !strings.Contains(err.Error(), "double") {
 		t.Errorf("a model that is not there: %v", err)
+	}
+}
+
+// A pool of no instances is an error.
+func TestNoInstances(t *testing.T) {
+	load(t, "mlp") // or skip
+	for _, opts := range [][]aoti.Option{
+		{aoti.Instances(0)}, {aoti.Instances(-1)}, {aoti.Instances(3), aoti.MaxInstances(2)},
+	} {
+		if _, err := aoti.Load(context.Background(), path("mlp"), opts...); !errors.Is(err, aoti.ErrInstances) {
+			t.Errorf("%v", err)
+		}
 	}
 }

@@ -26,7 +26,7 @@ func leakCheck(t *testing.T) {
 
 func TestTensorFunctions(t *testing.T) {
 	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c", buildFlags...))
-	for _, name := range []string{"make", "refusals", "views", "convert", "record", "atexit"} {
+	for _, name := range []string{"make", "refusals", "views", "convert", "record", "atexit", "threads"} {
 		t.Run(name, func(t *testing.T) {
 			leakCheck(t)
 			runtime.LockOSThread()

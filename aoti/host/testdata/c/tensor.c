@@ -3,6 +3,7 @@
 #include "../../shim.h"
 #include "check.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static lori_tensor *iota(int64_t n)
@@ -224,5 +225,39 @@ const char *test_atexit(void *arg)
 	CHECK(ended == 1);
 	lori_thread_atexit_unload(far, far + 1);
 	CHECK(ended == 11);
+	return NULL;
+}
+
+static void *other_thread(void *arg)
+{
+	*(const char **)arg = "grad mode is another thread's";
+	if (!lori_torch_grad_mode_is_enabled())
+		return NULL;
+	*(const char **)arg = "the error text is another thread's";
+	if (strcmp(lori_error_text(), ""))
+		return NULL;
+	lori_fail("of the other thread");
+	lori_torch_grad_mode_set_enabled(true);
+	*(const char **)arg = NULL;
+	return NULL;
+}
+
+// Grad mode and the text of the last error are each thread's own.
+const char *test_threads(void *arg)
+{
+	pthread_t thread;
+	const char *problem = NULL;
+	bool grad = lori_torch_grad_mode_is_enabled();
+	(void)arg;
+	lori_torch_grad_mode_set_enabled(false);
+	lori_fail("of this thread");
+	CHECK(!pthread_create(&thread, NULL, other_thread, &problem) && !pthread_join(thread, NULL));
+	if (problem)
+		return problem;
+	CHECK(!strcmp(lori_error_text(), "of this thread"));
+	CHECK(!lori_torch_grad_mode_is_enabled());
+	lori_torch_grad_mode_set_enabled(grad);
+	lori_error_clear();
+	CHECK(!strcmp(lori_error_text(), ""));
 	return NULL;
 }
