@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"nn":                   {"", "internal"},
 	"optim":                {"", "nn", "internal"},
 	"internal/half":        {},
+	"internal/race":        {},
 	"internal/philox":      {},
 	"internal/npformat":    {"internal/half"},
 	"internal/safetensors": {},

@@ -262,7 +262,10 @@ func (l *place) of(img, row, col int) unsafe.Pointer {
 
 // positions adds one block of the depth to all positions of the unit.
 func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first, last bool) {
-	x := place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+	var x place // nowhere, if the phase has no taps
+	if s.x != nil {
+		x = place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+	}
 	// What there is already is added to the block's own sum, which errs less than
 	// to begin with it.
 	zeros := place{at: tile.Zeros}

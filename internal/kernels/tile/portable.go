@@ -27,11 +27,11 @@ func portable[A Float]() *Set[A] {
 func blocks[A Float](a *Args[A], rows, cols int) {
 	for row := 0; row < rows; row += 2 {
 		for col := 0; col < cols; col += blockCols {
-			w := unsafe.Add(a.W, col*elemSize[A]())
+			w, first := a.W, col
 			if col >= portableWidth {
-				w = unsafe.Add(a.W2, (col-portableWidth)*elemSize[A]())
+				w, first = a.W2, col-portableWidth
 			}
-			block(a, w, row, col, row+1 < rows)
+			block(a, w, first*elemSize[A](), row, col, row+1 < rows)
 		}
 	}
 }
@@ -45,8 +45,9 @@ func at[A Float](p unsafe.Pointer, off int) *[blockCols]A {
 	return (*[blockCols]A)(unsafe.Add(p, off))
 }
 
-// block computes rows row and, if both, row+1 of four columns.
-func block[A Float](a *Args[A], w unsafe.Pointer, row, col int, both bool) {
+// block computes rows row and, if both, row+1 of four columns, whose first right
+// element is wOff bytes from w. A product of no steps may have no right operand.
+func block[A Float](a *Args[A], w unsafe.Pointer, wOff, row, col int, both bool) {
 	next := 0
 	if both {
 		next = 1
@@ -56,7 +57,6 @@ func block[A Float](a *Args[A], w unsafe.Pointer, row, col int, both bool) {
 	i1 := *at[A](a.Init, (row+next)*a.InitStep+col*size)
 	c00, c01, c02, c03 := i0[0], i0[1], i0[2], i0[3]
 	c10, c11, c12, c13 := i1[0], i1[1], i1[2], i1[3]
-	wOff := 0
 	for s := range a.NSegs {
 		off := *(*int)(unsafe.Add(a.Segs, s*int(unsafe.Sizeof(0)))) + row*a.XStep
 		for range a.Run {
