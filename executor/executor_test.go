@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/loris-ml/loris/backend/cpu"
 	_ "github.com/loris-ml/loris/backend/null"
@@ -116,6 +117,25 @@ func TestStepsHitTheCache(t *testing.T) {
 	}
 	if r := s.Report(); r.Compiles != 1 || r.CachedHits != 19 {
 		t.Errorf("%d compiles, %d hits; want 1 and 19:\n%v", r.Compiles, r.CachedHits, r)
+	}
+}
+
+// Whoever has read a result finds its run in the report, however slow the
+// observer of runs is.
+func TestRunsAreCountedBeforeTheyAreSeen(t *testing.T) {
+	var cfg executor.Config
+	cfg.Hooks.Observe = func(o executor.Observation) {
+		if o.Stage == executor.StageRun {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	s := newSession(t, cfg)
+	x := floats(t, s, []float32{1}, 1)
+	for i := range int64(3) {
+		want(t, binaryOp(s, ir.OpAdd, x, x), 2)
+		if n := s.Report().Runs; n != i+1 {
+			t.Errorf("%d runs after result %d", n, i+1)
+		}
 	}
 }
 

@@ -69,6 +69,9 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		if err != nil && len(vars) > 0 {
 			c.restore(vars) // before anybody can see that they failed
 		}
+		// Whoever has seen a result finds its run in the report.
+		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
+		c.stats.runs.Add(1)
 		for i, d := range a.outputs {
 			if err != nil {
 				d.complete(nil, err)
@@ -76,8 +79,6 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			}
 			d.complete(outs[i], nil)
 		}
-		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
-		c.stats.runs.Add(1)
 		ref.Release()
 		a.err = err
 		if c.cfg.NoOp {
