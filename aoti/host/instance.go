@@ -215,11 +215,11 @@ func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buff
 		v.sizes[d] = C.int64_t(s.Dim(d))
 	}
 	v.nbytes = C.int64_t(len(data))
-	v.data = nil
-	if p := unsafe.SliceData(data); p != nil {
+	p := unsafe.SliceData(data)
+	if p != nil {
 		m.pin.Pin(p)
-		v.data = unsafe.Pointer(p)
 	}
+	storePointer(unsafe.Pointer(&v.data), unsafe.Pointer(p))
 	return nil
 }
 
@@ -235,7 +235,7 @@ var codes = func() (t [256]int32) {
 // any.
 func (m *Instance) call(outputs []backend.Buffer) error {
 	for i := range m.out {
-		m.out[i].data = nil
+		storePointer(unsafe.Pointer(&m.out[i].data), nil)
 	}
 	for i, b := range outputs {
 		if b == nil {
@@ -245,7 +245,8 @@ func (m *Instance) call(outputs []backend.Buffer) error {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
 		if m.out[i].data == nil {
-			m.out[i].data = unsafe.Pointer(m.c) // of no bytes: any address that is not NULL
+			// Of no bytes: any address that is not NULL.
+			storePointer(unsafe.Pointer(&m.out[i].data), unsafe.Pointer(m.c))
 		}
 	}
 	if C.lori_instance_run(m.c) != C.LORI_OK {

@@ -181,7 +181,13 @@ func (c call) text(i int) string {
 }
 
 // give hands a new handle out through an argument of kindOut.
-func (c call) give(i int, t *tensor) { *(**tensor)(c.pointer(i)) = t }
+func (c call) give(i int, t *tensor) { storePointer(c.pointer(i), unsafe.Pointer(t)) }
+
+// storePointer writes a pointer into memory of C. Storing it as a pointer would make the
+// write barrier look at what was there before: the last run's address of memory
+// that Go has reused since, or what the stack of C happens to hold, on which the
+// runtime ends the process ("found bad pointer in Go heap").
+func storePointer(slot, p unsafe.Pointer) { *(*uintptr)(slot) = uintptr(p) }
 
 // bools returns a list of int32_t as ints.
 func (c call) bools(i int) []int64 {

@@ -31,8 +31,12 @@ func reach(t *tensor) int {
 	return n
 }
 
-// dataOf returns the address of the first element.
+// dataOf returns the address of the first element. That of an empty tensor stays
+// within its memory, which may be Go's.
 func dataOf(t *tensor) unsafe.Pointer {
+	if t.numel == 0 {
+		return t.storage.data
+	}
 	return unsafe.Add(t.storage.data, int(t.offset)*dtypeSize(int32(t.dtype)))
 }
 
