@@ -49,6 +49,8 @@ var allowed = map[string][]string{
 	"internal/opinfo":      {},
 	"internal/hostmem":     {"backend", "ir"},
 	"internal/modelcall":   {"backend", "internal/hostmem", "ir"},
+	"internal/loop":        {"ir", "internal/half"},
+	"internal/native":      {"ir", "internal/half", "internal/loop", "internal/native"},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},

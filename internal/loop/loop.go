@@ -1,0 +1,157 @@
+// Package loop describes fused loops: what one kernel computes, apart from how.
+// backend/cpu makes them from Programs, internal/native turns them into machine
+// code, and Eval is their definition.
+//
+// A kernel goes over a grid of rows × columns. It reads and writes operands
+// (Args), each with a stride for rows and one for columns, and consists of
+// passes. A pass goes over the whole line of elements that belongs together
+// (Axis) and computes its Body for each element; after it, its Final is computed
+// once for the line, from the results of the pass's reductions. Later passes may
+// use what Finals computed, but nothing that an earlier Body did other than by
+// way of memory.
+//
+// A softmax over rows of x is
+//
+//	pass 0  body   %0 = load x        %1 = reduce amax %0
+//	pass 1  body   %2 = load x        %3 = sub %2, %1     %4 = exp %3
+//	               store scratch, %4  %5 = reduce sum %4
+//	        final  %6 = reciprocal %5
+//	pass 2  body   %7 = load scratch  %8 = mul %7, %6     store y, %8
+//
+// with Axis Columns. Structure and numbers are apart: a Kernel has no sizes, a
+// Frame has them, so that one piece of machine code serves every batch size.
+package loop
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// Axis says which elements a reduction folds together, and with them what a line
+// is.
+type Axis uint8
+
+const (
+	// None is for kernels without reductions; a Final is not allowed.
+	None Axis = iota
+	// Columns reduces along columns: a line is a row, a Final has one result for
+	// each row.
+	Columns
+	// Rows reduces along rows: a line is a column, a Final has one result for
+	// each column.
+	Rows
+	// Both reduces everything: there is one line.
+	Both
+)
+
+// Stride says how an operand moves along a dimension of the grid.
+type Stride uint8
+
+const (
+	// Fixed does not move: the operand is broadcast along the dimension.
+	Fixed Stride = iota
+	// Unit moves by one element.
+	Unit
+	// Free moves by the number of bytes that the Frame gives, which may be
+	// negative or 0.
+	Free
+)
+
+// Arg is a memory operand. Row strides are always what the Frame says.
+type Arg struct {
+	// DType is how elements are stored: any real dtype. Loads convert f16, bf16
+	// and the f8s to f32, stores round them back (to nearest even).
+	DType ir.DType
+	// Cols is how it moves along columns.
+	Cols Stride
+	// Write marks operands that are stored to. One that is also loaded is either
+	// the same memory in the same place element for element, or scratch of one
+	// line that the kernel wrote in an earlier pass.
+	Write bool
+	// Stream asks for stores that pass by the cache, for large results that are
+	// not read again soon. It is a hint and needs Unit.
+	Stream bool
+}
+
+// Code says what an instruction does.
+type Code uint8
+
+const (
+	// Load reads the element of Args[Arg].
+	Load Code = iota
+	// Const is the number in Bits: the bits of a value of DType, zero-extended.
+	Const
+	// Index is the position along the reduced axis as an i64; for None along
+	// columns. The Frame's First is added to it.
+	Index
+	// Apply is the pointwise op Op on In, with the meaning of its row in ir
+	// (Spec.Scalar) on compute dtypes: f32 for the narrow floats. DType is the
+	// result's; comparisons give bool. ir.OpCast converts from the operand's
+	// dtype to DType as Programs do.
+	Apply
+	// Round rounds an f32 to what DType (f16, bf16 or an f8) can hold, and stays
+	// an f32.
+	Round
+	// Reduce folds In[0] over the line with Op: sum, prod, amax, amin, any, all,
+	// argmax or argmin. Its result has DType and is known after the pass. Floats
+	// are summed in any order; the first of equal elements is the extremum; NaN
+	// wins over numbers in amax, amin, argmax and argmin.
+	Reduce
+	// Store writes In[0] to Args[Arg], for each element in a Body, once for the
+	// line in a Final. It has no result.
+	Store
+)
+
+// Value numbers the result of an instruction in its Kernel.
+type Value int32
+
+// Instr is one instruction.
+type Instr struct {
+	Code Code
+	// Op is for Apply and Reduce.
+	Op ir.Op
+	// DType is the result's: a compute dtype (bool, u8, i8, i16, i32, i64, f32,
+	// f64), but for Round, whose result is an f32.
+	DType ir.DType
+	// In are the operands; N says how many.
+	In [3]Value
+	N  uint8
+	// Arg is for Load and Store.
+	Arg int
+	// Bits is for Const.
+	Bits uint64
+}
+
+// Pass is one walk over the lines.
+type Pass struct {
+	// Body and Final list Instrs by number, in order.
+	Body, Final []Value
+}
+
+// Kernel is the structure of a fused loop.
+type Kernel struct {
+	Axis   Axis
+	Args   []Arg
+	Instrs []Instr
+	Passes []Pass
+}
+
+// MaxArgs bounds the operands of a kernel.
+const MaxArgs = 32
+
+// Frame is what one call of a kernel works on. Its layout is known to machine
+// code.
+type Frame struct {
+	// Rows and Cols are the size of the grid of this call.
+	Rows, Cols int
+	// First is added to Index.
+	First int
+	// Spill is memory for the kernel's own use, 64-byte aligned, of the size that
+	// the compiled kernel asks for.
+	Spill unsafe.Pointer
+	// Ptr are the addresses of the operands' elements at row 0, column 0.
+	Ptr [MaxArgs]unsafe.Pointer
+	// Row and Col are the strides in bytes; Col counts for Free ones only.
+	Row, Col [MaxArgs]int
+}
