@@ -2,16 +2,14 @@ package nn
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/internal/safetensors"
 )
 
@@ -77,7 +75,7 @@ func Save(ctx context.Context, path string, m Module, metadata map[string]string
 	}
 	meta := map[string]string{"format": "pt"}
 	maps.Copy(meta, metadata)
-	err = writeAtomic(path, func(f *os.File) error { return safetensors.Write(f, tensors, meta) })
+	err = atomicfile.Write(path, func(w io.Writer) error { return safetensors.Write(w, tensors, meta) })
 	if err != nil {
 		return fmt.Errorf("nn: save %s: %w", path, err)
 	}
@@ -112,36 +110,6 @@ func int64s(dims []int) []int64 {
 		out[i] = int64(d)
 	}
 	return out
-}
-
-// writeAtomic makes a file at path of what write writes.
-func writeAtomic(path string, write func(*os.File) error) error {
-	dir := filepath.Dir(path)
-	temp := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:12]+".tmp")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		os.Remove(temp)
-		return err
-	}
-	if runtime.GOOS == "windows" { // where directories can't be synced
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Load reads a safetensors file into the parameters and buffers of a module and

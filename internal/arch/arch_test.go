@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"aoti":                 {"aoti", "ir", "graph", "backend", "internal"},
 	"nn":                   {"", "internal"},
 	"optim":                {"", "nn", "internal"},
+	"internal/atomicfile":  {},
 	"internal/half":        {},
 	"internal/race":        {},
 	"internal/philox":      {},

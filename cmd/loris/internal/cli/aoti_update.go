@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
+	"github.com/loris-ml/loris/internal/atomicfile"
 )
 
 func newUpdate() *cobra.Command {
@@ -52,8 +51,8 @@ error. (aoti run and bench take --weights too, and leave the package alone.)`,
 	return c
 }
 
-// rewrite writes the new package beside its place and renames it, so that it
-// appears complete or not at all, also in the place of the old one.
+// rewrite writes the new package, which appears complete or not at all, also in
+// the place of the old one.
 func rewrite(path, model, out string, values map[string]pt2.Value, partial bool) (err error) {
 	p, err := pt2.Open(path)
 	if err != nil {
@@ -64,21 +63,5 @@ func rewrite(path, model, out string, values map[string]pt2.Value, partial bool)
 	if err != nil {
 		return err
 	}
-	return writeFile(out, func(w io.Writer) error { return m.Rewrite(w, values, partial) })
-}
-
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err = errors.Join(write(f), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(out, func(w io.Writer) error { return m.Rewrite(w, values, partial) })
 }

@@ -4,9 +4,9 @@ package tensors
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 
+	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"
 )
@@ -63,9 +63,8 @@ func ReadFile(path string) (map[string]Tensor, map[string]string, error) {
 	return all, f.Metadata(), nil
 }
 
-// WriteFile writes a safetensors file. The file appears complete or not at all:
-// it is written beside its place and renamed.
-func WriteFile(path string, ts []Tensor, metadata map[string]string) (err error) {
+// WriteFile writes a safetensors file, which appears complete or not at all.
+func WriteFile(path string, ts []Tensor, metadata map[string]string) error {
 	list := make([]safetensors.Tensor, len(ts))
 	for i, t := range ts {
 		dtype, ok := fileDTypes[t.Shape.DType()]
@@ -77,25 +76,9 @@ func WriteFile(path string, ts []Tensor, metadata map[string]string) (err error)
 			list[i].Shape = append(list[i].Shape, int64(d))
 		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	err := atomicfile.Write(path, func(w io.Writer) error { return safetensors.Write(w, list, metadata) })
 	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if err = safetensors.Write(f, list, metadata); err != nil {
-		f.Close()
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err = f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
