@@ -86,8 +86,19 @@ func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c
 // WithInstances bounds the instances of one computation that may run at once.
 func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.Instances = n } }
 
+// WithDiskCache keeps compiled artefacts in a directory, made if need be, so that
+// the next start of the program compiles nothing. Processes may share it. It is
+// bounded to 4 GiB (see WithDiskCacheBytes); those used least recently leave.
+// What is there is machine code that later processes run: the directory must
+// belong to the user alone.
+func WithDiskCache(dir string) SessionOption { return func(c *executor.Config) { c.DiskDir = dir } }
+
+// WithDiskCacheBytes sets the bound of WithDiskCache; a negative one is none.
+func WithDiskCacheBytes(n int64) SessionOption { return func(c *executor.Config) { c.DiskBytes = n } }
+
 // New returns a session of its own. A device that cannot be used is an error
-// wrapping ErrDevice.
+// wrapping ErrDevice; a directory for WithDiskCache that cannot be used is one,
+// too.
 func New(opts ...SessionOption) (*Session, error) {
 	cfg := executor.Config{Device: CPU}
 	for _, o := range opts {

@@ -84,6 +84,22 @@ type Backend interface {
 	BytesInUse(d ir.Device) int64
 }
 
+// ArtifactBackend is a Backend that can keep what Compile made of a Program from
+// one process to the next: machine code, for instance.
+type ArtifactBackend interface {
+	Backend
+	// ArtifactID names all that artefacts for a device depend on besides the
+	// Program and the options: the version of the compiler and what the machine
+	// can do. It is empty where there is nothing to keep.
+	ArtifactID(d ir.Device) string
+	// CompileArtifact is Compile that makes use of an artefact of an earlier
+	// compilation under the same ArtifactID, nil if there is none. fresh is the
+	// artefact to keep for the next time, nil if the given one served or there is
+	// nothing worth keeping. One that is of no use is no error: the Program is
+	// compiled anew.
+	CompileArtifact(ctx context.Context, p *graph.Program, d ir.Device, o CompileOptions, artifact []byte) (m Model, fresh []byte, err error)
+}
+
 // ErrUnsupported says that a backend cannot compile an op.
 var ErrUnsupported = errors.New("not supported by the backend")
 

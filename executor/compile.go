@@ -92,13 +92,17 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	for _, dn := range donors {
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})
 	}
-	make1 := func(ctx context.Context) (backend.Model, error) { return be.Compile(ctx, lowered, d, opts) }
+	make1, kept := c.compiler(be, lowered, d, opts)
 	pool, err := container.New(ctx, make1, container.Config{Instances: 1, Max: max(1, c.cfg.Instances)})
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
 	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p}
-	c.stats.compiled(p, h, d, st, time.Since(start))
+	if kept() {
+		c.stats.diskHits.Add(1)
+	} else {
+		c.stats.compiled(p, h, d, st, time.Since(start))
+	}
 	return m, nil
 }
 

@@ -45,6 +45,7 @@ func Stages() []Stage {
 type stats struct {
 	hits, runs, steps, uploaded, fetched atomic.Int64
 	nodes, maxNodes                      atomic.Int64
+	diskHits, diskWrites                 atomic.Int64
 	stages                               [numStages]atomic.Int64
 
 	mu       sync.Mutex
@@ -53,6 +54,7 @@ type stats struct {
 	recent   []*graph.Program
 	carry    map[uintptr]int // lines of values carried across steps; guarded by mu
 	trims    map[uintptr]int // lines where a graph was trimmed; guarded by mu
+	diskErr  error           // the last of the on-disk tier; guarded by mu
 }
 
 const (
@@ -186,8 +188,14 @@ type LineCount struct {
 type Report struct {
 	// Steps counts MarkSteps, Runs computations executed.
 	Steps, Runs int64
-	// Compiles counts compilations; CachedHits syncs that needed none.
-	Compiles, CachedHits int64
+	// Compiles counts compilations; CachedHits syncs that needed none because the
+	// computation was there; DiskHits computations made from what an earlier
+	// process had compiled.
+	Compiles, CachedHits, DiskHits int64
+	// DiskWrites counts artefacts that were put on disk. DiskError is the last
+	// error of the on-disk tier, which costs time and nothing else.
+	DiskWrites int64
+	DiskError  error
 	// Plugged are the graphs that run on models given by Plug.
 	Plugged []PluggedGraph
 	// Recent are the last compilations, oldest first.
@@ -223,6 +231,7 @@ func (s *Session) Report() Report {
 	st := &c.stats
 	r := Report{
 		Steps: st.steps.Load(), Runs: st.runs.Load(), CachedHits: st.hits.Load(),
+		DiskHits: st.diskHits.Load(), DiskWrites: st.diskWrites.Load(),
 		Nodes: st.nodes.Load(), MaxNodes: st.maxNodes.Load(),
 		BytesUploaded: st.uploaded.Load(), BytesFetched: st.fetched.Load(),
 		StageTime:   map[string]time.Duration{},
@@ -232,7 +241,7 @@ func (s *Session) Report() Report {
 		r.StageTime[Stage(i).String()] = time.Duration(st.stages[i].Load())
 	}
 	st.mu.Lock()
-	r.Compiles = int64(st.count)
+	r.Compiles, r.DiskError = int64(st.count), st.diskErr
 	r.Recent = append(r.Recent, st.compiles...)
 	r.CarriedAcrossSteps, r.CarriedLines = lineCounts(st.carry)
 	r.Trims, r.TrimLines = lineCounts(st.trims)
@@ -267,6 +276,13 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "steps %d, runs %d, compiles %d, cached hits %d\n", r.Steps, r.Runs, r.Compiles, r.CachedHits)
 	fmt.Fprintf(&b, "graph nodes %d, largest graph %d\n", r.Nodes, r.MaxNodes)
+	if r.DiskHits+r.DiskWrites > 0 || r.DiskError != nil {
+		fmt.Fprintf(&b, "disk: %d hits, %d writes", r.DiskHits, r.DiskWrites)
+		if r.DiskError != nil {
+			fmt.Fprintf(&b, ", last error: %v", r.DiskError)
+		}
+		b.WriteByte('\n')
+	}
 	for _, st := range Stages() {
 		fmt.Fprintf(&b, "%-9s %v\n", st, r.StageTime[st.String()].Round(time.Microsecond))
 	}

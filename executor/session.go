@@ -44,12 +44,19 @@ type Config struct {
 	Hooks Hooks
 	// Instances bounds the model instances of one computation; 0 means 1.
 	Instances int
+	// DiskDir is the directory of the on-disk tier of the computation cache,
+	// which several processes may share; empty means none.
+	DiskDir string
+	// DiskBytes bounds the on-disk tier: 0 means cache.DefaultDiskBytes, negative
+	// no bound.
+	DiskBytes int64
 }
 
 // core is what forked sessions share.
 type core struct {
 	cfg     Config
 	cache   *cache.Computations[*Computation]
+	disk    *cache.Disk // nil: none
 	scalars *cache.Data[ir.Device, *Data]
 	lockers *devicelock.Arena[ir.Device]
 	stats   stats
@@ -102,7 +109,7 @@ type Session struct {
 }
 
 // New returns a session with an executor of its own. An unusable device is an
-// error wrapping ir.ErrDevice.
+// error wrapping ir.ErrDevice; an on-disk tier that cannot be opened is one, too.
 func New(cfg Config) (*Session, error) {
 	if _, err := backend.For(cfg.Device); err != nil {
 		return nil, err
@@ -114,6 +121,12 @@ func New(cfg Config) (*Session, error) {
 		cfg.TrimNodes = 100_000
 	}
 	c := &core{cfg: cfg, drained: make(chan struct{})}
+	if cfg.DiskDir != "" {
+		var err error
+		if c.disk, err = openDisk(cfg.DiskDir, cfg.DiskBytes); err != nil {
+			return nil, err
+		}
+	}
 	c.cache = cache.NewComputations(cache.Options[*Computation]{
 		MaxCost: cfg.CacheBytes,
 		Strong:  cfg.CacheStrong,

@@ -61,7 +61,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI())
+	root.AddCommand(newRun(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newCache())
 	return root
 }
 

@@ -39,6 +39,7 @@ func newTrain() *cobra.Command {
 type trainFlags struct {
 	train.Config
 	device, out, resume string
+	cache               string
 	json, report        bool
 }
 
@@ -72,6 +73,7 @@ the checkpoint, and --epochs may be raised.`,
 	fl.BoolVar(&f.json, "json", false, "print an object a line")
 	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
 	deviceFlag(c, &f.device)
+	cacheFlag(c, &f.cache)
 	return c
 }
 
@@ -101,6 +103,9 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 		}
 	}
 	if f.Config.Device, _, err = parseDevice(f.device); err != nil {
+		return err
+	}
+	if f.Config.DiskCache, err = cacheDir(f.cache); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -175,7 +180,7 @@ func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool
 		Plot:       filepath.Join(r.f.out, "digits.png"),
 	}
 	report := r.t.Report()
-	s.Compiles, s.CachedHits = report.Compiles, report.CachedHits
+	s.Compiles, s.CachedHits, s.DiskHits = report.Compiles, report.CachedHits, report.DiskHits
 	if err := r.t.SaveWeights(ctx, s.Weights); err != nil {
 		return err
 	}

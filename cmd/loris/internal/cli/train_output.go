@@ -67,6 +67,7 @@ type trainSummary struct {
 	Images       int          `json:"images"`
 	Compiles     int64        `json:"compiles"`
 	CachedHits   int64        `json:"cached_hits"`
+	DiskHits     int64        `json:"disk_hits"` // with --cache
 	Weights      string       `json:"weights"`
 	Checkpoint   string       `json:"checkpoint"`
 	Plot         string       `json:"plot"`
@@ -183,6 +184,9 @@ func (o *trainOutput) done(s trainSummary, r loris.Report, usage []train.Usage) 
 	}
 	fmt.Fprintf(o.w, "test accuracy %.2f %% (%d of %d) after %d epochs, %.1f s\n", 100*float64(s.TestAccuracy), s.Right, s.Images, s.Epochs, s.Seconds)
 	fmt.Fprintf(o.w, "%d graphs compiled, once each; %d times the cache had the graph\n", s.Compiles, s.CachedHits)
+	if o.f.cache != "" {
+		fmt.Fprintf(o.w, "%d graphs came from the cache on disk\n", s.DiskHits)
+	}
 	if text := usageText(usage); text != "" {
 		fmt.Fprintf(o.w, "on %v %s\n", o.f.Config.Device, text)
 	}
