@@ -222,6 +222,32 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// A check that fails in the last parallel region of a run is the run's error, and
+// not the next one's.
+func TestErrorInTheLastParallelRegion(t *testing.T) {
+	f := open(t, "parallel_bounds")
+	r := load(t, "parallel_bounds")
+	in := f.list(t, "in")
+	bad := make([]int64, 96)
+	for range 3 {
+		for _, at := range []int{0, 95} {
+			bad[at] = 64
+			if _, err := r.Run(t.Context(), in[0], aoti.FromSlice(bad, 96)); err == nil || !strings.Contains(err.Error(), "index out of bounds") {
+				t.Errorf("index %d: %v", at, err)
+			}
+			bad[at] = 0
+		}
+		outs, err := r.Run(t.Context(), in...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := compare(t, outs[0], f.tensor(t, "out0"), nil); o.problem != "" {
+			t.Error(o.problem)
+		}
+		outs[0].Release()
+	}
+}
+
 // 187875, 134946: a run that throws keeps its instance, and the next one hangs.
 func TestRunThatThrowsReturnsItsInstance(t *testing.T) {
 	f := open(t, "bounds")

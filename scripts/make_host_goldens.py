@@ -64,6 +64,18 @@ def case(name, args, outs):
     CASES.append({"name": name, "args": [arg(a) for a in args], "outs": [tensor(o) for o in outs]})
 
 
+def ties(g):
+    """Equal elements, whose order follows from the algorithm, and integers that a double does not hold."""
+    few = torch.randint(0, 5, (3, 70), generator=g)
+    for t in (few, few.float(), few[:, :66].t(), few.repeat(1, 9)):
+        for k, dim, largest, kept in ((1, 1, True, True), (3, -1, False, True), (2, 0, True, True), (2, -1, True, False)):
+            case("cpu_topk", [t, k, dim, largest, kept], A.topk(t, k, dim, largest, kept))
+        case("cpu_kthvalue", [t, 3, 1, False], A.kthvalue(t, 3, 1, False))
+        case("cpu_mode", [t, 1, False], A.mode(t, 1, False))
+    for t in (few, few.float()):
+        case("cpu_topk", [t, 40, 1, True, True], A.topk(t, 40, 1, True, True))
+
+
 def main():
     torch.manual_seed(1)
     x = torch.randn(3, 4, 5)
@@ -79,8 +91,7 @@ def main():
         case("cpu_cummin", [t, 1], A.cummin(t, 1))
         case("cpu_logcumsumexp", [t, 0], A.logcumsumexp(t, 0))
         case("cpu_sort", [t, 1, True], A.sort(t, 1, True))
-        if t.dtype == torch.float32:  # which of equal ones comes first is not specified
-            case("cpu_topk", [t, 2, 1, True, True], A.topk(t, 2, 1, True, True))
+        case("cpu_topk", [t, 2, 1, True, True], A.topk(t, 2, 1, True, True))
         case("cpu_kthvalue", [t, 2, 1, False], A.kthvalue(t, 2, 1, False))
         case("cpu_mode", [t, 1, True], A.mode(t, 1, True))
         case("cpu_median", [t], A.median(t))
@@ -142,6 +153,7 @@ def main():
     case("cpu_scatter_reduce_two_out", [torch.zeros(3, 5), torch.ones(3, 5), 1, torch.tensor([[0, 0, 4]]), torch.ones(1, 3), "sum", True],
          [])
     CASES[-1]["outs"] = [tensor(A.scatter_reduce(torch.ones(3, 5), 1, torch.tensor([[0, 0, 4]]), torch.ones(1, 3), "sum"))]
+    ties(torch.Generator().manual_seed(3))
     case("cpu_hann_window", [7, None, None, None, 0, None], A.hann_window(7))
     print("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]")
 

@@ -127,3 +127,20 @@ func without(dims []int, dim int, keep bool) []int {
 	}
 	return append(out[:dim], out[dim+1:]...)
 }
+
+// product is how many elements an array of the dimensions has.
+func product(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// atLeast1 is dims, or one dimension of 1 for a scalar, as lanes takes them.
+func atLeast1(dims []int) []int {
+	if len(dims) == 0 {
+		return []int{1}
+	}
+	return dims
+}

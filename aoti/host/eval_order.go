@@ -5,7 +5,6 @@ package host
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -31,100 +30,132 @@ var orderEvals = map[string]evalFunc{
 		}
 		return append(outs[:1], second...), nil
 	},
-	"kthvalue": func(v values) ([]*tensor, error) {
-		return alongRows(v, func(row []float64) (float64, int64, error) {
-			k := v.int("k", 1)
-			if k < 1 || k > len(row) {
-				return 0, 0, fmt.Errorf("%w: kthvalue %d of %d", ir.ErrArg, k, len(row))
-			}
-			at := quickSelect(row, k-1)
-			return row[at], int64(at), nil
-		})
-	},
-	"mode": func(v values) ([]*tensor, error) {
-		return alongRows(v, func(row []float64) (float64, int64, error) {
-			order := sortedOrder(row)
-			if len(order) == 0 {
-				return 0, 0, fmt.Errorf("%w: mode of nothing", ir.ErrShape)
-			}
-			best, most := order[0], 0
-			for i := 0; i < len(order); {
-				j := i + 1
-				for j < len(order) && row[order[j]] == row[order[i]] {
-					j++
-				}
-				if j-i > most {
-					best, most = order[j-1], j-i
-				}
-				i = j
-			}
-			return row[best], int64(best), nil
-		})
-	},
-	"median": func(v values) ([]*tensor, error) {
-		if v.has("dim") {
-			return alongRows(v, func(row []float64) (float64, int64, error) {
-				at := middle(row, false)
-				return row[at], int64(at), nil
-			})
-		}
-		return middleOf(v, false)
-	},
-	"nanmedian": func(v values) ([]*tensor, error) { return middleOf(v, true) },
+	"topk":      exactly(topK[int64], topK[float64]),
+	"kthvalue":  exactly(alongRows(kth[int64]), alongRows(kth[float64])),
+	"mode":      exactly(alongRows(mode[int64]), alongRows(mode[float64])),
+	"median":    exactly(median[int64], median[float64]),
+	"nanmedian": exactly(nanMedian[int64], nanMedian[float64]),
 }
 
-// sortedOrder returns the positions of the elements in ascending order, NaN last,
-// equal ones as they are.
-func sortedOrder(row []float64) []int {
-	order := make([]int, len(row))
-	for i := range order {
-		order[i] = i
+// ordered are the types in which elements that have an order are compared.
+type ordered interface{ int64 | float64 }
+
+// exactly computes an op on integers as such and on others in float64.
+func exactly(ints, floats evalFunc) evalFunc {
+	return func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		if isInt(t) {
+			return ints(v)
+		}
+		return floats(v)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return orderNaN(row[a], row[b]) })
-	return order
+}
+
+// ranked is an element and its position.
+type ranked[T ordered] struct {
+	x  T
+	at int
+}
+
+func below[T ordered](a, b ranked[T]) bool { return orderNaN(a.x, b.x) < 0 }
+func above[T ordered](a, b ranked[T]) bool { return orderNaN(a.x, b.x) > 0 }
+
+func rank[T ordered](row []T) []ranked[T] {
+	out := make([]ranked[T], len(row))
+	for i, x := range row {
+		out[i] = ranked[T]{x, i}
+	}
+	return out
+}
+
+func kth[T ordered](v values, row []T) (T, int64, error) {
+	k := v.int("k", 1)
+	if k < 1 || k > len(row) {
+		return 0, 0, fmt.Errorf("%w: kthvalue %d of %d", ir.ErrArg, k, len(row))
+	}
+	at := quickSelect(row, k-1)
+	return row[at], int64(at), nil
+}
+
+// mode is the most frequent element, the least of them, where it comes last in
+// the order that sorting gives.
+func mode[T ordered](_ values, row []T) (T, int64, error) {
+	if len(row) == 0 {
+		return 0, 0, fmt.Errorf("%w: mode of nothing", ir.ErrShape)
+	}
+	order := rank(row)
+	cxxSort(order, func(a, b ranked[T]) bool { return a.x < b.x })
+	best, most, n := order[0], 0, 0
+	for i, e := range order {
+		n++
+		if i+1 == len(order) || order[i+1].x != e.x {
+			if n > most {
+				best, most = e, n
+			}
+			n = 0
+		}
+	}
+	return best.x, int64(best.at), nil
+}
+
+func median[T ordered](v values) ([]*tensor, error)    { return middles[T](v, false) }
+func nanMedian[T ordered](v values) ([]*tensor, error) { return middles[T](v, true) }
+
+func middles[T ordered](v values, skip bool) ([]*tensor, error) {
+	if v.has("dim") {
+		return alongRows(func(_ values, row []T) (T, int64, error) {
+			if len(row) == 0 {
+				return 0, 0, fmt.Errorf("%w: median of nothing", ir.ErrShape)
+			}
+			at := middle(row, skip)
+			return row[at], int64(at), nil
+		})(v)
+	}
+	t, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	a, err := load[T](t)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.data) == 0 {
+		if isInt(t) {
+			return one(save(array[int64]{data: []int64{math.MinInt64}}, dtypeOf(t)))
+		}
+		return one(save(array[float64]{data: []float64{math.NaN()}}, dtypeOf(t)))
+	}
+	return one(save(array[T]{data: []T{a.data[middle(a.data, skip)]}}, dtypeOf(t)))
 }
 
 // middle returns the position of the lower median; the first NaN's if there is
 // one, unless NaN do not count.
-func middle(row []float64, skip bool) int {
-	order := sortedOrder(row)
-	n := len(order)
-	for n > 0 && math.IsNaN(row[order[n-1]]) {
-		n--
-	}
-	if n < len(order) && !skip {
-		return slices.IndexFunc(row, math.IsNaN)
+func middle[T ordered](row []T, skip bool) int {
+	order, n := rank(row), 0
+	for i, x := range row {
+		if !isNaN(x) {
+			n++
+		} else if !skip {
+			return i
+		}
 	}
 	if n == 0 {
 		return 0
 	}
-	return order[(n-1)/2]
+	cxxNthElement(order, (n-1)/2, below)
+	return order[(n-1)/2].at
 }
 
-func middleOf(v values, skip bool) ([]*tensor, error) {
+// topK finds the k largest or least elements along a dimension.
+func topK[T ordered](v values) ([]*tensor, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
 	}
-	a, err := load[float64](t)
-	if err != nil {
-		return nil, err
-	}
-	x := math.NaN()
-	if len(a.data) > 0 {
-		x = a.data[middle(a.data, skip)]
-	}
-	return one(save(array[float64]{data: []float64{x}}, dtypeOf(t)))
-}
-
-// alongRows computes a value and its position of each row along dim. Integers up
-// to 2⁵³ are exact.
-func alongRows(v values, fn func(row []float64) (float64, int64, error)) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[float64](t)
+	a, err := load[T](t)
 	if err != nil {
 		return nil, err
 	}
@@ -132,47 +163,99 @@ func alongRows(v values, fn func(row []float64) (float64, int64, error)) ([]*ten
 	if err != nil {
 		return nil, err
 	}
-	dims := without(a.dims, dim, v.bool("keepdim", false))
-	n := 1
-	for _, d := range dims {
-		n *= d
+	dims, shape := append([]int(nil), a.dims...), atLeast1(a.dims)
+	k, less := v.int("k", 1), below[T]
+	if k < 0 || k > shape[dim] {
+		return nil, fmt.Errorf("%w: topk %d of %d", ir.ErrArg, k, shape[dim])
 	}
-	vals, at := array[float64]{make([]float64, n), dims}, array[int64]{make([]int64, n), dims}
-	shape := a.dims
-	if len(shape) == 0 {
-		shape = []int{1}
+	if v.bool("largest", true) {
+		less = above[T]
 	}
-	var failed error
-	lanes(shape, dim, func(i, from, step, count int) {
-		row := make([]float64, count)
-		for k := range row {
-			row[k] = a.data[from+k*step]
+	if len(dims) > 0 {
+		dims[dim] = k
+	}
+	n := product(dims)
+	vals, at := array[T]{make([]T, n), dims}, array[int64]{make([]int64, n), dims}
+	sorted, row := v.bool("sorted", true), make([]ranked[T], shape[dim])
+	lanes(shape, dim, func(i, from, step, _ int) {
+		for j := range row {
+			row[j] = ranked[T]{a.data[from+j*step], j}
 		}
-		x, k, err := fn(row)
-		if err != nil {
-			failed = err
+		leading(row, k, sorted, less)
+		to := i/step*step*k + i%step
+		for j, e := range row[:k] {
+			vals.data[to+j*step], at.data[to+j*step] = e.x, int64(e.at)
 		}
-		vals.data[i], at.data[i] = x, k
 	})
-	if failed != nil {
-		return nil, failed
-	}
 	x, err := save(vals, dtypeOf(t))
 	if err != nil {
 		return nil, err
 	}
-	k, err := save(at, ir.I64)
-	if err != nil {
-		release(x)
-		return nil, err
+	i, err := save(at, ir.I64)
+	return all(err, x, i)
+}
+
+// leading brings the first k elements to the front by the algorithm that PyTorch
+// takes for their number.
+func leading[T ordered](row []ranked[T], k int, sorted bool, less func(a, b ranked[T]) bool) {
+	switch {
+	case k == 0:
+	case k*64 <= len(row):
+		cxxPartialSort(row, k, less)
+	default:
+		cxxNthElement(row, k-1, less)
+		if sorted {
+			cxxSort(row[:k-1], less)
+		}
 	}
-	return []*tensor{x, k}, nil
+}
+
+// alongRows computes a value and its position of each row along dim.
+func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc {
+	return func(v values) ([]*tensor, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		a, err := load[T](t)
+		if err != nil {
+			return nil, err
+		}
+		dim, err := dimension(v.int("dim", -1), len(a.dims))
+		if err != nil {
+			return nil, err
+		}
+		dims := without(a.dims, dim, v.bool("keepdim", false))
+		n := product(dims)
+		vals, at := array[T]{make([]T, n), dims}, array[int64]{make([]int64, n), dims}
+		var failed error
+		lanes(atLeast1(a.dims), dim, func(i, from, step, count int) {
+			row := make([]T, count)
+			for k := range row {
+				row[k] = a.data[from+k*step]
+			}
+			x, k, err := fn(v, row)
+			if err != nil {
+				failed = err
+			}
+			vals.data[i], at.data[i] = x, k
+		})
+		if failed != nil {
+			return nil, failed
+		}
+		x, err := save(vals, dtypeOf(t))
+		if err != nil {
+			return nil, err
+		}
+		k, err := save(at, ir.I64)
+		return all(err, x, k)
+	}
 }
 
 // quickSelect returns the position of the element of rank k. Among equal elements
 // it picks the one that PyTorch does, by partitioning in the same way: around the
 // median of three, from both ends.
-func quickSelect(row []float64, k int) int {
+func quickSelect[T ordered](row []T, k int) int {
 	order := make([]int, len(row))
 	for i := range order {
 		order[i] = i
@@ -214,84 +297,4 @@ func quickSelect(row []float64, k int) int {
 		swap(lo, hi)
 	}
 	return order[k]
-}
-
-// scanEvals are the ops that go along a dimension and keep what they have seen.
-var scanEvals = map[string]evalFunc{
-	"cummin": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[float64](t)
-		if err != nil {
-			return nil, err
-		}
-		dim, err := dimension(v.int("dim", 0), len(a.dims))
-		if err != nil {
-			return nil, err
-		}
-		at := array[int64]{make([]int64, len(a.data)), a.dims}
-		shape := a.dims
-		if len(shape) == 0 {
-			shape = []int{1}
-		}
-		lanes(shape, dim, func(_, from, step, n int) {
-			best := 0
-			for k := range n {
-				x, least := a.data[from+k*step], a.data[from+best*step]
-				if math.IsNaN(x) || !math.IsNaN(least) && x <= least {
-					best = k
-				}
-				at.data[from+k*step] = int64(best)
-			}
-		})
-		vals := array[float64]{make([]float64, len(a.data)), a.dims}
-		lanes(shape, dim, func(_, from, step, n int) {
-			for k := range n {
-				vals.data[from+k*step] = a.data[from+int(at.data[from+k*step])*step]
-			}
-		})
-		x, err := save(vals, dtypeOf(t))
-		if err != nil {
-			return nil, err
-		}
-		k, err := save(at, ir.I64)
-		if err != nil {
-			release(x)
-			return nil, err
-		}
-		return []*tensor{x, k}, nil
-	},
-	"logcumsumexp": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[float64](t)
-		if err != nil {
-			return nil, err
-		}
-		dim, err := dimension(v.int("dim", 0), len(a.dims))
-		if err != nil {
-			return nil, err
-		}
-		shape := a.dims
-		if len(shape) == 0 {
-			shape = []int{1}
-		}
-		lanes(shape, dim, func(_, from, step, n int) {
-			sum := math.Inf(-1)
-			for k := range n {
-				x := a.data[from+k*step]
-				if most := max(sum, x); math.IsInf(most, 0) || math.IsNaN(most) {
-					sum = most
-				} else {
-					sum = most + math.Log1p(math.Exp(min(sum, x)-most))
-				}
-				a.data[from+k*step] = sum
-			}
-		})
-		return one(save(a, dtypeOf(t)))
-	},
 }

@@ -16,8 +16,17 @@ func searchSorted(v values) ([]*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	x, ok := v["self"].(*tensor)
+	if isInt(seq) && ok && isInt(x) {
+		return searchIn[int64](v, seq)
+	}
+	return searchIn[float64](v, seq)
+}
+
+// searchIn searches in the arithmetic of T.
+func searchIn[T ordered](v values, seq *tensor) ([]*tensor, error) {
 	right := v.bool("right", false) || v.text("side", "left") == "right"
-	a, err := load[float64](seq)
+	a, err := load[T](seq)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +36,7 @@ func searchSorted(v values) ([]*tensor, error) {
 			return nil, err
 		}
 		n := a.dims[len(a.dims)-1]
-		sorted := make([]float64, len(a.data))
+		sorted := make([]T, len(a.data))
 		for i := range sorted {
 			k := order.data[i]
 			if k < 0 || k >= int64(n) {
@@ -37,13 +46,11 @@ func searchSorted(v values) ([]*tensor, error) {
 		}
 		a.data = sorted
 	}
-	var x array[float64]
+	x := array[T]{data: []T{T(v.float("self", 0))}}
 	if t, ok := v["self"].(*tensor); ok {
-		if x, err = load[float64](t); err != nil {
+		if x, err = load[T](t); err != nil {
 			return nil, err
 		}
-	} else {
-		x = array[float64]{data: []float64{v.float("self", 0)}}
 	}
 	return search(a, x, right, v.bool("out_int32", false))
 }
@@ -58,7 +65,7 @@ func bucketize(v values) ([]*tensor, error) {
 
 // search finds for each number where it belongs in the row of a that is its own,
 // or in the only row.
-func search(a, x array[float64], right, narrow bool) ([]*tensor, error) {
+func search[T ordered](a, x array[T], right, narrow bool) ([]*tensor, error) {
 	n := a.dims[len(a.dims)-1]
 	per := len(x.data)
 	if len(a.dims) > 1 && len(x.dims) > 0 {
@@ -73,7 +80,7 @@ func search(a, x array[float64], right, narrow bool) ([]*tensor, error) {
 		if len(a.dims) > 1 {
 			row = a.data[i/per*n:][:n]
 		}
-		k, found := slices.BinarySearchFunc(row, want, orderNaN)
+		k, found := slices.BinarySearchFunc(row, want, orderNaN[T])
 		for right && found && k < n && orderNaN(row[k], want) == 0 {
 			k++
 		}
@@ -86,9 +93,12 @@ func search(a, x array[float64], right, narrow bool) ([]*tensor, error) {
 	return one(save(out, d))
 }
 
+// isNaN is false for all integers.
+func isNaN[T ordered](x T) bool { return math.IsNaN(float64(x)) }
+
 // orderNaN compares with NaN above everything.
-func orderNaN(a, b float64) int {
-	switch an, bn := math.IsNaN(a), math.IsNaN(b); {
+func orderNaN[T ordered](a, b T) int {
+	switch an, bn := isNaN(a), isNaN(b); {
 	case an && bn:
 		return 0
 	case an:

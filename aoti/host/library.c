@@ -259,8 +259,10 @@ void lori_call_begin(void)
 
 lori_error lori_call_end(lori_library *l, lori_error code)
 {
+	// A check may have failed in the last parallel region of the call.
+	bool late = lori_pending() && lori_take_pending() != LORI_OK;
 	if (code == LORI_OK)
-		return LORI_OK;
+		return late ? LORI_FAIL : LORI_OK;
 	enum { PART = 1024 };
 	const char *text = NULL;
 	if (l->calls.last_error && l->calls.last_error(&text) != LORI_OK)

@@ -11,13 +11,6 @@
 // lori_throw throws a std::runtime_error through the C++ code that called.
 void lori_throw(const char *text) __attribute__((noreturn, cold));
 
-// lori_pending says that a check failed inside a parallel region that ended since
-// on this thread; lori_take_pending makes that the thread's failure, once. What
-// was computed after the check is worthless, so whoever runs a library asks after
-// each run.
-bool lori_pending(void);
-lori_error lori_take_pending(void);
-
 // lori_on_warning sets who hears the warnings of compiled code; NULL prints them
 // on stderr. It may be called on any thread.
 typedef void (*lori_warn_fn)(const char *func, const char *file, uint32_t line, const char *msg);

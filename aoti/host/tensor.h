@@ -209,6 +209,13 @@ lori_error lori_fail_text(const char *text);
 const char *lori_error_text(void);
 void lori_error_clear(void);
 
+// lori_pending says that a check failed inside a parallel region that ended since
+// on this thread; lori_take_pending makes that the thread's failure, once. What
+// was computed after the check is worthless, so whoever runs a library asks after
+// each run.
+bool lori_pending(void);
+lori_error lori_take_pending(void);
+
 // Each library registers the destructors of its thread-local variables here
 // instead of with libc, which would keep it loaded for ever. They run when
 // their thread ends, or when lori_thread_atexit_unload is called with the range

@@ -203,6 +203,12 @@ def bounds():
 
 
 @fixture
+def parallel_bounds():
+    """Two OpenMP threads, and a run that can fail inside its only and last parallel loop: an index out of range."""
+    return Case(Call(lambda m, x, ids: x[ids]), (torch.randn(64, 256), torch.randint(0, 64, (96,))), config={"cpp.threads": 2})
+
+
+@fixture
 def training_norms():
     """Layer, group, instance and RMS norms with the usual activations and losses."""
 
