@@ -20,6 +20,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
@@ -38,8 +39,9 @@ func init() { backend.Register(New()) }
 
 // Backend computes Programs on the host. It has kernels for all primitives.
 type Backend struct {
-	mem  *hostmem.Allocator
-	tune tuning
+	mem      *hostmem.Allocator
+	tune     tuning
+	observer atomic.Pointer[func(Step)]
 }
 
 // tuning is how work is cut into pieces. Results do not depend on it but for

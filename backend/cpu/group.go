@@ -63,10 +63,13 @@ func (l *lowering) close(g *group) {
 		}
 		slots[in.Out] = l.addOp(b, in, src, out)
 	}
-	for _, i := range g.members {
-		l.pending[l.p.Instrs[i].Out] = nil
+	ops := make([]*graph.Instr, len(g.members))
+	for k, i := range g.members {
+		ops[k] = &l.p.Instrs[i]
+		l.pending[ops[k].Out] = nil
 	}
-	b.finish(&l.p.Instrs[g.members[0]])
+	b.finish(ops[0])
+	l.steps[len(l.steps)-1].ops = ops
 }
 
 // leaves reports whether a value is used outside its group.

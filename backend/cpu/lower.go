@@ -88,7 +88,8 @@ type pair struct{ w, r int }
 
 // step is one kernel: run computes units lo..hi-1 of n.
 type step struct {
-	instr   *graph.Instr // for messages; nil for a copy of a result
+	instr   *graph.Instr   // for messages; nil for a copy of a result
+	ops     []*graph.Instr // all that it computes, if that is more than instr
 	reads   []int
 	writes  []int
 	inPlace []pair

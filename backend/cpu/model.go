@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
@@ -28,6 +29,9 @@ type model struct {
 	bufs  []buffer
 	lay   *layout
 
+	program  *graph.Program // for describe
+	observer *atomic.Pointer[func(Step)]
+
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
 	closed bool
@@ -41,7 +45,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 	if err != nil {
 		return nil, err
 	}
-	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem}
+	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, program: p, observer: &b.observer}
 	m.table.bufs = make([][]byte, len(m.bufs))
 	for i := range m.bufs {
 		if m.bufs[i].kind == constBuffer {
@@ -214,9 +218,14 @@ func (m *model) compute(ctx context.Context) (err error) {
 			err = runError(m.steps[at].instr, r)
 		}
 	}()
+	observer := m.observer.Load()
 	for ; at < len(m.steps); at++ {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if observer != nil {
+			m.observe(ctx, at, *observer)
+			continue
 		}
 		s := &m.steps[at]
 		kernels.For(s.n, s.grain, s.run)

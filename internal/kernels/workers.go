@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"context"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,11 +115,31 @@ func (t *crew) hire(j *job, procs int) bool {
 	return true
 }
 
+// labels is what SetLabels was given.
+var labels atomic.Pointer[context.Context]
+
+// SetLabels makes helpers carry the pprof labels of ctx while they work, for a
+// profiler; nil ends that. There is one setting for all callers of For.
+func SetLabels(ctx context.Context) {
+	if ctx == nil {
+		labels.Store(nil)
+		return
+	}
+	labels.Store(&ctx)
+}
+
 // run is the life of a worker.
 func (w *worker) run() {
+	pprof.SetGoroutineLabels(context.Background()) // it starts with those of its first caller
 	for {
 		j := w.await()
-		j.work()
+		if l := labels.Load(); l != nil {
+			pprof.SetGoroutineLabels(*l)
+			j.work()
+			pprof.SetGoroutineLabels(context.Background())
+		} else {
+			j.work()
+		}
 		team.busy.Add(-1)
 		w.mail.Store(idle)
 		j.finished()

@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"context"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Step is one run of one kernel of a compiled Program, as an observer gets it.
+type Step struct {
+	// Program is the name of the Program, and Index the kernel's number in it.
+	Program string
+	Index   int
+	// Name has the ops that the kernel computes, in their order.
+	Name string
+	// Line is the user's call that recorded the first of them, if it is known.
+	Line string
+	// Bytes is the size of what the kernel reads and writes outside of itself,
+	// each buffer once, and FLOP the arithmetic of its ops as they are defined;
+	// a kernel that computes otherwise may do less.
+	Bytes, FLOP int64
+	// Duration is the time of the run.
+	Duration time.Duration
+}
+
+// Observe makes fn get every step that the backend's models run from now on,
+// from the goroutine that ran it; nil ends that. While a step is observed, its
+// goroutines carry the pprof labels kernel, with its name, and line. Programs
+// that are compiled already are observed, too; fn must not call the backend.
+func (b *Backend) Observe(fn func(Step)) {
+	if fn == nil {
+		b.observer.Store(nil)
+		return
+	}
+	b.observer.Store(&fn)
+}
+
+// observe runs a step for an observer.
+func (m *model) observe(ctx context.Context, at int, fn func(Step)) {
+	s := &m.steps[at]
+	o := m.describe(at)
+	ctx = pprof.WithLabels(ctx, pprof.Labels("kernel", o.Name, "line", o.Line))
+	begin := time.Now()
+	func() {
+		pprof.SetGoroutineLabels(ctx)
+		kernels.SetLabels(ctx)
+		defer pprof.SetGoroutineLabels(context.Background())
+		defer kernels.SetLabels(nil)
+		kernels.For(s.n, s.grain, s.run)
+	}()
+	o.Duration = time.Since(begin)
+	fn(o)
+}
+
+// describe returns what is known of a step without running it.
+func (m *model) describe(at int) Step {
+	s := &m.steps[at]
+	o := Step{Program: m.name, Index: at, Name: "copy"}
+	ops := s.ops
+	if len(ops) == 0 && s.instr != nil {
+		ops = []*graph.Instr{s.instr}
+	}
+	if len(ops) > 0 {
+		names := make([]string, len(ops))
+		for i, in := range ops {
+			names[i] = in.Op.String()
+			o.FLOP += flop(m.program, in)
+		}
+		o.Name = strings.Join(names, "+")
+		o.Line = ir.FormatLine(ops[0].Line)
+	}
+	var written int64
+	for _, w := range distinct(s.writes) {
+		if b := &m.bufs[w]; b.first != at || b.last != at { // else it is scratch memory
+			written += int64(b.bytes)
+		}
+	}
+	o.Bytes = written
+	for _, r := range distinct(s.reads) {
+		n := int64(m.bufs[r].bytes)
+		if len(ops) == 0 || ops[0].Op.Spec().Category == ir.Indexing || ops[0].Op.Spec().Category == ir.View {
+			n = min(n, written) // what picks elements does not read the others
+		}
+		o.Bytes += n
+	}
+	return o
+}
+
+func distinct(bufs []int) []int {
+	out := slices.Clone(bufs)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// flop counts the arithmetic of one use of an op, a function such as exp as one.
+func flop(p *graph.Program, in *graph.Instr) int64 {
+	out := int64(p.Shape(in.Out).Numel())
+	dim := func(arg, i int) int64 {
+		s := p.Shape(in.Args[arg])
+		return int64(s.Dim((i + s.Rank()) % s.Rank()))
+	}
+	switch in.Op.String() {
+	case "matmul", "linear":
+		return 2 * out * dim(0, -1)
+	case "convolution":
+		// Each result is a sum over a filter, or, transposed, each element of the
+		// input is spread over one.
+		if p.Args(in).Bool("transposed") {
+			return 2 * int64(p.Shape(in.Args[0]).Numel()) * int64(p.Shape(in.Args[1]).Numel()) / max(dim(1, 0), 1)
+		}
+		return 2 * out * int64(p.Shape(in.Args[1]).Numel()) / max(dim(1, 0), 1)
+	case "scaled_dot_product_attention":
+		return 2 * out / max(dim(2, -1), 1) * dim(1, -2) * (dim(0, -1) + dim(2, -1))
+	}
+	switch in.Op.Spec().Category {
+	case ir.View, ir.Creation, ir.Indexing:
+		return 0
+	case ir.Reduction, ir.Scan:
+		return int64(p.Shape(in.Args[0]).Numel())
+	}
+	return out
+}
