@@ -46,6 +46,37 @@ func load[T number](t *tensor) (array[T], error) {
 	return array[T]{append([]T(nil), elements[T](wide)...), s.Dims()}, nil
 }
 
+// rowsOf reads self, and returns the dimension along which its rows lie.
+func rowsOf[T number](v values, otherwise int) (*tensor, array[T], int, error) {
+	t, dim, err := v.alongDim(otherwise)
+	if err != nil {
+		return nil, array[T]{}, 0, err
+	}
+	a, err := load[T](t)
+	return t, a, dim, err
+}
+
+// argument reads a tensor that must be there, and returns its handle, too.
+func argument[T number](v values, name string) (*tensor, array[T], error) {
+	t, err := v.tensor(name)
+	if err != nil {
+		return nil, array[T]{}, err
+	}
+	a, err := load[T](t)
+	return t, a, err
+}
+
+// saveBoth makes two tensors, of the dtypes of an op that finds elements: their
+// values in d, and where they were.
+func saveBoth[T number](vals array[T], d ir.DType, at array[int64]) ([]*tensor, error) {
+	x, err := save(vals, d)
+	if err != nil {
+		return nil, err
+	}
+	k, err := save(at, ir.I64)
+	return all(err, x, k)
+}
+
 // save makes a tensor of the given dtype of the elements.
 func save[T number](a array[T], d ir.DType) (*tensor, error) {
 	s, err := ir.NewShape(d, a.dims)
@@ -95,7 +126,8 @@ func dimension(d, rank int) (int, error) {
 }
 
 // lanes calls fn for each row along a dimension: where it begins, the distance
-// between its elements and their number. i counts the rows in row-major order.
+// between its elements and their number. i counts the rows in row-major order. A
+// scalar is a row of one element.
 func lanes(dims []int, dim int, fn func(i, at, step, n int)) {
 	n, inner, outer := 1, 1, 1
 	for i, d := range dims {
@@ -137,7 +169,7 @@ func product(dims []int) int {
 	return n
 }
 
-// atLeast1 is dims, or one dimension of 1 for a scalar, as lanes takes them.
+// atLeast1 is dims, or one dimension of 1 for a scalar.
 func atLeast1(dims []int) []int {
 	if len(dims) == 0 {
 		return []int{1}

@@ -14,11 +14,7 @@ import (
 // fourierEvals are the discrete Fourier transforms.
 var fourierEvals = map[string]evalFunc{
 	"_fft_c2c": func(v values) ([]*tensor, error) {
-		t, dims, err := v.transformed()
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[complex128](t)
+		t, a, dims, err := v.transformed()
 		if err != nil {
 			return nil, err
 		}
@@ -27,11 +23,7 @@ var fourierEvals = map[string]evalFunc{
 		return one(save(a, dtypeOf(t)))
 	},
 	"_fft_r2c": func(v values) ([]*tensor, error) {
-		t, dims, err := v.transformed()
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[complex128](t)
+		t, a, dims, err := v.transformed()
 		if err != nil {
 			return nil, err
 		}
@@ -48,11 +40,7 @@ var fourierEvals = map[string]evalFunc{
 		return one(save(a, d))
 	},
 	"_fft_c2r": func(v values) ([]*tensor, error) {
-		t, dims, err := v.transformed()
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[complex128](t)
+		t, a, dims, err := v.transformed()
 		if err != nil {
 			return nil, err
 		}
@@ -77,24 +65,22 @@ var fourierEvals = map[string]evalFunc{
 	},
 }
 
-// transformed returns self and the dimensions to transform.
-func (v values) transformed() (*tensor, []int, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, nil, err
+// transformed reads self, and returns the dimensions to transform.
+func (v values) transformed() (t *tensor, a array[complex128], dims []int, err error) {
+	if t, a, err = argument[complex128](v, "self"); err != nil {
+		return nil, a, nil, err
 	}
-	var dims []int
 	for _, d := range v.ints("dim") {
-		k, err := dimension(int(d), int(t.ndim))
+		k, err := dimension(int(d), len(a.dims))
 		if err != nil {
-			return nil, nil, err
+			return nil, a, nil, err
 		}
 		dims = append(dims, k)
 	}
-	if len(dims) == 0 || t.ndim == 0 {
-		return nil, nil, fmt.Errorf("%w: a Fourier transform over no dimension", ir.ErrShape)
+	if len(dims) == 0 || len(a.dims) == 0 {
+		return nil, a, nil, fmt.Errorf("%w: a Fourier transform over no dimension", ir.ErrShape)
 	}
-	return t, dims, nil
+	return t, a, dims, nil
 }
 
 // scale divides by what PyTorch's normalization says of n elements: nothing, √n

@@ -63,11 +63,7 @@ var selectEvals = map[string]evalFunc{
 	"bucketize":    func(v values) ([]*tensor, error) { return bucketize(v) },
 	"bincount":     binCount,
 	"repeat_interleave_Tensor": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("repeats")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[int64](t)
+		t, a, err := argument[int64](v, "repeats")
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +109,7 @@ var selectEvals = map[string]evalFunc{
 
 // truths loads a tensor as 1 for what is not zero.
 func (v values) truths(name string) (array[int64], error) {
-	t, err := v.tensor(name)
-	if err != nil {
-		return array[int64]{}, err
-	}
-	a, err := load[complex128](t)
+	_, a, err := argument[complex128](v, name)
 	if err != nil {
 		return array[int64]{}, err
 	}
@@ -377,17 +369,22 @@ func offsetIn(dims, pos []int) int {
 	return at
 }
 
+// indexing reads the list of indices for a tensor.
+func (v values) indexing(t *tensor) (indexing, error) {
+	s, err := shapeOf(t)
+	if err != nil {
+		return indexing{}, err
+	}
+	list, _ := v["indices"].([]*tensor)
+	return resolve(s.Dims(), list)
+}
+
 func indexed(v values) ([]*tensor, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
 	}
-	s, err := shapeOf(t)
-	if err != nil {
-		return nil, err
-	}
-	list, _ := v["indices"].([]*tensor)
-	x, err := resolve(s.Dims(), list)
+	x, err := v.indexing(t)
 	if err != nil {
 		return nil, err
 	}
@@ -414,12 +411,7 @@ func indexPut(v values) ([]*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := shapeOf(t)
-	if err != nil {
-		return nil, err
-	}
-	list, _ := v["indices"].([]*tensor)
-	x, err := resolve(s.Dims(), list)
+	x, err := v.indexing(t)
 	if err != nil {
 		return nil, err
 	}

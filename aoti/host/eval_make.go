@@ -175,11 +175,7 @@ var arithmeticEvals = map[string]evalFunc{
 		return evalIR(lookup("mul"), v)
 	},
 	"_conj": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[complex128](t)
+		t, a, err := argument[complex128](v, "self")
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +216,7 @@ var arithmeticEvals = map[string]evalFunc{
 		if err != nil {
 			return nil, err
 		}
-		return zipInts(x, y, func(a, b int64) int64 {
+		return zip(x, y, ir.PromoteTypes(dtypeOf(x), dtypeOf(y)), func(a, b int64) int64 {
 			for b != 0 {
 				a, b = b, a%b
 			}
@@ -303,30 +299,7 @@ func complexBinary(v values, fn func(a, b complex128) complex128) ([]*tensor, er
 	} else if d != ir.C128 {
 		d = ir.C64
 	}
-	xs, err := shapeOf(x)
-	if err != nil {
-		return nil, err
-	}
-	ys, err := shapeOf(y)
-	if err != nil {
-		return nil, err
-	}
-	s, ok := ir.BroadcastDims(xs, ys)
-	if !ok {
-		return nil, fmt.Errorf("%w: %v and %v", ir.ErrShape, xs, ys)
-	}
-	a, err := expanded[complex128](x, s.Dims())
-	if err != nil {
-		return nil, err
-	}
-	b, err := expanded[complex128](y, s.Dims())
-	if err != nil {
-		return nil, err
-	}
-	for i := range a.data {
-		a.data[i] = fn(a.data[i], b.data[i])
-	}
-	return one(save(a, d))
+	return zip(x, y, d, fn)
 }
 
 // expanded is load with broadcasting.
@@ -370,30 +343,22 @@ func mapFloats(t *tensor, d ir.DType, fn func(float64) float64) ([]*tensor, erro
 	return one(save(a, d))
 }
 
-// zipInts computes elementwise with broadcasting, in integers.
-func zipInts(x, y *tensor, fn func(a, b int64) int64) ([]*tensor, error) {
-	xs, err := shapeOf(x)
+// zip computes elementwise with broadcasting, in T, and saves as d.
+func zip[T number](x, y *tensor, d ir.DType, fn func(a, b T) T) ([]*tensor, error) {
+	dims, err := common(x, y)
 	if err != nil {
 		return nil, err
 	}
-	ys, err := shapeOf(y)
+	a, err := expanded[T](x, dims)
 	if err != nil {
 		return nil, err
 	}
-	s, ok := ir.BroadcastDims(xs, ys)
-	if !ok {
-		return nil, fmt.Errorf("%w: %v and %v", ir.ErrShape, xs, ys)
-	}
-	a, err := expanded[int64](x, s.Dims())
-	if err != nil {
-		return nil, err
-	}
-	b, err := expanded[int64](y, s.Dims())
+	b, err := expanded[T](y, dims)
 	if err != nil {
 		return nil, err
 	}
 	for i := range a.data {
 		a.data[i] = fn(a.data[i], b.data[i])
 	}
-	return one(save(a, ir.PromoteTypes(xs.DType(), ys.DType())))
+	return one(save(a, d))
 }

@@ -114,11 +114,7 @@ func middles[T ordered](v values, skip bool) ([]*tensor, error) {
 			return row[at], int64(at), nil
 		})(v)
 	}
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[T](t)
+	t, a, err := argument[T](v, "self")
 	if err != nil {
 		return nil, err
 	}
@@ -151,15 +147,7 @@ func middle[T ordered](row []T, skip bool) int {
 
 // topK finds the k largest or least elements along a dimension.
 func topK[T ordered](v values) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[T](t)
-	if err != nil {
-		return nil, err
-	}
-	dim, err := dimension(v.int("dim", -1), len(a.dims))
+	t, a, dim, err := rowsOf[T](v, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +175,7 @@ func topK[T ordered](v values) ([]*tensor, error) {
 			vals.data[to+j*step], at.data[to+j*step] = e.x, int64(e.at)
 		}
 	})
-	x, err := save(vals, dtypeOf(t))
-	if err != nil {
-		return nil, err
-	}
-	i, err := save(at, ir.I64)
-	return all(err, x, i)
+	return saveBoth(vals, dtypeOf(t), at)
 }
 
 // leading brings the first k elements to the front by the algorithm that PyTorch
@@ -213,15 +196,7 @@ func leading[T ordered](row []ranked[T], k int, sorted bool, less func(a, b rank
 // alongRows computes a value and its position of each row along dim.
 func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc {
 	return func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[T](t)
-		if err != nil {
-			return nil, err
-		}
-		dim, err := dimension(v.int("dim", -1), len(a.dims))
+		t, a, dim, err := rowsOf[T](v, -1)
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +204,7 @@ func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc
 		n := product(dims)
 		vals, at := array[T]{make([]T, n), dims}, array[int64]{make([]int64, n), dims}
 		var failed error
-		lanes(atLeast1(a.dims), dim, func(i, from, step, count int) {
+		lanes(a.dims, dim, func(i, from, step, count int) {
 			row := make([]T, count)
 			for k := range row {
 				row[k] = a.data[from+k*step]
@@ -243,12 +218,7 @@ func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc
 		if failed != nil {
 			return nil, failed
 		}
-		x, err := save(vals, dtypeOf(t))
-		if err != nil {
-			return nil, err
-		}
-		k, err := save(at, ir.I64)
-		return all(err, x, k)
+		return saveBoth(vals, dtypeOf(t), at)
 	}
 }
 

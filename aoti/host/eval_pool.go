@@ -54,11 +54,7 @@ func imagesLike(v values, outs []*tensor) ([]*tensor, error) {
 // adaptiveMax is the largest element of each of nearly equal windows, and where
 // it is in its plane.
 func adaptiveMax(v values, n int) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[float64](t)
+	t, a, err := argument[float64](v, "self")
 	if err != nil {
 		return nil, err
 	}
@@ -99,16 +95,11 @@ func adaptiveMax(v values, n int) ([]*tensor, error) {
 		}
 		vals.data[i], at.data[i] = img[best], int64(best)
 	}
-	x, err := save(vals, dtypeOf(t))
+	outs, err := saveBoth(vals, dtypeOf(t), at)
 	if err != nil {
 		return nil, err
 	}
-	k, err := save(at, ir.I64)
-	if err != nil {
-		release(x)
-		return nil, err
-	}
-	return imagesLike(v, []*tensor{x, k})
+	return imagesLike(v, outs)
 }
 
 // unpool puts the elements back to where they were the largest.

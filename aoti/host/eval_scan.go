@@ -2,29 +2,17 @@
 
 package host
 
-import (
-	"math"
-
-	"github.com/loris-ml/loris/ir"
-)
+import "math"
 
 // scanEvals are the ops that go along a dimension and keep what they have seen.
 var scanEvals = map[string]evalFunc{
 	"cummin": exactly(cumMin[int64], cumMin[float64]),
 	"logcumsumexp": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
+		t, a, dim, err := rowsOf[float64](v, 0)
 		if err != nil {
 			return nil, err
 		}
-		a, err := load[float64](t)
-		if err != nil {
-			return nil, err
-		}
-		dim, err := dimension(v.int("dim", 0), len(a.dims))
-		if err != nil {
-			return nil, err
-		}
-		lanes(atLeast1(a.dims), dim, func(_, from, step, n int) {
+		lanes(a.dims, dim, func(_, from, step, n int) {
 			sum := math.Inf(-1)
 			for k := range n {
 				x := a.data[from+k*step]
@@ -42,20 +30,12 @@ var scanEvals = map[string]evalFunc{
 
 // cumMin is the least element so far and where it was last.
 func cumMin[T ordered](v values) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[T](t)
-	if err != nil {
-		return nil, err
-	}
-	dim, err := dimension(v.int("dim", 0), len(a.dims))
+	t, a, dim, err := rowsOf[T](v, 0)
 	if err != nil {
 		return nil, err
 	}
 	vals, at := array[T]{make([]T, len(a.data)), a.dims}, array[int64]{make([]int64, len(a.data)), a.dims}
-	lanes(atLeast1(a.dims), dim, func(_, from, step, n int) {
+	lanes(a.dims, dim, func(_, from, step, n int) {
 		best := 0
 		for k := range n {
 			x, least := a.data[from+k*step], a.data[from+best*step]
@@ -65,10 +45,5 @@ func cumMin[T ordered](v values) ([]*tensor, error) {
 			vals.data[from+k*step], at.data[from+k*step] = a.data[from+best*step], int64(best)
 		}
 	})
-	x, err := save(vals, dtypeOf(t))
-	if err != nil {
-		return nil, err
-	}
-	k, err := save(at, ir.I64)
-	return all(err, x, k)
+	return saveBoth(vals, dtypeOf(t), at)
 }

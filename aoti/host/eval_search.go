@@ -110,11 +110,7 @@ func orderNaN[T ordered](a, b T) int {
 }
 
 func binCount(v values) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[int64](t)
+	_, a, err := argument[int64](v, "self")
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,7 @@ var sumEvals = map[string]evalFunc{
 		return distances(x, y, v.float("p", 2))
 	},
 	"_pdist_forward": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		a, err := load[float64](t)
+		t, a, err := argument[float64](v, "self")
 		if err != nil {
 			return nil, err
 		}
@@ -155,11 +151,7 @@ func rmsNorm(b *ir.Builder, in []ir.Value, n int, eps float64) []ir.Value {
 }
 
 func histogram(v values) ([]*tensor, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	a, err := load[float64](t)
+	t, a, err := argument[float64](v, "self")
 	if err != nil {
 		return nil, err
 	}
