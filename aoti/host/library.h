@@ -166,11 +166,10 @@ lori_tensor *lori_tensor_copy(const lori_tensor *t);
 lori_tensor *lori_tensor_keep(const lori_tensor *t);
 
 // Touching: while a list is set for the thread, each tensor whose address a
-// library asks for is added to it, as a handle of its own.
+// library asks for is added to it (lori_recorded_add).
 extern _Thread_local lori_recorded *lori_touching;
 void lori_touch_start(lori_recorded *list);
 void lori_touch_stop(void);
-void lori_touch(const lori_tensor *t);
 
 // lori_map is a std::unordered_map<std::string, AtenTensorHandle> in the layout
 // of libstdc++, for the calls of libraries that take nothing else.

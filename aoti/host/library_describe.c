@@ -311,23 +311,3 @@ _Thread_local lori_recorded *lori_touching;
 
 void lori_touch_start(lori_recorded *list) { lori_touching = list; }
 void lori_touch_stop(void) { lori_touching = NULL; }
-
-void lori_touch(const lori_tensor *t)
-{
-	lori_recorded *r = lori_touching;
-	if (r->count == r->capacity) {
-		int64_t capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
-		lori_tensor **items = realloc(r->items, (size_t)capacity * sizeof *items);
-		if (!items) {
-			r->failed = true;
-			return;
-		}
-		r->items = items;
-		r->capacity = capacity;
-	}
-	lori_tensor *alias = lori_tensor_alias(t);
-	if (alias)
-		r->items[r->count++] = alias;
-	else
-		r->failed = true;
-}

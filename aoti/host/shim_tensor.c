@@ -22,7 +22,7 @@ lori_error lori_torch_get_data_ptr(lori_tensor *t, void **ret)
 	if (__builtin_expect(lori_tensor_check(t, "get_data_ptr") != LORI_OK, 0))
 		return LORI_FAIL;
 	if (__builtin_expect(lori_touching != NULL, 0))
-		lori_touch(t);
+		lori_recorded_add(lori_touching, t);
 	*ret = lori_tensor_data(t);
 	return LORI_OK;
 }

@@ -334,9 +334,12 @@ void lori_record_stop(void) { recording = NULL; }
 
 void lori_record_add(const lori_tensor *t)
 {
-	lori_recorded *r = recording;
-	if (!r)
-		return;
+	if (recording)
+		lori_recorded_add(recording, t);
+}
+
+void lori_recorded_add(lori_recorded *r, const lori_tensor *t)
+{
 	if (r->count == r->capacity) {
 		int64_t capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
 		lori_tensor **items = realloc(r->items, (size_t)capacity * sizeof *items);

@@ -196,6 +196,8 @@ typedef struct lori_recorded {
 void lori_record_start(lori_recorded *list);
 void lori_record_stop(void);
 void lori_record_add(const lori_tensor *t);
+// lori_recorded_add adds a handle of its own for t.
+void lori_recorded_add(lori_recorded *r, const lori_tensor *t);
 void lori_record_free(lori_recorded *list);
 
 // Threads (thread.c).
