@@ -14,14 +14,23 @@ func (c *Container) get(ctx context.Context, which Which) (*set, error) {
 		return nil, err
 	}
 	defer c.end()
-	s := c.active.Load()
-	if which == Inactive {
-		if s = c.inactive; s == nil {
-			return nil, ErrNoInactive
-		}
+	s, err := c.place(which)
+	if err != nil {
+		return nil, err
 	}
 	s.refs.Add(1) // its place has one
 	return s, nil
+}
+
+// place returns the active or the inactive set. The caller holds admin.
+func (c *Container) place(which Which) (*set, error) {
+	if which == Active {
+		return c.active.Load(), nil
+	}
+	if c.inactive == nil {
+		return nil, ErrNoInactive
+	}
+	return c.inactive, nil
 }
 
 // Fold computes the constants that are folded from others, of the active or the
@@ -135,11 +144,9 @@ func (c *Container) Save(ctx context.Context, name string, which Which) error {
 		return err
 	}
 	defer c.end()
-	s := c.active.Load()
-	if which == Inactive {
-		if s = c.inactive; s == nil {
-			return fmt.Errorf("save version %q: %w", name, ErrNoInactive)
-		}
+	s, err := c.place(which)
+	if err != nil {
+		return fmt.Errorf("save version %q: %w", name, err)
 	}
 	if _, ok := c.versions[name]; ok {
 		return &VersionError{Name: name, Problem: ErrVersionExists}
@@ -152,6 +159,15 @@ func (c *Container) Save(ctx context.Context, name string, which Which) error {
 	return nil
 }
 
+// version returns a saved set. The caller holds admin.
+func (c *Container) version(name string) (*set, error) {
+	s, ok := c.versions[name]
+	if !ok {
+		return nil, &VersionError{Name: name, Problem: ErrNoVersion}
+	}
+	return s, nil
+}
+
 // Activate makes a saved version the active set; the one that was active becomes
 // the inactive, so that Swap takes it back, and an inactive set that there was is
 // freed. A name that is not saved is a *VersionError wrapping ErrNoVersion.
@@ -160,9 +176,9 @@ func (c *Container) Activate(ctx context.Context, name string) error {
 		return err
 	}
 	defer c.end()
-	s, ok := c.versions[name]
-	if !ok {
-		return &VersionError{Name: name, Problem: ErrNoVersion}
+	s, err := c.version(name)
+	if err != nil {
+		return err
 	}
 	switch s {
 	case c.active.Load():
@@ -184,9 +200,9 @@ func (c *Container) Drop(ctx context.Context, name string) error {
 		return err
 	}
 	defer c.end()
-	s, ok := c.versions[name]
-	if !ok {
-		return &VersionError{Name: name, Problem: ErrNoVersion}
+	s, err := c.version(name)
+	if err != nil {
+		return err
 	}
 	c.setsMu.Lock()
 	delete(c.versions, name)
