@@ -35,6 +35,8 @@ var DeviceType = ir.RegisterDeviceType("cpu")
 // Device is the one device of the backend.
 var Device = ir.Device{Type: DeviceType}
 
+var devices = hostmem.Devices{Type: DeviceType, Count: 1}
+
 func init() { backend.Register(New()) }
 
 // Backend computes Programs on the host. It has kernels for all primitives.
@@ -82,12 +84,9 @@ func (b *Backend) BytesInUse(d ir.Device) int64 { return b.mem.BytesInUse(d) }
 // ir.ErrShape if data does not have the size of the shape, and one wrapping
 // ir.ErrDevice for another device.
 func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (backend.Buffer, error) {
-	if err := checkDevice(d); err != nil {
-		return nil, err
-	}
-	buf, err := b.mem.FromBytes(s, d, data)
+	buf, err := devices.Upload(b.mem, s, d, data)
 	if err != nil {
-		return nil, fmt.Errorf("cpu: upload: %w", err)
+		return nil, err
 	}
 	if s.DType() == ir.Bool {
 		// Kernels rely on a bool being 0 or 1.
@@ -96,20 +95,13 @@ func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []by
 	return buf, nil
 }
 
-func checkDevice(d ir.Device) error {
-	if d != Device {
-		return fmt.Errorf("cpu: %w: %v is not %v", ir.ErrDevice, d, Device)
-	}
-	return nil
-}
-
 // Compile plans the kernels and the memory of a Program. An op without kernel
 // gives an error wrapping backend.ErrUnsupported.
 func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkDevice(d); err != nil {
+	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
 	m, err := compile(b, p, o)

@@ -23,6 +23,8 @@ const Devices = 4
 // DeviceType is "null".
 var DeviceType = ir.RegisterDeviceType("null")
 
+var devices = hostmem.Devices{Type: DeviceType, Count: Devices}
+
 func init() { backend.Register(New()) }
 
 // Backend is the null backend.
@@ -48,21 +50,11 @@ func (b *Backend) BytesInUse(d ir.Device) int64 { return b.mem.BytesInUse(d) }
 
 // Upload copies host data into a buffer.
 func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (backend.Buffer, error) {
-	if err := checkDevice(d); err != nil {
+	buf, err := devices.Upload(b.mem, s, d, data)
+	if err != nil {
 		return nil, err
 	}
-	buf, err := b.mem.FromBytes(s, d, data)
-	if err != nil {
-		return nil, fmt.Errorf("null: upload: %w", err)
-	}
 	return buf, nil
-}
-
-func checkDevice(d ir.Device) error {
-	if d.Type != DeviceType || d.Index >= Devices {
-		return fmt.Errorf("null: %w: %v is none of %d null devices", ir.ErrDevice, d, Devices)
-	}
-	return nil
 }
 
 // Compile returns a model with the inputs and outputs of the Program.
@@ -70,7 +62,7 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkDevice(d); err != nil {
+	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
 	m := &model{name: p.Name}

@@ -23,6 +23,8 @@ var DeviceType = ir.RegisterDeviceType("ref")
 // Device is the one device of the backend.
 var Device = ir.Device{Type: DeviceType}
 
+var devices = hostmem.Devices{Type: DeviceType, Count: 1}
+
 func init() { backend.Register(New()) }
 
 // Backend is the reference backend. It has a kernel for every primitive and
@@ -49,21 +51,11 @@ func (b *Backend) BytesInUse(d ir.Device) int64 { return b.mem.BytesInUse(d) }
 
 // Upload copies host data into a buffer.
 func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (backend.Buffer, error) {
-	if err := checkDevice(d); err != nil {
+	buf, err := devices.Upload(b.mem, s, d, data)
+	if err != nil {
 		return nil, err
 	}
-	buf, err := b.mem.FromBytes(s, d, data)
-	if err != nil {
-		return nil, fmt.Errorf("ref: upload: %w", err)
-	}
 	return buf, nil
-}
-
-func checkDevice(d ir.Device) error {
-	if d != Device {
-		return fmt.Errorf("ref: %w: %v is not %v", ir.ErrDevice, d, Device)
-	}
-	return nil
 }
 
 // Compile checks the Program and returns a model that interprets it. An op
@@ -73,7 +65,7 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := checkDevice(d); err != nil {
+	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
 	if err := check(p); err != nil {
