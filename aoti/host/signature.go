@@ -2,7 +2,8 @@ package host
 
 import (
 	_ "embed"
-	"strings"
+
+	"github.com/loris-ml/loris/internal/shim"
 )
 
 // symbolText lists the functions of PyTorch's C shim: its header, name, result
@@ -71,24 +72,21 @@ type param struct {
 type signature struct {
 	header, name string
 	params       []param
+	math         bool // it has a C stub that calls Go, where it has a handler or not
 }
 
 // signatures are the functions by line of symbolText, empty for comments.
 var signatures = parseSignatures(symbolText)
 
 func parseSignatures(text string) []signature {
-	var out []signature
-	for line := range strings.Lines(text) {
-		var s signature
-		f := strings.Fields(line)
-		if len(f) >= 3 && f[0] != "#" {
-			s.header, s.name = f[0], f[1]
-			for _, arg := range f[3:] {
-				name, kind, _ := strings.Cut(arg, ":")
-				s.params = append(s.params, param{name, argKinds[kind]})
-			}
+	all := shim.Parse(text)
+	out := make([]signature, len(all))
+	for i, f := range all {
+		s := signature{header: f.Header, name: f.Name, math: f.Math()}
+		for _, p := range f.Params {
+			s.params = append(s.params, param{p.Name, argKinds[p.Kind]})
 		}
-		out = append(out, s)
+		out[i] = s
 	}
 	return out
 }
@@ -103,19 +101,4 @@ func Symbols() []Symbol {
 		}
 	}
 	return out
-}
-
-// math says that a function has a C stub that calls Go, where it has a handler
-// or not; internal/gen/shimstubs decides the same.
-func (s *signature) math() bool {
-	switch s.header {
-	case "c_shim_cpu.h", "c_shim_aten.h", "shim_cpu.h", "shim_deprecated.h":
-		return true
-	}
-	for _, part := range []string{"_mm_plus_mm_out", "scatter_out", "scatter_reduce_out", "index_put_out", "_wrapped_", "_fbgemm_"} {
-		if strings.Contains(s.name, part) {
-			return true
-		}
-	}
-	return false
 }

@@ -23,7 +23,7 @@ func implemented(line int) bool {
 		return true
 	}
 	s := &signatures[line]
-	return !s.math() && exported(pt2.HostName(s.name))
+	return !s.math && exported(pt2.HostName(s.name))
 }
 
 func exported(name string) bool {

@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/philox":      {},
 	"internal/npformat":    {"internal/half"},
 	"internal/safetensors": {},
+	"internal/shim":        {},
 	"internal/opinfo":      {},
 	"internal/hostmem":     {"backend", "ir"},
 	"internal/modelcall":   {"backend", "internal/hostmem", "ir"},

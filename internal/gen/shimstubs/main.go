@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/loris-ml/loris/internal/shim"
 )
 
 func main() {
@@ -48,9 +50,10 @@ var cTypes = map[string]string{
 
 type function struct {
 	line         int
-	header, name string // with the prefix of this host
+	name         string // with the prefix of this host
 	result       string
 	names, kinds []string
+	math         bool
 }
 
 func (f *function) prototype() string {
@@ -81,56 +84,35 @@ func (f *function) stub() string {
 		f.prototype(), strings.Join(words, ", "), f.line)
 }
 
-func parse(text string) []function {
+// functions returns those of the list that C can declare, less those for CUDA.
+func functions(text string) []function {
 	var out []function
-	line := -1
-	for l := range strings.Lines(text) {
-		line++
-		fields := strings.Fields(l)
-		if len(fields) < 3 || fields[0] == "#" {
-			continue
-		}
-		f := function{line: line, header: fields[0], result: fields[2]}
-		name, ok := strings.CutPrefix(fields[1], "aoti_torch_")
-		known := ok && cTypes[f.result] != ""
-		f.name = "lori_torch_" + name
-		for i, arg := range fields[3:] {
-			n, k, _ := strings.Cut(arg, ":")
+	for line, s := range shim.Parse(text) {
+		name, ok := strings.CutPrefix(s.Name, shim.Prefix)
+		known := ok && cTypes[s.Result] != ""
+		f := function{line: line, name: "lori_torch_" + name, result: s.Result, math: s.Math()}
+		for i, p := range s.Params {
+			n := p.Name
 			if n == "" || n == "register" || n == "unsafe" || n == "from" {
 				n = fmt.Sprintf("%s_%d", n, i)
 			}
-			known = known && cTypes[k] != ""
-			f.names, f.kinds = append(f.names, n), append(f.kinds, k)
+			known = known && cTypes[p.Kind] != ""
+			f.names, f.kinds = append(f.names, n), append(f.kinds, p.Kind)
 		}
-		if known && f.header != "shim.h:cuda" {
+		if known && s.Header != "shim.h:cuda" {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// math says that a function computes something: it belongs to the headers of
-// ops, or is one of the few others that do.
-func (f *function) math() bool {
-	switch f.header {
-	case "c_shim_cpu.h", "c_shim_aten.h", "shim_cpu.h", "shim_deprecated.h":
-		return true
-	}
-	for _, s := range []string{"_mm_plus_mm_out", "scatter_out", "scatter_reduce_out", "index_put_out", "_wrapped_", "_fbgemm_"} {
-		if strings.Contains(f.name, s) {
-			return true
-		}
-	}
-	return false
-}
-
 func generate(text string) map[string][]byte {
 	var h, c bytes.Buffer
 	h.WriteString(banner + "#ifndef LORI_SHIM_GEN_H\n#define LORI_SHIM_GEN_H\n\n#include \"tensor.h\"\n\n")
 	c.WriteString(banner + "#include \"op.h\"\n#include \"shim.h\"\n")
-	for _, f := range parse(text) {
+	for _, f := range functions(text) {
 		fmt.Fprintf(&h, "%s;\n", f.prototype())
-		if f.math() {
+		if f.math {
 			fmt.Fprintf(&c, "\n%s", f.stub())
 		}
 	}
