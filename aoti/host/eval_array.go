@@ -46,13 +46,12 @@ func load[T number](t *tensor) (array[T], error) {
 	return array[T]{append([]T(nil), elements[T](wide)...), s.Dims()}, nil
 }
 
-// rowsOf reads self, and returns the dimension along which its rows lie.
-func rowsOf[T number](v values, otherwise int) (*tensor, array[T], int, error) {
-	t, dim, err := v.alongDim(otherwise)
-	if err != nil {
-		return nil, array[T]{}, 0, err
+// rowsOf reads self, which may be a scalar, and returns the dimension along
+// which its rows lie.
+func rowsOf[T number](v values, otherwise int) (t *tensor, a array[T], dim int, err error) {
+	if t, a, err = argument[T](v, "self"); err == nil {
+		dim, err = dimension(v.int("dim", otherwise), len(a.dims))
 	}
-	a, err := load[T](t)
 	return t, a, dim, err
 }
 
