@@ -4,6 +4,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -25,44 +26,150 @@ var convolutions = byType[lowerFunc]{
 // packCost is the time of packing one element of a filter in nanoseconds.
 const packCost = 0.5
 
-// convolution emits one step, which shares its work out itself. The operands
-// are bound when it runs.
+// convRun is a step that convolves. It shares its work out itself; operands are
+// bound when it runs.
+type convRun[T conv.Element, A conv.Float] struct {
+	mem       *memory
+	in, flt   value
+	bias      operand
+	hasBias   bool
+	affine    *affine[T, A]
+	residual  value
+	hasAddend bool
+	out       operand
+	packed    operand // filters
+	call      conv.Call[T, A]
+	src       []T
+	strides   [5]int // of src
+	scale     []A    // of the output channels, or nil
+	grain     int
+	pack      func(lo, hi int)
+}
+
+// convolution emits one step.
 func convolution[T conv.Element, A conv.Float](c *call) {
 	g, n := convGeometry(c)
-	in, filters := c.upward(c.in[0]), c.upward(c.in[1])
-	reads := []operand{{buf: in.buf}, {buf: filters.buf}}
-	var bias operand
-	hasBias := len(c.in) > 2
-	if hasBias {
-		bias = c.dense(c.in[2])
-		reads = append(reads, bias)
+	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.in[0]), flt: c.upward(c.in[1])}
+	reads := []operand{{buf: r.in.buf}, {buf: r.flt.buf}}
+	if r.hasBias = len(c.in) > 2; r.hasBias {
+		r.bias = c.dense(c.in[2])
+		reads = append(reads, r.bias)
 	}
-	out := c.result()
+	if c.post != nil {
+		reads = append(reads, r.finish(c, c.post, n)...)
+	}
+	r.out = c.result()
 	w := conv.WeightsWithout[A](g)
-	packed := c.l.bytesTemp(sizeOf[A](), w.Len())
-	run := &conv.Call[T, A]{
-		Plan:    conv.New[T, A](g, imageLayout(in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out)),
-		Weights: w,
+	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out))
+	r.call.Weights = w
+	r.strides = filterStrides(r.flt, n)
+	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
+	r.pack = r.packUnits
+	writes := []operand{r.out, r.packed}
+	if r.affine != nil {
+		r.affine.n = g.Groups * g.COut
+		r.affine.scale, r.affine.shift = c.l.bytesTemp(sizeOf[A](), r.affine.n), c.l.bytesTemp(sizeOf[T](), r.affine.n)
+		writes = append(writes, r.affine.scale, r.affine.shift)
 	}
-	var src []T
-	strides := filterStrides(filters, n)
-	pack := func(lo, hi int) { conv.SetWeights(w, src, strides, lo, hi) }
-	packGrain := c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
-	m := c.l.mem
-	c.emit(1, 1, []operand{out, packed}, reads, func(_, _ int) {
-		if run.Plan.Units() == 0 {
-			return
+	c.emit(1, 1, writes, reads, r.run)
+}
+
+// finish takes an epilogue over and returns what it reads.
+func (r *convRun[T, A]) finish(c *call, e *epilogue, n int) (reads []operand) {
+	r.call.Activation.Kind = kinds[e.act]
+	if len(e.links) > 0 {
+		r.affine = &affine[T, A]{}
+		for _, k := range e.links {
+			o := c.dense(c.l.val(k.id))
+			reads = append(reads, o)
+			r.affine.terms = append(r.affine.terms, term{k.op, o})
 		}
-		run.X, run.Y = as[T](m.bufs[in.buf])[in.view.Offset:], elements[T](m, out)
-		if hasBias {
-			run.Bias = elements[T](m, bias)
+	}
+	if e.residual != noValue {
+		r.residual, r.hasAddend = c.upward(c.l.val(e.residual)), true
+		r.call.ResidualLayout = imageLayout(r.residual, n)
+		reads = append(reads, operand{buf: r.residual.buf})
+	}
+	return reads
+}
+
+func (r *convRun[T, A]) packUnits(lo, hi int) {
+	conv.SetWeights(r.call.Weights, r.src, r.strides, lo, hi)
+	if r.scale != nil {
+		conv.ScaleWeights(r.call.Weights, r.scale, lo, hi)
+	}
+}
+
+func (r *convRun[T, A]) run(_, _ int) {
+	k := &r.call
+	if k.Plan.Units() == 0 {
+		return
+	}
+	k.X, k.Y = as[T](r.mem.bufs[r.in.buf])[r.in.view.Offset:], elements[T](r.mem, r.out)
+	if r.hasBias {
+		k.Bias = elements[T](r.mem, r.bias)
+	}
+	if r.affine != nil {
+		r.scale, k.Bias = r.affine.compute(r.mem, k.Bias)
+	}
+	if r.hasAddend {
+		k.Residual = as[T](r.mem.bufs[r.residual.buf])[r.residual.view.Offset:]
+	}
+	r.src = as[T](r.mem.bufs[r.flt.buf])[r.flt.view.Offset:]
+	k.Weights.Use(elements[A](r.mem, r.packed))
+	kernels.For(k.Weights.Units(), r.grain, r.pack)
+	k.Run()
+	k.X, k.Y, k.Bias, k.Residual, r.src, r.scale = nil, nil, nil, nil, nil, nil
+}
+
+// affine is a chain of arithmetic with one number for each of n channels, put
+// together to a factor and a summand.
+type affine[T conv.Element, A conv.Float] struct {
+	n            int
+	terms        []term
+	scale, shift operand
+}
+
+// term is one step: numbers, or one for all channels.
+type term struct {
+	op ir.Op
+	at operand
+}
+
+// compute returns the factors and the summands of a chain that begins with the
+// given summands (nil for zeros). Without products there are no factors.
+func (a *affine[T, A]) compute(m *memory, bias []T) (scale []A, shift []T) {
+	scale, shift = elements[A](m, a.scale), elements[T](m, a.shift)
+	scaled := false
+	for _, t := range a.terms {
+		scaled = scaled || t.op == ir.OpMul || t.op == ir.OpDiv
+	}
+	for i := range a.n {
+		f, s := 1.0, 0.0
+		if bias != nil {
+			s = vec.Wide[float64](bias[i])
 		}
-		src = as[T](m.bufs[filters.buf])[filters.view.Offset:]
-		w.Use(elements[A](m, packed))
-		kernels.For(w.Units(), packGrain, pack)
-		run.Run()
-		run.X, run.Y, run.Bias, src = nil, nil, nil, nil
-	})
+		for _, t := range a.terms {
+			data := elements[T](m, t.at)
+			v := vec.Wide[float64](data[min(i, len(data)-1)])
+			switch t.op {
+			case ir.OpAdd:
+				s += v
+			case ir.OpSub:
+				s -= v
+			case ir.OpMul:
+				f, s = f*v, s*v
+			case ir.OpDiv:
+				f, s = f/v, s/v
+			}
+		}
+		scale[i], shift[i] = A(f), vec.Narrow[T](s)
+	}
+	if !scaled {
+		scale = nil
+	}
+	return scale, shift
 }
 
 // convGeometry returns the geometry of a use of convolution, and its number of

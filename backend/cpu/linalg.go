@@ -100,16 +100,23 @@ func (p *product) batches(xb, yb kernels.View) {
 		}
 		p.batch *= dims[d]
 	}
-	for i := range p.batch {
-		ao, bo := x.Offset, y.Offset
-		for d, rest := rank-1, i; d >= 0; d-- {
-			ao += rest % dims[d] * x.Strides[d]
-			bo += rest % dims[d] * y.Strides[d]
-			rest /= dims[d]
-		}
-		p.aBatch, p.bBatch = append(p.aBatch, ao), append(p.bBatch, bo)
-	}
+	copy(x.Dims[:], dims)
+	copy(y.Dims[:], dims)
+	p.aBatch, p.bBatch = positions(x), positions(y)
 	p.aOnce, p.bOnce = allEqual(p.aBatch), allEqual(p.bBatch)
+}
+
+// positions lists where the elements of a view are.
+func positions(v kernels.View) []int {
+	out := make([]int, v.Len())
+	for i := range out {
+		out[i] = v.Offset
+		for d, rest := v.Rank-1, i; d >= 0; d-- {
+			out[i] += rest % v.Dims[d] * v.Strides[d]
+			rest /= v.Dims[d]
+		}
+	}
+	return out
 }
 
 // align gives a view more leading dimensions of size 1.
@@ -144,24 +151,6 @@ const (
 	tileCols = 16
 	macCost  = 0.45 // nanoseconds for one multiplication and addition
 )
-
-// floatMatmul emits a product of floats as one step, which shares itself out.
-func floatMatmul[T gemm.Element](c *call) {
-	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
-	out := c.result()
-	m, a, b, size := c.l.mem, p.a.buf, p.b.buf, p.m*p.n
-	c.emit(1, 1, []operand{out}, []operand{{buf: a}, {buf: b}}, func(_, _ int) {
-		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
-		if size == 0 {
-			return
-		}
-		gemm.MulBatch(p.batch, func(i int) (c, a, b gemm.Matrix[T]) {
-			a = gemm.Matrix[T]{Data: x[p.aBatch[i]:], Rows: p.m, Cols: p.k, RowStride: p.aRow, ColStride: p.aK}
-			b = gemm.Matrix[T]{Data: y[p.bBatch[i]:], Rows: p.k, Cols: p.n, RowStride: p.bK, ColStride: p.bCol}
-			return gemm.Dense(dst[i*size:(i+1)*size], p.m, p.n), a, b
-		}, nil)
-	})
-}
 
 // upward returns a value whose strides are not negative, copying one whose are.
 func (c *call) upward(v value) value {

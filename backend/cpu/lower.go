@@ -110,6 +110,9 @@ type lowering struct {
 	kept    []bool    // by ID: it is returned
 	open    map[ir.Shape]*group
 	pending []*group // by ID: the open group that will compute it
+	// epilogues are by their last instruction; inner marks those before it.
+	epilogues map[int32]*epilogue
+	inner     []bool
 }
 
 // grain returns how many units of the given cost are worth a goroutine.
@@ -137,6 +140,7 @@ func lower(p *graph.Program, t tuning) (*lowering, error) {
 	for _, id := range p.Returns {
 		l.kept[id] = true
 	}
+	l.epilogues, l.inner = l.matchEpilogues()
 	for i, q := range p.Params {
 		l.vals[i] = denseValue(q.Shape, l.newBuffer(paramBuffer, q.Shape.Bytes()))
 	}
@@ -180,17 +184,25 @@ func (l *lowering) instr(i int) (err error) {
 	if err := l.check(in); err != nil {
 		return err
 	}
+	if l.inner[i] {
+		return nil
+	}
+	last := in
+	e := l.epilogues[int32(i)]
+	if e != nil {
+		in = &l.p.Instrs[e.anchor]
+	}
 	sp := in.Op.Spec()
 	if f := lowerings[in.Op]; f != nil {
-		c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(in)}
+		c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
 		for _, id := range in.Args {
 			c.in = append(c.in, l.val(id))
 		}
 		f(c)
-		if len(c.out) != in.NOut {
-			panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), in.NOut))
+		if len(c.out) != last.NOut {
+			panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
 		}
-		copy(l.vals[in.Out:], c.out)
+		copy(l.vals[last.Out:], c.out)
 		return nil
 	}
 	if sp.Composite() || sp.Category != ir.Pointwise {
@@ -314,6 +326,7 @@ type call struct {
 	in   []value
 	outs []ir.Shape // of the results to make
 	out  []value
+	post *epilogue // or nil
 }
 
 // operandValue returns an operand by name; ok is false for an optional one that

@@ -77,6 +77,37 @@ func (w *Weights[A]) Units() int {
 	return w.g.Groups * w.panels
 }
 
+// ScaleWeights multiplies what units lo..hi-1 have packed by a factor for each
+// output channel.
+func ScaleWeights[A Float](w *Weights[A], scale []A, lo, hi int) {
+	if w.g.depthwise() {
+		if lo < hi {
+			scaleRows(w.data, scale, padded(w.set, w.g.Groups))
+		}
+		return
+	}
+	width := w.set.Width
+	for u := lo; u < hi; u++ {
+		grp, panel := u/w.panels, u%w.panels
+		n := min(width, w.g.COut-panel*width)
+		part := scale[grp*w.g.COut+panel*width:][:n]
+		for i := range w.phases {
+			size := width * w.phases[i].depth
+			scaleRows(w.data[grp*w.group+w.starts[i]+panel*size:][:size], part, width)
+		}
+	}
+}
+
+// scaleRows multiplies the beginning of each row of the given length.
+func scaleRows[A Float](data, scale []A, row int) {
+	for ; len(data) >= row; data = data[row:] {
+		d := data[:len(scale)]
+		for i, f := range scale {
+			d[i] *= f
+		}
+	}
+}
+
 // lineBytes is the alignment of packed memory: a cache line, and a register.
 const lineBytes = 64
 

@@ -6,9 +6,8 @@ import "github.com/loris-ml/loris/internal/kernels"
 const batchGrain = 256 << 10
 
 // MulBatch computes n products, the operands of the i-th of which at returns;
-// all have the same sizes and options (nil for none; biases and residual are
-// those of every product). Products of a batch run side by side if there are
-// enough of them.
+// all have the same sizes and options (nil for none; biases are those of every
+// product). Products of a batch run side by side if there are enough of them.
 func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T]) {
 	if n <= 0 {
 		return
@@ -18,23 +17,26 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 		threads = min(threads, o.Threads)
 	}
 	if n < 2*threads {
-		for i := range n {
-			c, a, b := at(i)
-			Mul(c, a, b, o)
-		}
+		mulEach(0, n, at, o, threads)
 		return
 	}
+	c, a, _ := at(0)
+	work := max(1, c.Rows*c.Cols*a.Cols)
+	kernels.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) { mulEach(lo, hi, at, o, 1) })
+}
+
+// mulEach computes products lo..hi-1 of a batch one after another.
+func mulEach[T Element](lo, hi int, at func(i int) (c, a, b Matrix[T]), o *Options[T], threads int) {
 	var one Options[T]
 	if o != nil {
 		one = *o
 	}
-	one.Threads = 1
-	c, a, _ := at(0)
-	work := max(1, c.Rows*c.Cols*a.Cols)
-	kernels.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			c, a, b := at(i)
-			Mul(c, a, b, &one)
+	one.Threads = threads
+	for i := lo; i < hi; i++ {
+		c, a, b := at(i)
+		if one.Residuals != nil {
+			one.Residual = one.Residuals(i)
 		}
-	})
+		Mul(c, a, b, &one)
+	}
 }

@@ -88,9 +88,10 @@ const (
 // computed in the type that products are summed in and rounded once. The zero
 // value is the plain product.
 type Options[T Element] struct {
-	// Alpha is the factor of the product; zero stands for one. (A factor of
-	// zero is a product of depth zero.)
+	// Alpha is the factor of the product; zero stands for one unless Scaled.
 	Alpha float64
+	// Scaled says that Alpha counts even where it is zero.
+	Scaled bool
 	// Beta is the factor of what c holds; with zero c is not read.
 	Beta float64
 	// ColBias has one summand for each column, RowBias for each row; nil for
@@ -98,6 +99,9 @@ type Options[T Element] struct {
 	ColBias, RowBias []T
 	// Residual is a matrix of the result's size to add; empty for none.
 	Residual Matrix[T]
+	// Residuals returns that of the i-th product of a MulBatch; nil if they have
+	// none, or all have Residual.
+	Residuals func(i int) Matrix[T]
 	// Act is applied last.
 	Act Activation
 	// Finish is called after all that with each finished piece of a row:

@@ -94,7 +94,7 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 		s.orient()
 		return 0
 	}
-	if o.Alpha != 0 {
+	if o.Alpha != 0 || o.Scaled {
 		s.alpha = A(o.Alpha)
 	}
 	s.post.beta, s.post.act = A(o.Beta), o.Act

@@ -1,0 +1,59 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/ir"
+)
+
+// expr is an expression of one value in primitives. The zero expr is the value
+// itself.
+type expr struct {
+	op     ir.Op
+	in     []*expr
+	number bool
+	value  float64
+}
+
+func of(op ir.Op, in ...*expr) *expr { return &expr{op: op, in: in} }
+
+func num(v float64) *expr { return &expr{number: true, value: v} }
+
+// activations are what primitives make of each activation: the first form is the
+// decomposition of the op of its name, others are how it is commonly written out.
+// Factors of products and summands of sums match in either order.
+var activations = activationTable()
+
+type activationForm struct {
+	act  gemm.Activation
+	expr *expr
+}
+
+func activationTable() []activationForm {
+	x := &expr{}
+	half, one := num(0.5), num(1)
+	erf := of(ir.OpErf, of(ir.OpMul, x, num(1/math.Sqrt2)))
+	erfOfRatio := of(ir.OpErf, of(ir.OpDiv, x, num(math.Sqrt2)))
+	cube := of(ir.OpMul, of(ir.OpMul, x, x), x)
+	tanh := of(ir.OpTanh, of(ir.OpMul, of(ir.OpAdd, x, of(ir.OpMul, cube, num(0.044715))), num(math.Sqrt2/math.SqrtPi)))
+	sigmoid := of(ir.OpSigmoid, x)
+	return []activationForm{
+		{gemm.Relu, of(ir.OpRelu, x)},
+		{gemm.Gelu, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erf, one))},
+		{gemm.Gelu, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erfOfRatio, one))},
+		{gemm.Gelu, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, erf, one), half))},
+		{gemm.GeluTanh, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, tanh, one))},
+		{gemm.GeluTanh, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, tanh, one), half))},
+		{gemm.Silu, of(ir.OpMul, x, sigmoid)},
+		{gemm.Sigmoid, sigmoid},
+		{gemm.Tanh, of(ir.OpTanh, x)},
+	}
+}
+
+// kinds are the activations as convolutions know them.
+var kinds = [...]vec.Kind{
+	gemm.Identity: vec.Identity, gemm.Relu: vec.ReLU, gemm.Gelu: vec.GELU, gemm.GeluTanh: vec.GELUTanh,
+	gemm.Sigmoid: vec.Sigmoid, gemm.Tanh: vec.Tanh, gemm.Silu: vec.SiLU,
+}

@@ -1,0 +1,135 @@
+package cpu
+
+import (
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/ir"
+)
+
+// productRun is a step that computes a batch of products of floats. Operands are
+// bound when it runs.
+type productRun[T gemm.Element] struct {
+	*product
+	mem     *memory
+	out     operand
+	factors []factor
+	bias    operand // one for each column
+	hasBias bool
+	// residual has the dimensions of the result.
+	residual    addend
+	hasResidual bool
+
+	options                gemm.Options[T]
+	dst, left, right, sums []T
+	at                     func(i int) (c, a, b gemm.Matrix[T])
+	sumsAt                 func(i int) gemm.Matrix[T]
+}
+
+// factor is a number in memory.
+type factor struct {
+	at     operand
+	divide bool
+}
+
+// addend is a matrix for each product of a batch.
+type addend struct {
+	buf      int
+	row, col int   // strides
+	batch    []int // where each matrix begins
+}
+
+// floatMatmul emits a product of floats as one step, which shares itself out.
+func floatMatmul[T gemm.Element](c *call) {
+	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
+	r := &productRun[T]{product: p, mem: c.l.mem}
+	r.at, r.sumsAt = r.matrices, r.addends
+	reads := []operand{{buf: p.a.buf}, {buf: p.b.buf}}
+	if c.post != nil {
+		reads = append(reads, r.finish(c, c.post)...)
+	}
+	r.out = c.result()
+	c.emit(1, 1, []operand{r.out}, reads, r.run)
+}
+
+// finish takes an epilogue over and returns what it reads.
+func (r *productRun[T]) finish(c *call, e *epilogue) (reads []operand) {
+	r.options.Act = e.act
+	for _, k := range e.links {
+		o := c.dense(c.l.val(k.id))
+		reads = append(reads, o)
+		if k.op == ir.OpAdd {
+			r.bias, r.hasBias = o, true
+		} else {
+			r.factors = append(r.factors, factor{o, k.op == ir.OpDiv})
+			r.options.Scaled = true
+		}
+	}
+	if e.residual == noValue {
+		return reads
+	}
+	v := c.upward(c.l.val(e.residual))
+	if r.residual, r.hasResidual = r.addend(v); !r.hasResidual {
+		v = c.l.materialise(c.instr, v)
+		r.residual, r.hasResidual = r.addend(v)
+	}
+	r.options.Residuals = r.sumsAt
+	return append(reads, operand{buf: v.buf})
+}
+
+// addend reads a value of the result's dimensions as matrices; ok is false if
+// the rows of one are not evenly spaced.
+func (p *product) addend(v value) (a addend, ok bool) {
+	rank := v.view.Rank
+	a = addend{buf: v.buf, col: v.view.Strides[rank-1]}
+	rows := v.view
+	rows.Rank--
+	if p.batch == 1 {
+		rows = rows.Merge()
+		if rows.Rank > 1 {
+			return a, false
+		}
+		a.row, a.batch = rows.Strides[0], []int{rows.Offset}
+		return a, true
+	}
+	if rows.Rank > 0 && p.m == rows.Dims[rows.Rank-1] {
+		rows.Rank--
+		a.row = rows.Strides[rows.Rank]
+	}
+	a.batch = positions(rows)
+	return a, true
+}
+
+func (r *productRun[T]) matrices(i int) (c, a, b gemm.Matrix[T]) {
+	size := r.m * r.n
+	a = gemm.Matrix[T]{Data: r.left[r.aBatch[i]:], Rows: r.m, Cols: r.k, RowStride: r.aRow, ColStride: r.aK}
+	b = gemm.Matrix[T]{Data: r.right[r.bBatch[i]:], Rows: r.k, Cols: r.n, RowStride: r.bK, ColStride: r.bCol}
+	return gemm.Dense(r.dst[i*size:(i+1)*size], r.m, r.n), a, b
+}
+
+func (r *productRun[T]) addends(i int) gemm.Matrix[T] {
+	a := &r.residual
+	return gemm.Matrix[T]{Data: r.sums[a.batch[i]:], Rows: r.m, Cols: r.n, RowStride: a.row, ColStride: a.col}
+}
+
+func (r *productRun[T]) run(_, _ int) {
+	if r.out.n == 0 {
+		return
+	}
+	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a.buf]), as[T](r.mem.bufs[r.b.buf])
+	if r.hasBias {
+		r.options.ColBias = elements[T](r.mem, r.bias)
+	}
+	if r.hasResidual {
+		r.sums = as[T](r.mem.bufs[r.residual.buf])
+	}
+	r.options.Alpha = 1
+	for _, f := range r.factors {
+		v := vec.Wide[float64](elements[T](r.mem, f.at)[0])
+		if f.divide {
+			v = 1 / v
+		}
+		r.options.Alpha *= v
+	}
+	gemm.MulBatch(r.batch, r.at, &r.options)
+	r.dst, r.left, r.right, r.sums, r.options.ColBias = nil, nil, nil, nil, nil
+}
