@@ -20,7 +20,7 @@ func detect() int {
 	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL:
 		return avx512
 	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
-		return avx2 // such processors convert binary16, too
+		return avx2
 	}
 	return none
 }
@@ -126,46 +126,6 @@ func lstmNative(gates, h, c []float32, half int) bool {
 		lstmAVX2(&gates[0], &h[0], &c[0], len(h)/half)
 	}
 	return true
-}
-
-// loadNative widens whole vectors and returns how many elements.
-func loadNative(dst []float32, src []uint16, bf16 bool) int {
-	n := whole(len(src))
-	if n == 0 {
-		return 0
-	}
-	_ = dst[n-1]
-	switch {
-	case bf16 && level == avx512:
-		loadBF16AVX512(&dst[0], &src[0], n)
-	case bf16:
-		loadBF16AVX2(&dst[0], &src[0], n)
-	case level == avx512:
-		loadF16AVX512(&dst[0], &src[0], n)
-	default:
-		loadF16AVX2(&dst[0], &src[0], n)
-	}
-	return n
-}
-
-// storeNative rounds whole vectors and returns how many elements.
-func storeNative(dst []uint16, src []float32, bf16 bool) int {
-	n := whole(len(src))
-	if n == 0 {
-		return 0
-	}
-	_ = dst[n-1]
-	switch {
-	case bf16 && level == avx512:
-		storeBF16AVX512(&dst[0], &src[0], n)
-	case bf16:
-		storeBF16AVX2(&dst[0], &src[0], n)
-	case level == avx512:
-		storeF16AVX512(&dst[0], &src[0], n)
-	default:
-		storeF16AVX2(&dst[0], &src[0], n)
-	}
-	return n
 }
 
 // scaleNative multiplies whole vectors and returns how many elements.

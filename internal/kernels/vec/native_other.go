@@ -10,10 +10,6 @@ func softmaxNative(_ []float32, _, _, _ int, _ float32, _, _, _ []float32) int {
 
 func lstmNative(_, _, _ []float32, _ int) bool { return false }
 
-func loadNative([]float32, []uint16, bool) int { return 0 }
-
-func storeNative([]uint16, []float32, bool) int { return 0 }
-
 func scaleNative(_, _ []float32, _ float32) int { return 0 }
 
 func greaterNative(_ []float32, _ []int32, _ []float32, _ int32) int { return 0 }

@@ -49,26 +49,6 @@ func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
 //go:noescape
 func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
 
-// loadBF16AVX512 widens bfloat16, n > 0 elements, a multiple of 16.
-//
-//go:noescape
-func loadBF16AVX512(dst *float32, src *uint16, n int)
-
-// loadF16AVX512 widens binary16, n > 0 elements, a multiple of 16.
-//
-//go:noescape
-func loadF16AVX512(dst *float32, src *uint16, n int)
-
-// storeF16AVX512 rounds to binary16, n > 0 elements, a multiple of 16.
-//
-//go:noescape
-func storeF16AVX512(dst *uint16, src *float32, n int)
-
-// storeBF16AVX512 rounds to bfloat16, n > 0 elements, a multiple of 16.
-//
-//go:noescape
-func storeBF16AVX512(dst *uint16, src *float32, n int)
-
 // sigmoidAVX2 replaces n > 0 elements, a multiple of 8, by the sigmoid.
 //
 //go:noescape
@@ -113,23 +93,3 @@ func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
 //
 //go:noescape
 func greaterAVX2(best *float32, at *int32, x *float32, n int, index int32)
-
-// loadBF16AVX2 widens bfloat16, n > 0 elements, a multiple of 8.
-//
-//go:noescape
-func loadBF16AVX2(dst *float32, src *uint16, n int)
-
-// loadF16AVX2 widens binary16, n > 0 elements, a multiple of 8.
-//
-//go:noescape
-func loadF16AVX2(dst *float32, src *uint16, n int)
-
-// storeF16AVX2 rounds to binary16, n > 0 elements, a multiple of 8.
-//
-//go:noescape
-func storeF16AVX2(dst *uint16, src *float32, n int)
-
-// storeBF16AVX2 rounds to bfloat16, n > 0 elements, a multiple of 8.
-//
-//go:noescape
-func storeBF16AVX2(dst *uint16, src *float32, n int)

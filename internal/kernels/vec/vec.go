@@ -37,20 +37,20 @@ func Load[A Float, T Element](dst []A, src []T) {
 	case []float64:
 		convert(dst, s)
 	case []BF16:
-		n := 0
 		if d, ok := any(dst).([]float32); ok {
-			n = loadNative(d, patterns(s), true)
+			half.BF16sToF32s(d, patterns(s))
+			return
 		}
-		for i, v := range s[n:] {
-			dst[n+i] = A(half.BF16ToF32(uint16(v)))
+		for i, v := range s {
+			dst[i] = A(half.BF16ToF32(uint16(v)))
 		}
 	case []F16:
-		n := 0
 		if d, ok := any(dst).([]float32); ok {
-			n = loadNative(d, patterns(s), false)
+			half.F16sToF32s(d, patterns(s))
+			return
 		}
-		for i, v := range s[n:] {
-			dst[n+i] = A(half.F16ToF32(uint16(v)))
+		for i, v := range s {
+			dst[i] = A(half.F16ToF32(uint16(v)))
 		}
 	}
 }
@@ -67,20 +67,20 @@ func Store[T Element, A Float](dst []T, src []A) {
 	case []float64:
 		convert(d, src)
 	case []BF16:
-		n := 0
 		if s, ok := any(src).([]float32); ok {
-			n = storeNative(patterns(d), s, true)
+			half.F32sToBF16s(patterns(d), s)
+			return
 		}
-		for i, v := range src[n:] {
-			d[n+i] = BF16(half.F32ToBF16(float32(v)))
+		for i, v := range src {
+			d[i] = BF16(half.F32ToBF16(float32(v)))
 		}
 	case []F16:
-		n := 0
 		if s, ok := any(src).([]float32); ok {
-			n = storeNative(patterns(d), s, false)
+			half.F32sToF16s(patterns(d), s)
+			return
 		}
-		for i, v := range src[n:] {
-			d[n+i] = F16(half.F32ToF16(float32(v)))
+		for i, v := range src {
+			d[i] = F16(half.F32ToF16(float32(v)))
 		}
 	}
 }

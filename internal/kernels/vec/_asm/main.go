@@ -170,8 +170,6 @@ func main() {
 		s.softmax(1)
 		s.lstm()
 		s.greater()
-		s.loadHalf()
-		s.storeHalf()
 	}
 	Generate()
 }
