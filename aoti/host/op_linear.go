@@ -129,7 +129,11 @@ func linearOf[T gemm.Element, A gemm.Float](l *linear) error {
 			o.Residual, o.Beta = gemm.Matrix[T]{}, -1
 		}
 	}
-	after := l.epilogue(&o.Act)
+	// The product applies what needs no numbers.
+	after := l.act.Kind == vec.LeakyReLU || l.act.Kind == vec.HardTanh
+	if !after {
+		o.Act = l.act.Kind
+	}
 	gemm.MulPacked(y, gemm.Dense(elements[T](x), rows, k), w, &o)
 	if after {
 		applyRows[T, A](l.act, y)
@@ -158,18 +162,6 @@ func (l *linear) other() (*tensor, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-// epilogue sets the activation that the product applies itself, or returns true
-// for one that is left to do.
-func (l *linear) epilogue(act *gemm.Activation) bool {
-	fused := map[vec.Kind]gemm.Activation{
-		vec.Identity: gemm.Identity, vec.ReLU: gemm.Relu, vec.GELU: gemm.Gelu, vec.GELUTanh: gemm.GeluTanh,
-		vec.Sigmoid: gemm.Sigmoid, vec.Tanh: gemm.Tanh, vec.SiLU: gemm.Silu,
-	}
-	a, ok := fused[l.act.Kind]
-	*act = a
-	return !ok
 }
 
 // applyRows applies an activation to a dense matrix.

@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},
 	"internal/kernels/tile":      {},
-	"internal/kernels/vec":       {"internal/kernels/gemm", "internal/half"},
+	"internal/kernels/vec":       {"internal/kernels", "internal/half"},
 	"internal/kernels/conv":      {"internal/kernels"},
 	"internal/kernels/attention": {"internal/kernels"},
 	"internal/kernels/rnn":       {"internal/kernels"},

@@ -1,10 +1,10 @@
 package gemm
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 // epilogue is what is done to a finished result.
@@ -71,36 +71,21 @@ func scale[A Float](x []A, by A) {
 	}
 }
 
-// activate applies an activation in place.
+// activate applies an activation in place. Where package vec trades units in the
+// last place for time, a product's result is that of the op of the name.
 func activate[A Float](act Activation, x []A) {
-	switch act {
-	case Identity:
-		return
-	case Relu:
-		kernels.Relu(x, x)
-		return
-	}
 	if f, ok := any(x).([]float32); ok {
-		activations32[act](f, f)
-		return
+		switch act {
+		case Sigmoid:
+			kernels.Sigmoid(f, f)
+			return
+		case Tanh:
+			kernels.Tanh(f, f)
+			return
+		case Silu:
+			kernels.Silu(f, f)
+			return
+		}
 	}
-	f := activations[act]
-	for i, v := range x {
-		x[i] = A(f(float64(v)))
-	}
-}
-
-var activations32 = [...]func(dst, x []float32){
-	Gelu: kernels.Gelu, GeluTanh: kernels.GeluTanh, Sigmoid: kernels.Sigmoid, Tanh: kernels.Tanh, Silu: kernels.Silu,
-}
-
-// geluSlope is √(2/π).
-const geluSlope = math.Sqrt2 / math.SqrtPi
-
-var activations = [...]func(float64) float64{
-	Gelu:     func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) },
-	GeluTanh: func(x float64) float64 { return x / (1 + math.Exp(-2*geluSlope*(x+0.044715*x*x*x))) },
-	Sigmoid:  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	Tanh:     math.Tanh,
-	Silu:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	vec.Apply(vec.Activation{Kind: act}, x)
 }

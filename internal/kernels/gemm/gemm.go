@@ -17,19 +17,20 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
-// BF16 is the bits of a bfloat16.
-type BF16 uint16
-
-// F16 is the bits of an IEEE binary16.
-type F16 uint16
+// BF16 and F16 are the bits of the 16-bit floats.
+type (
+	BF16 = vec.BF16
+	F16  = vec.F16
+)
 
 // Float is the element types that products are summed in.
-type Float interface{ float32 | float64 }
+type Float = vec.Float
 
 // Element is the element types of operands and results.
-type Element interface{ float32 | float64 | BF16 | F16 }
+type Element = vec.Element
 
 // Matrix is a strided matrix: element (i, j) is Data[i·RowStride + j·ColStride].
 // Strides are not negative; a stride of zero repeats a row or column, which the
@@ -67,18 +68,19 @@ func (m *Matrix[T]) check(name string) {
 }
 
 // Activation is a function of one element, applied to a finished result.
-type Activation uint8
+type Activation = vec.Kind
 
-// The activations. Gelu is x·Φ(x) by the error function, GeluTanh its
-// approximation by tanh, Silu x·sigmoid(x).
+// Activations of products; others of package vec do, too, if they have no
+// parameters. Gelu is x·Φ(x) by the error function, GeluTanh its approximation by
+// tanh, Silu x·sigmoid(x).
 const (
-	Identity Activation = iota
-	Relu
-	Gelu
-	GeluTanh
-	Sigmoid
-	Tanh
-	Silu
+	Identity = vec.Identity
+	Relu     = vec.ReLU
+	Gelu     = vec.GELU
+	GeluTanh = vec.GELUTanh
+	Sigmoid  = vec.Sigmoid
+	Tanh     = vec.Tanh
+	Silu     = vec.SiLU
 )
 
 // Options says what a product does besides multiplying. The result is

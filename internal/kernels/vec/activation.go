@@ -1,6 +1,10 @@
 package vec
 
-import "math"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels"
+)
 
 // Kind is an activation function.
 type Kind uint8
@@ -20,19 +24,6 @@ const (
 	HardSwish        // x·min(max(x+3, 0), 6)/6
 	HardSigmoid      // min(max(x+3, 0), 6)/6
 )
-
-// exponential is what Exp uses.
-const exponential Kind = 255
-
-// Exp sets x to eˣ.
-func Exp[A Float](x []A) {
-	if f, ok := any(x).([]float32); ok && native(exponential, f) {
-		return
-	}
-	for i, v := range x {
-		x[i] = A(math.Exp(float64(v)))
-	}
-}
 
 // Activation is an activation with its parameters. The zero value changes
 // nothing.
@@ -93,10 +84,21 @@ func Apply[A Float](a Activation, x []A) {
 	}
 }
 
-// smooth applies the activations made of exponentials.
+// smooth applies the activations made of exponentials. Results of float32 are
+// within 0.7 units in the last place for GELU and GELUTanh, and within 2.5 for
+// the others, which take half the time of package kernels' so.
 func smooth[A Float](k Kind, x []A) {
-	if f, ok := any(x).([]float32); ok && native(k, f) {
-		return
+	if f, ok := any(x).([]float32); ok {
+		switch {
+		case k == GELU:
+			kernels.Gelu(f, f)
+			return
+		case k == GELUTanh:
+			kernels.GeluTanh(f, f)
+			return
+		case native(k, f):
+			return
+		}
 	}
 	switch k {
 	case GELU:
@@ -106,7 +108,7 @@ func smooth[A Float](k Kind, x []A) {
 	case GELUTanh:
 		for i, v := range x {
 			f := float64(v)
-			x[i] = A(0.5 * f * (1 + math.Tanh(math.Sqrt2/math.SqrtPi*(f+0.044715*f*f*f))))
+			x[i] = A(f * sigmoid(2*math.Sqrt2/math.SqrtPi*(f+0.044715*f*f*f)))
 		}
 	case SiLU:
 		for i, v := range x {

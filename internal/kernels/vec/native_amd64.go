@@ -49,8 +49,6 @@ func unary(k Kind, x *float32, n int) {
 			tanhAVX512(x, n)
 		case SiLU:
 			siluAVX512(x, n)
-		case exponential:
-			expAVX512(x, n)
 		}
 		return
 	}
@@ -61,8 +59,6 @@ func unary(k Kind, x *float32, n int) {
 		tanhAVX2(x, n)
 	case SiLU:
 		siluAVX2(x, n)
-	case exponential:
-		expAVX2(x, n)
 	}
 }
 
@@ -70,7 +66,7 @@ func unary(k Kind, x *float32, n int) {
 // elements go through a whole vector of their own, so that every element gets
 // the same result wherever it is.
 func native(k Kind, x []float32) bool {
-	if level == none || k != Sigmoid && k != Tanh && k != SiLU && k != exponential {
+	if level == none || k != Sigmoid && k != Tanh && k != SiLU {
 		return false
 	}
 	n := len(x) / lanes() * lanes()

@@ -14,11 +14,6 @@ func sigmoidAVX512(x *float32, n int)
 //go:noescape
 func tanhAVX512(x *float32, n int)
 
-// expAVX512 replaces n > 0 elements, a multiple of 16, by the exponential function.
-//
-//go:noescape
-func expAVX512(x *float32, n int)
-
 // siluAVX512 replaces n > 0 elements, a multiple of 16, by x·sigmoid(x).
 //
 //go:noescape
@@ -58,11 +53,6 @@ func sigmoidAVX2(x *float32, n int)
 //
 //go:noescape
 func tanhAVX2(x *float32, n int)
-
-// expAVX2 replaces n > 0 elements, a multiple of 8, by the exponential function.
-//
-//go:noescape
-func expAVX2(x *float32, n int)
 
 // siluAVX2 replaces n > 0 elements, a multiple of 8, by x·sigmoid(x).
 //

@@ -7,14 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/internal/kernels/gemm"
 )
 
-// BF16 and F16 are the bits of the 16-bit floats.
-type (
-	BF16 = gemm.BF16
-	F16  = gemm.F16
-)
+// BF16 is the bits of a bfloat16.
+type BF16 uint16
+
+// F16 is the bits of an IEEE binary16.
+type F16 uint16
 
 // Float is the types that kernels compute in.
 type Float interface{ float32 | float64 }

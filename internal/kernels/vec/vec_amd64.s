@@ -373,39 +373,6 @@ DATA vec40000000<>+56(SB)/4, $0x40000000
 DATA vec40000000<>+60(SB)/4, $0x40000000
 GLOBL vec40000000<>(SB), RODATA|NOPTR, $64
 
-// func expAVX512(x *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·expAVX512(SB), NOSPLIT, $0-16
-	MOVQ x+0(FP), AX
-	MOVQ n+8(FP), CX
-
-loop:
-	VMOVUPS      (AX), Z0
-	VMOVUPS      vecc3160000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      vec43160000<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       vec3fb8aa3b<>+0(SB), Z0, Z1
-	VRNDSCALEPS  $0x08, Z1, Z1
-	VFNMADD231PS vec3f318000<>+0(SB), Z1, Z0
-	VFNMADD231PS vecb95e8083<>+0(SB), Z1, Z0
-	VMULPS       Z0, Z0, Z2
-	VMOVUPS      vec39506967<>+0(SB), Z3
-	VFMADD213PS  vec3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  vec3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  vec3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  vec3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  vec3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS  Z0, Z2, Z3
-	VADDPS       vec3f800000<>+0(SB), Z3, Z3
-	VSCALEFPS    Z1, Z3, Z3
-	VMOVUPS      Z3, (AX)
-	ADDQ         $0x00000040, AX
-	SUBQ         $0x10, CX
-	JG           loop
-	VZEROUPPER
-	RET
-
 // func siluAVX512(x *float32, n int)
 // Requires: AVX, AVX512F
 TEXT ·siluAVX512(SB), NOSPLIT, $0-16
@@ -1063,47 +1030,6 @@ loop:
 	VDIVPS       Y0, Y4, Y4
 	VXORPS       Y1, Y4, Y4
 	VMOVUPS      Y4, (AX)
-	ADDQ         $0x00000020, AX
-	SUBQ         $0x08, CX
-	JG           loop
-	VZEROUPPER
-	RET
-
-// func expAVX2(x *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·expAVX2(SB), NOSPLIT, $0-16
-	MOVQ x+0(FP), AX
-	MOVQ n+8(FP), CX
-
-loop:
-	VMOVUPS      (AX), Y0
-	VMOVUPS      vecc3160000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      vec43160000<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       vec3fb8aa3b<>+0(SB), Y0, Y1
-	VROUNDPS     $0x08, Y1, Y1
-	VFNMADD231PS vec3f318000<>+0(SB), Y1, Y0
-	VFNMADD231PS vecb95e8083<>+0(SB), Y1, Y0
-	VMULPS       Y0, Y0, Y2
-	VMOVUPS      vec39506967<>+0(SB), Y3
-	VFMADD213PS  vec3ab743ce<>+0(SB), Y0, Y3
-	VFMADD213PS  vec3c088908<>+0(SB), Y0, Y3
-	VFMADD213PS  vec3d2aa9c1<>+0(SB), Y0, Y3
-	VFMADD213PS  vec3e2aaaaa<>+0(SB), Y0, Y3
-	VFMADD213PS  vec3f000000<>+0(SB), Y0, Y3
-	VFMADD213PS  Y0, Y2, Y3
-	VADDPS       vec3f800000<>+0(SB), Y3, Y3
-	VCVTPS2DQ    Y1, Y1
-	VPSRAD       $0x01, Y1, Y0
-	VPSUBD       Y0, Y1, Y1
-	VPADDD       vec0000007f<>+0(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y3, Y3
-	VPADDD       vec0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y3, (AX)
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, CX
 	JG           loop

@@ -157,7 +157,6 @@ func main() {
 	for _, s := range isas {
 		s.unary("sigmoid", "the sigmoid", s.sigmoid)
 		s.unary("tanh", "the hyperbolic tangent", s.tanh)
-		s.unary("exp", "the exponential function", s.exp)
 		s.unary("silu", "x·sigmoid(x)", func(x reg.VecVirtual) reg.VecVirtual {
 			old := s.vec()
 			VMOVAPS(x, old)
