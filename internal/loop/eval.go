@@ -1,0 +1,242 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/ir"
+)
+
+// number is a value: F if its dtype is a float, I otherwise.
+type number struct {
+	F float64
+	I int64
+}
+
+// evaluator is a run of Eval: the values known at the present place.
+type evaluator struct {
+	k    *Kernel
+	f    *Frame
+	vals []number
+	accs []accumulator // by Value, for Reduces
+}
+
+// Eval runs a valid kernel on a frame, one element at a time and in float64: it
+// is what kernels mean, and slow. Spill is not used. It panics as the ops' scalar
+// functions do, with ir.ErrZeroDivision.
+func Eval(k *Kernel, f *Frame) {
+	e := &evaluator{k, f, make([]number, len(k.Instrs)), make([]accumulator, len(k.Instrs))}
+	for i := range k.Instrs {
+		if in := &k.Instrs[i]; in.Code == Const {
+			e.vals[i] = constant(in)
+		}
+	}
+	switch k.Axis {
+	case None, Columns:
+		for r := range f.Rows {
+			e.line(r, r+1, 0, f.Cols)
+		}
+	case Rows:
+		for c := range f.Cols {
+			e.line(0, f.Rows, c, c+1)
+		}
+	case Both:
+		e.line(0, f.Rows, 0, f.Cols)
+	}
+}
+
+// line runs all passes on the elements of one line.
+func (e *evaluator) line(r0, r1, c0, c1 int) {
+	for p := range e.k.Passes {
+		pass := &e.k.Passes[p]
+		for _, v := range pass.Body {
+			e.accs[v] = accumulator{}
+		}
+		for r := r0; r < r1; r++ {
+			for c := c0; c < c1; c++ {
+				for _, v := range pass.Body {
+					e.step(v, r, c)
+				}
+			}
+		}
+		for _, v := range pass.Body {
+			if in := &e.k.Instrs[v]; in.Code == Reduce {
+				e.vals[v] = e.accs[v].result(in)
+			}
+		}
+		for _, v := range pass.Final {
+			e.step(v, r0, c0)
+		}
+	}
+}
+
+func (e *evaluator) step(v Value, r, c int) {
+	in := &e.k.Instrs[v]
+	switch in.Code {
+	case Load:
+		e.vals[v] = load(e.k.Args[in.Arg].DType, e.address(in.Arg, r, c))
+	case Const:
+	case Index:
+		e.vals[v] = number{I: int64(e.index(r, c) + e.f.First)}
+	case Apply:
+		e.vals[v] = e.apply(in)
+	case Round:
+		e.vals[v] = number{F: ir.RoundFloat(in.DType, e.vals[in.In[0]].F)}
+	case Reduce:
+		from := e.k.Instrs[in.In[0]].Result()
+		e.accs[v].add(in, from, e.vals[in.In[0]], int64(e.index(r, c)+e.f.First))
+	case Store:
+		store(e.k.Args[in.Arg].DType, e.address(in.Arg, r, c), e.vals[in.In[0]])
+	}
+}
+
+func (e *evaluator) index(r, c int) int {
+	switch e.k.Axis {
+	case Rows:
+		return r
+	case Both:
+		return r*e.f.Cols + c
+	}
+	return c
+}
+
+func (e *evaluator) address(arg, r, c int) unsafe.Pointer {
+	at := r * e.f.Row[arg]
+	switch e.k.Args[arg].Cols {
+	case Unit:
+		at += c * e.k.Args[arg].DType.Size()
+	case Free:
+		at += c * e.f.Col[arg]
+	}
+	return unsafe.Add(e.f.Ptr[arg], at)
+}
+
+func (e *evaluator) apply(in *Instr) number {
+	x := [3]number{}
+	for i, o := range in.In[:in.N] {
+		x[i] = e.vals[o]
+	}
+	from := e.k.Instrs[in.In[in.N-1]].Result()
+	if in.Op == ir.OpCast {
+		return convert(from, in.DType, x[0])
+	}
+	if in.Op == ir.OpWhere {
+		if x[0].I != 0 {
+			return x[1]
+		}
+		return x[2]
+	}
+	if from.IsFloat() {
+		return applyFloat(in, &x)
+	}
+	return number{I: ir.WrapInt(in.DType, applyInt(in, from, &x))}
+}
+
+func applyFloat(in *Instr, x *[3]number) number {
+	s := &in.Op.Spec().Scalar
+	var y float64
+	if in.N == 1 {
+		y = s.F1(x[0].F)
+	} else {
+		y = s.F2(x[0].F, x[1].F)
+	}
+	if in.DType == ir.Bool {
+		return number{I: int64(y)}
+	}
+	return number{F: ir.RoundFloat(in.DType, y)}
+}
+
+func applyInt(in *Instr, from ir.DType, x *[3]number) int64 {
+	s := &in.Op.Spec().Scalar
+	switch {
+	case s.B1 != nil && from == ir.Bool:
+		if s.B1(x[0].I != 0) {
+			return 1
+		}
+		return 0
+	case in.N == 1:
+		return s.I1(x[0].I)
+	}
+	return s.I2(x[0].I, x[1].I)
+}
+
+func convert(from, to ir.DType, x number) number {
+	switch {
+	case from.IsFloat() && to.IsFloat():
+		return number{F: ir.RoundFloat(to, x.F)}
+	case from.IsFloat():
+		return number{I: ir.FloatToInt(to, x.F)}
+	case to.IsFloat():
+		return number{F: ir.IntToFloat(to, x.I)}
+	}
+	return number{I: ir.WrapInt(to, x.I)}
+}
+
+func constant(in *Instr) number {
+	switch in.DType {
+	case ir.F32:
+		return number{F: float64(math.Float32frombits(uint32(in.Bits)))}
+	case ir.F64:
+		return number{F: math.Float64frombits(in.Bits)}
+	}
+	return number{I: ir.WrapInt(in.DType, int64(in.Bits))}
+}
+
+func load(d ir.DType, p unsafe.Pointer) number {
+	switch d {
+	case ir.Bool:
+		return number{I: ir.WrapInt(d, int64(*(*uint8)(p)))}
+	case ir.U8:
+		return number{I: int64(*(*uint8)(p))}
+	case ir.I8:
+		return number{I: int64(*(*int8)(p))}
+	case ir.I16:
+		return number{I: int64(*(*int16)(p))}
+	case ir.I32:
+		return number{I: int64(*(*int32)(p))}
+	case ir.I64:
+		return number{I: *(*int64)(p)}
+	case ir.F16:
+		return number{F: float64(half.F16ToF32(*(*uint16)(p)))}
+	case ir.BF16:
+		return number{F: float64(half.BF16ToF32(*(*uint16)(p)))}
+	case ir.F8E4M3FN:
+		return number{F: float64(half.E4M3ToF32(*(*uint8)(p)))}
+	case ir.F8E5M2:
+		return number{F: float64(half.E5M2ToF32(*(*uint8)(p)))}
+	case ir.F32:
+		return number{F: float64(*(*float32)(p))}
+	case ir.F64:
+		return number{F: *(*float64)(p)}
+	}
+	panic(fmt.Sprintf("loop: no elements of %v", d))
+}
+
+func store(d ir.DType, p unsafe.Pointer, x number) {
+	switch d {
+	case ir.Bool, ir.U8, ir.I8:
+		*(*uint8)(p) = uint8(x.I)
+	case ir.I16:
+		*(*int16)(p) = int16(x.I)
+	case ir.I32:
+		*(*int32)(p) = int32(x.I)
+	case ir.I64:
+		*(*int64)(p) = x.I
+	case ir.F16:
+		*(*uint16)(p) = half.F32ToF16(float32(x.F))
+	case ir.BF16:
+		*(*uint16)(p) = half.F32ToBF16(float32(x.F))
+	case ir.F8E4M3FN:
+		*(*uint8)(p) = half.F32ToE4M3(float32(x.F))
+	case ir.F8E5M2:
+		*(*uint8)(p) = half.F32ToE5M2(float32(x.F))
+	case ir.F32:
+		*(*float32)(p) = float32(x.F)
+	case ir.F64:
+		*(*float64)(p) = x.F
+	default:
+		panic(fmt.Sprintf("loop: no elements of %v", d))
+	}
+}

@@ -1,0 +1,89 @@
+package loop
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// accumulator is a reduction under way: the value so far, its place, and whether
+// there was an element at all.
+type accumulator struct {
+	v    number
+	at   int64
+	some bool
+}
+
+// reductions has, by op, how an element x of dtype d at a place is folded in.
+var reductions map[ir.Op]func(a *accumulator, d ir.DType, x number, at int64)
+
+func init() {
+	extremum := func(better func(d ir.DType, x, y number) bool) func(*accumulator, ir.DType, number, int64) {
+		return func(a *accumulator, d ir.DType, x number, at int64) {
+			if !a.some || better(d, x, a.v) {
+				a.v, a.at = x, at
+			}
+		}
+	}
+	reductions = map[ir.Op]func(*accumulator, ir.DType, number, int64){
+		ir.OpSum: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v = number{a.v.F + x.F, a.v.I + x.I} },
+		ir.OpProd: func(a *accumulator, _ ir.DType, x number, _ int64) {
+			if !a.some {
+				a.v = number{1, 1}
+			}
+			a.v = number{a.v.F * x.F, a.v.I * x.I}
+		},
+		ir.OpAmax: extremum(greater), ir.OpArgmax: extremum(greater),
+		ir.OpAmin: extremum(less), ir.OpArgmin: extremum(less),
+		ir.OpAny: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v.I |= x.I },
+		ir.OpAll: func(a *accumulator, _ ir.DType, x number, _ int64) {
+			if !a.some {
+				a.v.I = 1
+			}
+			a.v.I &= x.I
+		},
+	}
+}
+
+func greater(d ir.DType, x, y number) bool {
+	if !d.IsFloat() {
+		return x.I > y.I
+	}
+	return x.F > y.F || (math.IsNaN(x.F) && !math.IsNaN(y.F))
+}
+
+func less(d ir.DType, x, y number) bool {
+	if !d.IsFloat() {
+		return x.I < y.I
+	}
+	return x.F < y.F || (math.IsNaN(x.F) && !math.IsNaN(y.F))
+}
+
+// add folds in an element. Sums and products convert it to the result's dtype
+// first, any and all to bool.
+func (a *accumulator) add(in *Instr, from ir.DType, x number, at int64) {
+	switch in.Op {
+	case ir.OpSum, ir.OpProd, ir.OpAny, ir.OpAll:
+		x = convert(from, in.DType, x)
+	}
+	reductions[in.Op](a, from, x, at)
+	a.some = true
+}
+
+// result returns the value of a finished reduction. Of no elements, a sum is 0,
+// a product and all are 1, any is false, and an extremum is not defined.
+func (a *accumulator) result(in *Instr) number {
+	v := a.v
+	switch in.Op {
+	case ir.OpArgmax, ir.OpArgmin:
+		return number{I: a.at}
+	case ir.OpProd, ir.OpAll:
+		if !a.some {
+			v = number{1, 1}
+		}
+	}
+	if in.DType.IsFloat() {
+		return number{F: ir.RoundFloat(in.DType, v.F)}
+	}
+	return number{I: ir.WrapInt(in.DType, v.I)}
+}

@@ -1,0 +1,17 @@
+//go:build !linux || !amd64 || noasm
+
+package code
+
+import "unsafe"
+
+// Supported reports whether New can succeed at all.
+const Supported = false
+
+// Func is code that can be called; there is none here.
+type Func struct{}
+
+// New returns ErrUnsupported.
+func New([]byte) (*Func, error) { return nil, ErrUnsupported }
+
+// Call is never reached: there is no Func to call it on.
+func (f *Func) Call(unsafe.Pointer) {}

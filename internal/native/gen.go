@@ -1,0 +1,267 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/native/x64"
+)
+
+// val is a virtual register: what an operation of a region computes, a constant
+// of the pool, or something that lives across regions.
+type val int32
+
+// none is no val: the number 0 is not given to any.
+const none val = 0
+
+// kind says where a val may be found.
+type kind uint8
+
+const (
+	// temp is computed once in a region and unknown outside.
+	temp kind = iota
+	// pooled is a constant in the pool.
+	pooled
+	// home lives across regions, in a slot of the spill memory or in a register
+	// that is pinned for a pass. It may be written many times.
+	home
+)
+
+type vinfo struct {
+	kind kind
+	mask bool      // a mask: in k registers with AVX-512, else lanes of 32 bits
+	full bool      // pooled: the pool has all lanes, not one to be broadcast
+	len  uint8     // bytes of the vector
+	w    uint8     // pooled: bytes of an element
+	pool int32     // pooled: its place in the pool
+	slot int32     // home, or spilled temp: offset in the spill memory, 0 for none
+	pin  x64.Reg   // home, pooled: its register in this pass
+	reg  x64.Reg   // the register that holds it now
+	use  int32     // during findUses, the next op that uses it
+	lbl  x64.Label // pooled: its address
+}
+
+// vop is one machine operation on vals, or scalar code between.
+type vop struct {
+	op  x64.Op
+	len uint8
+	// dst is the result. t is what it is before the operation, for those that
+	// change their destination. a and b are the sources, b the one that can be in
+	// memory. c is the write mask with AVX-512, the selector of vblendv without.
+	dst, t, a, b, c val
+	imm             byte
+	zero            bool
+	mem             *place // takes the place of b; of dst for stores
+	store           bool
+	// scalar emits code on the scratch registers; op is NoOp.
+	scalar func()
+	// next has, for t, a, b and c and for dst, the next op of the region that uses
+	// it.
+	next [5]int32
+}
+
+// place is an address in memory: of an operand if arg is not negative.
+type place struct {
+	arg    int
+	disp   int32   // from the operand's element in this column
+	col    bool    // the operand moves with the column
+	masked bool    // only the lanes of the tail are touched
+	mem    x64.Mem // where arg is negative
+}
+
+// gen is the state of one compilation.
+type gen struct {
+	isa   ISA
+	k     *loop.Kernel
+	asm   x64.Asm
+	lanes int
+	wide  bool // there are elements of 64 bits
+
+	vals []vinfo
+	ops  []vop // of the region being lowered
+	pool []poolEntry
+	at   map[poolKey]val
+
+	slots     int32 // size of the spill memory so far
+	freeSlots []int32
+	regs      [2]regFile
+	args      []x64.Reg // pointer register of each operand, NoReg if in memory
+
+	tail   bool   // this region is for less than a vector
+	stream bool   // this region may store past the cache
+	final  bool   // this region is a Final
+	unit   int    // which copy of the body is lowered
+	tails  [2]val // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
+
+	uniform []bool // by Value: the same for a whole row
+	values  []val  // by Value, in the present copy
+	homes   map[homeKey]val
+	fenced  bool // a store went past the cache
+	indexed bool // the index of the row's first element is kept
+}
+
+type homeKey struct {
+	v    loop.Value
+	unit int
+}
+
+// poolKey tells constants apart: by their bits, or by a name where the lanes
+// differ.
+type poolKey struct {
+	bits uint64
+	w    uint8
+	name string
+}
+
+type poolEntry struct {
+	v    val
+	data []byte
+}
+
+// unsupported is what lowering panics with for kernels that are not native.
+type unsupported struct{ why string }
+
+func fail(format string, args ...any) { panic(unsupported{fmt.Sprintf(format, args...)}) }
+
+// vl returns the length of a vector of elements of w bytes.
+func (g *gen) vl(w int) uint8 { return uint8(g.lanes * w) }
+
+// longest returns the bytes of the longest vectors.
+func (g *gen) longest() uint8 {
+	if g.wide {
+		return g.vl(8)
+	}
+	return g.vl(4)
+}
+
+func (g *gen) evex() bool { return g.isa == AVX512 }
+
+func (g *gen) newVal(i vinfo) val {
+	i.pin, i.reg = x64.NoReg, x64.NoReg
+	g.vals = append(g.vals, i)
+	return val(len(g.vals) - 1)
+}
+
+func (g *gen) temp(n uint8) val { return g.newVal(vinfo{kind: temp, len: n}) }
+
+func (g *gen) maskTemp() val {
+	if g.evex() {
+		return g.newVal(vinfo{kind: temp, mask: true, len: 2})
+	}
+	return g.newVal(vinfo{kind: temp, mask: true, len: g.vl(4)})
+}
+
+// newHome returns a home for vals like v.
+func (g *gen) newHome(like val) val {
+	i := g.vals[like]
+	h := g.newVal(vinfo{kind: home, mask: i.mask, len: i.len})
+	g.vals[h].slot = g.newSlot()
+	return h
+}
+
+func (g *gen) newSlot() int32 {
+	if n := len(g.freeSlots); n > 0 {
+		s := g.freeSlots[n-1]
+		g.freeSlots = g.freeSlots[:n-1]
+		return s
+	}
+	s := g.slots
+	g.slots += 64
+	return s
+}
+
+// set makes a home hold v.
+func (g *gen) set(h, v val) {
+	if g.vals[h].mask && g.evex() {
+		g.add(vop{op: x64.KMOVW, len: 16, dst: h, b: v})
+		return
+	}
+	g.add(vop{op: x64.MOVUPS, len: g.vals[h].len, dst: h, b: v})
+}
+
+// add appends an operation.
+func (g *gen) add(o vop) val {
+	g.ops = append(g.ops, o)
+	return o.dst
+}
+
+// op1 is dst = op b.
+func (g *gen) op1(op x64.Op, n uint8, b val) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(n), b: b})
+}
+
+// op1i is dst = op b, imm; shifts by a count too.
+func (g *gen) op1i(op x64.Op, n uint8, b val, imm byte) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(n), b: b, imm: imm})
+}
+
+// op2 is dst = a op b.
+func (g *gen) op2(op x64.Op, n uint8, a, b val) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(n), a: a, b: b})
+}
+
+func (g *gen) op2i(op x64.Op, n uint8, a, b val, imm byte) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(n), a: a, b: b, imm: imm})
+}
+
+// resize is op1 with another length of the result, which len, the length that the
+// encoding has, is not.
+func (g *gen) resize(op x64.Op, n, result uint8, b val, imm byte) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(result), b: b, imm: imm})
+}
+
+// fma is op with a destination that t is at first.
+func (g *gen) fma(op x64.Op, n uint8, t, a, b val) val {
+	return g.add(vop{op: op, len: n, dst: g.temp(n), t: t, a: a, b: b})
+}
+
+// scalar inserts scalar code.
+func (g *gen) scalar(f func()) { g.add(vop{scalar: f}) }
+
+// konst returns the constant with bits in elements of w bytes.
+func (g *gen) konst(w int, bits uint64) val {
+	return g.poolVal(poolKey{bits: bits, w: uint8(w)}, func(b []byte) []byte { return appendBits(b, w, bits) })
+}
+
+// poolVal returns the constant for a key. With AVX2 the pool has all lanes,
+// because an instruction can't broadcast its operand.
+func (g *gen) poolVal(k poolKey, one func([]byte) []byte) val {
+	if v, ok := g.at[k]; ok {
+		return v
+	}
+	data := one(nil)
+	full := len(data) > int(k.w)
+	if !full && !g.evex() {
+		for len(data) < 32 {
+			data = one(data)
+		}
+		full = true
+	}
+	v := g.newVal(vinfo{kind: pooled, full: full, len: min(g.vl(int(k.w)), g.longest()), w: k.w, pool: int32(len(g.pool))})
+	g.vals[v].lbl = g.asm.Label()
+	g.pool = append(g.pool, poolEntry{v, data})
+	g.at[k] = v
+	return v
+}
+
+func appendBits(b []byte, w int, bits uint64) []byte {
+	for range w {
+		b = append(b, byte(bits))
+		bits >>= 8
+	}
+	return b
+}
+
+// writePool appends the constants to the code, the larger ones first so that
+// each is aligned.
+func (g *gen) writePool() {
+	g.asm.Align(64)
+	for _, size := range []int{64, 32, 16, 8, 4} {
+		for _, e := range g.pool {
+			if len(e.data) == size {
+				g.asm.Bind(g.vals[e.v].lbl)
+				g.asm.Data(e.data...)
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package native
+
+import (
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/native/x64"
+)
+
+// region is operations lowered for one place of the loops.
+type region []vop
+
+// capture lowers with f and returns what it appended.
+func (g *gen) capture(f func()) region {
+	saved := g.ops
+	g.ops = nil
+	f()
+	out := g.ops
+	g.ops = saved
+	return out
+}
+
+// emit is capture and flush.
+func (g *gen) emit(f func()) { g.flush(g.capture(f)) }
+
+// pass is a Pass as it is compiled: with its reductions, and the values of its
+// body that are the same for a whole row.
+type pass struct {
+	*loop.Pass
+	reds    []*reduction
+	fixed   []loop.Value
+	varying []loop.Value
+}
+
+// split parts a body. Values of a row's own are hoisted out of the loop over
+// columns; along Rows that loop is outside, and nothing but constants is fixed.
+func (g *gen) split(p *loop.Pass) *pass {
+	out := &pass{Pass: p}
+	for _, v := range p.Body {
+		in := &g.k.Instrs[v]
+		if g.k.Axis != loop.Rows && g.isUniform(in) {
+			g.uniform[v] = true
+			if in.Code != loop.Const {
+				out.fixed = append(out.fixed, v)
+			}
+			continue
+		}
+		if in.Code != loop.Const {
+			out.varying = append(out.varying, v)
+		}
+	}
+	return out
+}
+
+func (g *gen) isUniform(in *loop.Instr) bool {
+	switch in.Code {
+	case loop.Load:
+		a := &g.k.Args[in.Arg]
+		return a.Cols == loop.Fixed && !a.Write
+	case loop.Const:
+		return true
+	case loop.Apply, loop.Round:
+		for _, o := range in.In[:in.N] {
+			if !g.uniform[o] {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// body lowers copies of the varying part of a pass.
+func (g *gen) body(p *pass, copies int) {
+	folds := make([][][]val, len(p.reds))
+	for u := range copies {
+		g.unit = u
+		i := 0
+		for _, v := range p.varying {
+			if g.k.Instrs[v].Code == loop.Reduce {
+				folds[i] = append(folds[i], g.folded(p.reds[i]))
+				i++
+				continue
+			}
+			g.lower(v)
+		}
+	}
+	for i, r := range p.reds {
+		g.accumulate(r, folds[i])
+	}
+	g.unit = 0
+}
+
+// startTail lowers what the operations of a tail need.
+func (g *gen) startTail() {
+	if g.evex() {
+		g.scalar(func() {
+			g.asm.MovLoad(x64.RBX, inSpill(atTail))
+			g.asm.MovImm(x64.RAX, -1)
+			g.asm.Bzhi(x64.RAX, x64.RAX, x64.RBX)
+			g.asm.Vec(x64.Inst{Op: x64.KMOVWr, Len: 16, Reg: tailMask, V: x64.NoReg, RM: x64.RAX})
+		})
+		return
+	}
+	ones := g.lanesOf("tails", 4, -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0)
+	g.scalar(func() {
+		g.asm.Lea(x64.RAX, x64.Mem{Index: x64.NoReg, Label: g.vals[ones].lbl})
+		g.asm.MovImm(x64.RBX, 8)
+		g.asm.ArithLoad(x64.Sub, x64.RBX, inSpill(atTail))
+	})
+	n := max(g.vl(4), 16)
+	m := x64.Mem{Base: x64.RAX, Index: x64.RBX, Scale: 4}
+	g.tails[0] = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: &place{arg: -1, mem: m}})
+	if g.wide {
+		g.tails[1] = g.op1(x64.PMOVSXDQ, g.vl(8), g.tails[0])
+	}
+}
+
+// finals lowers the results of a pass's reductions and its Final, for one copy.
+func (g *gen) finals(p *pass, unit int) {
+	g.unit = unit
+	for _, r := range p.reds {
+		g.setHome(r.v, g.finish(r, unit))
+	}
+	g.final = true
+	for _, v := range p.Final {
+		g.lower(v)
+		if in := &g.k.Instrs[v]; in.Code != loop.Store && in.Code != loop.Const {
+			g.setHome(v, g.values[v])
+		}
+	}
+	g.final = false
+	g.unit = 0
+}
+
+// setHome makes a value known beyond its region.
+func (g *gen) setHome(v loop.Value, x val) {
+	key := homeKey{v, g.homeUnit()}
+	h, ok := g.homes[key]
+	if !ok {
+		h = g.newHome(x)
+		g.homes[key] = h
+	}
+	g.set(h, x)
+}
+
+// hoist lowers the values of a row's own.
+func (g *gen) hoist(p *pass) {
+	for _, v := range p.fixed {
+		g.lower(v)
+	}
+	used := map[loop.Value]bool{}
+	for _, v := range p.varying {
+		in := &g.k.Instrs[v]
+		for _, o := range in.In[:in.N] {
+			used[o] = true
+		}
+	}
+	for _, v := range p.fixed {
+		if used[v] {
+			g.setHome(v, g.values[v])
+		}
+	}
+}
+
+// columnLoop emits the loops over the columns of one row: over whole groups of
+// copies, over whole vectors, and the tail.
+func (g *gen) columnLoop(p *pass, r *regions) {
+	a := &g.asm
+	a.MovImm(column, 0)
+	if r.stream != nil {
+		slow, done := a.Label(), a.Label()
+		g.checkAligned(p, slow)
+		g.countedLoop(r.stream, r.copies)
+		a.Jump(done)
+		a.Bind(slow)
+		g.countedLoop(r.main, r.copies)
+		a.Bind(done)
+	} else {
+		g.countedLoop(r.main, r.copies)
+	}
+	if r.copies > 1 {
+		g.countedLoop(r.single, 1)
+	}
+	done := a.Label()
+	g.remainder(done)
+	g.flush(r.tail)
+	a.Bind(done)
+}
+
+// countedLoop emits a loop while copies of a vector of columns are left.
+func (g *gen) countedLoop(r region, copies int) {
+	a := &g.asm
+	top, check := a.Label(), a.Label()
+	step := int32(copies * g.lanes)
+	a.Jump(check)
+	a.Bind(top)
+	g.flush(r)
+	a.ArithImm(x64.Add, column, step)
+	a.Bind(check)
+	a.Lea(x64.RAX, x64.At(column, step))
+	a.ArithLoad(x64.Cmp, x64.RAX, inFrame(frameCols))
+	a.JumpIf(x64.LessEq, top)
+}
+
+// remainder keeps how many columns are left, and jumps if none are.
+func (g *gen) remainder(done x64.Label) {
+	a := &g.asm
+	a.MovLoad(x64.RAX, inFrame(frameCols))
+	a.Arith(x64.Sub, x64.RAX, column)
+	a.JumpIf(x64.LessEq, done)
+	a.MovStore(inSpill(atTail), x64.RAX)
+}
+
+// checkAligned jumps if an operand that is to be stored past the cache is not
+// aligned for it.
+func (g *gen) checkAligned(p *pass, slow x64.Label) {
+	a := &g.asm
+	for _, v := range p.Body {
+		in := &g.k.Instrs[v]
+		if in.Code != loop.Store || !g.streams(in.Arg) {
+			continue
+		}
+		g.fenced = true
+		a.TestImm(g.pointer(in.Arg, x64.RAX), int32(g.vl(g.k.Args[in.Arg].DType.Size()))-1)
+		a.JumpIf(x64.NotZero, slow)
+	}
+}
+
+// advance moves all operands to the next row.
+func (g *gen) advance() {
+	a := &g.asm
+	for i := range g.k.Args {
+		if r := g.args[i]; r != x64.NoReg {
+			a.ArithLoad(x64.Add, r, inFrame(frameRow+8*int32(i)))
+			continue
+		}
+		a.MovLoad(x64.RAX, inFrame(frameRow+8*int32(i)))
+		a.ArithStore(x64.Add, inSpill(atPointers+8*int32(i)), x64.RAX)
+	}
+	if !g.indexed {
+		return
+	}
+	if g.k.Axis == loop.Rows {
+		a.MovImm(x64.RAX, 1)
+	} else {
+		a.MovLoad(x64.RAX, inFrame(frameCols))
+	}
+	a.ArithStore(x64.Add, inSpill(atIndex), x64.RAX)
+}
+
+// rewind moves all operands to the first row.
+func (g *gen) rewind() {
+	a := &g.asm
+	for i := range g.k.Args {
+		if r := g.args[i]; r != x64.NoReg {
+			a.MovLoad(r, inFrame(framePtr+8*int32(i)))
+			continue
+		}
+		a.MovLoad(x64.RAX, inFrame(framePtr+8*int32(i)))
+		a.MovStore(inSpill(atPointers+8*int32(i)), x64.RAX)
+	}
+	if g.indexed {
+		a.MovImm(x64.RAX, 0)
+		a.MovStore(inSpill(atIndex), x64.RAX)
+	}
+}
+
+// rowLoop emits body for each row and goes on to the next; it ends beyond the
+// last.
+func (g *gen) rowLoop(body func()) {
+	a := &g.asm
+	a.MovLoad(x64.RAX, inFrame(frameRows))
+	a.MovStore(inSpill(atRows), x64.RAX)
+	top := a.Label()
+	a.Bind(top)
+	body()
+	g.advance()
+	a.MovLoad(x64.RAX, inSpill(atRows))
+	a.ArithImm(x64.Sub, x64.RAX, 1)
+	a.MovStore(inSpill(atRows), x64.RAX)
+	a.JumpIf(x64.Greater, top)
+}

@@ -1,0 +1,188 @@
+// Package native turns fused loops (package loop) into machine code of this
+// process, for x86-64 processors with AVX2 and FMA or with AVX-512.
+//
+// A kernel is lowered to operations on virtual registers, region by region: what
+// is done once a row, copies of the body for the loop, the tail, what follows a
+// pass. Regions have no jumps, so registers are allocated in one walk that knows
+// all next uses. Between regions values live in homes, which are slots of the
+// frame's spill memory or registers pinned for the length of a pass.
+//
+// Vectors lie along columns. Their lanes are as many as fit the widest dtype of
+// the kernel; narrower values use the same lanes in shorter vectors, and integers
+// narrower than 32 bits are computed in 32. Nothing outside the operands is
+// touched: tails use masked accesses, or go element by element through the spill
+// memory.
+package native
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/native/code"
+	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/ir"
+)
+
+// ErrUnsupported says that a kernel is not native: the platform, the processor, an
+// op, a dtype or a way that an operand moves is not covered. The caller computes
+// it in another way.
+var ErrUnsupported = errors.New("the kernel has no native code")
+
+// ISA is a level of instructions.
+type ISA uint8
+
+// The levels.
+const (
+	// AVX2 is AVX2 with FMA, F16C and BMI2: x86-64-v3.
+	AVX2 ISA = iota + 1
+	// AVX512 adds AVX-512 F, DQ, BW and VL: x86-64-v4.
+	AVX512
+)
+
+// String returns the level in lower case.
+func (i ISA) String() string { return [...]string{"none", "avx2", "avx512"}[i] }
+
+// Available returns the levels that this processor and platform can run, best
+// first; none where there is no native code.
+func Available() (all []ISA) {
+	x := &cpu.X86
+	if !code.Supported || !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 {
+		return nil
+	}
+	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL {
+		all = append(all, AVX512)
+	}
+	return append(all, AVX2)
+}
+
+// Code is a compiled kernel. Its methods may be called by many goroutines at once.
+type Code struct {
+	text  []byte
+	spill int
+	isa   ISA
+	fn    *code.Func
+}
+
+// Compile returns a kernel's machine code for a level that the processor has. The
+// error wraps ErrUnsupported, or loop.ErrKernel for a kernel that is malformed.
+func Compile(k *loop.Kernel, isa ISA) (*Code, error) {
+	if err := k.Validate(); err != nil {
+		return nil, err
+	}
+	text, spill, err := assemble(k, isa)
+	if err != nil {
+		return nil, err
+	}
+	return install(text, spill, isa)
+}
+
+func install(text []byte, spill int, isa ISA) (*Code, error) {
+	fn, err := code.New(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return &Code{text, spill, isa, fn}, nil
+}
+
+// SpillBytes returns how much memory Frame.Spill must point to.
+func (c *Code) SpillBytes() int { return c.spill }
+
+// Size returns the bytes of code and constants.
+func (c *Code) Size() int { return len(c.text) }
+
+// ISA returns the level that the code needs.
+func (c *Code) ISA() ISA { return c.isa }
+
+// Run runs the kernel on a frame; it does nothing for one without elements. Spill
+// must be 64-byte aligned memory of SpillBytes that no other call uses at the
+// time and that holds no Go pointers. What the operands' pointers lead to must
+// stay alive through the frame. The runtime can't stop the goroutine in
+// a call: give it about a millisecond of work at most.
+func (c *Code) Run(f *loop.Frame) {
+	if f.Rows <= 0 || f.Cols <= 0 {
+		return
+	}
+	c.fn.Call(unsafe.Pointer(f))
+}
+
+// assemble lowers and encodes.
+func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case unsupported:
+			err = fmt.Errorf("%w: %s", ErrUnsupported, r.why)
+		default:
+			panic(r)
+		}
+	}()
+	g := newGen(k, isa)
+	passes := make([]*pass, len(k.Passes))
+	for i := range k.Passes {
+		passes[i] = g.split(&k.Passes[i])
+		for _, v := range passes[i].varying {
+			if k.Instrs[v].Code == loop.Reduce {
+				passes[i].reds = append(passes[i].reds, g.newReduction(v))
+			}
+		}
+	}
+	g.asm.MovLoad(spillBase, inFrame(frameSpill))
+	switch k.Axis {
+	case loop.Rows:
+		g.alongRows(passes)
+	case loop.Both:
+		g.overAll(passes)
+	default:
+		g.alongColumns(passes)
+	}
+	if g.fenced {
+		g.asm.Sfence()
+	}
+	g.asm.VZeroUpper()
+	g.asm.Ret()
+	g.writePool()
+	return g.asm.Finish(), int(g.slots), nil
+}
+
+func newGen(k *loop.Kernel, isa ISA) *gen {
+	g := &gen{
+		isa: isa, k: k, slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
+		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
+	}
+	g.newVal(vinfo{}) // none
+	g.initRegs()
+	g.lanes = 8
+	if isa == AVX512 {
+		g.lanes = 16
+		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
+		g.vals[g.tails[0]].pin = tailMask
+	}
+	for i := range k.Instrs {
+		in := &k.Instrs[i]
+		g.wide = g.wide || width(in.Result()) == 8 && in.Code != loop.Store
+		g.indexed = g.indexed || in.Code == loop.Index || in.Op == ir.OpArgmax || in.Op == ir.OpArgmin
+		g.uniform[i] = in.Code == loop.Const
+	}
+	g.indexed = g.indexed && (k.Axis == loop.Rows || k.Axis == loop.Both)
+	if g.wide {
+		g.lanes /= 2
+	}
+	g.pointers()
+	return g
+}
+
+// pointers gives registers to the first operands.
+func (g *gen) pointers() {
+	own := []x64.Reg{x64.R9, x64.R10, x64.R11, x64.R12, x64.R13, x64.R15}
+	g.args = make([]x64.Reg, len(g.k.Args))
+	for i := range g.args {
+		g.args[i] = x64.NoReg
+		if i < len(own) {
+			g.args[i] = own[i]
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package native
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/ir"
+)
+
+// reduction is how one Reduce is done: with some vectors that are folded into
+// others like them. Sums and products of f32 are kept in f64: an accumulator
+// never loses more than f32 holds. The copies of an unrolled body are added up
+// in f32 first, so the error of a sum of n elements is below
+//
+//	3·2⁻²⁴·Σ|x| + n·2⁻⁵³·Σ|x|
+//
+// and 2⁻²⁴ of the result for its own rounding.
+type reduction struct {
+	in  *loop.Instr
+	v   loop.Value
+	d   ir.DType // of what is folded
+	w   int      // bytes of d's lanes
+	acc [][]val  // by copy: the homes of the accumulators
+
+	// identity has the bits that change nothing, for lanes beyond the end.
+	identity uint64
+	// fold joins two vectors of d; for argmax and argmin two pairs.
+	fold func(g *gen, a, b []val) []val
+	// double marks f32s that are accumulated as f64.
+	double bool
+	// early says that copies may be joined before they are made f64.
+	early bool
+	arg   bool
+}
+
+func (g *gen) newReduction(v loop.Value) *reduction {
+	in := &g.k.Instrs[v]
+	d := g.k.Instrs[in.In[0]].Result()
+	switch in.Op {
+	case ir.OpSum, ir.OpProd:
+		d = in.DType
+	case ir.OpAny, ir.OpAll:
+		d = ir.Bool
+	}
+	r := &reduction{in: in, v: v, d: d, w: width(d)}
+	pair := func(f wordOp) {
+		r.fold = func(g *gen, a, b []val) []val { return []val{f(g, r.w, []val{a[0], b[0]})} }
+	}
+	switch in.Op {
+	case ir.OpSum:
+		pair(numeric(d, ir.OpAdd))
+		r.double, r.early = d == ir.F32, true
+	case ir.OpProd:
+		pair(numeric(d, ir.OpMul))
+		r.double, r.early, r.identity = d == ir.F32, d != ir.F32, oneOf(d)
+	case ir.OpAny, ir.OpAll:
+		op := ir.OpMaximum
+		if in.Op == ir.OpAll {
+			op, r.identity = ir.OpMinimum, 1
+		}
+		pair(table[op].i)
+		r.early = true
+	case ir.OpAmax, ir.OpAmin:
+		op := ir.OpMaximum
+		if in.Op == ir.OpAmin {
+			op = ir.OpMinimum
+		}
+		pair(numeric(d, op))
+		r.identity, r.early = worst(d, in.Op == ir.OpAmin), true
+	case ir.OpArgmax, ir.OpArgmin:
+		r.arg, r.early = true, true
+		r.identity = worst(d, in.Op == ir.OpArgmin)
+		r.fold = r.better
+	}
+	return r
+}
+
+// numeric returns how an op works on a dtype; bools are integers.
+func numeric(d ir.DType, op ir.Op) wordOp {
+	if d.IsFloat() {
+		return table[op].f
+	}
+	return table[op].i
+}
+
+// worst returns the bits of the number that every other beats, as it is in a
+// lane.
+func worst(d ir.DType, least bool) uint64 {
+	switch {
+	case d == ir.F32 && least:
+		return uint64(math.Float32bits(float32(math.Inf(1))))
+	case d == ir.F32:
+		return uint64(math.Float32bits(float32(math.Inf(-1))))
+	case d == ir.F64 && least:
+		return math.Float64bits(math.Inf(1))
+	case d == ir.F64:
+		return math.Float64bits(math.Inf(-1))
+	case d == ir.I64 && least:
+		return math.MaxInt64
+	case d == ir.I64:
+		return 1 << 63
+	case least:
+		return math.MaxInt32
+	}
+	return 1 << 31
+}
+
+// better joins two pairs of a number and its place: the better number, and of
+// equal ones the first.
+func (r *reduction) better(g *gen, a, b []val) []val {
+	var wins, ties val
+	max := r.in.Op == ir.OpArgmax
+	if r.d.IsFloat() {
+		pred := byte(cmpLT)
+		if max {
+			pred = cmpGT
+		}
+		nanA, nanB := g.cmpF(r.w, cmpUNORD, a[0], a[0]), g.cmpF(r.w, cmpUNORD, b[0], b[0])
+		wins = g.or(g.cmpF(r.w, pred, b[0], a[0]), g.andNot(nanB, nanA))
+		ties = g.or(g.cmpF(r.w, cmpEQ, b[0], a[0]), g.and(nanA, nanB))
+	} else {
+		pred := byte(intLT)
+		if max {
+			pred = intGT
+		}
+		wins = g.cmpI(r.w, pred, b[0], a[0])
+		ties = g.cmpI(r.w, intEQ, b[0], a[0])
+	}
+	wins = g.or(wins, g.and(ties, g.cmpI(8, intLT, b[1], a[1])))
+	return []val{g.blend(r.w, wins, b[0], a[0]), g.blend(8, wins, b[1], a[1])}
+}
+
+// folded returns what an instruction folds, before it is made f64. In a tail the
+// other lanes are made the identity.
+func (g *gen) folded(r *reduction) []val {
+	from := g.k.Instrs[r.in.In[0]].Result()
+	x := g.value(r.in.In[0])
+	if r.in.Op == ir.OpSum || r.in.Op == ir.OpProd || r.d == ir.Bool {
+		x = g.cast(from, r.d, x)
+	}
+	if r.d == ir.Bool {
+		x = g.pick(x, 4, 1)
+	}
+	along := g.tail && g.k.Axis != loop.Rows
+	if along {
+		x = g.blend(r.w, g.tails[0], x, g.konst(r.w, r.identity))
+	}
+	if !r.arg {
+		return []val{x}
+	}
+	at := g.index()
+	if along {
+		at = g.blend(8, g.tails[0], at, g.konst(8, math.MaxInt64))
+	}
+	return []val{x, at}
+}
+
+// accumulate folds what the copies of the body gave into the accumulators: those
+// of a line along columns into one, after joining them as a tree.
+func (g *gen) accumulate(r *reduction, xs [][]val) {
+	if g.k.Axis == loop.Rows {
+		for u, x := range xs {
+			g.foldInto(r, r.acc[u], x)
+		}
+		return
+	}
+	for r.early && len(xs) > 1 {
+		var joined [][]val
+		for i := 0; i+1 < len(xs); i += 2 {
+			joined = append(joined, r.fold(g, xs[i], xs[i+1]))
+		}
+		if len(xs)%2 != 0 {
+			joined = append(joined, xs[len(xs)-1])
+		}
+		xs = joined
+	}
+	for _, x := range xs {
+		g.foldInto(r, r.acc[0], x)
+	}
+}
+
+func (g *gen) foldInto(r *reduction, acc, x []val) {
+	if !r.double {
+		for i, y := range r.fold(g, acc, x) {
+			g.set(acc[i], y)
+		}
+		return
+	}
+	for i, y := range g.halves(x[0]) {
+		g.add(vop{op: r.wideOp(), len: g.vals[y].len, dst: acc[i], a: acc[i], b: y})
+	}
+}
+
+func (r *reduction) wideOp() x64.Op {
+	if r.in.Op == ir.OpProd {
+		return x64.MULPD
+	}
+	return x64.ADDPD
+}
+
+// halves returns f32s as f64s: one vector if the lanes are for elements of 64
+// bits, else two.
+func (g *gen) halves(x val) []val {
+	if g.wide {
+		return []val{g.op1(x64.CVTPS2PD, g.vl(8), x)}
+	}
+	n := g.vl(4)
+	op := x64.EXTRACTI128
+	if g.evex() {
+		op = x64.EXTRACTI64X4
+	}
+	return []val{g.op1(x64.CVTPS2PD, n, x), g.op1(x64.CVTPS2PD, n, g.resize(op, n, n/2, x, 1))}
+}
+
+// joined is the opposite of halves.
+func (g *gen) joined(x []val) val {
+	n := g.vals[x[0]].len
+	lo := g.resize(x64.CVTPD2PS, n, max(n/2, 16), x[0], 0)
+	if len(x) == 1 {
+		return lo
+	}
+	hi := g.resize(x64.CVTPD2PS, n, max(n/2, 16), x[1], 0)
+	op := x64.INSERTI128
+	if g.evex() {
+		op = x64.INSERTI64X4
+	}
+	return g.op2i(op, n, lo, hi, 1)
+}
+
+// start makes homes for the accumulators of copies and sets them.
+func (g *gen) start(r *reduction, copies int) {
+	r.acc = nil
+	for range copies {
+		var acc []val
+		for _, x := range g.identities(r) {
+			h := g.newHome(x)
+			g.set(h, x)
+			acc = append(acc, h)
+		}
+		r.acc = append(r.acc, acc)
+	}
+}
+
+func (g *gen) identities(r *reduction) []val {
+	switch {
+	case r.double:
+		one := g.konst(8, 0)
+		if r.in.Op == ir.OpProd {
+			one = g.num(8, 1)
+		}
+		x := g.add(vop{op: x64.MOVUPS, len: g.longest(), dst: g.temp(g.longest()), b: one})
+		if g.wide {
+			return []val{x}
+		}
+		return []val{x, x}
+	case r.arg:
+		return []val{g.konst(r.w, r.identity), g.konst(8, math.MaxInt64)}
+	}
+	return []val{g.konst(r.w, r.identity)}
+}
+
+// finish returns the result of a reduction, in every lane the one of its line.
+func (g *gen) finish(r *reduction, unit int) val {
+	acc := r.acc[unit]
+	if g.k.Axis != loop.Rows {
+		acc = g.across(r, acc)
+	}
+	switch {
+	case r.double:
+		x := g.joined(acc)
+		if g.k.Axis != loop.Rows && !g.wide {
+			x = g.op1(x64.BROADCASTSS, g.vl(4), x)
+		}
+		return x
+	case r.arg:
+		return acc[1]
+	case r.d == ir.Bool:
+		return g.nonZero(4, acc[0])
+	}
+	return g.wrap(r.d, acc[0])
+}
+
+// across folds the lanes of accumulators together, by halves, so that all lanes
+// have the result.
+func (g *gen) across(r *reduction, acc []val) []val {
+	if r.double {
+		x := acc[0]
+		n := g.longest()
+		if len(acc) == 2 {
+			x = g.op2(r.wideOp(), n, acc[0], acc[1])
+		}
+		for d := int(n) / 2; d >= 8; d /= 2 {
+			x = g.op2(r.wideOp(), n, x, g.swap(n, x, d))
+		}
+		return []val{x}
+	}
+	for lanes := g.lanes / 2; lanes > 0; lanes /= 2 {
+		other := make([]val, len(acc))
+		for i, x := range acc {
+			w := r.w
+			if i == 1 {
+				w = 8
+			}
+			other[i] = g.swap(g.vl(w), x, lanes*w)
+		}
+		acc = r.fold(g, acc, other)
+	}
+	return acc
+}
+
+// swap exchanges neighbouring groups of the given bytes in a vector of n bytes.
+func (g *gen) swap(n uint8, x val, bytes int) val {
+	switch {
+	case bytes == 4:
+		return g.op1i(x64.PSHUFD, n, x, 0xb1)
+	case bytes == 8:
+		return g.op1i(x64.PSHUFD, n, x, 0x4e)
+	case bytes == 16 && n == 32:
+		return g.op1i(x64.PERMQ, n, x, 0x4e)
+	case bytes == 16:
+		return g.op2i(x64.SHUFF64X2, n, x, x, 0xb1)
+	}
+	return g.op2i(x64.SHUFF64X2, n, x, x, 0x4e)
+}

@@ -1,0 +1,218 @@
+package native
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/ir"
+)
+
+// table has the native ops. Its rows are filled in by init, after ir's.
+var table map[ir.Op]emitters
+
+type (
+	wordOp = func(g *gen, w int, x []val) val
+	maskOp = func(g *gen, x []val) val
+)
+
+// two returns the emitter of an instruction of two sources.
+func two(four, eight x64.Op) wordOp {
+	return func(g *gen, w int, x []val) val { return g.op2(by(w, four, eight), g.vl(w), x[0], x[1]) }
+}
+
+func same(g *gen, w int, x []val) val { return x[0] }
+
+func rounding(mode byte) emitters {
+	return emitters{f: func(g *gen, w int, x []val) val {
+		return g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), x[0], mode)
+	}, i: same}
+}
+
+func compare(f, i byte, b maskOp) emitters {
+	return emitters{
+		f:         func(g *gen, w int, x []val) val { return g.cmpF(w, f, x[0], x[1]) },
+		i:         func(g *gen, w int, x []val) val { return g.cmpI(w, i, x[0], x[1]) },
+		b:         b,
+		predicate: true,
+	}
+}
+
+// logical is an op on what is not 0.
+func logical(b func(g *gen, x, y val) val) emitters {
+	return emitters{
+		f: func(g *gen, w int, x []val) val {
+			zero := g.konst(w, 0)
+			return b(g, g.cmpF(w, cmpNE, x[0], zero), g.cmpF(w, cmpNE, x[1], zero))
+		},
+		i:         func(g *gen, w int, x []val) val { return b(g, g.nonZero(w, x[0]), g.nonZero(w, x[1])) },
+		b:         func(g *gen, x []val) val { return b(g, x[0], x[1]) },
+		predicate: true,
+	}
+}
+
+// classify is a test whose answer on integers is known.
+func classify(f wordOp, onInts bool) emitters {
+	all := func(g *gen) val { return g.constMask(onInts) }
+	return emitters{
+		f: f, i: func(g *gen, _ int, _ []val) val { return all(g) }, b: func(g *gen, _ []val) val { return all(g) }, predicate: true,
+	}
+}
+
+func onMasks(f func(g *gen, a, b val) val) maskOp {
+	return func(g *gen, x []val) val { return f(g, x[0], x[1]) }
+}
+
+func init() {
+	and, or, xor := onMasks((*gen).and), onMasks((*gen).or), onMasks((*gen).xor)
+	notB := func(g *gen, x []val) val { return g.not(x[0]) }
+	less := func(g *gen, x []val) val { return g.andNot(x[1], x[0]) }
+	greater := func(g *gen, x []val) val { return g.andNot(x[0], x[1]) }
+	keep := func(g *gen, x []val) val { return x[0] }
+	table = map[ir.Op]emitters{
+		ir.OpAdd:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, wrap: true},
+		ir.OpSub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), wrap: true},
+		ir.OpMul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, wrap: true},
+		ir.OpDiv:        {f: two(x64.DIVPS, x64.DIVPD)},
+		ir.OpMaximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or},
+		ir.OpMinimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and},
+		ir.OpSqrt:       {f: func(g *gen, w int, x []val) val { return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]) }},
+		ir.OpReciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
+		ir.OpRsqrt:      {f: rsqrt},
+		ir.OpNeg: {f: func(g *gen, w int, x []val) val {
+			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.signBit(w))
+		},
+			i: func(g *gen, w int, x []val) val {
+				return g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), g.konst(w, 0), x[0])
+			}, wrap: true},
+		ir.OpAbs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, wrap: true},
+		ir.OpSign: {f: signFloat, i: signInt, b: keep},
+		ir.OpRelu: {f: func(g *gen, w int, x []val) val {
+			return g.op2(by(w, x64.MAXPS, x64.MAXPD), g.vl(w), g.konst(w, 0), x[0])
+		}, i: reluInt},
+		ir.OpFloor: rounding(9), ir.OpCeil: rounding(10), ir.OpRound: rounding(8), ir.OpTrunc: rounding(11),
+
+		ir.OpEq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }),
+		ir.OpNe: compare(cmpNE, intNE, xor),
+		ir.OpLt: compare(cmpLT, intLT, less), ir.OpGt: compare(cmpGT, intGT, greater),
+		ir.OpLe: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }),
+		ir.OpGe: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }),
+
+		ir.OpLogicalAnd: logical((*gen).and), ir.OpLogicalOr: logical((*gen).or), ir.OpLogicalXor: logical((*gen).xor),
+		ir.OpLogicalNot: {
+			f: func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, x[0], g.konst(w, 0)) },
+			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intEQ, x[0], g.konst(w, 0)) }, b: notB, predicate: true,
+		},
+		ir.OpBitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and}, ir.OpBitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or},
+		ir.OpBitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor},
+		ir.OpBitwiseNot: {i: func(g *gen, w int, x []val) val {
+			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
+		}, b: notB, wrap: true},
+		ir.OpBitwiseLeftShift:  {i: shiftLeft, wrap: true},
+		ir.OpBitwiseRightShift: {i: shiftRight},
+
+		ir.OpIsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
+		ir.OpIsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),
+		ir.OpIsFinite: classify(func(g *gen, w int, x []val) val {
+			return g.cmpF(w, cmpLT, g.abs(w, x[0]), g.num(w, math.Inf(1)))
+		}, true),
+	}
+	for op, e := range elementary() {
+		table[op] = e
+	}
+}
+
+// num returns a floating constant.
+func (g *gen) num(w int, x float64) val {
+	if w == 8 {
+		return g.konst(8, math.Float64bits(x))
+	}
+	return g.konst(4, uint64(math.Float32bits(float32(x))))
+}
+
+func (g *gen) signBit(w int) val { return g.konst(w, 1<<(8*w-1)) }
+
+func (g *gen) div(w int, a, b val) val { return g.op2(by(w, x64.DIVPS, x64.DIVPD), g.vl(w), a, b) }
+
+func (g *gen) abs(w int, x val) val {
+	return g.op2(by(w, x64.PANDD, x64.PANDQ), g.vl(w), x, g.konst(w, 1<<(8*w-1)-1))
+}
+
+// rsqrt is 1/√x with both roundings of f64 where there is one of f32, so that
+// its error stays below a unit.
+func rsqrt(g *gen, w int, x []val) val {
+	return g.div(w, g.num(w, 1), g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]))
+}
+
+// extremum is the maximum or the minimum. The instruction returns its second
+// source if both are equal or one is NaN, so x comes second; what remains is that
+// a NaN in y wins.
+func extremum(four, eight x64.Op) wordOp {
+	return func(g *gen, w int, x []val) val {
+		m := g.op2(by(w, four, eight), g.vl(w), x[1], x[0])
+		return g.blend(w, g.cmpF(w, cmpUNORD, x[1], x[1]), x[1], m)
+	}
+}
+
+func mulInt(g *gen, w int, x []val) val {
+	n := g.vl(w)
+	if w == 4 || g.evex() {
+		return g.op2(by(w, x64.PMULLD, x64.PMULLQ), n, x[0], x[1])
+	}
+	// (a·2³² + b)(c·2³² + d) = (ad + bc)·2³² + bd, modulo 2⁶⁴.
+	ad := g.op2(x64.PMULUDQ, n, g.op1i(x64.PSRLQ, n, x[0], 32), x[1])
+	bc := g.op2(x64.PMULUDQ, n, g.op1i(x64.PSRLQ, n, x[1], 32), x[0])
+	bd := g.op2(x64.PMULUDQ, n, x[0], x[1])
+	return g.op2(x64.PADDQ, n, bd, g.op1i(x64.PSLLQ, n, g.op2(x64.PADDQ, n, ad, bc), 32))
+}
+
+func maxInt(g *gen, w int, x []val) val {
+	if w == 8 && !g.evex() {
+		return g.blend(8, g.cmpI(8, intGT, x[0], x[1]), x[0], x[1])
+	}
+	return g.op2(by(w, x64.PMAXSD, x64.PMAXSQ), g.vl(w), x[0], x[1])
+}
+
+func minInt(g *gen, w int, x []val) val {
+	if w == 8 && !g.evex() {
+		return g.blend(8, g.cmpI(8, intGT, x[0], x[1]), x[1], x[0])
+	}
+	return g.op2(by(w, x64.PMINSD, x64.PMINSQ), g.vl(w), x[0], x[1])
+}
+
+func reluInt(g *gen, w int, x []val) val { return maxInt(g, w, []val{x[0], g.konst(w, 0)}) }
+
+func absInt(g *gen, w int, x []val) val {
+	if w == 8 && !g.evex() {
+		neg := g.op2(x64.PSUBQ, g.vl(8), g.konst(8, 0), x[0])
+		return g.blend(8, g.cmpI(8, intGT, g.konst(8, 0), x[0]), neg, x[0])
+	}
+	return g.op1(by(w, x64.PABSD, x64.PABSQ), g.vl(w), x[0])
+}
+
+func signFloat(g *gen, w int, x []val) val {
+	zero := g.konst(w, 0)
+	one, minus := g.num(w, 1), g.num(w, -1)
+	neg := g.blend(w, g.cmpF(w, cmpLT, x[0], zero), minus, zero)
+	return g.blend(w, g.cmpF(w, cmpGT, x[0], zero), one, neg)
+}
+
+func signInt(g *gen, w int, x []val) val {
+	return maxInt(g, w, []val{minInt(g, w, []val{x[0], g.konst(w, 1)}), g.konst(w, math.MaxUint64)})
+}
+
+// shiftLeft: the instruction gives 0 for counts that are not below the width, and
+// negative ones are very large to it.
+func shiftLeft(g *gen, w int, x []val) val {
+	return g.op2(by(w, x64.PSLLVD, x64.PSLLVQ), g.vl(w), x[0], x[1])
+}
+
+func shiftRight(g *gen, w int, x []val) val {
+	n := g.vl(w)
+	if w == 4 || g.evex() {
+		return g.op2(by(w, x64.PSRAVD, x64.PSRAVQ), n, x[0], x[1])
+	}
+	// With the sign's bits inverted before and after, a logical shift fills with
+	// the sign.
+	sign := g.op2(x64.PCMPGTQ, n, g.konst(8, 0), x[0])
+	return g.op2(x64.PXORQ, n, g.op2(x64.PSRLVQ, n, g.op2(x64.PXORQ, n, x[0], sign), x[1]), sign)
+}
