@@ -296,8 +296,14 @@ static lori_error call(lori_instance *m)
 	return f->model_run(m->model, m->in_handles, m->out_handles);
 }
 
+// Of the OpenMP runtime, which a program may be without.
+void lomp_run_begin(void) __attribute__((weak));
+void lomp_run_end(void) __attribute__((weak));
+
 lori_error lori_instance_run(lori_instance *m)
 {
+	if (lomp_run_begin)
+		lomp_run_begin();
 	lori_call_begin();
 	lori_check_inputs = m->library->check_inputs;
 	lori_proxy = m->library->proxy;
@@ -315,5 +321,7 @@ lori_error lori_instance_run(lori_instance *m)
 	}
 	if (code != LORI_OK)
 		lori_instance_drop(m);
+	if (lomp_run_end)
+		lomp_run_end();
 	return done(m, code);
 }

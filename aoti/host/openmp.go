@@ -1,5 +1,14 @@
 package host
 
-// The runtimes that libraries call besides the shim are part of every program
-// that opens one.
-import _ "github.com/loris-ml/loris/aoti/host/openmp"
+import (
+	"github.com/loris-ml/loris/aoti/host/openmp"
+	"github.com/loris-ml/loris/internal/kernels"
+)
+
+// Libraries run their own loops on the threads of the OpenMP runtime and call the
+// kernels in between: those run on the same threads, which are awake then.
+func init() {
+	if openmp.Available {
+		kernels.SetTeam(openmp.Run)
+	}
+}

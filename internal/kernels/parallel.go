@@ -15,6 +15,7 @@ var limit atomic.Int32
 
 type job struct {
 	body    func(lo, hi int)
+	run     func() // work, made once
 	n       int
 	chunk   int
 	next    atomic.Int64 // the first unit that no one has taken
@@ -33,7 +34,21 @@ const asleep = 1 << 30
 
 type fault struct{ value any }
 
-var jobs = sync.Pool{New: func() any { return &job{done: make(chan struct{}, 1)} }}
+var jobs = sync.Pool{New: func() any {
+	j := &job{done: make(chan struct{}, 1)}
+	j.run = j.work
+	return j
+}}
+
+// lent, if set, runs work on threads that are not of the crew.
+var lent atomic.Pointer[func(threads int, work func())]
+
+// SetTeam makes all parallel loops run on threads that somebody else has: run
+// calls work on up to so many of them at once, the calling one among them, and
+// returns when all calls have. Two sets of threads, each of which looks out for
+// its own work for a while before it sleeps, would be in each other's way. It may
+// be called once, before any loop runs.
+func SetTeam(run func(threads int, work func())) { lent.Store(&run) }
 
 // For calls body on ranges that together cover 0..n-1 exactly once, on several
 // goroutines if there are more than grain units; grain should stand for some ten
@@ -76,11 +91,15 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 	j := jobs.Get().(*job)
 	j.body, j.n, j.chunk = body, n, (n+pieces-1)/pieces
 	j.next.Store(0)
-	team.busy.Add(1)
-	team.call(j, min(threads, pieces)-1)
-	j.work()
-	team.busy.Add(-1)
-	j.join()
+	if run := lent.Load(); run != nil {
+		(*run)(min(threads, pieces), j.run)
+	} else {
+		team.busy.Add(1)
+		team.call(j, min(threads, pieces)-1)
+		j.work()
+		team.busy.Add(-1)
+		j.join()
+	}
 	f := j.fault.Swap(nil)
 	j.body = nil
 	jobs.Put(j)

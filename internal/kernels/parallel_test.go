@@ -3,6 +3,7 @@ package kernels
 import (
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,39 @@ func TestForManyCallers(t *testing.T) {
 	if n := team.busy.Load(); n != 0 {
 		t.Errorf("%d goroutines are counted after all have stopped", n)
 	}
+}
+
+// Loops run on somebody else's threads if there are such, by the bound of the
+// call, and a panic still comes out of the loop.
+func TestSetTeam(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	defer lent.Store(nil)
+	var asked []int
+	SetTeam(func(threads int, work func()) {
+		asked = append(asked, threads)
+		var wg sync.WaitGroup
+		for range threads {
+			wg.Go(work)
+		}
+		wg.Wait()
+	})
+	var sum atomic.Int64
+	ForThreads(3, 100, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sum.Add(int64(i))
+		}
+	})
+	ForThreads(4, 2, 1, func(lo, hi int) { sum.Add(int64(hi - lo)) })
+	ForThreads(1, 3, 1, func(lo, hi int) { sum.Add(int64(hi - lo)) })
+	if got := sum.Load(); got != 4950+2+3 || !slices.Equal(asked, []int{3, 2}) {
+		t.Errorf("sum %d on %v threads", got, asked)
+	}
+	defer func() {
+		if r := recover(); r != "broken" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	For(100, 1, func(lo, hi int) { panic("broken") })
 }
 
 func TestSetThreads(t *testing.T) {

@@ -30,6 +30,7 @@ typedef struct team {
 	atomic_uint helpers;  // workers that have not let go of the team
 	atomic_int arrived;   // at the barrier
 	atomic_uint barriers; // passed
+	atomic_int sleepers;  // at the barrier
 	atomic_bool cancelled;
 	atomic_flag failed; // text is being written, or is
 	char text[512];
@@ -54,7 +55,8 @@ typedef struct self {
 extern _Thread_local self lomp_self;
 
 // lomp_wait waits until *word is no longer value, spinning before it sleeps. The
-// logical threads of the team that have not begun are given threads first.
+// logical threads of the team that have not begun are given threads first. Who
+// changes the word wakes those that are among the team's sleepers.
 void lomp_wait(team *t, atomic_uint *word, unsigned value);
 void lomp_wake(atomic_uint *word);
 void lomp_futex_wait(atomic_uint *word, unsigned value);
@@ -75,6 +77,16 @@ team *lomp_team(void);
 // The limit on threads that run at once.
 int lomp_limit(void);
 void lomp_set_limit(int n);
+
+// lomp_run_go runs work of Go in a region of its own: on so many threads at most,
+// each of which calls lompGoWork with it.
+void lomp_run_go(int threads, uintptr_t work);
+extern void lompGoWork(uintptr_t work);
+
+// lomp_run_begin and lomp_run_end tell of a run of a model. When there are as many
+// as threads may run, regions call no helpers and these do not spin.
+void lomp_run_begin(void);
+void lomp_run_end(void);
 
 // For the host: a check that fails inside a region cannot throw through it.
 // lomp_in_region says whether the thread is in one, lomp_cancel ends it, and

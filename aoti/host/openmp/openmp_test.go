@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris/aoti/host/openmp"
 	"github.com/loris-ml/loris/aoti/internal/ctest"
@@ -93,6 +96,66 @@ func TestConcurrentRegions(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Work of Go runs on the threads of regions, several callers at once, also while
+// runs take all threads that there may be.
+func TestRun(t *testing.T) {
+	defer openmp.SetLimit(0)
+	for _, limit := range []int{1, 2, 8} {
+		openmp.SetLimit(limit)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 200 {
+					const n = 50
+					var next, calls atomic.Int32
+					var taken [n]atomic.Int32
+					openmp.Run(4, func() {
+						calls.Add(1)
+						for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
+							taken[i].Add(1)
+						}
+					})
+					for i := range taken {
+						if got := taken[i].Load(); got != 1 {
+							t.Errorf("part %d was taken %d times", i, got)
+							return
+						}
+					}
+					if got := calls.Load(); got < 1 || got > 4 {
+						t.Errorf("%d calls, want 1 to 4", got)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// A thread of a region that calls Go is a thread on which Go can allocate, start
+// goroutines and collect garbage.
+func TestRunIsGo(t *testing.T) {
+	var calls atomic.Int32
+	both := make(chan struct{})
+	openmp.SetLimit(2)
+	defer openmp.SetLimit(0)
+	openmp.Run(2, func() {
+		if calls.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-time.After(10 * time.Second):
+		}
+		runtime.GC()
+		done := make(chan []byte)
+		go func() { done <- make([]byte, 1<<20) }()
+		<-done
+	})
+	if got := calls.Load(); got != 2 {
+		t.Errorf("%d calls, want 2 at once", got)
+	}
 }
 
 func TestNoWarnings(t *testing.T) { ctest.NoWarnings(t) }

@@ -16,7 +16,12 @@
 #include <unistd.h>
 
 enum {
-	SPIN = 1000, // pauses before a waiting thread sleeps: some 40 µs
+	// How long a waiting thread spins before it sleeps. Threads of a run are woken
+	// hundreds of times a second otherwise, which takes longer than many a region,
+	// and in a virtual machine much longer.
+	SPIN_NS = 200 * 1000,
+	LOOKS = 64,         // pauses between looks at the clock
+	PATIENCE = 16,      // of those before threads are had for others to wait for
 	LEAST_STACK = 4 << 20,
 	OWN_HELPERS = 64, // that a region can call back
 };
@@ -38,6 +43,7 @@ static struct pool {
 	worker *idle;
 	atomic_int limit; // 0: the processors of the process
 	atomic_int busy;  // threads that run in regions now
+	atomic_int runs;  // of models, in progress
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void lomp_pause(void)
@@ -49,6 +55,31 @@ void lomp_pause(void)
 #endif
 }
 
+// A spin is a wait so far.
+typedef struct spin {
+	int pauses;
+	int64_t until;
+} spin;
+
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// go_on pauses, and returns false when it is time to sleep.
+static bool go_on(spin *s)
+{
+	lomp_pause();
+	if (++s->pauses % LOOKS != 0)
+		return true;
+	int64_t now = clock_ns();
+	if (s->until == 0)
+		s->until = now + SPIN_NS;
+	return now < s->until;
+}
+
 void lomp_futex_wait(atomic_uint *word, unsigned value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -58,14 +89,28 @@ void lomp_wake(atomic_uint *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE,
 
 void lomp_wait(team *t, atomic_uint *word, unsigned value)
 {
-	for (int i = 0; i < SPIN; i++) {
-		if (atomic_load_explicit(word, memory_order_acquire) != value)
-			return;
-		lomp_pause();
+	for (spin s = {0}; atomic_load_explicit(word, memory_order_acquire) == value;) {
+		bool more = go_on(&s);
+		if (s.pauses == PATIENCE * LOOKS || !more)
+			lomp_ensure_started(t);
+		if (!more)
+			break;
 	}
-	lomp_ensure_started(t);
-	while (atomic_load_explicit(word, memory_order_acquire) == value)
+	if (atomic_load_explicit(word, memory_order_acquire) != value)
+		return;
+	// Who changes the word looks at the sleepers after it.
+	atomic_fetch_add(&t->sleepers, 1);
+	while (atomic_load(word) == value)
 		lomp_futex_wait(word, value);
+	atomic_fetch_sub(&t->sleepers, 1);
+}
+
+// pass lets those through that wait at a team's barrier.
+static void pass(team *t)
+{
+	atomic_fetch_add(&t->barriers, 1);
+	if (atomic_load(&t->sleepers) > 0)
+		lomp_wake(&t->barriers);
 }
 
 static int processors(void)
@@ -115,28 +160,42 @@ static void push(worker *w)
 	pthread_mutex_unlock(&pool.lock);
 }
 
+// WAITED_FOR is added to a team's count of helpers when its first thread sleeps
+// until there are none.
+#define WAITED_FOR (1u << 31)
+
 // let_go is the last that a helper does with a team, which may be gone after it.
 static void let_go(team *t)
 {
-	if (atomic_fetch_sub_explicit(&t->helpers, 1, memory_order_release) == 1)
+	if (atomic_fetch_sub_explicit(&t->helpers, 1, memory_order_release) == WAITED_FOR + 1)
 		lomp_wake(&t->helpers);
 }
+
+// crowded reports that there are enough runs in progress to employ all threads
+// that may run: then helping one would only slow another down.
+static bool crowded(void)
+{
+	return atomic_load_explicit(&pool.runs, memory_order_relaxed) >= lomp_limit();
+}
+
+void lomp_run_begin(void) { atomic_fetch_add_explicit(&pool.runs, 1, memory_order_relaxed); }
+void lomp_run_end(void) { atomic_fetch_sub_explicit(&pool.runs, 1, memory_order_relaxed); }
 
 // called waits until the worker is called and takes the call; a call may be
 // taken back before.
 static void called(worker *w)
 {
-	for (int i = 0;; i++) {
+	for (spin s = {0};;) {
 		unsigned state = atomic_load_explicit(&w->state, memory_order_relaxed);
 		if (state % KINDS == CALLED) {
 			if (atomic_compare_exchange_strong_explicit(&w->state, &state, RUNNING, memory_order_acquire,
 								    memory_order_relaxed))
 				return;
-		} else if (i < SPIN) {
-			lomp_pause();
+		} else if (state != ASLEEP && !crowded() && go_on(&s)) {
+			continue;
 		} else if (state == ASLEEP || atomic_compare_exchange_strong(&w->state, &state, ASLEEP)) {
 			lomp_futex_wait(&w->state, ASLEEP);
-			i = 0;
+			s = (spin){0};
 		}
 	}
 }
@@ -157,8 +216,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-// new_worker starts a thread, with all signals blocked that are not its own
-// faults: they are the Go runtime's.
+// new_worker starts a thread, with all signals blocked but for its own faults and
+// those by which the Go runtime preempts and profiles a thread that runs Go: the
+// others are for threads of the Go runtime.
 static worker *new_worker(void)
 {
 	worker *w = calloc(1, sizeof *w);
@@ -174,6 +234,8 @@ static worker *new_worker(void)
 	sigdelset(&all, SIGFPE);
 	sigdelset(&all, SIGILL);
 	sigdelset(&all, SIGABRT);
+	sigdelset(&all, SIGURG);
+	sigdelset(&all, SIGPROF);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (pthread_attr_getstacksize(&attr, &stack) == 0 && stack < LEAST_STACK)
@@ -278,8 +340,7 @@ void lomp_cancel(const char *text)
 		snprintf(t->text, sizeof t->text, "%s", text);
 	atomic_store_explicit(&t->cancelled, true, memory_order_release);
 	// Those that wait at the barrier leave it.
-	atomic_fetch_add(&t->barriers, 1);
-	lomp_wake(&t->barriers);
+	pass(t);
 	_longjmp(*lomp_self.out, 1);
 }
 
@@ -314,7 +375,9 @@ void LOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigne
 	helper helpers[OWN_HELPERS];
 	int have = 0;
 	if (t.size > 1) {
-		int spare = lomp_limit() - 1 - atomic_fetch_add_explicit(&pool.busy, 1, memory_order_relaxed);
+		int others = atomic_fetch_add_explicit(&pool.busy, 1, memory_order_relaxed);
+		int runs = atomic_load_explicit(&pool.runs, memory_order_relaxed);
+		int spare = lomp_limit() - (runs > others + 1 ? runs : others + 1);
 		while (have < t.size - 1 && have < spare && have < OWN_HELPERS && help(&t, &helpers[have]))
 			have++;
 	}
@@ -322,11 +385,13 @@ void LOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigne
 	// All logical threads have begun here. What has no helper has ended, too.
 	while (have > 0)
 		call_back(&t, helpers[--have]);
-	unsigned left;
-	for (int i = 0; (left = atomic_load_explicit(&t.helpers, memory_order_acquire)) > 0; i++) {
-		if (i < SPIN)
-			lomp_pause();
-		else
+	spin s = {0};
+	while (atomic_load_explicit(&t.helpers, memory_order_acquire) > 0 && go_on(&s))
+		;
+	unsigned left = atomic_load_explicit(&t.helpers, memory_order_acquire);
+	if (left > 0) {
+		left = atomic_fetch_add_explicit(&t.helpers, WAITED_FOR, memory_order_acquire) + WAITED_FOR;
+		for (; left != WAITED_FOR; left = atomic_load_explicit(&t.helpers, memory_order_acquire))
 			lomp_futex_wait(&t.helpers, left);
 	}
 	if (t.size > 1)
@@ -334,6 +399,28 @@ void LOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigne
 	free_shares(&t);
 	if (__builtin_expect(atomic_load(&t.cancelled), 0))
 		report(&t);
+}
+
+// go_work is work of Go that a region runs: each logical thread calls it until
+// one has returned, because then nothing is left to begin.
+typedef struct go_work {
+	uintptr_t work;
+	atomic_bool done;
+} go_work;
+
+static void run_go(void *arg)
+{
+	go_work *g = arg;
+	if (atomic_load_explicit(&g->done, memory_order_relaxed))
+		return;
+	lompGoWork(g->work);
+	atomic_store_explicit(&g->done, true, memory_order_relaxed);
+}
+
+void lomp_run_go(int threads, uintptr_t work)
+{
+	go_work g = {.work = work};
+	LOMP_parallel(run_go, &g, (unsigned)threads, 0);
 }
 
 void LOMP_barrier(void)
@@ -345,8 +432,7 @@ void LOMP_barrier(void)
 	lomp_check_cancelled(t);
 	if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) == t->size - 1) {
 		atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-		atomic_fetch_add_explicit(&t->barriers, 1, memory_order_release);
-		lomp_wake(&t->barriers);
+		pass(t);
 	} else {
 		lomp_wait(t, &t->barriers, passed);
 	}
@@ -369,11 +455,6 @@ int lmp_get_max_active_levels(void) { return 1; }
 void lmp_set_max_active_levels(int n) { (void)n; }
 void lmp_set_num_threads(int n) { chosen = n > 0 ? n : 0; }
 
-double lmp_get_wtime(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+double lmp_get_wtime(void) { return 1e-9 * (double)clock_ns(); }
 
 double lmp_get_wtick(void) { return 1e-9; }
