@@ -46,6 +46,7 @@ func (e *UnsupportedError) Unwrap() error { return backend.ErrUnsupported }
 type cpuModel struct {
 	lib     *host.Library
 	private *pt2.Private
+	shims   *host.BoundShims // the custom ops that it calls by a C function; may be nil
 	blob    *mapping
 	spec    *pt2.Spec // nil if inputs are not to be checked
 	step    Step
@@ -62,7 +63,8 @@ func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
 	if err := m.CheckTarget(pt2.HostTarget()); err != nil {
 		return nil, err
 	}
-	if err := supported(m, o.Libtorch != ""); err != nil {
+	calls, err := supported(m, o.Libtorch != "")
+	if err != nil {
 		return nil, err
 	}
 	spec, err := m.Spec()
@@ -73,13 +75,13 @@ func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
 	if !o.Unchecked && m.SourceFile != "" {
 		c.spec = spec
 	}
-	if err := c.open(ctx, m, spec, o); err != nil {
+	if err := c.open(ctx, m, spec, calls, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model %q: %w", m.Name, err), c.Close())
 	}
 	return c, nil
 }
 
-func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, o *Options) (err error) {
+func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, o *Options) (err error) {
 	lo := host.LibraryOptions{
 		Libtorch:    o.Libtorch,
 		CheckInputs: !o.Unchecked && (o.LibraryChecks || m.SourceFile == ""),
@@ -102,7 +104,16 @@ func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, o *Op
 		}
 		lo.Weights = c.blob.bytes()
 	}
-	if c.private, err = m.Private(ctx, o.TempDir, o.Libtorch != ""); err != nil {
+	// What the library calls is made to find the custom ops that it calls by C
+	// functions.
+	if c.shims, err = host.BindShims(calls); err != nil {
+		return err
+	}
+	var renames []pt2.Rename
+	for from, to := range c.shims.Names {
+		renames = append(renames, pt2.Rename{From: from, To: to, Whole: true})
+	}
+	if c.private, err = m.Private(ctx, o.TempDir, o.Libtorch != "", renames...); err != nil {
 		return err
 	}
 	c.lib, err = host.OpenLibrary(c.private.Path(), lo)
@@ -110,8 +121,9 @@ func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, o *Op
 }
 
 // supported returns an *UnsupportedError if the model calls what this process,
-// or with libtorch that, does not have.
-func supported(m *pt2.Model, libtorch bool) error {
+// or with libtorch that, does not have. Otherwise it returns the functions that the
+// library calls and this process has.
+func supported(m *pt2.Model, libtorch bool) (calls []string, err error) {
 	e := &UnsupportedError{Model: m.Name}
 	for _, x := range m.Externs {
 		if libtorch || !supportsExtern(x.Target) {
@@ -123,10 +135,17 @@ func supported(m *pt2.Model, libtorch bool) error {
 	}
 	lib, err := m.Library()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, s := range lib.Undefined {
-		if libtorch || s.Weak || host.Provides(s.Name) {
+		if libtorch {
+			continue
+		}
+		if host.Provides(s.Name) {
+			calls = append(calls, s.Name)
+			continue
+		}
+		if s.Weak {
 			continue
 		}
 		switch s.Class() {
@@ -135,9 +154,9 @@ func supported(m *pt2.Model, libtorch bool) error {
 		}
 	}
 	if len(e.Symbols)+len(e.Ops) > 0 {
-		return e
+		return nil, e
 	}
-	return nil
+	return calls, nil
 }
 
 // constantInfo is what the source tells about the constants.
@@ -195,6 +214,9 @@ func (c *cpuModel) Close() error {
 		errs = append(errs, c.private.Close())
 	}
 	errs = append(errs, c.blob.close())
+	if c.shims != nil {
+		c.shims.Close()
+	}
 	c.lib, c.private, c.blob = nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -19,7 +19,10 @@ var shimLines = sync.OnceValue(func() map[string]int {
 
 // Provides reports whether the process has a function that libraries call, by
 // the name that it has in a library as PyTorch made it ("aoti_torch_clone").
-func Provides(name string) bool {
+func Provides(name string) bool { return builtIn(name) || customShim(name) != nil }
+
+// builtIn is Provides without the functions of custom ops.
+func builtIn(name string) bool {
 	if line, ok := shimLines()[name]; ok {
 		return implemented(line)
 	}

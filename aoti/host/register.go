@@ -12,8 +12,10 @@ import (
 
 // OpArgs are the arguments of a custom op by the names in its schema. What is
 // None is not there. A tensor is a backend.Buffer, dense, valid until the op
-// returns; a list of tensors a []backend.Buffer, with nil for None; other kinds
+// returns, as all lists are; a list of tensors a []backend.Buffer, with nil for
+// None; other kinds
 // are int, []int64, float64, []float64, string, ir.DType, and int 0 or 1 for bool.
+// The op must not write into a tensor.
 type OpArgs map[string]any
 
 // CustomOp computes an op that PyTorch knows by a registration of its own. The
@@ -31,7 +33,7 @@ var custom = struct {
 
 // Register gives libraries a custom op by its name in PyTorch, "ns::op". Libraries
 // reach it through the proxy executor, which is how AOTInductor compiles calls of
-// ops that it has no C function for. It returns an error wrapping ir.ErrArg for a
+// ops that it has no C function for; RegisterShim is for those that have one. It returns an error wrapping ir.ErrArg for a
 // name without namespace or one of ATen's, and ErrRegistered for one that is
 // taken.
 func Register(name string, op CustomOp) error {

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// Rename gives undefined symbols another name of the same length.
+// Rename gives undefined symbols another name.
 type Rename struct {
-	// From is the name, or the beginning of it, and To what takes its place.
+	// From is the name, or the beginning of it, and To what takes its place, of the
+	// same length.
 	From, To string
-	// Whole says that From is a whole name.
+	// Whole says that From is a whole name. Then To may be shorter.
 	Whole bool
 }
 
@@ -80,7 +81,11 @@ const (
 // library in memory, and no executable stack is asked for, which newer C libraries
 // refuse to give. Everything else keeps its place. Names that share bytes
 // with a name that must stay are a *FormatError.
-func (l *Library) HostEdits() ([]Edit, error) { return l.edits(HostRenames()) }
+//
+// The renames in more come before those of HostRenames.
+func (l *Library) HostEdits(more ...Rename) ([]Edit, error) {
+	return l.edits(append(slices.Clone(more), HostRenames()...))
+}
 
 func (l *Library) edits(renames []Rename) ([]Edit, error) {
 	p := &patch{
@@ -92,8 +97,10 @@ func (l *Library) edits(renames []Rename) ([]Edit, error) {
 		versions: slices.Clone(l.versions.data),
 		needs:    slices.Clone(l.needs.data),
 	}
-	for _, r := range renames {
-		if len(r.From) != len(r.To) || r.From == "" {
+	for i, r := range renames {
+		if r.Whole && len(r.To) < len(r.From) && r.To != "" {
+			renames[i].To += strings.Repeat("\x00", len(r.From)-len(r.To))
+		} else if len(r.From) != len(r.To) || r.From == "" {
 			return nil, problem("cannot rename %q to %q: the lengths differ", r.From, r.To)
 		}
 	}

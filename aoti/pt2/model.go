@@ -263,14 +263,15 @@ func (m *Model) Source() ([]byte, error) {
 }
 
 // Private makes a private copy of the model's library, checked against the
-// archive's checksum and patched for this host, or unchanged. See [NewPrivate].
-func (m *Model) Private(ctx context.Context, dir string, unchanged bool) (*Private, error) {
+// archive's checksum and patched for this host, or unchanged; the renames come before the
+// host's own. See [NewPrivate].
+func (m *Model) Private(ctx context.Context, dir string, unchanged bool, renames ...Rename) (*Private, error) {
 	if m.LibraryFile == "" {
 		_, err := m.readLibrary()
 		return nil, err
 	}
 	f := m.files[m.LibraryFile]
-	src := Source{Size: f.size, CRC: f.crc, Checked: f.checked, Name: m.Name + "-" + m.LibraryFile, Unchanged: unchanged}
+	src := Source{Size: f.size, CRC: f.crc, Checked: f.checked, Name: m.Name + "-" + m.LibraryFile, Unchanged: unchanged, Renames: renames}
 	var c io.Closer
 	if f.place != nil || f.kept != nil {
 		s, err := f.section(m.p.lim.Memory)

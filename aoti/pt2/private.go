@@ -46,6 +46,8 @@ type Source struct {
 	// Unchanged makes the copy without the host's edits, for a process that holds
 	// a real libtorch.
 	Unchanged bool
+	// Renames come before the host's own; see [Library.HostEdits].
+	Renames []Rename
 }
 
 // copyBytes is what goes through the buffer at a time; it stays in the cache.
@@ -83,7 +85,7 @@ func fill(ctx context.Context, f *os.File, src Source) (*Library, error) {
 	if err != nil || src.Unchanged {
 		return lib, err
 	}
-	edits, err := lib.HostEdits()
+	edits, err := lib.HostEdits(src.Renames...)
 	if err != nil {
 		return nil, err
 	}
