@@ -152,6 +152,9 @@ func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 // Step runs fn, marks the step and declares the tensors that fn recorded dead,
 // except those marked Keep, which lets the computation overwrite the old values
 // of variables. An error of fn is returned and drops what fn recorded.
+//
+// Should the computation itself fail, a variable whose old value it may have
+// overwritten has the error until it is assigned again; others keep their value.
 func (s *Session) Step(ctx context.Context, fn func() error) error { return s.ex().Step(ctx, fn) }
 
 // StepNumber returns the number of the step being recorded, from 1.

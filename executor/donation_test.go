@@ -84,6 +84,75 @@ func TestStepDonatesTheOldValue(t *testing.T) {
 	want(t, value(tr.s, tr.v), 32)
 }
 
+// Whether the old value may be overwritten is no reason to compile the step
+// again: at first it is the caller's, later the Step's own, and the caller's again
+// when it has been read.
+func TestDonationCompilesOnce(t *testing.T) {
+	tr := &training{t: t, f: newFake(t)}
+	tr.s = newSession(t, executor.Config{Device: fakeDevice(0)})
+	tr.v = tr.s.NewVariable(floatsOn(t, tr.s, fakeDevice(0), 1))
+	for range 3 {
+		tr.train()
+	}
+	want(t, value(tr.s, tr.v), 8)
+	for range 2 {
+		tr.train()
+	}
+	if got := tr.wait(); !slices.Equal(got, []int{0, 1, 1, 0, 1}) {
+		t.Errorf("donations %v, want them in all steps but the first and that after the reading", got)
+	}
+	if n := tr.f.compiles.Load(); n != 1 {
+		t.Errorf("%d compilations, want 1", n)
+	}
+	want(t, value(tr.s, tr.v), 32)
+}
+
+// A variable keeps its value when the step that should have replaced it fails,
+// if nothing can have overwritten it.
+func TestFailureOfAStepThatDonates(t *testing.T) {
+	tests := map[string]struct {
+		began bool
+		step  func(tr *training) // fails later
+	}{
+		"while it runs": {true, func(tr *training) {
+			tr.f.running = failOnce("out of order")
+			tr.step(func() error {
+				tr.v.Assign(tr.double(value(tr.s, tr.v)))
+				return nil
+			})
+		}},
+		"before, since an input failed": {false, func(tr *training) {
+			tr.f.running = failOnce("the other device is out of order")
+			x := floatsOn(tr.t, tr.s, fakeDevice(1), 1)
+			bad := binaryOp(tr.s, ir.OpAdd, x, x)
+			here := newTensor()
+			if err := tr.s.Copy(ctx, here, bad, fakeDevice(0)); err != nil {
+				tr.t.Fatal(err)
+			}
+			tr.step(func() error {
+				tr.v.Assign(binaryOp(tr.s, ir.OpAdd, value(tr.s, tr.v), here))
+				return nil
+			})
+		}},
+	}
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			tr := newTraining(t)
+			c.step(tr)
+			if err := tr.s.WaitDeviceOps(ctx); err == nil {
+				t.Error("nobody got the error")
+			}
+			_ = tr.s.WaitDeviceOps(ctx) // of the other device
+			if _, err := value(tr.s, tr.v).Fetch(ctx); (err != nil) != c.began {
+				t.Errorf("the variable gives %v", err)
+			}
+			tr.v.Assign(floatsOn(t, tr.s, fakeDevice(0), 3))
+			tr.train()
+			want(t, value(tr.s, tr.v), 6)
+		})
+	}
+}
+
 // In each of these the old value can still be reached when the step ends, so it
 // must not be donated. The fake backend fails the test if donated data is read.
 func TestDonationIsLegal(t *testing.T) {

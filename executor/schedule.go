@@ -22,6 +22,7 @@ type Async struct {
 	session *Session
 	params  []*Data
 	donated []bool
+	began   bool // the computation may have overwritten what is donated
 	outputs []*Data
 	done    chan struct{}
 	err     error
@@ -67,7 +68,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		start := time.Now()
 		outs, err := a.run(c, ref.Value())
 		if err != nil && len(vars) > 0 {
-			c.restore(vars) // before anybody can see that they failed
+			c.restore(a, vars) // before anybody can see that they failed
 		}
 		// Whoever has seen a result finds its run in the report.
 		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
@@ -108,6 +109,7 @@ func (a *Async) run(c *core, m *Computation) (outs []backend.Buffer, err error) 
 			return nil, fmt.Errorf("loris: an input of the step on %v failed: %w", a.Device, err)
 		}
 	}
+	a.began = true
 	if m.plug != nil {
 		outs, err = m.plug.run(ctx, in, a.outputs, a.Device)
 	} else {
@@ -120,10 +122,15 @@ func (a *Async) run(c *core, m *Computation) (outs []backend.Buffer, err error) 
 }
 
 // restore puts back the values of variables whose new ones failed, where the
-// old data is still whole.
-func (c *core) restore(vars []restore) {
+// old data is still whole: it was not donated, or the computation has not begun.
+func (c *core) restore(a *Async, vars []restore) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for i, was := range a.donated {
+		if was && !a.began {
+			a.params[i].donated = false
+		}
+	}
 	for _, r := range vars {
 		if r.v.data == r.new && r.old != nil && !r.old.donated {
 			r.v.set(r.old, r.v.pend)

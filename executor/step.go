@@ -139,6 +139,10 @@ func (s *Session) Discard(ts ...*Tensor) {
 // except those marked Keep. That lets the computation overwrite the old values
 // of variables (BuildInputOutputAliases). An error of fn is returned, and a
 // panic goes on; either drops what fn recorded and takes its assignments back.
+//
+// Should the computation fail later, a variable has the value again that it had
+// before the Step, unless the computation may have overwritten that: then it has
+// the error, until it is assigned again.
 func (s *Session) Step(ctx context.Context, fn func() error) error {
 	c := s.core
 	c.mu.Lock()

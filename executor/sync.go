@@ -29,7 +29,8 @@ type syncJob struct {
 	ends    bool // a MarkStep: the origins of its values end with it
 }
 
-// donor is a parameter that dies with the step and the output that replaces it.
+// donor is a parameter that may die with the step and the output that replaces
+// it.
 type donor struct{ param, output int }
 
 // restore undoes an assignment whose computation failed.
@@ -169,14 +170,16 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 	return jobs, nil
 }
 
-// buildInputOutputAliases pairs the old data of variables, where nothing else
-// can reach it any more, with the outputs that replace it. The pairs are part
-// of the key: the compiled plan depends on them.
+// buildInputOutputAliases pairs the old data of variables with the outputs that
+// replace it. The pairs are part of the key: the compiled plan depends on them.
+// Whether a pair's data may be overwritten, because nothing else can reach it any
+// more, is for assign to say: it may change from step to step, and must not
+// compile the graph again.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 	var at map[*Data]int
 	for _, v := range variables {
 		d := v.data
-		if v.s != s || d == nil || d.escaped || d.donated || d.info.ReadOnly || v.pend == nil || v.pend.data != nil {
+		if v.s != s || d == nil || v.pend == nil || v.pend.data != nil {
 			continue
 		}
 		if at == nil {
@@ -267,8 +270,8 @@ func (s *Session) assign(j *syncJob) *Async {
 		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1))
 	}
 	for _, d := range j.donors {
-		// Checked again: a fork may have taken a handle since the collection.
-		if p := j.params[d.param]; !p.escaped {
+		// Only now: a fork may have taken a handle since the collection.
+		if p := j.params[d.param]; !p.escaped && !p.donated && !p.info.ReadOnly {
 			if a.donated == nil {
 				a.donated = make([]bool, len(j.params))
 			}
