@@ -237,7 +237,11 @@ func (g *gen) poolVal(k poolKey, one func([]byte) []byte) val {
 		}
 		full = true
 	}
-	v := g.newVal(vinfo{kind: pooled, full: full, len: min(g.vl(int(k.w)), g.longest()), w: k.w, pool: int32(len(g.pool))})
+	n := min(g.vl(int(k.w)), g.longest())
+	if k.name != "" {
+		n = uint8(len(data))
+	}
+	v := g.newVal(vinfo{kind: pooled, full: full, len: n, w: k.w, pool: int32(len(g.pool))})
 	g.vals[v].lbl = g.asm.Label()
 	g.pool = append(g.pool, poolEntry{v, data})
 	g.at[k] = v

@@ -1,0 +1,199 @@
+package native
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+var computed = []ir.DType{ir.Bool, ir.U8, ir.I8, ir.I16, ir.I32, ir.I64, ir.F32, ir.F64}
+
+var stored = append([]ir.DType{ir.F16, ir.BF16}, computed...)
+
+// defined reports whether a row has a meaning for a dtype.
+func defined(sp *ir.Spec, d ir.DType) bool {
+	s := &sp.Scalar
+	switch {
+	case d.IsFloat():
+		return s.F1 != nil || s.F2 != nil
+	case d == ir.Bool:
+		switch sp.Op {
+		case ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc, ir.OpSub, ir.OpPow, ir.OpFloorDivide,
+			ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift:
+			return false
+		}
+	}
+	return s.I1 != nil || s.I2 != nil
+}
+
+// unary lists how many units in the last place ops may differ from Eval by; the
+// rest are exact. Those of f64 are in bounds64.
+func bound(op ir.Op, d ir.DType) float64 {
+	if op == ir.OpRsqrt {
+		return 1
+	}
+	if d == ir.F64 {
+		return bounds64[op]
+	}
+	return bounds[op]
+}
+
+var bounds, bounds64 = map[ir.Op]float64{}, map[ir.Op]float64{}
+
+// kernelOf makes a kernel of one op on operands with the strides.
+func kernelOf(sp *ir.Spec, d ir.DType, in, out loop.Stride) *loop.Kernel {
+	b := newBuild(loop.None)
+	n := len(sp.Schema.Params)
+	var x []loop.Value
+	for i := range n {
+		stride := in
+		if i == 1 && in == loop.Fixed {
+			stride = loop.Unit // one of two is broadcast
+		}
+		x = append(x, b.load(b.arg(d, stride, false)))
+	}
+	result := loop.ComputeDType(d)
+	if sp.Predicate {
+		result = ir.Bool
+	} else {
+		result = d
+	}
+	b.store(b.arg(result, out, true), b.op(sp.Op, x...))
+	return &b.Kernel
+}
+
+// TestOps runs every op that is native on every dtype, on all strides and lengths.
+func TestOps(t *testing.T) {
+	for _, isa := range Available() {
+		n := 0
+		for _, sp := range ir.Ops() {
+			if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere {
+				continue
+			}
+			for _, d := range stored {
+				if !defined(sp, d) {
+					continue
+				}
+				n += testOp(t, isa, sp, d)
+			}
+		}
+		if n < 150 {
+			t.Errorf("%v: only %d ops are native", isa, n)
+		}
+	}
+}
+
+func testOp(t *testing.T, isa ISA, sp *ir.Spec, d ir.DType) int {
+	k := kernelOf(sp, d, loop.Unit, loop.Unit)
+	c, err := Compile(k, isa)
+	if errors.Is(err, ErrUnsupported) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ulps := bound(sp.Op, d)
+	r := rand.New(rand.NewPCG(uint64(sp.Op), uint64(d)))
+	for cols := 1; cols <= 67; cols++ {
+		compareRun(t, k, c, newGrid(r, k, 2, cols, c.SpillBytes(), elements), ulps)
+	}
+	compareRun(t, k, c, newGrid(r, k, 3, 1031, c.SpillBytes(), elements), ulps)
+	for _, s := range [][2]loop.Stride{{loop.Free, loop.Unit}, {loop.Unit, loop.Free}, {loop.Fixed, loop.Unit}} {
+		check(t, kernelOf(sp, d, s[0], s[1]), isa, 3, 37, ulps, uint64(sp.Op))
+	}
+	return 1
+}
+
+func TestCasts(t *testing.T) {
+	for _, isa := range Available() {
+		for _, from := range stored {
+			for _, to := range stored {
+				b := newBuild(loop.None)
+				x := b.load(b.arg(from, loop.Unit, false))
+				b.store(b.arg(to, loop.Unit, true), b.cast(x, loop.ComputeDType(to)))
+				for _, cols := range []int{1, 7, 8, 15, 16, 17, 67, 1031} {
+					check(t, &b.Kernel, isa, 2, cols, 0, uint64(from)*16+uint64(to))
+				}
+			}
+		}
+	}
+}
+
+func TestWhereAndConst(t *testing.T) {
+	for _, isa := range Available() {
+		for _, d := range computed {
+			b := newBuild(loop.None)
+			c, x := b.load(b.arg(ir.Bool, loop.Unit, false)), b.load(b.arg(d, loop.Unit, false))
+			k := b.add(loop.Instr{Code: loop.Const, DType: d, Bits: 1})
+			b.store(b.arg(d, loop.Unit, true), b.op(ir.OpWhere, c, x, k))
+			check(t, &b.Kernel, isa, 2, 77, 0, 3)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	for _, isa := range Available() {
+		for _, d := range []ir.DType{ir.F16, ir.BF16} {
+			b := newBuild(loop.None)
+			x := b.load(b.arg(ir.F32, loop.Unit, false))
+			b.store(b.arg(ir.F32, loop.Unit, true), b.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{x}, N: 1}))
+			check(t, &b.Kernel, isa, 2, 1077, 0, 3)
+		}
+	}
+}
+
+func TestIndex(t *testing.T) {
+	for _, isa := range Available() {
+		b := newBuild(loop.None)
+		i := b.add(loop.Instr{Code: loop.Index, DType: ir.I64})
+		b.store(b.arg(ir.I64, loop.Unit, true), i)
+		b.store(b.arg(ir.F32, loop.Unit, true), b.cast(i, ir.F32))
+		check(t, &b.Kernel, isa, 3, 77, 0, 3)
+	}
+}
+
+// TestManyOperands has more operands than there are registers for pointers.
+func TestManyOperands(t *testing.T) {
+	for _, isa := range Available() {
+		b := newBuild(loop.None)
+		var sum loop.Value
+		for i := range 20 {
+			s := []loop.Stride{loop.Unit, loop.Fixed, loop.Free}[i%3]
+			x := b.load(b.arg(ir.F32, s, false))
+			if i == 0 {
+				sum = x
+			} else {
+				sum = b.op(ir.OpAdd, sum, x)
+			}
+		}
+		b.store(b.arg(ir.F32, loop.Unit, true), sum)
+		b.store(b.arg(ir.F32, loop.Free, true), sum)
+		check(t, &b.Kernel, isa, 3, 77, 0, 3)
+	}
+}
+
+// TestSpills keeps more values than there are registers.
+func TestSpills(t *testing.T) {
+	for _, isa := range Available() {
+		for _, d := range []ir.DType{ir.F32, ir.F64, ir.I64} {
+			b := newBuild(loop.None)
+			x := b.load(b.arg(d, loop.Unit, false))
+			y := b.load(b.arg(d, loop.Fixed, false))
+			all := []loop.Value{x}
+			var masks []loop.Value
+			for i := range 40 {
+				all = append(all, b.op(ir.OpAdd, all[i], y))
+				masks = append(masks, b.op(ir.OpLt, all[i], y))
+			}
+			sum := all[0]
+			for i := range masks {
+				sum = b.op(ir.OpWhere, masks[i], b.op(ir.OpMaximum, sum, all[40-i]), b.op(ir.OpSub, all[i], sum))
+			}
+			b.store(b.arg(d, loop.Unit, true), sum)
+			check(t, &b.Kernel, isa, 3, 77, 0, 3)
+		}
+	}
+}
