@@ -1,6 +1,276 @@
 package native
 
-import "github.com/loris-ml/loris/ir"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/ir"
+)
+
+// The elementary functions are polynomials inlined into the loop, without
+// branches: what differs by range is computed in all ways and blended. Those of
+// f32 work in f32, and those of f64 in f64, with fused multiply-adds; rare ones
+// of f32 go by way of f64. Coefficients are minimax over the stated ranges. How
+// far results may be from the nearest float is in bounds of the tests.
 
 // elementary returns the rows of the elementary functions.
-func elementary() map[ir.Op]emitters { return map[ir.Op]emitters{} }
+func elementary() map[ir.Op]emitters {
+	one := func(f func(g *gen, w int, x val) val) emitters {
+		return emitters{f: func(g *gen, w int, x []val) val { return f(g, w, x[0]) }}
+	}
+	return map[ir.Op]emitters{
+		ir.OpExp:     one((*gen).exp),
+		ir.OpExp2:    one((*gen).exp2),
+		ir.OpExpm1:   one((*gen).expm1),
+		ir.OpSigmoid: one((*gen).sigmoid),
+		ir.OpTanh:    one((*gen).tanh),
+		ir.OpLog:     one(func(g *gen, w int, x val) val { return g.log(w, x, natural) }),
+		ir.OpLog2:    one(func(g *gen, w int, x val) val { return g.log(w, x, binary) }),
+		ir.OpLog10:   one(func(g *gen, w int, x val) val { return g.log(w, x, decimal) }),
+		ir.OpLog1p:   one((*gen).log1p),
+		ir.OpErf:     one((*gen).erf),
+	}
+}
+
+// format is what the functions need to know of f32 or f64.
+type format struct {
+	w        int
+	mantissa int     // bits
+	bias     int     // of the exponent
+	magic    float64 // 1.5·2^mantissa: added, it leaves the nearest integer in the low bits
+	ln2      [2]float64
+	// expLow and expHigh are where eˣ is 0 or infinite.
+	expLow, expHigh float64
+	// em1Low is where eˣ - 1 is -1, tanhHigh where tanh x/2 is 1.
+	em1Low, tanhHigh float64
+	// expQ is (eʳ - 1 - r)/r², |r| ≤ ln 2 / 2, precise enough for eʳ, and em1Q for
+	// eʳ - 1.
+	expQ, em1Q []float64
+}
+
+var f32 = format{
+	w: 4, mantissa: 23, bias: 127, magic: 0x1.8p23,
+	ln2:    [2]float64{0x1.62e4p-1, math.Ln2 - 0x1.62e4p-1},
+	expLow: -104, expHigh: 89, em1Low: -18, tanhHigh: 18.5,
+	expQ: []float64{0.5000000095602040833, 0.1666651827302404444, 0.04166620457316091456, 0.008368956573390653146, 0.001395057068818627899},
+	em1Q: []float64{0.5000000044838073767, 0.1666666638902122595, 0.04166635869473365693, 0.008333384765963314935, 0.001394078548009879268,
+		0.0001984855542490515611},
+}
+
+var f64 = format{
+	w: 8, mantissa: 52, bias: 1023, magic: 0x1.8p52,
+	ln2:    [2]float64{6.93147180369123816490e-01, 1.90821492927058770002e-10}, // the first has 33 bits
+	expLow: -746, expHigh: 710, em1Low: -38, tanhHigh: 40,
+	expQ: []float64{0.5000000000000013006, 0.166666666666666923, 0.04166666666651337463, 0.008333333333311123376, 0.001388888894753550704,
+		0.0001984126990950523665, 0.00002480148940898450266, 2.755722294239364336e-6, 2.763147099250587658e-7, 2.511585496574952776e-8},
+	em1Q: []float64{0.5000000000000000009, 0.166666666666666766, 0.04166666666666650725, 0.008333333333321605064, 0.0013888888888962949,
+		0.0001984126988621319224, 0.00002480158717175176404, 2.755724409941158562e-6, 2.755740301564461327e-7, 2.510908293027408515e-8,
+		2.087530592863361966e-9},
+}
+
+func formatOf(w int) *format {
+	if w == 8 {
+		return &f64
+	}
+	return &f32
+}
+
+func (g *gen) addF(w int, a, b val) val { return g.op2(by(w, x64.ADDPS, x64.ADDPD), g.vl(w), a, b) }
+func (g *gen) subF(w int, a, b val) val { return g.op2(by(w, x64.SUBPS, x64.SUBPD), g.vl(w), a, b) }
+func (g *gen) mulF(w int, a, b val) val { return g.op2(by(w, x64.MULPS, x64.MULPD), g.vl(w), a, b) }
+
+// mulAdd is x·y + z, which takes the place of x.
+func (g *gen) mulAdd(w int, x, y, z val) val {
+	return g.fma(by(w, x64.FMADD213PS, x64.FMADD213PD), g.vl(w), x, y, z)
+}
+
+// addMul is z + x·y, which takes the place of z.
+func (g *gen) addMul(w int, z, x, y val) val {
+	return g.fma(by(w, x64.FMADD231PS, x64.FMADD231PD), g.vl(w), z, x, y)
+}
+
+// subMul is z - x·y, which takes the place of z.
+func (g *gen) subMul(w int, z, x, y val) val {
+	return g.fma(by(w, x64.FNMADD231PS, x64.FNMADD231PD), g.vl(w), z, x, y)
+}
+
+// poly is c[0] + c[1]·x + c[2]·x² + ….
+func (g *gen) poly(w int, x val, c []float64) val {
+	p := g.num(w, c[len(c)-1])
+	for i := len(c) - 2; i >= 0; i-- {
+		p = g.mulAdd(w, p, x, g.num(w, c[i]))
+	}
+	return p
+}
+
+// atMost and atLeast bound x by a number and keep NaN.
+func (g *gen) atMost(w int, x val, most float64) val {
+	return g.op2(by(w, x64.MINPS, x64.MINPD), g.vl(w), g.num(w, most), x)
+}
+
+func (g *gen) atLeast(w int, x val, least float64) val {
+	return g.op2(by(w, x64.MAXPS, x64.MAXPD), g.vl(w), g.num(w, least), x)
+}
+
+// sign is x's sign bit.
+func (g *gen) sign(w int, x val) val {
+	return g.op2(by(w, x64.PANDD, x64.PANDQ), g.vl(w), x, g.signBit(w))
+}
+
+// signed gives x, which is not negative, the sign bits s.
+func (g *gen) signed(w int, x, s val) val {
+	return g.op2(by(w, x64.PORD, x64.PORQ), g.vl(w), x, s)
+}
+
+// reduced returns k, the integer next to x/ln 2, r = x - k·ln 2, and t, whose
+// low bits are k.
+func (g *gen) reduced(f *format, x val) (k, r, t val) {
+	w := f.w
+	t = g.mulAdd(w, x, g.num(w, math.Log2E), g.num(w, f.magic))
+	k = g.subF(w, t, g.num(w, f.magic))
+	r = g.subMul(w, x, k, g.num(w, f.ln2[0]))
+	r = g.subMul(w, r, k, g.num(w, f.ln2[1]))
+	return k, r, t
+}
+
+// expm1Small is eʳ - 1 for |r| ≤ ln 2 / 2, by the polynomial for what remains.
+func (g *gen) expm1Small(f *format, r val, q0 []float64) val {
+	q := g.poly(f.w, r, q0)
+	return g.mulAdd(f.w, q, g.mulF(f.w, r, r), r)
+}
+
+// scaled is p·2ᵏ, rounded once, also where that is subnormal or overflows. With
+// AVX2 it is two products, the first of them exact.
+func (g *gen) scaled(f *format, p, k, t val) val {
+	w, n := f.w, g.vl(f.w)
+	if g.evex() {
+		return g.op2(by(w, x64.SCALEFPS, x64.SCALEFPD), n, p, k)
+	}
+	magic := g.num(w, f.magic)
+	i := g.op2(x64.PSUBD, n, t, magic) // the low 32 bits are k
+	half := g.op1i(x64.PSRAD, n, i, 1)
+	p = g.mulF(w, p, g.power(f, half))
+	return g.mulF(w, p, g.power(f, g.op2(x64.PSUBD, n, i, half)))
+}
+
+// power is 2ⁱ for integers i in the low bits of lanes.
+func (g *gen) power(f *format, i val) val {
+	n := g.vl(f.w)
+	add, shift := by(f.w, x64.PADDD, x64.PADDQ), by(f.w, x64.PSLLD, x64.PSLLQ)
+	return g.op1i(shift, n, g.op2(add, n, i, g.konst(f.w, uint64(f.bias))), byte(f.mantissa))
+}
+
+func (g *gen) exp(w int, x val) val {
+	f := formatOf(w)
+	return g.expOf(f, g.atMost(w, g.atLeast(w, x, f.expLow), f.expHigh))
+}
+
+// expOf is eˣ for x that is in range.
+func (g *gen) expOf(f *format, x val) val {
+	k, r, t := g.reduced(f, x)
+	p := g.addF(f.w, g.expm1Small(f, r, f.expQ), g.num(f.w, 1))
+	return g.scaled(f, p, k, t)
+}
+
+// exp2 is 2ˣ: x without its nearest integer is exact.
+func (g *gen) exp2(w int, x val) val {
+	f := formatOf(w)
+	x = g.atMost(w, g.atLeast(w, x, math.Floor(f.expLow*math.Log2E)), float64(f.bias+1))
+	t := g.addF(w, x, g.num(w, f.magic))
+	k := g.subF(w, t, g.num(w, f.magic))
+	part := g.subF(w, x, k)
+	r := g.mulF(w, part, g.num(w, math.Ln2))
+	// What ln 2 and the product lose is r's relative error, made up for by adding it
+	// to the end.
+	hi := g.num(w, math.Ln2)
+	lost := g.fma(by(w, x64.FMSUB213PS, x64.FMSUB213PD), g.vl(w), part, hi, r)
+	lost = g.addMul(w, lost, part, g.num(w, ln2Rest(w)))
+	p := g.addF(w, g.addF(w, g.expm1Small(f, r, f.expQ), lost), g.num(w, 1))
+	return g.scaled(f, p, k, t)
+}
+
+// ln2Rest is ln 2 without its nearest float.
+func ln2Rest(w int) float64 {
+	if w == 8 {
+		return 2.3190468138462996e-17
+	}
+	return math.Ln2 - float64(float32(math.Ln2))
+}
+
+// expm1 is 2·(2ᵏ⁻¹·(eʳ - 1) + (2ᵏ⁻¹ - ½)), in which nothing overflows early and
+// nothing cancels. Its sign is x's.
+func (g *gen) expm1(w int, x val) val {
+	f := formatOf(w)
+	y := g.atMost(w, g.atLeast(w, x, f.em1Low), f.expHigh)
+	_, r, t := g.reduced(f, y)
+	p := g.expm1Small(f, r, f.em1Q)
+	s := g.power(f, g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), t, g.konst(w, g.magicBits(f)+1)))
+	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 0.5)))
+	return g.signed(w, g.addF(w, e, e), g.sign(w, x))
+}
+
+func (g *gen) magicBits(f *format) uint64 {
+	if f.w == 8 {
+		return math.Float64bits(f.magic)
+	}
+	return uint64(math.Float32bits(float32(f.magic)))
+}
+
+// tanh is (e²ᵃ - 1)/(e²ᵃ + 1) of a = |x|, with the sign of x.
+func (g *gen) tanh(w int, x val) val {
+	f := formatOf(w)
+	a := g.abs(w, x)
+	y := g.atMost(w, g.addF(w, a, a), f.tanhHigh)
+	_, r, t := g.reduced(f, y)
+	p := g.expm1Small(f, r, f.em1Q)
+	s := g.power(f, g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), t, g.konst(w, g.magicBits(f))))
+	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 1)))
+	return g.signed(w, g.ratio(w, e, g.addF(w, e, g.num(w, 2))), g.sign(w, x))
+}
+
+// sigmoid is 1/(1 + e⁻ᵃ) for positive x and e⁻ᵃ/(1 + e⁻ᵃ) for negative, a = |x|:
+// no overflow, and small results keep their precision.
+func (g *gen) sigmoid(w int, x val) val {
+	f := formatOf(w)
+	minus := g.atLeast(w, g.signed(w, x, g.signBit(w)), f.expLow)
+	e := g.expOf(f, minus)
+	num := g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), e, g.num(w, 1))
+	return g.ratio(w, num, g.addF(w, e, g.num(w, 1)))
+}
+
+// ratio is a/b for b that is normal, 1 at least and far from infinite. With
+// AVX-512 f32s take the reciprocal's estimate, of 14 bits, a step of Newton's
+// method and a correction by the remainder, which is half the time of a division.
+func (g *gen) ratio(w int, a, b val) val {
+	if w == 8 || !g.evex() {
+		return g.div(w, a, b)
+	}
+	n := g.vl(4)
+	y := g.op1(x64.RCP14PS, n, b)
+	e := g.fma(x64.FNMADD213PS, n, y, b, g.num(4, 1)) // 1 - b·y
+	y = g.mulAdd(4, e, y, y)
+	q := g.mulF(4, a, y)
+	rest := g.subMul(4, a, q, b)
+	return g.addMul(4, q, rest, y)
+}
+
+// erfSmall is erf(x)/x over x², |x| ≤ 1; erfcLog is the logarithm of erfc over
+// [0.95, 4].
+var (
+	erfSmall = []float64{1.12837916572640656, -0.3761262582212859048, 0.1128358512471354722, -0.02685381093546755277, 0.005188325786452820305,
+		-0.0008010176943866187963, 0.00007853806287481906012}
+	erfcLog = []float64{0.0001705716295435035048, -1.129495259699904773, -0.6333864293872086962, -0.1082368743653006139, 0.02509167262826911974,
+		-0.004160598121220633666, 0.0004323186196547051855, -0.00002091098971319595573}
+)
+
+// erf is x·P(x²) near 0 and 1 - e^Q(|x|) elsewhere.
+func (g *gen) erf(w int, x val) val {
+	if w == 8 {
+		fail("erf of f64")
+	}
+	a := g.abs(w, x)
+	small := g.mulF(w, a, g.poly(w, g.mulF(w, a, a), erfSmall))
+	c := g.atMost(w, a, 4)
+	large := g.subF(w, g.num(w, 1), g.expOf(&f32, g.poly(w, c, erfcLog)))
+	return g.signed(w, g.blend(w, g.cmpF(w, cmpLT, a, g.num(w, 1)), small, large), g.sign(w, x))
+}

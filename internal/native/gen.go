@@ -123,15 +123,13 @@ type unsupported struct{ why string }
 
 func fail(format string, args ...any) { panic(unsupported{fmt.Sprintf(format, args...)}) }
 
-// vl returns the length of a vector of elements of w bytes.
-func (g *gen) vl(w int) uint8 { return uint8(g.lanes * w) }
-
-// longest returns the bytes of the longest vectors.
-func (g *gen) longest() uint8 {
-	if g.wide {
-		return g.vl(8)
+// vl returns the length of a vector of elements of w bytes. Where the lanes are
+// for 32 bits, a vector of 64-bit elements has half of them.
+func (g *gen) vl(w int) uint8 {
+	if w == 8 && !g.wide {
+		return uint8(g.lanes * 4)
 	}
-	return g.vl(4)
+	return uint8(g.lanes * w)
 }
 
 func (g *gen) evex() bool { return g.isa == AVX512 }
@@ -237,7 +235,7 @@ func (g *gen) poolVal(k poolKey, one func([]byte) []byte) val {
 		}
 		full = true
 	}
-	n := min(g.vl(int(k.w)), g.longest())
+	n := g.vl(int(k.w))
 	if k.name != "" {
 		n = uint8(len(data))
 	}

@@ -2,8 +2,10 @@ package native
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
@@ -29,7 +31,7 @@ func defined(sp *ir.Spec, d ir.DType) bool {
 	return s.I1 != nil || s.I2 != nil
 }
 
-// unary lists how many units in the last place ops may differ from Eval by; the
+// bound tells by how many units in the last place ops may differ from Eval; the
 // rest are exact. Those of f64 are in bounds64.
 func bound(op ir.Op, d ir.DType) float64 {
 	if op == ir.OpRsqrt {
@@ -41,7 +43,18 @@ func bound(op ir.Op, d ir.DType) float64 {
 	return bounds[op]
 }
 
-var bounds, bounds64 = map[ir.Op]float64{}, map[ir.Op]float64{}
+var bounds, bounds64 map[ir.Op]float64
+
+func init() {
+	bounds = map[ir.Op]float64{
+		ir.OpExp: 1, ir.OpExp2: 1, ir.OpExpm1: 2, ir.OpSigmoid: 2, ir.OpTanh: 2, ir.OpLog: 2, ir.OpLog2: 2, ir.OpLog10: 2, ir.OpLog1p: 2, ir.OpErf: 2,
+	}
+	// Eval's own error of a unit or so counts here.
+	bounds64 = map[ir.Op]float64{
+		ir.OpExp: 2, ir.OpExp2: 2, ir.OpExpm1: 3, ir.OpSigmoid: 4, ir.OpTanh: 4, ir.OpLog: 2, ir.OpLog10: 2, ir.OpLog1p: 2,
+		ir.OpLog2: 1e300, // math.Log2 loses all precision near 1; TestLog2 compares with math.Log
+	}
+}
 
 // kernelOf makes a kernel of one op on operands with the strides.
 func kernelOf(sp *ir.Spec, d ir.DType, in, out loop.Stride) *loop.Kernel {
@@ -194,6 +207,33 @@ func TestSpills(t *testing.T) {
 			}
 			b.store(b.arg(d, loop.Unit, true), sum)
 			check(t, &b.Kernel, isa, 3, 77, 0, 3)
+		}
+	}
+}
+
+// TestLog2 compares log2 of f64 with a quotient of logarithms.
+func TestLog2(t *testing.T) {
+	for _, isa := range Available() {
+		b := newBuild(loop.None)
+		x := b.arg(ir.F64, loop.Unit, false)
+		b.store(b.arg(ir.F64, loop.Unit, true), b.op(ir.OpLog2, b.load(x)))
+		c, err := Compile(&b.Kernel, isa)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		in, out := make([]float64, 1000), make([]float64, 1000)
+		for i := range in {
+			in[i] = math.Exp(r.NormFloat64() * []float64{0.001, 1, 100}[i%3])
+		}
+		f := loop.Frame{Rows: 1, Cols: len(in), Spill: aligned(c.SpillBytes())}
+		f.Ptr[0], f.Ptr[1] = unsafe.Pointer(&in[0]), unsafe.Pointer(&out[0])
+		c.Run(&f)
+		for i, x := range in {
+			want := math.Log(x) / math.Ln2
+			if math.Abs(out[i]-want) > 4e-16*math.Abs(want) {
+				t.Errorf("%v: log2 %v = %v, want %v", isa, x, out[i], want)
+			}
 		}
 	}
 }

@@ -202,10 +202,10 @@ func (r *reduction) wideOp() x64.Op {
 // halves returns f32s as f64s: one vector if the lanes are for elements of 64
 // bits, else two.
 func (g *gen) halves(x val) []val {
+	n := g.vl(8)
 	if g.wide {
-		return []val{g.op1(x64.CVTPS2PD, g.vl(8), x)}
+		return []val{g.op1(x64.CVTPS2PD, n, x)}
 	}
-	n := g.vl(4)
 	op := x64.EXTRACTI128
 	if g.evex() {
 		op = x64.EXTRACTI64X4
@@ -249,7 +249,7 @@ func (g *gen) identities(r *reduction) []val {
 		if r.in.Op == ir.OpProd {
 			one = g.num(8, 1)
 		}
-		x := g.add(vop{op: x64.MOVUPS, len: g.longest(), dst: g.temp(g.longest()), b: one})
+		x := g.add(vop{op: x64.MOVUPS, len: g.vl(8), dst: g.temp(g.vl(8)), b: one})
 		if g.wide {
 			return []val{x}
 		}
@@ -286,7 +286,7 @@ func (g *gen) finish(r *reduction, unit int) val {
 func (g *gen) across(r *reduction, acc []val) []val {
 	if r.double {
 		x := acc[0]
-		n := g.longest()
+		n := g.vl(8)
 		if len(acc) == 2 {
 			x = g.op2(r.wideOp(), n, acc[0], acc[1])
 		}

@@ -1,0 +1,157 @@
+package native
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+var axes = []loop.Axis{loop.Columns, loop.Rows, loop.Both}
+
+// sumBound is loose where many signs cancel: what matters of sums is measured by
+// TestSumsArePrecise.
+const sumBound = 1e5
+
+// moderate writes elements whose sums and products stay finite.
+func moderate(r *rand.Rand, _ int, d ir.DType, b []byte) {
+	if d.IsFloat() {
+		x := 0.5 + r.Float64()
+		switch d {
+		case ir.F32:
+			*(*float32)(unsafe.Pointer(&b[0])) = float32(x)
+		case ir.F64:
+			*(*float64)(unsafe.Pointer(&b[0])) = x
+		default:
+			element(r, d, b)
+		}
+		return
+	}
+	element(r, d, b)
+}
+
+func reduceKernel(axis loop.Axis, op ir.Op, in, out ir.DType, s loop.Stride) *loop.Kernel {
+	b := newBuild(axis)
+	x := b.load(b.arg(in, s, false))
+	v := b.reduce(op, out, x)
+	dst := loop.Unit
+	if axis == loop.Rows {
+		dst = s
+	}
+	b.final(b.storeOf(b.arg(out, dst, true), v))
+	return &b.Kernel
+}
+
+var reduceResults = map[ir.Op]func(d ir.DType) ir.DType{
+	ir.OpSum:    sumResult,
+	ir.OpProd:   sumResult,
+	ir.OpAmax:   func(d ir.DType) ir.DType { return d },
+	ir.OpAmin:   func(d ir.DType) ir.DType { return d },
+	ir.OpArgmax: func(ir.DType) ir.DType { return ir.I64 },
+	ir.OpArgmin: func(ir.DType) ir.DType { return ir.I64 },
+	ir.OpAny:    func(ir.DType) ir.DType { return ir.Bool },
+	ir.OpAll:    func(ir.DType) ir.DType { return ir.Bool },
+}
+
+func sumResult(d ir.DType) ir.DType {
+	if d.IsFloat() {
+		return d
+	}
+	return ir.I64
+}
+
+func TestReductions(t *testing.T) {
+	for _, isa := range Available() {
+		for op, result := range reduceResults {
+			for _, d := range computed {
+				for _, axis := range axes {
+					testReduction(t, isa, op, d, result(d), axis)
+				}
+			}
+		}
+	}
+}
+
+func testReduction(t *testing.T, isa ISA, op ir.Op, in, out ir.DType, axis loop.Axis) {
+	k := reduceKernel(axis, op, in, out, loop.Unit)
+	c, err := Compile(k, isa)
+	if errors.Is(err, ErrUnsupported) {
+		t.Errorf("%v of %v along %v: %v", op, in, axis, err)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill, ulps := elements, 0.0
+	if op == ir.OpSum || op == ir.OpProd {
+		fill, ulps = moderate, 4
+		if in == ir.F64 {
+			ulps = 300 // Eval rounds after each element too
+		}
+	}
+	r := rand.New(rand.NewPCG(uint64(op), uint64(in)))
+	for cols := 1; cols <= 67; cols++ {
+		compareRun(t, k, c, newGrid(r, k, 1+cols%5, cols, c.SpillBytes(), fill), ulps)
+	}
+	compareRun(t, k, c, newGrid(r, k, 40, 3, c.SpillBytes(), fill), ulps)
+	compareRun(t, k, c, newGrid(r, k, 2, 131, c.SpillBytes(), fill), ulps)
+	free := reduceKernel(axis, op, in, out, loop.Free)
+	c, err = Compile(free, isa)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareRun(t, free, c, newGrid(r, free, 3, 37, c.SpillBytes(), fill), ulps)
+}
+
+// centred is (x - mean)·weight with the mean of each line: two passes, a Final,
+// operands that are the same for a line.
+func centred(axis loop.Axis, d ir.DType) *loop.Kernel {
+	b := newBuild(axis)
+	x := b.arg(d, loop.Unit, false)
+	scale := b.arg(d, loop.Fixed, false)
+	w := b.arg(d, loop.Unit, false)
+	y := b.arg(d, loop.Unit, true)
+	sum := b.reduce(ir.OpSum, d, b.load(x))
+	mean := b.final(b.applyOf(ir.OpMul, d, sum, b.final(b.loadOf(scale))))
+	b.Passes = append(b.Passes, loop.Pass{})
+	z := b.op(ir.OpMul, b.op(ir.OpSub, b.load(x), mean), b.op(ir.OpMul, b.load(w), b.op(ir.OpAbs, b.load(scale))))
+	b.store(y, z)
+	top := b.reduce(ir.OpAmax, d, z)
+	at := b.reduce(ir.OpArgmax, ir.I64, z)
+	bottom := b.reduce(ir.OpAmin, d, z)
+	stride := loop.Unit
+	b.final(b.storeOf(b.arg(d, stride, true), b.final(b.applyOf(ir.OpSub, d, top, bottom))))
+	b.final(b.storeOf(b.arg(ir.I64, stride, true), at))
+	return &b.Kernel
+}
+
+func TestTwoPasses(t *testing.T) {
+	for _, isa := range Available() {
+		for _, d := range []ir.DType{ir.F32, ir.F64} {
+			for _, axis := range axes {
+				k := centred(axis, d)
+				c, err := Compile(k, isa)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Small integers, so that nothing is rounded.
+				fill := func(r *rand.Rand, _ int, d ir.DType, b []byte) {
+					x := float64(r.IntN(64) - 32)
+					if d == ir.F32 {
+						*(*float32)(unsafe.Pointer(&b[0])) = float32(x)
+					} else if d == ir.F64 {
+						*(*float64)(unsafe.Pointer(&b[0])) = x
+					}
+				}
+				r := rand.New(rand.NewPCG(1, 1))
+				for cols := 1; cols <= 67; cols++ {
+					compareRun(t, k, c, newGrid(r, k, 3, cols, c.SpillBytes(), fill), 0)
+				}
+				compareRun(t, k, c, newGrid(r, k, 33, 133, c.SpillBytes(), fill), 0)
+			}
+		}
+	}
+}
