@@ -58,42 +58,31 @@ func adaptiveMax(v values, n int) ([]*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := v.ints("output_size")
-	rank := len(a.dims)
-	if len(size) != n || rank < n+1 {
-		return nil, fmt.Errorf("%w: adaptive pooling of %v to %v", ir.ErrShape, a.dims, size)
+	planes, in, err := images(a.dims, n)
+	if err != nil {
+		return nil, err
 	}
-	// Two dimensions are three with one plane.
-	in, to := [3]int{1, 1, 1}, [3]int{1, 1, 1}
-	planes, dims := 1, append([]int(nil), a.dims[:rank-n]...)
-	for i := range n {
-		in[3-n+i], to[3-n+i] = a.dims[rank-n+i], int(size[i])
-		dims = append(dims, int(size[i]))
+	out, err := perAxis(v.ints("output_size"), n, 1)
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range a.dims[:rank-n] {
-		planes *= d
-	}
-	plane, cells := in[0]*in[1]*in[2], to[0]*to[1]*to[2]
+	dims := append([]int(nil), a.dims...)
+	copy(dims[len(dims)-n:], out[3-n:])
+	cells := out.volume()
 	vals, at := array[float64]{make([]float64, planes*cells), dims}, array[int64]{make([]int64, planes*cells), dims}
-	for i := range vals.data {
-		img := a.data[i/cells*plane:][:plane]
-		cell := [3]int{i % cells / (to[1] * to[2]), i / to[2] % to[1], i % to[2]}
-		var lo, hi [3]int
-		for d := range lo {
-			lo[d], hi[d] = cell[d]*in[d]/to[d], ((cell[d]+1)*in[d]+to[d]-1)/to[d]
-		}
-		best := -1
-		for x := lo[0]; x < hi[0]; x++ {
-			for y := lo[1]; y < hi[1]; y++ {
-				for z := lo[2]; z < hi[2]; z++ {
-					k := (x*in[1]+y)*in[2] + z
-					if best < 0 || img[k] > img[best] || img[k] != img[k] {
-						best = k
-					}
+	for p := range planes {
+		img := a.data[p*in.volume():][:in.volume()]
+		each(box{}, out, func(o box) {
+			lo, hi := adaptiveWindow(o, in, out)
+			best := -1
+			each(lo, hi, func(q box) {
+				if k := in.at(q); best < 0 || img[k] > img[best] || isNaN(img[k]) {
+					best = k
 				}
-			}
-		}
-		vals.data[i], at.data[i] = img[best], int64(best)
+			})
+			i := p*cells + out.at(o)
+			vals.data[i], at.data[i] = img[best], int64(best)
+		})
 	}
 	outs, err := saveBoth(vals, dtypeOf(t), at)
 	if err != nil {

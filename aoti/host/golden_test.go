@@ -139,6 +139,8 @@ func goldenArg(t *testing.T, kind argKind, raw json.RawMessage) (any, int) {
 		Tensors  []*golden `json:"tensors"`
 		Optional *float64  `json:"optional"`
 		Ints     []int64   `json:"ints"`
+		Bools    []int32   `json:"bools"`
+		Floats   []float64 `json:"floats"`
 		Bool     *bool     `json:"bool"`
 		Int      *int      `json:"int"`
 		Float    *float64  `json:"float"`
@@ -161,10 +163,17 @@ func goldenArg(t *testing.T, kind argKind, raw json.RawMessage) (any, int) {
 	case a.Optional != nil && kind == kindOptInt:
 		n := int64(*a.Optional)
 		return &n, 1
+	case a.Optional != nil && kind == kindOptBool:
+		n := int32(*a.Optional)
+		return &n, 1
 	case a.Optional != nil:
 		return a.Optional, 1
 	case a.Ints != nil:
 		return a.Ints, 2
+	case a.Bools != nil:
+		return a.Bools, 2
+	case a.Floats != nil:
+		return a.Floats, 2
 	case a.Bool != nil:
 		return *a.Bool, 1
 	case a.Int != nil:
@@ -173,6 +182,9 @@ func goldenArg(t *testing.T, kind argKind, raw json.RawMessage) (any, int) {
 		return *a.Float, 1
 	case a.Text != nil:
 		return *a.Text, 1
+	}
+	if kind.list() {
+		return nil, 2
 	}
 	return nil, 1
 }

@@ -27,15 +27,14 @@ func init() {
 			x: c.tensor(0), wx: c.tensor(1), wh: c.tensor(2), bx: c.tensor(3), bh: c.tensor(4), h: c.tensor(5), c: c.tensor(6),
 			reverse: c.bool(7), hidden: c.int(11), biases: c.bool(13),
 		}
-		switch {
-		case c.int(10) != modeLSTM:
-			return fmt.Errorf("%w: a recurrent layer of mode %d", errUnimplemented, c.int(10))
-		case c.bool(16):
-			return fmt.Errorf("%w: a recurrent layer that is trained", errUnimplemented)
+		if c.int(10) != modeLSTM {
+			return fmt.Errorf("%w: a recurrent layer of mode %d; PyTorch has oneDNN's for LSTM only", errUnimplemented, c.int(10))
 		}
 		if err := l.run(); err != nil {
 			return err
 		}
+		// What a layer in training keeps for its gradient is nobody's but that
+		// gradient's, which no function of the shim computes.
 		space, err := newUndefined()
 		for i, t := range []*tensor{l.y, l.hn, l.cn, space} {
 			c.give(17+i, t)

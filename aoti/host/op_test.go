@@ -39,6 +39,9 @@ func invoke(t testing.TB, name string, args ...any) error {
 		at++
 		switch a := a.(type) {
 		case nil:
+			if s.params[i].kind.list() {
+				at++
+			}
 		case *tensor:
 			if s.params[i].kind == kindOptTensor {
 				p := &a
@@ -72,6 +75,16 @@ func invoke(t testing.TB, name string, args ...any) error {
 			words[i] = int64(math.Float64bits(a))
 		case []int64:
 			put(i, unsafe.Pointer(unsafe.SliceData(a)))
+			words[i+1] = int64(len(a))
+			at++
+		case []int32:
+			put(i, unsafe.Pointer(unsafe.SliceData(a)))
+			words[i+1] = int64(len(a))
+			at++
+		case []float64:
+			p := unsafe.Pointer(unsafe.SliceData(a))
+			keep = append(keep, &p)
+			put(i, unsafe.Pointer(&p))
 			words[i+1] = int64(len(a))
 			at++
 		case string:

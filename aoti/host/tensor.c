@@ -364,3 +364,31 @@ void lori_record_free(lori_recorded *list)
 	free(list->items);
 	*list = (lori_recorded){0};
 }
+
+lori_error lori_tensor_resize(lori_tensor *t, int64_t ndim, const int64_t *sizes, const int64_t *strides)
+{
+	int64_t numel, reach, offset = t->offset, item = lori_dtype_size(t->dtype);
+	if (lori_tensor_check(t, "resize_") || lori_extent(ndim, sizes, strides, &numel, &reach))
+		return LORI_FAIL;
+	lori_storage *s = t->storage, *grown = NULL;
+	if (reach > (INT64_MAX / item) - offset)
+		return lori_fail("resize_: the size is too large");
+	int64_t nbytes = numel ? (offset + reach) * item : 0;
+	if (nbytes > s->nbytes) {
+		if (atomic_load(&s->refs) > 1 || !(atomic_load(&s->flags) & LORI_OWNED))
+			return lori_fail("resize_: the memory is too small, and others hold it");
+		grown = lori_alloc(nbytes);
+		if (!grown)
+			return LORI_FAIL;
+		memcpy(grown->data, s->data, (size_t)s->nbytes);
+		s = grown;
+	} else {
+		lori_storage_retain(s);
+	}
+	lori_tensor *view = lori_tensor_over(s, ndim, sizes, strides, offset, t->dtype);
+	if (!view)
+		return LORI_FAIL;
+	lori_error code = lori_tensor_assign(t, view);
+	lori_tensor_delete(view);
+	return code;
+}

@@ -154,6 +154,9 @@ lori_tensor *lori_tensor_alias(const lori_tensor *t);
 // of what it was.
 lori_error lori_tensor_assign(lori_tensor *dst, const lori_tensor *src);
 lori_error lori_tensor_delete(lori_tensor *t);
+// lori_tensor_resize gives t other sizes and strides in place, as at::resize_: its
+// memory keeps what it held, and grows if it must and t alone holds it.
+lori_error lori_tensor_resize(lori_tensor *t, int64_t ndim, const int64_t *sizes, const int64_t *strides);
 // lori_tensor_check reports a NULL, deleted or undefined handle.
 lori_error lori_tensor_check(const lori_tensor *t, const char *what);
 bool lori_tensor_dense(const lori_tensor *t); // row-major without gaps
