@@ -60,29 +60,42 @@ func call(b *ir.Builder, name string, args ...any) ir.Value {
 	return b.Call1(op, args)
 }
 
-// mlpStep is one step of gradient descent of a 64-128-10 classifier.
+// mlpStep is one step of gradient descent with momentum of a classifier with
+// two hidden layers: parameters and their velocities, then the loss and both
+// updated.
 func mlpStep(b *ir.Builder, in []ir.Value) []ir.Value {
-	x, y, params := in[0], in[1], in[2:]
-	h := b.Relu(b.Add(b.MatMul(x, params[0]), params[1]))
-	loss := call(b, "cross_entropy", b.Add(b.MatMul(h, params[2]), params[3]), y)
+	const layers = 3
+	x, y, params, velocities := in[0], in[1], in[2:2+2*layers], in[2+2*layers:]
+	h := x
+	for i := range layers {
+		if i > 0 {
+			h = b.Relu(h)
+		}
+		h = b.Add(b.MatMul(h, params[2*i]), params[2*i+1])
+	}
+	loss := call(b, "cross_entropy", h, y)
 	var w graph.Walker
 	grads := graph.Grad(b, &w, []ir.Value{loss}, []ir.Value{b.FullLike(loss, 1.0)}, params)
 	outs := []ir.Value{loss}
 	for i, g := range grads {
-		outs = append(outs, b.Sub(params[i], b.Mul(g, b.Const(0.1, ir.F32))))
+		v := b.Add(b.Mul(velocities[i], b.Const(0.9, ir.F32)), g)
+		outs = append(outs, b.Sub(params[i], b.Mul(v, b.Const(0.1, ir.F32))), v)
 	}
 	return outs
 }
 
 func mlpShapes(batch int) []ir.Shape {
-	return []ir.Shape{
-		ir.MakeShape(ir.F32, batch, 64), ir.MakeShape(ir.I64, batch),
-		ir.MakeShape(ir.F32, 64, 128), ir.MakeShape(ir.F32, 128), ir.MakeShape(ir.F32, 128, 10), ir.MakeShape(ir.F32, 10),
+	shapes := []ir.Shape{ir.MakeShape(ir.F32, batch, 784), ir.MakeShape(ir.I64, batch)}
+	for range 2 { // parameters and velocities
+		for _, d := range [][2]int{{784, 512}, {512, 512}, {512, 10}} {
+			shapes = append(shapes, ir.MakeShape(ir.F32, d[0], d[1]), ir.MakeShape(ir.F32, d[1]))
+		}
 	}
+	return shapes
 }
 
 func BenchmarkMLPStep(b *testing.B) {
-	for _, batch := range []int{1, 32, 256} {
+	for _, batch := range []int{1, 128} {
 		b.Run(fmt.Sprint(batch), func(b *testing.B) {
 			m, in := compileFor(b, mlpShapes(batch), nil, mlpStep)
 			defer m.Close()
@@ -91,29 +104,47 @@ func BenchmarkMLPStep(b *testing.B) {
 	}
 }
 
-// BenchmarkChain is ten arithmetic ops on a million elements, which run as one.
+// BenchmarkChain is tanh(x·w+b)·sigmoid(x)+relu(x−w), which runs as one kernel.
 func BenchmarkChain(b *testing.B) {
-	s := ir.MakeShape(ir.F32, 1000, 1000)
-	m, in := compileFor(b, []ir.Shape{s, s, ir.MakeShape(ir.F32, 1000)}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		x := in[0]
-		for range 5 {
-			x = b.Add(b.Mul(x, in[1]), in[2])
-		}
-		return []ir.Value{x}
-	})
-	defer m.Close()
-	b.SetBytes(int64(s.Bytes()))
-	benchRun(b, m, in)
+	for _, n := range []int{1 << 20, 1 << 24} {
+		b.Run(fmt.Sprint(n>>20, "M"), func(b *testing.B) {
+			s := ir.MakeShape(ir.F32, n)
+			m, in := compileFor(b, []ir.Shape{s, s, s}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
+				x, w, c := in[0], in[1], in[2]
+				return []ir.Value{b.Add(b.Mul(b.Tanh(b.Add(b.Mul(x, w), c)), b.Sigmoid(x)), b.Relu(b.Sub(x, w)))}
+			})
+			defer m.Close()
+			b.SetBytes(int64(s.Bytes()))
+			benchRun(b, m, in)
+		})
+	}
 }
 
-func BenchmarkSoftmax(b *testing.B) {
-	s := ir.MakeShape(ir.F32, 256, 1000)
-	m, in := compileFor(b, []ir.Shape{s}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		return []ir.Value{call(b, "softmax", in[0], -1)}
-	})
-	defer m.Close()
-	b.SetBytes(int64(s.Bytes()))
-	benchRun(b, m, in)
+// BenchmarkRows is what works on rows of a [4096, 1024] matrix.
+func BenchmarkRows(b *testing.B) {
+	x, w := ir.MakeShape(ir.F32, 4096, 1024), ir.MakeShape(ir.F32, 1024)
+	for _, c := range []struct {
+		name string
+		f    func(b *ir.Builder, in []ir.Value) ir.Value
+	}{
+		{"softmax", func(b *ir.Builder, in []ir.Value) ir.Value { return call(b, "softmax", in[0], -1) }},
+		{"layer norm", func(b *ir.Builder, in []ir.Value) ir.Value {
+			return call(b, "layer_norm", in[0], []int{1024}, in[1], in[2])
+		}},
+		{"sum of rows", func(b *ir.Builder, in []ir.Value) ir.Value { return call(b, "sum", in[0], []int{1}) }},
+		{"sum of columns", func(b *ir.Builder, in []ir.Value) ir.Value { return call(b, "sum", in[0], []int{0}) }},
+		{"sum of all", func(b *ir.Builder, in []ir.Value) ir.Value { return call(b, "sum", in[0], nil) }},
+		{"add", func(b *ir.Builder, in []ir.Value) ir.Value { return b.Add(in[0], in[1]) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			m, in := compileFor(b, []ir.Shape{x, w, w}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
+				return []ir.Value{c.f(b, in)}
+			})
+			defer m.Close()
+			b.SetBytes(int64(x.Bytes()))
+			benchRun(b, m, in)
+		})
+	}
 }
 
 func BenchmarkMatMul(b *testing.B) {
@@ -126,20 +157,6 @@ func BenchmarkMatMul(b *testing.B) {
 			defer m.Close()
 			benchRun(b, m, in)
 			b.ReportMetric(2*float64(n*n*n)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
-		})
-	}
-}
-
-func BenchmarkSum(b *testing.B) {
-	for _, axis := range []any{nil, []int{0}, []int{1}} {
-		b.Run(fmt.Sprint(axis), func(b *testing.B) {
-			s := ir.MakeShape(ir.F32, 1000, 1000)
-			m, in := compileFor(b, []ir.Shape{s}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
-				return []ir.Value{call(b, "sum", in[0], axis)}
-			})
-			defer m.Close()
-			b.SetBytes(int64(s.Bytes()))
-			benchRun(b, m, in)
 		})
 	}
 }

@@ -1,20 +1,27 @@
-// Package cpu is the embedded default backend: portable Go kernels over blocks,
-// spread over the processors. The device type is "cpu", with one device.
+// Package cpu is the embedded default backend: fused native kernels, Go loops
+// for the rest, spread over the processors. The device type is "cpu", with one
+// device.
 //
 // Compile turns a Program into a list of steps over buffers:
 //
 //   - views (reshape, permute, expand, slice, flip) move nothing: a value is a
 //     buffer and a strided way of reading it, and is made dense only for a
 //     kernel that needs it so;
-//   - pointwise ops with equal output dimensions run together, block by block,
-//     so that what passes between them stays in the cache;
+//   - pointwise ops with equal output dimensions form a group, with reductions
+//     over those dimensions and with what is computed from the reductions: a
+//     softmax or a layer norm with all around it is one group. A group is one
+//     kernel of a few passes (package loop), compiled to machine code and kept
+//     by its structure, so that other sizes compile nothing; groups of what has
+//     no machine code run in Go, block by block;
+//   - cat and pad have what computes their operands write into the result;
 //   - buffers whose lives do not meet share the storage of one workspace, a
-//     pointwise step may write over an operand that dies in it, and outputs
-//     have their storage from the start.
+//     step may write over an operand that dies in it, and outputs have their
+//     storage from the start.
 //
 // A step is a range of independent units and a function that computes some of
-// them. That function is where other kinds of code plug in: whatever computes
-// the same units on the same buffers can take its place.
+// them. Neither the units nor the order of a sum depend on the number of
+// processors, nor on what else is in a kernel: results are the same bits for
+// every thread count, and alone or fused.
 package cpu
 
 import (
@@ -43,6 +50,7 @@ func init() { backend.Register(New()) }
 type Backend struct {
 	mem      *hostmem.Allocator
 	tune     tuning
+	engine   *engine // nil in a portable backend
 	observer atomic.Pointer[func(Step)]
 }
 
@@ -51,13 +59,25 @@ type Backend struct {
 type tuning struct {
 	block int     // most elements in a block of pointwise ops
 	unit  int     // elements of a copy or a created tensor that are one unit of work
+	piece int     // elements in a call of a kernel, about
 	part  int     // elements in a part of a reduction to few results
 	nanos float64 // the work that is worth another goroutine
 }
 
-// New returns a backend with an allocator of its own.
+// New returns a backend with an allocator of its own. It compiles kernels to
+// machine code where the platform has a compiler for it.
 func New() *Backend {
-	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, part: 1 << 15, nanos: 30_000}}
+	b := NewPortable()
+	b.engine = nativeEngine()
+	return b
+}
+
+// NewPortable returns a backend that computes by loops written in Go alone, as
+// New does where there is no compiler of kernels. Sums are taken in another
+// order and elementary functions by other polynomials than in machine code, so
+// results of the two may differ in the last places.
+func NewPortable() *Backend {
+	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: 1 << 14, part: 1 << 15, nanos: 30_000}}
 }
 
 // DeviceType returns "cpu".
@@ -67,7 +87,7 @@ func (*Backend) DeviceType() ir.DeviceType { return DeviceType }
 func (*Backend) NumDevices() (int, error) { return 1, nil }
 
 // Version changes when the results of kernels do.
-func (*Backend) Version() string { return "cpu-1" }
+func (*Backend) Version() string { return "cpu-2" }
 
 // Supports reports whether op is a primitive, or a composite with a kernel of
 // its own.

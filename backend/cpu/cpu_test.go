@@ -12,9 +12,27 @@ func TestConformance(t *testing.T) { backendtest.Run(t, cpu.New(), cpu.Device) }
 
 func TestOpInfo(t *testing.T) { backendtest.RunOpInfo(t, cpu.New(), cpu.Device) }
 
-// TestConformanceSplit runs the suite with every step cut into tiny pieces that
-// several goroutines share.
+// TestConformanceLevels runs the suite with tiny pieces on each level of
+// instructions.
+func TestConformanceLevels(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	for name, b := range cpu.Levels() {
+		t.Run(name, func(t *testing.T) { backendtest.Run(t, cpu.Split(b), cpu.Device) })
+	}
+}
+
+// TestConformancePortable runs the suite without native kernels.
+func TestConformancePortable(t *testing.T) { backendtest.Run(t, cpu.NewPortable(), cpu.Device) }
+
+// TestConformanceSplit runs the suite without native kernels, with every step cut
+// into tiny pieces that several goroutines share.
 func TestConformanceSplit(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	backendtest.Run(t, cpu.NewSplit(), cpu.Device)
+	backendtest.Run(t, cpu.Split(cpu.NewPortable()), cpu.Device)
+}
+
+// TestConformanceKernelsSplit runs kernels by their definition.
+func TestConformanceKernelsSplit(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	backendtest.Run(t, cpu.Split(cpu.NewDefined()), cpu.Device)
 }

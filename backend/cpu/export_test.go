@@ -1,9 +1,43 @@
 package cpu
 
-// NewSplit returns a backend that cuts work into tiny pieces, so that small
-// tensors take the paths of large ones: several blocks, parts and goroutines.
-func NewSplit() *Backend {
-	b := New()
-	b.tune = tuning{block: 5, unit: 7, part: 16, nanos: 1}
+import (
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/native"
+)
+
+// Split makes a backend cut work into tiny pieces, so that small tensors take the
+// paths of large ones: several blocks, parts and goroutines.
+func Split(b *Backend) *Backend {
+	b.tune = tuning{block: 5, unit: 7, piece: 7, part: 16, nanos: 1}
 	return b
+}
+
+// definition runs kernels by what they mean.
+type definition struct{ k *loop.Kernel }
+
+func (d definition) Run(f *loop.Frame) { loop.Eval(d.k, f) }
+func (definition) SpillBytes() int     { return 0 }
+
+// NewDefined returns a backend whose kernels run by what they mean, on any
+// machine.
+func NewDefined() *Backend {
+	b := New()
+	b.engine = newEngine(func(k *loop.Kernel) (executable, error) {
+		if err := k.Validate(); err != nil {
+			panic(err)
+		}
+		return definition{k}, nil
+	})
+	return b
+}
+
+// Levels returns a backend for each level of instructions that the machine has.
+func Levels() map[string]*Backend {
+	all := map[string]*Backend{}
+	for _, isa := range native.Available() {
+		b := New()
+		b.engine = engineFor(isa)
+		all[isa.String()] = b
+	}
+	return all
 }

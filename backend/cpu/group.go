@@ -5,44 +5,115 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// group is a set of pointwise instructions with equal output dimensions that
-// will run as one step. It stays open until something else needs one of its
-// values; its operands from outside are computed by then, since they are when
-// an instruction joins.
+// groupKey says which instructions may share a group: those over the same
+// dimensions that either all can be part of a kernel or all can't.
+type groupKey struct {
+	shape  ir.Shape // with dtype u8
+	native bool
+}
+
+// group is a set of instructions over the same dimensions that will run as one
+// step. It stays open until something else needs one of its values; its
+// operands from outside are computed by then, since they are when an
+// instruction joins.
 type group struct {
-	key     ir.Shape
+	key     groupKey
 	members []int32
+	*nest   // of native groups
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.
 const maxGroup = 48
 
-// join adds a pointwise instruction to the open group of its dimensions.
+func (l *lowering) newGroup(key groupKey) *group {
+	g := &group{key: key}
+	if key.native {
+		g.nest = &nest{}
+	}
+	l.open[key] = g
+	return g
+}
+
+// join adds a pointwise instruction to the open group of its dimensions, or to
+// one whose reductions it continues.
 func (l *lowering) join(i int32) {
 	in := &l.p.Instrs[i]
-	key := l.p.Shape(in.Out).WithDType(ir.U8)
-	g := l.open[key]
-	for _, id := range in.Args {
-		if o := l.pending[id]; o != nil && o != g {
-			l.close(o)
-		}
+	key := groupKey{l.p.Shape(in.Out).WithDType(ir.U8), l.native(in)}
+	if key.native && l.joinLine(i) {
+		return
 	}
-	if g = l.open[key]; g != nil && len(g.members) == maxGroup {
+	g := l.open[key]
+	l.closeOthers(in, g)
+	if g = l.open[key]; g != nil && (!g.room(in) || !l.linesFit(g, in)) {
 		l.close(g)
 		g = nil
 	}
 	if g == nil {
-		g = &group{key: key}
-		l.open[key] = g
+		g = l.newGroup(key)
 	}
-	g.members = append(g.members, i)
-	l.pending[in.Out] = g
+	l.addMember(g, i)
 }
 
-// close emits a group as one step.
+// linesFit reports whether an instruction over the dimensions of a group can
+// use the group's line values that are among its operands.
+func (l *lowering) linesFit(g *group, in *graph.Instr) bool {
+	if g.nest == nil || !g.reduced {
+		return true
+	}
+	for _, id := range in.Args {
+		if l.pending[id] == g && g.line[id] && (g.parts > 1 || !g.lineFits(l, id)) {
+			return false
+		}
+	}
+	return true
+}
+
+// close emits a group.
 func (l *lowering) close(g *group) {
 	delete(l.open, g.key)
-	b := newBlockBuilder(l, g.key)
+	if g.nest == nil {
+		l.closeBlocks(g)
+		return
+	}
+	if !l.closeNest(g) {
+		l.closeEach(g)
+	}
+}
+
+// closeEach emits each instruction of a group by itself.
+func (l *lowering) closeEach(g *group) {
+	for _, i := range g.members {
+		l.pending[l.p.Instrs[i].Out] = nil
+	}
+	for _, i := range g.members {
+		in := &l.p.Instrs[i]
+		one := &group{key: g.key, members: []int32{i}}
+		switch {
+		case lowerings[in.Op] == nil:
+			one.nest = &nest{}
+			if !l.closeNest(one) {
+				l.closeBlocks(one)
+			}
+		case !l.closeFold(one, in):
+			l.lower(in, in, nil)
+		}
+	}
+}
+
+// closeFold emits a group of one reduction as a kernel, if there is code.
+func (l *lowering) closeFold(g *group, in *graph.Instr) bool {
+	if !foldsOf[in.Op] {
+		return false
+	}
+	n, _ := l.nestOf(in)
+	n.line[in.Out] = true
+	g.nest = n
+	return l.closeNest(g)
+}
+
+// closeBlocks emits a group of pointwise instructions as a step of Go kernels.
+func (l *lowering) closeBlocks(g *group) {
+	b := newBlockBuilder(l, g.key.shape)
 	slots := map[graph.ID]int{}
 	for _, i := range g.members {
 		in := &l.p.Instrs[i]

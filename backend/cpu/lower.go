@@ -108,8 +108,11 @@ type lowering struct {
 	steps   []step
 	users   [][]int32 // by ID: the instructions that use it
 	kept    []bool    // by ID: it is returned
-	open    map[ir.Shape]*group
+	open    map[groupKey]*group
 	pending []*group // by ID: the open group that will compute it
+	engine  *engine  // nil: no kernels, Go loops only
+	// places has the values that are wanted in a part of another's buffer.
+	places map[graph.ID]value
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*epilogue
 	inner     []bool
@@ -123,14 +126,17 @@ func (l *lowering) grain(nanosPerUnit float64) int {
 // lowerFunc emits the steps of one use of an op.
 type lowerFunc = func(c *call)
 
+// early has what some ops do before their operands are computed.
+var early = map[ir.Op]lowerFunc{}
+
 // lowerings has the primitives that are not pointwise; the files of the
 // families fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
 
-func lower(p *graph.Program, t tuning) (*lowering, error) {
+func lower(p *graph.Program, t tuning, e *engine) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
-		kept: make([]bool, len(p.Shapes)), open: map[ir.Shape]*group{}, pending: make([]*group, len(p.Shapes)),
+		kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
 	}
 	for i := range p.Instrs {
 		for _, id := range p.Instrs[i].Args {
@@ -193,16 +199,10 @@ func (l *lowering) instr(i int) (err error) {
 		in = &l.p.Instrs[e.anchor]
 	}
 	sp := in.Op.Spec()
-	if f := lowerings[in.Op]; f != nil {
-		c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
-		for _, id := range in.Args {
-			c.in = append(c.in, l.val(id))
+	if lowerings[in.Op] != nil {
+		if e != nil || !l.joinReduce(int32(i)) && !l.joinView(int32(i)) {
+			l.lower(in, last, e)
 		}
-		f(c)
-		if len(c.out) != last.NOut {
-			panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
-		}
-		copy(l.vals[last.Out:], c.out)
 		return nil
 	}
 	if sp.Composite() || sp.Category != ir.Pointwise {
@@ -210,6 +210,23 @@ func (l *lowering) instr(i int) (err error) {
 	}
 	l.join(int32(i))
 	return nil
+}
+
+// lower emits the steps of an instruction that is not pointwise, up to last if
+// an epilogue goes with it.
+func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
+	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
+	if f := early[in.Op]; f != nil {
+		f(c)
+	}
+	for _, id := range in.Args {
+		c.in = append(c.in, l.val(id))
+	}
+	lowerings[in.Op](c)
+	if len(c.out) != last.NOut {
+		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
+	}
+	copy(l.vals[last.Out:], c.out)
 }
 
 // check finds Programs that were not built by a Builder or parser.

@@ -41,7 +41,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 	if err := checkProgram(p); err != nil {
 		return nil, err
 	}
-	l, err := lower(p, b.tune)
+	l, err := lower(p, b.tune, b.engine)
 	if err != nil {
 		return nil, err
 	}

@@ -65,8 +65,8 @@ func release(bufs []backend.Buffer) {
 	}
 }
 
-// TestSteps counts the kernels of small Programs: what must run together and
-// what must move nothing.
+// TestSteps counts the steps of small Programs without native kernels: what must
+// run together and what must move nothing.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -128,13 +128,9 @@ func TestSteps(t *testing.T) {
 		}`, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := mustCompile(t, New(), c.text); len(m.steps) != c.steps {
+			if m := mustCompile(t, NewPortable(), c.text); len(m.steps) != c.steps {
 				t.Errorf("%d steps, want %d", len(m.steps), c.steps)
-				for i, s := range m.steps {
-					if s.instr != nil {
-						t.Logf("%d: %v reads %v, writes %v", i, s.instr.Op, s.reads, s.writes)
-					}
-				}
+				logSteps(t, m)
 			}
 		})
 	}
@@ -371,7 +367,7 @@ func TestSteadyState(t *testing.T) {
 // TestConcurrentModels runs several models, and one model from several
 // goroutines, at once.
 func TestConcurrentModels(t *testing.T) {
-	b := NewSplit()
+	b := Split(New())
 	text := `program @p {
 		%x = parameter "x" : f32[30,30]
 		%0 = matmul(%x, %x)

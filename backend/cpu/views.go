@@ -12,8 +12,8 @@ func init() {
 	lowerings[ir.OpExpand] = func(c *call) { c.out = append(c.out, expand(c.in[0], c.outs[0])) }
 	lowerings[ir.OpSlice] = lowerSlice
 	lowerings[ir.OpFlip] = lowerFlip
-	lowerings[ir.OpCat] = lowerCat
-	lowerings[ir.OpConstantPadNd] = lowerPad
+	lowerings[ir.OpCat], early[ir.OpCat] = lowerCat, placeCat
+	lowerings[ir.OpConstantPadNd], early[ir.OpConstantPadNd] = lowerPad, placePad
 }
 
 // reshape returns v with other dimensions: the same buffer if a strided view
@@ -148,7 +148,11 @@ func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
 
 // writeInto emits the copy of v into the elements of a buffer that view names.
 func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
-	o := c.dense(v)
+	o, ok := v.contiguous()
+	if !ok && l.move(c.instr, dst, view, v) {
+		return
+	}
+	o = c.dense(v)
 	m, size, f := l.mem, v.dtype().Size(), writers.of(v.dtype())
 	merged := view.Merge()
 	unit := l.tune.unit
@@ -158,30 +162,56 @@ func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
 	}})
 }
 
-func lowerCat(c *call) {
-	out := c.result()
-	dim := c.Dim("dim", c.outs[0].Rank())
-	whole := kernels.Dense(c.outs[0].Dims())
-	at := 0
-	for _, v := range c.in {
-		part := whole
-		part.Dims = v.view.Dims
-		part.Offset = at * whole.Strides[dim]
-		at += v.shape.Dim(dim)
-		c.l.writeInto(c, out.buf, part, v)
-	}
-	if len(c.in) == 0 || out.n == 0 {
-		c.emit(0, 1, []operand{out}, nil, nil) // the buffer must have a writer
+// place asks the group that computes an operand, if nothing else uses it, to
+// write it where it belongs in the result.
+func (c *call) place(id graph.ID, part value) {
+	if g := c.l.pending[id]; g != nil && g.nest != nil && !g.line[id] && !c.l.kept[id] && len(c.l.users[id]) == 1 {
+		c.l.places[id] = part
 	}
 }
 
-// lowerPad fills the result with the value and writes the operand, cropped
-// where the padding is negative, into its place.
-func lowerPad(c *call) {
-	out := c.result()
-	fill := expand(c.in[1], c.outs[0])
-	c.l.copyTo(c.instr, out.buf, fill)
-	inner, place := c.in[0], kernels.Dense(c.outs[0].Dims())
+// writePart emits the copy of an operand into its part of the result unless it
+// is there.
+func (c *call) writePart(part, v value) {
+	if v.buf != part.buf && v.shape.Numel() > 0 {
+		c.l.writeInto(c, part.buf, part.view, v)
+	}
+}
+
+// catPart returns where operand i of a cat belongs.
+func (c *call) catPart(i int) value {
+	s := c.Args.In[i].Shape()
+	dim := c.Dim("dim", c.outs[0].Rank())
+	part := value{s, c.out[0].buf, c.out[0].view}
+	for _, v := range c.Args.In[:i] {
+		part.view.Offset += v.Shape().Dim(dim) * c.out[0].view.Strides[dim]
+	}
+	for d, n := range s.Dims() {
+		part.view.Dims[d] = n
+	}
+	return part
+}
+
+func placeCat(c *call) {
+	c.result()
+	for i, id := range c.instr.Args {
+		c.place(id, c.catPart(i))
+	}
+}
+
+func lowerCat(c *call) {
+	for i, v := range c.in {
+		c.writePart(c.catPart(i), v)
+	}
+	if len(c.in) == 0 || c.outs[0].Numel() == 0 {
+		c.emit(0, 1, []operand{{buf: c.out[0].buf}}, nil, nil) // the buffer must have a writer
+	}
+}
+
+// padPart crops the operand of a pad where the padding is negative and returns
+// where the rest belongs.
+func (c *call) padPart(v value) (inner, part value) {
+	inner, part = v, value{v.shape, c.out[0].buf, c.out[0].view}
 	dims := c.outs[0].Dims()
 	pad := c.Ints("pad")
 	for i := 0; i < len(pad); i += 2 {
@@ -191,15 +221,31 @@ func lowerPad(c *call) {
 		hi = max(hi, lo)
 		inner.view.Offset += lo * inner.view.Strides[d]
 		inner.view.Dims[d] = hi - lo
-		place.Offset += max(before, 0) * place.Strides[d]
+		part.view.Offset += max(before, 0) * part.view.Strides[d]
 	}
 	kept := make([]int, len(dims))
 	for d := range kept {
 		kept[d] = inner.view.Dims[d]
-		place.Dims[d] = kept[d]
+		part.view.Dims[d] = kept[d]
 	}
 	inner.shape = inner.shape.WithDims(kept...)
-	if inner.shape.Numel() > 0 {
-		c.l.writeInto(c, out.buf, place, inner)
+	part.shape = inner.shape
+	return inner, part
+}
+
+// placePad fills the result with the value.
+func placePad(c *call) {
+	fill := c.l.val(c.instr.Args[1])
+	c.result()
+	c.l.copyTo(c.instr, c.out[0].buf, expand(fill, c.outs[0]))
+	s := c.Args.In[0].Shape()
+	if inner, part := c.padPart(denseValue(s, -1)); inner.shape == s {
+		c.place(c.instr.Args[0], part)
 	}
+}
+
+// lowerPad writes the operand into its place.
+func lowerPad(c *call) {
+	inner, part := c.padPart(c.in[0])
+	c.writePart(part, inner)
 }

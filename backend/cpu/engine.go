@@ -1,0 +1,155 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// executable is a compiled kernel.
+type executable interface {
+	// Run computes the grid of a Frame. It is safe for concurrent use with
+	// different Frames.
+	Run(f *loop.Frame)
+	// SpillBytes is the memory that a Frame's Spill must have.
+	SpillBytes() int
+}
+
+// maxCodes bounds the kernels that an engine keeps. Models hold on to those
+// that they use.
+const maxCodes = 2048
+
+// engine turns kernels into executables. It keeps them by structure, so that
+// the same computation at other sizes is not compiled again, and remembers what
+// it can't compile.
+type engine struct {
+	build func(*loop.Kernel) (executable, error)
+
+	mu       sync.Mutex // guards the rest
+	codes    map[string]executable
+	order    []string // of codes, oldest first
+	probes   map[probe]bool
+	compiles int
+}
+
+func newEngine(build func(*loop.Kernel) (executable, error)) *engine {
+	return &engine{build: build, codes: map[string]executable{}, probes: map[probe]bool{}}
+}
+
+// compile returns the executable of a kernel; false if there can be none.
+func (e *engine) compile(k *loop.Kernel) (executable, bool) {
+	key := kernelKey(k)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	code, known := e.codes[key]
+	if known {
+		return code, code != nil
+	}
+	code, err := e.build(k)
+	if err != nil {
+		code = nil // also what is not supported is remembered
+	} else {
+		e.compiles++
+	}
+	if len(e.order) == maxCodes {
+		delete(e.codes, e.order[0])
+		e.order = append(e.order[:0], e.order[1:]...)
+	}
+	e.codes[key] = code
+	e.order = append(e.order, key)
+	return code, code != nil
+}
+
+// count returns how many kernels have been compiled.
+func (e *engine) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.compiles
+}
+
+// kernelKey returns the structure of a kernel as a string: equal ones are equal.
+func kernelKey(k *loop.Kernel) string {
+	b := make([]byte, 0, 64+16*len(k.Instrs))
+	b = append(b, byte(k.Axis), byte(len(k.Args)))
+	for _, a := range k.Args {
+		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1)
+	}
+	b = binary.AppendUvarint(b, uint64(len(k.Instrs)))
+	for i := range k.Instrs {
+		in := &k.Instrs[i]
+		b = append(b, byte(in.Code), byte(in.DType), in.N)
+		b = binary.AppendUvarint(b, uint64(in.Op))
+		for _, v := range in.In[:in.N] {
+			b = binary.AppendUvarint(b, uint64(v))
+		}
+		b = binary.AppendUvarint(b, uint64(in.Arg))
+		b = binary.AppendUvarint(b, in.Bits)
+	}
+	for _, p := range k.Passes {
+		for _, list := range [2][]loop.Value{p.Body, p.Final} {
+			b = binary.AppendUvarint(b, uint64(len(list)))
+			for _, v := range list {
+				b = binary.AppendUvarint(b, uint64(v))
+			}
+		}
+	}
+	return string(b)
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// probe is one op on operands of given dtypes: the smallest kernel there is of
+// it. Whether an instruction becomes part of a kernel depends on nothing else,
+// so that it is computed by the same code alone and among others.
+type probe struct {
+	op   ir.Op
+	in   [3]ir.DType
+	n    uint8
+	out  ir.DType
+	axis loop.Axis
+}
+
+// supports reports whether kernels can hold what the probe says.
+func (e *engine) supports(q probe) bool {
+	e.mu.Lock()
+	ok, known := e.probes[q]
+	e.mu.Unlock()
+	if known {
+		return ok
+	}
+	_, err := e.build(q.kernel())
+	e.mu.Lock()
+	e.probes[q] = err == nil
+	e.mu.Unlock()
+	return err == nil
+}
+
+func (q probe) kernel() *loop.Kernel {
+	w := &kernelWriter{}
+	w.k.Axis = q.axis
+	w.begin()
+	var src []loop.Value
+	for i := range q.n {
+		w.k.Args = append(w.k.Args, loop.Arg{DType: q.in[i], Cols: loop.Unit})
+		src = append(src, w.load(int(i), q.in[i]))
+	}
+	w.k.Args = append(w.k.Args, loop.Arg{DType: q.out, Cols: loop.Unit, Write: true})
+	if q.axis == loop.None {
+		w.store(int(q.n), w.apply(q.op, q.out, q.in[q.n-1], src))
+		return &w.k
+	}
+	if q.axis != loop.Rows {
+		w.k.Args[q.n].Cols = loop.Fixed
+	}
+	r := w.reduce(q.op, q.out, q.in[0], src[0])
+	w.final = true
+	w.store(int(q.n), r)
+	return &w.k
+}

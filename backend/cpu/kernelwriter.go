@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// kernelWriter writes the instructions of a kernel, pass by pass.
+type kernelWriter struct {
+	k     loop.Kernel
+	final bool // write to the Final of the pass
+	cost  float64
+}
+
+// begin starts a pass.
+func (w *kernelWriter) begin() {
+	w.k.Passes = append(w.k.Passes, loop.Pass{})
+	w.final = false
+}
+
+func (w *kernelWriter) add(in loop.Instr) loop.Value {
+	v := loop.Value(len(w.k.Instrs))
+	w.k.Instrs = append(w.k.Instrs, in)
+	p := &w.k.Passes[len(w.k.Passes)-1]
+	if w.final {
+		p.Final = append(p.Final, v)
+	} else {
+		p.Body = append(p.Body, v)
+	}
+	return v
+}
+
+const (
+	// What one element costs in native code, in nanoseconds.
+	nativeMove       = 0.1
+	nativeArithmetic = 0.03
+	nativeDivision   = 0.1
+	nativeElementary = 0.5
+)
+
+// cheap has the ops that are recomputed in a later pass rather than kept.
+var cheap = map[ir.Op]float64{}
+
+func init() {
+	for _, op := range []ir.Op{
+		ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg, ir.OpAbs, ir.OpSign, ir.OpRelu, ir.OpMaximum, ir.OpMinimum, ir.OpWhere, ir.OpCast,
+		ir.OpEq, ir.OpNe, ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpLogicalNot, ir.OpLogicalAnd, ir.OpLogicalOr, ir.OpLogicalXor,
+		ir.OpBitwiseNot, ir.OpBitwiseAnd, ir.OpBitwiseOr, ir.OpBitwiseXor,
+	} {
+		cheap[op] = nativeArithmetic
+	}
+	for _, op := range []ir.Op{ir.OpDiv, ir.OpSqrt, ir.OpReciprocal, ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc} {
+		cheap[op] = nativeDivision
+	}
+}
+
+func nativeCost(op ir.Op) float64 {
+	if c, ok := cheap[op]; ok {
+		return c
+	}
+	return nativeElementary
+}
+
+// load reads operand arg, of dtype d, in the dtype to compute in.
+func (w *kernelWriter) load(arg int, d ir.DType) loop.Value {
+	w.charge(nativeMove)
+	return w.add(loop.Instr{Code: loop.Load, DType: computeDType(d), Arg: arg})
+}
+
+func (w *kernelWriter) store(arg int, v loop.Value) {
+	w.charge(nativeMove)
+	w.add(loop.Instr{Code: loop.Store, DType: w.k.Instrs[v].DType, In: [3]loop.Value{v}, N: 1, Arg: arg})
+}
+
+func (w *kernelWriter) charge(nanos float64) {
+	if !w.final {
+		w.cost += nanos
+	}
+}
+
+// apply writes a pointwise op whose result, of dtype out, is rounded to what
+// out can hold. last is the dtype of the last operand.
+func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loop.Value {
+	wide := computeDType(out)
+	var v loop.Value
+	if op == ir.OpCast && computeDType(last) == wide {
+		v = src[0]
+		if out == last || out == wide {
+			return v
+		}
+	} else {
+		in := loop.Instr{Code: loop.Apply, Op: op, DType: wide, N: uint8(len(src))}
+		copy(in.In[:], src)
+		v = w.add(in)
+		w.charge(nativeCost(op))
+	}
+	if wide != out && !exact[op] {
+		v = w.round(out, v)
+	}
+	return v
+}
+
+func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
+	w.charge(nativeDivision)
+	return w.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
+}
+
+// reduce writes a reduction of elements of dtype in to a result of dtype out,
+// which is not rounded yet.
+func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Value {
+	d := computeDType(out)
+	if (op == ir.OpSum || op == ir.OpProd) && in != out {
+		v = w.apply(ir.OpCast, out, in, []loop.Value{v})
+	}
+	if (op == ir.OpAny || op == ir.OpAll) && in != ir.Bool {
+		v = w.apply(ir.OpCast, ir.Bool, in, []loop.Value{v})
+	}
+	w.charge(nativeArithmetic)
+	return w.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
+}
+
+// finish rounds the result of a reduction.
+func (w *kernelWriter) finish(op ir.Op, out ir.DType, v loop.Value) loop.Value {
+	if computeDType(out) != out && (op == ir.OpSum || op == ir.OpProd) {
+		return w.round(out, v)
+	}
+	return v
+}
