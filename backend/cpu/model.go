@@ -32,8 +32,11 @@ type model struct {
 	program  *graph.Program // for describe
 	observer *atomic.Pointer[func(Step)]
 
+	workspace ir.Shape
+
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
+	outs   []*hostmem.Buffer // of the present run
 	closed bool
 }
 
@@ -46,6 +49,8 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 		return nil, err
 	}
 	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, program: p, observer: &b.observer}
+	m.workspace = ir.MakeShape(ir.U8, m.lay.workspace)
+	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.bufs))
 	for i := range m.bufs {
 		if m.bufs[i].kind == constBuffer {
@@ -126,11 +131,19 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		m.table.bufs[i] = data
 	}
 	outs := m.outputs(inputs, donated)
-	work := m.mem.New(ir.MakeShape(ir.U8, m.lay.workspace), Device)
-	m.bind(outs, work.Data())
+	defer clear(outs)
+	var work *hostmem.Buffer
+	var memory []byte
+	if m.lay.workspace > 0 {
+		work = m.mem.New(m.workspace, Device)
+		memory = work.Data()
+	}
+	m.bind(outs, memory)
 	err := m.compute(ctx)
 	m.unbind()
-	work.Release()
+	if work != nil {
+		work.Release()
+	}
 	if err != nil {
 		for _, o := range outs {
 			o.Release()
@@ -144,9 +157,10 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 	return results, nil
 }
 
-// outputs makes the output buffers: new ones, or donated inputs.
+// outputs makes the output buffers: new ones, or donated inputs. The slice is the
+// model's own.
 func (m *model) outputs(inputs []backend.Buffer, donated []bool) []*hostmem.Buffer {
-	outs := make([]*hostmem.Buffer, len(m.spec.Outputs))
+	outs := m.outs
 	for i := range m.lay.storages {
 		st := &m.lay.storages[i]
 		if st.output < 0 {
