@@ -55,29 +55,26 @@ type Backend struct {
 }
 
 // tuning is how work is cut into pieces. Results do not depend on it but for
-// part, which orders sums.
+// part, tall and strip, which order sums.
 type tuning struct {
 	block int     // most elements in a block of pointwise ops
 	unit  int     // elements of a copy or a created tensor that are one unit of work
 	piece int     // elements in a call of a kernel, about
 	part  int     // elements in a part of a reduction to few results
+	tall  int     // elements from where on a reduction of columns is cut into strips
+	strip int     // rows in a strip, at least
 	nanos float64 // the work that is worth another goroutine
 }
 
-// New returns a backend with an allocator of its own. It compiles kernels to
-// machine code where the platform has a compiler for it.
-func New() *Backend {
-	b := NewPortable()
-	b.engine = nativeEngine()
-	return b
-}
+// New returns a backend with an allocator of its own.
+func New() *Backend { return NewPortable() }
 
 // NewPortable returns a backend that computes by loops written in Go alone, as
 // New does where there is no compiler of kernels. Sums are taken in another
 // order and elementary functions by other polynomials than in machine code, so
 // results of the two may differ in the last places.
 func NewPortable() *Backend {
-	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: 1 << 14, part: 1 << 15, nanos: 30_000}}
+	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: 1 << 14, part: 1 << 15, tall: 1 << 18, strip: 32, nanos: 30_000}}
 }
 
 // DeviceType returns "cpu".

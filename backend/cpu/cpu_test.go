@@ -22,7 +22,12 @@ func TestConformanceLevels(t *testing.T) {
 }
 
 // TestConformancePortable runs the suite without native kernels.
-func TestConformancePortable(t *testing.T) { backendtest.Run(t, cpu.NewPortable(), cpu.Device) }
+func TestConformancePortable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestConformanceSplit goes the same ways")
+	}
+	backendtest.Run(t, cpu.NewPortable(), cpu.Device)
+}
 
 // TestConformanceSplit runs the suite without native kernels, with every step cut
 // into tiny pieces that several goroutines share.
@@ -33,6 +38,9 @@ func TestConformanceSplit(t *testing.T) {
 
 // TestConformanceKernelsSplit runs kernels by their definition.
 func TestConformanceKernelsSplit(t *testing.T) {
+	if testing.Short() && len(cpu.Levels()) > 0 {
+		t.Skip("TestConformanceLevels makes the same kernels")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	backendtest.Run(t, cpu.Split(cpu.NewDefined()), cpu.Device)
 }

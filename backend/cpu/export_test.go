@@ -8,7 +8,7 @@ import (
 // Split makes a backend cut work into tiny pieces, so that small tensors take the
 // paths of large ones: several blocks, parts and goroutines.
 func Split(b *Backend) *Backend {
-	b.tune = tuning{block: 5, unit: 7, piece: 7, part: 16, nanos: 1}
+	b.tune = tuning{block: 5, unit: 7, piece: 7, part: 16, tall: 100, strip: 2, nanos: 1}
 	return b
 }
 

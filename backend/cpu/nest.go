@@ -289,12 +289,14 @@ func axisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
 // share.
 const fewLines = 16
 
-// partsOf returns into how many parts the lines of a reduction are cut. The
-// number depends on the dimensions alone, and so do results.
+// mostStrips bounds the parts of a tall reduction.
+const mostStrips = 128
+
+// partsOf returns into how many parts the lines of a reduction are cut: where
+// there are few of them, and where lines are tall columns, which are better read
+// in strips of rows. The number depends on the dimensions alone, and so do
+// results.
 func (l *lowering) partsOf(s ir.Shape, n *nest) int {
-	if n.lines >= fewLines {
-		return 1
-	}
 	first := 1 // the size of the first run of reduced dimensions
 	started := false
 	for d, size := range s.Dims() {
@@ -305,5 +307,12 @@ func (l *lowering) partsOf(s ir.Shape, n *nest) int {
 			break
 		}
 	}
-	return max(1, min(s.Numel()/l.tune.part, first, maxParts))
+	t := &l.tune
+	switch {
+	case n.lines < fewLines:
+		return max(1, min(s.Numel()/t.part, first, maxParts))
+	case n.axis == loop.Rows && s.Numel() >= t.tall && first >= 4*t.strip:
+		return min(first/t.strip, mostStrips)
+	}
+	return 1
 }

@@ -10,12 +10,13 @@ import (
 
 // reduction is how one Reduce is done: with some vectors that are folded into
 // others like them. Sums and products of f32 are kept in f64: an accumulator
-// never loses more than f32 holds. The copies of an unrolled body are added up
-// in f32 first, so the error of a sum of n elements is below
+// never loses more than f32 holds, and the error of a sum of n elements is below
 //
-//	3·2⁻²⁴·Σ|x| + n·2⁻⁵³·Σ|x|
+//	n·2⁻⁵³·Σ|x|
 //
-// and 2⁻²⁴ of the result for its own rounding.
+// and 2⁻²⁴ of the result for its own rounding. Floats are folded in the order of
+// the lines, however often the body is repeated in its loop: what else is in the
+// kernel does not change a sum.
 type reduction struct {
 	in  *loop.Instr
 	v   loop.Value
@@ -29,7 +30,8 @@ type reduction struct {
 	fold func(g *gen, a, b []val) []val
 	// double marks f32s that are accumulated as f64.
 	double bool
-	// early says that copies may be joined before they are made f64.
+	// early says that copies may be joined before they meet the accumulator: the
+	// order does not matter.
 	early bool
 	arg   bool
 }
@@ -50,10 +52,10 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	switch in.Op {
 	case ir.OpSum:
 		pair(numeric(d, ir.OpAdd))
-		r.double, r.early = d == ir.F32, true
+		r.double, r.early = d == ir.F32, !d.IsFloat()
 	case ir.OpProd:
 		pair(numeric(d, ir.OpMul))
-		r.double, r.early, r.identity = d == ir.F32, d != ir.F32, oneOf(d)
+		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
 	case ir.OpAny, ir.OpAll:
 		op := ir.OpMaximum
 		if in.Op == ir.OpAll {
