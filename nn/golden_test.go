@@ -11,6 +11,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/internal/tensorfile"
 )
 
 // newSession returns a session on the default device that the test closes.
@@ -179,16 +180,11 @@ func (g goldens) complete(name string, m Module) {
 
 func (g goldens) tensor(name string) *loris.Tensor {
 	g.t.Helper()
-	info, _ := g.f.Lookup(name)
-	b, err := g.f.Bytes(name)
+	s, b, err := tensorfile.Read(g.f, name)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	dims := make([]int, len(info.Shape))
-	for i, d := range info.Shape {
-		dims[i] = int(d)
-	}
-	return g.s.With().FromBytes(b, loris.MakeShape(dtypes[info.DType], dims...))
+	return g.s.With().FromBytes(b, s)
 }
 
 func (g goldens) near(name string, got *loris.Tensor) {

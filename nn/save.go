@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/internal/tensorfile"
 )
 
 // Errors of Load, for errors.Is. Each is wrapped with the tensor's name.
@@ -22,25 +23,6 @@ var (
 	// ErrMismatch says that a tensor of the file has another shape or dtype.
 	ErrMismatch = errors.New("shape or dtype mismatch")
 )
-
-// dtypes pairs the dtypes of files with Loris's.
-var dtypes = map[safetensors.DType]loris.DType{
-	safetensors.Bool: loris.Bool, safetensors.U8: loris.U8, safetensors.I8: loris.I8,
-	safetensors.I16: loris.I16, safetensors.I32: loris.I32, safetensors.I64: loris.I64,
-	safetensors.F16: loris.F16, safetensors.BF16: loris.BF16, safetensors.F32: loris.F32,
-	safetensors.F64: loris.F64, safetensors.C64: loris.C64,
-	safetensors.F8E4M3: loris.F8E4M3FN, safetensors.F8E5M2: loris.F8E5M2,
-}
-
-// fileDType returns the file's name of a dtype; false if the format has none.
-func fileDType(d loris.DType) (safetensors.DType, bool) {
-	for file, own := range dtypes {
-		if own == d {
-			return file, true
-		}
-	}
-	return "", false
-}
 
 // named is a variable of a module with its name.
 type named struct {
@@ -95,21 +77,12 @@ func fetch(ctx context.Context, vars []named) ([]safetensors.Tensor, error) {
 	out := make([]safetensors.Tensor, len(vars))
 	for i, n := range vars {
 		s := n.v.Shape()
-		d, ok := fileDType(s.DType())
-		if !ok {
+		var ok bool
+		if out[i], ok = tensorfile.Tensor(n.name, s, data[i]); !ok {
 			return nil, fmt.Errorf("tensor %q: %w: files have no %v", n.name, loris.ErrDType, s.DType())
 		}
-		out[i] = safetensors.Tensor{Name: n.name, DType: d, Shape: int64s(s.Dims()), Data: data[i]}
 	}
 	return out, nil
-}
-
-func int64s(dims []int) []int64 {
-	out := make([]int64, len(dims))
-	for i, d := range dims {
-		out[i] = int64(d)
-	}
-	return out
 }
 
 // Load reads a safetensors file into the parameters and buffers of a module and
@@ -169,8 +142,8 @@ func match(f *safetensors.File, vars []named) error {
 			errs = append(errs, fmt.Errorf("%q: %w", n.name, ErrMissing))
 			continue
 		}
-		if want := n.v.Shape(); !same(info, want) {
-			errs = append(errs, fmt.Errorf("%q: %w: the file has %s, the module %s", n.name, ErrMismatch, describe(info), describeShape(want)))
+		if s, err := tensorfile.Shape(info); err != nil || s != n.v.Shape() {
+			errs = append(errs, fmt.Errorf("%q: %w: the file has %s, the module %s", n.name, ErrMismatch, describe(info), describeShape(n.v.Shape())))
 		}
 	}
 	for _, info := range f.Tensors() {
@@ -179,19 +152,6 @@ func match(f *safetensors.File, vars []named) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func same(info safetensors.Info, want loris.Shape) bool {
-	d, ok := dtypes[info.DType]
-	if !ok || d != want.DType() || len(info.Shape) != want.Rank() {
-		return false
-	}
-	for i, n := range info.Shape {
-		if n != int64(want.Dim(i)) {
-			return false
-		}
-	}
-	return true
 }
 
 func describe(info safetensors.Info) string {

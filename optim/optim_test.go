@@ -1,9 +1,7 @@
 package optim
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"iter"
 	"math"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/internal/tensorfile"
 )
 
 // newSession returns a session on the default device that the test closes.
@@ -48,35 +47,17 @@ func openGoldens(t testing.TB) goldens {
 // get returns a tensor's elements and dimensions.
 func (g goldens) get(name string) ([]float64, []int) {
 	g.t.Helper()
-	info, _ := g.f.Lookup(name)
-	b, err := g.f.Bytes(name)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	dims := make([]int, len(info.Shape))
-	for i, d := range info.Shape {
-		dims[i] = int(d)
-	}
-	var out []float64
-	switch info.DType {
-	case safetensors.F64:
-		out = make([]float64, len(b)/8)
-		if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, out); err != nil {
-			g.t.Fatal(err)
-		}
-	case safetensors.F32:
-		for ; len(b) > 0; b = b[4:] {
-			out = append(out, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
-		}
-	default:
-		g.t.Fatalf("%s is %s", name, info.DType)
-	}
-	return out, dims
+	x := g.tensor(loris.Default(), loris.F64, name)
+	return floats(g.t, x), x.Shape().Dims()
 }
 
 func (g goldens) tensor(s *loris.Session, d loris.DType, name string) *loris.Tensor {
-	v, dims := g.get(name)
-	return s.With(loris.As(d)).FromSlice(v, dims...)
+	g.t.Helper()
+	shape, b, err := tensorfile.Read(g.f, name)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return s.With().FromBytes(b, shape).Cast(d)
 }
 
 // regression is the problem of the goldens.

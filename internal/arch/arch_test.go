@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"internal/npformat":    {"internal/half"},
 	"internal/safetensors": {},
 	"internal/shim":        {},
+	"internal/tensorfile":  {"internal/safetensors", "ir"},
 	"internal/opinfo":      {},
 	"internal/hostmem":     {"backend", "ir"},
 	"internal/modelcall":   {"backend", "internal/hostmem", "ir"},

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -119,7 +120,7 @@ func bind(p *graph.Program, f *inputFile, r *rand.Rand) ([]tensors.Tensor, error
 			continue
 		}
 		found[i], used[info.Name] = info.Name, true
-		given, err := tensors.FileShape(info)
+		given, err := tensorfile.Shape(info)
 		if err != nil {
 			return nil, fmt.Errorf("%s: input %q: expected %v: %w", f.path, info.Name, q.Shape, err)
 		}
