@@ -104,7 +104,9 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 		}
 		return s.read(ctx, bufs[0])
 	}
+	start := time.Now()
 	buf, err := data.Wait(ctx)
+	s.core.stage(StageFetch, start)
 	if err != nil {
 		return nil, err
 	}
