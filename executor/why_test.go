@@ -1,0 +1,66 @@
+package executor_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// The report says of each compilation what made its graph new.
+func TestWhyTexts(t *testing.T) {
+	type step func(t *testing.T, s *executor.Session) *executor.Tensor
+	in := func(t *testing.T, s *executor.Session, n int) *executor.Tensor {
+		return floats(t, s, make([]float32, n), n)
+	}
+	chain := func(n int, ops ...ir.Op) step {
+		return func(t *testing.T, s *executor.Session) *executor.Tensor {
+			x := in(t, s, n)
+			y := x
+			for _, op := range ops {
+				y = binaryOp(s, op, y, x)
+			}
+			return y
+		}
+	}
+	summed := func(dim int) step {
+		return func(t *testing.T, s *executor.Session) *executor.Tensor {
+			x := floats(t, s, make([]float32, 4), 2, 2)
+			return s.Call(ir.OpSum, newTensor, []any{x, []int{dim}}, nil)[0]
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		first, second step
+		why           string
+	}{
+		{"shape", chain(2, ir.OpAdd), chain(3, ir.OpAdd), `^input shapes changed: input 0: f32\[2\] became f32\[3\]$`},
+		{"connections", chain(2, ir.OpAdd), func(t *testing.T, s *executor.Session) *executor.Tensor {
+			return binaryOp(s, ir.OpAdd, in(t, s, 2), in(t, s, 2))
+		}, `^same ops, other connections or outputs$`},
+		{"shorter", chain(2, ir.OpAdd, ir.OpMul), chain(2, ir.OpAdd), `^new graph: ends after 1 of the 2 nodes of the nearest$`},
+		{"longer", chain(2, ir.OpAdd), chain(2, ir.OpAdd, ir.OpMul), `^new graph: node 1, mul at executor/\w+_test.go:\d+, comes after the end of the nearest$`},
+		{"attributes", summed(0), summed(1), `^new graph: node 0, sum at executor/\w+_test.go:\d+, has other attributes than in the nearest$`},
+		{"op", chain(2, ir.OpAdd, ir.OpAdd), chain(2, ir.OpAdd, ir.OpMul), `^new graph: node 1 is mul at executor/\w+_test.go:\d+, in the nearest it is add$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t, executor.Config{Lines: ir.LinesAlways})
+			for _, fn := range []step{c.first, c.second} {
+				y := fn(t, s)
+				mark(t, s)
+				read(t, y)
+			}
+			r := s.Report()
+			if len(r.Recent) != 2 {
+				t.Fatalf("%d compilations, want 2", len(r.Recent))
+			}
+			if got := r.Recent[0].Why; got != "first graph" {
+				t.Errorf("the first: %q", got)
+			}
+			if got := r.Recent[1].Why; !regexp.MustCompile(c.why).MatchString(got) {
+				t.Errorf("the second: %q, want %s", got, c.why)
+			}
+		})
+	}
+}
