@@ -250,3 +250,19 @@ func TestSmallComputationCache(t *testing.T) {
 		t.Errorf("%d compiles of one graph in a row, want 1", n)
 	}
 }
+
+// ResetTrim lets a step that is known to be large go on.
+func TestResetTrim(t *testing.T) {
+	s := newSession(t, WithTrimNodes(50))
+	x := s.With().Zeros(1)
+	for i := range 200 {
+		if i%20 == 0 {
+			s.ResetTrim()
+		}
+		x = x.Add(1)
+	}
+	if r := s.Report(); r.Trims != 0 {
+		t.Errorf("%d trims at %v, want none", r.Trims, r.TrimLines)
+	}
+	wantFloats(t, x, 200)
+}

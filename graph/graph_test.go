@@ -201,6 +201,7 @@ func FuzzParse(f *testing.F) {
 
 // Rewrites: what each leaves of a small program.
 func TestRules(t *testing.T) {
+	tried := map[string]bool{}
 	for _, c := range []struct{ name, rule, body, want string }{
 		{"mul by one", "identity", "%y = mul(%x, 1.0)", "return %x"},
 		{"float plus zero stays", "", "%y = add(%x, 0.0)", "add("},
@@ -212,6 +213,12 @@ func TestRules(t *testing.T) {
 		{"view of a constant", "fold-layout", "%y = add(%x, expand(full([1], 2.0, f32), [6]))", "fill_value=2.0"},
 		{"reshape of reshape", "merge-views", "%y = neg(reshape(reshape(%x, [2,3]), [3,2]))", "reshape(%x, shape=[3,2])"},
 		{"no-op reshape", "noop-view", "%y = neg(reshape(%x, [6]))", "neg(%x)"},
+		{"view that is expanded", "drop-expand", "%y = add(%x, expand(sum(%x, [0], true), [6]))", "add(%x, %0)"},
+		{"scalar of another dtype that is expanded", "drop-expand", "%y = add(%x, expand(cast(sum(%x), f64), [6]))", ": f64[6]"},
+		{"all operands expanded stay", "", "%s = expand(sum(%x, [0], true), [6])\n %y = mul(%s, %s)", "expand("},
+		{"cast to its own dtype", "merge-casts", "%y = neg(cast(%x, f32))", "neg(%x)"},
+		{"cast through a wider float", "merge-casts", "%y = cast(cast(%x, f64), i32)", "cast(%x, dtype=i32)"},
+		{"cast through a narrower float stays", "", "%y = cast(cast(%x, f16), f64)", "dtype=f16"},
 		{"equal subexpressions", "", "%y = add(exp(%x), exp(%x))", "add(%0, %0)"},
 	} {
 		p, err := graph.Parse("program @t { %x = parameter \"x\" : f32[6]\n" + c.body + "\n return %y }")
@@ -224,6 +231,12 @@ func TestRules(t *testing.T) {
 		}
 		if c.rule != "" && st.Applied[c.rule] == 0 {
 			t.Errorf("%s: rule %s was not applied: %v", c.name, c.rule, st.Applied)
+		}
+		tried[c.rule] = true
+	}
+	for _, r := range graph.Rules() {
+		if !tried[r.Name] {
+			t.Errorf("rule %s has no case", r.Name)
 		}
 	}
 }

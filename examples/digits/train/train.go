@@ -162,9 +162,6 @@ func New(ctx context.Context, cfg Config) (*Trainer, error) {
 // Close frees what the session holds.
 func (t *Trainer) Close(ctx context.Context) error { return t.session.Close(ctx) }
 
-// Config returns the settings.
-func (t *Trainer) Config() Config { return t.cfg }
-
 // Parameters returns the number of trainable elements.
 func (t *Trainer) Parameters() int { return nn.NumParams(t.model) }
 
