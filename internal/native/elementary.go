@@ -24,9 +24,9 @@ func elementary() map[ir.Op]emitters {
 		ir.OpExpm1:   one((*gen).expm1),
 		ir.OpSigmoid: one((*gen).sigmoid),
 		ir.OpTanh:    one((*gen).tanh),
-		ir.OpLog:     one(func(g *gen, w int, x val) val { return g.log(w, x, natural) }),
-		ir.OpLog2:    one(func(g *gen, w int, x val) val { return g.log(w, x, binary) }),
-		ir.OpLog10:   one(func(g *gen, w int, x val) val { return g.log(w, x, decimal) }),
+		ir.OpLog:     one(func(g *gen, w int, x val) val { return g.log(w, x, baseE) }),
+		ir.OpLog2:    one(func(g *gen, w int, x val) val { return g.log(w, x, base2) }),
+		ir.OpLog10:   one(func(g *gen, w int, x val) val { return g.log(w, x, base10) }),
 		ir.OpLog1p:   one((*gen).log1p),
 		ir.OpErf:     one((*gen).erf),
 	}
@@ -160,6 +160,13 @@ func (g *gen) power(f *format, i val) val {
 	return g.op1i(shift, n, g.op2(add, n, i, g.konst(f.w, uint64(f.bias))), byte(f.mantissa))
 }
 
+// powerOf is 2ᵏ⁺ᵃ for the t of reduced.
+func (g *gen) powerOf(f *format, t val, a int) val {
+	n := g.vl(f.w)
+	i := g.op2(by(f.w, x64.PSUBD, x64.PSUBQ), n, t, g.konst(f.w, g.magicBits(f)-uint64(f.bias+a)))
+	return g.op1i(by(f.w, x64.PSLLD, x64.PSLLQ), n, i, byte(f.mantissa))
+}
+
 func (g *gen) exp(w int, x val) val {
 	f := formatOf(w)
 	return g.expOf(f, g.atMost(w, g.atLeast(w, x, f.expLow), f.expHigh))
@@ -204,7 +211,7 @@ func (g *gen) expm1(w int, x val) val {
 	y := g.atMost(w, g.atLeast(w, x, f.em1Low), f.expHigh)
 	_, r, t := g.reduced(f, y)
 	p := g.expm1Small(f, r, f.em1Q)
-	s := g.power(f, g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), t, g.konst(w, g.magicBits(f)+1)))
+	s := g.powerOf(f, t, -1)
 	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 0.5)))
 	return g.signed(w, g.addF(w, e, e), g.sign(w, x))
 }
@@ -223,7 +230,7 @@ func (g *gen) tanh(w int, x val) val {
 	y := g.atMost(w, g.addF(w, a, a), f.tanhHigh)
 	_, r, t := g.reduced(f, y)
 	p := g.expm1Small(f, r, f.em1Q)
-	s := g.power(f, g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), t, g.konst(w, g.magicBits(f))))
+	s := g.powerOf(f, t, 0)
 	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 1)))
 	return g.signed(w, g.ratio(w, e, g.addF(w, e, g.num(w, 2))), g.sign(w, x))
 }
@@ -254,22 +261,22 @@ func (g *gen) ratio(w int, a, b val) val {
 	return g.addMul(4, q, rest, y)
 }
 
-// erfSmall is erf(x)/x over x², |x| ≤ 1; erfcLog is the logarithm of erfc over
+// erfSmall is erf(x)/x - 1 over x², |x| ≤ 1; erfcLog is the logarithm of erfc over
 // [0.95, 4].
 var (
-	erfSmall = []float64{1.12837916572640656, -0.3761262582212859048, 0.1128358512471354722, -0.02685381093546755277, 0.005188325786452820305,
+	erfSmall = []float64{0.12837916572640656, -0.3761262582212859048, 0.1128358512471354722, -0.02685381093546755277, 0.005188325786452820305,
 		-0.0008010176943866187963, 0.00007853806287481906012}
 	erfcLog = []float64{0.0001705716295435035048, -1.129495259699904773, -0.6333864293872086962, -0.1082368743653006139, 0.02509167262826911974,
 		-0.004160598121220633666, 0.0004323186196547051855, -0.00002091098971319595573}
 )
 
-// erf is x·P(x²) near 0 and 1 - e^Q(|x|) elsewhere.
+// erf is x + x·P(x²) near 0 and 1 - e^Q(|x|) elsewhere.
 func (g *gen) erf(w int, x val) val {
 	if w == 8 {
 		fail("erf of f64")
 	}
 	a := g.abs(w, x)
-	small := g.mulF(w, a, g.poly(w, g.mulF(w, a, a), erfSmall))
+	small := g.mulAdd(w, g.poly(w, g.mulF(w, a, a), erfSmall), a, a)
 	c := g.atMost(w, a, 4)
 	large := g.subF(w, g.num(w, 1), g.expOf(&f32, g.poly(w, c, erfcLog)))
 	return g.signed(w, g.blend(w, g.cmpF(w, cmpLT, a, g.num(w, 1)), small, large), g.sign(w, x))

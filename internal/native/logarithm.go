@@ -12,15 +12,15 @@ import (
 type base struct{ scale, two [2][2]float64 }
 
 var (
-	natural = &base{
+	baseE = &base{
 		scale: [2][2]float64{{1, 0}, {1, 0}},
 		two:   [2][2]float64{{0x1.62e4p-1, math.Ln2 - 0x1.62e4p-1}, {6.93147180369123816490e-01, 1.90821492927058770002e-10}},
 	}
-	binary = &base{
+	base2 = &base{
 		scale: [2][2]float64{{float64(float32(math.Log2E)), math.Log2E - float64(float32(math.Log2E))}, {math.Log2E, 2.0355273740931033e-17}},
 		two:   [2][2]float64{{1, 0}, {1, 0}},
 	}
-	decimal = &base{
+	base10 = &base{
 		scale: [2][2]float64{{float64(float32(math.Log10E)), math.Log10E - float64(float32(math.Log10E))}, {math.Log10E, 1.098319650216765e-17}},
 		two:   [2][2]float64{{0x1.344p-2, math.Log10E*math.Ln2 - 0x1.344p-2}, {3.01029995663611771306e-01, 3.69423907715893078616e-13}},
 	}
@@ -158,7 +158,7 @@ func (g *gen) log1p(w int, x val) val {
 	lost := g.blend(w, g.cmpF(w, cmpLT, x, one), fromX, from1)
 	e, m := g.apart(f, u)
 	lost = g.mulF(w, lost, g.inversePower(f, e))
-	y := g.logOf(w, e, g.addF(w, g.subF(w, m, one), lost), natural)
+	y := g.logOf(w, e, g.addF(w, g.subF(w, m, one), lost), baseE)
 	y = g.logEnds(w, u, y)
 	// What is too small for 1+x to differ from 1 stays itself, with its sign.
 	tiny := math.Ldexp(1, -f.mantissa-2)

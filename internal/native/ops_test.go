@@ -47,7 +47,7 @@ var bounds, bounds64 map[ir.Op]float64
 
 func init() {
 	bounds = map[ir.Op]float64{
-		ir.OpExp: 1, ir.OpExp2: 1, ir.OpExpm1: 2, ir.OpSigmoid: 2, ir.OpTanh: 2, ir.OpLog: 2, ir.OpLog2: 2, ir.OpLog10: 2, ir.OpLog1p: 2, ir.OpErf: 2,
+		ir.OpExp: 1.1, ir.OpExp2: 1.1, ir.OpExpm1: 2, ir.OpSigmoid: 2.1, ir.OpTanh: 2.1, ir.OpLog: 2, ir.OpLog2: 2, ir.OpLog10: 2, ir.OpLog1p: 2, ir.OpErf: 2,
 	}
 	// Eval's own error of a unit or so counts here.
 	bounds64 = map[ir.Op]float64{
