@@ -197,6 +197,9 @@ func TestSweep(t *testing.T) {
 	y := make([]float32, len(x))
 	for _, isa := range Available() {
 		for op, most := range bounds {
+			if op == ir.OpPow || op == ir.OpAtan2 {
+				continue
+			}
 			c, err := Compile(unaryF32(op), isa)
 			if err != nil {
 				t.Fatal(err)

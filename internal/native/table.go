@@ -1,6 +1,7 @@
 package native
 
 import (
+	"maps"
 	"math"
 
 	"github.com/loris-ml/loris/internal/native/x64"
@@ -116,9 +117,8 @@ func init() {
 			return g.cmpF(w, cmpLT, g.abs(w, x[0]), g.num(w, math.Inf(1)))
 		}, true),
 	}
-	for op, e := range elementary() {
-		table[op] = e
-	}
+	maps.Copy(table, elementary())
+	maps.Copy(table, rare())
 }
 
 // num returns a floating constant.

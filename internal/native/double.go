@@ -1,0 +1,162 @@
+package native
+
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/ir"
+)
+
+// The functions of this file compute f32 by way of f64: formulas that lose a few
+// bits there are exact but for the last rounding. On f64 itself they are not
+// native.
+
+// viaDouble makes the emitter of a function from its one on f64.
+func viaDouble(f func(g *gen, x []val) val) emitters {
+	return emitters{f: func(g *gen, w int, x []val) val {
+		if w == 8 {
+			fail("the function is native on f32 only")
+		}
+		var halves [2][]val
+		for _, v := range x {
+			for i, h := range g.halves(v) {
+				halves[i] = append(halves[i], h)
+			}
+		}
+		out := []val{f(g, halves[0])}
+		if halves[1] != nil {
+			out = append(out, f(g, halves[1]))
+		}
+		return g.joined(out)
+	}}
+}
+
+// rare returns the rows of these functions.
+func rare() map[ir.Op]emitters {
+	one := func(f func(g *gen, x val) val) emitters {
+		return viaDouble(func(g *gen, x []val) val { return f(g, x[0]) })
+	}
+	return map[ir.Op]emitters{
+		ir.OpPow:   viaDouble(func(g *gen, x []val) val { return g.pow(x[0], x[1]) }),
+		ir.OpSinh:  one((*gen).sinh),
+		ir.OpCosh:  one((*gen).cosh),
+		ir.OpAsinh: one((*gen).asinh),
+		ir.OpAcosh: one((*gen).acosh),
+		ir.OpAtanh: one((*gen).atanh),
+		ir.OpAtan: one(func(g *gen, x val) val {
+			return g.signed(8, g.atan(g.abs(8, x), g.num(8, 1)), g.sign(8, x))
+		}),
+		ir.OpAsin: one(func(g *gen, x val) val {
+			a := g.abs(8, x)
+			return g.signed(8, g.atan(a, g.legOf(a)), g.sign(8, x))
+		}),
+		ir.OpAcos: one(func(g *gen, x val) val {
+			one := g.num(8, 1)
+			y := g.atan(g.sqrt(g.subF(8, one, x)), g.sqrt(g.addF(8, one, x)))
+			return g.addF(8, y, y)
+		}),
+		ir.OpAtan2: viaDouble(func(g *gen, x []val) val { return g.atan2(x[0], x[1]) }),
+	}
+}
+
+func (g *gen) sqrt(x val) val { return g.op1(x64.SQRTPD, g.vl(8), x) }
+
+func (g *gen) half(x val) val { return g.mulF(8, x, g.num(8, 0.5)) }
+
+// legOf is √(1-a²), as √((1-a)(1+a)).
+func (g *gen) legOf(a val) val {
+	one := g.num(8, 1)
+	return g.sqrt(g.mulF(8, g.subF(8, one, a), g.addF(8, one, a)))
+}
+
+// atanP is (atan(√z) - √z)/√z³ for z up to tan²(π/8).
+var atanP = []float64{-0.33333333295934946, 0.199999943436379238, -0.142854240258064694, 0.111040064934137187, -0.089968243674754838,
+	0.0699098146675568384, -0.0379174945588407152}
+
+// atan is the angle of (x, y), both not negative, to 40 bits. That of the origin is
+// 0, and of two infinities π/4.
+func (g *gen) atan(y, x val) val {
+	const w = 8
+	zero, one := g.konst(w, 0), g.num(w, 1)
+	swap := g.cmpF(w, cmpGT, y, x)
+	lo, hi := g.blend(w, swap, x, y), g.blend(w, swap, y, x)
+	inf := g.num(w, math.Inf(1))
+	both := g.and(g.cmpF(w, cmpEQ, lo, inf), g.cmpF(w, cmpEQ, hi, inf))
+	t := g.div(w, g.blend(w, both, one, lo), g.blend(w, g.or(both, g.cmpF(w, cmpEQ, hi, zero)), one, hi))
+	// Above tan(π/8), atan t = π/4 + atan((t-1)/(t+1)).
+	large := g.cmpF(w, cmpGT, t, g.num(w, math.Sqrt2-1))
+	u := g.blend(w, large, g.div(w, g.subF(w, t, one), g.addF(w, t, one)), t)
+	z := g.mulF(w, u, u)
+	a := g.mulAdd(w, g.mulF(w, g.poly(w, z, atanP), z), u, u)
+	a = g.addF(w, a, g.pick2(w, large, math.Pi/4))
+	return g.blend(w, swap, g.subF(w, g.num(w, math.Pi/2), a), a)
+}
+
+// atan2 puts the angle into its quadrant. NaNs are lost by comparisons and come
+// back at the end.
+func (g *gen) atan2(y, x val) val {
+	const w = 8
+	a := g.atan(g.abs(w, y), g.abs(w, x))
+	left := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
+	a = g.blend(w, left, g.subF(w, g.num(w, math.Pi), a), a)
+	a = g.signed(w, a, g.sign(w, y))
+	return g.blend(w, g.cmpF(w, cmpUNORD, x, y), g.num(w, math.NaN()), a)
+}
+
+func (g *gen) sinh(x val) val {
+	e := g.expm1(8, g.abs(8, x))
+	// e + e/(e+1), in which an infinity stays one.
+	q := g.div(8, g.atMost(8, e, 0x1p1000), g.addF(8, g.atMost(8, e, 0x1p1000), g.num(8, 1)))
+	return g.signed(8, g.half(g.addF(8, e, q)), g.sign(8, x))
+}
+
+func (g *gen) cosh(x val) val {
+	e := g.exp(8, g.abs(8, x))
+	return g.half(g.addF(8, e, g.div(8, g.num(8, 1), e)))
+}
+
+// asinh is log1p(a + a²/(1 + √(a²+1))) with the sign of x; the squares of f32s do
+// not overflow.
+func (g *gen) asinh(x val) val {
+	a, one := g.abs(8, x), g.num(8, 1)
+	finite := g.atMost(8, a, 0x1p200)
+	square := g.mulF(8, finite, finite)
+	d := g.addF(8, one, g.sqrt(g.addF(8, square, one)))
+	y := g.log1p(8, g.addF(8, a, g.div(8, square, d)))
+	return g.signed(8, y, g.sign(8, x))
+}
+
+// acosh is log1p(t + √t·√(t+2)), t = x - 1, in which a negative t gives NaN.
+func (g *gen) acosh(x val) val {
+	t := g.subF(8, x, g.num(8, 1))
+	return g.log1p(8, g.addF(8, t, g.mulF(8, g.sqrt(t), g.sqrt(g.addF(8, t, g.num(8, 2))))))
+}
+
+// atanh is ½·log1p(2a/(1-a)) with the sign of x.
+func (g *gen) atanh(x val) val {
+	a := g.abs(8, x)
+	y := g.half(g.log1p(8, g.div(8, g.addF(8, a, a), g.subF(8, g.num(8, 1), a))))
+	return g.signed(8, y, g.sign(8, x))
+}
+
+// pow is 2^(y·log2|x|), negative for negative x and odd y, with IEEE 754's special
+// cases: 1 for y = 0 and x = 1, NaN for finite negative x and y that is no
+// integer.
+func (g *gen) pow(x, y val) val {
+	const w = 8
+	one, zero := g.num(w, 1), g.konst(w, 0)
+	a := g.abs(w, x)
+	p := g.exp2(w, g.mulF(w, y, g.log(w, a, base2)))
+	p = g.blend(w, g.cmpF(w, cmpEQ, a, one), one, p)
+	whole := g.cmpF(w, cmpEQ, g.trunc(y), y)
+	h := g.half(y)
+	odd := g.and(whole, g.cmpF(w, cmpNE, g.trunc(h), h))
+	negative := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
+	p = g.op2(x64.PXORQ, g.vl(8), p, g.pick(g.and(odd, negative), 8, 1<<63))
+	finite := g.and(g.cmpF(w, cmpLT, x, zero), g.cmpF(w, cmpNE, x, g.num(w, math.Inf(-1))))
+	p = g.blend(w, g.andNot(finite, whole), g.num(w, math.NaN()), p)
+	p = g.blend(w, g.cmpF(w, cmpUNORD, x, y), g.num(w, math.NaN()), p)
+	return g.blend(w, g.or(g.cmpF(w, cmpEQ, y, zero), g.cmpF(w, cmpEQ, x, one)), one, p)
+}
+
+func (g *gen) trunc(x val) val { return g.op1i(x64.ROUNDPD, g.vl(8), x, 11) }
