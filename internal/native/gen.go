@@ -96,6 +96,9 @@ type gen struct {
 	uniform []bool // by Value: the same for a whole row
 	values  []val  // by Value, in the present copy
 	homes   map[homeKey]val
+
+	angleUnit val // π/2·2⁻⁶⁴, twice, where huge angles are reduced
+
 	fenced  bool // a store went past the cache
 	indexed bool // the index of the row's first element is kept
 }
@@ -254,16 +257,16 @@ func appendBits(b []byte, w int, bits uint64) []byte {
 	return b
 }
 
-// writePool appends the constants to the code, the larger ones first so that
-// each is aligned.
+// writePool appends the constants to the code, each aligned to its size or to a
+// vector.
 func (g *gen) writePool() {
-	g.asm.Align(64)
-	for _, size := range []int{64, 32, 16, 8, 4} {
-		for _, e := range g.pool {
-			if len(e.data) == size {
-				g.asm.Bind(g.vals[e.v].lbl)
-				g.asm.Data(e.data...)
-			}
+	for _, e := range g.pool {
+		align := 64
+		for align > len(e.data) {
+			align /= 2
 		}
+		g.asm.Align(align)
+		g.asm.Bind(g.vals[e.v].lbl)
+		g.asm.Data(e.data...)
 	}
 }

@@ -49,6 +49,7 @@ func init() {
 	bounds = map[ir.Op]float64{
 		ir.OpExp: 1.1, ir.OpExp2: 1.1, ir.OpExpm1: 2, ir.OpSigmoid: 2.1, ir.OpTanh: 2.1, ir.OpLog: 2, ir.OpLog2: 2, ir.OpLog10: 2, ir.OpLog1p: 2, ir.OpErf: 2,
 		ir.OpSinh: 1, ir.OpCosh: 1, ir.OpAsinh: 1, ir.OpAcosh: 1, ir.OpAtanh: 1, ir.OpAtan: 1, ir.OpAsin: 1, ir.OpAcos: 1, ir.OpAtan2: 1, ir.OpPow: 1,
+		ir.OpSin: 1, ir.OpCos: 1, ir.OpTan: 1,
 	}
 	// Eval's own error of a unit or so counts here.
 	bounds64 = map[ir.Op]float64{

@@ -119,6 +119,7 @@ func init() {
 	}
 	maps.Copy(table, elementary())
 	maps.Copy(table, rare())
+	maps.Copy(table, trigonometric())
 }
 
 // num returns a floating constant.

@@ -163,3 +163,31 @@ func (a *Asm) IMulLoad(dst Reg, m Mem) {
 	a.buf = append(a.buf, 0x0f, 0xaf)
 	a.modrm(dst, m, 0, false)
 }
+
+// MulLoad is mul [m]: RDX:RAX = RAX times 64 bits of memory, unsigned.
+func (a *Asm) MulLoad(m Mem) { a.scalarMem(rexW, 0xf7, 4, m, 0) }
+
+// Neg is neg dst.
+func (a *Asm) Neg(dst Reg) { a.regReg(0xf7, 3, dst) }
+
+// Shift is an instruction that shifts by a count, by its number in the opcode.
+type Shift byte
+
+// The shifts.
+const (
+	Shl Shift = 4
+	Shr Shift = 5
+	Sar Shift = 7
+)
+
+// ShiftImm is a shift of 64 bits by a count.
+func (a *Asm) ShiftImm(s Shift, dst Reg, count byte) {
+	a.rex(rexW, 0, NoReg, dst, false)
+	a.buf = append(a.buf, 0xc1, 0xc0|byte(s)<<3|byte(dst&7), count)
+}
+
+// IMul is imul dst, src of 64 bits.
+func (a *Asm) IMul(dst, src Reg) {
+	a.rex(rexW, dst, NoReg, src, false)
+	a.buf = append(a.buf, 0x0f, 0xaf, 0xc0|byte(dst&7)<<3|byte(src&7))
+}
