@@ -227,6 +227,17 @@ func differ(d ir.DType, got, want []byte, ulps float64) string {
 	return fmt.Sprintf("%v, want %v, %.3g units", x, y, math.Abs(x-y)/unit)
 }
 
+// lengths returns numbers of columns with all tails of the vectors, or some.
+func lengths() (all []int) {
+	if testing.Short() {
+		return []int{1, 3, 8, 17, 39, 67}
+	}
+	for n := 1; n <= 67; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
 func TestAdd(t *testing.T) {
 	for _, isa := range Available() {
 		for cols := 1; cols < 140; cols++ {

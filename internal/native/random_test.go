@@ -188,7 +188,7 @@ func TestSumsArePrecise(t *testing.T) {
 func TestSweep(t *testing.T) {
 	step := uint32(9973)
 	if testing.Short() {
-		step = 99991
+		step = 999983
 	}
 	var x []float32
 	for bits := uint32(0); bits < math.MaxUint32-step; bits += step {
