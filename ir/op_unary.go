@@ -96,7 +96,7 @@ func initExpLog() {
 	OpExp2 = floatUnary("exp2", "2ˣ", math.Exp2, vjpExp2)
 	OpExpm1 = floatUnary("expm1", "eˣ - 1, precise near 0", math.Expm1, vjpExpm1)
 	OpLog = floatUnary("log", "The natural logarithm", normal(math.Log), vjpLog)
-	OpLog2 = floatUnary("log2", "The logarithm to base 2", math.Log2, vjpLog2)
+	OpLog2 = floatUnary("log2", "The logarithm to base 2", log2, vjpLog2)
 	OpLog10 = floatUnary("log10", "The logarithm to base 10", normal(math.Log10), vjpLog10)
 	OpLog1p = floatUnary("log1p", "log(1 + x), precise near 0", math.Log1p, vjpLog1p)
 	OpSqrt = floatUnary("sqrt", "√x", math.Sqrt, vjpSqrt)
@@ -132,6 +132,14 @@ func normal(log func(float64) float64) func(float64) float64 {
 		}
 		return log(x)
 	}
+}
+
+// log2 is math.Log2, which is exact for powers of 2 but cancels near 1.
+func log2(x float64) float64 {
+	if 0.5 < x && x < 2 {
+		return math.Log(x) * math.Log2E
+	}
+	return math.Log2(x)
 }
 
 // sinh is math.Sinh, which overflows where eˣ does; eˣ/2 may still be finite.
