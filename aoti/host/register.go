@@ -28,15 +28,26 @@ var ErrRegistered = errors.New("the op is registered already")
 
 var custom = struct {
 	sync.RWMutex
-	ops map[string]CustomOp // guarded by the mutex
-}{ops: map[string]CustomOp{}}
+	ops     map[string]CustomOp  // guarded by the mutex
+	schemas map[string]*opSchema // guarded by the mutex; nil for ops registered by name
+}{ops: map[string]CustomOp{}, schemas: map[string]*opSchema{}}
 
-// Register gives libraries a custom op by its name in PyTorch, "ns::op". Libraries
-// reach it through the proxy executor, which is how AOTInductor compiles calls of
-// ops that it has no C function for; RegisterShim is for those that have one. It returns an error wrapping ir.ErrArg for a
-// name without namespace or one of ATen's, and ErrRegistered for one that is
-// taken.
+// Register gives libraries a custom op by its name in PyTorch, "ns::op", or by its
+// schema, "ns::op(Tensor x, float by) -> Tensor". Libraries reach it through the
+// proxy executor, which is how AOTInductor compiles calls of ops that it has no C
+// function for, and if the schema is known through the dispatcher; RegisterShim
+// is for ops that have a C function. It returns an error wrapping ir.ErrArg for a
+// name without namespace or one of ATen's and for a schema that makes no sense,
+// and ErrRegistered for a name that is taken.
 func Register(name string, op CustomOp) error {
+	var schema *opSchema
+	if strings.Contains(name, "(") {
+		var err error
+		if schema, err = parseSchema(name); err != nil {
+			return err
+		}
+		name = schema.name
+	}
 	ns, rest, ok := strings.Cut(name, "::")
 	if !ok || ns == "" || rest == "" || ns == "aten" || op == nil {
 		return fmt.Errorf("%w: cannot register the op %q", ir.ErrArg, name)
@@ -46,8 +57,14 @@ func Register(name string, op CustomOp) error {
 	if custom.ops[name] != nil {
 		return fmt.Errorf("%w: %s", ErrRegistered, name)
 	}
-	custom.ops[name] = op
+	custom.ops[name], custom.schemas[name] = op, schema
 	return nil
+}
+
+func customSchema(name string) *opSchema {
+	custom.RLock()
+	defer custom.RUnlock()
+	return custom.schemas[name]
 }
 
 // Unregister takes an op away; libraries that were opened before keep it.
@@ -55,6 +72,7 @@ func Unregister(name string) {
 	custom.Lock()
 	defer custom.Unlock()
 	delete(custom.ops, name)
+	delete(custom.schemas, name)
 }
 
 func customOp(name string) CustomOp {

@@ -9,17 +9,12 @@ import (
 )
 
 // absent are the functions of shim.h that the host does not have: quantised
-// products of fbgemm's, which are deprecated, and the registry of libraries of
-// custom ops, which no artefact calls.
+// products of fbgemm's, which are deprecated.
 var absent = map[string]bool{
 	"aoti_torch_cpu_wrapped_fbgemm_pack_gemm_matrix_fp16": true,
 	"aoti_torch_cpu__wrapped_linear_prepack":              true,
 	"aoti_torch_cpu_wrapped_fbgemm_linear_fp16_weight":    true,
 	"aoti_torch_cpu__wrapped_quantized_linear_prepacked":  true,
-
-	"aoti_torch_library_init_impl": true, "aoti_torch_library_init_def": true, "aoti_torch_library_init_fragment": true,
-	"aoti_torch_library_impl": true, "aoti_torch_library_def": true, "aoti_torch_delete_library_object": true,
-	"aoti_torch_call_dispatcher": true,
 }
 
 func TestShimIsThere(t *testing.T) {
