@@ -24,9 +24,9 @@ type Model = backend.Callable
 // Inputs that the Spec contradicts, a wrong number of them, a model that cannot
 // run on zeros and one that is not comparable with ==, as pointers are, panic
 // with an *OpError, as mistakes in recording do. A run that fails is the error of
-// the step. No gradient flows through a model: asking for one panics. Models that
-// were called are remembered as long as the process lives; closing them frees
-// what they hold.
+// the step. No gradient flows through a model: asking for one panics. A model that
+// was called is remembered until it is closed, if it has a method OnClose as
+// containers and runners of package aoti have, or until ReleaseModel.
 func Call(m Model, in ...*Tensor) []*Tensor {
 	s, err := sessionOfAll(in)
 	if err != nil {
@@ -52,3 +52,8 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 	text := string(ir.AppendShapes(nil, outs))
 	return tensors(s.ex().Call(ir.OpCallModel, newTensor, []any{handles(in), id, text}, nil))
 }
+
+// ReleaseModel lets go of a model that Call has remembered. Steps that are
+// recorded with it and have not run fail; recording it again is as the first
+// time. Models of package aoti need no release: closing them does the same.
+func ReleaseModel(m Model) { modelcall.Forget(m) }

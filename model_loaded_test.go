@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/safetensors"
 )
@@ -66,7 +67,7 @@ func TestCallLoadedModel(t *testing.T) {
 	for _, batch := range []string{"", "case1.", "case2."} {
 		x, dims := numbers(t, f, batch+"in0")
 		want, _ := numbers(t, f, batch+"out0")
-		y := Call(r.Container, m.FromSlice(x, dims...).Neg().Neg())[0]
+		y := Call(r, m.FromSlice(x, dims...).Neg().Neg())[0]
 		if y.Dim(0) != dims[0] {
 			t.Fatalf("recorded as %v", y.Shape())
 		}
@@ -76,7 +77,7 @@ func TestCallLoadedModel(t *testing.T) {
 		}
 		near(t, half, want)
 	}
-	if err := Try(func() { Call(r.Container, m.Zeros(3, 7)) }); err == nil {
+	if err := Try(func() { Call(r, m.Zeros(3, 7)) }); err == nil {
 		t.Error("an input that the model does not take was recorded")
 	}
 }
@@ -90,11 +91,29 @@ func TestPlugLoadedModel(t *testing.T) {
 	in := s.With().FromSlice(x, dims...)
 	classes := len(want) / dims[0]
 	graph := func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Narrow(1, 0, classes).Softmax(1)} }
-	if _, err := s.Plug(t.Context(), GraphOf(graph, in), r.Container); err != nil {
+	if _, err := s.Plug(t.Context(), GraphOf(graph, in), r); err != nil {
 		t.Fatal(err)
 	}
 	near(t, read(t, graph(in)[0].Float32s), want)
 	if rep := s.Report(); rep.Compiles != 0 || rep.Plugged[0].Runs != 1 {
 		t.Errorf("%v", rep)
+	}
+}
+
+// A model that was called is let go when it is closed: steps recorded with it
+// and not run fail, and recording it is an error.
+func TestCallClosedModel(t *testing.T) {
+	r, f := loaded(t)
+	m := newSession(t).With()
+	x, dims := numbers(t, f, "in0")
+	y := Call(r, m.FromSlice(x, dims...))[0]
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := y.Float32s(t.Context()); !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("a step that calls a closed model: %v", err)
+	}
+	if err := Try(func() { Call(r, m.Zeros(dims...)) }); err == nil {
+		t.Error("a closed model was recorded")
 	}
 }

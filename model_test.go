@@ -28,7 +28,7 @@ type hostModel struct {
 
 func (m *hostModel) Spec() backend.Spec { return m.spec }
 
-func (m *hostModel) Run(_ context.Context, in []backend.Buffer, _ []bool) ([]backend.Buffer, error) {
+func (m *hostModel) Call(_ context.Context, in []backend.Buffer, _ []bool) ([]backend.Buffer, error) {
 	m.runs.Add(1)
 	return m.fn(in)
 }
@@ -161,7 +161,7 @@ type loose struct{ _ []int }
 
 func (loose) Spec() backend.Spec { return backend.Spec{} }
 
-func (loose) Run(context.Context, []backend.Buffer, []bool) ([]backend.Buffer, error) {
+func (loose) Call(context.Context, []backend.Buffer, []bool) ([]backend.Buffer, error) {
 	return nil, nil
 }
 
@@ -271,5 +271,24 @@ func TestCallContainer(t *testing.T) {
 	}
 	if err := Try(func() { Call(c, newSession(t).With().Zeros(5)) }); !errors.Is(err, ErrShape) {
 		t.Errorf("a wrong shape: %v", err)
+	}
+}
+
+// A model that is released is forgotten; recorded again it is known again.
+func TestReleaseModel(t *testing.T) {
+	s := newSession(t)
+	if s.Device() == (Device{Type: ir.RegisterDeviceType("null")}) {
+		t.Skip("null runs nothing")
+	}
+	m, model := s.With(), doubler()
+	x := m.FromSlice([]float32{1, 2})
+	before := Call(model, x)[0]
+	ReleaseModel(model)
+	ReleaseModel(model)
+	if _, err := before.Float32s(t.Context()); !errors.Is(err, backend.ErrUnsupported) {
+		t.Errorf("a step that calls a released model: %v", err)
+	}
+	if got := read(t, Call(model, x)[0].Float32s); got[1] != 4 {
+		t.Errorf("called again: %v", got)
 	}
 }

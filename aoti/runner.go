@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -24,6 +25,8 @@ type Runner struct {
 	spec         *pt2.Spec
 	closing      sync.Once
 }
+
+var _ backend.Callable = (*Runner)(nil)
 
 // Name returns the model's name in its package.
 func (r *Runner) Name() string { return r.name }

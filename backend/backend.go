@@ -153,6 +153,6 @@ type Callable interface {
 	// Spec returns the inputs and outputs. A parameter whose shape has no dtype
 	// may have any.
 	Spec() Spec
-	// Run computes the outputs, as Model.Run.
-	Run(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error)
+	// Call computes the outputs, as Model.Run.
+	Call(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error)
 }

@@ -266,7 +266,7 @@ func (p *Plug) run(ctx context.Context, in []backend.Buffer, want []*Data, d ir.
 		}
 	}
 	p.runs.Add(1)
-	outs, err := p.model.Run(ctx, args, nil)
+	outs, err := p.model.Call(ctx, args, nil)
 	if err != nil {
 		return nil, fmt.Errorf("plugged model: %w", err)
 	}

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/metrics"
 )
 
@@ -53,5 +55,41 @@ func TestSessionIsObserved(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(metrics.NewCollector(s, nil), "loris_stage_seconds_total"); n < 7 {
 		t.Errorf("%d stages are exposed", n)
+	}
+}
+
+// same is a model that returns its input.
+type same struct{}
+
+func (*same) Spec() backend.Spec {
+	return backend.Spec{Inputs: make([]backend.Param, 1), Outputs: make([]backend.Param, 1)}
+}
+
+func (*same) Call(_ context.Context, in []backend.Buffer, _ []bool) ([]backend.Buffer, error) {
+	in[0].Retain()
+	return in, nil
+}
+
+func TestPluggedModelsAreCounted(t *testing.T) {
+	s, err := loris.New(loris.WithDevice(loris.Ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := s.With().FromSlice([]float32{1, 2, 3}, 3)
+	double := func(in ...*loris.Tensor) []*loris.Tensor { return []*loris.Tensor{in[0].Mul(2)} }
+	plug, err := s.Plug(t.Context(), loris.GraphOf(double, x), &same{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := double(x)[0].Float32s(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := fmt.Sprintf("# HELP loris_plugged_runs_total Runs of a graph on the model that is plugged for it.\n"+
+		"# TYPE loris_plugged_runs_total counter\nloris_plugged_runs_total{device=%q,graph=%q,model=\"*metrics_test.same\"} 3\n",
+		s.Device(), plug.Hash())
+	if err := testutil.CollectAndCompare(metrics.NewCollector(s, nil), strings.NewReader(want), "loris_plugged_runs_total"); err != nil {
+		t.Error(err)
 	}
 }

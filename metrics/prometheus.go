@@ -63,6 +63,13 @@ func NewCollector(s *loris.Session, labels prometheus.Labels) *Collector {
 				emit(float64(n), d)
 			}
 		})
+	plugged := []string{"graph", "device", "model"}
+	add(prometheus.CounterValue, "plugged_runs_total", "Runs of a graph on the model that is plugged for it.", plugged,
+		func(r loris.Report, emit func(float64, ...string)) {
+			for _, p := range r.Plugged {
+				emit(float64(p.Runs), p.Hash.String(), p.Device.String(), p.Model)
+			}
+		})
 	return c
 }
 

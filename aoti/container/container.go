@@ -68,6 +68,7 @@ type Container struct {
 	closed  bool
 	drained chan struct{} // closed when it is closed and there are no users
 	shut    atomic.Bool   // closed, for those who do not take mu
+	onClose []func()      // called by Close
 }
 
 // New returns a container of instances that open returns. It makes
@@ -217,7 +218,28 @@ func (c *Container) Close() error {
 		inst.unlock(c)
 	}
 	c.sets.free()
+	c.mu.Lock()
+	told := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	for _, fn := range told {
+		fn()
+	}
 	return errors.Join(errs...)
+}
+
+// OnClose has fn called when the container is closed, after its last run; at once
+// if that was before.
+func (c *Container) OnClose(fn func()) {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.onClose = append(c.onClose, fn)
+	}
+	c.mu.Unlock()
+	if closed {
+		fn()
+	}
 }
 
 // guard returns a panic of f as a *PanicError.

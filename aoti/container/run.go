@@ -10,6 +10,12 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
+// Call is Run: by it a container, and what embeds one, is a backend.Callable,
+// which lazy programs call.
+func (c *Container) Call(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	return c.Run(ctx, inputs, donated)
+}
+
 // Run computes the outputs on an instance of the pool, as backend.Model.Run. It
 // waits for an instance as long as ctx allows, in turn, and for the work where
 // that is asynchronous. Constants that folding computes are computed by the

@@ -25,38 +25,65 @@ type entry struct {
 // maxProbed bounds what is remembered of one model; then it is forgotten.
 const maxProbed = 1024
 
-// registry numbers the models. They are never removed: programs in caches name
-// them.
+// registry numbers the models. Programs in caches name them by their numbers,
+// which are not used again.
 var registry = struct {
 	sync.RWMutex
 	ids     map[backend.Callable]int
-	entries []*entry // by number-1
-}{ids: map[backend.Callable]int{}}
+	entries map[int]*entry
+	last    int
+}{ids: map[backend.Callable]int{}, entries: map[int]*entry{}}
 
-// Register returns the number of a model, the same each time. It is an error
+// closer is a model that tells when it is closed.
+type closer interface{ OnClose(fn func()) }
+
+// Register returns the number of a model, the same each time until it is
+// forgotten, which one that has the method OnClose is when it is closed. It is an error
 // wrapping ir.ErrArg if the model cannot be compared (it is no pointer).
 func Register(m backend.Callable) (int, error) {
 	if m == nil || !reflect.ValueOf(m).Comparable() {
 		return 0, fmt.Errorf("%w: a %T cannot be called as a model: it must be comparable, as a pointer is", ir.ErrArg, m)
 	}
-	registry.Lock()
-	defer registry.Unlock()
-	id, ok := registry.ids[m]
-	if !ok {
-		registry.entries = append(registry.entries, &entry{model: m, probed: map[string][]ir.Shape{}})
-		id = len(registry.entries)
-		registry.ids[m] = id
+	id, fresh := number(m)
+	if c, ok := m.(closer); ok && fresh {
+		c.OnClose(func() { Forget(m) }) // at once, if it is closed already
 	}
 	return id, nil
+}
+
+// number returns the number of a model, and whether it is a new one.
+func number(m backend.Callable) (id int, fresh bool) {
+	registry.Lock()
+	defer registry.Unlock()
+	if id, ok := registry.ids[m]; ok {
+		return id, false
+	}
+	registry.last++
+	registry.entries[registry.last] = &entry{model: m, probed: map[string][]ir.Shape{}}
+	registry.ids[m] = registry.last
+	return registry.last, true
+}
+
+// Forget drops a model: programs that call it fail with an error wrapping
+// backend.ErrUnsupported. It does nothing for one that is not registered.
+func Forget(m backend.Callable) {
+	if m == nil || !reflect.ValueOf(m).Comparable() {
+		return
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	delete(registry.entries, registry.ids[m])
+	delete(registry.ids, m)
 }
 
 func find(id int) (*entry, error) {
 	registry.RLock()
 	defer registry.RUnlock()
-	if id < 1 || id > len(registry.entries) {
-		return nil, fmt.Errorf("%w: model %d is not registered in this process", backend.ErrUnsupported, id)
+	e := registry.entries[id]
+	if e == nil {
+		return nil, fmt.Errorf("%w: model %d is not in this process, or was closed or released", backend.ErrUnsupported, id)
 	}
-	return registry.entries[id-1], nil
+	return e, nil
 }
 
 // Known returns an error wrapping backend.ErrUnsupported if there is no model of
@@ -220,5 +247,5 @@ func (e *entry) run(ctx context.Context, in []Tensor) (out []backend.Buffer, err
 		defer b.Release()
 		bufs[i] = b
 	}
-	return e.model.Run(ctx, bufs, nil)
+	return e.model.Call(ctx, bufs, nil)
 }
