@@ -76,6 +76,12 @@ def case(name, args, outs):
     CASES.append({"name": name, "args": [arg(a) for a in args], "outs": [tensor(o) for o in outs]})
 
 
+def named(name, args, outs):
+    """A case of an op that has no C function: its arguments are named."""
+    outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
+    CASES.append({"name": "aten::" + name, "named": {k: arg(a) for k, a in args.items()}, "outs": [tensor(o) for o in outs]})
+
+
 def ties(g):
     """Equal elements, whose order follows from the algorithm, and integers that a double does not hold."""
     few = torch.randint(0, 5, (3, 70), generator=g)
@@ -214,6 +220,34 @@ def matrices(g):
         case("cpu_ormqr", [qr, tau, c.mT.contiguous(), False, turned], A.ormqr(qr, tau, c.mT.contiguous(), False, turned))
 
 
+def factors(g):
+    """torch.linalg, which libraries call by name."""
+    a = torch.randn(2, 4, 4, generator=g, dtype=torch.float64)
+    b = torch.randn(2, 4, 3, generator=g, dtype=torch.float64)
+    spd = a @ a.mT + 4 * torch.eye(4, dtype=torch.float64)
+    for t in (a, a[0], a.mT.contiguous()):
+        named("linalg_inv_ex", {"A": t, "check_errors": False}, A.linalg_inv_ex(t))
+        named("_linalg_det", {"A": t}, A._linalg_det(t))
+        named("_linalg_slogdet", {"A": t}, A._linalg_slogdet(t))
+    for t in (a, b, b.mT.contiguous()):
+        named("linalg_lu_factor_ex", {"A": t, "pivot": True, "check_errors": False}, A.linalg_lu_factor_ex(t))
+        named("linalg_lu", {"A": t, "pivot": True}, A.linalg_lu(t))
+        for mode in ("reduced", "complete", "r"):
+            named("linalg_qr", {"A": t, "mode": mode}, A.linalg_qr(t, mode))
+    lu, pivots = torch.linalg.lu_factor(a)
+    named("linalg_lu_solve", {"LU": lu, "pivots": pivots, "B": b, "left": True, "adjoint": False}, A.linalg_lu_solve(lu, pivots, b))
+    qr, tau = A.geqrf(b)
+    named("linalg_householder_product", {"input": qr, "tau": tau}, A.linalg_householder_product(qr, tau))
+    for args in ((a, b, True), (a[0], b, True), (a, b.mT.contiguous(), False), (a, b[:, :, 0].contiguous(), True), (a[0], b[0, :, 0].contiguous(), True)):
+        named("_linalg_solve_ex", dict(zip(("A", "B", "left"), args)), A._linalg_solve_ex(*args[:2], left=args[2]))
+    for upper in (False, True):
+        named("linalg_cholesky_ex", {"self": spd, "upper": upper, "check_errors": False}, A.linalg_cholesky_ex(spd, upper=upper))
+        for left in (False, True):
+            rhs = b if left else b.mT.contiguous()
+            named("linalg_solve_triangular", {"self": spd, "B": rhs, "upper": upper, "left": left, "unitriangular": False},
+                  A.linalg_solve_triangular(spd, rhs, upper=upper, left=left))
+
+
 def counts(g):
     """Histograms, segments, scattered rows, scaled and grouped products."""
     x, w = torch.randn(40, generator=g), torch.rand(40, generator=g)
@@ -330,7 +364,7 @@ def main():
     case("cpu_scatter_reduce_two_out", [torch.zeros(3, 5), torch.ones(3, 5), 1, torch.tensor([[0, 0, 4]]), torch.ones(1, 3), "sum", True],
          [])
     CASES[-1]["outs"] = [tensor(A.scatter_reduce(torch.ones(3, 5), 1, torch.tensor([[0, 0, 4]]), torch.ones(1, 3), "sum"))]
-    for number, more in enumerate((ties, windows, gradients, samples, matrices, counts)):
+    for number, more in enumerate((ties, windows, gradients, samples, matrices, counts, factors)):
         more(torch.Generator().manual_seed(3 + number))
     case("cpu_hann_window", [7, None, None, None, 0, None], A.hann_window(7))
     print("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]")

@@ -149,8 +149,21 @@ def proxy_known():
 
 @fixture
 def proxy_refused():
-    """Ops through the proxy executor that a host must refuse by name: linalg.inv and linalg.det."""
-    return Case(Call(lambda m, x: (torch.linalg.inv(x), torch.linalg.det(x) + 1)), (torch.randn(4, 4),))
+    """Ops through the proxy executor that a host must refuse by name: linalg.eigvals and linalg.ldl_factor."""
+    return Case(Call(lambda m, x: (torch.linalg.eigvals(x), torch.linalg.ldl_factor(x)[0] + 1)), (torch.randn(4, 4),))
+
+
+@fixture
+def linalg():
+    """Factors of matrices and equations, through the proxy executor: inv, det, solve, cholesky, qr, eigvalsh, lu."""
+
+    def call(m, x, b):
+        spd = x @ x.mT + torch.eye(4)
+        low, info = torch.linalg.cholesky_ex(spd)
+        solved = torch.linalg.solve(x, b), torch.linalg.solve_triangular(low, b, upper=False), torch.cholesky_solve(b, low)
+        return torch.linalg.inv(x), torch.linalg.det(x) + 1, low, info, *solved, *torch.linalg.qr(x), torch.linalg.eigvalsh(spd), *torch.linalg.lu(x)
+
+    return Case(Call(call), (torch.randn(3, 4, 4), torch.randn(3, 4, 2)))
 
 
 @torch.library.custom_op("loris::scaled", mutates_args=())
