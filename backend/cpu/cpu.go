@@ -33,6 +33,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/native"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -66,8 +67,15 @@ type tuning struct {
 	nanos float64 // the work that is worth another goroutine
 }
 
-// New returns a backend with an allocator of its own.
-func New() *Backend { return NewPortable() }
+// New returns a backend with an allocator of its own. It compiles kernels to
+// machine code where the platform has a compiler for it.
+func New() *Backend {
+	b := NewPortable()
+	if levels := native.Available(); len(levels) > 0 {
+		b.engine = engineFor(levels[0])
+	}
+	return b
+}
 
 // NewPortable returns a backend that computes by loops written in Go alone, as
 // New does where there is no compiler of kernels. Sums are taken in another
