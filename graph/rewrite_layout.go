@@ -41,6 +41,9 @@ func foldScalar(sp *ir.Spec, op ir.Op, in []ir.Value, vals []any, out ir.DType) 
 	}
 	sc := sp.Scalar
 	if in[len(in)-1].DType().IsFloat() {
+		if inexact[op] {
+			return nil, false
+		}
 		var r float64
 		switch {
 		case len(in) == 1 && sc.F1 != nil:
@@ -65,6 +68,20 @@ func foldScalar(sp *ir.Spec, op ir.Op, in []ir.Value, vals []any, out ir.DType) 
 		return nil, false
 	}
 	return ir.WrapInt(out, r), true
+}
+
+// inexact has the functions of floats that backends approximate each in its way.
+// They are left to the backend, so that a constant gives what data would.
+var inexact = map[ir.Op]bool{}
+
+func init() {
+	for _, op := range []ir.Op{
+		ir.OpExp, ir.OpExp2, ir.OpExpm1, ir.OpLog, ir.OpLog2, ir.OpLog10, ir.OpLog1p, ir.OpRsqrt, ir.OpSin, ir.OpCos, ir.OpTan, ir.OpAsin,
+		ir.OpAcos, ir.OpAtan, ir.OpSinh, ir.OpCosh, ir.OpTanh, ir.OpAsinh, ir.OpAcosh, ir.OpAtanh, ir.OpSigmoid, ir.OpErf, ir.OpErfinv, ir.OpPow,
+		ir.OpAtan2,
+	} {
+		inexact[op] = true
+	}
 }
 
 // dividesByZero leaves an integer division by zero to the run, which reports it.

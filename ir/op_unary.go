@@ -171,11 +171,3 @@ func relu(x float64) float64 {
 	}
 	return x
 }
-
-// log2 is math.Log2 but close to 1, where that cancels.
-func log2(x float64) float64 {
-	if x > 0.5 && x < 2 {
-		return math.Log(x) * math.Log2E
-	}
-	return math.Log2(x)
-}
