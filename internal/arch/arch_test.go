@@ -54,6 +54,8 @@ var allowed = map[string][]string{
 	"internal/modelcall":   {"backend", "internal/hostmem", "ir"},
 	"internal/loop":        {"ir", "internal/half"},
 	"internal/native":      {"ir", "internal/half", "internal/loop", "internal/native"},
+	"internal/native/code": {},
+	"internal/native/x64":  {},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},

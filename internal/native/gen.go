@@ -33,7 +33,6 @@ type vinfo struct {
 	full bool      // pooled: the pool has all lanes, not one to be broadcast
 	len  uint8     // bytes of the vector
 	w    uint8     // pooled: bytes of an element
-	pool int32     // pooled: its place in the pool
 	slot int32     // home, or spilled temp: offset in the spill memory, 0 for none
 	pin  x64.Reg   // home, pooled: its register in this pass
 	reg  x64.Reg   // the register that holds it now
@@ -242,7 +241,7 @@ func (g *gen) poolVal(k poolKey, one func([]byte) []byte) val {
 	if k.name != "" {
 		n = uint8(len(data))
 	}
-	v := g.newVal(vinfo{kind: pooled, full: full, len: n, w: k.w, pool: int32(len(g.pool))})
+	v := g.newVal(vinfo{kind: pooled, full: full, len: n, w: k.w})
 	g.vals[v].lbl = g.asm.Label()
 	g.pool = append(g.pool, poolEntry{v, data})
 	g.at[k] = v

@@ -18,9 +18,6 @@ func (g *gen) capture(f func()) region {
 	return out
 }
 
-// emit is capture and flush.
-func (g *gen) emit(f func()) { g.flush(g.capture(f)) }
-
 // pass is a Pass as it is compiled: with its reductions, and the values of its
 // body that are the same for a whole row.
 type pass struct {

@@ -20,8 +20,6 @@ const (
 	cmpLE    = 0x12
 	cmpUNORD = 3
 	cmpNE    = 4
-	cmpNLT   = 0x15 // not below: true for NaN
-	cmpNLE   = 0x16
 	cmpGE    = 0x1d
 	cmpGT    = 0x1e
 )

@@ -68,11 +68,9 @@ func kernelOf(sp *ir.Spec, d ir.DType, in, out loop.Stride) *loop.Kernel {
 		}
 		x = append(x, b.load(b.arg(d, stride, false)))
 	}
-	result := loop.ComputeDType(d)
+	result := d
 	if sp.Predicate {
 		result = ir.Bool
-	} else {
-		result = d
 	}
 	b.store(b.arg(result, out, true), b.op(sp.Op, x...))
 	return &b.Kernel

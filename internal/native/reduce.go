@@ -112,10 +112,10 @@ func worst(d ir.DType, least bool) uint64 {
 // equal ones the first.
 func (r *reduction) better(g *gen, a, b []val) []val {
 	var wins, ties val
-	max := r.in.Op == ir.OpArgmax
+	greatest := r.in.Op == ir.OpArgmax
 	if r.d.IsFloat() {
 		pred := byte(cmpLT)
-		if max {
+		if greatest {
 			pred = cmpGT
 		}
 		nanA, nanB := g.cmpF(r.w, cmpUNORD, a[0], a[0]), g.cmpF(r.w, cmpUNORD, b[0], b[0])
@@ -123,7 +123,7 @@ func (r *reduction) better(g *gen, a, b []val) []val {
 		ties = g.or(g.cmpF(r.w, cmpEQ, b[0], a[0]), g.and(nanA, nanB))
 	} else {
 		pred := byte(intLT)
-		if max {
+		if greatest {
 			pred = intGT
 		}
 		wins = g.cmpI(r.w, pred, b[0], a[0])

@@ -12,10 +12,6 @@ import (
 
 var axes = []loop.Axis{loop.Columns, loop.Rows, loop.Both}
 
-// sumBound is loose where many signs cancel: what matters of sums is measured by
-// TestSumsArePrecise.
-const sumBound = 1e5
-
 // moderate writes elements whose sums and products stay finite.
 func moderate(r *rand.Rand, _ int, d ir.DType, b []byte) {
 	if d.IsFloat() {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
 )
 
 func TestStoredCodeRuns(t *testing.T) {
@@ -64,5 +66,34 @@ func TestUnsupportedAndMalformed(t *testing.T) {
 	k.Passes[0].Body = k.Passes[0].Body[1:]
 	if _, err := Compile(k, AVX2); !errors.Is(err, loop.ErrKernel) {
 		t.Errorf("a value that is not there: %v", err)
+	}
+}
+
+// TestStreamedStores has rows that are aligned for stores past the cache and
+// rows that are not.
+func TestStreamedStores(t *testing.T) {
+	for _, isa := range Available() {
+		for _, d := range stored {
+			b := newBuild(loop.None)
+			x := b.load(b.arg(d, loop.Unit, false))
+			out := b.arg(d, loop.Unit, true)
+			b.Args[out].Stream = true
+			b.store(out, b.op(ir.OpMaximum, x, x))
+			k := &b.Kernel
+			c, err := Compile(k, isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, gap := range []int{0, 1} {
+				g := newGrid(rand.New(rand.NewPCG(1, 1)), k, 4, 256, c.SpillBytes(), elements)
+				size := d.Size()
+				for side := range g.frame {
+					own := aligned(8 * 260 * 8)
+					g.frame[side].Ptr[out], g.frame[side].Row[out] = own, size*(256+gap)
+					g.data[side][out] = unsafe.Slice((*byte)(own), size*1040)
+				}
+				compareRun(t, k, c, g, 0)
+			}
+		}
 	}
 }

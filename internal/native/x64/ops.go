@@ -24,22 +24,14 @@ const (
 	MASKMOVPSst
 	MASKMOVPD
 	MASKMOVPDst
-	MOVD
 	MOVDst
-	MOVQ
-	MOVQld
 	MOVQst
-	MOVSSld
 	MOVSSst
-	MOVSDld
 	MOVSDst
 	BROADCASTSS
 	BROADCASTSD
 	PBROADCASTB
 	PBROADCASTW
-	PBROADCASTD
-	PBROADCASTQ
-	PBROADCASTQr
 	// Floats.
 	ADDPS
 	ADDPD
@@ -83,12 +75,10 @@ const (
 	// Conversions.
 	CVTDQ2PS
 	CVTTPS2DQ
-	CVTPS2DQ
 	CVTPS2PD
 	CVTPD2PS
 	CVTDQ2PD
 	CVTTPD2DQ
-	CVTPD2DQ
 	CVTQQ2PD
 	CVTQQ2PS
 	CVTTPD2QQ
@@ -110,7 +100,6 @@ const (
 	PANDD
 	PANDQ
 	PANDND
-	PANDNQ
 	PORD
 	PORQ
 	PXORD
@@ -134,9 +123,7 @@ const (
 	PSRAD
 	PSLLQ
 	PSRLQ
-	PSRAQ
 	PSLLVD
-	PSRLVD
 	PSRAVD
 	PSLLVQ
 	PSRLVQ
@@ -146,11 +133,9 @@ const (
 	PMOVZXWD
 	PMOVSXWD
 	PMOVSXDQ
-	PMOVZXDQ
 	PMOVDB
 	PMOVDW
 	PMOVQD
-	PMOVM2D
 	PSHUFB
 	PSHUFD
 	SHUFPS
@@ -166,7 +151,6 @@ const (
 	KMOVWld
 	KMOVWst
 	KMOVWr
-	KMOVDr
 	KANDW
 	KANDNW
 	KORW
@@ -177,38 +161,30 @@ const (
 )
 
 var ops = [numOps]enc{
-	MOVUPS:       {"movups", 0, 1, 0x10, 0, 0, 0, 0, 0},
-	MOVUPSst:     {"movups", 0, 1, 0x11, 0, 0, 0, 0, 0},
-	MOVAPS:       {"movaps", 0, 1, 0x28, 0, 0, 0, 0, 0},
-	MOVNTPS:      {"movntps", 0, 1, 0x2b, 0, 0, 0, 0, 0},
-	MOVDQU8:      {"movdqu8", 3, 1, 0x6f, 0, 0, 0, 0, onlyEVEX},
-	MOVDQU8st:    {"movdqu8", 3, 1, 0x7f, 0, 0, 0, 0, onlyEVEX},
-	MOVDQU16:     {"movdqu16", 3, 1, 0x6f, 0, 1, 0, 0, onlyEVEX},
-	MOVDQU16st:   {"movdqu16", 3, 1, 0x7f, 0, 1, 0, 0, onlyEVEX},
-	MOVDQU32:     {"movdqu32", 2, 1, 0x6f, 0, 0, 0, 0, onlyEVEX},
-	MOVDQU32st:   {"movdqu32", 2, 1, 0x7f, 0, 0, 0, 0, onlyEVEX},
-	MOVDQU64:     {"movdqu64", 2, 1, 0x6f, 0, 1, 0, 0, onlyEVEX},
-	MOVDQU64st:   {"movdqu64", 2, 1, 0x7f, 0, 1, 0, 0, onlyEVEX},
-	MASKMOVPS:    {"maskmovps", 1, 2, 0x2c, 0, 0, 0, 0, onlyVEX},
-	MASKMOVPSst:  {"maskmovps", 1, 2, 0x2e, 0, 0, 0, 0, onlyVEX},
-	MASKMOVPD:    {"maskmovpd", 1, 2, 0x2d, 0, 0, 0, 0, onlyVEX},
-	MASKMOVPDst:  {"maskmovpd", 1, 2, 0x2f, 0, 0, 0, 0, onlyVEX},
-	MOVD:         {"movd", 1, 1, 0x6e, 0, 0, 0, 0, 0},
-	MOVDst:       {"movd", 1, 1, 0x7e, 0, 0, 0, 0, 0},
-	MOVQ:         {"movq", 1, 1, 0x6e, 1, 1, 0, 0, 0},
-	MOVQld:       {"movq", 2, 1, 0x7e, 0, 1, 0, 0, 0},
-	MOVQst:       {"movq", 1, 1, 0xd6, 0, 1, 0, 0, 0},
-	MOVSSld:      {"movss", 2, 1, 0x10, 0, 0, 0, 0, 0},
-	MOVSSst:      {"movss", 2, 1, 0x11, 0, 0, 0, 0, 0},
-	MOVSDld:      {"movsd", 3, 1, 0x10, 0, 1, 0, 0, 0},
-	MOVSDst:      {"movsd", 3, 1, 0x11, 0, 1, 0, 0, 0},
-	BROADCASTSS:  {"broadcastss", 1, 2, 0x18, 0, 0, 0, 0, 0},
-	BROADCASTSD:  {"broadcastsd", 1, 2, 0x19, 0, 1, 0, 0, 0},
-	PBROADCASTB:  {"pbroadcastb", 1, 2, 0x78, 0, 0, 0, 0, 0},
-	PBROADCASTW:  {"pbroadcastw", 1, 2, 0x79, 0, 0, 0, 0, 0},
-	PBROADCASTD:  {"pbroadcastd", 1, 2, 0x58, 0, 0, 0, 0, 0},
-	PBROADCASTQ:  {"pbroadcastq", 1, 2, 0x59, 0, 1, 0, 0, 0},
-	PBROADCASTQr: {"pbroadcastq", 1, 2, 0x7c, 0, 1, 0, 0, onlyEVEX | noMem},
+	MOVUPS:      {"movups", 0, 1, 0x10, 0, 0, 0, 0, 0},
+	MOVUPSst:    {"movups", 0, 1, 0x11, 0, 0, 0, 0, 0},
+	MOVAPS:      {"movaps", 0, 1, 0x28, 0, 0, 0, 0, 0},
+	MOVNTPS:     {"movntps", 0, 1, 0x2b, 0, 0, 0, 0, 0},
+	MOVDQU8:     {"movdqu8", 3, 1, 0x6f, 0, 0, 0, 0, onlyEVEX},
+	MOVDQU8st:   {"movdqu8", 3, 1, 0x7f, 0, 0, 0, 0, onlyEVEX},
+	MOVDQU16:    {"movdqu16", 3, 1, 0x6f, 0, 1, 0, 0, onlyEVEX},
+	MOVDQU16st:  {"movdqu16", 3, 1, 0x7f, 0, 1, 0, 0, onlyEVEX},
+	MOVDQU32:    {"movdqu32", 2, 1, 0x6f, 0, 0, 0, 0, onlyEVEX},
+	MOVDQU32st:  {"movdqu32", 2, 1, 0x7f, 0, 0, 0, 0, onlyEVEX},
+	MOVDQU64:    {"movdqu64", 2, 1, 0x6f, 0, 1, 0, 0, onlyEVEX},
+	MOVDQU64st:  {"movdqu64", 2, 1, 0x7f, 0, 1, 0, 0, onlyEVEX},
+	MASKMOVPS:   {"maskmovps", 1, 2, 0x2c, 0, 0, 0, 0, onlyVEX},
+	MASKMOVPSst: {"maskmovps", 1, 2, 0x2e, 0, 0, 0, 0, onlyVEX},
+	MASKMOVPD:   {"maskmovpd", 1, 2, 0x2d, 0, 0, 0, 0, onlyVEX},
+	MASKMOVPDst: {"maskmovpd", 1, 2, 0x2f, 0, 0, 0, 0, onlyVEX},
+	MOVDst:      {"movd", 1, 1, 0x7e, 0, 0, 0, 0, 0},
+	MOVQst:      {"movq", 1, 1, 0xd6, 0, 1, 0, 0, 0},
+	MOVSSst:     {"movss", 2, 1, 0x11, 0, 0, 0, 0, 0},
+	MOVSDst:     {"movsd", 3, 1, 0x11, 0, 1, 0, 0, 0},
+	BROADCASTSS: {"broadcastss", 1, 2, 0x18, 0, 0, 0, 0, 0},
+	BROADCASTSD: {"broadcastsd", 1, 2, 0x19, 0, 1, 0, 0, 0},
+	PBROADCASTB: {"pbroadcastb", 1, 2, 0x78, 0, 0, 0, 0, 0},
+	PBROADCASTW: {"pbroadcastw", 1, 2, 0x79, 0, 0, 0, 0, 0},
 
 	ADDPS: {"addps", 0, 1, 0x58, 0, 0, 4, 0, 0}, ADDPD: {"addpd", 1, 1, 0x58, 0, 1, 8, 0, 0},
 	SUBPS: {"subps", 0, 1, 0x5c, 0, 0, 4, 0, 0}, SUBPD: {"subpd", 1, 1, 0x5c, 0, 1, 8, 0, 0},
@@ -233,12 +209,10 @@ var ops = [numOps]enc{
 
 	CVTDQ2PS:  {"cvtdq2ps", 0, 1, 0x5b, 0, 0, 4, 0, 0},
 	CVTTPS2DQ: {"cvttps2dq", 2, 1, 0x5b, 0, 0, 4, 0, 0},
-	CVTPS2DQ:  {"cvtps2dq", 1, 1, 0x5b, 0, 0, 4, 0, 0},
 	CVTPS2PD:  {"cvtps2pd", 0, 1, 0x5a, 0, 0, 0, 0, 0},
 	CVTPD2PS:  {"cvtpd2ps", 1, 1, 0x5a, 0, 1, 0, 0, 0},
 	CVTDQ2PD:  {"cvtdq2pd", 2, 1, 0xe6, 0, 0, 0, 0, 0},
 	CVTTPD2DQ: {"cvttpd2dq", 1, 1, 0xe6, 0, 1, 0, 0, 0},
-	CVTPD2DQ:  {"cvtpd2dq", 3, 1, 0xe6, 0, 1, 0, 0, 0},
 	CVTQQ2PD:  {"cvtqq2pd", 2, 1, 0xe6, 0, 1, 0, 0, onlyEVEX},
 	CVTQQ2PS:  {"cvtqq2ps", 0, 1, 0x5b, 0, 1, 0, 0, onlyEVEX},
 	CVTTPD2QQ: {"cvttpd2qq", 1, 1, 0x7a, 0, 1, 0, 0, onlyEVEX},
@@ -255,8 +229,8 @@ var ops = [numOps]enc{
 	PMULLD: {"pmulld", 1, 2, 0x40, 0, 0, 4, 0, 0}, PMULLQ: {"pmullq", 1, 2, 0x40, 0, 1, 8, 0, onlyEVEX},
 	PMULUDQ: {"pmuludq", 1, 1, 0xf4, 0, 1, 8, 0, 0},
 	PANDD:   {"pandd", 1, 1, 0xdb, 0, 0, 4, 0, 0}, PANDQ: {"pandq", 1, 1, 0xdb, 0, 1, 8, 0, 0},
-	PANDND: {"pandnd", 1, 1, 0xdf, 0, 0, 4, 0, 0}, PANDNQ: {"pandnq", 1, 1, 0xdf, 0, 1, 8, 0, 0},
-	PORD: {"pord", 1, 1, 0xeb, 0, 0, 4, 0, 0}, PORQ: {"porq", 1, 1, 0xeb, 0, 1, 8, 0, 0},
+	PANDND: {"pandnd", 1, 1, 0xdf, 0, 0, 4, 0, 0},
+	PORD:   {"pord", 1, 1, 0xeb, 0, 0, 4, 0, 0}, PORQ: {"porq", 1, 1, 0xeb, 0, 1, 8, 0, 0},
 	PXORD: {"pxord", 1, 1, 0xef, 0, 0, 4, 0, 0}, PXORQ: {"pxorq", 1, 1, 0xef, 0, 1, 8, 0, 0},
 	PMINSD: {"pminsd", 1, 2, 0x39, 0, 0, 4, 0, 0}, PMINSQ: {"pminsq", 1, 2, 0x39, 0, 1, 8, 0, onlyEVEX},
 	PMAXSD: {"pmaxsd", 1, 2, 0x3d, 0, 0, 4, 0, 0}, PMAXSQ: {"pmaxsq", 1, 2, 0x3d, 0, 1, 8, 0, onlyEVEX},
@@ -267,14 +241,14 @@ var ops = [numOps]enc{
 	PTESTMD: {"ptestmd", 1, 2, 0x27, 0, 0, 4, 0, onlyEVEX}, PTESTMQ: {"ptestmq", 1, 2, 0x27, 0, 1, 8, 0, onlyEVEX},
 	PSLLD: {"pslld", 1, 1, 0x72, 0, 0, 0, 8 + 6, hasImm | noMem}, PSRLD: {"psrld", 1, 1, 0x72, 0, 0, 0, 8 + 2, hasImm | noMem},
 	PSRAD: {"psrad", 1, 1, 0x72, 0, 0, 0, 8 + 4, hasImm | noMem}, PSLLQ: {"psllq", 1, 1, 0x73, 0, 1, 0, 8 + 6, hasImm | noMem},
-	PSRLQ: {"psrlq", 1, 1, 0x73, 0, 1, 0, 8 + 2, hasImm | noMem}, PSRAQ: {"psraq", 1, 1, 0x72, 0, 1, 0, 8 + 4, onlyEVEX | hasImm | noMem},
-	PSLLVD: {"psllvd", 1, 2, 0x47, 0, 0, 4, 0, 0}, PSRLVD: {"psrlvd", 1, 2, 0x45, 0, 0, 4, 0, 0}, PSRAVD: {"psravd", 1, 2, 0x46, 0, 0, 4, 0, 0},
+	PSRLQ:  {"psrlq", 1, 1, 0x73, 0, 1, 0, 8 + 2, hasImm | noMem},
+	PSLLVD: {"psllvd", 1, 2, 0x47, 0, 0, 4, 0, 0}, PSRAVD: {"psravd", 1, 2, 0x46, 0, 0, 4, 0, 0},
 	PSLLVQ: {"psllvq", 1, 2, 0x47, 1, 1, 8, 0, 0}, PSRLVQ: {"psrlvq", 1, 2, 0x45, 1, 1, 8, 0, 0}, PSRAVQ: {"psravq", 1, 2, 0x46, 0, 1, 8, 0, onlyEVEX},
 	PMOVZXBD: {"pmovzxbd", 1, 2, 0x31, 0, 0, 0, 0, 0}, PMOVSXBD: {"pmovsxbd", 1, 2, 0x21, 0, 0, 0, 0, 0},
 	PMOVZXWD: {"pmovzxwd", 1, 2, 0x33, 0, 0, 0, 0, 0}, PMOVSXWD: {"pmovsxwd", 1, 2, 0x23, 0, 0, 0, 0, 0},
-	PMOVSXDQ: {"pmovsxdq", 1, 2, 0x25, 0, 0, 0, 0, 0}, PMOVZXDQ: {"pmovzxdq", 1, 2, 0x35, 0, 0, 0, 0, 0},
-	PMOVDB: {"pmovdb", 2, 2, 0x31, 0, 0, 0, 0, onlyEVEX | noMem}, PMOVDW: {"pmovdw", 2, 2, 0x33, 0, 0, 0, 0, onlyEVEX | noMem},
-	PMOVQD: {"pmovqd", 2, 2, 0x35, 0, 0, 0, 0, onlyEVEX | noMem}, PMOVM2D: {"pmovm2d", 2, 2, 0x38, 0, 0, 0, 0, onlyEVEX | noMem},
+	PMOVSXDQ: {"pmovsxdq", 1, 2, 0x25, 0, 0, 0, 0, 0},
+	PMOVDB:   {"pmovdb", 2, 2, 0x31, 0, 0, 0, 0, onlyEVEX | noMem}, PMOVDW: {"pmovdw", 2, 2, 0x33, 0, 0, 0, 0, onlyEVEX | noMem},
+	PMOVQD: {"pmovqd", 2, 2, 0x35, 0, 0, 0, 0, onlyEVEX | noMem},
 	PSHUFB: {"pshufb", 1, 2, 0x00, 0, 0, 0, 0, 0}, PSHUFD: {"pshufd", 1, 1, 0x70, 0, 0, 0, 0, hasImm},
 	SHUFPS: {"shufps", 0, 1, 0xc6, 0, 0, 0, 0, hasImm}, PERMQ: {"permq", 1, 3, 0x00, 1, 1, 0, 0, hasImm},
 	PERMD: {"permd", 1, 2, 0x36, 0, 0, 0, 0, 0}, SHUFF64X2: {"shuff64x2", 1, 3, 0x23, 0, 1, 0, 0, onlyEVEX | hasImm},
@@ -285,8 +259,8 @@ var ops = [numOps]enc{
 
 	KMOVW:   {"kmovw", 0, 1, 0x90, 0, 0, 0, 0, onlyVEX | noMem},
 	KMOVWld: {"kmovw", 0, 1, 0x90, 0, 0, 0, 0, onlyVEX}, KMOVWst: {"kmovw", 0, 1, 0x91, 0, 0, 0, 0, onlyVEX},
-	KMOVWr: {"kmovw", 0, 1, 0x92, 0, 0, 0, 0, onlyVEX | noMem}, KMOVDr: {"kmovd", 3, 1, 0x92, 0, 0, 0, 0, onlyVEX | noMem},
-	KANDW: {"kandw", 0, 1, 0x41, 0, 0, 0, 0, onlyVEX | noMem | fixed256}, KANDNW: {"kandnw", 0, 1, 0x42, 0, 0, 0, 0, onlyVEX | noMem | fixed256},
+	KMOVWr: {"kmovw", 0, 1, 0x92, 0, 0, 0, 0, onlyVEX | noMem},
+	KANDW:  {"kandw", 0, 1, 0x41, 0, 0, 0, 0, onlyVEX | noMem | fixed256}, KANDNW: {"kandnw", 0, 1, 0x42, 0, 0, 0, 0, onlyVEX | noMem | fixed256},
 	KORW: {"korw", 0, 1, 0x45, 0, 0, 0, 0, onlyVEX | noMem | fixed256}, KXORW: {"kxorw", 0, 1, 0x47, 0, 0, 0, 0, onlyVEX | noMem | fixed256},
 	KXNORW: {"kxnorw", 0, 1, 0x46, 0, 0, 0, 0, onlyVEX | noMem | fixed256}, KNOTW: {"knotw", 0, 1, 0x44, 0, 0, 0, 0, onlyVEX | noMem},
 }

@@ -22,7 +22,7 @@ var vecNames = map[uint8]string{16: "xmm", 32: "ymm", 64: "zmm"}
 
 // intNames are the mnemonics whose EVEX form has the element size in its name
 // and whose VEX form has not.
-var intNames = map[Op]string{PANDD: "pand", PANDQ: "pand", PANDND: "pandn", PANDNQ: "pandn", PORD: "por", PORQ: "por", PXORD: "pxor", PXORQ: "pxor"}
+var intNames = map[Op]string{PANDD: "pand", PANDQ: "pand", PANDND: "pandn", PORD: "por", PORQ: "por", PXORD: "pxor", PXORQ: "pxor"}
 
 // threeOperand has an instruction of each kind of encoding.
 var threeOperand = []Op{ADDPS, ADDPD, SUBPS, MULPD, DIVPS, MINPS, MAXPD, FMADD213PS, FMADD231PD, FNMADD231PS, FMSUB213PD, PADDD, PADDQ, PSUBQ,
@@ -96,10 +96,8 @@ func singles(add func(text string, in Inst)) {
 	add("vblendvps %ymm12, %ymm3, %ymm2, %ymm1", Inst{Op: BLENDVPS, Len: 32, Reg: 1, V: 2, RM: 3, Is4: 12})
 	add("vpblendmd %zmm3, %zmm2, %zmm1{%k4}", Inst{Op: PBLENDMD, Len: 64, EVEX: true, Reg: 1, V: 2, RM: 3, Mask: 4})
 	add("vpslld $16, %ymm3, %ymm12", Inst{Op: PSLLD, Len: 32, V: 12, RM: 3, Imm: 16})
-	add("vpsraq $63, %zmm23, %zmm12", Inst{Op: PSRAQ, Len: 64, EVEX: true, V: 12, RM: 23, Imm: 63})
 	add("{evex} vpsrlq $52, %zmm23, %zmm30", Inst{Op: PSRLQ, Len: 64, EVEX: true, V: 30, RM: 23, Imm: 52})
 	add("vpmovdb %zmm3, %xmm22", Inst{Op: PMOVDB, Len: 64, EVEX: true, Reg: 3, V: NoReg, RM: 22})
-	add("vpmovm2d %k6, %zmm22", Inst{Op: PMOVM2D, Len: 64, EVEX: true, Reg: 22, V: NoReg, RM: 6})
 	add("vptestmd %zmm3, %zmm22, %k2", Inst{Op: PTESTMD, Len: 64, EVEX: true, Reg: 2, V: 22, RM: 3})
 	add("vpmovzxbd (%r10,%rcx,2), %ymm4", Inst{Op: PMOVZXBD, Len: 32, Reg: 4, V: NoReg, Mem: m})
 	add("vcvtph2ps %ymm9, %zmm24", Inst{Op: CVTPH2PS, Len: 64, EVEX: true, Reg: 24, V: NoReg, RM: 9})
