@@ -95,8 +95,9 @@ const (
 	Round
 	// Reduce folds In[0] over the line with Op: sum, prod, amax, amin, any, all,
 	// argmax or argmin. Its result has DType and is known after the pass. Floats
-	// are summed in any order; the first of equal elements is the extremum; NaN
-	// wins over numbers in amax, amin, argmax and argmin.
+	// are summed in any order; the first of equal elements is the extremum, but
+	// that amax and amin may give 0 with either sign; NaN wins over numbers in
+	// amax, amin, argmax and argmin.
 	Reduce
 	// Store writes In[0] to Args[Arg], for each element in a Body, once for the
 	// line in a Final. It has no result.

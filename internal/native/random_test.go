@@ -51,6 +51,10 @@ func randomKernel(r *rand.Rand) *loop.Kernel {
 		}
 		for range 1 + r.IntN(2) {
 			x := vals[r.IntN(len(vals))]
+			if d := b.Instrs[x].Result(); d.IsFloat() {
+				// Which of 0 and -0 is the extremum is not defined: no -0.
+				x = b.op(ir.OpAdd, x, b.add(loop.Instr{Code: loop.Const, DType: d}))
+			}
 			op, d := ir.OpAmax, b.Instrs[x].Result()
 			switch r.IntN(4) {
 			case 0:
