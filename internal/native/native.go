@@ -17,6 +17,7 @@ package native
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -107,6 +108,7 @@ func (c *Code) Run(f *loop.Frame) {
 		return
 	}
 	c.fn.Call(unsafe.Pointer(f))
+	runtime.KeepAlive(f)
 }
 
 // assemble lowers and encodes.
