@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
 )
@@ -84,11 +85,11 @@ func nudged(p *randprog.Program) *randprog.Program {
 	q.Inputs = nil
 	for i, in := range p.Inputs {
 		if d := in.Shape.DType(); d.IsFloat() {
-			v := randprog.DecodeFloats(d, in.Data)
+			v := elements.DecodeFloats(d, in.Data)
 			for k := range v {
 				v[k] *= 1 + 0x1p-22*float64(1-2*((i+k)%2))
 			}
-			in.Data = randprog.EncodeFloats(d, v)
+			in.Data = elements.EncodeFloats(d, v)
 		}
 		q.Inputs = append(q.Inputs, in)
 	}
@@ -142,7 +143,7 @@ func apart(d ir.DType, got, want, moved []byte, tol float64) (string, bool) {
 		}
 		return "", true
 	}
-	g, w, m := randprog.DecodeFloats(d, got), randprog.DecodeFloats(d, want), randprog.DecodeFloats(d, moved)
+	g, w, m := elements.DecodeFloats(d, got), elements.DecodeFloats(d, want), elements.DecodeFloats(d, moved)
 	for i := range w {
 		scale := math.Max(1, math.Abs(w[i]))
 		if !(math.Abs(m[i]-w[i]) <= 0x1p-14*scale+tol) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -45,9 +46,9 @@ func TestDiff(t *testing.T) {
 	} {
 		enc := func(v float64) [][]byte {
 			if c.dtype.IsInt() {
-				return [][]byte{encodeInts(c.dtype, []int64{0, int64(v)})}
+				return [][]byte{elements.EncodeInts(c.dtype, []int64{0, int64(v)})}
 			}
-			return [][]byte{encodeFloats(c.dtype, []float64{0, v})}
+			return [][]byte{elements.EncodeFloats(c.dtype, []float64{0, v})}
 		}
 		in := graph.NewParams([]graph.Param{{Name: "x", Shape: ir.MakeShape(c.dtype, 2)}})
 		cmp := comparison{accuracy: c.acc}
@@ -93,7 +94,7 @@ func TestRandomProgramsAreTame(t *testing.T) {
 		}
 		for o, raw := range want {
 			if d := p.Shape(p.Returns[o]).DType(); d.IsFloat() {
-				for _, v := range decodeFloats(d, raw) {
+				for _, v := range elements.DecodeFloats(d, raw) {
 					if math.IsNaN(v) || math.Abs(v) > 1e5 {
 						t.Fatalf("program %d gives %v\n%s", seed, v, p)
 					}

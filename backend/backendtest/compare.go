@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -96,7 +97,7 @@ func diffExact(s ir.Shape, o int, got, want []byte) string {
 		g, w := got[i:i+size], want[i:i+size]
 		if !bytes.Equal(g, w) {
 			if s.DType().IsIntegral() {
-				return fmt.Sprintf("output %d, %v, element %d is %d, want %d", o, s, i/size, decodeInts(s.DType(), g)[0], decodeInts(s.DType(), w)[0])
+				return fmt.Sprintf("output %d, %v, element %d is %d, want %d", o, s, i/size, elements.DecodeInts(s.DType(), g)[0], elements.DecodeInts(s.DType(), w)[0])
 			}
 			return fmt.Sprintf("output %d, %v, element %d is %x, want %x", o, s, i/size, g, w)
 		}
@@ -106,10 +107,10 @@ func diffExact(s ir.Shape, o int, got, want []byte) string {
 
 func (c *comparison) diffFloats(s ir.Shape, o int, gotRaw, wantRaw []byte) string {
 	d := s.DType()
-	got, want := decodeFloats(d, gotRaw), decodeFloats(d, wantRaw)
+	got, want := elements.DecodeFloats(d, gotRaw), elements.DecodeFloats(d, wantRaw)
 	var scale []float64
 	if c.scale != nil {
-		scale = decodeFloats(d, c.scale[o])
+		scale = elements.DecodeFloats(d, c.scale[o])
 	}
 	eps, tiny := epsilon(d)
 	ulps := c.ulps

@@ -2,11 +2,10 @@ package backendtest
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
-	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -14,90 +13,6 @@ import (
 type input struct {
 	shape ir.Shape
 	data  []byte
-}
-
-func encodeInts(d ir.DType, vals []int64) []byte {
-	out := make([]byte, 0, len(vals)*d.Size())
-	for _, v := range vals {
-		v = ir.WrapInt(d, v)
-		switch d.Size() {
-		case 1:
-			out = append(out, byte(v))
-		case 2:
-			out = binary.LittleEndian.AppendUint16(out, uint16(v))
-		case 4:
-			out = binary.LittleEndian.AppendUint32(out, uint32(v))
-		case 8:
-			out = binary.LittleEndian.AppendUint64(out, uint64(v))
-		}
-	}
-	return out
-}
-
-func encodeFloats(d ir.DType, vals []float64) []byte {
-	out := make([]byte, 0, len(vals)*d.Size())
-	for _, v := range vals {
-		switch d {
-		case ir.F16:
-			out = binary.LittleEndian.AppendUint16(out, half.F64ToF16(v))
-		case ir.BF16:
-			out = binary.LittleEndian.AppendUint16(out, half.F64ToBF16(v))
-		case ir.F32:
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
-		case ir.F64:
-			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))
-		default:
-			panic(fmt.Sprintf("backendtest: %v is no float", d))
-		}
-	}
-	return out
-}
-
-func decodeInts(d ir.DType, data []byte) []int64 {
-	out := make([]int64, 0, len(data)/d.Size())
-	for ; len(data) > 0; data = data[d.Size():] {
-		var v int64
-		switch d.Size() {
-		case 1:
-			v = int64(data[0])
-		case 2:
-			v = int64(binary.LittleEndian.Uint16(data))
-		case 4:
-			v = int64(binary.LittleEndian.Uint32(data))
-		case 8:
-			v = int64(binary.LittleEndian.Uint64(data))
-		}
-		if d != ir.Bool { // a bool that is neither 0 nor 1 is to be seen
-			v = ir.WrapInt(d, v)
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-func decodeFloats(d ir.DType, data []byte) []float64 {
-	out := make([]float64, 0, len(data)/d.Size())
-	for ; len(data) > 0; data = data[d.Size():] {
-		var v float64
-		switch d {
-		case ir.F16:
-			v = float64(half.F16ToF32(binary.LittleEndian.Uint16(data)))
-		case ir.BF16:
-			v = float64(half.BF16ToF32(binary.LittleEndian.Uint16(data)))
-		case ir.F32:
-			v = float64(math.Float32frombits(binary.LittleEndian.Uint32(data)))
-		case ir.F64:
-			v = math.Float64frombits(binary.LittleEndian.Uint64(data))
-		case ir.F8E4M3FN:
-			v = float64(half.E4M3ToF32(data[0]))
-		case ir.F8E5M2:
-			v = float64(half.E5M2ToF32(data[0]))
-		default:
-			panic(fmt.Sprintf("backendtest: %v is no float", d))
-		}
-		out = append(out, v)
-	}
-	return out
 }
 
 // random returns elements that are unlike each other but tame: floats around 0
@@ -111,7 +26,7 @@ func random(rng *rand.Rand, d ir.DType, dims ...int) input {
 		for i := range v {
 			v[i] = 2 * rng.NormFloat64()
 		}
-		return input{s, encodeFloats(d, v)}
+		return input{s, elements.EncodeFloats(d, v)}
 	case d.IsIntegral():
 		v := make([]int64, s.Numel())
 		for i := range v {
@@ -124,7 +39,7 @@ func random(rng *rand.Rand, d ir.DType, dims ...int) input {
 				v[i] = rng.Int64N(11)
 			}
 		}
-		return input{s, encodeInts(d, v)}
+		return input{s, elements.EncodeInts(d, v)}
 	}
 	data := make([]byte, s.Bytes())
 	for i := range data {
@@ -140,14 +55,14 @@ func indices(rng *rand.Rand, d ir.DType, n int, dims ...int) input {
 	for i := range v {
 		v[i] = rng.Int64N(int64(n))
 	}
-	return input{s, encodeInts(d, v)}
+	return input{s, elements.EncodeInts(d, v)}
 }
 
 // specials returns the values of a dtype at which kernels go wrong, as a vector.
 func specials(d ir.DType) input {
 	switch {
 	case d == ir.Bool:
-		return vector(d, encodeInts(d, []int64{0, 1}))
+		return vector(d, elements.EncodeInts(d, []int64{0, 1}))
 	case d.IsInt():
 		lo, hi := int64(math.MinInt64), int64(math.MaxInt64)
 		if bits := 8 * d.Size(); d == ir.U8 {
@@ -155,7 +70,7 @@ func specials(d ir.DType) input {
 		} else if bits < 64 {
 			lo, hi = -1<<(bits-1), 1<<(bits-1)-1
 		}
-		return vector(d, encodeInts(d, []int64{0, 1, -1, 2, -2, 3, 7, -7, 31, 63, 100, lo, lo + 1, hi, hi - 1}))
+		return vector(d, elements.EncodeInts(d, []int64{0, 1, -1, 2, -2, 3, 7, -7, 31, 63, 100, lo, lo + 1, hi, hi - 1}))
 	}
 	v := []float64{
 		0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 2.5, -2.5, 3, 1.5, 0.1, -0.1, 0.99, -0.99, 1.01,
@@ -170,7 +85,7 @@ func specials(d ir.DType) input {
 	case ir.F64:
 		v = append(v, 3e38, 700, -745, 1e300, -1e300, 5e-324, 1e-200)
 	}
-	return vector(d, encodeFloats(d, v))
+	return vector(d, elements.EncodeFloats(d, v))
 }
 
 // every returns all values of a dtype of at most 16 bits, as a vector.

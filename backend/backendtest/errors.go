@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -45,7 +46,7 @@ var faults = []struct {
 	}, ir.ErrZeroDivision, []string{"remainder"}},
 }
 
-func ints(d ir.DType, v ...int64) input { return vector(d, encodeInts(d, v)) }
+func ints(d ir.DType, v ...int64) input { return vector(d, elements.EncodeInts(d, v)) }
 
 // errors checks that faults come back as errors that name the op, that the
 // model still works afterwards, and that mistakes of the caller are refused.
@@ -60,7 +61,7 @@ func (s *suite) errors(t *testing.T) {
 			m := s.compile(t, p)
 			bad := s.mustUpload(t, p, data)
 			for i := range data {
-				data[i] = encodeInts(p.Params[i].Shape.DType(), []int64{1, 2}[:p.Params[i].Shape.Numel()])
+				data[i] = elements.EncodeInts(p.Params[i].Shape.DType(), []int64{1, 2}[:p.Params[i].Shape.Numel()])
 			}
 			good := s.mustUpload(t, p, data)
 			for range 2 {

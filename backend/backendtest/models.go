@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
@@ -82,7 +83,7 @@ func (s *suite) returns(t *testing.T) {
 	hostmem.CheckLeaks(t)
 	ctx := context.Background()
 	before := s.b.BytesInUse(s.d)
-	x := input{ir.MakeShape(ir.F32, 2, 3), encodeFloats(ir.F32, []float64{1, 2, 3, 4, 5, 6})}
+	x := input{ir.MakeShape(ir.F32, 2, 3), elements.EncodeFloats(ir.F32, []float64{1, 2, 3, 4, 5, 6})}
 	for name, build := range map[string]func(b *ir.Builder, x []ir.Value) []ir.Value{
 		"parameter": func(b *ir.Builder, x []ir.Value) []ir.Value { return []ir.Value{x[0]} },
 		"twice": func(b *ir.Builder, x []ir.Value) []ir.Value {
@@ -130,8 +131,8 @@ func (s *suite) donation(t *testing.T) {
 	hostmem.CheckLeaks(t)
 	ctx := context.Background()
 	before := s.b.BytesInUse(s.d)
-	x := input{ir.MakeShape(ir.F32, 4), encodeFloats(ir.F32, []float64{1, 2, 3, 4})}
-	y := input{ir.MakeShape(ir.F32, 4), encodeFloats(ir.F32, []float64{5, 6, 7, 8})}
+	x := input{ir.MakeShape(ir.F32, 4), elements.EncodeFloats(ir.F32, []float64{1, 2, 3, 4})}
+	y := input{ir.MakeShape(ir.F32, 4), elements.EncodeFloats(ir.F32, []float64{5, 6, 7, 8})}
 	p, data, err := record("donation", []input{x, y}, func(b *ir.Builder, x []ir.Value) []ir.Value {
 		sum := b.Add(x[0], x[1])
 		return []ir.Value{sum, b.Mul(b.Flip(x[0], 0), sum)}
@@ -272,7 +273,7 @@ func (s *suite) deep(t *testing.T) {
 	if testing.Short() {
 		n = 2000
 	}
-	p, data, err := record("deep", []input{{ir.MakeShape(ir.F64, 2), encodeFloats(ir.F64, []float64{1, 2})}}, func(b *ir.Builder, x []ir.Value) []ir.Value {
+	p, data, err := record("deep", []input{{ir.MakeShape(ir.F64, 2), elements.EncodeFloats(ir.F64, []float64{1, 2})}}, func(b *ir.Builder, x []ir.Value) []ir.Value {
 		y, one := x[0], b.Const(1.0, ir.F64)
 		for range n {
 			y = b.Add(y, one)
@@ -286,7 +287,7 @@ func (s *suite) deep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := decodeFloats(ir.F64, got[0]); v[0] != float64(n+1) || v[1] != float64(n+2) {
+	if v := elements.DecodeFloats(ir.F64, got[0]); v[0] != float64(n+1) || v[1] != float64(n+2) {
 		t.Errorf("got %v, want %d and %d", v, n+1, n+2)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/opinfo"
 	"github.com/loris-ml/loris/ir"
 )
@@ -149,13 +150,13 @@ func leafData(n *ir.Node) []byte {
 	case *ir.ScalarLeaf:
 		switch d := s.DType(); {
 		case d.IsFloat() && l.IsFloat:
-			return encodeFloats(d, []float64{l.Float})
+			return elements.EncodeFloats(d, []float64{l.Float})
 		case d.IsFloat():
-			return encodeFloats(d, []float64{ir.IntToFloat(d, l.Int)})
+			return elements.EncodeFloats(d, []float64{ir.IntToFloat(d, l.Int)})
 		case l.IsFloat:
-			return encodeInts(d, []int64{ir.FloatToInt(d, l.Float)})
+			return elements.EncodeInts(d, []int64{ir.FloatToInt(d, l.Float)})
 		default:
-			return encodeInts(d, []int64{l.Int})
+			return elements.EncodeInts(d, []int64{l.Int})
 		}
 	}
 	panic(fmt.Sprintf("backendtest: leaf %T", n.Leaf()))

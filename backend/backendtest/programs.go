@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -81,11 +82,11 @@ func perturbed(seed uint64, p *graph.Program, inputs [][]byte) [][]byte {
 	for i, raw := range inputs {
 		out[i] = raw
 		if d := p.Params[i].Shape.DType(); d.IsFloat() {
-			v := decodeFloats(d, raw)
+			v := elements.DecodeFloats(d, raw)
 			for k := range v {
 				v[k] *= 1 + (rng.Float64()-0.5)*1e-6
 			}
-			out[i] = encodeFloats(d, v)
+			out[i] = elements.EncodeFloats(d, v)
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -135,7 +136,7 @@ func sortSamples(m *maker) {
 	for _, down := range []bool{false, true} {
 		m.call(fmt.Sprint("special values ", down), []input{specials(m.dtype)}, 0, down)
 		if m.dtype.IsFloat() {
-			m.call(fmt.Sprint("NaN ", down), []input{vector(m.dtype, encodeFloats(m.dtype, withNaN(40, 17, 3, 39)))}, 0, down)
+			m.call(fmt.Sprint("NaN ", down), []input{vector(m.dtype, elements.EncodeFloats(m.dtype, withNaN(40, 17, 3, 39)))}, 0, down)
 		}
 	}
 }

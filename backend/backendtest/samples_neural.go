@@ -3,6 +3,7 @@ package backendtest
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -95,12 +96,12 @@ func maxPool(m *maker) {
 		m.call(fmt.Sprint(c), []input{m.random(c.in...)}, c.kernel, c.stride, c.padding, c.dilation, c.ceil)
 	}
 	if m.dtype.IsFloat() {
-		m.call("NaN", []input{vector(m.dtype, encodeFloats(m.dtype, withNaN(40, 17, 18, 39)))}, []int{3}, []int{1}, []int{1}, []int{1}, false)
+		m.call("NaN", []input{vector(m.dtype, elements.EncodeFloats(m.dtype, withNaN(40, 17, 18, 39)))}, []int{3}, []int{1}, []int{1}, []int{1}, false)
 	}
 }
 
 func seedInput(seed int64) input {
-	return input{ir.MakeShape(ir.I64), encodeInts(ir.I64, []int64{seed})}
+	return input{ir.MakeShape(ir.I64), elements.EncodeInts(ir.I64, []int64{seed})}
 }
 
 func randomFloat(m *maker) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -76,13 +77,13 @@ func (m *maker) second(x input) input {
 	}
 	switch m.op {
 	case ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod:
-		v := decodeInts(m.dtype, x.data)
+		v := elements.DecodeInts(m.dtype, x.data)
 		for i := range v {
 			if v[i] == 0 {
 				v[i] = 1
 			}
 		}
-		return input{x.shape, encodeInts(m.dtype, v)}
+		return input{x.shape, elements.EncodeInts(m.dtype, v)}
 	}
 	return x
 }
@@ -114,7 +115,7 @@ func castSamples(m *maker) {
 			m.call("special values to "+to.String(), []input{specials(m.dtype)}, to)
 		}
 		if m.dtype == ir.F64 {
-			wide := encodeFloats(m.dtype, []float64{1<<31 + 77, -1<<31 - 1, 1<<32 + 7, 1e12 + 7, 9.3e18, -9.3e18})
+			wide := elements.EncodeFloats(m.dtype, []float64{1<<31 + 77, -1<<31 - 1, 1<<32 + 7, 1e12 + 7, 9.3e18, -9.3e18})
 			m.call("values beyond 32 bits to "+to.String(), []input{vector(m.dtype, wide)}, to)
 		}
 		if m.dtype.Size() <= 2 && !m.short {

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -23,11 +24,11 @@ func (m *maker) nearOne(dims ...int) input {
 	if (m.op != ir.OpProd && m.op != ir.OpCumprod) || !m.dtype.IsFloat() {
 		return x
 	}
-	v := decodeFloats(m.dtype, x.data)
+	v := elements.DecodeFloats(m.dtype, x.data)
 	for i := range v {
 		v[i] = 1 + v[i]/16
 	}
-	return input{x.shape, encodeFloats(m.dtype, v)}
+	return input{x.shape, elements.EncodeFloats(m.dtype, v)}
 }
 
 func reduction(m *maker) {
@@ -59,7 +60,7 @@ func reduction(m *maker) {
 			m.call("to "+to.String(), []input{m.nearOne(4, 9)}, []int{1}, false, to)
 		}
 	} else if m.dtype.IsFloat() {
-		m.call("NaN", []input{vector(m.dtype, encodeFloats(m.dtype, withNaN(40, 3, 17)))})
+		m.call("NaN", []input{vector(m.dtype, elements.EncodeFloats(m.dtype, withNaN(40, 3, 17)))})
 	}
 	m.add("of a transpose", []input{m.nearOne(6, 35)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
 		t := b.Permute(x[0], 1, 0)
@@ -95,7 +96,7 @@ func argReduction(m *maker) {
 	m.call("empty result", []input{m.random(0, 3)}, 1)
 	m.call("special values", []input{specials(m.dtype)})
 	if m.dtype.IsFloat() {
-		m.call("NaN", []input{vector(m.dtype, encodeFloats(m.dtype, withNaN(40, 17, 3, 39)))})
+		m.call("NaN", []input{vector(m.dtype, elements.EncodeFloats(m.dtype, withNaN(40, 17, 3, 39)))})
 	}
 }
 
@@ -113,6 +114,6 @@ func scan(m *maker) {
 			m.call("to "+to.String(), []input{m.nearOne(4, 9)}, 1, to)
 		}
 	} else if m.dtype.IsFloat() {
-		m.call("NaN", []input{vector(m.dtype, encodeFloats(m.dtype, withNaN(40, 17, 3, 39)))}, 0)
+		m.call("NaN", []input{vector(m.dtype, elements.EncodeFloats(m.dtype, withNaN(40, 17, 3, 39)))}, 0)
 	}
 }

@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"nn":                   {"", "internal"},
 	"optim":                {"", "nn", "internal"},
 	"internal/atomicfile":  {},
+	"internal/elements":    {"internal/half", "ir"},
 	"internal/half":        {},
 	"internal/race":        {},
 	"internal/philox":      {},

@@ -1,13 +1,12 @@
 package randprog
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -39,74 +38,13 @@ func evaluate(vals []ir.Value) ([][]byte, error) {
 
 func encode(d ir.DType, l *ir.ScalarLeaf) []byte {
 	if d.IsFloat() {
-		return EncodeFloats(d, []float64{l.AsFloat()})
+		return elements.EncodeFloats(d, []float64{l.AsFloat()})
 	}
 	i := l.Int
 	if l.IsFloat {
 		i = ir.FloatToInt(d, l.Float)
 	}
-	return encodeInts(d, []int64{i})
-}
-
-// EncodeFloats returns the elements of a floating dtype in memory, rounded.
-func EncodeFloats(d ir.DType, vals []float64) []byte {
-	var b []byte
-	for _, v := range vals {
-		switch d {
-		case ir.F16:
-			b = binary.LittleEndian.AppendUint16(b, half.F64ToF16(v))
-		case ir.BF16:
-			b = binary.LittleEndian.AppendUint16(b, half.F64ToBF16(v))
-		case ir.F32:
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
-		default:
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-	}
-	return b
-}
-
-// DecodeFloats returns the elements of a floating dtype.
-func DecodeFloats(d ir.DType, b []byte) []float64 {
-	out := make([]float64, 0, len(b)/d.Size())
-	for ; len(b) > 0; b = b[d.Size():] {
-		var v float64
-		switch d {
-		case ir.F16:
-			v = float64(half.F16ToF32(binary.LittleEndian.Uint16(b)))
-		case ir.BF16:
-			v = float64(half.BF16ToF32(binary.LittleEndian.Uint16(b)))
-		case ir.F32:
-			v = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-		default:
-			v = math.Float64frombits(binary.LittleEndian.Uint64(b))
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-func encodeInts(d ir.DType, vals []int64) []byte {
-	var b []byte
-	for _, v := range vals {
-		v = ir.WrapInt(d, v)
-		for k := range d.Size() {
-			b = append(b, byte(v>>(8*k)))
-		}
-	}
-	return b
-}
-
-func decodeInts(d ir.DType, b []byte) []int64 {
-	out := make([]int64, 0, len(b)/d.Size())
-	for ; len(b) > 0; b = b[d.Size():] {
-		var u uint64
-		for k := range d.Size() {
-			u |= uint64(b[k]) << (8 * k)
-		}
-		out = append(out, ir.WrapInt(d, int64(u)))
-	}
-	return out
+	return elements.EncodeInts(d, []int64{i})
 }
 
 // largest returns the greatest magnitude among elements, NaN if there is one,
@@ -115,12 +53,12 @@ func decodeInts(d ir.DType, b []byte) []int64 {
 func largest(d ir.DType, b []byte) (m float64, dyadic bool) {
 	dyadic = true
 	if !d.IsFloat() {
-		for _, v := range decodeInts(d, b) {
+		for _, v := range elements.DecodeInts(d, b) {
 			m = math.Max(m, math.Abs(float64(v)))
 		}
 		return m, true
 	}
-	for _, v := range DecodeFloats(d, b) {
+	for _, v := range elements.DecodeFloats(d, b) {
 		m = math.Max(m, math.Abs(v))
 		dyadic = dyadic && math.Abs(v) <= 16 && v*8 == math.Trunc(v*8)
 	}

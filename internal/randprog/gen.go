@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -71,7 +72,7 @@ func New(seed uint64, o Options) *Program {
 
 // inputs makes one input of each of the usual dtypes, and variables.
 func (g *gen) inputs() {
-	g.seed = ir.NewLeaf(&dataLeaf{encodeInts(ir.I64, []int64{7})}, ir.MakeShape(ir.I64), ir.Device{}).Out(0)
+	g.seed = ir.NewLeaf(&dataLeaf{elements.EncodeInts(ir.I64, []int64{7})}, ir.MakeShape(ir.I64), ir.Device{}).Out(0)
 	for _, d := range []ir.DType{ir.F32, ir.F32, ir.F64, ir.F64, ir.I64, ir.I32, ir.Bool, ir.F16, ir.BF16} {
 		s := ir.MakeShape(d, g.dims()...)
 		data := g.elements(s)
@@ -104,7 +105,7 @@ func (g *gen) elements(s ir.Shape) []byte {
 		for i := range v {
 			v[i] = int64(g.rng.IntN(9) - 3)
 		}
-		return encodeInts(d, v)
+		return elements.EncodeInts(d, v)
 	}
 	v := make([]float64, s.Numel())
 	for i := range v {
@@ -113,7 +114,7 @@ func (g *gen) elements(s ir.Shape) []byte {
 			v[i] = []float64{math.NaN(), math.Inf(1), math.Copysign(0, -1), 1e30}[g.rng.IntN(4)]
 		}
 	}
-	return EncodeFloats(d, v)
+	return elements.EncodeFloats(d, v)
 }
 
 func (g *gen) add(v ir.Value, in info) Reg {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -72,9 +73,8 @@ func Compare(got, want Tensor, rtol, atol float64) (Difference, error) {
 }
 
 func element(d ir.DType, data []byte, i int) float64 {
-	switch d {
-	case ir.Bool, ir.U8, ir.I8, ir.I16, ir.I32, ir.I64:
-		return float64(intAt(d, data, i))
+	if d.IsIntegral() {
+		return float64(elements.Int(d, data, i))
 	}
-	return floatAt(d, data, i)
+	return elements.Float(part(d), data, i)
 }
