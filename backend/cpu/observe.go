@@ -32,7 +32,7 @@ type Step struct {
 // Observe makes fn get every step that the backend's models run from now on,
 // from the goroutine that ran it; nil ends that. While a step is observed, its
 // goroutines carry the pprof labels kernel, with its name, and line. Programs
-// that are compiled already are observed, too; fn must not call the backend.
+// that are compiled already are observed, too; fn must run no model.
 func (b *Backend) Observe(fn func(Step)) {
 	if fn == nil {
 		b.observer.Store(nil)

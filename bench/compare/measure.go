@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loris-ml/loris/bench/limit"
+	"github.com/loris-ml/loris/bench/workloads"
+)
+
+// The most memory, as a multiple of torch.compile's.
+const mustMemory, aimMemory = 1.1, 1.0
+
+// measurement is the state of one run of the command.
+type measurement struct {
+	settings
+	folder   string
+	progress io.Writer
+
+	limits       []limit.Machine
+	rows, memory []row
+	wrong        []error // peers that ended, or disagreed
+}
+
+// measure runs all workloads with a number of threads.
+func (m *measurement) measure(ctx context.Context, all []*peer, threads int) error {
+	machine := limit.Measure(threads, m.vectors)
+	m.limits = append(m.limits, machine)
+	fmt.Fprintln(m.progress, "measured", machine)
+	var children []*child
+	defer func() {
+		for _, c := range children {
+			c.stop()
+		}
+	}()
+	for _, p := range all {
+		if p.line == nil {
+			continue
+		}
+		c, err := p.start(ctx, threads, environment(threads, m.keepPages))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			p.line, p.missing = nil, err.Error()
+			continue
+		}
+		children = append(children, c)
+	}
+	for _, w := range m.workloads {
+		if err := m.workload(ctx, w, children, threads, machine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runner is Loris or a peer with an open workload.
+type runner struct {
+	name  string
+	turn  func(context.Context, time.Duration) (int64, error)
+	times []int64
+	spent time.Duration
+}
+
+// workload runs one workload in Loris and in all children that have it.
+func (m *measurement) workload(ctx context.Context, w *workloads.Workload, children []*child, threads int, machine limit.Machine) (err error) {
+	fmt.Fprintf(m.progress, "%s, %d threads:", w.Name, threads)
+	o, err := openLoris(ctx, w, threads)
+	if err != nil {
+		return fmt.Errorf("%s in Loris: %w", w.Name, err)
+	}
+	defer func() { err = errors.Join(err, o.close(ctx)) }()
+	r := row{Name: w.Name, Threads: threads, Must: w.Must, Aim: w.Aim, Unit: "ns", Peers: map[string]float64{}, Tolerance: w.Tolerance}
+	runners := []*runner{{name: "loris", turn: o.turn}}
+	var open []*child
+	for _, c := range children {
+		if c.cmd.ProcessState != nil || !w.For(c.name) {
+			continue
+		}
+		d, err := m.open(ctx, w, c, o.results)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch {
+		case errors.Is(err, errNone):
+		case err != nil:
+			m.wrong = append(m.wrong, fmt.Errorf("%s, %d threads: %w", w.Name, threads, err))
+		default:
+			r.Difference = max(r.Difference, d)
+			open = append(open, c)
+			runners = append(runners, &runner{name: c.name, turn: c.turn})
+			fmt.Fprintf(m.progress, " %s", c.name)
+		}
+	}
+	fmt.Fprintln(m.progress)
+	if err := m.turns(ctx, runners); err != nil {
+		return fmt.Errorf("%s: %w", w.Name, err)
+	}
+	for _, one := range runners {
+		r.add(one.name, float64(median(one.times))/float64(w.Ops))
+	}
+	if least := machine.Seconds(w.FLOP, w.Bytes) * 1e9; least > 0 {
+		r.Limit = r.Loris / least
+	}
+	m.rows = append(m.rows, r)
+	if w.Memory {
+		if err := m.peaks(ctx, w, o, open, threads); err != nil {
+			return err
+		}
+	}
+	for _, c := range children {
+		if c.cmd.ProcessState == nil {
+			if _, err := c.ask("close"); err != nil {
+				m.wrong = append(m.wrong, err)
+			}
+		}
+	}
+	return nil
+}
+
+// add notes the figure of Loris or a peer, and which peer is best.
+func (r *row) add(name string, v float64) {
+	if name == "loris" {
+		r.Loris = v
+		return
+	}
+	r.Peers[name] = v
+	if r.Peer == "" || v < r.Best {
+		r.Peer, r.Best = name, v
+	}
+	if r.Best > 0 {
+		r.Ratio = r.Loris / r.Best
+	}
+}
+
+// open makes a workload in a peer and returns how much its results differ from
+// ours; too much is an error.
+func (m *measurement) open(ctx context.Context, w *workloads.Workload, c *child, want []float32) (float64, error) {
+	path := filepath.Join(m.folder, "results")
+	defer os.Remove(path)
+	if _, err := c.ask(fmt.Sprintf("open %s %d %s", w.Name, w.Runs, path)); err != nil {
+		return 0, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	got := make([]float32, len(data)/4)
+	if _, err := binary.Decode(data, binary.LittleEndian, got); err != nil {
+		return 0, err
+	}
+	d, err := difference(got, want)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if !(d <= w.Tolerance) {
+		return d, fmt.Errorf("%s's results differ by %.1e of the largest, more than %.1e: it is left out", c.name, d, w.Tolerance)
+	}
+	return d, nil
+}
+
+// difference is the largest of two elements, relative to the largest element; it
+// is NaN if one is.
+func difference(got, want []float32) (float64, error) {
+	if len(got) != len(want) {
+		return 0, fmt.Errorf("%d results, Loris has %d", len(got), len(want))
+	}
+	var worst, largest float64
+	for i, g := range got {
+		d := math.Abs(float64(g) - float64(want[i]))
+		if math.IsNaN(d) {
+			return d, nil
+		}
+		worst, largest = max(worst, d), max(largest, math.Abs(float64(want[i])))
+	}
+	if worst == 0 {
+		return 0, nil
+	}
+	return worst / largest, nil
+}
+
+// Runners whose one run is far longer than a turn take fewer of them: at least
+// fewest, and no more once they have spent that many turns' time.
+const fewest, patience = 3, 4
+
+// turns lets all runners take their turns, one after another.
+func (m *measurement) turns(ctx context.Context, runners []*runner) error {
+	for round := range m.rounds {
+		for _, r := range runners {
+			if round >= fewest && r.spent > patience*time.Duration(m.rounds)*m.turn {
+				continue
+			}
+			begin := time.Now()
+			t, err := r.turn(ctx, m.turn)
+			if err != nil {
+				return err
+			}
+			r.spent += time.Since(begin)
+			r.times = append(r.times, t)
+		}
+	}
+	return nil
+}
+
+// peaks compares the memory of a run with that of the peers that can say it.
+func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours, open []*child, threads int) error {
+	r := row{Name: w.Name + " peak", Threads: threads, Must: mustMemory, Aim: aimMemory, Unit: "bytes", Peers: map[string]float64{}}
+	n, err := o.peak(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: the peak of memory: %w", w.Name, err)
+	}
+	r.Loris = float64(n)
+	for _, c := range open {
+		answer, err := c.ask("peak")
+		if errors.Is(err, errNone) {
+			continue
+		}
+		v, parseErr := strconv.ParseFloat(strings.TrimSpace(answer), 64)
+		if err = errors.Join(err, parseErr); err != nil {
+			m.wrong = append(m.wrong, err)
+			continue
+		}
+		if c.name == "compile" { // which the limit is about
+			r.Peer, r.Best, r.Ratio = c.name, v, r.Loris/v
+		}
+		r.Peers[c.name] = v
+	}
+	m.memory = append(m.memory, r)
+	return nil
+}

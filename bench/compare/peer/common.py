@@ -1,0 +1,127 @@
+"""What the peers share: the numbers of the workloads and their sizes."""
+
+import numpy as np
+
+CHAIN, CHAIN_SIZE = 1000, 4
+LAYERS, DIM, HEADS, SIZE, VOCAB, POSITIONS, CONTEXT, START = 12, 768, 12, 64, 50257, 1024, 256, 64
+BLOCKS = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
+DIGITS_BATCH, DIGITS_RATE, DIGITS_DROP = 64, 0.01, 0.3
+
+
+class Data:
+    """The same numbers as bench/workloads makes: element i of tensor k is a hash of both."""
+
+    def __init__(self):
+        self.tensor = 0
+
+    def words(self, n):
+        h = np.arange(n, dtype=np.uint32) + np.uint32(self.tensor * 0x9E3779B9 & 0xFFFFFFFF)
+        self.tensor += 1
+        h ^= h >> np.uint32(16)
+        h *= np.uint32(0x85EBCA6B)
+        h ^= h >> np.uint32(13)
+        h *= np.uint32(0xC2B2AE35)
+        h ^= h >> np.uint32(16)
+        return h
+
+    def floats(self, scale, *dims):
+        h = self.words(int(np.prod(dims)))
+        x = (h >> np.uint32(8)).astype(np.float32) * np.float32(2**-23) - np.float32(1)
+        return (x * np.float32(scale)).reshape(dims)
+
+    def ints(self, n, below):
+        return (self.words(n) % np.uint32(below)).astype(np.int64)
+
+    def linear(self, inputs, outputs):
+        scale = 1 / np.sqrt(inputs)
+        return [self.floats(scale, outputs, inputs), self.floats(scale, outputs)]
+
+    def norm(self, n):
+        return [self.floats(0.1, n) + np.float32(1), self.floats(0.1, n)]
+
+    def conv_norm(self, inputs, outputs, kernel):
+        """Returns filters, scale, bias, mean and variance."""
+        w = self.floats(np.sqrt(6 / (inputs * kernel * kernel)), outputs, inputs, kernel, kernel)
+        (scale, bias), (variance, mean) = self.norm(outputs), self.norm(outputs)
+        return [w, scale, bias, mean, variance]
+
+    def perceptron(self, *sizes):
+        params = []
+        for inputs, outputs in zip(sizes, sizes[1:]):
+            params += self.linear(inputs, outputs)
+        return params
+
+    def encoder(self):
+        """Returns x and the weights of the block."""
+        x = self.floats(1, 4, 128, 512)
+        qkv, out = self.linear(512, 1536), self.linear(512, 512)
+        up, down = self.linear(512, 2048), self.linear(2048, 512)
+        return x, qkv + out + up + down + self.norm(512) + self.norm(512)
+
+    def resnet(self):
+        """Returns the image, a list of convolutions with their norms in order of use, and the last layer."""
+        x = self.floats(2, 1, 3, 224, 224)
+        convs = [self.conv_norm(3, 64, 7)]
+        for inputs, outputs, stride in BLOCKS:
+            convs += [self.conv_norm(inputs, outputs, 3), self.conv_norm(outputs, outputs, 3)]
+            if stride != 1:
+                convs.append(self.conv_norm(inputs, outputs, 1))
+        return x, convs, self.linear(512, 1000)
+
+    def gpt2(self):
+        """Returns the embeddings, the layers' weights, their caches, and the last norm."""
+        words, places = self.floats(0.05, VOCAB, DIM), self.floats(0.05, POSITIONS, DIM)
+        layers, caches = [], []
+        for _ in range(LAYERS):
+            one = self.norm(DIM) + self.linear(DIM, 3 * DIM) + self.linear(DIM, DIM)
+            one += self.norm(DIM) + self.linear(DIM, 4 * DIM) + self.linear(4 * DIM, DIM)
+            layers.append(one)
+            caches.append([self.floats(1, HEADS, CONTEXT, SIZE), self.floats(1, HEADS, CONTEXT, SIZE)])
+        return words, places, layers, caches, self.norm(DIM)
+
+
+def gpt2_token(run):
+    """Returns the place and the token of a run."""
+    return START + run % (CONTEXT - START), run * 7919 % VOCAB
+
+
+def digits(folder):
+    """Returns the images and labels that bench/compare wrote."""
+    pixels = np.fromfile(f"{folder}/digits.pixels", dtype="<f4").reshape(-1, 64)
+    return pixels, np.fromfile(f"{folder}/digits.labels", dtype="<i8")
+
+
+def batches(pixels, labels):
+    for i in range(0, len(labels), DIGITS_BATCH):
+        yield pixels[i : i + DIGITS_BATCH], labels[i : i + DIGITS_BATCH]
+
+
+def first_compile_ops(number):
+    """Says for each group of four ops whether it begins with a subtraction."""
+    return [i < 32 and number >> i & 1 == 1 for i in range(CHAIN // 4)]
+
+
+class Workload:
+    """A thing to run, and its results as a NumPy array of f32."""
+
+    def __init__(self, run, results):
+        self.run, self.results = run, results
+
+    def forget(self):
+        """Drops what the last run returned, so that the next does not hold both."""
+
+
+class Stateless(Workload):
+    """A function whose result is what is compared."""
+
+    def __init__(self, call, to_numpy):
+        self.call, self.to_numpy, self.out = call, to_numpy, None
+
+    def forget(self):
+        self.out = None
+
+    def run(self):
+        self.out = self.call()
+
+    def results(self):
+        return self.to_numpy(self.out).reshape(-1)

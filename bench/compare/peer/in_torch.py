@@ -1,0 +1,353 @@
+"""PyTorch: eager, torch.compile, AOTInductor, and its lazy device."""
+
+import itertools
+import os
+import sys
+import tempfile
+
+import torch
+import torch._lazy
+import torch.nn.functional as F
+
+import common
+from common import Data
+
+MODE = "eager"
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def start(mode, threads):
+    global MODE
+    MODE = mode
+    torch.set_num_threads(threads)
+    if MODE == "lazy":
+        import torch._lazy.ts_backend as ts_backend
+
+        ts_backend.init()
+    return f"torch {torch.__version__}"
+
+
+class Module(torch.nn.Module):
+    """A function of inputs and weights, which the module owns, as a model does."""
+
+    def __init__(self, fn, weights):
+        super().__init__()
+        self.fn, self.n = fn, len(weights)
+        for i, w in enumerate(weights):
+            self.register_buffer(f"w{i}", torch.from_numpy(w))
+
+    def forward(self, *inputs):
+        return self.fn(*inputs, *(getattr(self, f"w{i}") for i in range(self.n)))
+
+
+def called(fn, inputs, weights=()):
+    """Returns a function of the inputs in this peer's way."""
+    module = Module(fn, weights).eval()
+    if MODE == "eager":
+        return module
+    if MODE == "compile":
+        torch._dynamo.reset()
+        return torch.compile(module, fullgraph=True, dynamic=False)
+    with torch.no_grad():
+        program = torch.export.export(module, tuple(inputs))
+    path = os.path.join(tempfile.mkdtemp(dir=FOLDER), "model.pt2")
+    torch._inductor.aoti_compile_and_package(program, package_path=path)
+    # loader.run takes and returns flat lists, without the tree of the Python call.
+    loader = torch._C._aoti.AOTIModelPackageLoader(path, "model", False, 1, -1)
+    return lambda *args: loader.run(list(args))[0]
+
+
+def function(make):
+    """Makes a workload of make, which returns a function, its inputs and its weights."""
+
+    def opened():
+        fn, inputs, weights = make()
+        inputs = [torch.from_numpy(x) for x in inputs]
+        f = called(fn, inputs, weights)
+
+        def call():
+            with torch.inference_mode() if MODE == "eager" else torch.no_grad():
+                return f(*inputs)
+
+        return common.Stateless(call, lambda y: y.numpy())
+
+    return opened
+
+
+def pointwise(n):
+    def make():
+        d = Data()
+        inputs = d.floats(3, n), d.floats(1, n), d.floats(1, n)
+        return lambda x, w, b: torch.tanh(x * w + b) * torch.sigmoid(x) + torch.relu(x - w), inputs, []
+
+    return make
+
+
+def softmax():
+    return lambda x: torch.softmax(x, -1), [Data().floats(4, 4096, 1024)], []
+
+
+def layer_norm():
+    d = Data()
+    x = d.floats(4, 4096, 1024)
+    return lambda x, w, b: F.layer_norm(x, (1024,), w, b), [x], [d.floats(1, 1024), d.floats(1, 1024)]
+
+
+def matmul(*shapes):
+    def make():
+        d = Data()
+        return torch.matmul, [d.floats(1, *s) for s in shapes], []
+
+    return make
+
+
+def conv():
+    d = Data()
+    x = d.floats(1, 8, 64, 56, 56)
+    return lambda x, w: F.conv2d(x, w, padding=1), [x], [d.floats(1 / 24, 64, 64, 3, 3)]
+
+
+def heads(x, n):
+    return x.unflatten(-1, (n, -1)).transpose(1, 2)
+
+
+def encode(x, wqkv, bqkv, wo, bo, wu, bu, wd, bd, n1, c1, n2, c2):
+    q, k, v = F.linear(x, wqkv, bqkv).chunk(3, -1)
+    a = F.scaled_dot_product_attention(heads(q, 8), heads(k, 8), heads(v, 8))
+    y = F.layer_norm(x + F.linear(a.transpose(1, 2).flatten(2), wo, bo), (512,), n1, c1)
+    return F.layer_norm(y + F.linear(torch.relu(F.linear(y, wu, bu)), wd, bd), (512,), n2, c2)
+
+
+def encoder():
+    x, weights = Data().encoder()
+    return encode, [x], weights
+
+
+def see(x, *weights):
+    """ResNet-18, its convolutions in order of use."""
+    convs = iter([weights[i : i + 5] for i in range(0, len(weights) - 2, 5)])
+
+    def conv(x, stride, padding):
+        w, scale, bias, mean, variance = next(convs)
+        return F.batch_norm(F.conv2d(x, w, stride=stride, padding=padding), mean, variance, scale, bias)
+
+    x = F.max_pool2d(torch.relu(conv(x, 2, 3)), 3, 2, 1)
+    for _, _, stride in common.BLOCKS:
+        y = torch.relu(conv(x, stride, 1))
+        y = conv(y, 1, 1)
+        x = torch.relu(y + (conv(x, stride, 0) if stride != 1 else x))
+    return F.linear(x.mean((2, 3)), *weights[-2:])
+
+
+def resnet():
+    x, convs, last = Data().resnet()
+    return see, [x], [w for c in convs for w in c] + last
+
+
+def add_chain(x):
+    y = x
+    for _ in range(common.CHAIN):
+        y = y + x
+    return y
+
+
+def chain_recorded():
+    x = torch.from_numpy(Data().floats(1, common.CHAIN_SIZE))
+    if MODE != "lazy":
+        return common.Stateless(torch.inference_mode()(lambda: add_chain(x)), lambda y: y.numpy())
+    x = x.to("lazy")
+
+    def run():
+        y = add_chain(x)
+        torch._lazy.mark_step(wait=True)
+        return y
+
+    return common.Stateless(run, lambda y: y.cpu().numpy())
+
+
+def first_compile():
+    if MODE != "compile":
+        return None
+    # A graph that an earlier run of this program has left on disk is not new.
+    torch._inductor.config.force_disable_caches = True
+    x = torch.from_numpy(Data().floats(1, common.CHAIN_SIZE))
+    numbers = itertools.count(1)
+
+    def run(number):
+        torch._dynamo.reset()
+        subtract = common.first_compile_ops(number)
+
+        def fn(x):
+            y = x
+            for s in subtract:
+                y = y - x if s else y + x
+                y = torch.sigmoid(torch.tanh(y) * x)
+            return y
+
+        return torch.compile(fn, dynamic=False)(x)
+
+    return common.Workload(lambda: run(next(numbers)), lambda: run(0).numpy())
+
+
+class Perceptron(torch.nn.Module):
+    def __init__(self, params):
+        super().__init__()
+        self.params = torch.nn.ParameterList(torch.from_numpy(p.copy()) for p in params)
+
+    def forward(self, x, y, drop: float):
+        n = len(self.params)
+        for i in range(0, n, 2):
+            x = F.linear(x, self.params[i], self.params[i + 1])
+            if i < n - 2:
+                x = torch.relu(x)
+                if drop:
+                    x = F.dropout(x, drop)
+        return F.cross_entropy(x, y)
+
+
+def trainer(params, optimizer):
+    """Returns the model and its training step, both compiled where this peer does so."""
+    model = Perceptron(params)
+    opt = optimizer(model.parameters())
+    loss_of, update = model, opt.step
+    if MODE == "compile":
+        torch._dynamo.reset()
+        loss_of = torch.compile(model, fullgraph=True, dynamic=False)
+        update = torch.compile(opt.step)
+
+    def step(x, y, drop=0.0):
+        opt.zero_grad()
+        loss_of(x, y, drop).backward()
+        update()
+
+    return model, step
+
+
+def last_weights(model):
+    return model.params[-2].detach().numpy().reshape(-1)
+
+
+def mlp():
+    d = Data()
+    params = d.perceptron(784, 512, 512, 10)
+    x, y = torch.from_numpy(d.floats(1, 128, 784)), torch.from_numpy(d.ints(128, 10))
+    fused = True if MODE == "eager" else None  # Inductor fuses by itself
+    model, step = trainer(params, lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, fused=fused))
+    return common.Workload(lambda: step(x, y), lambda: last_weights(model))
+
+
+def digits():
+    pixels, labels = common.digits(FOLDER)
+    list_of = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in common.batches(pixels, labels)]
+    fused = True if MODE == "eager" else None
+
+    def fresh():
+        return trainer(Data().perceptron(64, 128, 64, 10), lambda p: torch.optim.Adam(p, lr=common.DIGITS_RATE, fused=fused))
+
+    _, step = fresh()
+
+    def epoch(step, drop):
+        for x, y in list_of:
+            step(x, y, drop)
+
+    def results():
+        model, step = fresh()
+        epoch(step, 0.0)
+        return last_weights(model)
+
+    checked = results()  # first, because making a trainer forgets what was compiled
+    _, step = fresh()
+    return common.Workload(lambda: epoch(step, common.DIGITS_DROP), lambda: checked)
+
+
+class GPT2(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        words, places, layers, caches, last = Data().gpt2()
+        self.put("words", words), self.put("places", places)
+        for i, one in enumerate(layers):
+            for k, w in enumerate(one):
+                self.put(f"l{i}_{k}", w)
+            self.put(f"k{i}", caches[i][0]), self.put(f"v{i}", caches[i][1])
+        self.put("last_w", last[0]), self.put("last_b", last[1])
+        self.put_tensor("all", torch.arange(common.CONTEXT))
+
+    def put(self, name, array):
+        self.put_tensor(name, torch.from_numpy(array))
+
+    def put_tensor(self, name, t):
+        self.register_buffer(name, t)
+
+    def forward(self, place, token):
+        x = F.embedding(token, self.words) + F.embedding(place, self.places)
+        mask = (self.all <= place).view(1, 1, 1, -1)
+        norm = (common.DIM,)
+        for i in range(common.LAYERS):
+            n1, c1, wqkv, bqkv, wo, bo, n2, c2, wu, bu, wd, bd = (getattr(self, f"l{i}_{k}") for k in range(12))
+            q, k, v = F.linear(F.layer_norm(x, norm, n1, c1), wqkv, bqkv).view(3, common.HEADS, 1, common.SIZE).unbind()
+            keys, values = getattr(self, f"k{i}"), getattr(self, f"v{i}")
+            keys.index_copy_(1, place, k)
+            values.index_copy_(1, place, v)
+            a = F.scaled_dot_product_attention(q[None], keys[None], values[None], attn_mask=mask)
+            x = x + F.linear(a.reshape(1, common.DIM), wo, bo)
+            x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, norm, n2, c2), wu, bu), approximate="tanh"), wd, bd)
+        return F.linear(F.layer_norm(x, norm, self.last_w, self.last_b), self.words)
+
+
+def gpt2():
+    runs = itertools.count()
+    # Compiling and exporting run nothing, so the caches are as they were.
+    model = GPT2().eval()
+    if MODE == "compile":
+        torch._dynamo.reset()
+        call = torch.compile(model, fullgraph=True, dynamic=False)
+    elif MODE == "aoti":
+        call = called(model, [torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)])
+    else:
+        call = model
+
+    def run():
+        place, token = common.gpt2_token(next(runs))
+        with torch.no_grad():
+            return call(torch.tensor([place]), torch.tensor([token]))
+
+    return common.Stateless(run, lambda y: y.numpy())
+
+
+def peak(workload):
+    """The largest sum of allocations less frees in a run, from the profiler's records."""
+    if MODE not in ("eager", "compile"):
+        return None
+    workload.run()
+    workload.forget()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as p:
+        workload.run()
+    events = [e for e in p.profiler.kineto_results.events() if e.name() == "[memory]"]
+    live = most = 0
+    for e in sorted(events, key=lambda e: e.start_ns()):
+        live += e.nbytes()
+        most = max(most, live)
+    return most
+
+
+FUNCTIONS = {
+    "pointwise-1M": pointwise(1 << 20),
+    "pointwise-16M": pointwise(1 << 24),
+    "softmax": softmax,
+    "layer-norm": layer_norm,
+    "matmul-256": matmul((256, 256), (256, 256)),
+    "matmul-1024": matmul((1024, 1024), (1024, 1024)),
+    "matmul-2048": matmul((2048, 2048), (2048, 2048)),
+    "matmul-batched": matmul((16, 256, 64), (16, 64, 256)),
+    "encoder-block": encoder,
+    "conv3x3": conv,
+    "resnet18": resnet,
+    "chain-compiled": lambda: (add_chain, [Data().floats(1, common.CHAIN_SIZE)], []),
+}
+
+WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
+WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
+if "torch-aoti" not in sys.argv:  # which exports no training
+    WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits}
+if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
+    WORKLOADS = {"chain-recorded": chain_recorded}

@@ -1,0 +1,20 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// group makes a process and what it starts a group, which is ended as a whole.
+func group(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// pause stops all threads of a process and of those it started.
+func pause(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGSTOP) }
+
+func resume(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGCONT) }

@@ -1,0 +1,144 @@
+// Package workloads has what Loris is measured by: complete small programs, with
+// the arithmetic they need at least, and how much longer than the best of its
+// peers Loris may take. bench/compare runs them beside their twins in other
+// systems, bench/profile takes one apart, and go test -bench runs them alone.
+//
+// All systems compute from the same numbers, which Data makes without a file.
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/loris-ml/loris"
+)
+
+// Workload is one program.
+type Workload struct {
+	// Name is what reports and the peers' programs call it.
+	Name string
+	// Must and Aim are the most time that Loris may take and the time that it
+	// should, as multiples of the best peer's.
+	Must, Aim float64
+	// FLOP is the arithmetic of one run and Bytes what it reads and writes at
+	// least if nothing is in a cache; 0 where neither is what bounds it.
+	FLOP, Bytes float64
+	// Ops divides the time of a run for reports; 1 but for chains of ops.
+	Ops int
+	// Runs is how many runs, counted from a fresh start, give what is compared
+	// across systems, and Tolerance the most that an element may differ, relative
+	// to the largest element.
+	Runs      int
+	Tolerance float64
+	// Heavy ones take seconds or gigabytes; Memory says that the peak of tensor
+	// memory is compared, too.
+	Heavy, Memory bool
+	// Peers are the systems that it is meaningful for; nil means all.
+	Peers []string
+
+	open func(ctx context.Context, s *loris.Session) (*Instance, error)
+}
+
+// Instance is a workload that is ready to run in one session.
+type Instance struct {
+	// Run runs it once and returns when all results are there.
+	Run func(ctx context.Context) error
+	// Results returns what is compared, after the runs so far.
+	Results func(ctx context.Context) ([]float32, error)
+	// Overwritten is the bytes of results of a run that the next writes over.
+	Overwritten int64
+}
+
+// Open makes the inputs and the state of a workload in a session and waits until
+// they are there.
+func (w *Workload) Open(ctx context.Context, s *loris.Session) (*Instance, error) {
+	in, err := w.open(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("workload %s: %w", w.Name, err)
+	}
+	return in, nil
+}
+
+// For reports whether the workload is meaningful for a peer.
+func (w *Workload) For(peer string) bool {
+	for _, p := range w.Peers {
+		if p == peer {
+			return true
+		}
+	}
+	return w.Peers == nil
+}
+
+// All returns the workloads in the order of reports.
+func All() []*Workload {
+	return []*Workload{
+		pointwise("pointwise-1M", 1<<20),
+		pointwise("pointwise-16M", 1<<24),
+		softmax(),
+		layerNorm(),
+		matmul(256), matmul(1024), matmul(2048),
+		batched(),
+		mlp(),
+		encoder(),
+		convolution(),
+		resnet(),
+		digitsTraining(),
+		chainRecorded(),
+		chainCompiled(),
+		firstCompile(),
+		gpt2(),
+	}
+}
+
+// Select returns the workloads whose names the regular expression matches.
+func Select(expr string) ([]*Workload, error) {
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, err
+	}
+	var list []*Workload
+	for _, w := range All() {
+		if re.MatchString(w.Name) {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no workload matches %q", expr)
+	}
+	return list, nil
+}
+
+// ready returns handles of data that the numbers were copied to.
+func ready(ctx context.Context, ts ...*loris.Tensor) error {
+	for _, t := range ts {
+		if t.Pending() {
+			return errors.New("an input is not data yet")
+		}
+		if err := t.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// function makes the instance of a workload that computes one result from
+// tensors that stay. Its memory is reused as a training loop reuses that of its
+// weights: the result is the new value of a variable.
+func function(ctx context.Context, s *loris.Session, f func() *loris.Tensor) (*Instance, error) {
+	var out *loris.Variable
+	if err := s.Step(ctx, func() error { out = loris.NewVariable(f()); return nil }); err != nil {
+		return nil, err
+	}
+	return &Instance{
+		Run: func(ctx context.Context) error {
+			if err := s.Step(ctx, func() error { out.Assign(f()); return nil }); err != nil {
+				return err
+			}
+			return s.WaitDeviceOps(ctx)
+		},
+		Results:     func(ctx context.Context) ([]float32, error) { return out.Value().Float32s(ctx) },
+		Overwritten: int64(out.Shape().Bytes()),
+	}, s.WaitDeviceOps(ctx)
+}
