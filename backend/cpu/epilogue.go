@@ -18,6 +18,7 @@ type epilogue struct {
 	links    []link
 	residual graph.ID // of the result's dimensions; or noValue
 	act      gemm.Activation
+	ops      []*graph.Instr // the dense instruction and those after it
 }
 
 // link is one step of a chain with a number or a vector along the channels.
@@ -91,6 +92,9 @@ func (l *lowering) matchEpilogues() (byTail map[int32]*epilogue, inner []bool) {
 		tail := slices.Max(chain)
 		for _, c := range append(chain, int32(i)) {
 			m.taken[c], inner[c] = true, c != tail
+		}
+		for _, c := range append([]int32{int32(i)}, chain...) {
+			e.ops = append(e.ops, &l.p.Instrs[c])
 		}
 		byTail[tail] = e
 	}

@@ -223,6 +223,9 @@ func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
 		c.in = append(c.in, l.val(id))
 	}
 	lowerings[in.Op](c)
+	if e != nil && len(l.steps) > 0 {
+		l.steps[len(l.steps)-1].ops = e.ops
+	}
 	if len(c.out) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
 	}

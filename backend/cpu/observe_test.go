@@ -19,6 +19,11 @@ func TestObserve(t *testing.T) {
 			[]Step{{Name: "matmul", Bytes: 4 * (48 + 60 + 80), FLOP: 2 * 8 * 6 * 10}},
 		},
 		{
+			// What a product does to its results while they are in the cache is its step's, too.
+			`program @p { %x = parameter "x" : f32[8,6]  %w = parameter "w" : f32[6,10]  %b = parameter "b" : f32[10]  %0 = matmul(%x, %w)  %1 = add(%0, %b)  return %1 }`,
+			[]Step{{Name: "matmul+add", Bytes: 4 * (48 + 60 + 10 + 80), FLOP: 2*8*6*10 + 80}},
+		},
+		{
 			`program @p { %x = parameter "x" : f32[100]  %0 = tanh(%x)  %1 = mul(%0, %x)  return %1 }`,
 			[]Step{{Name: "tanh+mul", Bytes: 4 * 200, FLOP: 200}},
 		},
