@@ -54,7 +54,7 @@ func (c *child) answer(word string) (string, error) {
 	line, err := c.out.ReadString('\n')
 	if err != nil {
 		c.stop()
-		return "", fmt.Errorf("%s ended: %w: %s", c.name, err, c.stderr)
+		return "", fmt.Errorf("%s ended: %w, %v: %s", c.name, err, c.cmd.ProcessState, c.stderr)
 	}
 	line = strings.TrimSpace(line)
 	first, rest, _ := strings.Cut(line, " ")

@@ -62,6 +62,8 @@ func pretend(behaviour string) {
 				continue
 			}
 			fmt.Println("ok")
+		case request[0] == "turn" && behaviour == "late":
+			return
 		case request[0] == "turn":
 			fmt.Println("ok 3 1000 900")
 		case request[0] == "peak":
@@ -136,6 +138,7 @@ func TestWrongPeers(t *testing.T) {
 		"wrong": "eager's results differ by",
 		"error": "ValueError: no",
 		"crash": "out of memory, say",
+		"late":  "in its turn: eager ended",
 		"none":  "",
 	} {
 		m := measured(t, "^chain-recorded$", pretended(t, "eager", behaves))

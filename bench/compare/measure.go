@@ -70,6 +70,9 @@ type runner struct {
 	turn  func(context.Context, time.Duration) (int64, error)
 	times []int64
 	spent time.Duration
+
+	child  *child // of a peer
+	failed bool   // it ended, or reported an error, in a turn
 }
 
 // workload runs one workload in Loris and in all children that have it.
@@ -98,7 +101,7 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 		default:
 			r.Difference = max(r.Difference, d)
 			open = append(open, c)
-			runners = append(runners, &runner{name: c.name, turn: c.turn})
+			runners = append(runners, &runner{name: c.name, turn: c.turn, child: c})
 			fmt.Fprintf(m.progress, " %s", c.name)
 		}
 	}
@@ -107,7 +110,9 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 		return fmt.Errorf("%s: %w", w.Name, err)
 	}
 	for _, one := range runners {
-		r.add(one.name, float64(median(one.times))/float64(w.Ops))
+		if !one.failed {
+			r.add(one.name, float64(median(one.times))/float64(w.Ops))
+		}
 	}
 	if least := machine.Seconds(w.FLOP, w.Bytes) * 1e9; least > 0 {
 		r.Limit = r.Loris / least
@@ -197,13 +202,18 @@ const fewest, patience = 3, 4
 func (m *measurement) turns(ctx context.Context, runners []*runner) error {
 	for round := range m.rounds {
 		for _, r := range runners {
-			if round >= fewest && r.spent > patience*time.Duration(m.rounds)*m.turn {
+			if r.failed || round >= fewest && r.spent > patience*time.Duration(m.rounds)*m.turn {
 				continue
 			}
 			begin := time.Now()
 			t, err := r.turn(ctx, m.turn)
-			if err != nil {
+			if err != nil && (r.child == nil || ctx.Err() != nil) {
 				return err
+			}
+			if err != nil {
+				m.wrong = append(m.wrong, fmt.Errorf("in its turn: %w", err))
+				r.failed = true
+				continue
 			}
 			r.spent += time.Since(begin)
 			r.times = append(r.times, t)
@@ -221,6 +231,9 @@ func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours,
 	}
 	r.Loris = float64(n)
 	for _, c := range open {
+		if c.cmd.ProcessState != nil {
+			continue
+		}
 		answer, err := c.ask("peak")
 		if errors.Is(err, errNone) {
 			continue
