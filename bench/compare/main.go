@@ -159,7 +159,7 @@ func run(ctx context.Context, w, progress io.Writer, s settings) error {
 	m := &measurement{settings: s, folder: folder, progress: progress}
 	for _, n := range s.threads {
 		if err := m.measure(ctx, all, n); err != nil {
-			return fmt.Errorf("%d threads: %w", n, err)
+			return errors.Join(fmt.Errorf("%d threads: %w", n, err), errors.Join(m.wrong...))
 		}
 	}
 	if s.json {
