@@ -1,4 +1,6 @@
-// Package bench has the workloads that Loris is measured by. The figures are
-// reported by go test -bench . ./bench/...; comparisons with peers are commands
-// in folders of their own that print both sides.
+// Package bench measures what recording and syncing cost. Whole programs are in
+// bench/workloads; the figures of both are reported by go test -bench . ./bench/....
+// Comparisons with peers are commands in folders of their own that print both
+// sides: compare, aoti and digits_vs_torch. The command profile takes a workload
+// apart, kernel by kernel.
 package bench
