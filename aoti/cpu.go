@@ -84,6 +84,7 @@ func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
 func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, o *Options) (err error) {
 	lo := host.LibraryOptions{
 		Libtorch:    o.Libtorch,
+		KeepNothing: o.UnpackedWeights,
 		CheckInputs: !o.Unchecked && (o.LibraryChecks || m.SourceFile == ""),
 		Constants:   constantInfo(spec),
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	// library. They are always on for a library without source, of which nothing
 	// else is known.
 	LibraryChecks bool
+	// UnpackedWeights keeps one copy of the weights only.
+	UnpackedWeights bool
 	// NoWeights leaves the weights of the package alone, for a caller who brings
 	// his own.
 	NoWeights bool
@@ -66,6 +68,12 @@ func Unchecked() Option { return func(o *Options) { o.Unchecked = true } }
 // the library. They refuse a size of 1 where the model was compiled for a range
 // from 1, because PyTorch takes such a range to begin at 2.
 func LibraryChecks() Option { return func(o *Options) { o.LibraryChecks = true } }
+
+// UnpackedWeights saves memory: otherwise the weights of linear layers,
+// convolutions and recurrent layers are kept a second time from the first run
+// on, in the order in which the processor's inner loops read them, and runs take
+// up to a third less time for that.
+func UnpackedWeights() Option { return func(o *Options) { o.UnpackedWeights = true } }
 
 // WithoutWeights leaves the weights that lie beside the library alone, for a
 // caller who brings his own by Update before the first run.

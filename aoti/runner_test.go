@@ -155,3 +155,23 @@ func TestWrongOptions(t *testing.T) {
 		}
 	}
 }
+
+// Weights that are kept once or twice give the same results, whichever the run.
+func TestUnpackedWeights(t *testing.T) {
+	for _, name := range []string{"mlp", "conv"} {
+		f := open(t, name)
+		once, twice := load(t, name, aoti.UnpackedWeights()), load(t, name)
+		for range 3 {
+			for _, r := range []*aoti.Runner{once, twice} {
+				out, err := r.Run(t.Context(), f.list(t, "in")...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if o := compare(t, out[0], f.tensor(t, "out0"), f.tensor(t, "ref0")); o.problem != "" {
+					t.Errorf("%s: %s", name, o.problem)
+				}
+				out[0].Release()
+			}
+		}
+	}
+}

@@ -150,7 +150,9 @@ func (m *Instance) fill() error {
 // copy if the library may write it.
 func (m *Instance) own(i int, p *packed) (*tensor, error) {
 	if m.lib.all[i].readOnly {
-		keepWith(p.t)
+		if !m.lib.keepNothing {
+			keepWith(p.t)
+		}
 		return p.t, nil
 	}
 	if m.private[i] != nil && m.private[i].from == p {

@@ -32,11 +32,12 @@ type Library struct {
 
 	strides func(i int, inputs []backend.Buffer, dst []int64) []int64 // of inputs; may be nil
 
-	all       []constant // of the library, in its order; immutable
-	shown     []int      // the indices of those that Constants tells of
-	foldable  bool       // some are folded
-	folds     sync.Mutex // held while constants are folded
-	ownMemory bool       // folding overwrites the memory of the library's own constants
+	all         []constant // of the library, in its order; immutable
+	keepNothing bool       // beside the constants
+	shown       []int      // the indices of those that Constants tells of
+	foldable    bool       // some are folded
+	folds       sync.Mutex // held while constants are folded
+	ownMemory   bool       // folding overwrites the memory of the library's own constants
 
 	mu      sync.Mutex
 	users   int      // guarded by mu: 1 until Close, and one for each instance and constant
@@ -82,6 +83,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 		return nil, fmt.Errorf("open the library: %w", err)
 	}
 	l.c.check_inputs = C.bool(o.CheckInputs)
+	l.keepNothing = o.KeepNothing
 	if l.proxy, err = newProxy(o.Externs); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.Close())
 	}

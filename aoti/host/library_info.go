@@ -38,6 +38,9 @@ type LibraryOptions struct {
 	// Constants is what a package tells about constants by their names in the
 	// library.
 	Constants map[string]ConstantInfo
+	// KeepNothing keeps nothing beside the constants that could be computed from
+	// them again: weights are packed for the dense kernels by each call.
+	KeepNothing bool
 	// Externs are the ops that the library calls by name, as the package lists
 	// them, in order.
 	Externs []json.RawMessage

@@ -175,9 +175,15 @@ func applyRows[T gemm.Element, A gemm.Float](act vec.Activation, y gemm.Matrix[T
 	}
 }
 
+// linearKey is what packed weights depend on besides their contents.
 type linearKey struct {
-	offset, row, col int64
-	dtype            int32
+	offset, rows, cols, row, col int64
+	dtype                        int32
+}
+
+func linearKeyOf(w *tensor) linearKey {
+	n, s := sizesOf(w), stridesOf(w)
+	return linearKey{int64(w.offset), n[0], n[1], s[0], s[1], int32(w.dtype)}
 }
 
 type packedLinear[T gemm.Element] struct {
@@ -191,9 +197,7 @@ func linearWeights[T gemm.Element](w *tensor) (*gemm.Packed[T], error) {
 	if w.ndim != 2 {
 		return nil, fmt.Errorf("%w: weights of %d dimensions", ir.ErrShape, w.ndim)
 	}
-	s := stridesOf(w)
-	key := linearKey{int64(w.offset), s[0], s[1], int32(w.dtype)}
-	p := kept(w, key, func() packedLinear[T] {
+	p := kept(w, linearKeyOf(w), func() packedLinear[T] {
 		if w.layout != C.LORI_MKLDNN {
 			return packedLinear[T]{w: gemm.Pack(matrixOf[T](w).T())}
 		}

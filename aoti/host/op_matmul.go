@@ -92,16 +92,21 @@ func matmulOf[T gemm.Element](out, self, a, b *tensor, beta, alpha float64) erro
 		bm.Rows = 0
 	}
 	if batch == 1 {
+		if alpha != 0 && isConstant(b) && worthPacking(cm.Rows, bm) {
+			gemm.MulPacked(cm, am, packedRight(b, bm), &o)
+			return nil
+		}
 		gemm.Mul(cm, am, bm, &o)
 		return nil
 	}
 	cs, as, bs := batchStride(out), batchStride(a), batchStride(b)
 	cd, ad, bd := elements[T](out), elements[T](a), elements[T](b)
+	each := o // escapes
 	gemm.MulBatch(batch, func(i int) (gemm.Matrix[T], gemm.Matrix[T], gemm.Matrix[T]) {
 		ci, ai, bi := cm, am, bm
 		ci.Data, ai.Data, bi.Data = cd[i*cs:], ad[i*as:], bd[i*bs:]
 		return ci, ai, bi
-	}, &o)
+	}, &each)
 	return nil
 }
 
@@ -132,6 +137,28 @@ func matrixOf[T gemm.Element](t *tensor) gemm.Matrix[T] {
 		Data: elements[T](t), Rows: int(sizes[r]), Cols: int(sizes[c]),
 		RowStride: int(strides[r]), ColStride: int(strides[c]),
 	}
+}
+
+// A product with few rows reads big weights as fast where they lie.
+const (
+	fewRows = 4
+	bigSize = 1 << 20 // in bytes
+)
+
+// worthPacking reports whether a constant right operand is to be kept packed for
+// a product of so many rows.
+func worthPacking[T gemm.Element](rows int, b gemm.Matrix[T]) bool {
+	return rows > fewRows || b.Rows*b.Cols*int(unsafe.Sizeof(*new(T))) <= bigSize
+}
+
+// rightKey is linearKey of a right operand, which is not transposed.
+type rightKey linearKey
+
+// packedRight returns a constant right operand packed for products, as it is kept
+// with the constant.
+func packedRight[T gemm.Element](b *tensor, m gemm.Matrix[T]) *gemm.Packed[T] {
+	n := linearKey{int64(b.offset), int64(m.Rows), int64(m.Cols), int64(m.RowStride), int64(m.ColStride), int32(b.dtype)}
+	return kept(b, rightKey(n), func() *gemm.Packed[T] { return gemm.Pack(m) })
 }
 
 func batchStride(t *tensor) int { return int(stridesOf(t)[0]) }

@@ -110,7 +110,7 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 	for k0 := 0; k0 < s.k; k0 += s.plan.depth {
 		depth := min(s.plan.depth, s.k-k0)
 		flags := 0
-		if k0 > 0 || (s.plan.direct && s.post.beta != 0) {
+		if k0 > 0 || s.plan.adds(s.post.beta != 0) {
 			flags = flagAdd
 		}
 		if s.m > s.n {

@@ -17,15 +17,16 @@ type epilogue[A Float] struct {
 	finish   any // func(row, col int, piece []T)
 }
 
-// none reports whether a finished result stays as it is.
-func (e *epilogue[A]) none() bool {
-	return e.colBias == nil && e.rowBias == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
+// none reports whether a finished result stays as it is, which may have the
+// columns' bias already.
+func (e *epilogue[A]) none(biased bool) bool {
+	return (e.colBias == nil || biased) && e.rowBias == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
 }
 
-// apply finishes a piece of a row that has the sum of products and beta's part.
-// tmp is scratch of the same length.
-func (e *epilogue[A]) apply(row, col int, x, tmp []A) {
-	if e.colBias != nil {
+// apply finishes a piece of a row that has the sum of products, beta's part, and
+// perhaps the columns' bias. tmp is scratch of the same length.
+func (e *epilogue[A]) apply(row, col int, x, tmp []A, biased bool) {
+	if e.colBias != nil && !biased {
 		addTo(x, e.colBias[col:col+len(x)])
 	}
 	if e.rowBias != nil {

@@ -25,8 +25,10 @@ type kernel[A Float] struct {
 
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the
 // given depth. Element (i, p) of the left operand is a[i·aRow+p·aK], element
-// (p, j) of the right one b[p·bK+j].
-type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int)
+// (p, j) of the right one b[p·bK+j]. Meanwhile it may ask for the lines of memory
+// from next on, step bytes further at each step of the depth: part of the panel
+// that comes after this one, which is far away when it belongs to weights.
+type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int, next *A, step int)
 
 // Flags of a tileFunc.
 const (
@@ -66,7 +68,7 @@ const (
 func portable[A Float]() *kernel[A] {
 	k := &kernel[A]{name: "go", mr: portableRows, nr: portableCols, masked: true, tiles: [2][]tileFunc[A]{make([]tileFunc[A], portableRows+1)}}
 	for m := 1; m <= portableRows; m++ {
-		k.tiles[0][m] = func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int) {
+		k.tiles[0][m] = func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int, _ *A, _ int) {
 			portableTile(m, depth, a, aRow, aK, b, bK, c, ldc, cols, alpha, flags)
 		}
 	}

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func tile1x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile1x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	MOVQ       depth+0(FP), AX
@@ -35,13 +35,15 @@ TEXT ·tile1x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x20
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x20
 	JEQ        padded
 
 masked:
@@ -64,6 +66,8 @@ padded:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
@@ -77,6 +81,8 @@ even:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
@@ -86,6 +92,8 @@ even:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
@@ -117,9 +125,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile1x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile1x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	MOVQ       depth+0(FP), AX
 	MOVQ       aRow+16(FP), CX
@@ -144,13 +152,15 @@ TEXT ·tile1x16F32AVX512(SB), NOSPLIT, $0-88
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x10
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x10
 	JEQ        padded
 
 masked:
@@ -169,6 +179,8 @@ padded:
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
@@ -179,12 +191,16 @@ even:
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
@@ -210,9 +226,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile2x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -246,13 +262,15 @@ TEXT ·tile2x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x20
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
 	JEQ        padded
 
 masked:
@@ -278,6 +296,8 @@ padded:
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -294,6 +314,8 @@ even:
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -306,6 +328,8 @@ even:
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -352,9 +376,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile2x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	MOVQ       depth+0(FP), AX
@@ -382,13 +406,15 @@ TEXT ·tile2x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x10
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
 	JEQ        padded
 
 masked:
@@ -409,6 +435,8 @@ padded:
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
@@ -421,6 +449,8 @@ even:
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
@@ -429,6 +459,8 @@ even:
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
@@ -463,9 +495,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile3x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -504,13 +536,15 @@ TEXT ·tile3x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x20
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
 	JEQ        padded
 
 masked:
@@ -539,6 +573,8 @@ padded:
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -558,6 +594,8 @@ even:
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -573,6 +611,8 @@ even:
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -634,9 +674,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile3x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -667,13 +707,15 @@ TEXT ·tile3x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x10
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
 	JEQ        padded
 
 masked:
@@ -696,6 +738,8 @@ padded:
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -710,6 +754,8 @@ even:
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -720,6 +766,8 @@ even:
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -763,9 +811,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile4x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -810,13 +858,15 @@ TEXT ·tile4x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x20
 	JEQ        padded
 
 masked:
@@ -848,6 +898,8 @@ padded:
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -870,6 +922,8 @@ even:
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -888,6 +942,8 @@ even:
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -964,9 +1020,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile4x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -1001,13 +1057,15 @@ TEXT ·tile4x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
 	JEQ        padded
 
 masked:
@@ -1032,6 +1090,8 @@ padded:
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1048,6 +1108,8 @@ even:
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1060,6 +1122,8 @@ even:
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1112,9 +1176,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile5x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile5x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile5x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -1164,13 +1228,15 @@ TEXT ·tile5x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x20
 	JEQ        padded
 
 masked:
@@ -1205,6 +1271,8 @@ padded:
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -1230,6 +1298,8 @@ even:
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -1251,6 +1321,8 @@ even:
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -1342,9 +1414,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile5x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile5x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile5x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -1382,13 +1454,15 @@ TEXT ·tile5x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
 	JEQ        padded
 
 masked:
@@ -1415,6 +1489,8 @@ padded:
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -1433,6 +1509,8 @@ even:
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -1447,6 +1525,8 @@ even:
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -1508,9 +1588,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile6x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile6x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile6x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -1566,13 +1646,15 @@ TEXT ·tile6x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x20
 	JEQ        padded
 
 masked:
@@ -1610,6 +1692,8 @@ padded:
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -1638,6 +1722,8 @@ even:
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -1662,6 +1748,8 @@ even:
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -1768,9 +1856,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile6x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile6x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile6x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -1812,13 +1900,15 @@ TEXT ·tile6x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
 	JEQ        padded
 
 masked:
@@ -1847,6 +1937,8 @@ padded:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -1867,6 +1959,8 @@ even:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -1883,6 +1977,8 @@ even:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -1953,9 +2049,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile7x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile7x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile7x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile7x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -2016,13 +2112,15 @@ TEXT ·tile7x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x20
 	JEQ        padded
 
 masked:
@@ -2063,6 +2161,8 @@ padded:
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -2094,6 +2194,8 @@ even:
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -2121,6 +2223,8 @@ even:
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -2242,9 +2346,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile7x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile7x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile7x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile7x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -2289,13 +2393,15 @@ TEXT ·tile7x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
 	JEQ        padded
 
 masked:
@@ -2326,6 +2432,8 @@ padded:
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -2348,6 +2456,8 @@ even:
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -2366,6 +2476,8 @@ even:
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -2445,9 +2557,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile8x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile8x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile8x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile8x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -2515,13 +2627,15 @@ TEXT ·tile8x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -2566,6 +2680,8 @@ padded:
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -2601,6 +2717,8 @@ even:
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -2632,6 +2750,8 @@ even:
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -2769,9 +2889,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile8x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile8x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile8x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile8x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -2821,13 +2941,15 @@ TEXT ·tile8x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -2861,6 +2983,8 @@ padded:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -2886,6 +3010,8 @@ even:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -2907,6 +3033,8 @@ even:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -2996,9 +3124,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile9x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile9x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile9x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile9x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -3071,13 +3199,15 @@ TEXT ·tile9x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -3125,6 +3255,8 @@ padded:
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -3163,6 +3295,8 @@ even:
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -3197,6 +3331,8 @@ even:
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -3349,9 +3485,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile9x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile9x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile9x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile9x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -3404,13 +3540,15 @@ TEXT ·tile9x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -3446,6 +3584,8 @@ padded:
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -3473,6 +3613,8 @@ even:
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -3496,6 +3638,8 @@ even:
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -3594,9 +3738,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile10x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile10x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile10x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile10x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -3674,13 +3818,15 @@ TEXT ·tile10x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -3731,6 +3877,8 @@ padded:
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -3772,6 +3920,8 @@ even:
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -3809,6 +3959,8 @@ even:
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -3976,9 +4128,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile10x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile10x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile10x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile10x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -4034,13 +4186,15 @@ TEXT ·tile10x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -4078,6 +4232,8 @@ padded:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -4107,6 +4263,8 @@ even:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -4132,6 +4290,8 @@ even:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -4239,9 +4399,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile11x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile11x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile11x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile11x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -4324,13 +4484,15 @@ TEXT ·tile11x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -4384,6 +4546,8 @@ padded:
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -4428,6 +4592,8 @@ even:
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -4468,6 +4634,8 @@ even:
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -4650,9 +4818,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile11x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile11x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile11x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile11x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -4711,13 +4879,15 @@ TEXT ·tile11x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -4757,6 +4927,8 @@ padded:
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -4788,6 +4960,8 @@ even:
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -4815,6 +4989,8 @@ even:
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -4931,9 +5107,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile12x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile12x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile12x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile12x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -5021,13 +5197,15 @@ TEXT ·tile12x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -5084,6 +5262,8 @@ padded:
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -5131,6 +5311,8 @@ even:
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -5174,6 +5356,8 @@ even:
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -5371,9 +5555,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile12x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile12x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile12x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile12x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -5435,13 +5619,15 @@ TEXT ·tile12x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -5483,6 +5669,8 @@ padded:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -5516,6 +5704,8 @@ even:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -5545,6 +5735,8 @@ even:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -5670,9 +5862,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile13x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile13x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile13x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile13x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -5765,13 +5957,15 @@ TEXT ·tile13x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -5831,6 +6025,8 @@ padded:
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -5881,6 +6077,8 @@ even:
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -5927,6 +6125,8 @@ even:
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -6139,9 +6339,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile13x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile13x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile13x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile13x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -6206,13 +6406,15 @@ TEXT ·tile13x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -6256,6 +6458,8 @@ padded:
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -6291,6 +6495,8 @@ even:
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -6322,6 +6528,8 @@ even:
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -6456,9 +6664,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile14x32F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile14x32F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -6556,13 +6764,15 @@ TEXT ·tile14x32F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
 	JEQ        padded
 
 masked:
@@ -6625,6 +6835,8 @@ padded:
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -6678,6 +6890,8 @@ even:
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -6727,6 +6941,8 @@ even:
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -6954,9 +7170,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile14x16F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile14x16F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7024,13 +7240,15 @@ TEXT ·tile14x16F32AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -7076,6 +7294,8 @@ padded:
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -7113,6 +7333,8 @@ even:
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -7146,6 +7368,8 @@ even:
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -7289,9 +7513,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile1x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile1x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x64F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x64F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7328,13 +7552,15 @@ TEXT ·tile1x64F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x40
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x40
 	JEQ        padded
 
 masked:
@@ -7365,6 +7591,8 @@ padded:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
@@ -7384,6 +7612,8 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
@@ -7399,6 +7629,8 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
@@ -7442,9 +7674,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile2x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x64F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x64F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7490,13 +7722,15 @@ TEXT ·tile2x64F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x40
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x40
 	JEQ        padded
 
 masked:
@@ -7532,6 +7766,8 @@ padded:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -7556,6 +7792,8 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -7576,6 +7814,8 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -7646,9 +7886,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile3x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x64F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x64F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7703,13 +7943,15 @@ TEXT ·tile3x64F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x40
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x40
 	JEQ        padded
 
 masked:
@@ -7750,6 +7992,8 @@ padded:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -7779,6 +8023,8 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -7804,6 +8050,8 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -7901,9 +8149,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile4x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x64F32AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x64F32AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -7968,13 +8216,15 @@ TEXT ·tile4x64F32AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R11)
 	PREFETCHT0 192(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x40
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x40
 	JEQ        padded
 
 masked:
@@ -8020,6 +8270,8 @@ padded:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -8054,6 +8306,8 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -8084,6 +8338,8 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -9848,9 +10104,9 @@ next:
 	VZEROUPPER
 	RET
 
-// func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	MOVQ       depth+0(FP), AX
@@ -9883,13 +10139,15 @@ TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x10
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x10
 	JEQ        padded
 
 masked:
@@ -9912,6 +10170,8 @@ padded:
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
@@ -9925,6 +10185,8 @@ even:
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
@@ -9934,6 +10196,8 @@ even:
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
@@ -9965,9 +10229,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile1x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile1x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	MOVQ       depth+0(FP), AX
 	MOVQ       aRow+16(FP), CX
@@ -9996,13 +10260,15 @@ TEXT ·tile1x8F64AVX512(SB), NOSPLIT, $0-88
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x08
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x08
 	JEQ        padded
 
 masked:
@@ -10021,6 +10287,8 @@ padded:
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
@@ -10031,12 +10299,16 @@ even:
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
@@ -10062,9 +10334,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile2x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10102,13 +10374,15 @@ TEXT ·tile2x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x10
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
 	JEQ        padded
 
 masked:
@@ -10134,6 +10408,8 @@ padded:
 	VMOVUPD      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -10150,6 +10426,8 @@ even:
 	VMOVUPD      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -10162,6 +10440,8 @@ even:
 	VMOVUPD      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -10208,9 +10488,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile2x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	MOVQ       depth+0(FP), AX
@@ -10242,13 +10522,15 @@ TEXT ·tile2x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x08
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x08
 	JEQ        padded
 
 masked:
@@ -10269,6 +10551,8 @@ padded:
 	VMOVUPD      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
@@ -10281,6 +10565,8 @@ even:
 	VMOVUPD      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
@@ -10289,6 +10575,8 @@ even:
 	VMOVUPD      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
@@ -10323,9 +10611,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile3x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10368,13 +10656,15 @@ TEXT ·tile3x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x10
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
 	JEQ        padded
 
 masked:
@@ -10403,6 +10693,8 @@ padded:
 	VMOVUPD      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -10422,6 +10714,8 @@ even:
 	VMOVUPD      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -10437,6 +10731,8 @@ even:
 	VMOVUPD      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -10498,9 +10794,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile3x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10535,13 +10831,15 @@ TEXT ·tile3x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x08
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x08
 	JEQ        padded
 
 masked:
@@ -10564,6 +10862,8 @@ padded:
 	VMOVUPD      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -10578,6 +10878,8 @@ even:
 	VMOVUPD      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -10588,6 +10890,8 @@ even:
 	VMOVUPD      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -10631,9 +10935,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile4x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10682,13 +10986,15 @@ TEXT ·tile4x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
 	JEQ        padded
 
 masked:
@@ -10720,6 +11026,8 @@ padded:
 	VMOVUPD      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -10742,6 +11050,8 @@ even:
 	VMOVUPD      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -10760,6 +11070,8 @@ even:
 	VMOVUPD      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -10836,9 +11148,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile4x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -10877,13 +11189,15 @@ TEXT ·tile4x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x08
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x08
 	JEQ        padded
 
 masked:
@@ -10908,6 +11222,8 @@ padded:
 	VMOVUPD      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -10924,6 +11240,8 @@ even:
 	VMOVUPD      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -10936,6 +11254,8 @@ even:
 	VMOVUPD      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -10988,9 +11308,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile5x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile5x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile5x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11044,13 +11364,15 @@ TEXT ·tile5x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
 	JEQ        padded
 
 masked:
@@ -11085,6 +11407,8 @@ padded:
 	VMOVUPD      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -11110,6 +11434,8 @@ even:
 	VMOVUPD      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -11131,6 +11457,8 @@ even:
 	VMOVUPD      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -11222,9 +11550,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile5x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile5x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile5x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11266,13 +11594,15 @@ TEXT ·tile5x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x08
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x08
 	JEQ        padded
 
 masked:
@@ -11299,6 +11629,8 @@ padded:
 	VMOVUPD      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -11317,6 +11649,8 @@ even:
 	VMOVUPD      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -11331,6 +11665,8 @@ even:
 	VMOVUPD      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -11392,9 +11728,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile6x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile6x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile6x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11454,13 +11790,15 @@ TEXT ·tile6x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
 	JEQ        padded
 
 masked:
@@ -11498,6 +11836,8 @@ padded:
 	VMOVUPD      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -11526,6 +11866,8 @@ even:
 	VMOVUPD      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -11550,6 +11892,8 @@ even:
 	VMOVUPD      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -11656,9 +12000,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile6x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile6x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile6x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11704,13 +12048,15 @@ TEXT ·tile6x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x08
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x08
 	JEQ        padded
 
 masked:
@@ -11739,6 +12085,8 @@ padded:
 	VMOVUPD      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -11759,6 +12107,8 @@ even:
 	VMOVUPD      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -11775,6 +12125,8 @@ even:
 	VMOVUPD      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -11845,9 +12197,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile7x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile7x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile7x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile7x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -11912,13 +12264,15 @@ TEXT ·tile7x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
 	JEQ        padded
 
 masked:
@@ -11959,6 +12313,8 @@ padded:
 	VMOVUPD      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -11990,6 +12346,8 @@ even:
 	VMOVUPD      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -12017,6 +12375,8 @@ even:
 	VMOVUPD      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -12138,9 +12498,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile7x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile7x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile7x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile7x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -12189,13 +12549,15 @@ TEXT ·tile7x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
 	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x08
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x08
 	JEQ        padded
 
 masked:
@@ -12226,6 +12588,8 @@ padded:
 	VMOVUPD      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -12248,6 +12612,8 @@ even:
 	VMOVUPD      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -12266,6 +12632,8 @@ even:
 	VMOVUPD      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -12345,9 +12713,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile8x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile8x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile8x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile8x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -12419,13 +12787,15 @@ TEXT ·tile8x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -12470,6 +12840,8 @@ padded:
 	VMOVUPD      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -12505,6 +12877,8 @@ even:
 	VMOVUPD      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -12536,6 +12910,8 @@ even:
 	VMOVUPD      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -12673,9 +13049,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile8x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile8x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile8x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile8x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -12729,13 +13105,15 @@ TEXT ·tile8x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -12769,6 +13147,8 @@ padded:
 	VMOVUPD      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -12794,6 +13174,8 @@ even:
 	VMOVUPD      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -12815,6 +13197,8 @@ even:
 	VMOVUPD      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -12904,9 +13288,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile9x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile9x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile9x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile9x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -12983,13 +13367,15 @@ TEXT ·tile9x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -13037,6 +13423,8 @@ padded:
 	VMOVUPD      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -13075,6 +13463,8 @@ even:
 	VMOVUPD      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -13109,6 +13499,8 @@ even:
 	VMOVUPD      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -13261,9 +13653,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile9x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile9x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile9x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile9x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -13320,13 +13712,15 @@ TEXT ·tile9x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -13362,6 +13756,8 @@ padded:
 	VMOVUPD      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -13389,6 +13785,8 @@ even:
 	VMOVUPD      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -13412,6 +13810,8 @@ even:
 	VMOVUPD      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -13510,9 +13910,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile10x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile10x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile10x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile10x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -13594,13 +13994,15 @@ TEXT ·tile10x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -13651,6 +14053,8 @@ padded:
 	VMOVUPD      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -13692,6 +14096,8 @@ even:
 	VMOVUPD      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -13729,6 +14135,8 @@ even:
 	VMOVUPD      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -13896,9 +14304,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile10x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile10x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile10x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile10x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -13958,13 +14366,15 @@ TEXT ·tile10x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -14002,6 +14412,8 @@ padded:
 	VMOVUPD      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -14031,6 +14443,8 @@ even:
 	VMOVUPD      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -14056,6 +14470,8 @@ even:
 	VMOVUPD      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -14163,9 +14579,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile11x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile11x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile11x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile11x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -14252,13 +14668,15 @@ TEXT ·tile11x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -14312,6 +14730,8 @@ padded:
 	VMOVUPD      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -14356,6 +14776,8 @@ even:
 	VMOVUPD      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -14396,6 +14818,8 @@ even:
 	VMOVUPD      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -14578,9 +15002,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile11x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile11x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile11x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile11x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -14643,13 +15067,15 @@ TEXT ·tile11x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -14689,6 +15115,8 @@ padded:
 	VMOVUPD      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -14720,6 +15148,8 @@ even:
 	VMOVUPD      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -14747,6 +15177,8 @@ even:
 	VMOVUPD      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -14863,9 +15295,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile12x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile12x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile12x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile12x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -14957,13 +15389,15 @@ TEXT ·tile12x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -15020,6 +15454,8 @@ padded:
 	VMOVUPD      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -15067,6 +15503,8 @@ even:
 	VMOVUPD      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -15110,6 +15548,8 @@ even:
 	VMOVUPD      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -15307,9 +15747,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile12x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile12x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile12x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile12x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -15375,13 +15815,15 @@ TEXT ·tile12x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -15423,6 +15865,8 @@ padded:
 	VMOVUPD      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -15456,6 +15900,8 @@ even:
 	VMOVUPD      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -15485,6 +15931,8 @@ even:
 	VMOVUPD      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -15610,9 +16058,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile13x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile13x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile13x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile13x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -15709,13 +16157,15 @@ TEXT ·tile13x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -15775,6 +16225,8 @@ padded:
 	VMOVUPD      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -15825,6 +16277,8 @@ even:
 	VMOVUPD      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -15871,6 +16325,8 @@ even:
 	VMOVUPD      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -16083,9 +16539,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile13x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile13x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile13x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile13x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -16154,13 +16610,15 @@ TEXT ·tile13x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -16204,6 +16662,8 @@ padded:
 	VMOVUPD      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -16239,6 +16699,8 @@ even:
 	VMOVUPD      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -16270,6 +16732,8 @@ even:
 	VMOVUPD      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -16404,9 +16868,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile14x16F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile14x16F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -16508,13 +16972,15 @@ TEXT ·tile14x16F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
 	JEQ        padded
 
 masked:
@@ -16577,6 +17043,8 @@ padded:
 	VMOVUPD      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -16630,6 +17098,8 @@ even:
 	VMOVUPD      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -16679,6 +17149,8 @@ even:
 	VMOVUPD      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -16906,9 +17378,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile14x8F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile14x8F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -16980,13 +17452,15 @@ TEXT ·tile14x8F64AVX512(SB), NOSPLIT, $0-88
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
 	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x08
 	JEQ        padded
 
 masked:
@@ -17032,6 +17506,8 @@ padded:
 	VMOVUPD      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -17069,6 +17545,8 @@ even:
 	VMOVUPD      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -17102,6 +17580,8 @@ even:
 	VMOVUPD      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -17245,9 +17725,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile1x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile1x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile1x32F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile1x32F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -17288,13 +17768,15 @@ TEXT ·tile1x32F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R9
-	TESTQ      $0x00000002, R9
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
 	JNZ        padded
-	MOVQ       cols+64(FP), R9
-	CMPQ       R9, $0x20
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x20
 	JEQ        padded
 
 masked:
@@ -17325,6 +17807,8 @@ padded:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
@@ -17344,6 +17828,8 @@ even:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
@@ -17359,6 +17845,8 @@ even:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
@@ -17402,9 +17890,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile2x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile2x32F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile2x32F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -17454,13 +17942,15 @@ TEXT ·tile2x32F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x20
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
 	JEQ        padded
 
 masked:
@@ -17496,6 +17986,8 @@ padded:
 	VMOVUPD      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -17520,6 +18012,8 @@ even:
 	VMOVUPD      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -17540,6 +18034,8 @@ even:
 	VMOVUPD      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -17610,9 +18106,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile3x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile3x32F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile3x32F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -17671,13 +18167,15 @@ TEXT ·tile3x32F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R10
-	TESTQ      $0x00000002, R10
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
 	JNZ        padded
-	MOVQ       cols+64(FP), R10
-	CMPQ       R10, $0x20
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
 	JEQ        padded
 
 masked:
@@ -17718,6 +18216,8 @@ padded:
 	VMOVUPD      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -17747,6 +18247,8 @@ even:
 	VMOVUPD      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -17772,6 +18274,8 @@ even:
 	VMOVUPD      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -17869,9 +18373,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile4x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
-TEXT ·tile4x32F64AVX512(SB), NOSPLIT, $0-88
+TEXT ·tile4x32F64AVX512(SB), NOSPLIT, $0-104
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
@@ -17940,13 +18444,15 @@ TEXT ·tile4x32F64AVX512(SB), NOSPLIT, $0-88
 	PREFETCHT0 128(R11)
 	PREFETCHT0 192(R11)
 	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
 	TESTQ      AX, AX
 	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
 	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x20
 	JEQ        padded
 
 masked:
@@ -17992,6 +18498,8 @@ padded:
 	VMOVUPD      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -18026,6 +18534,8 @@ even:
 	VMOVUPD      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -18056,6 +18566,8 @@ even:
 	VMOVUPD      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -19690,9 +20202,9 @@ next:
 	VZEROUPPER
 	RET
 
-// func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	MOVQ         depth+0(FP), AX
@@ -19715,6 +20227,8 @@ TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
 	ADDQ         R8, R9
+	MOVQ         next+88(FP), R9
+	MOVQ         step+96(FP), R10
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -19724,6 +20238,8 @@ TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
@@ -19737,6 +20253,8 @@ even:
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
@@ -19746,6 +20264,8 @@ even:
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
@@ -19777,9 +20297,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile2x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -19807,6 +20327,8 @@ TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
 	ADDQ         R9, R10
+	MOVQ         next+88(FP), R10
+	MOVQ         step+96(FP), R11
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -19816,6 +20338,8 @@ TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -19832,6 +20356,8 @@ even:
 	VMOVUPS      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -19844,6 +20370,8 @@ even:
 	VMOVUPS      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -19890,9 +20418,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile3x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -19925,6 +20453,8 @@ TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
 	ADDQ         R9, R10
+	MOVQ         next+88(FP), R10
+	MOVQ         step+96(FP), R11
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -19934,6 +20464,8 @@ TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -19953,6 +20485,8 @@ even:
 	VMOVUPS      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -19968,6 +20502,8 @@ even:
 	VMOVUPS      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -20029,9 +20565,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile4x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -20070,6 +20606,8 @@ TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         R10, R11
+	MOVQ         next+88(FP), R11
+	MOVQ         step+96(FP), R12
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -20079,6 +20617,8 @@ TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -20101,6 +20641,8 @@ even:
 	VMOVUPS      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -20119,6 +20661,8 @@ even:
 	VMOVUPS      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -20195,9 +20739,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -20241,6 +20785,8 @@ TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         R10, R11
+	MOVQ         next+88(FP), R11
+	MOVQ         step+96(FP), R12
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -20250,6 +20796,8 @@ TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -20275,6 +20823,8 @@ even:
 	VMOVUPS      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -20296,6 +20846,8 @@ even:
 	VMOVUPS      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -20387,9 +20939,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+// func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-104
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
@@ -20439,6 +20991,8 @@ TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R12)
 	PREFETCHT0   64(R12)
 	ADDQ         R11, R12
+	MOVQ         next+88(FP), R12
+	MOVQ         step+96(FP), R13
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -20448,6 +21002,8 @@ TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-88
 	VMOVUPS      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -20476,6 +21032,8 @@ even:
 	VMOVUPS      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -20500,6 +21058,8 @@ even:
 	VMOVUPS      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -20934,9 +21494,9 @@ DATA maskF32AVX2<>+56(SB)/4, $+0
 DATA maskF32AVX2<>+60(SB)/4, $+0
 GLOBL maskF32AVX2<>(SB), RODATA|NOPTR, $64
 
-// func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	MOVQ         depth+0(FP), AX
@@ -20963,6 +21523,8 @@ TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
 	ADDQ         R8, R9
+	MOVQ         next+88(FP), R9
+	MOVQ         step+96(FP), R10
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -20972,6 +21534,8 @@ TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
@@ -20985,6 +21549,8 @@ even:
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
@@ -20994,6 +21560,8 @@ even:
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
@@ -21025,9 +21593,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile2x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile2x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -21059,6 +21627,8 @@ TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
 	ADDQ         R9, R10
+	MOVQ         next+88(FP), R10
+	MOVQ         step+96(FP), R11
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -21068,6 +21638,8 @@ TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -21084,6 +21656,8 @@ even:
 	VMOVUPD      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -21096,6 +21670,8 @@ even:
 	VMOVUPD      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -21142,9 +21718,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile3x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile3x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -21181,6 +21757,8 @@ TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
 	ADDQ         R9, R10
+	MOVQ         next+88(FP), R10
+	MOVQ         step+96(FP), R11
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -21190,6 +21768,8 @@ TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -21209,6 +21789,8 @@ even:
 	VMOVUPD      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -21224,6 +21806,8 @@ even:
 	VMOVUPD      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -21285,9 +21869,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile4x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile4x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -21330,6 +21914,8 @@ TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         R10, R11
+	MOVQ         next+88(FP), R11
+	MOVQ         step+96(FP), R12
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -21339,6 +21925,8 @@ TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -21361,6 +21949,8 @@ even:
 	VMOVUPD      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -21379,6 +21969,8 @@ even:
 	VMOVUPD      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -21455,9 +22047,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -21505,6 +22097,8 @@ TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
 	ADDQ         R10, R11
+	MOVQ         next+88(FP), R11
+	MOVQ         step+96(FP), R12
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -21514,6 +22108,8 @@ TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -21539,6 +22135,8 @@ even:
 	VMOVUPD      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -21560,6 +22158,8 @@ even:
 	VMOVUPD      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -21651,9 +22251,9 @@ add:
 	VZEROUPPER
 	RET
 
-// func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+// func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-88
+TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-104
 	VXORPD       Y0, Y0, Y0
 	VXORPD       Y1, Y1, Y1
 	VXORPD       Y2, Y2, Y2
@@ -21707,6 +22307,8 @@ TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-88
 	PREFETCHT0   (R12)
 	PREFETCHT0   64(R12)
 	ADDQ         R11, R12
+	MOVQ         next+88(FP), R12
+	MOVQ         step+96(FP), R13
 	TESTQ        AX, AX
 	JZ           done
 	TESTQ        $0x00000001, AX
@@ -21716,6 +22318,8 @@ TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-88
 	VMOVUPD      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
@@ -21744,6 +22348,8 @@ even:
 	VMOVUPD      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
@@ -21768,6 +22374,8 @@ even:
 	VMOVUPD      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1

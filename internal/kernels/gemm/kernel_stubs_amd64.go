@@ -7,162 +7,162 @@ package gemm
 // tile1x32F32AVX512 computes a tile of 1 rows and up to 32 columns.
 //
 //go:noescape
-func tile1x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile1x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile1x16F32AVX512 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
-func tile1x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile1x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile2x32F32AVX512 computes a tile of 2 rows and up to 32 columns.
 //
 //go:noescape
-func tile2x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile2x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile2x16F32AVX512 computes a tile of 2 rows and up to 16 columns.
 //
 //go:noescape
-func tile2x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile2x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile3x32F32AVX512 computes a tile of 3 rows and up to 32 columns.
 //
 //go:noescape
-func tile3x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile3x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile3x16F32AVX512 computes a tile of 3 rows and up to 16 columns.
 //
 //go:noescape
-func tile3x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile3x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile4x32F32AVX512 computes a tile of 4 rows and up to 32 columns.
 //
 //go:noescape
-func tile4x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile4x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile4x16F32AVX512 computes a tile of 4 rows and up to 16 columns.
 //
 //go:noescape
-func tile4x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile4x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile5x32F32AVX512 computes a tile of 5 rows and up to 32 columns.
 //
 //go:noescape
-func tile5x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile5x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile5x16F32AVX512 computes a tile of 5 rows and up to 16 columns.
 //
 //go:noescape
-func tile5x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile5x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile6x32F32AVX512 computes a tile of 6 rows and up to 32 columns.
 //
 //go:noescape
-func tile6x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile6x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile6x16F32AVX512 computes a tile of 6 rows and up to 16 columns.
 //
 //go:noescape
-func tile6x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile6x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile7x32F32AVX512 computes a tile of 7 rows and up to 32 columns.
 //
 //go:noescape
-func tile7x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile7x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile7x16F32AVX512 computes a tile of 7 rows and up to 16 columns.
 //
 //go:noescape
-func tile7x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile7x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile8x32F32AVX512 computes a tile of 8 rows and up to 32 columns.
 //
 //go:noescape
-func tile8x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile8x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile8x16F32AVX512 computes a tile of 8 rows and up to 16 columns.
 //
 //go:noescape
-func tile8x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile8x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile9x32F32AVX512 computes a tile of 9 rows and up to 32 columns.
 //
 //go:noescape
-func tile9x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile9x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile9x16F32AVX512 computes a tile of 9 rows and up to 16 columns.
 //
 //go:noescape
-func tile9x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile9x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile10x32F32AVX512 computes a tile of 10 rows and up to 32 columns.
 //
 //go:noescape
-func tile10x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile10x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile10x16F32AVX512 computes a tile of 10 rows and up to 16 columns.
 //
 //go:noescape
-func tile10x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile10x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile11x32F32AVX512 computes a tile of 11 rows and up to 32 columns.
 //
 //go:noescape
-func tile11x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile11x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile11x16F32AVX512 computes a tile of 11 rows and up to 16 columns.
 //
 //go:noescape
-func tile11x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile11x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile12x32F32AVX512 computes a tile of 12 rows and up to 32 columns.
 //
 //go:noescape
-func tile12x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile12x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile12x16F32AVX512 computes a tile of 12 rows and up to 16 columns.
 //
 //go:noescape
-func tile12x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile12x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile13x32F32AVX512 computes a tile of 13 rows and up to 32 columns.
 //
 //go:noescape
-func tile13x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile13x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile13x16F32AVX512 computes a tile of 13 rows and up to 16 columns.
 //
 //go:noescape
-func tile13x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile13x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile14x32F32AVX512 computes a tile of 14 rows and up to 32 columns.
 //
 //go:noescape
-func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile14x16F32AVX512 computes a tile of 14 rows and up to 16 columns.
 //
 //go:noescape
-func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile1x64F32AVX512 computes a tile of 1 rows and up to 64 columns.
 //
 //go:noescape
-func tile1x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile1x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile2x64F32AVX512 computes a tile of 2 rows and up to 64 columns.
 //
 //go:noescape
-func tile2x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile2x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile3x64F32AVX512 computes a tile of 3 rows and up to 64 columns.
 //
 //go:noescape
-func tile3x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile3x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile4x64F32AVX512 computes a tile of 4 rows and up to 64 columns.
 //
 //go:noescape
-func tile4x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile4x64F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // dot1x4F32AVX512 computes a tile of 1 rows and 4 columns.
 //
@@ -212,162 +212,162 @@ func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int
 // tile1x16F64AVX512 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
-func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile1x8F64AVX512 computes a tile of 1 rows and up to 8 columns.
 //
 //go:noescape
-func tile1x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile1x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile2x16F64AVX512 computes a tile of 2 rows and up to 16 columns.
 //
 //go:noescape
-func tile2x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile2x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile2x8F64AVX512 computes a tile of 2 rows and up to 8 columns.
 //
 //go:noescape
-func tile2x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile2x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile3x16F64AVX512 computes a tile of 3 rows and up to 16 columns.
 //
 //go:noescape
-func tile3x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile3x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile3x8F64AVX512 computes a tile of 3 rows and up to 8 columns.
 //
 //go:noescape
-func tile3x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile3x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile4x16F64AVX512 computes a tile of 4 rows and up to 16 columns.
 //
 //go:noescape
-func tile4x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile4x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile4x8F64AVX512 computes a tile of 4 rows and up to 8 columns.
 //
 //go:noescape
-func tile4x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile4x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile5x16F64AVX512 computes a tile of 5 rows and up to 16 columns.
 //
 //go:noescape
-func tile5x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile5x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile5x8F64AVX512 computes a tile of 5 rows and up to 8 columns.
 //
 //go:noescape
-func tile5x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile5x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile6x16F64AVX512 computes a tile of 6 rows and up to 16 columns.
 //
 //go:noescape
-func tile6x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile6x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile6x8F64AVX512 computes a tile of 6 rows and up to 8 columns.
 //
 //go:noescape
-func tile6x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile6x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile7x16F64AVX512 computes a tile of 7 rows and up to 16 columns.
 //
 //go:noescape
-func tile7x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile7x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile7x8F64AVX512 computes a tile of 7 rows and up to 8 columns.
 //
 //go:noescape
-func tile7x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile7x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile8x16F64AVX512 computes a tile of 8 rows and up to 16 columns.
 //
 //go:noescape
-func tile8x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile8x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile8x8F64AVX512 computes a tile of 8 rows and up to 8 columns.
 //
 //go:noescape
-func tile8x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile8x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile9x16F64AVX512 computes a tile of 9 rows and up to 16 columns.
 //
 //go:noescape
-func tile9x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile9x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile9x8F64AVX512 computes a tile of 9 rows and up to 8 columns.
 //
 //go:noescape
-func tile9x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile9x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile10x16F64AVX512 computes a tile of 10 rows and up to 16 columns.
 //
 //go:noescape
-func tile10x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile10x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile10x8F64AVX512 computes a tile of 10 rows and up to 8 columns.
 //
 //go:noescape
-func tile10x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile10x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile11x16F64AVX512 computes a tile of 11 rows and up to 16 columns.
 //
 //go:noescape
-func tile11x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile11x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile11x8F64AVX512 computes a tile of 11 rows and up to 8 columns.
 //
 //go:noescape
-func tile11x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile11x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile12x16F64AVX512 computes a tile of 12 rows and up to 16 columns.
 //
 //go:noescape
-func tile12x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile12x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile12x8F64AVX512 computes a tile of 12 rows and up to 8 columns.
 //
 //go:noescape
-func tile12x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile12x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile13x16F64AVX512 computes a tile of 13 rows and up to 16 columns.
 //
 //go:noescape
-func tile13x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile13x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile13x8F64AVX512 computes a tile of 13 rows and up to 8 columns.
 //
 //go:noescape
-func tile13x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile13x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile14x16F64AVX512 computes a tile of 14 rows and up to 16 columns.
 //
 //go:noescape
-func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile14x8F64AVX512 computes a tile of 14 rows and up to 8 columns.
 //
 //go:noescape
-func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile1x32F64AVX512 computes a tile of 1 rows and up to 32 columns.
 //
 //go:noescape
-func tile1x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile1x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile2x32F64AVX512 computes a tile of 2 rows and up to 32 columns.
 //
 //go:noescape
-func tile2x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile2x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile3x32F64AVX512 computes a tile of 3 rows and up to 32 columns.
 //
 //go:noescape
-func tile3x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile3x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile4x32F64AVX512 computes a tile of 4 rows and up to 32 columns.
 //
 //go:noescape
-func tile4x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile4x32F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // dot1x4F64AVX512 computes a tile of 1 rows and 4 columns.
 //
@@ -417,32 +417,32 @@ func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int
 // tile1x16F32AVX2 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
-func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile2x16F32AVX2 computes a tile of 2 rows and up to 16 columns.
 //
 //go:noescape
-func tile2x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile2x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile3x16F32AVX2 computes a tile of 3 rows and up to 16 columns.
 //
 //go:noescape
-func tile3x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile3x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile4x16F32AVX2 computes a tile of 4 rows and up to 16 columns.
 //
 //go:noescape
-func tile4x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile4x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile5x16F32AVX2 computes a tile of 5 rows and up to 16 columns.
 //
 //go:noescape
-func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile6x16F32AVX2 computes a tile of 6 rows and up to 16 columns.
 //
 //go:noescape
-func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int)
+func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // dot1x4F32AVX2 computes a tile of 1 rows and 4 columns.
 //
@@ -462,32 +462,32 @@ func transposeF32AVX2(dst *float32, width int, src *float32, stride int, n int, 
 // tile1x8F64AVX2 computes a tile of 1 rows and up to 8 columns.
 //
 //go:noescape
-func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile2x8F64AVX2 computes a tile of 2 rows and up to 8 columns.
 //
 //go:noescape
-func tile2x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile2x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile3x8F64AVX2 computes a tile of 3 rows and up to 8 columns.
 //
 //go:noescape
-func tile3x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile3x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile4x8F64AVX2 computes a tile of 4 rows and up to 8 columns.
 //
 //go:noescape
-func tile4x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile4x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile5x8F64AVX2 computes a tile of 5 rows and up to 8 columns.
 //
 //go:noescape
-func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile6x8F64AVX2 computes a tile of 6 rows and up to 8 columns.
 //
 //go:noescape
-func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int)
+func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // dot1x4F64AVX2 computes a tile of 1 rows and 4 columns.
 //

@@ -1,6 +1,10 @@
 package gemm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels"
+)
 
 // Packed is an operand laid out for the inner loops of this processor, for a
 // matrix that is multiplied by many times. It may be used by many products at
@@ -46,7 +50,11 @@ func packRight[A Float](b anyOperand) []A {
 	kn := kernelsFor[A]()[0]
 	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
 	buf := grown[A](nil, roundUp(b.cols, kn.nr)*b.rows)
-	s.packPanels(&scratch[A]{}, buf, 0, b.cols, 0, b.rows)
+	group := panelGroup * kn.nr
+	kernels.For(ceil(b.cols, group), max(1, packGrain/(group*b.rows+1)), func(lo, hi int) {
+		j0, j1 := lo*group, min(hi*group, b.cols)
+		s.packPanels(&scratch[A]{}, buf[j0*b.rows:], j0, j1, 0, b.rows)
+	})
 	return buf
 }
 

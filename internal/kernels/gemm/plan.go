@@ -39,6 +39,7 @@ type plan struct {
 	// widened without being cut into panels; zero if it is cut.
 	wideRows             int
 	direct               bool // results go straight to c
+	biased               bool // which starts as the columns' bias
 	dot                  bool // by dot products
 	chunk                int  // rows at a time
 	threads              int
@@ -56,6 +57,7 @@ func (s *state[A]) makePlan(threads int) {
 	var zero A
 	size := int(unsafe.Sizeof(zero))
 	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
+	p.biased = p.direct && s.post.colBias != nil && s.post.beta == 0
 	if s.alongDepth() {
 		s.planDots()
 		return
@@ -181,7 +183,7 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 			w.panels = grown(w.panels, max(roundUp(j1-j0, kn.nr), p.wideRows)*depth)
 			s.packPanels(w, w.panels, j0, j1, k0, depth)
 		}
-		add := k0 > 0 || (p.direct && s.post.beta != 0)
+		add := k0 > 0 || p.adds(s.post.beta != 0)
 		for r := r0; r < r1; r += p.blockRows {
 			s.block(w, out[(r-r0)*ldc:], ldc, r, min(r+p.blockRows, r1), j0, j1, k0, depth, add)
 		}
@@ -189,8 +191,11 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 	s.finish(w, out, ldc, r0, r1, j0, j1)
 }
 
-// target returns where the sums of a block go: the result itself, scaled by
-// beta, or scratch memory.
+// adds reports whether sums are added to what the target holds from the start.
+func (p *plan) adds(beta bool) bool { return p.direct && (beta || p.biased) }
+
+// target returns where the sums of a block go: the result itself, set to the
+// columns' bias or scaled by beta, or scratch memory.
 func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) {
 	rows, cols := r1-r0, j1-j0
 	if !s.plan.direct {
@@ -200,7 +205,12 @@ func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) 
 	var zero A
 	ldc = s.c.rs
 	out = unsafe.Slice((*A)(s.c.at(r0, j0, unsafe.Sizeof(zero))), (rows-1)*ldc+cols)
-	if s.post.beta != 0 && s.post.beta != 1 {
+	switch {
+	case s.plan.biased:
+		for i := range rows {
+			copy(out[i*ldc:][:cols], s.post.colBias[j0:j1])
+		}
+	case s.post.beta != 0 && s.post.beta != 1:
 		for i := range rows {
 			scale(out[i*ldc:][:cols], s.post.beta)
 		}
@@ -222,12 +232,13 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 		if r1-r0 < len(kn.broad) && flags&flagPadded == 0 && j1-j >= 2*kn.nr {
 			b, bK := s.right(w, j, j0, k0, depth)
 			a, aRow, aK := s.left(r0, r1-r0, k0)
-			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags)
+			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags, b, 0)
 			j += kn.nr
 			continue
 		}
 		cols := min(kn.nr, j1-j)
 		b, bK := s.right(w, j, j0, k0, depth)
+		next, step := s.ahead(b, j, j0, j1, k0, r1-r0)
 		form := kn.tiles[0]
 		if cols <= kn.nr/2 && kn.slim() {
 			form = kn.tiles[1]
@@ -236,12 +247,13 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 			rows := min(p.mr, r1-r)
 			a, aRow, aK := s.left(r, rows, k0)
 			c := out[(r-r0)*ldc+j-j0:]
+			part := (*A)(unsafe.Add(unsafe.Pointer(next), (r-r0)/p.mr*depth*step))
 			if kn.masked || cols == kn.nr {
-				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, flags)
+				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, flags, part, step)
 				continue
 			}
 			w.edge = grown(w.edge, kn.mr*kn.nr)
-			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^flagAdd)
+			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^flagAdd, part, step)
 			for i := range rows {
 				from, to := w.edge[i*kn.nr:][:cols], c[i*ldc:][:cols]
 				if add {
@@ -286,9 +298,29 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 	return (*A)(s.b.at(k0, j, size)), s.b.rs
 }
 
+// ahead returns which memory the tiles of a panel are to ask for, and how many
+// bytes further at each step: the panel of packed columns that comes after the one
+// at column j, shared out among the tiles of so many rows. Memory where the right
+// operand is read now stands for nothing.
+func (s *state[A]) ahead(now *A, j, j0, j1, k0, rows int) (next *A, step int) {
+	p, nr := &s.plan, s.kernel.nr
+	packed := s.b.packed
+	if p.packB {
+		packed = dataOf(s.bBuf)
+	}
+	if j += nr; j >= j1 {
+		j, k0 = j0, k0+p.depth
+	}
+	if packed == nil || k0 >= s.k {
+		return now, 0
+	}
+	size := int(unsafe.Sizeof(*now))
+	return (*A)(unsafe.Add(packed, (j*s.k+k0*nr)*size)), nr * size / ceil(rows, p.mr)
+}
+
 // finish does what is to be done with the finished sums of a block.
 func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
-	if s.plan.direct && s.post.none() {
+	if s.plan.direct && s.post.none(s.plan.biased) {
 		return
 	}
 	n := j1 - j0
@@ -300,7 +332,7 @@ func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
 				x[i] += s.post.beta * v
 			}
 		}
-		s.post.apply(r, j0, x, w.row)
+		s.post.apply(r, j0, x, w.row, s.plan.biased)
 		s.store(r, j0, x, w.row)
 	}
 }

@@ -23,7 +23,7 @@ func benchTile[A Float](b *testing.B, k *kernel[A]) {
 		b.Run(fmt.Sprint(m), func(b *testing.B) {
 			best(b, repeat*2*depth*m*k.nr, func() {
 				for range repeat {
-					k.tiles[0][m](depth, &x[0], 1, m, &y[0], k.nr, &c[0], k.nr, k.nr, 1, flagAdd|flagPadded)
+					k.tiles[0][m](depth, &x[0], 1, m, &y[0], k.nr, &c[0], k.nr, k.nr, 1, flagAdd|flagPadded, &y[0], 0)
 				}
 			})
 		})

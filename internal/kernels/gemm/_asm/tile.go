@@ -64,7 +64,7 @@ const (
 // tile writes the inner loop for m rows and n vectors of columns.
 func tile(e *elem, m, n int) {
 	name := fmt.Sprintf("tile%dx%d%s", m, n*e.lanes, e.suffix)
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow, aK int, b *%[1]s, bK int, c *%[1]s, ldc, cols int, alpha %[1]s, flags int)", e.goType))
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow, aK int, b *%[1]s, bK int, c *%[1]s, ldc, cols int, alpha %[1]s, flags int, next *%[1]s, step int)", e.goType))
 	Doc(fmt.Sprintf("%s computes a tile of %d rows and up to %d columns.", name, m, n*e.lanes))
 	Pragma("noescape")
 
@@ -88,6 +88,7 @@ func tile(e *elem, m, n int) {
 		masks(e, n)
 	}
 	prefetchRows(c, ldc, m, n)
+	next, ahead := param("next"), param("step")
 
 	TESTQ(depth, depth)
 	JZ(LabelRef("done"))
@@ -104,6 +105,10 @@ func tile(e *elem, m, n int) {
 			}
 		}
 		ADDQ(bK, b)
+		if !masked {
+			PREFETCHT1(Mem{Base: next})
+			ADDQ(ahead, next)
+		}
 		for i := range m {
 			x := e.vec()
 			e.splat(rows.at(i), x)
