@@ -86,9 +86,12 @@ func attend[T attention.Element, A attention.Float](c *call) {
 		reads = append(reads, operand{buf: mask.buf})
 	}
 	bits := masked && mask.dtype() == ir.Bool
-	dst := c.result()
+	dst, swapped := c.resultFor([2]int{3, 2})
 	m := c.l.mem
 	run.Out = attention.Dense[T](nil, run.Heads, run.Queries, run.ValueDim)
+	if swapped { // heads beside each other, as projections take them
+		run.Out.Strides[1], run.Out.Strides[2] = run.ValueDim, run.Heads*run.ValueDim
+	}
 	c.emit(1, 1, []operand{dst}, reads, func(_, _ int) {
 		bindHeads(m, &run.Q, queries)
 		bindHeads(m, &run.K, keys)

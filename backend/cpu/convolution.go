@@ -191,8 +191,10 @@ func imageLayout(v value, n int) conv.Layout {
 	return conv.Layout{Batch: s[0], Channel: s[1], Spatial: spatial([3]int(s[2:5]), n, 0)}
 }
 
+// filterStrides returns the strides of filters with n spatial dimensions. Those
+// of dimensions that the filters lack are what dense filters would have.
 func filterStrides(v value, n int) [5]int {
 	s := &v.view.Strides
-	k := spatial([3]int(s[2:5]), n, 0)
+	k := spatial([3]int(s[2:5]), n, v.view.Strides[2]*v.view.Dims[2])
 	return [5]int{s[0], s[1], k[0], k[1], k[2]}
 }

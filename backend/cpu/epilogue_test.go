@@ -121,6 +121,30 @@ var epilogueCases = []struct {
 		%w = parameter "w" : f32[20,17]
 		%y = parameter "y" : f32[9,17]
 		return where(le(%y, 0.0), 0.0, matmul(%x, %w))`, 2},
+	{"a product that is transposed is made so", `
+		%x = parameter "x" : f32[20,9]
+		%w = parameter "w" : f32[20,37]
+		%b = parameter "b" : f32[37]
+		return permute(relu(add(matmul(permute(%x, [1,0]), %w), %b)), [1,0])`, 1},
+	{"a batch of products that are transposed", `
+		%x = parameter "x" : f32[4,9,20]
+		%w = parameter "w" : f32[4,20,17]
+		%r = parameter "r" : f32[4,9,17]
+		return permute(add(matmul(%x, %w), %r), [0,2,1])`, 1},
+	{"rows of two dimensions are not transposed by the product", `
+		%x = parameter "x" : f32[4,9,20]
+		%w = parameter "w" : f32[20,17]
+		return permute(matmul(%x, %w), [0,2,1])`, 2},
+	{"attention beside its projection", `
+		%x = parameter "x" : f32[2,5,3,8]
+		%y = permute(%x, [0,2,1,3])
+		%0 = scaled_dot_product_attention(%y, %y, %y)
+		return reshape(permute(%0, [0,2,1,3]), [2,5,24])`, 1},
+	{"attention of f16, masked", `
+		%x = parameter "x" : f16[2,3,5,8]
+		%m = parameter "m" : f32[5,5]
+		%0 = scaled_dot_product_attention(%x, %x, %x, %m)
+		return permute(%0, [0,2,1,3])`, 6},
 	{"no rows", `
 		%x = parameter "x" : f32[0,20]
 		%w = parameter "w" : f32[20,17]
@@ -172,7 +196,8 @@ func TestEpilogues(t *testing.T) {
 	for _, c := range epilogueCases {
 		t.Run(c.name, func(t *testing.T) {
 			be := New()
-			p, _ := graph.Optimize(program(t, "program @p {\n"+c.text+"\n}"), graph.Options{Supports: be.Supports})
+			whole := program(t, "program @p {\n"+c.text+"\n}")
+			p, _ := graph.Optimize(whole, graph.Options{Supports: be.Supports})
 			m, err := compile(be, p, backend.CompileOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -183,7 +208,7 @@ func TestEpilogues(t *testing.T) {
 					t.Logf("%d: %v reads %v, writes %v", i, s.instr.Op, s.reads, s.writes)
 				}
 			}
-			likeReference(t, be, p, m)
+			likeReference(t, be, whole, m)
 		})
 	}
 }
@@ -193,6 +218,7 @@ func TestEpilogues(t *testing.T) {
 func likeReference(t *testing.T, be *Backend, p *graph.Program, m *model) {
 	t.Helper()
 	def := ref.New()
+	p, _ = graph.Optimize(p, graph.Options{Supports: def.Supports})
 	want, err := def.Compile(ctx, p, ref.Device, backend.CompileOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func (l *lowering) instr(i int) (err error) {
 // lower emits the steps of an instruction that is not pointwise, up to last if
 // an epilogue goes with it.
 func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
-	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
+	c := &call{l: l, instr: in, last: last, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
 	if f := early[in.Op]; f != nil {
 		f(c)
 	}
@@ -342,6 +342,9 @@ func (l *lowering) results() {
 type call struct {
 	l     *lowering
 	instr *graph.Instr
+	// last is whose results are made: the end of an epilogue, or instr; nil if
+	// they are made of this call's.
+	last *graph.Instr
 	ir.Args
 	in   []value
 	outs []ir.Shape // of the results to make

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/ir"
@@ -12,6 +13,7 @@ type productRun[T gemm.Element] struct {
 	*product
 	mem     *memory
 	out     operand
+	swapped bool // the result's columns are dense
 	factors []factor
 	bias    operand // one for each column
 	hasBias bool
@@ -47,7 +49,11 @@ func floatMatmul[T gemm.Element](c *call) {
 	if c.post != nil {
 		reads = append(reads, r.finish(c, c.post)...)
 	}
-	r.out = c.result()
+	swap := [2]int{2, 1}
+	if rank := c.outs[0].Rank(); rank < 2 || p.m != c.outs[0].Dim(-2) {
+		swap[0] = kernels.MaxRank + 1 // rows of several dimensions are one
+	}
+	r.out, r.swapped = c.resultFor(swap)
 	c.emit(1, 1, []operand{r.out}, reads, r.run)
 }
 
@@ -103,7 +109,10 @@ func (r *productRun[T]) matrices(i int) (c, a, b gemm.Matrix[T]) {
 	size := r.m * r.n
 	a = gemm.Matrix[T]{Data: r.left[r.aBatch[i]:], Rows: r.m, Cols: r.k, RowStride: r.aRow, ColStride: r.aK}
 	b = gemm.Matrix[T]{Data: r.right[r.bBatch[i]:], Rows: r.k, Cols: r.n, RowStride: r.bK, ColStride: r.bCol}
-	return gemm.Dense(r.dst[i*size:(i+1)*size], r.m, r.n), a, b
+	if c = gemm.Dense(r.dst[i*size:(i+1)*size], r.m, r.n); r.swapped {
+		c.RowStride, c.ColStride = 1, r.m
+	}
+	return c, a, b
 }
 
 func (r *productRun[T]) addends(i int) gemm.Matrix[T] {

@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/kernels"
@@ -25,20 +26,54 @@ func (e *epilogue[A]) none(biased bool) bool {
 
 // apply finishes a piece of a row that has the sum of products, beta's part, and
 // perhaps the columns' bias. tmp is scratch of the same length.
-func (e *epilogue[A]) apply(row, col int, x, tmp []A, biased bool) {
-	if e.colBias != nil && !biased {
-		addTo(x, e.colBias[col:col+len(x)])
-	}
+func (e *epilogue[A]) apply(kn *kernel[A], row, col int, x, tmp []A, biased bool) {
 	if e.rowBias != nil {
 		v := e.rowBias[row]
 		for i := range x {
 			x[i] += v
 		}
 	}
-	if r := &e.residual; r.data != nil {
-		addTo(x, rowOf(r, row, col, tmp[:len(x)]))
+	var bias, res []A
+	if e.colBias != nil && !biased {
+		bias = e.colBias[col : col+len(x)]
 	}
-	activate(e.act, x)
+	if r := &e.residual; r.data != nil {
+		res = rowOf(r, row, col, tmp[:len(x)])
+	}
+	if e.act == Relu || bias != nil || res != nil {
+		done := 0
+		if kn.finish != nil {
+			done = finishRow(kn, x, bias, res, e.act == Relu)
+		}
+		rest := x[done:]
+		if bias != nil {
+			addTo(rest, bias[done:])
+		}
+		if res != nil {
+			addTo(rest, res[done:])
+		}
+		if e.act == Relu {
+			kernels.Relu(rest, rest)
+		}
+	}
+	if e.act != Relu {
+		activate(e.act, x)
+	}
+}
+
+// finishRow adds rows (nil for none) to x and returns how many elements it did.
+func finishRow[A Float](kn *kernel[A], x, y, z []A, relu bool) int {
+	lanes := kn.nr / 2
+	n := len(x) / lanes * lanes
+	if n == 0 {
+		return 0
+	}
+	least := A(math.Inf(-1))
+	if relu {
+		least = 0
+	}
+	kn.finish(&x[0], unsafe.SliceData(y), unsafe.SliceData(z), n, least)
+	return n
 }
 
 // rowOf returns a piece of a row of a strided operand: the elements themselves if
@@ -72,9 +107,13 @@ func scale[A Float](x []A, by A) {
 	}
 }
 
-// activate applies an activation in place. Where package vec trades units in the
-// last place for time, a product's result is that of the op of the name.
+// activate applies an activation other than Relu in place. Where package vec
+// trades units in the last place for time, a product's result is that of the op
+// of the name.
 func activate[A Float](act Activation, x []A) {
+	if act == Identity {
+		return
+	}
 	if f, ok := any(x).([]float32); ok {
 		switch act {
 		case Sigmoid:

@@ -21,6 +21,9 @@ type kernel[A Float] struct {
 	// panel elements apart; nil if there is no better one than in Go.
 	copyPanels func(dst *A, panel int, src *A, stride, n, depth int)
 	dots       *dots[A] // nil if there are none
+	// finish sets x = max(x + y + z, least) for n elements, a multiple of half nr;
+	// a nil row counts as zeros. Nil if there is no better one than in Go.
+	finish func(x, y, z *A, n int, least A)
 }
 
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the

@@ -37,8 +37,9 @@ var avx512F32 = &kernel[float32]{
 		tile8x16F32AVX512, tile9x16F32AVX512, tile10x16F32AVX512, tile11x16F32AVX512, tile12x16F32AVX512, tile13x16F32AVX512, tile14x16F32AVX512,
 	}},
 	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
-	broad: []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
-	dots:  &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
+	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
+	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
+	finish: finishF32AVX512,
 }
 
 var avx512F64 = &kernel[float64]{
@@ -51,8 +52,9 @@ var avx512F64 = &kernel[float64]{
 		tile9x8F64AVX512, tile10x8F64AVX512, tile11x8F64AVX512, tile12x8F64AVX512, tile13x8F64AVX512, tile14x8F64AVX512,
 	}},
 	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512, copyPanels: copyPanelsF64AVX512,
-	broad: []tileFunc[float64]{nil, tile1x32F64AVX512, tile2x32F64AVX512, tile3x32F64AVX512, tile4x32F64AVX512},
-	dots:  &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
+	broad:  []tileFunc[float64]{nil, tile1x32F64AVX512, tile2x32F64AVX512, tile3x32F64AVX512, tile4x32F64AVX512},
+	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
+	finish: finishF64AVX512,
 }
 
 var avx2F32 = &kernel[float32]{
@@ -63,7 +65,8 @@ var avx2F32 = &kernel[float32]{
 	transpose: func(dst *float32, width int, src *float32, stride, n, depth int) {
 		transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
 	},
-	dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
+	dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
+	finish: finishF32AVX2,
 }
 
 var avx2F64 = &kernel[float64]{
@@ -74,7 +77,8 @@ var avx2F64 = &kernel[float64]{
 	transpose: func(dst *float64, width int, src *float64, stride, n, depth int) {
 		transposeWhole(transposeF64AVX2, 4, dst, width, src, stride, n, depth)
 	},
-	dots: &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}},
+	dots:   &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}},
+	finish: finishF64AVX2,
 }
 
 // transposeWhole gives whole blocks of depth to f and does the rest in Go.

@@ -10104,6 +10104,36 @@ next:
 	VZEROUPPER
 	RET
 
+// func finishF32AVX512(x *float32, y *float32, z *float32, n int, least float32)
+// Requires: AVX, AVX512F
+TEXT ·finishF32AVX512(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         z+16(FP), BX
+	VBROADCASTSS least+32(FP), Z0
+	XORQ         SI, SI
+
+vector:
+	VMOVUPS (AX)(SI*1), Z1
+	TESTQ   DX, DX
+	JZ      after0
+	VADDPS  (DX)(SI*1), Z1, Z1
+
+after0:
+	TESTQ  BX, BX
+	JZ     after1
+	VADDPS (BX)(SI*1), Z1, Z1
+
+after1:
+	VMAXPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)(SI*1)
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, CX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
 // func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-104
@@ -20202,6 +20232,36 @@ next:
 	VZEROUPPER
 	RET
 
+// func finishF64AVX512(x *float64, y *float64, z *float64, n int, least float64)
+// Requires: AVX, AVX512F
+TEXT ·finishF64AVX512(SB), NOSPLIT, $0-40
+	MOVQ         x+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         z+16(FP), BX
+	VBROADCASTSD least+32(FP), Z0
+	XORQ         SI, SI
+
+vector:
+	VMOVUPD (AX)(SI*1), Z1
+	TESTQ   DX, DX
+	JZ      after0
+	VADDPD  (DX)(SI*1), Z1, Z1
+
+after0:
+	TESTQ  BX, BX
+	JZ     after1
+	VADDPD (BX)(SI*1), Z1, Z1
+
+after1:
+	VMAXPD  Z1, Z0, Z1
+	VMOVUPD Z1, (AX)(SI*1)
+	ADDQ    $0x40, SI
+	SUBQ    $0x08, CX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
 // func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
@@ -21494,6 +21554,36 @@ DATA maskF32AVX2<>+56(SB)/4, $+0
 DATA maskF32AVX2<>+60(SB)/4, $+0
 GLOBL maskF32AVX2<>(SB), RODATA|NOPTR, $64
 
+// func finishF32AVX2(x *float32, y *float32, z *float32, n int, least float32)
+// Requires: AVX
+TEXT ·finishF32AVX2(SB), NOSPLIT, $0-36
+	MOVQ         x+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         z+16(FP), BX
+	VBROADCASTSS least+32(FP), Y0
+	XORQ         SI, SI
+
+vector:
+	VMOVUPS (AX)(SI*1), Y1
+	TESTQ   DX, DX
+	JZ      after0
+	VADDPS  (DX)(SI*1), Y1, Y1
+
+after0:
+	TESTQ  BX, BX
+	JZ     after1
+	VADDPS (BX)(SI*1), Y1, Y1
+
+after1:
+	VMAXPS  Y1, Y0, Y1
+	VMOVUPS Y1, (AX)(SI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x08, CX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
 // func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
@@ -22753,3 +22843,33 @@ DATA maskF64AVX2<>+40(SB)/8, $+0
 DATA maskF64AVX2<>+48(SB)/8, $+0
 DATA maskF64AVX2<>+56(SB)/8, $+0
 GLOBL maskF64AVX2<>(SB), RODATA|NOPTR, $64
+
+// func finishF64AVX2(x *float64, y *float64, z *float64, n int, least float64)
+// Requires: AVX
+TEXT ·finishF64AVX2(SB), NOSPLIT, $0-40
+	MOVQ         x+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         y+8(FP), DX
+	MOVQ         z+16(FP), BX
+	VBROADCASTSD least+32(FP), Y0
+	XORQ         SI, SI
+
+vector:
+	VMOVUPD (AX)(SI*1), Y1
+	TESTQ   DX, DX
+	JZ      after0
+	VADDPD  (DX)(SI*1), Y1, Y1
+
+after0:
+	TESTQ  BX, BX
+	JZ     after1
+	VADDPD (BX)(SI*1), Y1, Y1
+
+after1:
+	VMAXPD  Y1, Y0, Y1
+	VMOVUPD Y1, (AX)(SI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x04, CX
+	JNZ     vector
+	VZEROUPPER
+	RET

@@ -209,6 +209,11 @@ func copyPanelsF32AVX512(dst *float32, panel int, src *float32, stride int, n in
 //go:noescape
 func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
 
+// finishF32AVX512 sets x = max(x + y + z, least) for n elements, a multiple of 16; a nil row counts as zeros, NaN stays.
+//
+//go:noescape
+func finishF32AVX512(x *float32, y *float32, z *float32, n int, least float32)
+
 // tile1x16F64AVX512 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
@@ -414,6 +419,11 @@ func copyPanelsF64AVX512(dst *float64, panel int, src *float64, stride int, n in
 //go:noescape
 func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)
 
+// finishF64AVX512 sets x = max(x + y + z, least) for n elements, a multiple of 8; a nil row counts as zeros, NaN stays.
+//
+//go:noescape
+func finishF64AVX512(x *float64, y *float64, z *float64, n int, least float64)
+
 // tile1x16F32AVX2 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
@@ -459,6 +469,11 @@ func dot2x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *flo
 //go:noescape
 func transposeF32AVX2(dst *float32, width int, src *float32, stride int, n int, depth int)
 
+// finishF32AVX2 sets x = max(x + y + z, least) for n elements, a multiple of 8; a nil row counts as zeros, NaN stays.
+//
+//go:noescape
+func finishF32AVX2(x *float32, y *float32, z *float32, n int, least float32)
+
 // tile1x8F64AVX2 computes a tile of 1 rows and up to 8 columns.
 //
 //go:noescape
@@ -503,3 +518,8 @@ func dot2x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *flo
 //
 //go:noescape
 func transposeF64AVX2(dst *float64, width int, src *float64, stride int, n int, depth int)
+
+// finishF64AVX2 sets x = max(x + y + z, least) for n elements, a multiple of 4; a nil row counts as zeros, NaN stays.
+//
+//go:noescape
+func finishF64AVX2(x *float64, y *float64, z *float64, n int, least float64)

@@ -332,7 +332,7 @@ func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
 				x[i] += s.post.beta * v
 			}
 		}
-		s.post.apply(r, j0, x, w.row, s.plan.biased)
+		s.post.apply(s.kernel, r, j0, x, w.row, s.plan.biased)
 		s.store(r, j0, x, w.row)
 	}
 }

@@ -23,6 +23,7 @@ type elem struct {
 	fma    func(x, y, acc Op)
 	mul    func(x, y, dst Op)
 	add    func(x, y, dst Op)
+	max    func(x, y, dst Op) // x where one is NaN or they are equal
 	lo, hi func(b, a, dst Op) // interleave within 128-bit lanes
 	masked bool               // loads and stores take K registers
 	// loadK zeroes what the mask leaves out; storeK leaves it alone.
@@ -34,7 +35,7 @@ var f32z = &elem{
 	suffix: "F32AVX512", goType: "float32", size: 4, lanes: 16, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, max: func(x, y, d Op) { VMAXPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
 	masked: true, loadK: func(m, k, v Op) { VMOVUPS_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPS(v, k, m) },
 }
 
@@ -42,7 +43,7 @@ var f64z = &elem{
 	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, max: func(x, y, d Op) { VMAXPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
 	masked: true, loadK: func(m, k, v Op) { VMOVUPD_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPD(v, k, m) },
 }
 
@@ -50,7 +51,7 @@ var f32y = &elem{
 	suffix: "F32AVX2", goType: "float32", size: 4, lanes: 8, vec: YMM,
 	zero: func(v Op) { VXORPS(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
+	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, max: func(x, y, d Op) { VMAXPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
 	storeK: func(v, k, m Op) { VMASKMOVPS(v, k, m) },
 }
 
@@ -58,7 +59,7 @@ var f64y = &elem{
 	suffix: "F64AVX2", goType: "float64", size: 8, lanes: 4, vec: YMM,
 	zero: func(v Op) { VXORPD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
-	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
+	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, max: func(x, y, d Op) { VMAXPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
 	storeK: func(v, k, m Op) { VMASKMOVPD(v, k, m) },
 }
 
@@ -91,6 +92,7 @@ func main() {
 		copyRows(e)
 		copyPanels(e)
 		transpose512(e)
+		finish(e)
 	}
 	for _, e := range []*elem{f32y, f64y} {
 		for m := 1; m <= 6; m++ {
@@ -100,6 +102,7 @@ func main() {
 			dot(e, m)
 		}
 		transpose256(e)
+		finish(e)
 	}
 	Generate()
 }
