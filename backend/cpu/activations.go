@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/kernels/gemm"
-	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -50,10 +49,4 @@ func activationTable() []activationForm {
 		{gemm.Sigmoid, sigmoid},
 		{gemm.Tanh, of(ir.OpTanh, x)},
 	}
-}
-
-// kinds are the activations as convolutions know them.
-var kinds = [...]vec.Kind{
-	gemm.Identity: vec.Identity, gemm.Relu: vec.ReLU, gemm.Gelu: vec.GELU, gemm.GeluTanh: vec.GELUTanh,
-	gemm.Sigmoid: vec.Sigmoid, gemm.Tanh: vec.Tanh, gemm.Silu: vec.SiLU,
 }

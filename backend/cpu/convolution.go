@@ -77,7 +77,7 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 
 // finish takes an epilogue over and returns what it reads.
 func (r *convRun[T, A]) finish(c *call, e *epilogue, n int) (reads []operand) {
-	r.call.Activation.Kind = kinds[e.act]
+	r.call.Activation.Kind = e.act
 	if len(e.links) > 0 {
 		r.affine = &affine[T, A]{}
 		for _, k := range e.links {
