@@ -26,7 +26,7 @@ func init() {
 }
 
 var (
-	matmuls      = integers(matmul[uint8], matmul[int8], matmul[int16], matmul[int32], matmul[int64])
+	matmuls      = integers(intMatmul[uint8], intMatmul[int8], intMatmul[int16], intMatmul[int32], matmul[int64])
 	floatMatmuls = byType[lowerFunc]{
 		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
 	}
@@ -163,19 +163,28 @@ func (c *call) upward(v value) value {
 }
 
 func matmul[T kernels.Integer](c *call) {
-	p := productOf(c.in[0], c.in[1])
-	out := c.result()
-	if out.n == 0 {
-		c.emit(0, 1, []operand{out}, nil, nil)
-		return
-	}
-	if p.m < packRows || p.n < packRows || p.k < packDepth || p.m*p.n*p.k < packWork {
-		smallProduct[T](c, p, out)
+	p, out, small := intProduct[T](c)
+	if small {
 		return
 	}
 	a := pack[T](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
 	b := pack[T](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
 	multiply[T](c, p, out, a, b)
+}
+
+// intProduct reads the operands of a product of integers, and emits it if it is
+// too small for packing.
+func intProduct[T kernels.Integer](c *call) (p *product, out operand, small bool) {
+	p, out = productOf(c.in[0], c.in[1]), c.result()
+	switch {
+	case out.n == 0:
+		c.emit(0, 1, []operand{out}, nil, nil)
+	case p.m < packRows || p.n < packRows || p.k < packDepth || p.m*p.n*p.k < packWork:
+		smallProduct[T](c, p, out)
+	default:
+		return p, out, false
+	}
+	return p, out, true
 }
 
 // smallProduct emits the product by rows without packing.

@@ -60,6 +60,7 @@ var allowed = map[string][]string{
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},
+	"internal/kernels/igemm":     {},
 	"internal/kernels/tile":      {},
 	"internal/kernels/vec":       {"internal/kernels", "internal/half"},
 	"internal/kernels/conv":      {"internal/kernels"},

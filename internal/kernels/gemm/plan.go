@@ -23,6 +23,9 @@ const (
 	readRows, readMoreRows, readMostRows = 42, 70, 140
 	readCols, readMoreCols               = 64, 512
 	bigBytes                             = 4 << 20
+	// A big right operand that a few rows meet is read once, from memory: some
+	// rows of it at a time from end to end.
+	streamRows, streamDepth = 4, 32
 	// aliasBytes is a distance in memory at which lines compete for the same few
 	// places of the first-level cache.
 	aliasBytes = 2048
@@ -70,6 +73,9 @@ func (s *state[A]) makePlan(threads int) {
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
 	p.packA = s.a.strided() && !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
+	if readB && s.m <= streamRows && s.k*s.n*size > bigBytes {
+		p.depth = balanced(s.k, streamDepth)
+	}
 	p.chunk = s.m
 	if p.packA {
 		p.chunk = max(1, chunkBytes/size/max(1, s.k)/p.mr) * p.mr

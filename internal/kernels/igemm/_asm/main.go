@@ -1,0 +1,100 @@
+// Command asm writes the inner loops of package igemm for amd64.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is one set of instructions.
+type isa struct {
+	suffix string
+	rows   int // of a tile; it has the columns of two vectors
+	bytes  int // of a vector
+	vec    func() reg.VecVirtual
+	zero   func(v Op)
+	store  func(v, m Op)
+	// pairs adds the products of pairs, or nil if that takes two instructions.
+	pairs func(x, y, acc Op)
+}
+
+var isas = []*isa{
+	{"VNNI", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, func(x, y, acc Op) { VPDPWSSD(x, y, acc) }},
+	{"AVX512", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, nil},
+	{"AVX2", 6, 32, YMM, func(v Op) { VPXOR(v, v, v) }, func(v, m Op) { VMOVDQU(v, m) }, nil},
+}
+
+// tile writes a tile whose words are pairs of 16 bits, or whole numbers.
+func (s *isa) tile(pairs bool) {
+	name, what := "whole"+s.suffix, "numbers"
+	if pairs {
+		name, what = "pairs"+s.suffix, "pairs of 16-bit numbers"
+	}
+	TEXT(name, NOSPLIT, "func(depth int, a, b *uint32, c *int32)")
+	Doc(fmt.Sprintf("%s sets the %d×%d tile c to the product of two panels whose words are %s.", name, s.rows, s.bytes/2, what))
+	Pragma("noescape")
+	depth, a, b := Load(Param("depth"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
+	acc := make([][2]reg.VecVirtual, s.rows)
+	for i := range acc {
+		for j := range acc[i] {
+			acc[i][j] = s.vec()
+			s.zero(acc[i][j])
+		}
+	}
+	Label("word")
+	var right [2]reg.VecVirtual
+	for j := range right {
+		right[j] = s.vec()
+		s.load(Mem{Base: b.(reg.Register), Disp: j * s.bytes}, right[j])
+	}
+	left, product := s.vec(), s.vec()
+	for i := range acc {
+		VPBROADCASTD(Mem{Base: a.(reg.Register), Disp: 4 * i}, left)
+		for j := range right {
+			switch {
+			case pairs && s.pairs != nil:
+				s.pairs(left, right[j], acc[i][j])
+				continue
+			case pairs:
+				VPMADDWD(left, right[j], product)
+			default:
+				VPMULLD(left, right[j], product)
+			}
+			VPADDD(product, acc[i][j], acc[i][j])
+		}
+	}
+	ADDQ(Imm(uint64(4*s.rows)), a)
+	ADDQ(Imm(uint64(2*s.bytes)), b)
+	DECQ(depth)
+	JNZ(LabelRef("word"))
+	c := Load(Param("c"), GP64())
+	for i := range acc {
+		for j := range acc[i] {
+			s.store(acc[i][j], Mem{Base: c.(reg.Register), Disp: (2*i + j) * s.bytes})
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+func (s *isa) load(m, v Op) {
+	if s.bytes == 64 {
+		VMOVDQU32(m, v)
+		return
+	}
+	VMOVDQU(m, v)
+}
+
+func main() {
+	ConstraintExpr("amd64,!noasm")
+	for _, s := range isas {
+		s.tile(true)
+		if s.pairs == nil {
+			s.tile(false)
+		}
+	}
+	Generate()
+}

@@ -1,0 +1,6 @@
+//go:build !amd64 || noasm
+
+package igemm
+
+// natives returns the inner loops that this processor can run: none.
+func natives() []*Kernel { return nil }
