@@ -20,15 +20,15 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 	}
 	rRow, rCol := u.ph.dims[1].step*r.Spatial[1], u.ph.dims[2].step*r.Spatial[2]
 	rows, cols := u.hn, u.wn
-	if c.Residual == nil && p.y.Channel != 1 && yCol == 1 && yRow == cols {
+	adjoin := c.Residual == nil || rCol == 1 && rRow == cols
+	if adjoin && p.y.Channel != 1 && yCol == 1 && yRow == cols {
 		rows, cols = 1, rows*cols // adjoining rows of a plane are one
 	}
 	for img := range u.nn {
 		for row := range rows {
 			sums := w.sums[(img*rows+row)*cols*step:][:cols*step]
 			if c.Residual != nil {
-				addResidual(sums, c.Residual[res+img*r.Batch+row*rRow:], c.Scale, n, step, cols, rCol, r.Channel)
-				vec.Apply(c.Activation, sums)
+				c.addRow(w, sums, c.Residual[res+img*r.Batch+row*rRow:], n, step, cols, rCol)
 			}
 			out := c.Y[y+img*p.y.Batch+row*yRow:]
 			if p.y.Channel == 1 {
@@ -39,6 +39,24 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 				storePlanes(w, out, sums, n, step, cols, p.y.Channel, yCol)
 			}
 		}
+	}
+}
+
+// addRow adds a row of the residual to the sums and applies the activation.
+func (c *Call[T, A]) addRow(w *worker[A], sums []A, res []T, n, step, cols, colStep int) {
+	channel := c.ResidualLayout.Channel
+	wide, same := any(res).([]A)
+	if !same || colStep != 1 || c.Scale != 0 && c.Scale != 1 {
+		addResidual(sums, res, c.Scale, n, step, cols, colStep, channel)
+		vec.Apply(c.Activation, sums)
+		return
+	}
+	w.line = grow(w.line, cols*step)
+	gemm.Transpose(w.line, step, wide, channel, n, cols)
+	relu := c.Activation.Kind == vec.ReLU
+	gemm.AddRow(sums, w.line[:len(sums)], relu)
+	if !relu {
+		vec.Apply(c.Activation, sums)
 	}
 }
 

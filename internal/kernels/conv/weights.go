@@ -3,6 +3,7 @@ package conv
 import (
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 )
 
@@ -82,7 +83,7 @@ func (w *Weights[A]) Units() int {
 func ScaleWeights[A Float](w *Weights[A], scale []A, lo, hi int) {
 	if w.g.depthwise() {
 		if lo < hi {
-			scaleRows(w.data, scale, padded(w.set, w.g.Groups))
+			gemm.ScaleRows(w.data, scale, padded(w.set, w.g.Groups))
 		}
 		return
 	}
@@ -93,17 +94,7 @@ func ScaleWeights[A Float](w *Weights[A], scale []A, lo, hi int) {
 		part := scale[grp*w.g.COut+panel*width:][:n]
 		for i := range w.phases {
 			size := width * w.phases[i].depth
-			scaleRows(w.data[grp*w.group+w.starts[i]+panel*size:][:size], part, width)
-		}
-	}
-}
-
-// scaleRows multiplies the beginning of each row of the given length.
-func scaleRows[A Float](data, scale []A, row int) {
-	for ; len(data) >= row; data = data[row:] {
-		d := data[:len(scale)]
-		for i, f := range scale {
-			d[i] *= f
+			gemm.ScaleRows(w.data[grp*w.group+w.starts[i]+panel*size:][:size], part, width)
 		}
 	}
 }

@@ -24,6 +24,9 @@ type kernel[A Float] struct {
 	// finish sets x = max(x + y + z, least) for n elements, a multiple of half nr;
 	// a nil row counts as zeros. Nil if there is no better one than in Go.
 	finish func(x, y, z *A, n int, least A)
+	// times multiplies rows of n elements, a multiple of half nr, that follow one
+	// another by the row y. Nil if there is no better one than in Go.
+	times func(x, y *A, rows, n int)
 }
 
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the

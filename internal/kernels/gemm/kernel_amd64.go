@@ -40,6 +40,7 @@ var avx512F32 = &kernel[float32]{
 	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
 	finish: finishF32AVX512,
+	times:  timesF32AVX512,
 }
 
 var avx512F64 = &kernel[float64]{
@@ -55,6 +56,7 @@ var avx512F64 = &kernel[float64]{
 	broad:  []tileFunc[float64]{nil, tile1x32F64AVX512, tile2x32F64AVX512, tile3x32F64AVX512, tile4x32F64AVX512},
 	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
 	finish: finishF64AVX512,
+	times:  timesF64AVX512,
 }
 
 var avx2F32 = &kernel[float32]{
@@ -67,6 +69,7 @@ var avx2F32 = &kernel[float32]{
 	},
 	dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
 	finish: finishF32AVX2,
+	times:  timesF32AVX2,
 }
 
 var avx2F64 = &kernel[float64]{
@@ -79,6 +82,7 @@ var avx2F64 = &kernel[float64]{
 	},
 	dots:   &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}},
 	finish: finishF64AVX2,
+	times:  timesF64AVX2,
 }
 
 // transposeWhole gives whole blocks of depth to f and does the rest in Go.

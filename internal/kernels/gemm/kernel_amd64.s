@@ -10134,6 +10134,32 @@ after1:
 	VZEROUPPER
 	RET
 
+// func timesF32AVX512(x *float32, y *float32, rows int, n int)
+// Requires: AVX, AVX512F
+TEXT ·timesF32AVX512(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+
+row:
+	XORQ SI, SI
+
+vector:
+	VMOVUPS (AX), Z0
+	VMULPS  (CX)(SI*1), Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, SI
+	CMPQ    SI, BX
+	JLT     vector
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-104
@@ -20262,6 +20288,33 @@ after1:
 	VZEROUPPER
 	RET
 
+// func timesF64AVX512(x *float64, y *float64, rows int, n int)
+// Requires: AVX, AVX512F
+TEXT ·timesF64AVX512(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+
+row:
+	XORQ SI, SI
+
+vector:
+	VMOVUPD (AX), Z0
+	VMULPD  (CX)(SI*1), Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, SI
+	CMPQ    SI, BX
+	JLT     vector
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
@@ -21584,6 +21637,32 @@ after1:
 	VZEROUPPER
 	RET
 
+// func timesF32AVX2(x *float32, y *float32, rows int, n int)
+// Requires: AVX
+TEXT ·timesF32AVX2(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+
+row:
+	XORQ SI, SI
+
+vector:
+	VMOVUPS (AX), Y0
+	VMULPS  (CX)(SI*1), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
+	CMPQ    SI, BX
+	JLT     vector
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
@@ -22871,5 +22950,32 @@ after1:
 	ADDQ    $0x20, SI
 	SUBQ    $0x04, CX
 	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func timesF64AVX2(x *float64, y *float64, rows int, n int)
+// Requires: AVX
+TEXT ·timesF64AVX2(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+	ADDQ BX, BX
+
+row:
+	XORQ SI, SI
+
+vector:
+	VMOVUPD (AX), Y0
+	VMULPD  (CX)(SI*1), Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
+	CMPQ    SI, BX
+	JLT     vector
+	DECQ    DX
+	JNZ     row
 	VZEROUPPER
 	RET

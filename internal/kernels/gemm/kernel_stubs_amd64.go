@@ -214,6 +214,11 @@ func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int
 //go:noescape
 func finishF32AVX512(x *float32, y *float32, z *float32, n int, least float32)
 
+// timesF32AVX512 multiplies each of some rows of n elements, a multiple of 16, that follow one another by the row y.
+//
+//go:noescape
+func timesF32AVX512(x *float32, y *float32, rows int, n int)
+
 // tile1x16F64AVX512 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
@@ -424,6 +429,11 @@ func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int
 //go:noescape
 func finishF64AVX512(x *float64, y *float64, z *float64, n int, least float64)
 
+// timesF64AVX512 multiplies each of some rows of n elements, a multiple of 8, that follow one another by the row y.
+//
+//go:noescape
+func timesF64AVX512(x *float64, y *float64, rows int, n int)
+
 // tile1x16F32AVX2 computes a tile of 1 rows and up to 16 columns.
 //
 //go:noescape
@@ -474,6 +484,11 @@ func transposeF32AVX2(dst *float32, width int, src *float32, stride int, n int, 
 //go:noescape
 func finishF32AVX2(x *float32, y *float32, z *float32, n int, least float32)
 
+// timesF32AVX2 multiplies each of some rows of n elements, a multiple of 8, that follow one another by the row y.
+//
+//go:noescape
+func timesF32AVX2(x *float32, y *float32, rows int, n int)
+
 // tile1x8F64AVX2 computes a tile of 1 rows and up to 8 columns.
 //
 //go:noescape
@@ -523,3 +538,8 @@ func transposeF64AVX2(dst *float64, width int, src *float64, stride int, n int, 
 //
 //go:noescape
 func finishF64AVX2(x *float64, y *float64, z *float64, n int, least float64)
+
+// timesF64AVX2 multiplies each of some rows of n elements, a multiple of 4, that follow one another by the row y.
+//
+//go:noescape
+func timesF64AVX2(x *float64, y *float64, rows int, n int)

@@ -41,3 +41,29 @@ func finish(e *elem) {
 	VZEROUPPER()
 	RET()
 }
+
+// times multiplies rows by a row.
+func times(e *elem) {
+	name := "times" + e.suffix
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(x, y *%[1]s, rows, n int)", e.goType))
+	Doc(fmt.Sprintf("%s multiplies each of some rows of n elements, a multiple of %d, that follow one another by the row y.", name, e.lanes))
+	Pragma("noescape")
+	x, y, rows, n := param("x"), param("y"), param("rows"), param("n")
+	e.bytes(n)
+	Label("row")
+	at := GP64()
+	XORQ(at, at)
+	Label("vector")
+	v := e.vec()
+	e.load(Mem{Base: x}, v)
+	e.mul(Mem{Base: y, Index: at, Scale: 1}, v, v)
+	e.store(v, Mem{Base: x})
+	ADDQ(Imm(uint64(e.lanes*e.size)), x)
+	ADDQ(Imm(uint64(e.lanes*e.size)), at)
+	CMPQ(at, n)
+	JLT(LabelRef("vector"))
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}

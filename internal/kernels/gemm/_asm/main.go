@@ -93,6 +93,7 @@ func main() {
 		copyPanels(e)
 		transpose512(e)
 		finish(e)
+		times(e)
 	}
 	for _, e := range []*elem{f32y, f64y} {
 		for m := 1; m <= 6; m++ {
@@ -103,6 +104,7 @@ func main() {
 		}
 		transpose256(e)
 		finish(e)
+		times(e)
 	}
 	Generate()
 }
