@@ -123,13 +123,17 @@ func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []by
 // Compile plans the kernels and the memory of a Program. An op without kernel
 // gives an error wrapping backend.ErrUnsupported.
 func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
+	return b.compile(ctx, p, d, o, b.engine.journal())
+}
+
+func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, j *journal) (backend.Model, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
-	m, err := compile(b, p, o)
+	m, err := compileNoting(b, p, o, j)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: program %q: %w", p.Name, err)
 	}

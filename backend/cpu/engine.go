@@ -25,7 +25,9 @@ const maxCodes = 2048
 // the same computation at other sizes is not compiled again, and remembers what
 // it can't compile.
 type engine struct {
+	name  string // the instructions that it compiles to
 	build func(*loop.Kernel) (executable, error)
+	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 
 	mu       sync.Mutex // guards the rest
 	codes    map[string]executable
@@ -38,9 +40,9 @@ func newEngine(build func(*loop.Kernel) (executable, error)) *engine {
 	return &engine{build: build, codes: map[string]executable{}, probes: map[probe]bool{}}
 }
 
-// compile returns the executable of a kernel; false if there can be none.
-func (e *engine) compile(k *loop.Kernel) (executable, bool) {
-	key := kernelKey(k)
+// compileAs returns the executable of the kernel with a key; false if there can
+// be none.
+func (e *engine) compileAs(key string, k *loop.Kernel) (executable, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	code, known := e.codes[key]
@@ -53,13 +55,18 @@ func (e *engine) compile(k *loop.Kernel) (executable, bool) {
 	} else {
 		e.compiles++
 	}
+	e.keep(key, code)
+	return code, code != nil
+}
+
+// keep adds what is not there; the caller holds mu.
+func (e *engine) keep(key string, code executable) {
 	if len(e.order) == maxCodes {
 		delete(e.codes, e.order[0])
 		e.order = append(e.order[:0], e.order[1:]...)
 	}
 	e.codes[key] = code
 	e.order = append(e.order, key)
-	return code, code != nil
 }
 
 // count returns how many kernels have been compiled.

@@ -41,3 +41,6 @@ func Levels() map[string]*Backend {
 	}
 	return all
 }
+
+// Compiles returns how many kernels a backend has compiled.
+func Compiles(b *Backend) int { return b.engine.count() }

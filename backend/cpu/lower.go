@@ -110,7 +110,7 @@ type lowering struct {
 	kept    []bool    // by ID: it is returned
 	open    map[groupKey]*group
 	pending []*group // by ID: the open group that will compute it
-	engine  *engine  // nil: no kernels, Go loops only
+	engine  *journal // nil: no kernels, Go loops only
 	// places has the values that are wanted in a part of another's buffer.
 	places map[graph.ID]value
 	// epilogues are by their last instruction; inner marks those before it.
@@ -133,7 +133,7 @@ var early = map[ir.Op]lowerFunc{}
 // families fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
 
-func lower(p *graph.Program, t tuning, e *engine) (*lowering, error) {
+func lower(p *graph.Program, t tuning, e *journal) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
 		kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},

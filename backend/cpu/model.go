@@ -41,10 +41,15 @@ type model struct {
 }
 
 func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, error) {
+	return compileNoting(b, p, o, b.engine.journal())
+}
+
+// compileNoting is compile that notes in j what it needs of the engine.
+func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
 	if err := checkProgram(p); err != nil {
 		return nil, err
 	}
-	l, err := lower(p, b.tune, b.engine)
+	l, err := lower(p, b.tune, j)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,157 @@
+package cpu
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"encoding/gob"
+	"fmt"
+	"maps"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/build"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// journal is the use of an engine by one compilation: it notes the kernels and
+// answers that the Program needed, for its artefact.
+type journal struct {
+	*engine
+	codes  map[string]executable
+	probes map[probe]bool
+}
+
+// journal returns a new one; nil for no engine.
+func (e *engine) journal() *journal {
+	if e == nil {
+		return nil
+	}
+	return &journal{e, map[string]executable{}, map[probe]bool{}}
+}
+
+func (j *journal) compile(k *loop.Kernel) (executable, bool) {
+	key := kernelKey(k)
+	code, ok := j.engine.compileAs(key, k)
+	j.codes[key] = code // nil: there is none
+	return code, ok
+}
+
+func (j *journal) supports(q probe) bool {
+	ok := j.engine.supports(q)
+	j.probes[q] = ok
+	return ok
+}
+
+// artifact is what is kept of a Program: the machine code of its kernels and
+// which ops have any. The plan is made anew, which takes less time than reading
+// it would.
+type artifact struct {
+	Codes  map[string][]byte // by kernelKey; empty for what has no code
+	Probes []answer
+}
+
+// answer is a probe with what the engine said.
+type answer struct {
+	Op   ir.Op
+	In   [3]ir.DType
+	N    uint8
+	Out  ir.DType
+	Axis loop.Axis
+	OK   bool
+}
+
+// ArtifactID returns the build of this module and the instructions that kernels
+// are compiled to; it is empty in a portable backend.
+func (b *Backend) ArtifactID(d ir.Device) string {
+	id := build.ID()
+	if b.engine == nil || b.engine.load == nil || id == "" || d != Device {
+		return ""
+	}
+	return b.Version() + " " + b.engine.name + " " + id
+}
+
+// CompileArtifact is Compile that takes the machine code of kernels from an
+// artefact, see backend.ArtifactBackend.
+func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, data []byte) (backend.Model, []byte, error) {
+	var kept artifact
+	if data != nil && b.engine != nil {
+		// What cannot be read is made anew and replaced.
+		if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&kept); err == nil {
+			b.engine.learn(&kept)
+		}
+	}
+	j := b.engine.journal()
+	m, err := b.compile(ctx, p, d, o, j)
+	if err != nil || j == nil || j.within(&kept) {
+		return m, nil, err
+	}
+	fresh, err := j.artifact()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cpu: program %q: %w", p.Name, err)
+	}
+	return m, fresh, nil
+}
+
+// learn takes over code and answers that the engine does not have.
+func (e *engine) learn(a *artifact) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, data := range a.Codes {
+		if _, known := e.codes[key]; known {
+			continue
+		}
+		if len(data) == 0 {
+			e.keep(key, nil)
+			continue
+		}
+		if code, err := e.load(data); err == nil {
+			e.keep(key, code)
+		}
+	}
+	for _, q := range a.Probes {
+		e.probes[probe{q.Op, q.In, q.N, q.Out, q.Axis}] = q.OK
+	}
+}
+
+// within reports whether an artefact has all that the compilation needed.
+func (j *journal) within(a *artifact) bool {
+	for key := range j.codes {
+		if _, ok := a.Codes[key]; !ok {
+			return false
+		}
+	}
+	known := make(map[probe]bool, len(a.Probes))
+	for _, q := range a.Probes {
+		known[probe{q.Op, q.In, q.N, q.Out, q.Axis}] = true
+	}
+	for q := range maps.Keys(j.probes) {
+		if !known[q] {
+			return false
+		}
+	}
+	return true
+}
+
+// artifact encodes what the compilation needed.
+func (j *journal) artifact() ([]byte, error) {
+	a := artifact{Codes: map[string][]byte{}}
+	for key, code := range j.codes {
+		if code == nil {
+			a.Codes[key] = nil
+			continue
+		}
+		data, err := code.(encoding.BinaryMarshaler).MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		a.Codes[key] = data
+	}
+	for q, ok := range j.probes {
+		a.Probes = append(a.Probes, answer{q.op, q.in, q.n, q.out, q.axis, ok})
+	}
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(&a)
+	return b.Bytes(), err
+}
