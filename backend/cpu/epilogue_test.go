@@ -313,3 +313,26 @@ func floats(t *testing.T, b backend.Buffer) []float64 {
 	}
 	return out
 }
+
+// TestBadPrograms compiles Programs that no builder makes: an error, not a panic.
+func TestBadPrograms(t *testing.T) {
+	for name, spoil := range map[string]func(p *graph.Program){
+		"a result out of range":   func(p *graph.Program) { p.Instrs[0].Out = 99 },
+		"an operand out of range": func(p *graph.Program) { p.Instrs[1].Args[0] = 99 },
+		"an operand from later":   func(p *graph.Program) { p.Instrs[0].Args[0] = p.Instrs[1].Out },
+		"a missing operand":       func(p *graph.Program) { p.Instrs[0].Args = p.Instrs[0].Args[:1] },
+		"another shape":           func(p *graph.Program) { p.Shapes[p.Instrs[1].Out] = ir.MakeShape(ir.F32, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := program(t, `program @p {
+				%x = parameter "x" : f32[9,20]
+				%w = parameter "w" : f32[20,17]
+				return relu(matmul(%x, %w))
+			}`)
+			spoil(p)
+			if _, err := compile(New(), p, backend.CompileOptions{}); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}

@@ -139,6 +139,9 @@ func lower(p *graph.Program, t tuning, e *journal) (*lowering, error) {
 		kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
 	}
 	for i := range p.Instrs {
+		if err := l.check(&p.Instrs[i]); err != nil {
+			return nil, located(&p.Instrs[i], err)
+		}
 		for _, id := range p.Instrs[i].Args {
 			l.users[id] = append(l.users[id], int32(i))
 		}
@@ -187,9 +190,6 @@ func recoverTo(err *error) {
 func (l *lowering) instr(i int) (err error) {
 	defer recoverTo(&err)
 	in := &l.p.Instrs[i]
-	if err := l.check(in); err != nil {
-		return err
-	}
 	if l.inner[i] {
 		return nil
 	}
@@ -233,7 +233,8 @@ func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
 }
 
 // check finds Programs that were not built by a Builder or parser.
-func (l *lowering) check(in *graph.Instr) error {
+func (l *lowering) check(in *graph.Instr) (err error) {
+	defer recoverTo(&err)
 	if in.Op.Spec() == nil {
 		return backend.ErrUnsupported
 	}
