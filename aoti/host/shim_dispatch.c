@@ -1,5 +1,6 @@
 // The dispatcher's C side.
 
+#define _GNU_SOURCE
 #include "dispatch.h"
 
 #include <dlfcn.h>
@@ -11,8 +12,10 @@ static void (*operator_delete)(void *) = free;
 
 static void find_delete(void)
 {
-	void *lib = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
-	void *found = lib ? dlsym(lib, "_ZdlPv") : NULL;
+	dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
+	// The one that belongs to the libraries' operator new, which a sanitizer has
+	// replaced, too.
+	void *found = dlsym(RTLD_DEFAULT, "_ZdlPv");
 	if (found)
 		*(void **)&operator_delete = found;
 }
