@@ -12,18 +12,17 @@ import (
 
 // nestStep is a kernel that is being made a step.
 type nestStep struct {
-	l      *lowering
-	instr  *graph.Instr
-	k      *loop.Kernel
-	args   []nestArg
-	dims   []int
-	mask   [ir.MaxRank]bool
-	parts  int
-	lines  int
-	cost   float64 // nanoseconds for an element
-	grid   grid
-	code   executable
-	writes []int
+	l     *lowering
+	instr *graph.Instr
+	k     *loop.Kernel
+	args  []nestArg
+	dims  []int
+	mask  [ir.MaxRank]bool
+	parts int
+	lines int
+	cost  float64 // nanoseconds for an element
+	grid  grid
+	code  executable
 }
 
 // compile lays the grid out and compiles; false if there is no code for it.
