@@ -51,7 +51,7 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) {
 		pprof.SetGoroutineLabels(ctx)
 		kernels.SetLabels(ctx)
 		defer pprof.SetGoroutineLabels(context.Background())
-		defer kernels.SetLabels(nil)
+		defer kernels.ClearLabels()
 		kernels.For(s.n, s.grain, s.run)
 	}()
 	o.Duration = time.Since(begin)

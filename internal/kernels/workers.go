@@ -115,18 +115,15 @@ func (t *crew) hire(j *job, procs int) bool {
 	return true
 }
 
-// labels is what SetLabels was given.
+// labels is what SetLabels was given, or nil.
 var labels atomic.Pointer[context.Context]
 
 // SetLabels makes helpers carry the pprof labels of ctx while they work, for a
-// profiler; nil ends that. There is one setting for all callers of For.
-func SetLabels(ctx context.Context) {
-	if ctx == nil {
-		labels.Store(nil)
-		return
-	}
-	labels.Store(&ctx)
-}
+// profiler. There is one setting for all callers of For.
+func SetLabels(ctx context.Context) { labels.Store(&ctx) }
+
+// ClearLabels ends what SetLabels began.
+func ClearLabels() { labels.Store(nil) }
 
 // run is the life of a worker.
 func (w *worker) run() {
