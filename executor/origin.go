@@ -16,7 +16,8 @@ import (
 // A variable is a leaf of its own, apart from the tensor that it was given and
 // from other variables that were given the same: the gradient with respect to it
 // counts what its value is used for, and no more. While that value is still IR,
-// a view stands for the leaf.
+// a view stands for the leaf. With the step the view becomes data of its own, and
+// the variable's value a new leaf.
 
 // origin is what a leaf stands for while the step lasts in which it was recorded.
 // core.mu guards it.
@@ -32,6 +33,10 @@ func (o *origin) value() ir.Value {
 	}
 	return o.val
 }
+
+// ended reports whether the step of an origin is over; not a nil origin's, which
+// has none.
+func (o *origin) ended() bool { return o != nil && o.val.IsNil() && !o.cut }
 
 // held is the leaf of a variable's value.
 type held struct {

@@ -145,6 +145,38 @@ func TestGradientOfAnAssignedValue(t *testing.T) {
 	}
 }
 
+// A handle of a variable's value that was taken in the step of the assignment is
+// a tensor of its own afterwards, whether or not the value was read in that step,
+// and where. One that was taken later stays the variable's.
+func TestGradientOfAnEarlierHandle(t *testing.T) {
+	for mask := range 1 << 3 {
+		s := newSession(t, executor.Config{})
+		x := floats(t, s, []float32{3}, 1)
+		v := s.NewVariable(floats(t, s, []float32{0}, 1))
+		h := binaryOp(s, ir.OpMul, x, x)
+		look := func(i int) {
+			if mask>>i&1 == 1 {
+				want(t, h, 9)
+			}
+		}
+		look(0)
+		v.Assign(h)
+		look(1)
+		early := value(s, v)
+		look(2)
+		want(t, gradOf(s, binaryOp(s, ir.OpMul, value(s, v), x), early)[0], 3)
+		mark(t, s)
+		late := value(s, v)
+		for range 2 {
+			y := binaryOp(s, ir.OpMul, value(s, v), x)
+			g := gradOf(s, y, early, late)
+			want(t, g[0], 0)
+			want(t, g[1], 3)
+			mark(t, s)
+		}
+	}
+}
+
 func TestForksSeeOriginsOfEachOther(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	g := s.Fork()

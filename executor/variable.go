@@ -15,6 +15,7 @@ type Variable struct {
 	data  *Data    // the value as of the last step
 	pend  *Tensor  // the value assigned since, if any
 	leaf  *ir.Node // of data; made when it is first read
+	until *origin  // the leaf serves until this has ended, if there is one
 	alias *origin  // of the view that stands for pend, or stood for data
 	from  *origin  // of the tensor that data was assigned by
 	// shape never changes: an assignment of another one is a mistake.
@@ -38,7 +39,9 @@ func (v *Variable) Shape() ir.Shape { return v.shape }
 func (v *Variable) Session() *Session { return v.s }
 
 // Value makes dst a handle of the present value, in session s (the variable's
-// own or a fork).
+// own or a fork). To gradients all handles of one value are one, with this limit:
+// those taken in the step of its assignment stand apart from later ones once that
+// step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
 	c := v.s.core
 	c.mu.Lock()
@@ -69,13 +72,24 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 		return
 	}
 	dst.data = v.current()
-	if v.leaf == nil {
-		v.leaf = ir.NewLeaf(&held{v.data, v.alias, v.from}, v.data.shape, v.data.device)
-	}
-	dst.setNode(v.leaf.Out(0))
+	dst.setNode(v.node().Out(0))
 	if s.scope&bitScoped == 0 || s != v.s {
 		dst.data.escaped = true
 	}
+}
+
+// node returns the leaf of the variable's data; core.mu is held. A leaf that is
+// made in the step of the assignment ends with it: had the value still been IR
+// then, the view in the leaf's place would have become data of its own.
+func (v *Variable) node() *ir.Node {
+	if v.leaf != nil && !v.until.ended() {
+		return v.leaf
+	}
+	v.leaf, v.until = ir.NewLeaf(&held{v.data, v.alias, v.from}, v.data.shape, v.data.device), nil
+	if o := originOf(v.leaf); !o.ended() {
+		v.until = o
+	}
+	return v.leaf
 }
 
 // pending returns what stands for the pending value in this step; core.mu is
@@ -124,7 +138,7 @@ func (v *Variable) set(d *Data, pend *Tensor) {
 		}
 		d.holder = v
 	}
-	v.data, v.pend, v.leaf, v.alias, v.from = d, pend, nil, nil, nil
+	v.data, v.pend, v.leaf, v.until, v.alias, v.from = d, pend, nil, nil, nil, nil
 }
 
 // Assign makes t's value the variable's from here on. It records; the value is
