@@ -30,7 +30,7 @@ func TestBackendsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d on ref: %v", seed, err)
 		}
-		moved, err := runProgram(exact, nudged(p), marked)
+		moved, err := runProgram(exact, nudged(p, func(ir.DType) float64 { return 0x1p-22 }), marked)
 		if err != nil {
 			t.Fatalf("seed %d on ref, with other inputs: %v", seed, err)
 		}
@@ -79,15 +79,15 @@ func (at place) register(p *randprog.Program) randprog.Reg {
 	return p.Stmts[at.what].Args[0].(randprog.Reg)
 }
 
-// nudged returns the program with inputs moved by about an f32 rounding.
-func nudged(p *randprog.Program) *randprog.Program {
+// nudged returns the program with inputs of a dtype moved by a part of them.
+func nudged(p *randprog.Program, by func(ir.DType) float64) *randprog.Program {
 	q := *p
 	q.Inputs = nil
 	for i, in := range p.Inputs {
 		if d := in.Shape.DType(); d.IsFloat() {
 			v := elements.DecodeFloats(d, in.Data)
 			for k := range v {
-				v[k] *= 1 + 0x1p-22*float64(1-2*((i+k)%2))
+				v[k] *= 1 + by(d)*float64(1-2*((i+k)%2))
 			}
 			in.Data = elements.EncodeFloats(d, v)
 		}
@@ -116,6 +116,15 @@ func unit(d ir.DType) float64 {
 // operands' errors.
 func tolerances(p *randprog.Program) []float64 {
 	tol := make([]float64, len(p.Shapes))
+	for range p.Steps {
+		addTolerances(p, tol)
+	}
+	return tol
+}
+
+// addTolerances goes through one step. The tolerance of a variable is that of the
+// input that it begins with, which has no error of its own.
+func addTolerances(p *randprog.Program, tol []float64) {
 	for i := range p.Stmts {
 		st := &p.Stmts[i]
 		if st.Kind == randprog.Assign {
@@ -124,6 +133,9 @@ func tolerances(p *randprog.Program) []float64 {
 			continue
 		}
 		most, step := 0.0, 0.0
+		if st.Kind == randprog.Load {
+			most = tol[p.Vars[st.Var]]
+		}
 		for _, r := range st.Regs() {
 			most, step = max(most, tol[r]), max(step, unit(p.Shapes[r].DType()))
 		}
@@ -131,7 +143,6 @@ func tolerances(p *randprog.Program) []float64 {
 			tol[r] = most + 16*max(step, unit(p.Shapes[r].DType()))
 		}
 	}
-	return tol
 }
 
 // apart describes how two values differ by more than they may; false says that

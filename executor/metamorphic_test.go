@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
@@ -29,7 +30,8 @@ type mode struct {
 	s     *executor.Session
 }
 
-// modes returns the ways that must agree bit by bit with the first.
+// modes returns the ways that must agree bit by bit with the first, but for what
+// roughlyDifferent allows.
 func modes(t *testing.T, dev string) []*mode {
 	d, err := ir.ParseDevice(dev)
 	if err != nil {
@@ -103,6 +105,11 @@ func (at place) in(p *randprog.Program) string {
 	return fmt.Sprintf("step %d, read of r%d by statement %d", at.step, p.Stmts[at.what].Args[0], at.what)
 }
 
+// onceWrong has the seeds of programs whose modes have differed: by a gradient
+// with respect to a variable's value of the step before, and by what does not
+// count: roundings of products, the sign of a NaN.
+var onceWrong = []uint64{100193, 1572, 3829}
+
 // programOf returns the program of a seed; the kinds of programs take turns.
 func programOf(seed uint64) *randprog.Program {
 	o := randprog.Options{Stmts: 4 + int(seed%37), Tame: seed%2 == 0}
@@ -119,21 +126,30 @@ func TestMetamorphic(t *testing.T) {
 
 func metamorphic(t *testing.T, dev string, limit time.Duration) {
 	ms := modes(t, dev)
+	for _, seed := range onceWrong {
+		agree(t, ms, seed)
+	}
 	start, n := time.Now(), 0
 	for seed := *metaSeed; time.Since(start) < limit; seed++ {
-		p := programOf(seed)
-		for _, m := range ms[1:] {
-			if m.takes != nil && !m.takes(p) {
-				continue
-			}
-			if msg := disagreement(ms[0], m, p); msg != "" {
-				small := randprog.Shrink(p, 400, func(q *randprog.Program) bool { return disagreement(ms[0], m, q) != "" })
-				t.Fatalf("%s, seed %d (-metamorphic.seed=%d): %s\n%s", m.name, seed, seed, disagreement(ms[0], m, small), small)
-			}
-		}
+		agree(t, ms, seed)
 		n++
 	}
 	t.Logf("%d programs from seed %d on", n, *metaSeed)
+}
+
+// agree runs the program of a seed in all modes.
+func agree(t *testing.T, ms []*mode, seed uint64) {
+	t.Helper()
+	p := programOf(seed)
+	for _, m := range ms[1:] {
+		if m.takes != nil && !m.takes(p) {
+			continue
+		}
+		if msg := disagreement(ms[0], m, p); msg != "" {
+			small := randprog.Shrink(p, 400, func(q *randprog.Program) bool { return disagreement(ms[0], m, q) != "" })
+			t.Fatalf("%s, seed %d (-metamorphic.seed=%d): %s\n%s", m.name, seed, seed, disagreement(ms[0], m, small), small)
+		}
+	}
 }
 
 func disagreement(reference, m *mode, p *randprog.Program) string {
@@ -145,5 +161,13 @@ func disagreement(reference, m *mode, p *randprog.Program) string {
 	if err != nil {
 		return err.Error()
 	}
-	return different(p, got, want)
+	msg := different(p, got, want)
+	if msg == "" || m.s.Device().Type != cpu.DeviceType {
+		return msg
+	}
+	moved, err := reference.run(nudged(p, func(d ir.DType) float64 { return max(0x1p-22, 2*unit(d)) }))
+	if err != nil {
+		return fmt.Sprintf("%s, with other inputs: %v", reference.name, err)
+	}
+	return roughlyDifferent(p, got, want, moved)
 }

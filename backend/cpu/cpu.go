@@ -21,7 +21,10 @@
 // A step is a range of independent units and a function that computes some of
 // them. Neither the units nor the order of a sum depend on the number of
 // processors, nor on what else is in a kernel: results are the same bits for
-// every thread count, and alone or fused.
+// every thread count, and alone or fused. Two things are not, alone and fused: the
+// sign of a NaN, and the last places of a product, convolution or attention, whose
+// step may end with the ops that follow it (epilogue.go) and sum in another order
+// where an operand lies otherwise in memory.
 package cpu
 
 import (
