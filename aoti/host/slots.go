@@ -148,9 +148,9 @@ func (s *shimOp) run(v values) ([]*tensor, error) {
 		}
 	}
 	if len(outs) != want {
-		_, err = all(fmt.Errorf("the op returned %d results, not %d", len(outs), want), outs...)
+		return all(fmt.Errorf("the op returned %d results, not %d", len(outs), want), outs...)
 	}
-	return outs, err
+	return outs, nil
 }
 
 // widened is a word in which an argument of a type was passed: what lies beyond a
