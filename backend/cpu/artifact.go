@@ -49,24 +49,17 @@ func (j *journal) supports(q probe) bool {
 // it would.
 type artifact struct {
 	Codes  map[string][]byte // by kernelKey; empty for what has no code
-	Probes []answer
-}
-
-// answer is a probe with what the engine said.
-type answer struct {
-	Op   ir.Op
-	In   [3]ir.DType
-	N    uint8
-	Out  ir.DType
-	Axis loop.Axis
-	OK   bool
+	Probes map[probe]bool
 }
 
 // ArtifactID returns the build of this module and the instructions that kernels
 // are compiled to; it is empty in a portable backend.
 func (b *Backend) ArtifactID(d ir.Device) string {
+	if b.engine == nil || b.engine.load == nil || d != Device {
+		return ""
+	}
 	id := build.ID()
-	if b.engine == nil || b.engine.load == nil || id == "" || d != Device {
+	if id == "" {
 		return ""
 	}
 	return b.Version() + " " + b.engine.name + " " + id
@@ -110,9 +103,7 @@ func (e *engine) learn(a *artifact) {
 			e.keep(key, code)
 		}
 	}
-	for _, q := range a.Probes {
-		e.probes[probe{q.Op, q.In, q.N, q.Out, q.Axis}] = q.OK
-	}
+	maps.Copy(e.probes, a.Probes)
 }
 
 // within reports whether an artefact has all that the compilation needed.
@@ -122,12 +113,8 @@ func (j *journal) within(a *artifact) bool {
 			return false
 		}
 	}
-	known := make(map[probe]bool, len(a.Probes))
-	for _, q := range a.Probes {
-		known[probe{q.Op, q.In, q.N, q.Out, q.Axis}] = true
-	}
-	for q := range maps.Keys(j.probes) {
-		if !known[q] {
+	for q := range j.probes {
+		if _, ok := a.Probes[q]; !ok {
 			return false
 		}
 	}
@@ -136,7 +123,7 @@ func (j *journal) within(a *artifact) bool {
 
 // artifact encodes what the compilation needed.
 func (j *journal) artifact() ([]byte, error) {
-	a := artifact{Codes: map[string][]byte{}}
+	a := artifact{Codes: map[string][]byte{}, Probes: j.probes}
 	for key, code := range j.codes {
 		if code == nil {
 			a.Codes[key] = nil
@@ -147,9 +134,6 @@ func (j *journal) artifact() ([]byte, error) {
 			return nil, err
 		}
 		a.Codes[key] = data
-	}
-	for q, ok := range j.probes {
-		a.Probes = append(a.Probes, answer{q.op, q.in, q.n, q.out, q.axis, ok})
 	}
 	var b bytes.Buffer
 	err := gob.NewEncoder(&b).Encode(&a)

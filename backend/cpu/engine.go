@@ -114,13 +114,14 @@ func flag(b bool) byte {
 
 // probe is one op on operands of given dtypes: the smallest kernel there is of
 // it. Whether an instruction becomes part of a kernel depends on nothing else,
-// so that it is computed by the same code alone and among others.
+// so that it is computed by the same code alone and among others. Its fields are
+// those of an artefact.
 type probe struct {
-	op   ir.Op
-	in   [3]ir.DType
-	n    uint8
-	out  ir.DType
-	axis loop.Axis
+	Op   ir.Op
+	In   [3]ir.DType
+	N    uint8
+	Out  ir.DType
+	Axis loop.Axis
 }
 
 // supports reports whether kernels can hold what the probe says.
@@ -140,23 +141,23 @@ func (e *engine) supports(q probe) bool {
 
 func (q probe) kernel() *loop.Kernel {
 	w := &kernelWriter{}
-	w.k.Axis = q.axis
+	w.k.Axis = q.Axis
 	w.begin()
 	var src []loop.Value
-	for i := range q.n {
-		w.k.Args = append(w.k.Args, loop.Arg{DType: q.in[i], Cols: loop.Unit})
-		src = append(src, w.load(int(i), q.in[i]))
+	for i := range q.N {
+		w.k.Args = append(w.k.Args, loop.Arg{DType: q.In[i], Cols: loop.Unit})
+		src = append(src, w.load(int(i), q.In[i]))
 	}
-	w.k.Args = append(w.k.Args, loop.Arg{DType: q.out, Cols: loop.Unit, Write: true})
-	if q.axis == loop.None {
-		w.store(int(q.n), w.apply(q.op, q.out, q.in[q.n-1], src))
+	w.k.Args = append(w.k.Args, loop.Arg{DType: q.Out, Cols: loop.Unit, Write: true})
+	if q.Axis == loop.None {
+		w.store(int(q.N), w.apply(q.Op, q.Out, q.In[q.N-1], src))
 		return &w.k
 	}
-	if q.axis != loop.Rows {
-		w.k.Args[q.n].Cols = loop.Fixed
+	if q.Axis != loop.Rows {
+		w.k.Args[q.N].Cols = loop.Fixed
 	}
-	r := w.reduce(q.op, q.out, q.in[0], src[0])
+	r := w.reduce(q.Op, q.Out, q.In[0], src[0])
 	w.final = true
-	w.store(int(q.n), r)
+	w.store(int(q.N), r)
 	return &w.k
 }

@@ -69,9 +69,9 @@ func (g *group) lineDims() []int {
 
 // probeOf says what a pointwise instruction or a reduction needs of the engine.
 func (l *lowering) probeOf(in *graph.Instr, axis loop.Axis) probe {
-	q := probe{op: in.Op, out: l.p.Shape(in.Out).DType(), n: uint8(len(in.Args)), axis: axis}
+	q := probe{Op: in.Op, Out: l.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
 	for i, id := range in.Args {
-		q.in[i] = l.p.Shape(id).DType()
+		q.In[i] = l.p.Shape(id).DType()
 	}
 	return q
 }
