@@ -27,6 +27,7 @@ const maxCodes = 2048
 type engine struct {
 	name  string // the instructions that it compiles to
 	build func(*loop.Kernel) (executable, error)
+	check func(*loop.Kernel) error         // why build fails, without building
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 
 	mu       sync.Mutex // guards the rest
@@ -36,8 +37,8 @@ type engine struct {
 	compiles int
 }
 
-func newEngine(build func(*loop.Kernel) (executable, error)) *engine {
-	return &engine{build: build, codes: map[string]executable{}, probes: map[probe]bool{}}
+func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
+	return &engine{build: build, check: check, codes: map[string]executable{}, probes: map[probe]bool{}}
 }
 
 // compileAs returns the executable of the kernel with a key; false if there can
@@ -132,11 +133,11 @@ func (e *engine) supports(q probe) bool {
 	if known {
 		return ok
 	}
-	_, err := e.build(q.kernel())
+	ok = e.check(q.kernel()) == nil
 	e.mu.Lock()
-	e.probes[q] = err == nil
+	e.probes[q] = ok
 	e.mu.Unlock()
-	return err == nil
+	return ok
 }
 
 func (q probe) kernel() *loop.Kernel {

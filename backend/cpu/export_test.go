@@ -22,12 +22,13 @@ func (definition) SpillBytes() int     { return 0 }
 // machine.
 func NewDefined() *Backend {
 	b := New()
-	b.engine = newEngine(func(k *loop.Kernel) (executable, error) {
+	valid := func(k *loop.Kernel) error {
 		if err := k.Validate(); err != nil {
 			panic(err)
 		}
-		return definition{k}, nil
-	})
+		return nil
+	}
+	b.engine = newEngine(func(k *loop.Kernel) (executable, error) { return definition{k}, valid(k) }, valid)
 	return b
 }
 

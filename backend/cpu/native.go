@@ -7,7 +7,10 @@ import (
 
 // engineFor returns the engine that compiles for a level of instructions.
 func engineFor(isa native.ISA) *engine {
-	e := newEngine(func(k *loop.Kernel) (executable, error) { return native.Compile(k, isa) })
+	e := newEngine(
+		func(k *loop.Kernel) (executable, error) { return native.Compile(k, isa) },
+		func(k *loop.Kernel) error { return native.Check(k, isa) },
+	)
 	e.name = isa.String()
 	e.load = func(data []byte) (executable, error) { return native.Load(data) }
 	return e

@@ -48,10 +48,11 @@ const (
 func (i ISA) String() string { return [...]string{"none", "avx2", "avx512"}[i] }
 
 // Available returns the levels that this processor and platform can run, best
-// first; none where there is no native code.
+// first; none where there is no native code, or where the system refuses memory
+// to execute it from.
 func Available() (all []ISA) {
 	x := &cpu.X86
-	if !code.Supported || !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 {
+	if !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 || code.Usable() != nil {
 		return nil
 	}
 	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL {
@@ -68,13 +69,17 @@ type Code struct {
 	fn    *code.Func
 }
 
+// Check reports why Compile has no code for a kernel, without making any that
+// could run. The error wraps what that of Compile does.
+func Check(k *loop.Kernel, isa ISA) error {
+	_, _, err := compile(k, isa)
+	return err
+}
+
 // Compile returns a kernel's machine code for a level that the processor has. The
 // error wraps ErrUnsupported, or loop.ErrKernel for a kernel that is malformed.
 func Compile(k *loop.Kernel, isa ISA) (*Code, error) {
-	if err := k.Validate(); err != nil {
-		return nil, err
-	}
-	text, spill, err := assemble(k, isa)
+	text, spill, err := compile(k, isa)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +114,14 @@ func (c *Code) Run(f *loop.Frame) {
 	}
 	c.fn.Call(unsafe.Pointer(f))
 	runtime.KeepAlive(f)
+}
+
+// compile assembles a kernel that is well formed.
+func compile(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
+	if err := k.Validate(); err != nil {
+		return nil, 0, err
+	}
+	return assemble(k, isa)
 }
 
 // assemble lowers and encodes.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -245,6 +246,36 @@ func TestAdd(t *testing.T) {
 			x, y, z := b.arg(ir.F32, loop.Unit, false), b.arg(ir.F32, loop.Unit, false), b.arg(ir.F32, loop.Unit, true)
 			b.store(z, b.op(ir.OpMul, b.op(ir.OpAdd, b.load(x), b.load(y)), b.f32(3)))
 			check(t, &b.Kernel, isa, 3, cols, 0, uint64(cols))
+		}
+	}
+}
+
+// TestCheck holds Check to what Compile says of kernels with code, without, and
+// malformed.
+func TestCheck(t *testing.T) {
+	sum := func(d ir.DType) *loop.Kernel {
+		b := newBuild(loop.None)
+		x, z := b.arg(d, loop.Unit, false), b.arg(d, loop.Unit, true)
+		b.store(z, b.op(ir.OpAdd, b.load(x), b.load(x)))
+		return &b.Kernel
+	}
+	fixed := sum(ir.F32)
+	fixed.Args[1].Cols = loop.Fixed // a store that does not move
+	late := sum(ir.F32)
+	late.Instrs[2].In[0] = 7 // a value of later
+	for _, isa := range Available() {
+		for name, c := range map[string]struct {
+			k    *loop.Kernel
+			want error
+		}{
+			"sum":       {sum(ir.F32), nil},
+			"no code":   {fixed, ErrUnsupported},
+			"malformed": {late, loop.ErrKernel},
+		} {
+			_, built := Compile(c.k, isa)
+			if err := Check(c.k, isa); !errors.Is(err, c.want) || !errors.Is(built, c.want) {
+				t.Errorf("%v, %s: Check says %v and Compile %v, want %v", isa, name, err, built, c.want)
+			}
 		}
 	}
 }

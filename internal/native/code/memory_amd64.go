@@ -11,8 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supported reports whether New can succeed at all.
-const Supported = true
+// Usable reports why New fails whatever the code is: the system refuses memory
+// that is executable. It is nil where it does not. The system is asked once.
+func Usable() error { return usable() }
+
+var usable = sync.OnceValue(func() error {
+	const ret = 0xc3
+	_, err := New([]byte{ret})
+	return err
+})
 
 // chunkSize is what is asked of the system at once. Pages of a chunk become
 // executable as they are filled, so it may be larger than what one kernel needs.

@@ -4,8 +4,8 @@ package code
 
 import "unsafe"
 
-// Supported reports whether New can succeed at all.
-const Supported = false
+// Usable returns ErrUnsupported.
+func Usable() error { return ErrUnsupported }
 
 // Func is code that can be called; there is none here.
 type Func struct{}
