@@ -73,9 +73,6 @@ func (a *Asm) Label() Label {
 // Bind gives a label the present place.
 func (a *Asm) Bind(l Label) { a.labels[l-1] = len(a.buf) }
 
-// Len returns the length of the code so far.
-func (a *Asm) Len() int { return len(a.buf) }
-
 // Align fills with zeros up to a multiple of n; it is for data.
 func (a *Asm) Align(n int) {
 	for len(a.buf)%n != 0 {

@@ -57,9 +57,6 @@ func (o Op) Bcast() int { return int(ops[o].bc) }
 // RegOnly reports whether the last source can't be memory.
 func (o Op) RegOnly() bool { return ops[o].flags&noMem != 0 }
 
-// HasImm reports whether an immediate byte follows.
-func (o Op) HasImm() bool { return ops[o].flags&hasImm != 0 }
-
 // ByCount reports whether the operation is a shift by an immediate count, whose
 // destination takes the place of the first source.
 func (o Op) ByCount() bool { return ops[o].ext != 0 }
