@@ -28,7 +28,7 @@ type dots[A Float] struct {
 
 // alongDepth reports whether the product is to be computed by dot products.
 func (s *state[A]) alongDepth() bool {
-	return s.kernel.dots != nil && s.a.strided() && s.b.strided() && s.a.cs == 1 && s.b.rs == 1 &&
+	return s.kernel.dots != nil && s.b.strided() && s.a.cs == 1 && s.b.rs == 1 &&
 		min(s.m, s.n) <= dotSide && s.k >= dotLeast
 }
 

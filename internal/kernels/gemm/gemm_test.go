@@ -326,31 +326,6 @@ func testPacked[T Element](t *testing.T) {
 		want := naive(c, a, b, o)
 		MulPacked(c, a, Pack(b), o)
 		agree(t, c, want)
-		clear(c.Data)
-		c = made[T](rng, d[0], d[2], i)
-		MulLeftPacked(c, PackLeft(a), b, o)
-		agree(t, c, want)
-	}
-}
-
-func TestPanels(t *testing.T) {
-	t.Run("f32", func(t *testing.T) { each(t, &kernels32, testPanels[float32]) })
-	t.Run("f64", func(t *testing.T) { each(t, &kernels64, testPanels[float64]) })
-}
-
-func testPanels[A Float](t *testing.T) {
-	rng := rand.New(rand.NewPCG(13, 14))
-	for _, d := range [][3]int{{1, 3, 5}, {64, 500, 70}, {200, 64, 33}} {
-		a, b, c := made[A](rng, d[0], d[1], 0), made[A](rng, d[1], d[2], 0), made[A](rng, d[0], d[2], 0)
-		want := naive(c, a, b, &Options[A]{})
-		MulPanels(c, PackLeft(a), func(dst []A, k0, k1, j0, j1 int) {
-			for k := k0; k < k1; k++ {
-				for j := j0; j < j1; j++ {
-					dst[(k-k0)*PanelWidth[A]()+j-j0] = A(b.get(k, j))
-				}
-			}
-		}, nil)
-		agree(t, c, want)
 	}
 }
 
@@ -376,7 +351,6 @@ func TestBadSizesPanic(t *testing.T) {
 		"depths":        func() { Mul(Dense(make([]float32, 9), 3, 3), ok, ok, nil) },
 		"short result":  func() { Mul(Matrix[float32]{make([]float32, 8), 3, 3, 3, 1}, ok, ok.T(), nil) },
 		"short operand": func() { Mul(Dense(make([]float32, 9), 3, 3), Matrix[float32]{ok.Data[:11], 3, 4, 4, 1}, ok.T(), nil) },
-		"wrong side":    func() { MulPacked(Dense(make([]float32, 9), 3, 3), ok, PackLeft(ok.T()), nil) },
 	} {
 		func() {
 			defer func() {

@@ -2,16 +2,14 @@ package gemm
 
 import "unsafe"
 
-// anyOperand is an operand of any element type and form. Exactly one of data,
-// packed and fill is set, unless the operand is empty.
+// anyOperand is an operand of any element type and form. One of data and
+// packed is set, unless the operand is empty.
 type anyOperand struct {
 	rows, cols int
 	format     format
 	data       unsafe.Pointer // of element (0, 0)
 	rs, cs     int
-	packed     unsafe.Pointer // of panels of the type that products are summed in
-	mr         int            // rows of a panel of a packed left operand
-	fill       any            // a PanelFunc
+	packed     unsafe.Pointer // of a right operand: panels of the type that products are summed in
 }
 
 func operandOf[T Element](m Matrix[T]) anyOperand {
@@ -20,7 +18,7 @@ func operandOf[T Element](m Matrix[T]) anyOperand {
 
 func dataOf[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
 
-func (o *anyOperand) strided() bool { return o.packed == nil && o.fill == nil }
+func (o *anyOperand) strided() bool { return o.packed == nil }
 
 func (o *anyOperand) transposed() anyOperand {
 	t := *o

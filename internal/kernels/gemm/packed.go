@@ -6,13 +6,11 @@ import (
 	"github.com/loris-ml/loris/internal/kernels"
 )
 
-// Packed is an operand laid out for the inner loops of this processor, for a
+// Packed is a right operand laid out for the inner loops of this processor, for a
 // matrix that is multiplied by many times. It may be used by many products at
 // once.
 type Packed[T Element] struct {
 	rows, cols int
-	left       bool
-	mr         int
 	data       any // []float32 or []float64
 }
 
@@ -34,18 +32,6 @@ func Pack[T Element](b Matrix[T]) *Packed[T] {
 	return p
 }
 
-// PackLeft packs a left operand, of m×k.
-func PackLeft[T Element](a Matrix[T]) *Packed[T] {
-	a.check("left operand")
-	p := &Packed[T]{rows: a.Rows, cols: a.Cols, left: true}
-	if _, ok := any(a.Data).([]float64); ok {
-		p.data, p.mr = packLeft[float64](operandOf(a))
-	} else {
-		p.data, p.mr = packLeft[float32](operandOf(a))
-	}
-	return p
-}
-
 func packRight[A Float](b anyOperand) []A {
 	kn := kernelsFor[A]()[0]
 	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
@@ -58,23 +44,8 @@ func packRight[A Float](b anyOperand) []A {
 	return buf
 }
 
-func packLeft[A Float](a anyOperand) (buf []A, mr int) {
-	kn := kernelsFor[A]()[0]
-	mr = balanced(a.rows, kn.mr)
-	buf = grown[A](nil, a.rows*a.cols)
-	w := &scratch[A]{}
-	for r := 0; r < a.rows; r += mr {
-		r1 := min(r+mr, a.rows)
-		pack(kn, w, buf[r*a.cols:], r1-r, &a, a.rs, a.cs, r, r1, 0, a.cols)
-	}
-	return buf, mr
-}
-
-func (p *Packed[T]) operand(left bool) anyOperand {
-	if p.left != left {
-		panic("gemm: an operand packed for the other side")
-	}
-	o := anyOperand{rows: p.rows, cols: p.cols, mr: p.mr}
+func (p *Packed[T]) operand() anyOperand {
+	o := anyOperand{rows: p.rows, cols: p.cols}
 	switch d := p.data.(type) {
 	case []float32:
 		o.packed = unsafe.Pointer(unsafe.SliceData(d))
@@ -87,26 +58,5 @@ func (p *Packed[T]) operand(left bool) anyOperand {
 // MulPacked is Mul with a right operand packed by Pack.
 func MulPacked[T Element](c, a Matrix[T], b *Packed[T], o *Options[T]) {
 	a.check("left operand")
-	product(c, operandOf(a), b.operand(false), o)
-}
-
-// MulLeftPacked is Mul with a left operand packed by PackLeft.
-func MulLeftPacked[T Element](c Matrix[T], a *Packed[T], b Matrix[T], o *Options[T]) {
-	b.check("right operand")
-	product(c, a.operand(true), operandOf(b), o)
-}
-
-// PanelFunc writes part of a right operand that exists nowhere else: elements
-// (k, j) for k0 ≤ k < k1 and j0 ≤ j < j1 to dst[(k-k0)·PanelWidth + j-j0]. j0 is
-// a multiple of PanelWidth and j1 at most that much more. Calls come from
-// several goroutines at once, and may come twice for the same part.
-type PanelFunc[A Float] func(dst []A, k0, k1, j0, j1 int)
-
-// PanelWidth returns the row length of the panels that a PanelFunc writes.
-func PanelWidth[A Float]() int { return kernelsFor[A]()[0].nr }
-
-// MulPanels is MulLeftPacked with a right operand of k×n that fill supplies by
-// panels, as a convolution does.
-func MulPanels[A Float](c Matrix[A], a *Packed[A], fill PanelFunc[A], o *Options[A]) {
-	product(c, a.operand(true), anyOperand{rows: a.cols, cols: c.Cols, fill: fill}, o)
+	product(c, operandOf(a), b.operand(), o)
 }

@@ -65,13 +65,10 @@ func (s *state[A]) makePlan(threads int) {
 		s.planDots()
 		return
 	}
-	p.mr = s.a.mr
-	if s.a.packed == nil {
-		p.mr = balanced(s.m, kn.mr)
-	}
+	p.mr = balanced(s.m, kn.mr)
 	p.depth = balanced(s.k, depthBytes/size)
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
-	p.packA = s.a.strided() && !s.readLeft(size)
+	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
 	if readB && s.m <= streamRows && s.k*s.n*size > bigBytes {
 		p.depth = balanced(s.k, streamDepth)
@@ -85,7 +82,7 @@ func (s *state[A]) makePlan(threads int) {
 		p.packB = p.rowTiles > 1
 		p.packCols = !p.packB
 	}
-	wideRows := p.packCols && s.b.fill == nil && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
+	wideRows := p.packCols && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
 	if wideRows {
 		p.depth = balanced(s.k, wideDepth)
 	}
@@ -276,11 +273,8 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 func (s *state[A]) left(r, rows, k0 int) (a *A, aRow, aK int) {
 	var zero A
 	size := unsafe.Sizeof(zero)
-	switch {
-	case s.plan.packA:
+	if s.plan.packA {
 		return (*A)(unsafe.Add(dataOf(s.aBuf), ((r-s.plan.row0)*s.k+k0*rows)*int(size))), 1, rows
-	case s.a.packed != nil:
-		return (*A)(unsafe.Add(s.a.packed, (r*s.k+k0*rows)*int(size))), 1, rows
 	}
 	return (*A)(s.a.at(r, k0, size)), s.a.rs, s.a.cs
 }

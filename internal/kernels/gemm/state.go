@@ -121,7 +121,7 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 // orient turns the product around if the result has adjacent rows instead of
 // columns, or is one column: cᵀ = bᵀ·aᵀ.
 func (s *state[A]) orient() {
-	if s.c.rs != 1 || (s.c.cs == 1 && s.n != 1) || !s.a.strided() || !s.b.strided() || s.post.finish != nil {
+	if s.c.rs != 1 || (s.c.cs == 1 && s.n != 1) || !s.b.strided() || s.post.finish != nil {
 		return
 	}
 	s.m, s.n = s.n, s.m
@@ -219,7 +219,7 @@ func (s *state[A]) packUnits(lo, hi int) {
 func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 	kn, b := s.kernel, &s.b
 	nr := kn.nr
-	if b.fill == nil && b.format == wide && b.cs == 1 && kn.copyPanels != nil && depth > 0 {
+	if b.format == wide && b.cs == 1 && kn.copyPanels != nil && depth > 0 {
 		dst = dst[:roundUp(j1-j0, nr)*depth]
 		var zero A
 		for k := 0; k < depth; k += packDepth {
@@ -236,7 +236,7 @@ func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 		}
 		return
 	}
-	if b.fill == nil && b.format != wide && b.cs == 1 && kn.copyPanels != nil {
+	if b.format != wide && b.cs == 1 && kn.copyPanels != nil {
 		w.wide = grown(w.wide, j1-j0)
 		for k := range depth {
 			widen(b.format, w.wide, b.at(k0+k, j0, 2), 1)
@@ -249,10 +249,6 @@ func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 		end := min(j+nr, j1)
 		if end-j < nr {
 			clear(to)
-		}
-		if b.fill != nil {
-			b.fill.(PanelFunc[A])(to, k0, k0+depth, j, end)
-			continue
 		}
 		pack(kn, w, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
 	}
