@@ -31,7 +31,9 @@ var layouts = []struct {
 	of   func(n, c int, dims [3]int) (Layout, int)
 }{
 	{"first", func(n, c int, dims [3]int) (Layout, int) { return ChannelsFirst(c, dims), n * c * volume(dims) }},
-	{"last", func(n, c int, dims [3]int) (Layout, int) { return ChannelsLast(c, dims), n * c * volume(dims) }},
+	{"last", func(n, c int, dims [3]int) (Layout, int) {
+		return Layout{c * volume(dims), 1, [3]int{dims[1] * dims[2] * c, dims[2] * c, c}}, n * c * volume(dims)
+	}},
 	{"odd", func(n, c int, dims [3]int) (Layout, int) {
 		// Batch innermost, gaps everywhere.
 		l := Layout{Batch: 2, Channel: 2*n + 1}

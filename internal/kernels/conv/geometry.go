@@ -55,13 +55,6 @@ func ChannelsFirst(channels int, dims [3]int) Layout {
 	return Layout{channels * plane, plane, [3]int{dims[1] * dims[2], dims[2], 1}}
 }
 
-// ChannelsLast returns the layout of an image [N, channels, dims…] whose
-// channels adjoin in memory.
-func ChannelsLast(channels int, dims [3]int) Layout {
-	plane := dims[0] * dims[1] * dims[2]
-	return Layout{channels * plane, 1, [3]int{dims[1] * dims[2] * channels, dims[2] * channels, channels}}
-}
-
 // Filters returns the strides of dense filters for g.
 func (g *Geometry) Filters() [5]int {
 	k := g.Kernel[0] * g.Kernel[1] * g.Kernel[2]

@@ -1,5 +1,4 @@
-// Package pool computes the greatest element and the mean of windows of images
-// of any strides.
+// Package pool computes the greatest element of windows of images of any strides.
 //
 // Where channels adjoin in memory, all channels of a position are treated
 // together. Images whose planes are dense are transposed a few rows at a time
@@ -31,8 +30,6 @@ func (g *Geometry) rows() int {
 // span is the positions of a window in one dimension: from, from+step, … below
 // to.
 type span struct{ from, to, step int }
-
-func (s span) len() int { return max(s.to-s.from+s.step-1, 0) / s.step }
 
 // window returns the part of window o that is inside.
 func (g *Geometry) window(d, o int) span {

@@ -7,8 +7,6 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
-	"github.com/loris-ml/loris/internal/kernels/tile"
-	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 func cube(n int) [3]int { return [3]int{n, n, n} }
@@ -37,10 +35,16 @@ type order func(channels int, dims [3]int) Layout
 
 var orders = map[string]order{
 	"first": conv.ChannelsFirst,
-	"last":  conv.ChannelsLast,
+	"last":  channelsLast,
 	"mixed": func(c int, d [3]int) Layout {
 		return Layout{Batch: c * d[0] * d[1] * d[2], Channel: d[1], Spatial: [3]int{c * d[1], 1, c * d[1] * d[0]}}
 	},
+}
+
+// channelsLast is the order in which channels adjoin.
+func channelsLast(channels int, dims [3]int) Layout {
+	plane := dims[0] * dims[1] * dims[2]
+	return Layout{Batch: channels * plane, Channel: 1, Spatial: [3]int{dims[1] * dims[2] * channels, dims[2] * channels, channels}}
 }
 
 func size(n, c int, d [3]int) int { return n * c * d[0] * d[1] * d[2] }
@@ -116,76 +120,4 @@ func TestMax(t *testing.T) {
 	testMax(t, []float64{math.NaN(), inf, -inf})
 	testMax(t, []int64{-5, math.MaxInt64, math.MinInt64})
 	testMax(t, []uint8{0, 255})
-}
-
-func testMean[T vec.Element, A tile.Float](t *testing.T, eps float64) {
-	for _, g := range geometries {
-		if g.Dilation != cube(1) {
-			continue
-		}
-		for xName, xo := range orders {
-			for yName, yo := range orders {
-				for form := range 4 {
-					m := &Mean[T, A]{Geometry: g, XLayout: xo(g.C, g.In), YLayout: yo(g.C, g.Out), Padded: form == 1, Adaptive: form == 3}
-					if form == 2 {
-						m.Divisor = 7
-					}
-					rng := rand.New(rand.NewPCG(4, 4))
-					m.X, m.Y = make([]T, size(g.N, g.C, g.In)), make([]T, size(g.N, g.C, g.Out))
-					for i := range m.X {
-						m.X[i] = vec.Narrow[T](float64(rng.IntN(100)))
-					}
-					m.Run()
-					g.each(func(n, c int, o [3]int) {
-						want := m.naive(n, c, o)
-						got := vec.Wide[float64](m.Y[offset(&m.YLayout, n, o)+c*m.YLayout.Channel])
-						if math.Abs(got-want) > eps*(100+math.Abs(want)) {
-							t.Fatalf("%+v %s→%s form %d: image %d channel %d at %v: %v, want %v", g, xName, yName, form, n, c, o, got, want)
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
-// naive is the mean by PyTorch's formulas.
-func (m *Mean[T, A]) naive(n, c int, o [3]int) float64 {
-	sum, count, all := 0.0, 0, 1
-	var from, to [3]int
-	for d := range o {
-		from[d] = o[d]*m.Stride[d] - m.Pad[d]
-		to[d] = min(from[d]+m.Kernel[d], m.In[d]+m.Pad[d])
-		all *= to[d] - from[d]
-		if m.Adaptive {
-			from[d] = int(math.Floor(float64(o[d]) * float64(m.In[d]) / float64(m.Out[d])))
-			to[d] = int(math.Ceil(float64(o[d]+1) * float64(m.In[d]) / float64(m.Out[d])))
-		}
-		from[d], to[d] = max(from[d], 0), min(to[d], m.In[d])
-	}
-	for i0 := from[0]; i0 < to[0]; i0++ {
-		for i1 := from[1]; i1 < to[1]; i1++ {
-			for i2 := from[2]; i2 < to[2]; i2++ {
-				sum += vec.Wide[float64](m.X[offset(&m.XLayout, n, [3]int{i0, i1, i2})+c*m.XLayout.Channel])
-				count++
-			}
-		}
-	}
-	switch {
-	case m.Divisor != 0:
-		count = m.Divisor
-	case m.Padded:
-		count = all
-	}
-	if count == 0 {
-		return 0
-	}
-	return sum / float64(count)
-}
-
-func TestMean(t *testing.T) {
-	testMean[float32, float32](t, 1e-6)
-	testMean[float64, float64](t, 1e-14)
-	testMean[vec.BF16, float32](t, 1.0/256)
-	testMean[vec.F16, float32](t, 1.0/2048)
 }
