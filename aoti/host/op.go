@@ -151,15 +151,6 @@ func (c call) optBool32(i int) (int32, bool) {
 	return *p, true
 }
 
-// optDType returns an optional dtype, or the given one.
-func (c call) optDType(i int, otherwise ir.DType) (ir.DType, error) {
-	code, ok := c.optBool32(i)
-	if !ok {
-		return otherwise, nil
-	}
-	return DTypeOfCode(code)
-}
-
 func (c call) optFloat(i int) (float64, bool) {
 	p := (*float64)(c.pointer(i))
 	if p == nil {

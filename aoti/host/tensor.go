@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -143,43 +142,4 @@ func tensorBytes(t *tensor) []byte {
 	}
 	n := int64(t.numel) * int64(C.lori_dtype_size(t.dtype))
 	return unsafe.Slice((*byte)(C.lori_tensor_data(t)), n)
-}
-
-// readInto copies the elements, dense and row-major, to dst, which must have
-// their size. It allocates no Go memory.
-func readInto(t *tensor, dst []byte) error {
-	if C.lori_tensor_read(t, unsafe.Pointer(unsafe.SliceData(dst)), C.int64_t(len(dst))) == C.LORI_OK {
-		return nil
-	}
-	return fmt.Errorf("%w: an output does not fit %d bytes", ir.ErrShape, len(dst))
-}
-
-// takeBuffer consumes a handle and returns its contents as a buffer: the memory
-// itself where nobody else holds it and it is dense, otherwise a copy.
-func takeBuffer(t *tensor, d ir.Device) (*hostmem.Buffer, error) {
-	defer release(t)
-	l, err := describe(t)
-	if err != nil {
-		return nil, err
-	}
-	s := t.storage
-	if !bool(C.lori_tensor_exclusive(t)) {
-		c, err := newTensor(l.shape)
-		if err != nil {
-			return nil, err
-		}
-		defer release(c)
-		if err := guarded(func() C.lori_error { return C.lori_copy(c, t) }); err != nil {
-			return nil, err
-		}
-		t, s = c, c.storage
-	}
-	data := tensorBytes(t)
-	C.lori_storage_retain(s)
-	b, err := hostmem.Wrap(l.shape, d, data, func() { C.lori_storage_release(s) })
-	if err != nil {
-		C.lori_storage_release(s)
-		return nil, err
-	}
-	return b, nil
 }

@@ -51,7 +51,7 @@ func TestChecksThrow(t *testing.T) {
 	}
 }
 
-func TestTakeBuffer(t *testing.T) {
+func TestBorrowAndLend(t *testing.T) {
 	leakCheck(t)
 	data := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	s := ir.MakeShape(ir.U8, 2, 4)
@@ -65,38 +65,24 @@ func TestTakeBuffer(t *testing.T) {
 	if err != nil || l.shape != s || l.bytes != 8 || l.strides[0] != 4 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	got := make([]byte, 8)
-	if err := readInto(b, got); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if err := readInto(b, got[:7]); err == nil {
-		t.Error("7 bytes were enough for 8")
-	}
-	// What is borrowed is copied.
-	copied, err := takeBuffer(b, ir.Device{Type: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[0] = 9
-	if c := copied.Data(); c[0] != 1 || c[7] != 8 || copied.Shape() != s {
-		t.Errorf("%v", c)
-	}
-	copied.Release()
-	// What the tensor owns is not.
 	o, err := newTensor(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := tensorBytes(o)
-	copy(mem, data)
-	same, err := takeBuffer(o, ir.Device{Type: 1})
-	if err != nil {
-		t.Fatal(err)
+	copy(tensorBytes(o), data)
+	// Dense memory is lent as it is, and lives as long as the buffer.
+	for name, h := range map[string]*tensor{"borrowed": b, "own": o} {
+		mem := tensorBytes(h)
+		lent, err := lend(h, s)
+		release(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := lent.Data(); &d[0] != &mem[0] || !bytes.Equal(d, data) || lent.Shape() != s {
+			t.Errorf("%s: %v of %v", name, d, lent.Shape())
+		}
+		lent.Release()
 	}
-	if d := same.Data(); &d[0] != &mem[0] || d[3] != 4 {
-		t.Errorf("%v", d)
-	}
-	same.Release()
 	if _, err := borrow(s, data[:3], &pin); err == nil || !strings.Contains(err.Error(), "8 bytes") {
 		t.Errorf("3 bytes for %v: %v", s, err)
 	}
