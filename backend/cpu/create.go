@@ -1,10 +1,7 @@
 package cpu
 
 import (
-	"encoding/binary"
-	"math"
-
-	"github.com/loris-ml/loris/internal/half"
+	elems "github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/philox"
 	"github.com/loris-ml/loris/ir"
@@ -39,20 +36,12 @@ func encode(d ir.DType, number any) []byte {
 		if isFloat {
 			i = ir.FloatToInt(d, f)
 		}
-		return binary.LittleEndian.AppendUint64(nil, uint64(ir.WrapInt(d, i)))[:d.Size()]
+		return elems.AppendInt(nil, d, i)
 	}
 	if !isFloat {
 		f = ir.IntToFloat(d, i)
 	}
-	switch d {
-	case ir.F16:
-		return binary.LittleEndian.AppendUint16(nil, half.F64ToF16(f))
-	case ir.BF16:
-		return binary.LittleEndian.AppendUint16(nil, half.F64ToBF16(f))
-	case ir.F32:
-		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(f)))
-	}
-	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
+	return elems.AppendFloat(nil, d, f)
 }
 
 // number returns a number attribute as float64 and, truncated, as int64.

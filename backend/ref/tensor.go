@@ -1,11 +1,7 @@
 package ref
 
 import (
-	"encoding/binary"
-	"fmt"
-	"math"
-
-	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -29,87 +25,38 @@ func (t tensor) element(i int) []byte {
 // copyFrom copies element j of src, of the same dtype, bit by bit.
 func (t tensor) copyFrom(i int, src tensor, j int) { copy(t.element(i), src.element(j)) }
 
-// int returns element i of an integer or bool tensor.
+// int returns element i of an integer or bool tensor; a bool is 0 or 1.
 func (t tensor) int(i int) int64 {
-	b := t.element(i)
-	switch t.dtype() {
-	case ir.Bool:
-		if b[0] != 0 {
-			return 1
-		}
-		return 0
-	case ir.U8:
-		return int64(b[0])
-	case ir.I8:
-		return int64(int8(b[0]))
-	case ir.I16:
-		return int64(int16(binary.LittleEndian.Uint16(b)))
-	case ir.I32:
-		return int64(int32(binary.LittleEndian.Uint32(b)))
-	case ir.I64:
-		return int64(binary.LittleEndian.Uint64(b))
+	v := elements.Int(t.dtype(), t.data, i)
+	if t.dtype() == ir.Bool {
+		v = min(v, 1)
 	}
-	panic(fmt.Errorf("%w: %v is no integer", ir.ErrDType, t.dtype()))
+	return v
 }
 
 // float returns element i, of any dtype but the complex ones, widened.
 func (t tensor) float(i int) float64 {
-	b := t.element(i)
-	switch t.dtype() {
-	case ir.F16:
-		return float64(half.F16ToF32(binary.LittleEndian.Uint16(b)))
-	case ir.BF16:
-		return float64(half.BF16ToF32(binary.LittleEndian.Uint16(b)))
-	case ir.F32:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
-	case ir.F64:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b))
-	case ir.F8E4M3FN:
-		return float64(half.E4M3ToF32(b[0]))
-	case ir.F8E5M2:
-		return float64(half.E5M2ToF32(b[0]))
+	if t.dtype().IsIntegral() {
+		return float64(t.int(i))
 	}
-	return float64(t.int(i))
+	return elements.Float(t.dtype(), t.data, i)
 }
 
 // setInt writes element i, converted as ir.WrapInt or ir.IntToFloat says.
 func (t tensor) setInt(i int, v int64) {
-	d := t.dtype()
-	if !d.IsIntegral() {
+	if d := t.dtype(); d.IsIntegral() {
+		elements.AppendInt(t.element(i)[:0], d, v)
+	} else {
 		t.setFloat(i, ir.IntToFloat(d, v))
-		return
-	}
-	b := t.element(i)
-	switch v = ir.WrapInt(d, v); d.Size() {
-	case 1:
-		b[0] = byte(v)
-	case 2:
-		binary.LittleEndian.PutUint16(b, uint16(v))
-	case 4:
-		binary.LittleEndian.PutUint32(b, uint32(v))
-	case 8:
-		binary.LittleEndian.PutUint64(b, uint64(v))
 	}
 }
 
 // setFloat writes element i, rounded, or converted as ir.FloatToInt says.
 func (t tensor) setFloat(i int, v float64) {
-	b := t.element(i)
-	switch d := t.dtype(); d {
-	case ir.F16:
-		binary.LittleEndian.PutUint16(b, half.F64ToF16(v))
-	case ir.BF16:
-		binary.LittleEndian.PutUint16(b, half.F64ToBF16(v))
-	case ir.F32:
-		binary.LittleEndian.PutUint32(b, math.Float32bits(float32(v)))
-	case ir.F64:
-		binary.LittleEndian.PutUint64(b, math.Float64bits(v))
-	case ir.F8E4M3FN:
-		b[0] = half.F64ToE4M3(v)
-	case ir.F8E5M2:
-		b[0] = half.F64ToE5M2(v)
-	default:
+	if d := t.dtype(); d.IsIntegral() {
 		t.setInt(i, ir.FloatToInt(d, v))
+	} else {
+		elements.AppendFloat(t.element(i)[:0], d, v)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package elements reads and writes the elements of tensors in host memory, one
-// at a time: little endian and row-major. It is for tests and for what people
-// read; kernels have slices of their own.
+// at a time: little endian and row-major. It is for the reference, for tests
+// and for what people read; kernels have slices of their own.
 package elements
 
 import (
