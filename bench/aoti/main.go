@@ -17,13 +17,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/loris-ml/loris/bench/internal/tool"
 )
 
 // settings are the flags and arguments.
@@ -50,36 +50,19 @@ type row struct {
 }
 
 func main() {
-	s, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		err = run(ctx, os.Stdout, s)
-		stop()
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "aoti:", err)
-		os.Exit(1)
-	}
+	tool.Main("aoti", parse, func(ctx context.Context, s settings) error { return run(ctx, os.Stdout, s) })
 }
 
 func parse(args []string) (settings, error) {
 	var s settings
-	var threads string
 	f := flag.NewFlagSet("aoti", flag.ContinueOnError)
 	f.StringVar(&s.python, "python", "python3", "Python with the torch to compare with")
-	f.StringVar(&threads, "threads", "1,2", "numbers of threads")
+	tool.Threads(f, &s.threads)
 	f.IntVar(&s.rounds, "rounds", 7, "turns that each takes")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
 	f.BoolVar(&s.json, "json", false, "print a list of rows as JSON")
 	if err := f.Parse(args); err != nil {
 		return s, err
-	}
-	for _, t := range strings.Split(threads, ",") {
-		n, err := strconv.Atoi(t)
-		if err != nil || n < 1 {
-			return s, fmt.Errorf("--threads: %q is no number of threads", t)
-		}
-		s.threads = append(s.threads, n)
 	}
 	s.packages = f.Args()
 	if len(s.packages) == 0 {

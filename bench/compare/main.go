@@ -35,12 +35,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/loris-ml/loris/bench/internal/tool"
 	"github.com/loris-ml/loris/bench/workloads"
 )
 
@@ -61,21 +60,12 @@ type settings struct {
 }
 
 func main() {
-	s, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		err = run(ctx, os.Stdout, os.Stderr, s)
-		stop()
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
-	}
+	tool.Main("compare", parse, func(ctx context.Context, s settings) error { return run(ctx, os.Stdout, os.Stderr, s) })
 }
 
 func parse(args []string) (settings, error) {
 	var s settings
-	var threads, only, peers string
+	var only, peers string
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.Func("python", "a Python that has peers; may be given again (default python3)", func(v string) error {
 		s.pythons = append(s.pythons, v)
@@ -83,7 +73,7 @@ func parse(args []string) (settings, error) {
 	})
 	f.StringVar(&peers, "peers", strings.Join(names(), ","), "the peers to run, if they are installed")
 	f.StringVar(&only, "only", ".", "regular expression of the workloads to run")
-	f.StringVar(&threads, "threads", "1,2", "numbers of threads")
+	tool.Threads(f, &s.threads)
 	f.IntVar(&s.rounds, "rounds", 7, "turns that each takes")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
 	f.StringVar(&s.png, "png", "", "write a plot to this `file`")
@@ -94,13 +84,6 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.vectors, "vectors", 1<<25, "elements of the vectors that the memory is measured with")
 	if err := f.Parse(args); err != nil {
 		return s, err
-	}
-	for t := range strings.SplitSeq(threads, ",") {
-		n, err := strconv.Atoi(t)
-		if err != nil || n < 1 {
-			return s, fmt.Errorf("--threads: %q is no number of threads", t)
-		}
-		s.threads = append(s.threads, n)
 	}
 	for p := range strings.SplitSeq(peers, ",") {
 		if p != "" && !slices.Contains(names(), p) {

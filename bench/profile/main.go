@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"runtime"
 	"runtime/pprof"
@@ -33,6 +32,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/bench/internal/tool"
 	"github.com/loris-ml/loris/bench/limit"
 	"github.com/loris-ml/loris/bench/workloads"
 )
@@ -48,16 +48,7 @@ type settings struct {
 }
 
 func main() {
-	s, err := parse(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		err = run(ctx, os.Stdout, s)
-		stop()
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "profile:", err)
-		os.Exit(1)
-	}
+	tool.Main("profile", parse, func(ctx context.Context, s settings) error { return run(ctx, os.Stdout, s) })
 }
 
 func parse(args []string) (settings, error) {
