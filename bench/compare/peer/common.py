@@ -101,6 +101,23 @@ def first_compile_ops(number):
     return [i < 32 and number >> i & 1 == 1 for i in range(CHAIN // 4)]
 
 
+def functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet):
+    """Names the workloads that are functions; pointwise and matmul make those of given sizes."""
+    return {
+        "pointwise-1M": pointwise(1 << 20),
+        "pointwise-16M": pointwise(1 << 24),
+        "softmax": softmax,
+        "layer-norm": layer_norm,
+        "matmul-256": matmul((256, 256), (256, 256)),
+        "matmul-1024": matmul((1024, 1024), (1024, 1024)),
+        "matmul-2048": matmul((2048, 2048), (2048, 2048)),
+        "matmul-batched": matmul((16, 256, 64), (16, 64, 256)),
+        "encoder-block": encoder,
+        "conv3x3": conv,
+        "resnet18": resnet,
+    }
+
+
 class Workload:
     """A thing to run, and its results as a NumPy array of f32."""
 

@@ -224,20 +224,8 @@ def gpt2():
     return common.Stateless(run, np.array)
 
 
-FUNCTIONS = {
-    "pointwise-1M": pointwise(1 << 20),
-    "pointwise-16M": pointwise(1 << 24),
-    "softmax": softmax,
-    "layer-norm": layer_norm,
-    "matmul-256": matmul((256, 256), (256, 256)),
-    "matmul-1024": matmul((1024, 1024), (1024, 1024)),
-    "matmul-2048": matmul((2048, 2048), (2048, 2048)),
-    "matmul-batched": matmul((16, 256, 64), (16, 64, 256)),
-    "encoder-block": encoder,
-    "conv3x3": conv,
-    "resnet18": resnet,
-    "chain-recorded": chain_recorded,
-}
+FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet)
+FUNCTIONS["chain-recorded"] = chain_recorded
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
 WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "gpt2-decode": gpt2}

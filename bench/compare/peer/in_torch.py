@@ -330,20 +330,8 @@ def peak(workload):
     return most
 
 
-FUNCTIONS = {
-    "pointwise-1M": pointwise(1 << 20),
-    "pointwise-16M": pointwise(1 << 24),
-    "softmax": softmax,
-    "layer-norm": layer_norm,
-    "matmul-256": matmul((256, 256), (256, 256)),
-    "matmul-1024": matmul((1024, 1024), (1024, 1024)),
-    "matmul-2048": matmul((2048, 2048), (2048, 2048)),
-    "matmul-batched": matmul((16, 256, 64), (16, 64, 256)),
-    "encoder-block": encoder,
-    "conv3x3": conv,
-    "resnet18": resnet,
-    "chain-compiled": lambda: (add_chain, [Data().floats(1, common.CHAIN_SIZE)], []),
-}
+FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet)
+FUNCTIONS["chain-compiled"] = lambda: (add_chain, [Data().floats(1, common.CHAIN_SIZE)], [])
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
 WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
