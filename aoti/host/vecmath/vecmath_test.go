@@ -183,40 +183,29 @@ func usable(t *testing.T, kind byte) []string {
 }
 
 func TestAccuracyFloat32(t *testing.T) {
-	vectors := usable(t, 'f')
-	r := rand.New(rand.NewPCG(1, 2))
 	n := 300_000
 	if *long {
 		n = 1_000_000
 	}
-	x := points[float32](r, n)
-	a, b := pairs[float32](r, n)
-	for _, f := range vecmath.Functions() {
-		switch {
-		case f.Args == 2:
-			measure(t, f, vectors, a, b)
-		case f.Name == "lgamma":
-			negative, others := signed(x)
-			measure(t, f, vectors, negative, nil)
-			measure(t, f, vectors, others, nil)
-		default:
-			measure(t, f, vectors, x, nil)
-		}
-	}
+	accuracy[float32](t, usable(t, 'f'), rand.New(rand.NewPCG(1, 2)), n)
 }
 
 func TestAccuracyFloat64(t *testing.T) {
-	vectors := usable(t, 'd')
-	r := rand.New(rand.NewPCG(3, 4))
 	n := 30_000
 	if *long {
 		n = 400_000
 	}
-	x := points[float64](r, n)
-	a, b := pairs[float64](r, n)
+	accuracy[float64](t, usable(t, 'd'), rand.New(rand.NewPCG(3, 4)), n)
+}
+
+// accuracy measures all functions that there are for T, at about n points.
+func accuracy[T drive.Float](t *testing.T, vectors []string, r *rand.Rand, n int) {
+	x := points[T](r, n)
+	a, b := pairs[T](r, n)
+	_, double := any(*new(T)).(float64)
 	for _, f := range vecmath.Functions() {
 		switch {
-		case f.Only32:
+		case double && f.Only32:
 		case f.Args == 2:
 			measure(t, f, vectors, a, b)
 		case f.Name == "lgamma":
