@@ -44,7 +44,7 @@ type Data struct {
 
 	// Guarded by core.mu:
 	leaf    *ir.Node // made when the data is first used in a graph
-	escaped bool     // a handle may outlive the step, so never donate
+	escaped bool     // a handle may outlive the step: never donated, nor released
 	donated bool
 	holder  *Variable // the last variable that it was the value of
 	origin  *origin   // what it was computed as, if that was in this step
@@ -103,6 +103,19 @@ func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
 func (d *Data) complete(buf backend.Buffer, err error) {
 	d.buf, d.err = buf, err
 	close(d.done)
+}
+
+// mayDie reports whether nothing can reach the data once the variable that holds it
+// has another value; core.mu is held.
+func (d *Data) mayDie() bool { return !d.escaped && !d.info.ReadOnly }
+
+// retire releases the buffer of data that nothing can reach any more, so that
+// its memory serves again before the garbage collector has seen that.
+func (d *Data) retire() {
+	if d.Ready() && d.buf != nil {
+		d.buf.Release()
+		d.buf = nil
+	}
 }
 
 // node returns the data's leaf; core.mu is held.

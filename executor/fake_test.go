@@ -30,7 +30,7 @@ type fake struct {
 	running   func(ctx context.Context, p *graph.Program, d ir.Device) error
 	uploading func(s ir.Shape, d ir.Device) error
 
-	compiles, runs, uploads atomic.Int64
+	compiles, runs, uploads, releases atomic.Int64
 
 	mu      sync.Mutex
 	donated [][]bool    // by run; guarded by mu
@@ -145,18 +145,32 @@ type fakeBuffer struct {
 	mu      sync.Mutex
 	data    []byte // guarded by mu
 	spoiled bool   // guarded by mu
+	gone    bool   // guarded by mu: released
 }
 
 func (b *fakeBuffer) Shape() ir.Shape   { return b.shape }
 func (b *fakeBuffer) Device() ir.Device { return b.device }
 func (b *fakeBuffer) Retain()           {}
-func (b *fakeBuffer) Release()          {}
+
+// Release counts in the fake: nothing here has more than one reference.
+func (b *fakeBuffer) Release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		b.f.t.Errorf("data %v was released twice", b.shape)
+	}
+	b.gone = true
+	b.f.releases.Add(1)
+}
 
 func (b *fakeBuffer) Bytes(context.Context) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.spoiled {
 		b.f.t.Errorf("data %v was read after it had been donated", b.shape)
+	}
+	if b.gone {
+		b.f.t.Errorf("data %v was read after it had been released", b.shape)
 	}
 	return b.data, nil
 }

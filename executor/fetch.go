@@ -56,6 +56,9 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 	for i, t := range ts {
 		k, seen := at[t.data]
 		if !seen {
+			if t.data != nil {
+				t.data.escaped = true // the caller has its bytes
+			}
 			k = len(data)
 			at[t.data] = k
 			data = append(data, t.data)
@@ -96,6 +99,9 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	t.s.core.mu.Lock()
 	data, dead, s := t.data, t.dead(), t.s
 	closed := s.core.closed
+	if data != nil {
+		data.escaped = true // the caller has its bytes
+	}
 	t.s.core.mu.Unlock()
 	if data == nil || dead || closed {
 		bufs, err := s.GetTensors(ctx, t)

@@ -24,6 +24,7 @@ type Async struct {
 	donated []bool
 	began   bool // the computation may have overwritten what is donated
 	outputs []*Data
+	retired []*Data // what variables held before; released once outputs are there
 	done    chan struct{}
 	err     error
 }
@@ -80,12 +81,17 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			}
 			d.complete(outs[i], nil)
 		}
+		if err == nil {
+			for _, d := range a.retired {
+				d.retire()
+			}
+		}
 		ref.Release()
 		a.err = err
 		if c.cfg.NoOp {
 			err = nil
 		}
-		a.params, a.session = nil, nil
+		a.params, a.retired, a.session = nil, nil, nil
 		held.Unlock(err)
 		close(a.done)
 	}()

@@ -27,6 +27,7 @@ type syncJob struct {
 	nodes   int
 	vars    []restore
 	ends    bool // a MarkStep: the origins of its values end with it
+	donates bool // the end of a Step: what variables held before dies with it
 }
 
 // donor is a parameter that may die with the step and the output that replaces
@@ -144,7 +145,7 @@ func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir
 			}
 			return nil, err
 		}
-		if donate && j.plug == nil && c.cfg.Hooks.ShouldSyncTensor == nil {
+		if j.donates = donate && j.plug == nil && c.cfg.Hooks.ShouldSyncTensor == nil; j.donates {
 			s.buildInputOutputAliases(j, variables)
 		} else {
 			// This sync may still wait for its lock when a step that donates
@@ -271,7 +272,7 @@ func (s *Session) assign(j *syncJob) *Async {
 	}
 	for _, d := range j.donors {
 		// Only now: a fork may have taken a handle since the collection.
-		if p := j.params[d.param]; !p.escaped && !p.donated && !p.info.ReadOnly {
+		if p := j.params[d.param]; !p.donated && p.mayDie() {
 			if a.donated == nil {
 				a.donated = make([]bool, len(j.params))
 			}
@@ -310,8 +311,13 @@ func (j *syncJob) settle(a *Async, variables []*Variable) {
 		if v.pend == nil || v.pend.data == nil || !a.makes(v.pend.data) {
 			continue
 		}
-		j.vars = append(j.vars, restore{v: v, old: v.data, new: v.pend.data})
+		old := v.data
+		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data})
 		v.current()
+		// The device's lock orders the release after all that reads the old value.
+		if j.donates && v.s == a.session && old != nil && old.holder == v && old.mayDie() && old.device == a.Device {
+			a.retired = append(a.retired, old)
+		}
 	}
 }
 
