@@ -81,63 +81,63 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 next:
 	VCVTPS2PD    (CX), Z0
 	VXORPD       elementaryConstants<>+960(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+832(SB), Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z0, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z2
-	VMULPD       Z0, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z1, Z2
-	VCVTPD2PS    Z2, Y0
+	VMOVUPD      elementaryConstants<>+0(SB), Z1
+	VMINPD       Z0, Z1, Z0
+	VMOVUPD      elementaryConstants<>+64(SB), Z1
+	VMAXPD       Z0, Z1, Z0
+	VMOVUPD      elementaryConstants<>+128(SB), Z1
+	VMOVAPD      Z0, Z2
+	VFMADD132PD  elementaryConstants<>+192(SB), Z1, Z2
+	VSUBPD       Z1, Z2, Z1
+	VFNMADD231PD elementaryConstants<>+256(SB), Z1, Z0
+	VMOVUPD      elementaryConstants<>+320(SB), Z1
+	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z1
+	VMULPD       Z0, Z1, Z1
+	VPADDQ       elementaryConstants<>+896(SB), Z2, Z2
+	VPSLLQ       $0x34, Z2, Z2
+	VADDPD       elementaryConstants<>+832(SB), Z1, Z1
+	VMULPD       Z2, Z1, Z1
+	VMOVUPD      elementaryConstants<>+832(SB), Z0
+	VADDPD       Z0, Z1, Z1
+	VDIVPD       Z1, Z0, Z1
+	VCVTPD2PS    Z1, Y0
 	VMOVUPS      Y0, (AX)
 	VCVTPS2PD    32(CX), Z0
 	VXORPD       elementaryConstants<>+960(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+832(SB), Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z0, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z2
-	VMULPD       Z0, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z1, Z2
-	VCVTPD2PS    Z2, Y0
+	VMOVUPD      elementaryConstants<>+0(SB), Z1
+	VMINPD       Z0, Z1, Z0
+	VMOVUPD      elementaryConstants<>+64(SB), Z1
+	VMAXPD       Z0, Z1, Z0
+	VMOVUPD      elementaryConstants<>+128(SB), Z1
+	VMOVAPD      Z0, Z2
+	VFMADD132PD  elementaryConstants<>+192(SB), Z1, Z2
+	VSUBPD       Z1, Z2, Z1
+	VFNMADD231PD elementaryConstants<>+256(SB), Z1, Z0
+	VMOVUPD      elementaryConstants<>+320(SB), Z1
+	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z1
+	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z1
+	VMULPD       Z0, Z1, Z1
+	VPADDQ       elementaryConstants<>+896(SB), Z2, Z2
+	VPSLLQ       $0x34, Z2, Z2
+	VADDPD       elementaryConstants<>+832(SB), Z1, Z1
+	VMULPD       Z2, Z1, Z1
+	VMOVUPD      elementaryConstants<>+832(SB), Z0
+	VADDPD       Z0, Z1, Z1
+	VDIVPD       Z1, Z0, Z1
+	VCVTPD2PS    Z1, Y0
 	VMOVUPS      Y0, 32(AX)
 	ADDQ         $0x40, CX
 	ADDQ         $0x40, AX
@@ -229,281 +229,6 @@ next:
 	VZEROUPPER
 	RET
 
-// func siluAVX512(dst *float32, src *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·siluAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPS2PD    (CX), Z0
-	VMOVAPD      Z0, Z1
-	VXORPD       elementaryConstants<>+960(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z0, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, (AX)
-	VCVTPS2PD    32(CX), Z0
-	VMOVAPD      Z0, Z1
-	VXORPD       elementaryConstants<>+960(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z0, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, 32(AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
-	SUBQ         $0x10, DX
-	JNZ          next
-	VZEROUPPER
-	RET
-
-// func geluAVX512(dst *float32, src *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·geluAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPS2PD    (CX), Z0
-	VANDPD       elementaryConstants<>+1024(SB), Z0, Z1
-	VMULPD       elementaryConstants<>+1280(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+1344(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VADDPD       elementaryConstants<>+1408(SB), Z1, Z2
-	VADDPD       elementaryConstants<>+1472(SB), Z1, Z3
-	VDIVPD       Z3, Z2, Z2
-	VMOVUPD      elementaryConstants<>+1536(SB), Z3
-	VFMADD213PD  elementaryConstants<>+1600(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1664(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1728(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1792(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1856(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1920(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1984(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2048(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2112(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2176(SB), Z2, Z3
-	VMULPD       Z1, Z1, Z1
-	VXORPD       elementaryConstants<>+960(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z4
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z4
-	VSUBPD       Z2, Z4, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z4, Z4
-	VPSLLQ       $0x34, Z4, Z4
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z4, Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VMOVUPD      elementaryConstants<>+1216(SB), Z1
-	VSUBPD       Z2, Z1, Z1
-	VPMOVQ2M     Z0, K1
-	VMOVAPD      Z2, K1, Z1
-	VMULPD       Z0, Z1, Z1
-	VMULPD       elementaryConstants<>+768(SB), Z1, Z1
-	VCVTPD2PS    Z1, Y0
-	VMOVUPS      Y0, (AX)
-	VCVTPS2PD    32(CX), Z0
-	VANDPD       elementaryConstants<>+1024(SB), Z0, Z1
-	VMULPD       elementaryConstants<>+1280(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+1344(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VADDPD       elementaryConstants<>+1408(SB), Z1, Z2
-	VADDPD       elementaryConstants<>+1472(SB), Z1, Z3
-	VDIVPD       Z3, Z2, Z2
-	VMOVUPD      elementaryConstants<>+1536(SB), Z3
-	VFMADD213PD  elementaryConstants<>+1600(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1664(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1728(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1792(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1856(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1920(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+1984(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2048(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2112(SB), Z2, Z3
-	VFMADD213PD  elementaryConstants<>+2176(SB), Z2, Z3
-	VMULPD       Z1, Z1, Z1
-	VXORPD       elementaryConstants<>+960(SB), Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z4
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z4
-	VSUBPD       Z2, Z4, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z4, Z4
-	VPSLLQ       $0x34, Z4, Z4
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z4, Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VMOVUPD      elementaryConstants<>+1216(SB), Z1
-	VSUBPD       Z2, Z1, Z1
-	VPMOVQ2M     Z0, K1
-	VMOVAPD      Z2, K1, Z1
-	VMULPD       Z0, Z1, Z1
-	VMULPD       elementaryConstants<>+768(SB), Z1, Z1
-	VCVTPD2PS    Z1, Y0
-	VMOVUPS      Y0, 32(AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
-	SUBQ         $0x10, DX
-	JNZ          next
-	VZEROUPPER
-	RET
-
-// func geluTanhAVX512(dst *float32, src *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·geluTanhAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPS2PD    (CX), Z0
-	VMULPD       Z0, Z0, Z1
-	VMULPD       elementaryConstants<>+2240(SB), Z1, Z1
-	VADDPD       elementaryConstants<>+2304(SB), Z1, Z1
-	VMULPD       Z0, Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z0, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, (AX)
-	VCVTPS2PD    32(CX), Z0
-	VMULPD       Z0, Z0, Z1
-	VMULPD       elementaryConstants<>+2240(SB), Z1, Z1
-	VADDPD       elementaryConstants<>+2304(SB), Z1, Z1
-	VMULPD       Z0, Z1, Z1
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z1, Z2, Z1
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z1, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z1
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z1, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z1, Z2
-	VMULPD       Z1, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VMULPD       Z3, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z2, Z2
-	VDIVPD       Z2, Z0, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, 32(AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
-	SUBQ         $0x10, DX
-	JNZ          next
-	VZEROUPPER
-	RET
-
 // func expAVX2(dst *float32, src *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expAVX2(SB), NOSPLIT, $0-24
@@ -581,63 +306,63 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 next:
 	VCVTPS2PD    (CX), Y0
 	VXORPD       elementaryConstants<>+960(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+832(SB), Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y0, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y2
-	VMULPD       Y0, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y1, Y2
-	VCVTPD2PSY   Y2, X0
+	VMOVUPD      elementaryConstants<>+0(SB), Y1
+	VMINPD       Y0, Y1, Y0
+	VMOVUPD      elementaryConstants<>+64(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVUPD      elementaryConstants<>+128(SB), Y1
+	VMOVAPD      Y0, Y2
+	VFMADD132PD  elementaryConstants<>+192(SB), Y1, Y2
+	VSUBPD       Y1, Y2, Y1
+	VFNMADD231PD elementaryConstants<>+256(SB), Y1, Y0
+	VMOVUPD      elementaryConstants<>+320(SB), Y1
+	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y1
+	VMULPD       Y0, Y1, Y1
+	VPADDQ       elementaryConstants<>+896(SB), Y2, Y2
+	VPSLLQ       $0x34, Y2, Y2
+	VADDPD       elementaryConstants<>+832(SB), Y1, Y1
+	VMULPD       Y2, Y1, Y1
+	VMOVUPD      elementaryConstants<>+832(SB), Y0
+	VADDPD       Y0, Y1, Y1
+	VDIVPD       Y1, Y0, Y1
+	VCVTPD2PSY   Y1, X0
 	VMOVUPS      X0, (AX)
 	VCVTPS2PD    16(CX), Y0
 	VXORPD       elementaryConstants<>+960(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+832(SB), Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y0, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y2
-	VMULPD       Y0, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y1, Y2
-	VCVTPD2PSY   Y2, X0
+	VMOVUPD      elementaryConstants<>+0(SB), Y1
+	VMINPD       Y0, Y1, Y0
+	VMOVUPD      elementaryConstants<>+64(SB), Y1
+	VMAXPD       Y0, Y1, Y0
+	VMOVUPD      elementaryConstants<>+128(SB), Y1
+	VMOVAPD      Y0, Y2
+	VFMADD132PD  elementaryConstants<>+192(SB), Y1, Y2
+	VSUBPD       Y1, Y2, Y1
+	VFNMADD231PD elementaryConstants<>+256(SB), Y1, Y0
+	VMOVUPD      elementaryConstants<>+320(SB), Y1
+	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y1
+	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y1
+	VMULPD       Y0, Y1, Y1
+	VPADDQ       elementaryConstants<>+896(SB), Y2, Y2
+	VPSLLQ       $0x34, Y2, Y2
+	VADDPD       elementaryConstants<>+832(SB), Y1, Y1
+	VMULPD       Y2, Y1, Y1
+	VMOVUPD      elementaryConstants<>+832(SB), Y0
+	VADDPD       Y0, Y1, Y1
+	VDIVPD       Y1, Y0, Y1
+	VCVTPD2PSY   Y1, X0
 	VMOVUPS      X0, 16(AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
@@ -729,6 +454,142 @@ next:
 	VZEROUPPER
 	RET
 
+// func siluAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·siluAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVUPS      (CX), Z0
+	VMOVAPS      Z0, Z1
+	VXORPS       elementaryConstants<>+1280(SB), Z1, Z1
+	VMOVUPS      elementaryConstants<>+1344(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1408(SB), Z2
+	VMAXPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1472(SB), Z2
+	VMOVAPS      Z1, Z3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Z2, Z3
+	VSUBPS       Z2, Z3, Z2
+	VFNMADD231PS elementaryConstants<>+1600(SB), Z2, Z1
+	VFNMADD231PS elementaryConstants<>+1664(SB), Z2, Z1
+	VMOVUPS      elementaryConstants<>+1728(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1792(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1856(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1920(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z3
+	VMULPS       Z1, Z1, Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VDIVPS       Z3, Z0, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, DX
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func geluAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·geluAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVUPS      (CX), Z0
+	VMOVAPS      Z0, Z1
+	VANDPS       elementaryConstants<>+2112(SB), Z1, Z1
+	VMOVUPS      elementaryConstants<>+2176(SB), Z2
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2304(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2368(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2432(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2496(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2560(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2624(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2688(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2752(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2816(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+1344(SB), Z1
+	VMINPS       Z2, Z1, Z2
+	VMOVUPS      elementaryConstants<>+1408(SB), Z1
+	VMAXPS       Z2, Z1, Z2
+	VMOVUPS      elementaryConstants<>+1472(SB), Z1
+	VMOVAPS      Z2, Z3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Z1, Z3
+	VSUBPS       Z1, Z3, Z1
+	VFNMADD231PS elementaryConstants<>+1600(SB), Z1, Z2
+	VFNMADD231PS elementaryConstants<>+1664(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+1728(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1792(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1856(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1920(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VSCALEFPS    Z1, Z3, Z3
+	VMOVUPS      elementaryConstants<>+2048(SB), Z1
+	VSUBPS       Z3, Z1, Z1
+	VPMOVD2M     Z0, K1
+	VMOVAPS      Z3, K1, Z1
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, DX
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func geluTanhAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·geluTanhAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVUPS      (CX), Z0
+	VMOVUPS      elementaryConstants<>+2880(SB), Z2
+	VMULPS       Z0, Z0, Z1
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z1, Z2
+	VMULPS       Z0, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1344(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1408(SB), Z2
+	VMAXPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1472(SB), Z2
+	VMOVAPS      Z1, Z3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Z2, Z3
+	VSUBPS       Z2, Z3, Z2
+	VFNMADD231PS elementaryConstants<>+1600(SB), Z2, Z1
+	VFNMADD231PS elementaryConstants<>+1664(SB), Z2, Z1
+	VMOVUPS      elementaryConstants<>+1728(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1792(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1856(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1920(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z3
+	VMULPS       Z1, Z1, Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VDIVPS       Z3, Z0, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x10, DX
+	JNZ          next
+	VZEROUPPER
+	RET
+
 // func siluAVX2(dst *float32, src *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·siluAVX2(SB), NOSPLIT, $0-24
@@ -737,66 +598,39 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 
 next:
-	VCVTPS2PD    (CX), Y0
-	VMOVAPD      Y0, Y1
-	VXORPD       elementaryConstants<>+960(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y0, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, (AX)
-	VCVTPS2PD    16(CX), Y0
-	VMOVAPD      Y0, Y1
-	VXORPD       elementaryConstants<>+960(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y0, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, 16(AX)
+	VMOVUPS      (CX), Y0
+	VMOVAPS      Y0, Y1
+	VXORPS       elementaryConstants<>+1280(SB), Y1, Y1
+	VMOVUPS      elementaryConstants<>+1344(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1472(SB), Y2
+	VMOVAPS      Y1, Y3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Y2, Y3
+	VSUBPS       Y2, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y1
+	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y1
+	VMOVUPS      elementaryConstants<>+1728(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1792(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1856(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1920(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VPSUBD       Y2, Y3, Y3
+	VPSRAD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VDIVPS       Y4, Y0, Y4
+	VMOVUPS      Y4, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, DX
@@ -812,110 +646,52 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 
 next:
-	VCVTPS2PD    (CX), Y0
-	VANDPD       elementaryConstants<>+1024(SB), Y0, Y1
-	VMULPD       elementaryConstants<>+1280(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+1344(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VADDPD       elementaryConstants<>+1408(SB), Y1, Y2
-	VADDPD       elementaryConstants<>+1472(SB), Y1, Y3
-	VDIVPD       Y3, Y2, Y2
-	VMOVUPD      elementaryConstants<>+1536(SB), Y3
-	VFMADD213PD  elementaryConstants<>+1600(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1664(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1728(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1792(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1856(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1920(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1984(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2048(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2112(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2176(SB), Y2, Y3
-	VMULPD       Y1, Y1, Y1
-	VXORPD       elementaryConstants<>+960(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y4
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y4
-	VSUBPD       Y2, Y4, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y4, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y4, Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VMOVUPD      elementaryConstants<>+1216(SB), Y1
-	VSUBPD       Y2, Y1, Y1
-	VBLENDVPD    Y0, Y2, Y1, Y1
-	VMULPD       Y0, Y1, Y1
-	VMULPD       elementaryConstants<>+768(SB), Y1, Y1
-	VCVTPD2PSY   Y1, X0
-	VMOVUPS      X0, (AX)
-	VCVTPS2PD    16(CX), Y0
-	VANDPD       elementaryConstants<>+1024(SB), Y0, Y1
-	VMULPD       elementaryConstants<>+1280(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+1344(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VADDPD       elementaryConstants<>+1408(SB), Y1, Y2
-	VADDPD       elementaryConstants<>+1472(SB), Y1, Y3
-	VDIVPD       Y3, Y2, Y2
-	VMOVUPD      elementaryConstants<>+1536(SB), Y3
-	VFMADD213PD  elementaryConstants<>+1600(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1664(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1728(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1792(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1856(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1920(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+1984(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2048(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2112(SB), Y2, Y3
-	VFMADD213PD  elementaryConstants<>+2176(SB), Y2, Y3
-	VMULPD       Y1, Y1, Y1
-	VXORPD       elementaryConstants<>+960(SB), Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y4
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y4
-	VSUBPD       Y2, Y4, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y4, Y4
-	VPSLLQ       $0x34, Y4, Y4
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y4, Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VMOVUPD      elementaryConstants<>+1216(SB), Y1
-	VSUBPD       Y2, Y1, Y1
-	VBLENDVPD    Y0, Y2, Y1, Y1
-	VMULPD       Y0, Y1, Y1
-	VMULPD       elementaryConstants<>+768(SB), Y1, Y1
-	VCVTPD2PSY   Y1, X0
-	VMOVUPS      X0, 16(AX)
+	VMOVUPS      (CX), Y0
+	VMOVAPS      Y0, Y1
+	VANDPS       elementaryConstants<>+2112(SB), Y1, Y1
+	VMOVUPS      elementaryConstants<>+2176(SB), Y2
+	VFMADD213PS  elementaryConstants<>+2240(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2304(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2368(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2432(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2496(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2560(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2624(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2688(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2752(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2816(SB), Y1, Y2
+	VMOVUPS      elementaryConstants<>+1344(SB), Y1
+	VMINPS       Y2, Y1, Y2
+	VMOVUPS      elementaryConstants<>+1408(SB), Y1
+	VMAXPS       Y2, Y1, Y2
+	VMOVUPS      elementaryConstants<>+1472(SB), Y1
+	VMOVAPS      Y2, Y3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Y1, Y3
+	VSUBPS       Y1, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y2
+	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y2
+	VMOVUPS      elementaryConstants<>+1728(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1792(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1856(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1920(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VPSUBD       Y1, Y3, Y3
+	VPSRAD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      elementaryConstants<>+2048(SB), Y1
+	VSUBPS       Y4, Y1, Y1
+	VBLENDVPS    Y0, Y4, Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, DX
@@ -931,70 +707,41 @@ TEXT ·geluTanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 
 next:
-	VCVTPS2PD    (CX), Y0
-	VMULPD       Y0, Y0, Y1
-	VMULPD       elementaryConstants<>+2240(SB), Y1, Y1
-	VADDPD       elementaryConstants<>+2304(SB), Y1, Y1
-	VMULPD       Y0, Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y0, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, (AX)
-	VCVTPS2PD    16(CX), Y0
-	VMULPD       Y0, Y0, Y1
-	VMULPD       elementaryConstants<>+2240(SB), Y1, Y1
-	VADDPD       elementaryConstants<>+2304(SB), Y1, Y1
-	VMULPD       Y0, Y1, Y1
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y1, Y2, Y1
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y1, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y1
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y1, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y1, Y2
-	VMULPD       Y1, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VMULPD       Y3, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y2, Y2
-	VDIVPD       Y2, Y0, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, 16(AX)
+	VMOVUPS      (CX), Y0
+	VMOVUPS      elementaryConstants<>+2880(SB), Y2
+	VMULPS       Y0, Y0, Y1
+	VFMADD213PS  elementaryConstants<>+2944(SB), Y1, Y2
+	VMULPS       Y0, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1344(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1472(SB), Y2
+	VMOVAPS      Y1, Y3
+	VFMADD132PS  elementaryConstants<>+1536(SB), Y2, Y3
+	VSUBPS       Y2, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y1
+	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y1
+	VMOVUPS      elementaryConstants<>+1728(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1792(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1856(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1920(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VPSUBD       Y2, Y3, Y3
+	VPSRAD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VDIVPS       Y4, Y0, Y4
+	VMOVUPS      Y4, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, DX
@@ -1162,140 +909,228 @@ DATA elementaryConstants<>+1248(SB)/8, $0x4000000000000000
 DATA elementaryConstants<>+1256(SB)/8, $0x4000000000000000
 DATA elementaryConstants<>+1264(SB)/8, $0x4000000000000000
 DATA elementaryConstants<>+1272(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1280(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1288(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1296(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1304(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1312(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1320(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1328(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1336(SB)/8, $0x3fe6a09e667f3bcd
-DATA elementaryConstants<>+1344(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1352(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1360(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1368(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1376(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1384(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1392(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1400(SB)/8, $0x4044000000000000
-DATA elementaryConstants<>+1408(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1416(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1424(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1432(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1440(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1448(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1456(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1464(SB)/8, $0xc008000000000000
-DATA elementaryConstants<>+1472(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1480(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1488(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1496(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1504(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1512(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1520(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1528(SB)/8, $0x4008000000000000
-DATA elementaryConstants<>+1536(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1544(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1552(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1560(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1568(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1576(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1584(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1592(SB)/8, $0x3f0c28639e77fc2f
-DATA elementaryConstants<>+1600(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1608(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1616(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1624(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1632(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1640(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1648(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1656(SB)/8, $0x3ef997aa69ad610f
-DATA elementaryConstants<>+1664(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1672(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1680(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1688(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1696(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1704(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1712(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1720(SB)/8, $0xbf43828f7c98d524
-DATA elementaryConstants<>+1728(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1736(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1744(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1752(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1760(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1768(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1776(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1784(SB)/8, $0x3f478cdb9eaf116e
-DATA elementaryConstants<>+1792(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1800(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1808(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1816(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1824(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1832(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1840(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1848(SB)/8, $0x3f717d71783e18b5
-DATA elementaryConstants<>+1856(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1864(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1872(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1880(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1888(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1896(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1904(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1912(SB)/8, $0xbf98fafc600e363e
-DATA elementaryConstants<>+1920(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1928(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1936(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1944(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1952(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1960(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1968(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1976(SB)/8, $0x3fb258ad22bdb84f
-DATA elementaryConstants<>+1984(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+1992(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2000(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2008(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2016(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2024(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2032(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2040(SB)/8, $0xbfc336fdda7927b1
-DATA elementaryConstants<>+2048(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2056(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2064(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2072(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2080(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2088(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2096(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2104(SB)/8, $0x3fcf6ff222803a47
-DATA elementaryConstants<>+2112(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2120(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2128(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2136(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2144(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2152(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2160(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2168(SB)/8, $0xbfd4e102c058b146
-DATA elementaryConstants<>+2176(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2184(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2192(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2200(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2208(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2216(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2224(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2232(SB)/8, $0x3fc6e9827cf266cf
-DATA elementaryConstants<>+2240(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2248(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2256(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2264(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2272(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2280(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2288(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2296(SB)/8, $0xbfb2444f2a4d8b4b
-DATA elementaryConstants<>+2304(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2312(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2320(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2328(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2336(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2344(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2352(SB)/8, $0xbff9884533d43651
-DATA elementaryConstants<>+2360(SB)/8, $0xbff9884533d43651
-GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $2368
+DATA elementaryConstants<>+1280(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1288(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1296(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1304(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1312(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1320(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1328(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1336(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1344(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1352(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1360(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1368(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1376(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1384(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1392(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1400(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1408(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1416(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1424(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1432(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1440(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1448(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1456(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1464(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1472(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1480(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1488(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1496(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1504(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1512(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1520(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1528(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1536(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1544(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1552(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1560(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1568(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1576(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1584(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1592(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1600(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1608(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1616(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1624(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1632(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1640(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1648(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1656(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1664(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1672(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1680(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1688(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1696(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1704(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1712(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1720(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1728(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1736(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1744(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1752(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1760(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1768(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1776(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1784(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1792(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1800(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1808(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1816(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1824(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1832(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1840(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1848(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1856(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1864(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1872(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1880(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1888(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1896(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1904(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1912(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1920(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1928(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1936(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1944(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1952(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1960(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1968(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1976(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1984(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1992(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2000(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2008(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2016(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2024(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2032(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2040(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+2048(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2056(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2064(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2072(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2080(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2088(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2096(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2104(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+2112(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2120(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2128(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2136(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2144(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2152(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2160(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2168(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+2176(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2184(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2192(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2200(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2208(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2216(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2224(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2232(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2240(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2248(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2256(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2264(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2272(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2280(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2288(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2296(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2304(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2312(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2320(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2328(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2336(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2344(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2352(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2360(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2368(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2376(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2384(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2392(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2400(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2408(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2416(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2424(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2432(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2440(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2448(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2456(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2464(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2472(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2480(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2488(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2496(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2504(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2512(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2520(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2528(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2536(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2544(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2552(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2560(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2568(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2576(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2584(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2592(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2600(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2608(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2616(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2624(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2632(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2640(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2648(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2656(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2664(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2672(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2680(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2688(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2696(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2704(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2712(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2720(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2728(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2736(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2744(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2752(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2760(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2768(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2776(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2784(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2792(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2800(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2808(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+2816(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2824(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2832(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2840(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2848(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2856(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2864(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2872(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+2880(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2888(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2896(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2904(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2912(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2920(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2928(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2936(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+2944(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2952(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2960(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2968(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2976(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2984(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+2992(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3000(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3008(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3016(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3024(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3032(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3040(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3048(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3056(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+3064(SB)/8, $0x0000007f0000007f
+GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3072

@@ -19,21 +19,6 @@ func sigmoidAVX512(dst *float32, src *float32, n int)
 //go:noescape
 func tanhAVX512(dst *float32, src *float32, n int)
 
-// siluAVX512 computes n elements, a multiple of 16 above zero.
-//
-//go:noescape
-func siluAVX512(dst *float32, src *float32, n int)
-
-// geluAVX512 computes n elements, a multiple of 16 above zero.
-//
-//go:noescape
-func geluAVX512(dst *float32, src *float32, n int)
-
-// geluTanhAVX512 computes n elements, a multiple of 16 above zero.
-//
-//go:noescape
-func geluTanhAVX512(dst *float32, src *float32, n int)
-
 // expAVX2 computes n elements, a multiple of 8 above zero.
 //
 //go:noescape
@@ -48,6 +33,21 @@ func sigmoidAVX2(dst *float32, src *float32, n int)
 //
 //go:noescape
 func tanhAVX2(dst *float32, src *float32, n int)
+
+// siluAVX512 computes n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func siluAVX512(dst *float32, src *float32, n int)
+
+// geluAVX512 computes n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func geluAVX512(dst *float32, src *float32, n int)
+
+// geluTanhAVX512 computes n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func geluTanhAVX512(dst *float32, src *float32, n int)
 
 // siluAVX2 computes n elements, a multiple of 8 above zero.
 //

@@ -232,7 +232,7 @@ func (g *gen) tanh(w int, x val) val {
 	p := g.expm1Small(f, r, f.em1Q)
 	s := g.powerOf(f, t, 0)
 	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 1)))
-	return g.signed(w, g.ratio(w, e, g.addF(w, e, g.num(w, 2))), g.sign(w, x))
+	return g.signed(w, g.ratio(w, e, 2, e), g.sign(w, x))
 }
 
 // sigmoid is 1/(1 + e⁻ᵃ) for positive x and e⁻ᵃ/(1 + e⁻ᵃ) for negative, a = |x|:
@@ -242,23 +242,26 @@ func (g *gen) sigmoid(w int, x val) val {
 	minus := g.atLeast(w, g.signed(w, x, g.signBit(w)), f.expLow)
 	e := g.expOf(f, minus)
 	num := g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), e, g.num(w, 1))
-	return g.ratio(w, num, g.addF(w, e, g.num(w, 1)))
+	return g.ratio(w, num, 1, e)
 }
 
-// ratio is a/b for b that is normal, 1 at least and far from infinite. With
-// AVX-512 f32s take the reciprocal's estimate, of 14 bits, a step of Newton's
-// method and a correction by the remainder, which is half the time of a division.
-func (g *gen) ratio(w int, a, b val) val {
-	if w == 8 || !g.evex() {
-		return g.div(w, a, b)
+// ratio is a/(c+b) for a and b that are not negative and far from infinite, and
+// a sum of 1 at least that a is not above. What rounding the sum loses does not
+// matter: the first quotient is corrected by a remainder that takes c and b
+// apart, of which the part of c is exact where a is small. With AVX-512 the
+// reciprocal of f32s is the estimate of 14 bits, which leaves 2⁻²⁸ of error and
+// is half the time of a division.
+func (g *gen) ratio(w int, a val, c float64, b val) val {
+	d := g.addF(w, b, g.num(w, c))
+	var y val
+	if w == 4 && g.evex() {
+		y = g.op1(x64.RCP14PS, g.vl(4), d)
+	} else {
+		y = g.div(w, g.num(w, 1), d)
 	}
-	n := g.vl(4)
-	y := g.op1(x64.RCP14PS, n, b)
-	e := g.fma(x64.FNMADD213PS, n, y, b, g.num(4, 1)) // 1 - b·y
-	y = g.mulAdd(4, e, y, y)
-	q := g.mulF(4, a, y)
-	rest := g.subMul(4, a, q, b)
-	return g.addMul(4, q, rest, y)
+	q := g.mulF(w, a, y)
+	rest := g.subMul(w, g.subMul(w, a, q, g.num(w, c)), q, b)
+	return g.addMul(w, q, rest, y)
 }
 
 // erfSmall is erf(x)/x - 1 over x², |x| ≤ 1; erfcLog is the logarithm of erfc over

@@ -47,8 +47,6 @@ func unary(k Kind, x *float32, n int) {
 			sigmoidAVX512(x, n)
 		case Tanh:
 			tanhAVX512(x, n)
-		case SiLU:
-			siluAVX512(x, n)
 		}
 		return
 	}
@@ -57,8 +55,6 @@ func unary(k Kind, x *float32, n int) {
 		sigmoidAVX2(x, n)
 	case Tanh:
 		tanhAVX2(x, n)
-	case SiLU:
-		siluAVX2(x, n)
 	}
 }
 
@@ -66,7 +62,7 @@ func unary(k Kind, x *float32, n int) {
 // elements go through a whole vector of their own, so that every element gets
 // the same result wherever it is.
 func native(k Kind, x []float32) bool {
-	if level == none || k != Sigmoid && k != Tanh && k != SiLU {
+	if level == none || k != Sigmoid && k != Tanh {
 		return false
 	}
 	n := len(x) / lanes() * lanes()

@@ -14,11 +14,6 @@ func sigmoidAVX512(x *float32, n int)
 //go:noescape
 func tanhAVX512(x *float32, n int)
 
-// siluAVX512 replaces n > 0 elements, a multiple of 16, by x·sigmoid(x).
-//
-//go:noescape
-func siluAVX512(x *float32, n int)
-
 // scaleAVX512 sets dst to src·f, n > 0 elements, a multiple of 16.
 //
 //go:noescape
@@ -53,11 +48,6 @@ func sigmoidAVX2(x *float32, n int)
 //
 //go:noescape
 func tanhAVX2(x *float32, n int)
-
-// siluAVX2 replaces n > 0 elements, a multiple of 8, by x·sigmoid(x).
-//
-//go:noescape
-func siluAVX2(x *float32, n int)
 
 // scaleAVX2 sets dst to src·f, n > 0 elements, a multiple of 8.
 //

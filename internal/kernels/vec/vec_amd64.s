@@ -373,45 +373,6 @@ DATA vec40000000<>+56(SB)/4, $0x40000000
 DATA vec40000000<>+60(SB)/4, $0x40000000
 GLOBL vec40000000<>(SB), RODATA|NOPTR, $64
 
-// func siluAVX512(x *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·siluAVX512(SB), NOSPLIT, $0-16
-	MOVQ x+0(FP), AX
-	MOVQ n+8(FP), CX
-
-loop:
-	VMOVUPS      (AX), Z0
-	VMOVAPS      Z0, Z1
-	VPXORD       vec80000000<>+0(SB), Z0, Z0
-	VMOVUPS      vecc3160000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      vec43160000<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMULPS       vec3fb8aa3b<>+0(SB), Z0, Z2
-	VRNDSCALEPS  $0x08, Z2, Z2
-	VFNMADD231PS vec3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS vecb95e8083<>+0(SB), Z2, Z0
-	VMULPS       Z0, Z0, Z3
-	VMOVUPS      vec39506967<>+0(SB), Z4
-	VFMADD213PS  vec3ab743ce<>+0(SB), Z0, Z4
-	VFMADD213PS  vec3c088908<>+0(SB), Z0, Z4
-	VFMADD213PS  vec3d2aa9c1<>+0(SB), Z0, Z4
-	VFMADD213PS  vec3e2aaaaa<>+0(SB), Z0, Z4
-	VFMADD213PS  vec3f000000<>+0(SB), Z0, Z4
-	VFMADD213PS  Z0, Z3, Z4
-	VADDPS       vec3f800000<>+0(SB), Z4, Z4
-	VSCALEFPS    Z2, Z4, Z4
-	VADDPS       vec3f800000<>+0(SB), Z4, Z4
-	VMOVUPS      vec3f800000<>+0(SB), Z0
-	VDIVPS       Z4, Z0, Z4
-	VMULPS       Z1, Z4, Z4
-	VMOVUPS      Z4, (AX)
-	ADDQ         $0x00000040, AX
-	SUBQ         $0x10, CX
-	JG           loop
-	VZEROUPPER
-	RET
-
 // func scaleAVX512(dst *float32, src *float32, n int, f float32)
 // Requires: AVX, AVX512F
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-28
@@ -1029,53 +990,6 @@ loop:
 	VADDPS       vec40000000<>+0(SB), Y4, Y0
 	VDIVPS       Y0, Y4, Y4
 	VXORPS       Y1, Y4, Y4
-	VMOVUPS      Y4, (AX)
-	ADDQ         $0x00000020, AX
-	SUBQ         $0x08, CX
-	JG           loop
-	VZEROUPPER
-	RET
-
-// func siluAVX2(x *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·siluAVX2(SB), NOSPLIT, $0-16
-	MOVQ x+0(FP), AX
-	MOVQ n+8(FP), CX
-
-loop:
-	VMOVUPS      (AX), Y0
-	VMOVAPS      Y0, Y1
-	VXORPS       vec80000000<>+0(SB), Y0, Y0
-	VMOVUPS      vecc3160000<>+0(SB), Y2
-	VMAXPS       Y0, Y2, Y0
-	VMOVUPS      vec43160000<>+0(SB), Y2
-	VMINPS       Y0, Y2, Y0
-	VMULPS       vec3fb8aa3b<>+0(SB), Y0, Y2
-	VROUNDPS     $0x08, Y2, Y2
-	VFNMADD231PS vec3f318000<>+0(SB), Y2, Y0
-	VFNMADD231PS vecb95e8083<>+0(SB), Y2, Y0
-	VMULPS       Y0, Y0, Y3
-	VMOVUPS      vec39506967<>+0(SB), Y4
-	VFMADD213PS  vec3ab743ce<>+0(SB), Y0, Y4
-	VFMADD213PS  vec3c088908<>+0(SB), Y0, Y4
-	VFMADD213PS  vec3d2aa9c1<>+0(SB), Y0, Y4
-	VFMADD213PS  vec3e2aaaaa<>+0(SB), Y0, Y4
-	VFMADD213PS  vec3f000000<>+0(SB), Y0, Y4
-	VFMADD213PS  Y0, Y3, Y4
-	VADDPS       vec3f800000<>+0(SB), Y4, Y4
-	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y0
-	VPSUBD       Y0, Y2, Y2
-	VPADDD       vec0000007f<>+0(SB), Y0, Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y0, Y4, Y4
-	VPADDD       vec0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       vec3f800000<>+0(SB), Y4, Y4
-	VMOVUPS      vec3f800000<>+0(SB), Y0
-	VDIVPS       Y4, Y0, Y4
-	VMULPS       Y1, Y4, Y4
 	VMOVUPS      Y4, (AX)
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, CX

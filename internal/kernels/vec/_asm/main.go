@@ -157,13 +157,6 @@ func main() {
 	for _, s := range isas {
 		s.unary("sigmoid", "the sigmoid", s.sigmoid)
 		s.unary("tanh", "the hyperbolic tangent", s.tanh)
-		s.unary("silu", "x·sigmoid(x)", func(x reg.VecVirtual) reg.VecVirtual {
-			old := s.vec()
-			VMOVAPS(x, old)
-			y := s.sigmoid(x)
-			VMULPS(old, y, y)
-			return y
-		})
 		s.scale()
 		s.softmax(4)
 		s.softmax(1)
