@@ -66,7 +66,11 @@ func reduceDims(x Value, dim int) []int {
 func softmax(b *Builder, a Args) []Value {
 	x, dim, d := softmaxInput(b, a)
 	e := b.Exp(b.shifted(x, dim))
-	return []Value{b.Cast(b.Div(e, b.Sum(e, reduceDims(e, dim), true)), d)}
+	// The sum is 1 at least and not above the number of elements: nothing is lost by
+	// a product with its reciprocal but half a unit in the last place, and a row
+	// takes one division.
+	inverse := b.Reciprocal(b.Sum(e, reduceDims(e, dim), true))
+	return []Value{b.Cast(b.Mul(e, inverse), d)}
 }
 
 func logSoftmax(b *Builder, a Args) []Value {
