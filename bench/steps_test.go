@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -165,24 +166,44 @@ func BenchmarkHash(b *testing.B) {
 	hash.report(b, n, "ns/hash-node")
 }
 
-// BenchmarkFirstCompile is the first MarkStep of a new graph of 1,000 nodes on
-// the cpu, from walk to scheduled.
+// BenchmarkFirstCompile is the first MarkStep of a new graph on the cpu, from walk
+// to scheduled, by the number of its nodes. The graphs are those of the workload
+// first-compile: which of two ops the first groups of four begin with is the
+// graph's number in binary, so that part of the machine code is new each time and
+// part is that of the graph before. Sizes differ, too, because small graphs have
+// few groups.
 func BenchmarkFirstCompile(b *testing.B) {
+	for _, nodes := range []int{10, 100, 1000, 10_000} {
+		b.Run(strconv.Itoa(nodes), func(b *testing.B) { firstCompile(b, nodes) })
+	}
+}
+
+func firstCompile(b *testing.B, nodes int) {
 	s := session(b)
 	var c clock
-	size := 0
-	for b.Loop() {
-		size++
-		x := s.With().Ones(size%100_000 + 1)
+	for graph := uint32(0); b.Loop(); graph++ {
+		x := s.With().Ones(4096 + int(graph%4096))
 		check(b, s.Sync(ctx, x))
 		check(b, s.WaitDeviceOps(ctx))
 		y := x
-		for range 250 {
-			y = y.Add(x).Tanh().Mul(x).Sigmoid()
+		for i := range nodes {
+			switch first := i/4 < 32 && graph>>(i/4)&1 == 1; {
+			case i%4 == 0 && first:
+				y = y.Sub(x)
+			case i%4 == 0:
+				y = y.Add(x)
+			case i%4 == 1:
+				y = y.Tanh()
+			case i%4 == 2:
+				y = y.Mul(x)
+			default:
+				y = y.Sigmoid()
+			}
 		}
 		c.time(func() { check(b, s.MarkStep(ctx)) })
 	}
 	c.report(b, 1, "ns/compile")
+	c.report(b, nodes, "ns/node")
 }
 
 // BenchmarkTrainingStep is a step of the digits network on the cpu: batch 64,
