@@ -36,6 +36,11 @@ func TestKernels(t *testing.T) {
 			%y = parameter "y" : f32[24,N]
 			return mul(add(%x, permute(%y, [1,0])), flip(%x, [1]))
 		}`, 1, 1},
+		{"integer division", `program @p {
+			%x = parameter "x" : i64[N,24]
+			%y = parameter "y" : i32[N,24]
+			return add(floor_divide(%x, 7), remainder(cast(%y, i64), add(mul(%x, %x), 1)))
+		}`, 1, 1},
 		{"softmax", `program @p {
 			%x = parameter "x" : f32[N,24]
 			return softmax(%x, -1)

@@ -57,6 +57,8 @@ type nestBuilder struct {
 	line    map[graph.ID]loop.Value
 	// partOf has, by reduction, the operand of the kernel that combines parts.
 	partOf map[graph.ID]int
+	// divisions has the instructions that divide integers, which may be by 0.
+	divisions map[loop.Value]*graph.Instr
 	// cut marks the builder of that kernel: its dimensions are parts and lines.
 	cut bool
 }
@@ -251,7 +253,28 @@ func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.
 		}
 		src[k] = v
 	}
-	return b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
+	return b.member(in, src)
+}
+
+// member writes a pointwise member of the group.
+func (b *nestBuilder) member(in *graph.Instr, src []loop.Value) loop.Value {
+	v := b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
+	if divides[in.Op] && b.dtype(in.Out).IsInt() {
+		if b.divisions == nil {
+			b.divisions = map[loop.Value]*graph.Instr{}
+		}
+		b.divisions[v] = in
+	}
+	return v
+}
+
+// divides has the ops that integers of 0 are no divisors for.
+var divides = map[ir.Op]bool{}
+
+func init() {
+	for _, op := range []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod} {
+		divides[op] = true
+	}
 }
 
 // value returns a value in the body of this pass.
@@ -277,7 +300,7 @@ func (b *nestBuilder) value(id graph.ID) loop.Value {
 		for k, a := range in.Args {
 			src[k] = b.value(a)
 		}
-		v = b.apply(in.Op, b.dtype(id), b.dtype(in.Args[len(in.Args)-1]), src)
+		v = b.member(in, src)
 	}
 	b.full[id] = v
 	return v

@@ -23,6 +23,8 @@ type nestStep struct {
 	cost  float64 // nanoseconds for an element
 	grid  grid
 	code  executable
+	// divisions has the instructions that may divide integers by 0.
+	divisions map[loop.Value]*graph.Instr
 }
 
 // compile lays the grid out and compiles; false if there is no code for it.
@@ -45,6 +47,7 @@ func (l *lowering) closeNest(g *group) bool {
 	first := &l.p.Instrs[g.members[0]]
 	n := &nestStep{
 		l: l, instr: first, k: &b.k, args: b.args, dims: g.key.shape.Dims(), mask: g.mask, parts: g.parts, lines: g.lines, cost: b.cost,
+		divisions: b.divisions,
 	}
 	if !n.compile() {
 		return false
@@ -155,6 +158,9 @@ func (n *nestStep) emit() {
 	}
 	r.scratch = r.spill
 	s := step{instr: n.instr, run: r.run}
+	if len(n.divisions) > 0 {
+		s.run = named(r.run, n.divisions)
+	}
 	for i := range n.args {
 		a := &n.args[i]
 		size := a.dtype.Size()
@@ -244,6 +250,22 @@ func (r *nestRun) run(lo, hi int) {
 	clear(f.Ptr[:len(r.args)])
 }
 
+// named is run with the instruction in a panic that a division by 0 is.
+func named(run func(lo, hi int), divisions map[loop.Value]*graph.Instr) func(lo, hi int) {
+	return func(lo, hi int) {
+		defer func() {
+			switch v := recover().(type) {
+			case nil:
+			case loop.ZeroDivision:
+				panic(fault{divisions[loop.Value(v)], v})
+			default:
+				panic(v)
+			}
+		}()
+		run(lo, hi)
+	}
+}
+
 // place points a frame at a unit.
 func (r *nestRun) place(f *loop.Frame, mem unsafe.Pointer, unit int) {
 	u := &r.units
@@ -322,6 +344,6 @@ func (b *nestBuilder) combine() *nestStep {
 	c.finals(0, folds)
 	return &nestStep{
 		l: b.l, instr: &b.l.p.Instrs[g.members[0]], k: &c.k, args: c.args, dims: []int{g.parts, g.lines},
-		mask: [ir.MaxRank]bool{true}, lines: g.lines, cost: c.cost,
+		mask: [ir.MaxRank]bool{true}, lines: g.lines, cost: c.cost, divisions: c.divisions,
 	}
 }

@@ -24,8 +24,8 @@ type evaluator struct {
 }
 
 // Eval runs a valid kernel on a frame, one element at a time and in float64: it
-// is what kernels mean, and slow. Spill is not used. It panics as the ops' scalar
-// functions do, with ir.ErrZeroDivision.
+// is what kernels mean, and slow. Spill is not used. It panics with a ZeroDivision
+// at the first integer division by 0.
 func Eval(k *Kernel, f *Frame) {
 	e := &evaluator{k, f, make([]number, len(k.Instrs)), make([]accumulator, len(k.Instrs))}
 	for i := range k.Instrs {
@@ -81,7 +81,7 @@ func (e *evaluator) step(v Value, r, c int) {
 	case Index:
 		e.vals[v] = number{I: int64(e.index(r, c) + e.f.First)}
 	case Apply:
-		e.vals[v] = e.apply(in)
+		e.vals[v] = e.apply(v, in)
 	case Round:
 		e.vals[v] = number{F: ir.RoundFloat(in.DType, e.vals[in.In[0]].F)}
 	case Reduce:
@@ -113,7 +113,7 @@ func (e *evaluator) address(arg, r, c int) unsafe.Pointer {
 	return unsafe.Add(e.f.Ptr[arg], at)
 }
 
-func (e *evaluator) apply(in *Instr) number {
+func (e *evaluator) apply(v Value, in *Instr) number {
 	x := [3]number{}
 	for i, o := range in.In[:in.N] {
 		x[i] = e.vals[o]
@@ -131,7 +131,19 @@ func (e *evaluator) apply(in *Instr) number {
 	if from.IsFloat() {
 		return applyFloat(in, &x)
 	}
+	if x[1].I == 0 && divides[in.Op] {
+		panic(ZeroDivision(v))
+	}
 	return number{I: ir.WrapInt(in.DType, applyInt(in, from, &x))}
+}
+
+// divides has the ops that integers of 0 are no divisors for.
+var divides = map[ir.Op]bool{}
+
+func init() {
+	for _, op := range []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod} {
+		divides[op] = true
+	}
 }
 
 func applyFloat(in *Instr, x *[3]number) number {

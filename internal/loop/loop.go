@@ -138,6 +138,16 @@ type Kernel struct {
 	Passes []Pass
 }
 
+// ZeroDivision is what a run panics with after an integer division by 0: the
+// instruction that divided.
+type ZeroDivision Value
+
+// Error says what happened.
+func (ZeroDivision) Error() string { return ir.ErrZeroDivision.Error() }
+
+// Unwrap returns ir.ErrZeroDivision.
+func (ZeroDivision) Unwrap() error { return ir.ErrZeroDivision }
+
 // MaxArgs bounds the operands of a kernel.
 const MaxArgs = 32
 

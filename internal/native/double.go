@@ -19,7 +19,7 @@ func viaDouble(f func(g *gen, x []val) val) emitters {
 		}
 		var halves [2][]val
 		for _, v := range x {
-			for i, h := range g.halves(v) {
+			for i, h := range g.halves(x64.CVTPS2PD, v) {
 				halves[i] = append(halves[i], h)
 			}
 		}
@@ -27,7 +27,7 @@ func viaDouble(f func(g *gen, x []val) val) emitters {
 		if halves[1] != nil {
 			out = append(out, f(g, halves[1]))
 		}
-		return g.joined(out)
+		return g.joined(x64.CVTPD2PS, out)
 	}}
 }
 

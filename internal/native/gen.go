@@ -86,11 +86,12 @@ type gen struct {
 	regs      [2]regFile
 	args      []x64.Reg // pointer register of each operand, NoReg if in memory
 
-	tail   bool   // this region is for less than a vector
-	stream bool   // this region may store past the cache
-	final  bool   // this region is a Final
-	unit   int    // which copy of the body is lowered
-	tails  [2]val // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
+	tail   bool       // this region is for less than a vector
+	stream bool       // this region may store past the cache
+	final  bool       // this region is a Final
+	unit   int        // which copy of the body is lowered
+	now    loop.Value // the instruction that is lowered
+	tails  [2]val     // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
 
 	uniform []bool // by Value: the same for a whole row
 	values  []val  // by Value, in the present copy

@@ -65,6 +65,7 @@ func (g *gen) constant(in *loop.Instr) val {
 // the caller.
 func (g *gen) lower(v loop.Value) {
 	in := &g.k.Instrs[v]
+	g.now = v
 	switch in.Code {
 	case loop.Load:
 		g.values[v] = g.read(in.Arg)

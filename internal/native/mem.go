@@ -10,11 +10,12 @@ import (
 
 // The spill memory begins with what the scalar code keeps; slots follow.
 const (
-	atPointers = 0                           // where each operand's row is
-	atRows     = atPointers + loop.MaxArgs*8 // rows still to do
-	atIndex    = atRows + 8                  // index of the row's first element
-	atTail     = atIndex + 8                 // elements of the tail
-	atBounce   = (atTail + 8 + 63) / 64 * 64 // a vector on its way to or from single elements
+	atPointers = 0                            // where each operand's row is
+	atRows     = atPointers + loop.MaxArgs*8  // rows still to do
+	atIndex    = atRows + 8                   // index of the row's first element
+	atTail     = atIndex + 8                  // elements of the tail
+	atFault    = atTail + 8                   // 1 more than the instruction that divided by zero
+	atBounce   = (atFault + 8 + 63) / 64 * 64 // a vector on its way to or from single elements
 	atSlots    = atBounce + 64
 )
 

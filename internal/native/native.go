@@ -108,12 +108,18 @@ func (c *Code) ISA() ISA { return c.isa }
 // time and that holds no Go pointers. What the operands' pointers lead to must
 // stay alive through the frame. The runtime can't stop the goroutine in
 // a call: give it about a millisecond of work at most.
+//
+// It panics with a loop.ZeroDivision after a call that divided an integer by 0.
 func (c *Code) Run(f *loop.Frame) {
 	if f.Rows <= 0 || f.Cols <= 0 {
 		return
 	}
 	c.fn.Call(unsafe.Pointer(f))
+	fault := *(*int64)(unsafe.Add(f.Spill, atFault))
 	runtime.KeepAlive(f)
+	if fault != 0 {
+		panic(loop.ZeroDivision(fault - 1))
+	}
 }
 
 // compile assembles a kernel that is well formed.
@@ -146,6 +152,8 @@ func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 		}
 	}
 	g.asm.MovLoad(spillBase, inFrame(frameSpill))
+	g.asm.MovImm(x64.RAX, 0)
+	g.asm.MovStore(inSpill(atFault), x64.RAX)
 	switch k.Axis {
 	case loop.Rows:
 		g.alongRows(passes)

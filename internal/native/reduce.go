@@ -189,7 +189,7 @@ func (g *gen) foldInto(r *reduction, acc, x []val) {
 		}
 		return
 	}
-	for i, y := range g.halves(x[0]) {
+	for i, y := range g.halves(x64.CVTPS2PD, x[0]) {
 		g.add(vop{op: r.wideOp(), len: g.vals[y].len, dst: acc[i], a: acc[i], b: y})
 	}
 }
@@ -201,28 +201,28 @@ func (r *reduction) wideOp() x64.Op {
 	return x64.ADDPD
 }
 
-// halves returns f32s as f64s: one vector if the lanes are for elements of 64
-// bits, else two.
-func (g *gen) halves(x val) []val {
+// halves returns elements of 32 bits as f64s, by the conversion to: one vector if
+// the lanes are for elements of 64 bits, else two.
+func (g *gen) halves(to x64.Op, x val) []val {
 	n := g.vl(8)
 	if g.wide {
-		return []val{g.op1(x64.CVTPS2PD, n, x)}
+		return []val{g.op1(to, n, x)}
 	}
 	op := x64.EXTRACTI128
 	if g.evex() {
 		op = x64.EXTRACTI64X4
 	}
-	return []val{g.op1(x64.CVTPS2PD, n, x), g.op1(x64.CVTPS2PD, n, g.resize(op, n, n/2, x, 1))}
+	return []val{g.op1(to, n, x), g.op1(to, n, g.resize(op, n, n/2, x, 1))}
 }
 
 // joined is the opposite of halves.
-func (g *gen) joined(x []val) val {
+func (g *gen) joined(to x64.Op, x []val) val {
 	n := g.vals[x[0]].len
-	lo := g.resize(x64.CVTPD2PS, n, max(n/2, 16), x[0], 0)
+	lo := g.resize(to, n, max(n/2, 16), x[0], 0)
 	if len(x) == 1 {
 		return lo
 	}
-	hi := g.resize(x64.CVTPD2PS, n, max(n/2, 16), x[1], 0)
+	hi := g.resize(to, n, max(n/2, 16), x[1], 0)
 	op := x64.INSERTI128
 	if g.evex() {
 		op = x64.INSERTI64X4
@@ -270,7 +270,7 @@ func (g *gen) finish(r *reduction, unit int) val {
 	}
 	switch {
 	case r.double:
-		x := g.joined(acc)
+		x := g.joined(x64.CVTPD2PS, acc)
 		if g.k.Axis != loop.Rows && !g.wide {
 			x = g.op1(x64.BROADCASTSS, g.vl(4), x)
 		}

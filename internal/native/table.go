@@ -120,6 +120,7 @@ func init() {
 	maps.Copy(table, elementary())
 	maps.Copy(table, rare())
 	maps.Copy(table, trigonometric())
+	maps.Copy(table, divisions())
 }
 
 // num returns a floating constant.

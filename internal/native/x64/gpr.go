@@ -170,6 +170,12 @@ func (a *Asm) MulLoad(m Mem) { a.scalarMem(rexW, 0xf7, 4, m, 0) }
 // Neg is neg dst.
 func (a *Asm) Neg(dst Reg) { a.regReg(0xf7, 3, dst) }
 
+// Cqo is cqo: RDX becomes the sign of RAX.
+func (a *Asm) Cqo() { a.buf = append(a.buf, 0x48, 0x99) }
+
+// IDiv is idiv src of 64 bits: RAX = RDX:RAX / src, RDX the rest, signed.
+func (a *Asm) IDiv(src Reg) { a.regReg(0xf7, 7, src) }
+
 // Shift is an instruction that shifts by a count, by its number in the opcode.
 type Shift byte
 

@@ -1,0 +1,104 @@
+package native
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// divisors writes elements that are not 0 where they divide.
+func divisors(r *rand.Rand, arg int, d ir.DType, b []byte) {
+	element(r, d, b)
+	if arg == 1 && !d.IsFloat() && integer(d, b) == 0 {
+		b[0] = 1
+	}
+}
+
+func integer(d ir.DType, b []byte) (v int64) {
+	for i := range d.Size() {
+		v |= int64(b[i]) << (8 * i)
+	}
+	return v
+}
+
+// TestZeroDivision has one divisor of 0, at every place of a row, and zeros that
+// divide nothing behind the rows.
+func TestZeroDivision(t *testing.T) {
+	for _, isa := range Available() {
+		for op := range divisions() {
+			for _, d := range []ir.DType{ir.U8, ir.I8, ir.I16, ir.I32, ir.I64} {
+				for _, s := range []loop.Stride{loop.Unit, loop.Free, loop.Fixed} {
+					testZeroDivision(t, isa, op, d, s)
+				}
+			}
+		}
+	}
+}
+
+func testZeroDivision(t *testing.T, isa ISA, op ir.Op, d ir.DType, s loop.Stride) {
+	b := newBuild(loop.None)
+	x, y := b.load(b.arg(d, loop.Unit, false)), b.load(b.arg(d, s, false))
+	v := b.op(op, x, y)
+	b.store(b.arg(d, loop.Unit, true), v)
+	c, err := Compile(&b.Kernel, isa)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cols := range []int{1, 7, 21, 37} {
+		g := newGrid(rand.New(rand.NewPCG(1, 1)), &b.Kernel, 1, cols, c.SpillBytes(), divisors)
+		f, size := &g.frame[0], d.Size()
+		data := g.data[0][1]
+		last := cols * max(f.Col[1], size) // beyond the row
+		if s == loop.Fixed {
+			last = size
+		}
+		clear(data[last:])
+		if got := divide(c, f); got != nil {
+			t.Fatalf("%v %v of %v, %d columns: %v", isa, op, d, cols, got)
+		}
+		for at := 0; at < last; at += max(f.Col[1], size) {
+			keep := append([]byte{}, data[at:at+size]...)
+			clear(data[at : at+size])
+			got := divide(c, f)
+			copy(data[at:], keep)
+			if z, ok := got.(loop.ZeroDivision); !ok || loop.Value(z) != v || !errors.Is(z, ir.ErrZeroDivision) {
+				t.Fatalf("%v %v of %v, %d columns, 0 at byte %d: %v", isa, op, d, cols, at, got)
+			}
+		}
+	}
+}
+
+// divide runs code and returns what it panics with.
+func divide(c *Code, f *loop.Frame) (fault any) {
+	defer func() { fault = recover() }()
+	c.Run(f)
+	return nil
+}
+
+// TestLeastByMinusOne divides the least integers by -1, which traps in the
+// processor's instruction.
+func TestLeastByMinusOne(t *testing.T) {
+	for _, isa := range Available() {
+		for op := range divisions() {
+			for _, d := range []ir.DType{ir.I8, ir.I16, ir.I32, ir.I64} {
+				k := kernelOf(op.Spec(), d, loop.Unit, loop.Unit)
+				c, err := Compile(k, isa)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fill := func(_ *rand.Rand, arg int, d ir.DType, b []byte) {
+					for i := range d.Size() {
+						b[i] = 0xff * byte(arg&1)
+					}
+					if arg == 0 {
+						b[d.Size()-1] = 0x80
+					}
+				}
+				compareRun(t, k, c, newGrid(nil, k, 2, 21, c.SpillBytes(), fill), 0)
+			}
+		}
+	}
+}
