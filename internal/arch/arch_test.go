@@ -59,6 +59,9 @@ var allowed = map[string][]string{
 	"internal/native/x64":  {},
 	"internal/kernels":     {"ir", "internal/half", "internal/philox"},
 
+	"backend/cuda/internal/emit": {"ir", "internal/loop"},
+	"internal/loop/looptest":     {"ir", "internal/half", "internal/loop"},
+
 	"internal/kernels/gemm":      {"internal/kernels", "internal/half"},
 	"internal/kernels/igemm":     {},
 	"internal/kernels/tile":      {},

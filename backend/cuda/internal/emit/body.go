@@ -1,0 +1,253 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// place is where a Body is written: inside loops that have found a pack of m
+// elements from column c on.
+type place struct {
+	// at returns the address of an operand's element in this row, column 0.
+	at func(arg int) string
+	// index is the position of element j along the reduced axis.
+	index string
+	// fixed says that operands that do not move along columns were loaded before
+	// the loop.
+	fixed bool
+	// hold allows operands in registers: the loop has a counter i.
+	hold bool
+}
+
+// value returns the name of an instruction's result.
+func (w *writer) value(v loop.Value) string {
+	in := &w.k.Instrs[v]
+	switch in.Code {
+	case loop.Load:
+		return fmt.Sprintf("x_%d", v)
+	case loop.Const:
+		return fmt.Sprintf("c_%d", v)
+	case loop.Index:
+		return fmt.Sprintf("i_%d", v)
+	case loop.Round:
+		return fmt.Sprintf("round_%d", v)
+	}
+	return fmt.Sprintf("%v_%d", in.Op, v)
+}
+
+// use returns an operand: line values of columns have one element for each.
+func (w *writer) use(v loop.Value) string {
+	if w.k.Axis == loop.Rows && !w.split && w.birth[v]%2 == 1 {
+		return w.value(v) + "[j]"
+	}
+	return w.value(v)
+}
+
+// consts declares the constants.
+func (w *writer) consts() {
+	for v := range w.k.Instrs {
+		if in := &w.k.Instrs[v]; in.Code == loop.Const && w.last[v] >= 0 {
+			w.line("const %s %s = %s;", computed(in.DType), w.value(loop.Value(v)), constant(in))
+		}
+	}
+}
+
+// operands lists the operands that a list loads or stores, each once.
+func (w *writer) operands(list []loop.Value, code loop.Code) (args []int) {
+	for _, v := range list {
+		if in := &w.k.Instrs[v]; in.Code == code && !slices.Contains(args, in.Arg) {
+			args = append(args, in.Arg)
+		}
+	}
+	return args
+}
+
+// fixedLoads loads operands that do not move along columns.
+func (w *writer) fixedLoads(p int, at func(arg int) string) {
+	for _, a := range w.operands(w.k.Passes[p].Body, loop.Load) {
+		if w.k.Args[a].Cols == loop.Fixed {
+			w.line("const %[1]s in%[2]d = *(const %[1]s*)(%[3]s);", stored(w.k.Args[a].DType), a, at(a))
+		}
+	}
+}
+
+// packs writes the loads of a Body.
+func (w *writer) packs(p int, pl place) {
+	body := w.k.Passes[p].Body
+	if !pl.fixed {
+		w.fixedLoads(p, pl.at)
+	}
+	for _, a := range w.operands(body, loop.Load) {
+		arg := &w.k.Args[a]
+		if arg.Cols == loop.Fixed {
+			continue
+		}
+		t, size := stored(arg.DType), arg.DType.Size()
+		when := ""
+		if pl.hold && w.holds(a) {
+			w.line("%s (&in%d)[V] = held%d[H ? i : 0];", t, a, a)
+			if w.reloaded[a]&(1<<p-1) != 0 {
+				when = "if (H == 0) "
+			}
+		} else {
+			w.line("%s in%d[V] = {};", t, a)
+		}
+		if arg.Cols == loop.Unit {
+			w.line("%sfetch<V>(in%d, %s + c * %d, m);", when, a, pl.at(a), size)
+		} else {
+			w.line("%sgather<V>(in%d, %s + c * f.arg[%d].col, f.arg[%d].col, m);", when, a, pl.at(a), a, a)
+		}
+	}
+	for _, a := range w.operands(body, loop.Store) {
+		t := stored(w.k.Args[a].DType)
+		if pl.hold && w.holds(a) {
+			w.line("%s (&out%d)[V] = held%d[H ? i : 0];", t, a, a)
+		} else {
+			w.line("%s out%d[V];", t, a)
+		}
+	}
+}
+
+// unpacks writes the stores of a Body.
+func (w *writer) unpacks(p int, pl place) {
+	for _, a := range w.operands(w.k.Passes[p].Body, loop.Store) {
+		arg := &w.k.Args[a]
+		when := ""
+		if pl.hold && w.scratch(a) {
+			when = "if (H == 0) "
+		}
+		if arg.Cols == loop.Unit {
+			w.line("%sput<V>(%s + c * %d, out%d, m);", when, pl.at(a), arg.DType.Size(), a)
+		} else {
+			w.line("%sspread<V>(%s + c * f.arg[%d].col, f.arg[%d].col, out%d, m);", when, pl.at(a), a, a, a)
+		}
+	}
+}
+
+// chunk writes what a pass does with a pack of m elements.
+func (w *writer) chunk(p int, pl place) {
+	w.packs(p, pl)
+	w.line("#pragma unroll")
+	w.line("for (int j = 0; j < V; j++) {")
+	if w.faults(p) {
+		w.line("if (j >= m) continue;")
+	}
+	for _, v := range w.k.Passes[p].Body {
+		w.instr(v, pl)
+	}
+	w.line("}")
+	w.unpacks(p, pl)
+}
+
+// faults reports whether a Body has a division that may fail: beyond the end
+// there are zeros.
+func (w *writer) faults(p int) bool {
+	for _, v := range w.k.Passes[p].Body {
+		if in := &w.k.Instrs[v]; in.Code == loop.Apply && divides(in.Op) {
+			return true
+		}
+	}
+	return false
+}
+
+// instr writes one instruction of a Body for element j.
+func (w *writer) instr(v loop.Value, pl place) {
+	in := &w.k.Instrs[v]
+	switch in.Code {
+	case loop.Load:
+		elem := fmt.Sprintf("in%d[j]", in.Arg)
+		if w.k.Args[in.Arg].Cols == loop.Fixed {
+			elem = fmt.Sprintf("in%d", in.Arg)
+		}
+		w.line("const %s %s = widen(%s);", computed(in.DType), w.value(v), elem)
+	case loop.Index:
+		w.line("const i64 %s = %s;", w.value(v), pl.index)
+	case loop.Apply, loop.Round:
+		w.line("const %s %s = %s;", computed(in.Result()), w.value(v), w.expression(v))
+	case loop.Reduce:
+		from := w.k.Instrs[in.In[0]].Result()
+		f := foldOf(in, from)
+		acc := w.accumulator(v)
+		w.line("if (V == 1 || j < m) %s = %s::fold(%s, %s);", acc, f.name, acc, f.in(w.use(in.In[0]), pl.index))
+	case loop.Store:
+		w.line("set(out%d[j], %s);", in.Arg, w.use(in.In[0]))
+	}
+}
+
+func (w *writer) expression(v loop.Value) string {
+	in := &w.k.Instrs[v]
+	var x []string
+	for _, o := range in.In[:in.N] {
+		x = append(x, w.use(o))
+	}
+	if in.Code == loop.Round {
+		return fmt.Sprintf("round_to<%s>(%s)", stored(in.DType), x[0])
+	}
+	return apply(in, v, w.k.Instrs[in.In[in.N-1]].Result(), x)
+}
+
+// accumulator returns the accumulator of a Reduce for element j.
+func (w *writer) accumulator(v loop.Value) string {
+	if w.k.Axis == loop.Rows {
+		return w.value(v) + "_acc[j]"
+	}
+	return w.value(v) + "_acc"
+}
+
+// reduces lists the reductions of a pass.
+func (w *writer) reduces(p int) (vals []loop.Value) {
+	for _, v := range w.k.Passes[p].Body {
+		if w.k.Instrs[v].Code == loop.Reduce {
+			vals = append(vals, v)
+		}
+	}
+	return vals
+}
+
+func (w *writer) foldOf(v loop.Value) fold {
+	in := &w.k.Instrs[v]
+	return foldOf(in, w.k.Instrs[in.In[0]].Result())
+}
+
+// finals writes a Final. at returns the address of an operand's element of the
+// line; guard says which thread stores.
+func (w *writer) finals(p int, at func(arg int) string, guard string) {
+	for _, v := range w.k.Passes[p].Final {
+		in := &w.k.Instrs[v]
+		switch in.Code {
+		case loop.Load:
+			w.define(v, fmt.Sprintf("widen(*(const %s*)(%s))", stored(w.k.Args[in.Arg].DType), at(in.Arg)))
+		case loop.Apply, loop.Round:
+			w.define(v, w.expression(v))
+		case loop.Store:
+			w.line("if (%s) set(*(%s*)(%s), %s);", guard, stored(w.k.Args[in.Arg].DType), at(in.Arg), w.use(in.In[0]))
+		}
+	}
+}
+
+// result returns the dtype of a line value.
+func (w *writer) result(v loop.Value) ir.DType { return w.k.Instrs[v].Result() }
+
+// keep returns the address expression of a line value between launches.
+func (w *writer) keep(v loop.Value, line string) string {
+	return fmt.Sprintf("(%s*)(f.work + (%d * lines + %s) * 8)", computed(w.result(v)), w.slot[v], line)
+}
+
+// partial returns the address expression of the accumulator that the part of a
+// line has found for reduction number k of its pass.
+func (w *writer) partial(k int, f fold, at string) string {
+	return fmt.Sprintf("(%s::A*)(f.work + %d * lines + (%d * lines * f.parts + %s) * 16)", f.name, 8*w.saved, k, at)
+}
+
+// define writes a line value of a Final. Those of several columns are in arrays,
+// which are there.
+func (w *writer) define(v loop.Value, x string) {
+	if w.k.Axis == loop.Rows && !w.split {
+		w.line("%s = %s;", w.use(v), x)
+		return
+	}
+	w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), x)
+}

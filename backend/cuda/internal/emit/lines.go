@@ -1,0 +1,224 @@
+package emit
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/loop"
+)
+
+// each writes the form of kernels without reductions: threads along columns, rows
+// and what is around them.
+func (w *writer) each() {
+	w.line("")
+	w.line("template <int V> INLINE void %s_each(const %s& f) {", w.Name, w.Frame())
+	w.consts()
+	w.line("const i64 packs = (f.cols + V - 1) / V;")
+	w.line("for (i64 o = (i64)blockIdx.z * blockDim.z + threadIdx.z; o < f.outers; o += (i64)gridDim.z * blockDim.z) {")
+	w.line("for (i64 row = (i64)blockIdx.y * blockDim.y + threadIdx.y; row < f.rows; row += (i64)gridDim.y * blockDim.y) {")
+	w.pointers()
+	pl := place{at: pointer, index: "c + j + f.first", fixed: true}
+	for p := range w.k.Passes {
+		w.line("{ // pass %d", p)
+		w.depth++
+		w.fixedLoads(p, pl.at)
+		w.line("for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < packs; t += (i64)gridDim.x * blockDim.x) {")
+		w.line("const i64 c = t * V, m = least(V, f.cols - c);")
+		w.chunk(p, pl)
+		w.line("}")
+		w.line("}")
+	}
+	w.line("}")
+	w.line("}")
+	w.line("}")
+}
+
+func pointer(arg int) string { return fmt.Sprintf("at%d", arg) }
+
+// pointers declares where operands begin for the row and outer index.
+func (w *writer) pointers() {
+	for a := range w.k.Args {
+		o, row := "o", "row"
+		if w.scratch(a) {
+			o, row = "0", "(i64)blockIdx.x * blockDim.y + threadIdx.y"
+			if w.split {
+				row = "line"
+			}
+		}
+		w.line("char* const at%d = f.at(%d, %s, %s);", a, a, o, row)
+	}
+}
+
+// linesForms writes the forms of kernels of which a line is a row or everything.
+func (w *writer) linesForms() {
+	w.whole()
+	w.split = true
+	for p := range w.k.Passes {
+		w.part(p)
+		if w.combines(p) {
+			w.final(p)
+		}
+	}
+}
+
+// dims declares how many lines there are and how many packs each has.
+func (w *writer) dims() {
+	if w.k.Axis == loop.Both {
+		w.line("const i64 lines = f.outers, across = (f.cols + V - 1) / V, packs = across * f.rows;")
+		return
+	}
+	w.line("const i64 lines = f.outers * f.rows, packs = (f.cols + V - 1) / V;")
+}
+
+// lineStart declares what belongs to a line.
+func (w *writer) lineStart() {
+	switch {
+	case w.k.Axis == loop.Both:
+		w.line("const i64 o = line, row = 0;")
+	case w.opt.Outer == 0:
+		w.line("const i64 o = 0, row = line;")
+	default:
+		w.line("const i64 o = line / f.rows, row = line %% f.rows;")
+	}
+	w.pointers()
+}
+
+// whole writes the form in which the threads along x of a block have a line,
+// which they read in each pass (H = 0), or hold H packs each of.
+func (w *writer) whole() {
+	w.line("")
+	w.line("template <int V, int H> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
+	w.line("__shared__ u64 pool[64];")
+	w.consts()
+	w.dims()
+	w.line("for (i64 base = (i64)blockIdx.x * blockDim.y; base < lines; base += (i64)gridDim.x * blockDim.y) {")
+	w.line("const bool live = base + threadIdx.y < lines;")
+	w.line("const i64 line = live ? base + threadIdx.y : lines - 1;")
+	w.lineStart()
+	w.line("const i64 lo = 0, hi = live ? packs : 0;")
+	for a := range w.k.Args {
+		if w.k.Axis == loop.Columns && w.holds(a) {
+			w.line("%s held%d[H ? H : 1][V] = {};", stored(w.k.Args[a].DType), a)
+		}
+	}
+	for p := range w.k.Passes {
+		w.line("")
+		w.line("// pass %d", p)
+		w.linePass(p)
+		for _, v := range w.reduces(p) {
+			f := w.foldOf(v)
+			w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), f.out(fmt.Sprintf("fold_group<%s>(%s_acc, pool)", f.name, w.value(v))))
+		}
+		w.finals(p, w.finalAt, "live && threadIdx.x == 0")
+	}
+	w.line("}")
+	w.line("}")
+}
+
+// finalAt returns the address of an operand's element of a line: its first.
+func (w *writer) finalAt(arg int) string { return pointer(arg) }
+
+// linePass writes the walk of a group along packs lo … hi-1 of a line.
+func (w *writer) linePass(p int) {
+	for _, v := range w.reduces(p) {
+		f := w.foldOf(v)
+		w.line("%s::A %s_acc = %s::zero();", f.name, w.value(v), f.name)
+	}
+	w.line("{")
+	if w.k.Axis == loop.Both {
+		w.bothPass(p)
+		w.line("}")
+		return
+	}
+	pl := place{at: pointer, index: "c + j + f.first", fixed: true, hold: !w.split}
+	w.fixedLoads(p, pl.at)
+	w.line("i64 t = lo + threadIdx.x;")
+	if w.split {
+		w.line("for (; t < hi; t += blockDim.x) {")
+	} else {
+		w.line("#pragma unroll (H ? H : 1)")
+		w.line("for (int i = 0; H ? i < H : t < hi; i++, t += blockDim.x) {")
+		w.line("if (H && t >= hi) continue;")
+	}
+	w.line("const i64 c = t * V, m = least(V, f.cols - c);")
+	w.chunk(p, pl)
+	w.line("}")
+	w.line("}")
+}
+
+// bothPass writes the walk through rows and columns.
+func (w *writer) bothPass(p int) {
+	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r * f.cols + c + j + f.first"}
+	w.line("i64 r = (lo + threadIdx.x) / across, s = (lo + threadIdx.x) %% across;")
+	w.line("const i64 down = blockDim.x / across, along = blockDim.x %% across;")
+	w.line("for (i64 t = lo + threadIdx.x; t < hi; t += blockDim.x) {")
+	w.line("const i64 c = s * V, m = least(V, f.cols - c);")
+	w.chunk(p, pl)
+	w.line("r += down, s += along;")
+	w.line("if (s >= across) s -= across, r++;")
+	w.line("}")
+}
+
+// loadKept declares the line values that a place needs from earlier launches.
+func (w *writer) loadKept(at int) {
+	for _, v := range w.uses(at) {
+		w.line("const %s %s = *%s;", computed(w.result(v)), w.value(v), w.keep(v, "line"))
+	}
+}
+
+// part writes pass p of parts of lines, which leaves accumulators behind.
+func (w *writer) part(p int) {
+	w.line("")
+	w.line("template <int V> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("__shared__ u64 pool[64];")
+	w.consts()
+	w.dims()
+	w.line("for (i64 line = blockIdx.y; line < lines; line += gridDim.y) {")
+	w.lineStart()
+	w.line("const i64 part = blockIdx.x, lo = part * packs / f.parts, hi = (part + 1) * packs / f.parts;")
+	w.loadKept(2 * p)
+	w.linePass(p)
+	for k, v := range w.reduces(p) {
+		f := w.foldOf(v)
+		w.line("%s_acc = fold_group<%s>(%s_acc, pool);", w.value(v), f.name, w.value(v))
+		w.line("if (threadIdx.x == 0) *%s = %s_acc;", w.partial(k, f, "line * f.parts + part"), w.value(v))
+	}
+	w.line("}")
+	w.line("}")
+}
+
+// final writes what combines the parts of pass p and computes its Final.
+func (w *writer) final(p int) {
+	w.line("")
+	w.line("INLINE void %s_final%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("__shared__ u64 pool[64];")
+	w.consts()
+	w.line("const i64 lines = f.outers%s;", map[bool]string{false: " * f.rows"}[w.k.Axis == loop.Both])
+	w.line("for (i64 base = (i64)blockIdx.x * blockDim.y; base < lines; base += (i64)gridDim.x * blockDim.y) {")
+	w.line("const bool live = base + threadIdx.y < lines;")
+	w.line("const i64 line = live ? base + threadIdx.y : lines - 1;")
+	w.lineStart()
+	w.loadKept(2*p + 1)
+	for k, v := range w.reduces(p) {
+		f := w.foldOf(v)
+		name := w.value(v)
+		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
+		w.line("for (i64 k = threadIdx.x; k < f.parts; k += blockDim.x) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name,
+			w.partial(k, f, "line * f.parts + k"))
+		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_group<%s>(%s_acc, pool)", f.name, name)))
+	}
+	w.finals(p, w.finalAt, "live && threadIdx.x == 0")
+	w.keeps(p, "line", "live && threadIdx.x == 0")
+	w.line("}")
+	w.line("}")
+}
+
+// keeps writes the line values of pass p that later launches need.
+func (w *writer) keeps(p int, line, guard string) {
+	for _, list := range [2][]loop.Value{w.k.Passes[p].Body, w.k.Passes[p].Final} {
+		for _, v := range list {
+			if w.slot[v] >= 0 {
+				w.line("if (%s) *%s = %s;", guard, w.keep(v, line), w.use(v))
+			}
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package emit
+
+import (
+	"math/bits"
+	"strconv"
+
+	"github.com/loris-ml/loris/internal/loop"
+)
+
+// Limits is what launches must keep to.
+type Limits struct {
+	// Processors is the number of multiprocessors. It bounds how many blocks are
+	// launched and has no influence on results.
+	Processors int
+	// Threads is the most that a block may have, a power of two from 32 on.
+	Threads int
+}
+
+// maxGridYZ bounds the blocks of a grid along y and z.
+const maxGridYZ = 65535
+
+// Geometry is what a launch works on: a loop.Frame without addresses, and the
+// dimensions around it.
+type Geometry struct {
+	Rows, Cols int
+	// First is added to indices.
+	First int
+	// Outer are the sizes of the outer dimensions, Options.Outer of them.
+	Outer []int
+	// Args are the operands.
+	Args []Place
+}
+
+// Place is where an operand lies.
+type Place struct {
+	// Offset is where it begins in a buffer that is aligned to 256 bytes; only its
+	// alignment matters.
+	Offset int
+	// Row and Col are strides in bytes; Col counts for Free operands only.
+	Row, Col int
+	// Outer are the strides of the outer dimensions in bytes.
+	Outer []int
+}
+
+// Launch is one launch of an entry.
+type Launch struct {
+	Entry string
+	// Grid and Block are numbers of blocks and of threads along x, y, z.
+	Grid, Block [3]int
+	// Params is the entry's parameter, a struct of 64-bit slots. Bind fills in the
+	// addresses.
+	Params []uint64
+
+	args    int
+	outer   int
+	scratch []int // by operand: its offset in the workspace, or -1
+}
+
+// Plan is how a kernel is computed: launches that follow each other.
+type Plan struct {
+	Launches []Launch
+	// Workspace is the number of bytes of memory that the launches share, aligned to
+	// 16 bytes. It need not be cleared.
+	Workspace int
+}
+
+const (
+	slotRows = iota
+	slotCols
+	slotFirst
+	slotOuters
+	slotParts
+	slotWork
+	slotFault
+	slotsBefore // those of Frame.outer
+)
+
+// Bind sets addresses on the device: those of the operands, of the workspace,
+// and of a u32 that is 0 before and the number of an instruction, counted from 1, after it
+// divided an integer by 0 (of several the greatest). The addresses of
+// scratch operands are ignored.
+func (p *Plan) Bind(args []uint64, work, fault uint64) {
+	for i := range p.Launches {
+		l := &p.Launches[i]
+		l.Params[slotWork], l.Params[slotFault] = work, fault
+		for a := range l.args {
+			at := l.operand(a)
+			if off := l.scratch[a]; off >= 0 {
+				l.Params[at] = work + uint64(off)
+			} else {
+				l.Params[at] = args[a]
+			}
+		}
+	}
+}
+
+// operand returns the first slot of an operand.
+func (l *Launch) operand(a int) int { return slotsBefore + l.outer + a*(3+l.outer) }
+
+// Plan returns how the kernel is launched for some sizes; nothing is launched
+// where there are no elements. It depends on nothing else, so it can be made
+// once for each shape.
+func (l *Loop) Plan(g *Geometry, dev Limits) *Plan {
+	p := &planner{l: l, g: g, dev: dev, outers: 1}
+	for _, n := range g.Outer {
+		p.outers *= n
+	}
+	if g.Rows*g.Cols*p.outers == 0 {
+		return &Plan{}
+	}
+	width := 1
+	if p.aligned() {
+		width = l.width
+	}
+	switch l.k.Axis {
+	case loop.None:
+		return p.each(width)
+	case loop.Rows:
+		return p.rows(width, p.rowParts(width))
+	}
+	packs := p.packs(width)
+	if parts := p.lineParts(packs); parts > 1 {
+		return p.parted(width, parts)
+	}
+	if p.holdable(width) {
+		return p.whole("held", width)
+	}
+	return p.whole("whole", width)
+}
+
+// planner makes a plan.
+type planner struct {
+	l      *Loop
+	g      *Geometry
+	dev    Limits
+	outers int
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// power returns the least power of two that is not below n.
+func power(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
+
+// packs returns how many packs a line has, or a row for None and Rows.
+func (p *planner) packs(width int) int {
+	n := ceil(p.g.Cols, width)
+	if p.l.k.Axis == loop.Both {
+		n *= p.g.Rows
+	}
+	return n
+}
+
+// lines returns how many there are.
+func (p *planner) lines() int {
+	switch p.l.k.Axis {
+	case loop.Rows:
+		return p.outers * p.g.Cols
+	case loop.Both:
+		return p.outers
+	}
+	return p.outers * p.g.Rows
+}
+
+// aligned reports whether packs of all operands are where such accesses may be.
+func (p *planner) aligned() bool {
+	if p.l.width == 1 || p.g.Cols < p.l.width {
+		return false
+	}
+	for i, a := range p.l.k.Args {
+		if a.Cols != loop.Unit || !p.l.body[i] || p.l.isScratch(i) {
+			continue
+		}
+		q, bytes := &p.g.Args[i], p.l.width*a.DType.Size()
+		if q.Offset%bytes != 0 || p.g.Rows > 1 && q.Row%bytes != 0 {
+			return false
+		}
+		for d, n := range p.g.Outer {
+			if n > 1 && q.Outer[d]%bytes != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (l *Loop) isScratch(arg int) bool { return l.opt.Scratch != nil && l.opt.Scratch[arg] }
+
+// blocks bounds a number of blocks along x: those that loop on take no time to
+// start.
+func (p *planner) blocks(n int) int { return max(1, min(n, p.dev.Processors*32)) }
+
+func (p *planner) each(width int) *Plan {
+	n := p.packs(width)
+	x := min(power(n), p.blockSize())
+	y := min(power(p.g.Rows), p.blockSize()/x)
+	z := min(power(p.outers), p.blockSize()/(x*y), 64)
+	grid := [3]int{p.blocks(ceil(n, x)), min(ceil(p.g.Rows, y), maxGridYZ), min(ceil(p.outers, z), maxGridYZ)}
+	return p.plan(0, p.launch("each", width, 1, grid, [3]int{x, y, z}))
+}
+
+// blockSize is how many threads a block has where it does not matter.
+func (p *planner) blockSize() int { return min(256, p.dev.Threads) }
+
+const (
+	// partPacks is how many packs a part of a line has at least.
+	partPacks = 2048
+	// fewLines is how many lines leave a device idle.
+	fewLines = 64
+	maxParts = 1024
+	// partRows is how many rows a part of a column has at least.
+	partRows = 128
+	// fewColumns is how many blocks of columns leave a device idle.
+	fewColumns = 64
+	// mostRowParts bounds the parts of columns, which one thread combines.
+	mostRowParts = 64
+)
+
+func (p *planner) lineParts(packs int) int {
+	if p.lines() > fewLines {
+		return 1
+	}
+	return max(1, min(packs/partPacks, maxParts))
+}
+
+// holdable reports whether a line fits the registers of a block.
+func (p *planner) holdable(width int) bool {
+	return p.l.held && width == p.l.width && p.packs(width) <= holds*p.dev.Threads
+}
+
+// whole launches groups of threads, each for a line.
+func (p *planner) whole(scheme string, width int) *Plan {
+	packs, lines := p.packs(width), p.lines()
+	threads := ceil(packs, 4)
+	if scheme == "held" {
+		threads = ceil(packs, holds)
+	}
+	// A warp at least, or as many threads as there are packs.
+	x := min(max(power(threads), min(power(packs), 32)), p.dev.Threads)
+	y := max(1, p.blockSize()/x)
+	grid := [3]int{p.blocks(ceil(lines, y)), 1, 1}
+	launch := p.launch(scheme, width, 1, grid, [3]int{x, y, 1})
+	return p.plan(p.scratch(grid[0]*y, &launch), launch)
+}
+
+// scratch places the scratch operands of so many lines in the workspace and
+// returns its size.
+func (p *planner) scratch(lines int, launches ...*Launch) int {
+	return p.scratchFrom(0, lines, launches...)
+}
+
+func (p *planner) scratchFrom(at, lines int, launches ...*Launch) int {
+	for i, a := range p.l.k.Args {
+		if !p.l.isScratch(i) {
+			continue
+		}
+		at = ceil(at, 16) * 16
+		row := ceil(p.g.Cols*a.DType.Size(), 16) * 16
+		for _, l := range launches {
+			l.scratch[i] = at
+			slot := l.operand(i)
+			l.Params[slot+1], l.Params[slot+2] = uint64(row), uint64(a.DType.Size())
+		}
+		at += row * lines
+	}
+	return at
+}
+
+// parted launches, for each pass, blocks for the parts of lines and groups that
+// combine them.
+func (p *planner) parted(width, parts int) *Plan {
+	lines := p.lines()
+	var launches []Launch
+	for pass := range p.l.k.Passes {
+		x := min(256, p.dev.Threads)
+		launches = append(launches, p.launch(numbered("part", pass), width, parts, [3]int{parts, min(lines, maxGridYZ), 1}, [3]int{x, 1, 1}))
+		if !p.l.combines(pass) {
+			continue
+		}
+		x = min(max(power(parts), 32), p.blockSize())
+		y := max(1, p.blockSize()/x)
+		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.blocks(ceil(lines, y)), 1, 1}, [3]int{x, y, 1}))
+	}
+	all := make([]*Launch, len(launches))
+	for i := range launches {
+		all[i] = &launches[i]
+	}
+	return p.plan(p.scratchFrom(p.between(parts), lines, all...), launches...)
+}
+
+// between returns the bytes of what lives between launches.
+func (p *planner) between(parts int) int { return p.lines() * (8*p.l.saved + 16*p.l.most*parts) }
+
+// rowParts returns into how many parts columns are cut.
+func (p *planner) rowParts(width int) int {
+	if ceil(p.packs(width), 32)*p.outers >= fewColumns {
+		return 1
+	}
+	return max(1, min(p.g.Rows/partRows, mostRowParts))
+}
+
+// rows launches blocks of 32 packs of columns, with threads along y that share
+// the rows.
+func (p *planner) rows(width, parts int) *Plan {
+	packs := p.packs(width)
+	x := min(power(packs), 32)
+	y := min(power(ceil(ceil(p.g.Rows, parts), 4)), min(512, p.dev.Threads)/x)
+	grid := [3]int{p.blocks(ceil(packs, x)), min(p.outers, maxGridYZ), parts}
+	if parts == 1 {
+		return p.plan(0, p.launch("whole", width, 1, grid, [3]int{x, y, 1}))
+	}
+	var launches []Launch
+	for pass := range p.l.k.Passes {
+		launches = append(launches, p.launch(numbered("part", pass), width, parts, grid, [3]int{x, y, 1}))
+		if !p.l.combines(pass) {
+			continue
+		}
+		threads := p.blockSize()
+		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.blocks(ceil(p.lines(), threads)), 1, 1}, [3]int{threads, 1, 1}))
+	}
+	return p.plan(p.between(parts), launches...)
+}
+
+func numbered(form string, pass int) string { return form + strconv.Itoa(pass) }
+
+func (p *planner) plan(work int, launches ...Launch) *Plan { return &Plan{launches, work} }
+
+// launch fills in all slots but the addresses.
+func (p *planner) launch(form string, width, parts int, grid, block [3]int) Launch {
+	outer := max(p.l.opt.Outer, 1)
+	n := len(p.l.k.Args)
+	l := Launch{Entry: p.l.entry(form, width), Grid: grid, Block: block, args: n, outer: outer, scratch: make([]int, n)}
+	l.Params = make([]uint64, slotsBefore+outer+max(n, 1)*(3+outer))
+	for slot, v := range map[int]int{slotRows: p.g.Rows, slotCols: p.g.Cols, slotFirst: p.g.First, slotOuters: p.outers, slotParts: parts} {
+		l.Params[slot] = uint64(v)
+	}
+	for d, n := range p.g.Outer {
+		l.Params[slotsBefore+d] = uint64(n)
+	}
+	for a := range n {
+		l.scratch[a] = -1
+		at, q := l.operand(a), &p.g.Args[a]
+		l.Params[at+1], l.Params[at+2] = uint64(q.Row), uint64(q.Col)
+		for d := range p.g.Outer {
+			l.Params[at+3+d] = uint64(q.Outer[d])
+		}
+	}
+	return l
+}

@@ -1,0 +1,153 @@
+package emit
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/loop"
+)
+
+// rowsForms writes the forms of kernels of which a line is a column: threads
+// along x have packs of columns, those along y share the rows.
+func (w *writer) rowsForms() {
+	w.rowsWhole()
+	for p := range w.k.Passes {
+		w.rowsPart(p)
+		if w.combines(p) {
+			w.split = true
+			w.rowsFinal(p)
+			w.split = false
+		}
+	}
+}
+
+// rowsStart opens the loops over outer indices and packs of columns.
+func (w *writer) rowsStart() {
+	w.line("__shared__ u64 pool[2048];")
+	w.consts()
+	w.line("const i64 packs = (f.cols + V - 1) / V;")
+	w.line("for (i64 o = blockIdx.y; o < f.outers; o += gridDim.y) {")
+	w.line("const i64 row = 0;")
+	w.pointers()
+	w.line("for (i64 base = (i64)blockIdx.x * blockDim.x; base < packs; base += (i64)gridDim.x * blockDim.x) {")
+	w.line("const i64 t = base + threadIdx.x, c = t * V, m = t < packs ? least(V, f.cols - c) : 0;")
+}
+
+// lineArrays declares the line values of a pass: one for each column.
+func (w *writer) lineArrays(vals []loop.Value) {
+	for _, v := range vals {
+		if w.k.Instrs[v].Code != loop.Store && w.k.Instrs[v].Code != loop.Const {
+			w.line("%s %s[V] = {};", computed(w.result(v)), w.value(v))
+		}
+	}
+}
+
+func (w *writer) perColumn(write func()) {
+	w.line("#pragma unroll")
+	w.line("for (int j = 0; j < V; j++) {")
+	write()
+	w.line("}")
+}
+
+func (w *writer) rowsWhole() {
+	w.line("")
+	w.line("template <int V> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
+	w.rowsStart()
+	w.line("const i64 lo = 0, hi = f.rows;")
+	for p := range w.k.Passes {
+		w.line("")
+		w.line("// pass %d", p)
+		w.rowsPass(p)
+		w.lineArrays(w.reduces(p))
+		w.lineArrays(w.k.Passes[p].Final)
+		w.perColumn(func() {
+			for _, v := range w.reduces(p) {
+				f := w.foldOf(v)
+				w.line("%s = %s;", w.use(v), f.out(fmt.Sprintf("fold_rows<%s>(%s, pool)", f.name, w.accumulator(v))))
+			}
+			if len(w.k.Passes[p].Final) > 0 {
+				w.line("if (j >= m) continue;")
+				w.finals(p, w.columnAt("(c + j)"), "threadIdx.y == 0")
+			}
+		})
+	}
+	w.line("}")
+	w.line("}")
+	w.line("}")
+}
+
+// columnAt returns how the elements of a column's Final are addressed.
+func (w *writer) columnAt(c string) func(arg int) string {
+	return func(arg int) string {
+		switch a := &w.k.Args[arg]; a.Cols {
+		case loop.Unit:
+			return fmt.Sprintf("at%d + %s * %d", arg, c, a.DType.Size())
+		case loop.Free:
+			return fmt.Sprintf("at%d + %s * f.arg[%d].col", arg, c, arg)
+		}
+		return pointer(arg)
+	}
+}
+
+// rowsPass writes the walk of the threads along y through rows lo … hi-1.
+func (w *writer) rowsPass(p int) {
+	for _, v := range w.reduces(p) {
+		f := w.foldOf(v)
+		w.line("%s::A %s_acc[V];", f.name, w.value(v))
+		w.perColumn(func() { w.line("%s = %s::zero();", w.accumulator(v), f.name) })
+	}
+	w.line("for (i64 r = m > 0 ? lo + threadIdx.y : hi; r < hi; r += blockDim.y) {")
+	w.chunk(p, place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r + f.first"})
+	w.line("}")
+}
+
+func (w *writer) rowsPart(p int) {
+	w.line("")
+	w.line("template <int V> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
+	w.rowsStart()
+	w.line("const i64 lines = f.outers * f.cols, part = blockIdx.z;")
+	w.line("const i64 lo = part * f.rows / f.parts, hi = (part + 1) * f.rows / f.parts;")
+	if kept := w.uses(2 * p); len(kept) > 0 {
+		w.lineArrays(kept)
+		w.perColumn(func() {
+			for _, v := range kept {
+				w.line("if (j < m) %s = *%s;", w.use(v), w.keep(v, "o * f.cols + c + j"))
+			}
+		})
+	}
+	w.rowsPass(p)
+	if reds := w.reduces(p); len(reds) > 0 {
+		w.perColumn(func() {
+			for k, v := range reds {
+				f := w.foldOf(v)
+				w.line("const %s::A %s_all = fold_rows<%s>(%s, pool);", f.name, w.value(v), f.name, w.accumulator(v))
+				w.line("if (j < m && threadIdx.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
+			}
+		})
+	}
+	w.line("}")
+	w.line("}")
+	w.line("}")
+}
+
+// rowsFinal writes what combines the parts of pass p, a thread for each column.
+func (w *writer) rowsFinal(p int) {
+	w.line("")
+	w.line("INLINE void %s_final%d(const %s& f) {", w.Name, p, w.Frame())
+	w.consts()
+	w.line("const i64 lines = f.outers * f.cols;")
+	w.line("for (i64 line = (i64)blockIdx.x * blockDim.x + threadIdx.x; line < lines; line += (i64)gridDim.x * blockDim.x) {")
+	w.line("const i64 o = line / f.cols, c = line %% f.cols, row = 0;")
+	w.pointers()
+	w.loadKept(2*p + 1)
+	for k, v := range w.reduces(p) {
+		f := w.foldOf(v)
+		name := w.value(v)
+		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
+		w.line("for (i64 k = 0; k < f.parts; k++) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
+		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(name+"_acc"))
+	}
+	w.finals(p, w.columnAt("c"), "true")
+	w.keeps(p, "line", "true")
+	w.line("}")
+	w.line("}")
+}
