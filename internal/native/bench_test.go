@@ -6,44 +6,45 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
 // workload is tanh(x·w+b)·sigmoid(x) + relu(x-w).
 func workload() *loop.Kernel {
-	b := newBuild(loop.None)
-	x, w, c := b.load(b.arg(ir.F32, loop.Unit, false)), b.load(b.arg(ir.F32, loop.Unit, false)), b.load(b.arg(ir.F32, loop.Unit, false))
-	t := b.op(ir.OpTanh, b.op(ir.OpAdd, b.op(ir.OpMul, x, w), c))
-	y := b.op(ir.OpAdd, b.op(ir.OpMul, t, b.op(ir.OpSigmoid, x)), b.op(ir.OpRelu, b.op(ir.OpSub, x, w)))
-	b.store(b.arg(ir.F32, loop.Unit, true), y)
+	b := looptest.New(loop.None)
+	x, w, c := b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false))
+	t := b.Op(ir.OpTanh, b.Op(ir.OpAdd, b.Op(ir.OpMul, x, w), c))
+	y := b.Op(ir.OpAdd, b.Op(ir.OpMul, t, b.Op(ir.OpSigmoid, x)), b.Op(ir.OpRelu, b.Op(ir.OpSub, x, w)))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), y)
 	return &b.Kernel
 }
 
 func addition() *loop.Kernel {
-	b := newBuild(loop.None)
-	x, y := b.load(b.arg(ir.F32, loop.Unit, false)), b.load(b.arg(ir.F32, loop.Unit, false))
-	b.store(b.arg(ir.F32, loop.Unit, true), b.op(ir.OpAdd, x, y))
+	b := looptest.New(loop.None)
+	x, y := b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(ir.OpAdd, x, y))
 	return &b.Kernel
 }
 
 // softmax has the three passes of the package comment of loop.
 func softmax() *loop.Kernel {
-	b := newBuild(loop.Columns)
-	x, y := b.arg(ir.F32, loop.Unit, false), b.arg(ir.F32, loop.Unit, true)
-	top := b.reduce(ir.OpAmax, ir.F32, b.load(x))
+	b := looptest.New(loop.Columns)
+	x, y := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
+	top := b.Reduce(ir.OpAmax, ir.F32, b.Load(x))
 	b.Passes = append(b.Passes, loop.Pass{})
-	e := b.op(ir.OpExp, b.op(ir.OpSub, b.load(x), top))
-	b.store(y, e)
-	sum := b.reduce(ir.OpSum, ir.F32, e)
-	inverse := b.final(b.applyOf(ir.OpReciprocal, ir.F32, sum))
+	e := b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), top))
+	b.Store(y, e)
+	sum := b.Reduce(ir.OpSum, ir.F32, e)
+	inverse := b.Final(b.ApplyOf(ir.OpReciprocal, ir.F32, sum))
 	b.Passes = append(b.Passes, loop.Pass{})
-	b.store(y, b.op(ir.OpMul, b.load(y), inverse))
+	b.Store(y, b.Op(ir.OpMul, b.Load(y), inverse))
 	return &b.Kernel
 }
 
 func unaryF32(op ir.Op) *loop.Kernel {
-	b := newBuild(loop.None)
-	b.store(b.arg(ir.F32, loop.Unit, true), b.op(op, b.load(b.arg(ir.F32, loop.Unit, false))))
+	b := looptest.New(loop.None)
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(op, b.Load(b.Arg(ir.F32, loop.Unit, false))))
 	return &b.Kernel
 }
 
@@ -69,7 +70,7 @@ func BenchmarkRun(b *testing.B) {
 					b.Fatal(err)
 				}
 				const rows, cols = 64, 1024
-				f := loop.Frame{Rows: rows, Cols: cols, Spill: aligned(c.SpillBytes())}
+				f := loop.Frame{Rows: rows, Cols: cols, Spill: looptest.Aligned(c.SpillBytes())}
 				r := rand.New(rand.NewPCG(1, 1))
 				for i := range bench.k.Args {
 					data := make([]float32, rows*cols)
@@ -88,18 +89,18 @@ func BenchmarkRun(b *testing.B) {
 }
 
 func BenchmarkCompile(b *testing.B) {
-	k := newBuild(loop.None)
-	x, y := k.load(k.arg(ir.F32, loop.Unit, false)), k.load(k.arg(ir.F32, loop.Unit, false))
+	k := looptest.New(loop.None)
+	x, y := k.Load(k.Arg(ir.F32, loop.Unit, false)), k.Load(k.Arg(ir.F32, loop.Unit, false))
 	v := x
 	ops := []ir.Op{ir.OpAdd, ir.OpMul, ir.OpTanh, ir.OpSub, ir.OpMaximum, ir.OpExp}
 	for i := range 30 {
 		if op := ops[i%len(ops)]; len(op.Spec().Schema.Params) == 2 {
-			v = k.op(op, v, y)
+			v = k.Op(op, v, y)
 		} else {
-			v = k.op(op, v)
+			v = k.Op(op, v)
 		}
 	}
-	k.store(k.arg(ir.F32, loop.Unit, true), v)
+	k.Store(k.Arg(ir.F32, loop.Unit, true), v)
 	for _, bench := range []struct {
 		name string
 		k    *loop.Kernel

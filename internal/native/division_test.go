@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
 // divisors writes elements that are not 0 where they divide.
 func divisors(r *rand.Rand, arg int, d ir.DType, b []byte) {
-	element(r, d, b)
+	looptest.Elements(r, 0, d, b)
 	if arg == 1 && !d.IsFloat() && integer(d, b) == 0 {
 		b[0] = 1
 	}
@@ -39,18 +40,18 @@ func TestZeroDivision(t *testing.T) {
 }
 
 func testZeroDivision(t *testing.T, isa ISA, op ir.Op, d ir.DType, s loop.Stride) {
-	b := newBuild(loop.None)
-	x, y := b.load(b.arg(d, loop.Unit, false)), b.load(b.arg(d, s, false))
-	v := b.op(op, x, y)
-	b.store(b.arg(d, loop.Unit, true), v)
+	b := looptest.New(loop.None)
+	x, y := b.Load(b.Arg(d, loop.Unit, false)), b.Load(b.Arg(d, s, false))
+	v := b.Op(op, x, y)
+	b.Store(b.Arg(d, loop.Unit, true), v)
 	c, err := Compile(&b.Kernel, isa)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, cols := range []int{1, 7, 21, 37} {
-		g := newGrid(rand.New(rand.NewPCG(1, 1)), &b.Kernel, 1, cols, c.SpillBytes(), divisors)
-		f, size := &g.frame[0], d.Size()
-		data := g.data[0][1]
+		g := looptest.NewGrid(rand.New(rand.NewPCG(1, 1)), &b.Kernel, 1, cols, c.SpillBytes(), divisors)
+		f, size := &g.Frame[0], d.Size()
+		data := g.Data[0][1]
 		last := cols * max(f.Col[1], size) // beyond the row
 		if s == loop.Fixed {
 			last = size
@@ -97,7 +98,7 @@ func TestLeastByMinusOne(t *testing.T) {
 						b[d.Size()-1] = 0x80
 					}
 				}
-				compareRun(t, k, c, newGrid(nil, k, 2, 21, c.SpillBytes(), fill), 0)
+				compareRun(t, k, c, looptest.NewGrid(nil, k, 2, 21, c.SpillBytes(), fill), 0)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -49,7 +50,7 @@ func TestNothingOutsideIsTouched(t *testing.T) {
 		return
 	}
 	for _, isa := range Available() {
-		for _, d := range stored {
+		for _, d := range looptest.Stored {
 			for _, k := range guardKernels(d) {
 				c, err := Compile(k, isa)
 				if errors.Is(err, ErrUnsupported) {
@@ -71,17 +72,17 @@ func guardKernels(d ir.DType) (ks []*loop.Kernel) {
 	compute := loop.ComputeDType(d)
 	for _, in := range []loop.Stride{loop.Unit, loop.Free, loop.Fixed} {
 		for _, out := range []loop.Stride{loop.Unit, loop.Free} {
-			b := newBuild(loop.None)
-			x := b.load(b.arg(d, in, false))
-			y := b.load(b.arg(d, loop.Unit, false))
-			b.store(b.arg(d, out, true), b.op(ir.OpMaximum, x, y))
+			b := looptest.New(loop.None)
+			x := b.Load(b.Arg(d, in, false))
+			y := b.Load(b.Arg(d, loop.Unit, false))
+			b.Store(b.Arg(d, out, true), b.Op(ir.OpMaximum, x, y))
 			ks = append(ks, &b.Kernel)
 		}
 	}
 	for _, axis := range axes {
-		b := newBuild(axis)
-		v := b.reduce(ir.OpAmax, compute, b.load(b.arg(d, loop.Unit, false)))
-		b.final(b.storeOf(b.arg(d, loop.Unit, true), v))
+		b := looptest.New(axis)
+		v := b.Reduce(ir.OpAmax, compute, b.Load(b.Arg(d, loop.Unit, false)))
+		b.Final(b.StoreOf(b.Arg(d, loop.Unit, true), v))
 		ks = append(ks, &b.Kernel)
 	}
 	return ks
@@ -92,7 +93,7 @@ var guards struct {
 }
 
 func runGuarded(t *testing.T, k *loop.Kernel, c *Code, cols int, atEnd bool) {
-	f := loop.Frame{Rows: 2, Cols: cols, Spill: aligned(c.SpillBytes())}
+	f := loop.Frame{Rows: 2, Cols: cols, Spill: looptest.Aligned(c.SpillBytes())}
 	for i, a := range k.Args {
 		if guards.pages[i] == nil {
 			guards.pages[i] = newGuarded(t)
@@ -131,7 +132,7 @@ func TestCollections(t *testing.T) {
 		wg.Go(func() {
 			for time.Now().Before(stop) {
 				x, y := make([]float32, 1<<12), make([]float32, 1<<12)
-				f := loop.Frame{Rows: 4, Cols: 1 << 10, Spill: aligned(c.SpillBytes())}
+				f := loop.Frame{Rows: 4, Cols: 1 << 10, Spill: looptest.Aligned(c.SpillBytes())}
 				f.Ptr[0], f.Ptr[1] = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0])
 				f.Row[0], f.Row[1] = 4<<10, 4<<10
 				c.Run(&f)
@@ -157,7 +158,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := make([]float32, 100), make([]float32, 100)
-	spill := aligned(c.SpillBytes())
+	spill := looptest.Aligned(c.SpillBytes())
 	n := testing.AllocsPerRun(100, func() {
 		f := loop.Frame{Rows: 1, Cols: 100, Spill: spill}
 		f.Ptr[0], f.Ptr[1] = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0])

@@ -6,28 +6,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
-
-var computed = []ir.DType{ir.Bool, ir.U8, ir.I8, ir.I16, ir.I32, ir.I64, ir.F32, ir.F64}
-
-var stored = append([]ir.DType{ir.F16, ir.BF16}, computed...)
-
-// defined reports whether a row has a meaning for a dtype.
-func defined(sp *ir.Spec, d ir.DType) bool {
-	s := &sp.Scalar
-	switch {
-	case d.IsFloat():
-		return s.F1 != nil || s.F2 != nil
-	case d == ir.Bool:
-		switch sp.Op {
-		case ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc, ir.OpSub, ir.OpPow, ir.OpFloorDivide,
-			ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift:
-			return false
-		}
-	}
-	return s.I1 != nil || s.I2 != nil
-}
 
 // bound tells by how many units in the last place ops may differ from Eval; the
 // rest are exact. Those of f64 are in bounds64.
@@ -58,7 +39,7 @@ func init() {
 
 // kernelOf makes a kernel of one op on operands with the strides.
 func kernelOf(sp *ir.Spec, d ir.DType, in, out loop.Stride) *loop.Kernel {
-	b := newBuild(loop.None)
+	b := looptest.New(loop.None)
 	n := len(sp.Schema.Params)
 	var x []loop.Value
 	for i := range n {
@@ -66,13 +47,13 @@ func kernelOf(sp *ir.Spec, d ir.DType, in, out loop.Stride) *loop.Kernel {
 		if i == 1 && in == loop.Fixed {
 			stride = loop.Unit // one of two is broadcast
 		}
-		x = append(x, b.load(b.arg(d, stride, false)))
+		x = append(x, b.Load(b.Arg(d, stride, false)))
 	}
 	result := d
 	if sp.Predicate {
 		result = ir.Bool
 	}
-	b.store(b.arg(result, out, true), b.op(sp.Op, x...))
+	b.Store(b.Arg(result, out, true), b.Op(sp.Op, x...))
 	return &b.Kernel
 }
 
@@ -84,8 +65,8 @@ func TestOps(t *testing.T) {
 			if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere {
 				continue
 			}
-			for _, d := range stored {
-				if !defined(sp, d) {
+			for _, d := range looptest.Stored {
+				if !looptest.Defined(sp, d) {
 					continue
 				}
 				n += testOp(t, isa, sp, d)
@@ -108,32 +89,32 @@ func testOp(t *testing.T, isa ISA, sp *ir.Spec, d ir.DType) int {
 	}
 	ulps := bound(sp.Op, d)
 	r := rand.New(rand.NewPCG(uint64(sp.Op), uint64(d)))
-	fill := elements
+	fill := looptest.Elements
 	if _, ok := divisions()[sp.Op]; ok {
 		fill = divisors
 	}
 	for _, cols := range lengths() {
-		compareRun(t, k, c, newGrid(r, k, 2, cols, c.SpillBytes(), fill), ulps)
+		compareRun(t, k, c, looptest.NewGrid(r, k, 2, cols, c.SpillBytes(), fill), ulps)
 	}
-	compareRun(t, k, c, newGrid(r, k, 1, 531, c.SpillBytes(), fill), ulps)
+	compareRun(t, k, c, looptest.NewGrid(r, k, 1, 531, c.SpillBytes(), fill), ulps)
 	for _, s := range [][2]loop.Stride{{loop.Free, loop.Unit}, {loop.Unit, loop.Free}, {loop.Fixed, loop.Unit}} {
 		k := kernelOf(sp, d, s[0], s[1])
 		c, err := Compile(k, isa)
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareRun(t, k, c, newGrid(r, k, 3, 37, c.SpillBytes(), fill), ulps)
+		compareRun(t, k, c, looptest.NewGrid(r, k, 3, 37, c.SpillBytes(), fill), ulps)
 	}
 	return 1
 }
 
 func TestCasts(t *testing.T) {
 	for _, isa := range Available() {
-		for _, from := range stored {
-			for _, to := range stored {
-				b := newBuild(loop.None)
-				x := b.load(b.arg(from, loop.Unit, false))
-				b.store(b.arg(to, loop.Unit, true), b.cast(x, loop.ComputeDType(to)))
+		for _, from := range looptest.Stored {
+			for _, to := range looptest.Stored {
+				b := looptest.New(loop.None)
+				x := b.Load(b.Arg(from, loop.Unit, false))
+				b.Store(b.Arg(to, loop.Unit, true), b.Cast(x, loop.ComputeDType(to)))
 				for _, cols := range []int{1, 7, 8, 15, 16, 17, 67, 531} {
 					check(t, &b.Kernel, isa, 2, cols, 0, uint64(from)*16+uint64(to))
 				}
@@ -144,11 +125,11 @@ func TestCasts(t *testing.T) {
 
 func TestWhereAndConst(t *testing.T) {
 	for _, isa := range Available() {
-		for _, d := range computed {
-			b := newBuild(loop.None)
-			c, x := b.load(b.arg(ir.Bool, loop.Unit, false)), b.load(b.arg(d, loop.Unit, false))
-			k := b.add(loop.Instr{Code: loop.Const, DType: d, Bits: 1})
-			b.store(b.arg(d, loop.Unit, true), b.op(ir.OpWhere, c, x, k))
+		for _, d := range looptest.Computed {
+			b := looptest.New(loop.None)
+			c, x := b.Load(b.Arg(ir.Bool, loop.Unit, false)), b.Load(b.Arg(d, loop.Unit, false))
+			k := b.Add(loop.Instr{Code: loop.Const, DType: d, Bits: 1})
+			b.Store(b.Arg(d, loop.Unit, true), b.Op(ir.OpWhere, c, x, k))
 			check(t, &b.Kernel, isa, 2, 77, 0, 3)
 		}
 	}
@@ -157,9 +138,9 @@ func TestWhereAndConst(t *testing.T) {
 func TestRound(t *testing.T) {
 	for _, isa := range Available() {
 		for _, d := range []ir.DType{ir.F16, ir.BF16} {
-			b := newBuild(loop.None)
-			x := b.load(b.arg(ir.F32, loop.Unit, false))
-			b.store(b.arg(ir.F32, loop.Unit, true), b.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{x}, N: 1}))
+			b := looptest.New(loop.None)
+			x := b.Load(b.Arg(ir.F32, loop.Unit, false))
+			b.Store(b.Arg(ir.F32, loop.Unit, true), b.Add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{x}, N: 1}))
 			check(t, &b.Kernel, isa, 2, 1077, 0, 3)
 		}
 	}
@@ -167,10 +148,10 @@ func TestRound(t *testing.T) {
 
 func TestIndex(t *testing.T) {
 	for _, isa := range Available() {
-		b := newBuild(loop.None)
-		i := b.add(loop.Instr{Code: loop.Index, DType: ir.I64})
-		b.store(b.arg(ir.I64, loop.Unit, true), i)
-		b.store(b.arg(ir.F32, loop.Unit, true), b.cast(i, ir.F32))
+		b := looptest.New(loop.None)
+		i := b.Add(loop.Instr{Code: loop.Index, DType: ir.I64})
+		b.Store(b.Arg(ir.I64, loop.Unit, true), i)
+		b.Store(b.Arg(ir.F32, loop.Unit, true), b.Cast(i, ir.F32))
 		check(t, &b.Kernel, isa, 3, 77, 0, 3)
 	}
 }
@@ -178,19 +159,19 @@ func TestIndex(t *testing.T) {
 // TestManyOperands has more operands than there are registers for pointers.
 func TestManyOperands(t *testing.T) {
 	for _, isa := range Available() {
-		b := newBuild(loop.None)
+		b := looptest.New(loop.None)
 		var sum loop.Value
 		for i := range 20 {
 			s := []loop.Stride{loop.Unit, loop.Fixed, loop.Free}[i%3]
-			x := b.load(b.arg(ir.F32, s, false))
+			x := b.Load(b.Arg(ir.F32, s, false))
 			if i == 0 {
 				sum = x
 			} else {
-				sum = b.op(ir.OpAdd, sum, x)
+				sum = b.Op(ir.OpAdd, sum, x)
 			}
 		}
-		b.store(b.arg(ir.F32, loop.Unit, true), sum)
-		b.store(b.arg(ir.F32, loop.Free, true), sum)
+		b.Store(b.Arg(ir.F32, loop.Unit, true), sum)
+		b.Store(b.Arg(ir.F32, loop.Free, true), sum)
 		check(t, &b.Kernel, isa, 3, 77, 0, 3)
 	}
 }
@@ -199,20 +180,20 @@ func TestManyOperands(t *testing.T) {
 func TestSpills(t *testing.T) {
 	for _, isa := range Available() {
 		for _, d := range []ir.DType{ir.F32, ir.F64, ir.I64} {
-			b := newBuild(loop.None)
-			x := b.load(b.arg(d, loop.Unit, false))
-			y := b.load(b.arg(d, loop.Fixed, false))
+			b := looptest.New(loop.None)
+			x := b.Load(b.Arg(d, loop.Unit, false))
+			y := b.Load(b.Arg(d, loop.Fixed, false))
 			all := []loop.Value{x}
 			var masks []loop.Value
 			for i := range 40 {
-				all = append(all, b.op(ir.OpAdd, all[i], y))
-				masks = append(masks, b.op(ir.OpLt, all[i], y))
+				all = append(all, b.Op(ir.OpAdd, all[i], y))
+				masks = append(masks, b.Op(ir.OpLt, all[i], y))
 			}
 			sum := all[0]
 			for i := range masks {
-				sum = b.op(ir.OpWhere, masks[i], b.op(ir.OpMaximum, sum, all[40-i]), b.op(ir.OpSub, all[i], sum))
+				sum = b.Op(ir.OpWhere, masks[i], b.Op(ir.OpMaximum, sum, all[40-i]), b.Op(ir.OpSub, all[i], sum))
 			}
-			b.store(b.arg(d, loop.Unit, true), sum)
+			b.Store(b.Arg(d, loop.Unit, true), sum)
 			check(t, &b.Kernel, isa, 3, 77, 0, 3)
 		}
 	}

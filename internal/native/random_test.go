@@ -8,116 +8,9 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
-
-// exactOps are those whose results do not depend on how they are computed.
-var exactOps = func() (ops []ir.Op) {
-	return []ir.Op{ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpDiv, ir.OpMaximum, ir.OpMinimum, ir.OpSqrt, ir.OpReciprocal, ir.OpNeg, ir.OpAbs, ir.OpSign,
-		ir.OpRelu, ir.OpFloor, ir.OpRound, ir.OpEq, ir.OpLt, ir.OpGe, ir.OpLogicalAnd, ir.OpLogicalXor, ir.OpLogicalNot, ir.OpBitwiseAnd,
-		ir.OpBitwiseOr, ir.OpBitwiseNot, ir.OpIsNaN, ir.OpIsFinite, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift}
-}()
-
-// randomKernel makes a kernel of operations whose results are exact, with
-// extrema as reductions.
-func randomKernel(r *rand.Rand) *loop.Kernel {
-	axis := loop.Axis(r.IntN(4))
-	b := newBuild(axis)
-	dtypes := []ir.DType{ir.F32, ir.Bool, ir.I32}
-	switch r.IntN(3) {
-	case 0:
-		dtypes = stored
-	case 1:
-		dtypes = []ir.DType{ir.F32, ir.F16, ir.Bool, ir.U8}
-	}
-	pick := func() ir.DType { return dtypes[r.IntN(len(dtypes))] }
-	var lines []loop.Value // known for the line
-	for pass := range 1 + r.IntN(3) {
-		if pass > 0 {
-			b.Passes = append(b.Passes, loop.Pass{})
-		}
-		vals := append([]loop.Value{}, lines...)
-		for range 1 + r.IntN(4) {
-			vals = append(vals, b.load(b.arg(pick(), loop.Stride(r.IntN(3)), false)))
-		}
-		for range r.IntN(40) {
-			vals = append(vals, randomOp(r, b, vals, pick))
-		}
-		for range 1 + r.IntN(3) {
-			randomStore(r, b, vals, false)
-		}
-		if axis == loop.None || len(b.Args) > 20 {
-			continue
-		}
-		for range 1 + r.IntN(2) {
-			x := vals[r.IntN(len(vals))]
-			if d := b.Instrs[x].Result(); d.IsFloat() {
-				// Which of 0 and -0 is the extremum is not defined: no -0.
-				x = b.op(ir.OpAdd, x, b.add(loop.Instr{Code: loop.Const, DType: d}))
-			}
-			op, d := ir.OpAmax, b.Instrs[x].Result()
-			switch r.IntN(4) {
-			case 0:
-				op = ir.OpAmin
-			case 1:
-				op, d = ir.OpArgmax, ir.I64
-			case 2:
-				op, d = ir.OpAny, ir.Bool
-			}
-			lines = append(lines, b.reduce(op, d, x))
-		}
-		b.finalOf(r, lines)
-		randomStore(r, b, lines, true)
-	}
-	return &b.Kernel
-}
-
-// finalOf stores one of the line's values.
-func (b *build) finalOf(r *rand.Rand, lines []loop.Value) {
-	x := lines[r.IntN(len(lines))]
-	d := b.Instrs[x].Result()
-	b.final(b.storeOf(b.arg(d, loop.Unit, true), x))
-}
-
-func randomOp(r *rand.Rand, b *build, vals []loop.Value, pick func() ir.DType) loop.Value {
-	x := vals[r.IntN(len(vals))]
-	d := b.Instrs[x].Result()
-	var same, bools []loop.Value
-	for _, v := range vals {
-		if b.Instrs[v].Result() == d {
-			same = append(same, v)
-		}
-		if b.Instrs[v].Result() == ir.Bool {
-			bools = append(bools, v)
-		}
-	}
-	y := same[r.IntN(len(same))]
-	if len(bools) > 0 && r.IntN(4) == 0 {
-		return b.op(ir.OpWhere, bools[r.IntN(len(bools))], x, y)
-	}
-	for range 10 {
-		sp := exactOps[r.IntN(len(exactOps))].Spec()
-		if !defined(sp, d) {
-			continue
-		}
-		if len(sp.Schema.Params) == 1 {
-			return b.op(sp.Op, x)
-		}
-		return b.op(sp.Op, x, y)
-	}
-	return b.cast(x, loop.ComputeDType(pick()))
-}
-
-func randomStore(r *rand.Rand, b *build, vals []loop.Value, final bool) {
-	x := vals[r.IntN(len(vals))]
-	arg := b.arg(b.Instrs[x].Result(), loop.Unit+loop.Stride(r.IntN(2)), true)
-	b.Args[arg].Stream = !final && r.IntN(3) == 0 && b.Args[arg].Cols == loop.Unit
-	if final {
-		b.final(b.storeOf(arg, x))
-		return
-	}
-	b.store(arg, x)
-}
 
 func TestRandomKernels(t *testing.T) {
 	n := 300
@@ -136,7 +29,7 @@ func FuzzKernels(f *testing.F) {
 
 func checkRandom(t *testing.T, seed uint64, cols int) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	k := randomKernel(r)
+	k := looptest.Random(r)
 	if len(k.Args) > loop.MaxArgs {
 		return
 	}
@@ -148,7 +41,7 @@ func checkRandom(t *testing.T, seed uint64, cols int) {
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%v", seed, err, k)
 		}
-		compareRun(t, k, c, newGrid(rand.New(rand.NewPCG(seed, 2)), k, 1+int(seed%4), cols, c.SpillBytes(), elements), 0)
+		compareRun(t, k, c, looptest.NewGrid(rand.New(rand.NewPCG(seed, 2)), k, 1+int(seed%4), cols, c.SpillBytes(), looptest.Elements), 0)
 	}
 }
 
@@ -174,7 +67,7 @@ func TestSumsArePrecise(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sum float32
-			f := loop.Frame{Rows: 1, Cols: n, Spill: aligned(c.SpillBytes())}
+			f := loop.Frame{Rows: 1, Cols: n, Spill: looptest.Aligned(c.SpillBytes())}
 			if axis == loop.Rows {
 				f.Rows, f.Cols = n, 1
 			}
@@ -208,7 +101,7 @@ func TestSweep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := loop.Frame{Rows: 1, Cols: len(x), Spill: aligned(c.SpillBytes())}
+			f := loop.Frame{Rows: 1, Cols: len(x), Spill: looptest.Aligned(c.SpillBytes())}
 			f.Ptr[0], f.Ptr[1] = unsafe.Pointer(&y[0]), unsafe.Pointer(&x[0])
 			k := unaryF32(op)
 			if !k.Args[0].Write {

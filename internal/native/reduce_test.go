@@ -7,37 +7,21 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
 var axes = []loop.Axis{loop.Columns, loop.Rows, loop.Both}
 
-// moderate writes elements whose sums and products stay finite.
-func moderate(r *rand.Rand, _ int, d ir.DType, b []byte) {
-	if d.IsFloat() {
-		x := 0.5 + r.Float64()
-		switch d {
-		case ir.F32:
-			*(*float32)(unsafe.Pointer(&b[0])) = float32(x)
-		case ir.F64:
-			*(*float64)(unsafe.Pointer(&b[0])) = x
-		default:
-			element(r, d, b)
-		}
-		return
-	}
-	element(r, d, b)
-}
-
 func reduceKernel(axis loop.Axis, op ir.Op, in, out ir.DType, s loop.Stride) *loop.Kernel {
-	b := newBuild(axis)
-	x := b.load(b.arg(in, s, false))
-	v := b.reduce(op, out, x)
+	b := looptest.New(axis)
+	x := b.Load(b.Arg(in, s, false))
+	v := b.Reduce(op, out, x)
 	dst := loop.Unit
 	if axis == loop.Rows {
 		dst = s
 	}
-	b.final(b.storeOf(b.arg(out, dst, true), v))
+	b.Final(b.StoreOf(b.Arg(out, dst, true), v))
 	return &b.Kernel
 }
 
@@ -62,7 +46,7 @@ func sumResult(d ir.DType) ir.DType {
 func TestReductions(t *testing.T) {
 	for _, isa := range Available() {
 		for op, result := range reduceResults {
-			for _, d := range computed {
+			for _, d := range looptest.Computed {
 				for _, axis := range axes {
 					testReduction(t, isa, op, d, result(d), axis)
 				}
@@ -81,46 +65,46 @@ func testReduction(t *testing.T, isa ISA, op ir.Op, in, out ir.DType, axis loop.
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill, ulps := elements, 0.0
+	fill, ulps := looptest.Elements, 0.0
 	if op == ir.OpSum || op == ir.OpProd {
-		fill, ulps = moderate, 4
+		fill, ulps = looptest.Moderate, 4
 		if in == ir.F64 {
 			ulps = 300 // Eval rounds after each element too
 		}
 	}
 	r := rand.New(rand.NewPCG(uint64(op), uint64(in)))
 	for _, cols := range lengths() {
-		compareRun(t, k, c, newGrid(r, k, 1+cols%5, cols, c.SpillBytes(), fill), ulps)
+		compareRun(t, k, c, looptest.NewGrid(r, k, 1+cols%5, cols, c.SpillBytes(), fill), ulps)
 	}
-	compareRun(t, k, c, newGrid(r, k, 40, 3, c.SpillBytes(), fill), ulps)
-	compareRun(t, k, c, newGrid(r, k, 2, 131, c.SpillBytes(), fill), ulps)
+	compareRun(t, k, c, looptest.NewGrid(r, k, 40, 3, c.SpillBytes(), fill), ulps)
+	compareRun(t, k, c, looptest.NewGrid(r, k, 2, 131, c.SpillBytes(), fill), ulps)
 	free := reduceKernel(axis, op, in, out, loop.Free)
 	c, err = Compile(free, isa)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareRun(t, free, c, newGrid(r, free, 3, 37, c.SpillBytes(), fill), ulps)
+	compareRun(t, free, c, looptest.NewGrid(r, free, 3, 37, c.SpillBytes(), fill), ulps)
 }
 
 // centred is (x - mean)·weight with the mean of each line: two passes, a Final,
 // operands that are the same for a line.
 func centred(axis loop.Axis, d ir.DType) *loop.Kernel {
-	b := newBuild(axis)
-	x := b.arg(d, loop.Unit, false)
-	scale := b.arg(d, loop.Fixed, false)
-	w := b.arg(d, loop.Unit, false)
-	y := b.arg(d, loop.Unit, true)
-	sum := b.reduce(ir.OpSum, d, b.load(x))
-	mean := b.final(b.applyOf(ir.OpMul, d, sum, b.final(b.loadOf(scale))))
+	b := looptest.New(axis)
+	x := b.Arg(d, loop.Unit, false)
+	scale := b.Arg(d, loop.Fixed, false)
+	w := b.Arg(d, loop.Unit, false)
+	y := b.Arg(d, loop.Unit, true)
+	sum := b.Reduce(ir.OpSum, d, b.Load(x))
+	mean := b.Final(b.ApplyOf(ir.OpMul, d, sum, b.Final(b.LoadOf(scale))))
 	b.Passes = append(b.Passes, loop.Pass{})
-	z := b.op(ir.OpMul, b.op(ir.OpSub, b.load(x), mean), b.op(ir.OpMul, b.load(w), b.op(ir.OpAbs, b.load(scale))))
-	b.store(y, z)
-	top := b.reduce(ir.OpAmax, d, z)
-	at := b.reduce(ir.OpArgmax, ir.I64, z)
-	bottom := b.reduce(ir.OpAmin, d, z)
+	z := b.Op(ir.OpMul, b.Op(ir.OpSub, b.Load(x), mean), b.Op(ir.OpMul, b.Load(w), b.Op(ir.OpAbs, b.Load(scale))))
+	b.Store(y, z)
+	top := b.Reduce(ir.OpAmax, d, z)
+	at := b.Reduce(ir.OpArgmax, ir.I64, z)
+	bottom := b.Reduce(ir.OpAmin, d, z)
 	stride := loop.Unit
-	b.final(b.storeOf(b.arg(d, stride, true), b.final(b.applyOf(ir.OpSub, d, top, bottom))))
-	b.final(b.storeOf(b.arg(ir.I64, stride, true), at))
+	b.Final(b.StoreOf(b.Arg(d, stride, true), b.Final(b.ApplyOf(ir.OpSub, d, top, bottom))))
+	b.Final(b.StoreOf(b.Arg(ir.I64, stride, true), at))
 	return &b.Kernel
 }
 
@@ -144,9 +128,9 @@ func TestTwoPasses(t *testing.T) {
 				}
 				r := rand.New(rand.NewPCG(1, 1))
 				for _, cols := range lengths() {
-					compareRun(t, k, c, newGrid(r, k, 3, cols, c.SpillBytes(), fill), 0)
+					compareRun(t, k, c, looptest.NewGrid(r, k, 3, cols, c.SpillBytes(), fill), 0)
 				}
-				compareRun(t, k, c, newGrid(r, k, 33, 133, c.SpillBytes(), fill), 0)
+				compareRun(t, k, c, looptest.NewGrid(r, k, 33, 133, c.SpillBytes(), fill), 0)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -25,7 +26,7 @@ func TestStoredCodeRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareRun(t, k, again, newGrid(rand.New(rand.NewPCG(1, 1)), k, 5, 77, again.SpillBytes(), moderate), 8)
+		compareRun(t, k, again, looptest.NewGrid(rand.New(rand.NewPCG(1, 1)), k, 5, 77, again.SpillBytes(), looptest.Moderate), 8)
 	}
 }
 
@@ -73,24 +74,24 @@ func TestUnsupportedAndMalformed(t *testing.T) {
 // rows that are not.
 func TestStreamedStores(t *testing.T) {
 	for _, isa := range Available() {
-		for _, d := range stored {
-			b := newBuild(loop.None)
-			x := b.load(b.arg(d, loop.Unit, false))
-			out := b.arg(d, loop.Unit, true)
+		for _, d := range looptest.Stored {
+			b := looptest.New(loop.None)
+			x := b.Load(b.Arg(d, loop.Unit, false))
+			out := b.Arg(d, loop.Unit, true)
 			b.Args[out].Stream = true
-			b.store(out, b.op(ir.OpMaximum, x, x))
+			b.Store(out, b.Op(ir.OpMaximum, x, x))
 			k := &b.Kernel
 			c, err := Compile(k, isa)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, gap := range []int{0, 1} {
-				g := newGrid(rand.New(rand.NewPCG(1, 1)), k, 4, 256, c.SpillBytes(), elements)
+				g := looptest.NewGrid(rand.New(rand.NewPCG(1, 1)), k, 4, 256, c.SpillBytes(), looptest.Elements)
 				size := d.Size()
-				for side := range g.frame {
-					own := aligned(8 * 260 * 8)
-					g.frame[side].Ptr[out], g.frame[side].Row[out] = own, size*(256+gap)
-					g.data[side][out] = unsafe.Slice((*byte)(own), size*1040)
+				for side := range g.Frame {
+					own := looptest.Aligned(8 * 260 * 8)
+					g.Frame[side].Ptr[out], g.Frame[side].Row[out] = own, size*(256+gap)
+					g.Data[side][out] = unsafe.Slice((*byte)(own), size*1040)
 				}
 				compareRun(t, k, c, g, 0)
 			}
