@@ -1,0 +1,141 @@
+//go:build cuda && linux && cgo
+
+package driver
+
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unsafe"
+)
+
+// Compiler is NVRTC, which compiles CUDA C++ to machine code. It needs no GPU
+// and no driver. It is safe for concurrent use.
+type Compiler struct {
+	c       *C.lori_nvrtc
+	path    string
+	version Version
+	archs   []int
+}
+
+// OpenCompiler opens NVRTC at path, a file or a folder; "" looks where EnvNVRTC
+// says, and else for the names that it is installed under, those first that go
+// with the given driver's version: machine code of a newer major version does
+// not load. The version 0 takes the newest.
+//
+// Errors: ErrNoLibrary, ErrOldDriver if a function is missing.
+func OpenCompiler(path string, driver Version) (*Compiler, error) {
+	var names []string
+	for _, major := range []int{13, 12} {
+		if driver == 0 || major <= driver.Major() {
+			names = append(names, fmt.Sprintf("libnvrtc.so.%d", major))
+		}
+	}
+	names = append(names, "libnvrtc.so")
+	handle, path, err := open("NVRTC", path, EnvNVRTC, names, ErrNoLibrary,
+		"scripts/cuda-env.sh brings it; or set "+EnvNVRTC+" to the folder that has it")
+	if err != nil {
+		return nil, err
+	}
+	v := &Compiler{path: path, c: (*C.lori_nvrtc)(C.calloc(1, C.sizeof_lori_nvrtc))}
+	if missing := C.lori_cu_resolve_nvrtc(handle, v.c); missing != nil {
+		return nil, &SymbolError{Library: path, Symbol: C.GoString(missing)}
+	}
+	var major, minor, n C.int
+	if r := C.lori_cu_nvrtc_version(v.c, &major, &minor, &n); r != 0 {
+		return nil, fmt.Errorf("%s: %w", path, compilerError("nvrtcVersion", r))
+	}
+	v.version = Version(1000*int(major) + 10*int(minor))
+	archs := make([]C.int, max(n, 1))
+	if r := C.lori_cu_nvrtc_archs(v.c, &archs[0]); r != 0 {
+		return nil, fmt.Errorf("%s: %w", path, compilerError("nvrtcGetSupportedArchs", r))
+	}
+	for _, a := range archs[:n] {
+		v.archs = append(v.archs, int(a))
+	}
+	loadBuiltins(path)
+	return v, nil
+}
+
+// loadBuiltins opens the library that NVRTC itself opens by name alone, so that
+// it is found beside NVRTC. Without it NVRTC looks, and reports, itself.
+func loadBuiltins(path string) {
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libnvrtc-builtins.so.*")) // the pattern is right
+	for _, f := range files {
+		if strings.Contains(filepath.Base(f), ".alt.") {
+			continue
+		}
+		name := C.CString(f)
+		var why *C.char
+		C.lori_cu_open(name, &why)
+		C.free(unsafe.Pointer(why))
+		C.free(unsafe.Pointer(name))
+	}
+}
+
+// Version returns the version of the compiler.
+func (v *Compiler) Version() Version { return v.version }
+
+// Path returns the file that was opened.
+func (v *Compiler) Path() string { return v.path }
+
+// Archs returns what it compiles for, as numbers such as 90, ascending.
+func (v *Compiler) Archs() []int { return v.archs }
+
+// Compile compiles the CUDA C++ source to a cubin for an architecture such as
+// "sm_90". name is the name of the source in messages and in the cubin; options
+// are NVRTC's, such as "--use_fast_math". log has the warnings.
+//
+// A source that does not compile is a *CompileError, wrong options are errors
+// that are ErrInvalid.
+func (v *Compiler) Compile(src, name, arch string, options []string) (cubin []byte, log string, err error) {
+	args := make([]*C.char, 0, len(options)+1)
+	for _, o := range append([]string{"--gpu-architecture=" + arch}, options...) {
+		args = append(args, C.CString(o))
+	}
+	csrc, cname := C.CString(src), C.CString(name)
+	list := (**C.char)(C.calloc(C.size_t(len(args)), C.size_t(unsafe.Sizeof(args[0]))))
+	copy(unsafe.Slice(list, len(args)), args)
+	var ccubin, clog, call *C.char
+	var size C.size_t
+	r := C.lori_cu_compile(v.c, csrc, cname, list, C.int(len(args)), &ccubin, &size, &clog, &call)
+	log = C.GoString(clog)
+	if r == 0 {
+		cubin = C.GoBytes(unsafe.Pointer(ccubin), C.int(size))
+	}
+	for _, p := range append(args, csrc, cname, ccubin, clog) {
+		C.free(unsafe.Pointer(p))
+	}
+	C.free(unsafe.Pointer(list))
+	switch {
+	case r == C.LORI_NVRTC_COMPILATION:
+		return nil, log, newCompileError(name, arch, src, log)
+	case r != 0:
+		err = fmt.Errorf("compile %s for %s: %w", name, arch, compilerError(C.GoString(call), r))
+		if text := strings.TrimSpace(log); text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		return nil, log, err
+	case size == 0:
+		return nil, log, fmt.Errorf("compile %s: %w: %q is not the name of machine code", name, ErrInvalid, arch)
+	}
+	return cubin, log, nil
+}
+
+// compilerError is a result of NVRTC.
+func compilerError(call string, r C.nvrtcResult) error {
+	e := &Error{Call: call, Code: int(r), Name: fmt.Sprintf("NVRTC error %d", int(r))}
+	switch r {
+	case C.LORI_NVRTC_OUT_OF_MEMORY:
+		e.Text, e.is = "the host is out of memory", []error{ErrOutOfMemory}
+	case C.LORI_NVRTC_INVALID_OPTION:
+		e.Text, e.is = "invalid option", []error{ErrInvalid}
+	}
+	return e
+}

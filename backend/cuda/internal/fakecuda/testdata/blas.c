@@ -1,0 +1,288 @@
+// Matrix products of f32, f64 and i8, one element after another, with bias and
+// relu.
+#include "fake.h"
+
+typedef struct layout {
+	object o;
+	uint32_t type;
+	uint64_t rows, cols;
+	int64_t ld, stride;
+	int32_t batch;
+} layout;
+
+typedef struct desc {
+	object o;
+	uint32_t compute, scale, transa, transb, epilogue, bias_type;
+	uint64_t bias, scale_a, scale_b, scale_d;
+} desc;
+
+typedef struct preference {
+	object o;
+	uint64_t workspace;
+} preference;
+
+// What a product needs when its turn comes.
+typedef struct product {
+	desc how;
+	layout la, lb, ld;
+	uint64_t a, b, c, d;
+	double alpha, beta;
+} product;
+
+size_t cublasLtGetVersion(void) { return 120900; }
+
+const char *cublasLtGetStatusName(cublasStatus_t s)
+{
+	return s == LORI_BLAS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t s)
+{
+	return s == LORI_BLAS_NOT_SUPPORTED ? "the requested functionality is not supported" : "an invalid value";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
+{
+	ENTER("%s", "");
+	*out = fake_new(BLAS, sizeof(object));
+	LEAVE(0);
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { DESTROY(h, BLAS); }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute, cudaDataType scale)
+{
+	ENTER("compute=%u scale=%u", compute, scale);
+	desc *d = fake_new(DESC, sizeof *d);
+	d->compute = compute;
+	d->scale = scale;
+	*out = (cublasLtMatmulDesc_t)d;
+	LEAVE(0);
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { DESTROY(d, DESC); }
+
+// store copies an attribute of the right size.
+static CUresult store(void *to, size_t want, const void *from, size_t size)
+{
+	if (!to || want != size)
+		return LORI_BLAS_INVALID_VALUE;
+	memcpy(to, from, size);
+	return 0;
+}
+
+#define STORE(field) LEAVE(store(&field, sizeof field, v, size))
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t h, cublasLtMatmulDescAttributes_t a, const void *v,
+					      size_t size)
+{
+	desc *d = (desc *)h;
+	ENTER("%u size=%zu", a, size);
+	NEED_OBJECT(d, DESC);
+	switch (a) {
+	case LORI_DESC_TRANSA:
+		STORE(d->transa);
+	case LORI_DESC_TRANSB:
+		STORE(d->transb);
+	case LORI_DESC_EPILOGUE:
+		STORE(d->epilogue);
+	case LORI_DESC_BIAS_TYPE:
+		STORE(d->bias_type);
+	case LORI_DESC_BIAS_POINTER:
+		STORE(d->bias);
+	case LORI_DESC_A_SCALE:
+		STORE(d->scale_a);
+	case LORI_DESC_B_SCALE:
+		STORE(d->scale_b);
+	case LORI_DESC_D_SCALE:
+		STORE(d->scale_d);
+	}
+	LEAVE(LORI_BLAS_INVALID_VALUE);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows, uint64_t cols,
+					  int64_t ld)
+{
+	ENTER("type=%u %llux%llu ld=%lld", type, (unsigned long long)rows, (unsigned long long)cols, (long long)ld);
+	if ((uint64_t)ld < rows)
+		LEAVE(LORI_BLAS_INVALID_VALUE);
+	layout *l = fake_new(LAYOUT, sizeof *l);
+	l->type = type;
+	l->rows = rows;
+	l->cols = cols;
+	l->ld = ld;
+	l->batch = 1;
+	*out = (cublasLtMatrixLayout_t)l;
+	LEAVE(0);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { DESTROY(l, LAYOUT); }
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t h, cublasLtMatrixLayoutAttribute_t a,
+						const void *v, size_t size)
+{
+	layout *l = (layout *)h;
+	ENTER("%u size=%zu", a, size);
+	NEED_OBJECT(l, LAYOUT);
+	switch (a) {
+	case LORI_LAYOUT_BATCH_COUNT:
+		STORE(l->batch);
+	case LORI_LAYOUT_BATCH_STRIDE:
+		STORE(l->stride);
+	}
+	LEAVE(LORI_BLAS_INVALID_VALUE);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
+{
+	ENTER("%s", "");
+	*out = (cublasLtMatmulPreference_t)fake_new(PREFERENCE, sizeof(preference));
+	LEAVE(0);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { DESTROY(p, PREFERENCE); }
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h,
+						    cublasLtMatmulPreferenceAttributes_t a, const void *v, size_t size)
+{
+	preference *p = (preference *)h;
+	ENTER("%u size=%zu", a, size);
+	NEED_OBJECT(p, PREFERENCE);
+	if (a != LORI_PREFERENCE_WORKSPACE)
+		LEAVE(LORI_BLAS_INVALID_VALUE);
+	STORE(p->workspace);
+}
+
+// fits reports whether the shapes of a product go together.
+static bool fits(const desc *d, const layout *a, const layout *b, const layout *c)
+{
+	uint64_t m = d->transa ? a->cols : a->rows, k = d->transa ? a->rows : a->cols;
+	uint64_t k2 = d->transb ? b->cols : b->rows, n = d->transb ? b->rows : b->cols;
+	return k == k2 && m == c->rows && n == c->cols && a->batch == c->batch && b->batch == c->batch;
+}
+
+static bool computes(const desc *d, const layout *a, const layout *c)
+{
+	switch (a->type) {
+	case LORI_R_32F:
+		return c->type == LORI_R_32F && (d->compute == LORI_COMPUTE_32F || d->compute == LORI_COMPUTE_TF32);
+	case LORI_R_64F:
+		return c->type == LORI_R_64F && d->compute == LORI_COMPUTE_64F;
+	case LORI_R_8I:
+		return c->type == LORI_R_32I && d->compute == LORI_COMPUTE_32I;
+	}
+	return false;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t hd, cublasLtMatrixLayout_t ha,
+					      cublasLtMatrixLayout_t hb, cublasLtMatrixLayout_t hc,
+					      cublasLtMatrixLayout_t hd2, cublasLtMatmulPreference_t hp, int want,
+					      cublasLtMatmulHeuristicResult_t *out, int *n)
+{
+	desc *d = (desc *)hd;
+	layout *a = (layout *)ha, *b = (layout *)hb, *c = (layout *)hc;
+	preference *p = (preference *)hp;
+	ENTER("%d", want);
+	NEED_OBJECT(h, BLAS);
+	NEED_OBJECT(hd2, LAYOUT);
+	*n = 0;
+	if (!fits(d, a, b, c))
+		LEAVE(LORI_BLAS_INVALID_VALUE);
+	if (!computes(d, a, c))
+		LEAVE(LORI_BLAS_NOT_SUPPORTED);
+	out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{1}}, .wavesCount = 1};
+	if (p->workspace >= 1024 && want > 1)
+		out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{2}}, .workspaceSize = 1024, .wavesCount = 0.5f};
+	LEAVE(0);
+}
+
+static double get(uint32_t type, uint64_t p, int64_t i)
+{
+	switch (type) {
+	case LORI_R_32F:
+		return ((float *)p)[i];
+	case LORI_R_64F:
+		return ((double *)p)[i];
+	case LORI_R_8I:
+		return ((int8_t *)p)[i];
+	default:
+		return ((int32_t *)p)[i];
+	}
+}
+
+static void put(uint32_t type, uint64_t p, int64_t i, double v)
+{
+	switch (type) {
+	case LORI_R_32F:
+		((float *)p)[i] = (float)v;
+		break;
+	case LORI_R_64F:
+		((double *)p)[i] = v;
+		break;
+	default:
+		((int32_t *)p)[i] = (int32_t)v;
+	}
+}
+
+static uint64_t width(uint32_t type) { return type == LORI_R_64F ? 8 : type == LORI_R_8I ? 1 : 4; }
+
+static bool inside(const layout *l, uint64_t p)
+{
+	uint64_t n = (l->batch - 1) * l->stride + (l->cols - 1) * l->ld + l->rows;
+	return fake_device_range(p, n * width(l->type));
+}
+
+static CUresult multiply(item *it)
+{
+	product *p = it->own;
+	const layout *a = &p->la, *b = &p->lb, *d = &p->ld;
+	if (!inside(a, p->a) || !inside(b, p->b) || !inside(d, p->d))
+		return LORI_ERROR_ILLEGAL_ADDRESS;
+	int64_t k = p->how.transa ? a->rows : a->cols;
+	for (int64_t z = 0; z < d->batch; z++)
+		for (int64_t j = 0; j < (int64_t)d->cols; j++)
+			for (int64_t i = 0; i < (int64_t)d->rows; i++) {
+				double sum = 0;
+				for (int64_t l = 0; l < k; l++) {
+					int64_t at = p->how.transa ? i * a->ld + l : l * a->ld + i;
+					int64_t bt = p->how.transb ? l * b->ld + j : j * b->ld + l;
+					sum += get(a->type, p->a, z * a->stride + at) *
+					       get(b->type, p->b, z * b->stride + bt);
+				}
+				int64_t dt = z * d->stride + j * d->ld + i;
+				sum *= p->alpha;
+				if (p->beta != 0)
+					sum += p->beta * get(d->type, p->c, dt);
+				if (p->how.epilogue & LORI_EPILOGUE_BIAS)
+					sum += get(p->how.bias_type, p->how.bias, i);
+				if (p->how.epilogue & LORI_EPILOGUE_RELU && sum < 0)
+					sum = 0;
+				put(d->type, p->d, dt, sum);
+			}
+	return 0;
+}
+
+static double factor_of(uint32_t type, const void *p)
+{
+	return type == LORI_R_64F ? *(double *)p : type == LORI_R_32I ? *(int32_t *)p : *(float *)p;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t hd, const void *alpha, const void *a,
+			      cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
+			      const void *c, cublasLtMatrixLayout_t lc, void *d, cublasLtMatrixLayout_t ld,
+			      const cublasLtMatmulAlgo_t *algo, void *workspace, size_t size, cudaStream_t s)
+{
+	desc *how = (desc *)hd;
+	ENTER("algo=%llu workspace=%zu epilogue=%u", (unsigned long long)algo->data[0], size, how->epilogue);
+	NEED_OBJECT(h, BLAS);
+	NEED_OBJECT(lc, LAYOUT);
+	if (algo->data[0] == 2 && (size < 1024 || !fake_device_range((uint64_t)workspace, 1024)))
+		LEAVE(LORI_BLAS_INVALID_VALUE);
+	product *p = malloc(sizeof *p);
+	*p = (product){*how, *(layout *)la, *(layout *)lb, *(layout *)ld, (uint64_t)a, (uint64_t)b, (uint64_t)c,
+		       (uint64_t)d, factor_of(how->scale, alpha), factor_of(how->scale, beta)};
+	item *i = fake_item((stream *)s, "matmul", multiply);
+	i->own = p;
+	i->own_size = sizeof *p;
+	LEAVE(fake_enqueue(i));
+}

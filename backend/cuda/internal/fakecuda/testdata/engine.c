@@ -1,0 +1,208 @@
+// The thread that does the work of all streams, in order.
+#include "fake.h"
+
+#include <time.h>
+
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static item *first, **last = &first;
+static bool held, started;
+
+static void finish(item *i)
+{
+	if (!i->ctx->lost) {
+		CUresult r = i->run(i);
+		if (r)
+			i->ctx->lost = r;
+	}
+	i->s->done++;
+	fake_free(i);
+	pthread_cond_broadcast(&changed);
+}
+
+static void *work(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&fake_lock);
+	for (;;) {
+		while (held || !first)
+			pthread_cond_wait(&changed, &fake_lock);
+		item *i = first;
+		first = i->next;
+		if (!first)
+			last = &first;
+		finish(i);
+	}
+	return NULL;
+}
+
+item *fake_item(stream *s, const char *what, CUresult (*run)(item *))
+{
+	item *i = calloc(1, sizeof *i);
+	i->run = run;
+	i->what = what;
+	i->s = s;
+	i->ctx = s->ctx;
+	return i;
+}
+
+item *fake_clone(const item *i)
+{
+	item *c = malloc(sizeof *c);
+	*c = *i;
+	c->next = NULL;
+	if (i->own) {
+		c->own = malloc(i->own_size);
+		memcpy(c->own, i->own, i->own_size);
+	}
+	return c;
+}
+
+void fake_free(item *i)
+{
+	free(i->own);
+	free(i);
+}
+
+graph *fake_capture(stream *s)
+{
+	if (s->capture && s->capture->ended) // it joined another stream's
+		s->capture = NULL;
+	return s->capture;
+}
+
+CUresult fake_enqueue(item *i)
+{
+	stream *s = i->s;
+	i->next = NULL;
+	if (fake_capture(s)) {
+		*s->capture->last = i;
+		s->capture->last = &i->next;
+		s->capture->nodes++;
+		return 0;
+	}
+	if (!started) {
+		pthread_t t;
+		started = true;
+		if (pthread_create(&t, NULL, work, NULL))
+			return LORI_ERROR_OUT_OF_MEMORY;
+		pthread_detach(t);
+	}
+	s->issued++;
+	*last = i;
+	last = &i->next;
+	pthread_cond_broadcast(&changed);
+	return 0;
+}
+
+void fake_wait(stream *s)
+{
+	uint64_t until = s->issued;
+	while (s->done < until)
+		pthread_cond_wait(&changed, &fake_lock);
+}
+
+// fake_hold stops the work, or lets it go on.
+void fake_hold(bool hold)
+{
+	pthread_mutex_lock(&fake_lock);
+	held = hold;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+	ENTER("flags=%u priority=%d", flags, priority);
+	stream *s = fake_new(STREAM, sizeof *s);
+	s->ctx = fake_current();
+	*out = (CUstream)s;
+	LEAVE(0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream s) { DESTROY(s, STREAM); }
+
+CUresult cuStreamQuery(CUstream h)
+{
+	stream *s = (stream *)h;
+	ENTER_QUIET();
+	NEED_OBJECT(s, STREAM);
+	if (fake_capture(s))
+		LEAVE(LORI_ERROR_CAPTURE_UNSUPPORTED);
+	LEAVE(s->done < s->issued ? LORI_ERROR_NOT_READY : 0);
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+	ENTER("flags=%u", flags);
+	event *e = fake_new(EVENT, sizeof *e);
+	e->ctx = fake_current();
+	e->timed = !(flags & LORI_EVENT_DISABLE_TIMING);
+	*out = (CUevent)e;
+	LEAVE(0);
+}
+
+CUresult cuEventDestroy_v2(CUevent e) { DESTROY(e, EVENT); }
+
+static CUresult reach(item *i)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	i->e->done++;
+	i->e->nanoseconds = t.tv_sec * 1000000000ull + t.tv_nsec;
+	return 0;
+}
+
+CUresult cuEventRecord(CUevent h, CUstream hs)
+{
+	event *e = (event *)h;
+	stream *s = (stream *)hs;
+	ENTER("%s", "");
+	NEED_OBJECT(e, EVENT);
+	NEED_OBJECT(s, STREAM);
+	if (e->ctx != s->ctx)
+		LEAVE(LORI_ERROR_INVALID_HANDLE);
+	e->capture = fake_capture(s);
+	if (s->capture)
+		LEAVE(0);
+	item *i = fake_item(s, "record", reach);
+	i->e = e;
+	e->issued++;
+	LEAVE(fake_enqueue(i));
+}
+
+CUresult cuEventQuery(CUevent h)
+{
+	event *e = (event *)h;
+	ENTER_QUIET();
+	NEED_OBJECT(e, EVENT);
+	if (e->capture)
+		LEAVE(LORI_ERROR_CAPTURE_UNSUPPORTED);
+	LEAVE(e->done < e->issued ? LORI_ERROR_NOT_READY : 0);
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	event *a = (event *)from, *b = (event *)to;
+	ENTER("%s", "");
+	NEED_OBJECT(a, EVENT);
+	NEED_OBJECT(b, EVENT);
+	NEED(a->timed && b->timed && a->issued && b->issued);
+	if (a->done < a->issued || b->done < b->issued)
+		LEAVE(LORI_ERROR_NOT_READY);
+	*ms = (float)(((double)b->nanoseconds - (double)a->nanoseconds) / 1e6);
+	LEAVE(0);
+}
+
+// The order of all work is that of enqueuing, so waiting is done already; what
+// matters is that a capture spreads.
+CUresult cuStreamWaitEvent(CUstream hs, CUevent he, unsigned int flags)
+{
+	stream *s = (stream *)hs;
+	event *e = (event *)he;
+	ENTER("flags=%u", flags);
+	NEED_OBJECT(s, STREAM);
+	NEED_OBJECT(e, EVENT);
+	if (e->capture && !fake_capture(s))
+		s->capture = e->capture;
+	LEAVE(0);
+}
