@@ -146,6 +146,10 @@ func TestDevices(t *testing.T) {
 	if !found {
 		t.Errorf("no ref:0 in %+v", list)
 	}
+	// Whether there are GPUs depends on the machine; that there is an answer not.
+	if last := list[len(list)-1]; !strings.HasPrefix(last.Device, "cuda") || (last.Error == "") == (last.State == "") {
+		t.Errorf("no answer about GPUs in %+v", list)
+	}
 }
 
 func TestVersion(t *testing.T) {

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,6 +22,7 @@ type deviceInfo struct {
 	Device      string `json:"device"`
 	Backend     string `json:"backend"` // its version
 	MemoryInUse int64  `json:"memory_in_use"`
+	State       string `json:"state,omitempty"` // what is special about it
 	Error       string `json:"error,omitempty"`
 }
 
@@ -26,20 +31,18 @@ func newDevices() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices",
-		Args:  cobra.NoArgs,
+		Long: `List the devices. GPUs are looked for by builds with -tags cuda; where there is none,
+the line of cuda says why.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			list := devices()
+			list := append(devices(), gpus()...)
 			if asJSON {
 				return printJSON(c.OutOrStdout(), list)
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "DEVICE\tBACKEND\tSTATE")
 			for _, d := range list {
-				state := "ready"
-				if d.Error != "" {
-					state = d.Error
-				}
-				fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Device, d.Backend, state)
+				fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Device, d.Backend, cmp.Or(d.Error, d.State, "ready"))
 			}
 			return tw.Flush()
 		},
@@ -60,6 +63,23 @@ func devices() []deviceInfo {
 			d := ir.Device{Type: b.DeviceType(), Index: uint8(i)}
 			list = append(list, deviceInfo{Device: d.String(), Backend: b.Version(), MemoryInUse: b.BytesInUse(d)})
 		}
+	}
+	return list
+}
+
+// gpus lists the GPUs, on which no backend computes yet, or why there are none.
+func gpus() []deviceInfo {
+	list := []deviceInfo{}
+	infos, err := cuda.Devices()
+	if err != nil {
+		return append(list, deviceInfo{Device: "cuda", Backend: "none", Error: strings.TrimPrefix(err.Error(), "cuda: ")})
+	}
+	for _, g := range infos {
+		list = append(list, deviceInfo{
+			Device: fmt.Sprintf("cuda:%d", g.Index), Backend: "none",
+			State: fmt.Sprintf("found: %s, %s, %d multiprocessors, %s, driver for CUDA %s; ops do not run on it yet",
+				g.Name, g.Arch, g.SMs, humanize.IBytes(uint64(g.Memory)), g.Driver),
+		})
 	}
 	return list
 }
