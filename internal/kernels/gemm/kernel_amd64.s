@@ -9875,12 +9875,15 @@ TEXT ·transposeF32AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), SI
 
 group:
-	MOVQ  $-1, DI
-	BZHIQ DX, DI, DI
-	KMOVW DI, K2
-	MOVQ  depth+40(FP), R9
-	MOVQ  BX, DI
-	MOVQ  SI, R8
+	MOVQ    $0x00000010, DI
+	CMPQ    DX, DI
+	CMOVQLT DX, DI
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVW   R8, K2
+	MOVQ    depth+40(FP), R9
+	MOVQ    BX, DI
+	MOVQ    SI, R8
 
 block:
 	MOVQ       $0x00000010, R11
@@ -20141,12 +20144,15 @@ TEXT ·transposeF64AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), SI
 
 group:
-	MOVQ  $-1, DI
-	BZHIQ DX, DI, DI
-	KMOVW DI, K2
-	MOVQ  depth+40(FP), R9
-	MOVQ  BX, DI
-	MOVQ  SI, R8
+	MOVQ    $0x00000008, DI
+	CMPQ    DX, DI
+	CMOVQLT DX, DI
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVW   R8, K2
+	MOVQ    depth+40(FP), R9
+	MOVQ    BX, DI
+	MOVQ    SI, R8
 
 block:
 	MOVQ       $0x00000008, R11

@@ -204,7 +204,7 @@ func copyRowsF32AVX512(dst *float32, width int, src *float32, stride int, n int,
 //go:noescape
 func copyPanelsF32AVX512(dst *float32, panel int, src *float32, stride int, n int, depth int)
 
-// transposeF32AVX512 packs a panel of n ≤ 32 elements that are adjacent along the depth.
+// transposeF32AVX512 packs a panel of n elements that are adjacent along the depth.
 //
 //go:noescape
 func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
@@ -419,7 +419,7 @@ func copyRowsF64AVX512(dst *float64, width int, src *float64, stride int, n int,
 //go:noescape
 func copyPanelsF64AVX512(dst *float64, panel int, src *float64, stride int, n int, depth int)
 
-// transposeF64AVX512 packs a panel of n ≤ 16 elements that are adjacent along the depth.
+// transposeF64AVX512 packs a panel of n elements that are adjacent along the depth.
 //
 //go:noescape
 func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)

@@ -3,10 +3,15 @@ package gemm
 import "testing"
 
 func TestTranspose(t *testing.T) {
-	for _, rows := range []int{0, 1, 3, 8, 16, 31, 32, 50} {
-		for _, cols := range []int{0, 1, 4, 7, 16, 33, 64} {
-			testTranspose[float32](t, rows, cols)
-			testTranspose[float64](t, rows, cols)
+	sizes := []int{0, 1, 3, 7, 8, 16, 31, 33, 50, 64, 255, 256, 257, 399, 512, 520}
+	t.Run("f32", func(t *testing.T) { each(t, &kernels32, func(t *testing.T) { allSizes[float32](t, sizes) }) })
+	t.Run("f64", func(t *testing.T) { each(t, &kernels64, func(t *testing.T) { allSizes[float64](t, sizes) }) })
+}
+
+func allSizes[A Float](t *testing.T, sizes []int) {
+	for _, rows := range sizes {
+		for _, cols := range sizes {
+			testTranspose[A](t, rows, cols)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func columns(e *elem, rows []reg.VecVirtual) [][]reg.VecVirtual {
 func transpose512(e *elem) {
 	name := "transpose" + e.suffix
 	TEXT(name, NOSPLIT, packSignature(e))
-	Doc(fmt.Sprintf("%s packs a panel of n ≤ %d elements that are adjacent along the depth.", name, 2*e.lanes))
+	Doc(fmt.Sprintf("%s packs a panel of n elements that are adjacent along the depth.", name))
 	Pragma("noescape")
 	width, stride := param("width"), param("stride")
 	e.bytes(width)
@@ -162,9 +162,12 @@ func transpose512(e *elem) {
 	n := param("n")
 	src0, dst0 := param("src"), param("dst")
 	Label("group")
-	all := GP64()
+	here, all := GP64(), GP64()
+	MOVQ(U32(uint32(e.lanes)), here)
+	CMPQ(n, here)
+	CMOVQLT(n, here) // BZHI looks at eight bits only
 	MOVQ(I64(-1), all)
-	BZHIQ(n, all, all)
+	BZHIQ(here, all, all)
 	KMOVW(all.As32(), reg.K2)
 	src, dst, depth := GP64(), GP64(), param("depth")
 	MOVQ(src0, src)
@@ -173,7 +176,7 @@ func transpose512(e *elem) {
 	some, left := GP64(), GP64()
 	MOVQ(U32(uint32(e.lanes)), left)
 	CMPQ(depth, left)
-	CMOVQLT(depth, left) // BZHI looks at eight bits only
+	CMOVQLT(depth, left)
 	MOVQ(I64(-1), some)
 	BZHIQ(left, some, some)
 	KMOVW(some.As32(), reg.K1)
