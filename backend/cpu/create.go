@@ -97,7 +97,13 @@ func (c *call) seed() (operand, uint64) { return c.dense(c.in[0]), uint64(c.Int(
 func lowerUniform(c *call) {
 	// A narrow float has as many random bits as its significand, so that no
 	// value is rounded up to 1.
-	bits := map[ir.DType]int{ir.F16: 11, ir.BF16: 8}[c.outs[0].DType()]
+	bits := 24
+	switch c.outs[0].DType() {
+	case ir.F16:
+		bits = 11
+	case ir.BF16:
+		bits = 8
+	}
 	widened(func(c *call) {
 		seed, offset := c.seed()
 		out, m := c.result(), c.l.mem
@@ -108,13 +114,8 @@ func lowerUniform(c *call) {
 			})
 			return
 		}
-		fill(c, out, 4, reads, func(dst []float32, lo int) {
-			s := uint64(elements[int64](m, seed)[0])
-			if bits != 0 {
-				kernels.UniformBits(dst, s, offset, bits, lo)
-			} else {
-				philox.UniformF32(dst, s, offset, int64(lo))
-			}
+		fill(c, out, 0.5, reads, func(dst []float32, lo int) {
+			philox.UniformBits(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo), bits)
 		})
 	})(c)
 }

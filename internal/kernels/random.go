@@ -2,14 +2,6 @@ package kernels
 
 import "github.com/loris-ml/loris/internal/philox"
 
-// UniformBits sets dst[i] to the uniform element lo+i with the given number of
-// random bits, at most 24.
-func UniformBits(dst []float32, seed, offset uint64, bits, lo int) {
-	for i := range dst {
-		dst[i] = float32(philox.FloatBits(seed, offset, int64(lo+i), bits))
-	}
-}
-
 // Randint sets dst[i] to low plus the element lo+i below n, in T.
 func Randint[T Number](dst []T, seed, offset uint64, low int64, n uint64, lo int) {
 	for i := range dst {

@@ -138,11 +138,40 @@ func Bits(dst []uint32, seed, offset uint64, start int64) {
 
 // UniformF32 sets dst[i] to the float32 uniform element at start+i.
 func UniformF32(dst []float32, seed, offset uint64, start int64) {
+	UniformBits(dst, seed, offset, start, 24)
+}
+
+// UniformBits sets dst[i] to the uniform element at start+i with the given number
+// of random bits, from 1 to 24.
+func UniformBits(dst []float32, seed, offset uint64, start int64, n int) {
+	if s := stride(); s > 0 && len(dst) >= s/4 {
+		head := min(int(-start&3), len(dst))
+		uniformGo(dst[:head], seed, offset, uint64(start), n)
+		dst, start = dst[head:], start+int64(head)
+		whole := len(dst) / s * s
+		uniformNative(dst[:whole], seed, offset, uint64(start)>>2, n)
+		dst, start = dst[whole:], start+int64(whole)
+		if len(dst) >= s/4 {
+			var last [most]float32
+			uniformNative(last[:s], seed, offset, uint64(start)>>2, n)
+			copy(dst, last[:])
+			return
+		}
+	}
+	uniformGo(dst, seed, offset, uint64(start), n)
+}
+
+func uniformGo(dst []float32, seed, offset, start uint64, n int) {
+	scale := float32(math.Ldexp(1, -n))
 	for i := 0; i < len(dst); {
-		n := uint64(start) + uint64(i)
-		w := block(seed, offset, n>>2)
-		v := [4]float32{unit32(w[0]), unit32(w[1]), unit32(w[2]), unit32(w[3])}
-		i += copy(dst[i:], v[n&3:])
+		at := start + uint64(i)
+		w := block(seed, offset, at>>2)
+		for _, x := range w[at&3:] {
+			if i < len(dst) {
+				dst[i] = float32(x>>(32-n)) * scale
+				i++
+			}
+		}
 	}
 }
 

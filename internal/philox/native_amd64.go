@@ -1,0 +1,53 @@
+//go:build amd64 && !noasm
+
+package philox
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go run -C _asm . -out ../philox_amd64.s -stubs ../stubs_amd64.go -pkg philox
+
+// level is what the processor has; tests lower it.
+var level = detect()
+
+const (
+	none = iota
+	avx2
+	avx512
+)
+
+func detect() int {
+	switch {
+	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ:
+		return avx512
+	case cpu.X86.HasAVX2:
+		return avx2
+	}
+	return none
+}
+
+// most is the largest stride.
+const most = 128
+
+// stride returns how many elements uniformNative makes at a time; 0 stands for
+// the loop in Go.
+func stride() int {
+	switch level {
+	case avx512:
+		return 128
+	case avx2:
+		return 32
+	}
+	return 0
+}
+
+// uniformNative sets dst, a multiple of stride, to the elements from a block on.
+func uniformNative(dst []float32, seed, offset, block uint64, bits int) {
+	if len(dst) == 0 {
+		return
+	}
+	if level == avx512 {
+		uniformAVX512(&dst[0], len(dst)/128, seed, offset, block, bits)
+	} else {
+		uniformAVX2(&dst[0], len(dst)/32, seed, offset, block, bits)
+	}
+}
