@@ -82,7 +82,7 @@ func kernelKey(k *loop.Kernel) string {
 	b := make([]byte, 0, 64+16*len(k.Instrs))
 	b = append(b, byte(k.Axis), byte(len(k.Args)))
 	for _, a := range k.Args {
-		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1)
+		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2)
 	}
 	b = binary.AppendUvarint(b, uint64(len(k.Instrs)))
 	for i := range k.Instrs {

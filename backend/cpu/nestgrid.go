@@ -84,6 +84,10 @@ const (
 	// passes by the cache, streamAlways from where on any does.
 	streamBytes  = 4 << 20
 	streamAlways = 24 << 20
+	// aheadBytes is from where on an operand is not expected in the cache, and
+	// aheadRow the most of a row that is fetched early.
+	aheadBytes = 1 << 20
+	aheadRow   = 16 << 10
 )
 
 // kernelArgs describes the operands to the compiler of kernels.
@@ -98,8 +102,13 @@ func (n *nestStep) kernelArgs(g *grid) []loop.Arg {
 		case step != 0:
 			out[i].Cols = loop.Free
 		}
-		if a.kind == outputArg && out[i].Cols == loop.Unit {
+		switch {
+		case out[i].Cols != loop.Unit:
+		case a.kind == outputArg:
 			out[i].Stream = n.streams(a)
+		case a.kind == inputArg && n.k.Axis == loop.Columns && len(n.k.Passes) > 1:
+			size := a.dtype.Size()
+			out[i].Ahead = g.rows.steps[i] != 0 && g.cols.n*size <= aheadRow && a.view.Len()*size > aheadBytes
 		}
 	}
 	return out

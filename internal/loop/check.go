@@ -216,6 +216,9 @@ func (k *Kernel) String() string {
 		if a.Stream {
 			b.WriteString(" stream")
 		}
+		if a.Ahead {
+			b.WriteString(" ahead")
+		}
 		b.WriteByte('\n')
 	}
 	for i, p := range k.Passes {

@@ -72,6 +72,11 @@ type Arg struct {
 	// Stream asks for stores that pass by the cache, for large results that are
 	// not read again soon. It is a hint and needs Unit.
 	Stream bool
+	// Ahead asks for the next row to be fetched into the cache while this one is
+	// worked on, for operands that are not in the cache yet and whose rows are much
+	// smaller than it. It is a hint for kernels of several passes whose lines are
+	// rows, and needs Unit.
+	Ahead bool
 }
 
 // Code says what an instruction does.

@@ -79,6 +79,11 @@ func guardKernels(d ir.DType) (ks []*loop.Kernel) {
 			ks = append(ks, &b.Kernel)
 		}
 	}
+	if d == ir.F32 || d == ir.F64 {
+		k := centred(loop.Columns, d)
+		k.Args[0].Ahead, k.Args[2].Ahead = true, true
+		ks = append(ks, k)
+	}
 	for _, axis := range axes {
 		b := looptest.New(axis)
 		v := b.Reduce(ir.OpAmax, compute, b.Load(b.Arg(d, loop.Unit, false)))

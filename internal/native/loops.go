@@ -25,6 +25,7 @@ type pass struct {
 	reds    []*reduction
 	fixed   []loop.Value
 	varying []loop.Value
+	ahead   []int // operands whose next row is fetched in this pass
 }
 
 // split parts a body. Values of a row's own are hoisted out of the loop over
@@ -70,6 +71,9 @@ func (g *gen) body(p *pass, copies int) {
 	folds := make([][][]val, len(p.reds))
 	for u := range copies {
 		g.unit = u
+		for _, arg := range p.ahead {
+			g.fetchAhead(arg)
+		}
 		i := 0
 		for _, v := range p.varying {
 			if g.k.Instrs[v].Code == loop.Reduce {

@@ -242,6 +242,19 @@ func (g *gen) write(arg int, v val) {
 	}
 }
 
+// fetchAhead fetches the elements below the present ones, in the next row. That
+// there may be none does not matter to the instruction.
+func (g *gen) fetchAhead(arg int) {
+	p := g.element(arg)
+	g.scalar(func() {
+		m := g.address(p)
+		g.asm.Mov(x64.RBX, m.Base)
+		g.asm.ArithLoad(x64.Add, x64.RBX, inFrame(frameRow+8*int32(arg)))
+		m.Base = x64.RBX
+		g.asm.Prefetch(m)
+	})
+}
+
 // streams reports whether an operand's whole vectors are stored past the cache.
 func (g *gen) streams(arg int) bool {
 	a := &g.k.Args[arg]

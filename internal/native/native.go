@@ -151,6 +151,14 @@ func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 			}
 		}
 	}
+	if k.Axis == loop.Columns && len(passes) > 1 {
+		// The first pass has no time to spare: it waits for memory itself.
+		for i, a := range k.Args {
+			if a.Ahead && a.Cols == loop.Unit {
+				passes[1].ahead = append(passes[1].ahead, i)
+			}
+		}
+	}
 	g.asm.MovLoad(spillBase, inFrame(frameSpill))
 	g.asm.MovImm(x64.RAX, 0)
 	g.asm.MovStore(inSpill(atFault), x64.RAX)

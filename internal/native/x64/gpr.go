@@ -170,6 +170,13 @@ func (a *Asm) MulLoad(m Mem) { a.scalarMem(rexW, 0xf7, 4, m, 0) }
 // Neg is neg dst.
 func (a *Asm) Neg(dst Reg) { a.regReg(0xf7, 3, dst) }
 
+// Prefetch is prefetcht0 [m], which fetches a cache line and never faults.
+func (a *Asm) Prefetch(m Mem) {
+	a.rex(0, 0, m.Index, m.Base, false)
+	a.buf = append(a.buf, 0x0f, 0x18)
+	a.modrm(1, m, 0, false)
+}
+
 // Cqo is cqo: RDX becomes the sign of RAX.
 func (a *Asm) Cqo() { a.buf = append(a.buf, 0x48, 0x99) }
 

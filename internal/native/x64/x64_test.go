@@ -137,6 +137,8 @@ func scalars(add func(text string, f func(a *Asm))) {
 	add("imul 8(%rdi), %r15", func(a *Asm) { a.IMulLoad(R15, At(RDI, 8)) })
 	add("imul %r15, %rax", func(a *Asm) { a.IMul(RAX, R15) })
 	add("mulq 8(%r9,%r13,8)", func(a *Asm) { a.MulLoad(Mem{Base: R9, Index: R13, Scale: 8, Disp: 8}) })
+	add("prefetcht0 64(%r9,%r13,8)", func(a *Asm) { a.Prefetch(sib) })
+	add("prefetcht0 (%rax,%rcx,4)", func(a *Asm) { a.Prefetch(Mem{Base: RAX, Index: RCX, Scale: 4}) })
 	add("cqto", func(a *Asm) { a.Cqo() })
 	add("idiv %rbx", func(a *Asm) { a.IDiv(RBX) })
 	add("idiv %r9", func(a *Asm) { a.IDiv(R9) })
