@@ -8465,7 +8465,7 @@ add:
 	RET
 
 // func dot1x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot1x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8481,6 +8481,7 @@ TEXT ·dot1x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), CX
 	MOVQ   b+24(FP), BX
 	LEAQ   (DX)(DX*2), SI
+	LEAQ   (BX)(DX*4), DI
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -8494,6 +8495,11 @@ whole:
 	VFMADD231PS Z5, Z8, Z1
 	VFMADD231PS Z6, Z8, Z2
 	VFMADD231PS Z7, Z8, Z3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(DX*1)
+	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, AX
@@ -8565,7 +8571,7 @@ add:
 	RET
 
 // func dot2x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot2x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8585,6 +8591,7 @@ TEXT ·dot2x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -8603,6 +8610,11 @@ whole:
 	VFMADD231PS Z9, Z12, Z5
 	VFMADD231PS Z10, Z12, Z6
 	VFMADD231PS Z11, Z12, Z7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000040, R8
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000010, AX
@@ -8712,7 +8724,7 @@ add:
 	RET
 
 // func dot3x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot3x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8736,6 +8748,7 @@ TEXT ·dot3x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -8759,6 +8772,11 @@ whole:
 	VFMADD231PS Z13, Z16, Z9
 	VFMADD231PS Z14, Z16, Z10
 	VFMADD231PS Z15, Z16, Z11
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000040, R8
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000010, AX
@@ -8906,7 +8924,7 @@ add:
 	RET
 
 // func dot4x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot4x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -8935,6 +8953,7 @@ TEXT ·dot4x4F32AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
 	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -8963,6 +8982,11 @@ whole:
 	VFMADD231PS Z17, Z20, Z13
 	VFMADD231PS Z18, Z20, Z14
 	VFMADD231PS Z19, Z20, Z15
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000010, AX
@@ -9148,7 +9172,7 @@ add:
 	RET
 
 // func dot5x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot5x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9181,6 +9205,7 @@ TEXT ·dot5x4F32AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
 	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -9214,6 +9239,11 @@ whole:
 	VFMADD231PS Z21, Z24, Z17
 	VFMADD231PS Z22, Z24, Z18
 	VFMADD231PS Z23, Z24, Z19
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000010, AX
@@ -9437,7 +9467,7 @@ add:
 	RET
 
 // func dot6x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot6x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -9475,6 +9505,7 @@ TEXT ·dot6x4F32AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*4), DI
 	MOVQ   b+24(FP), R8
 	LEAQ   (DX)(DX*2), R9
+	LEAQ   (R8)(DX*4), R10
 	SUBQ   $0x00000010, AX
 	JL     tail
 
@@ -9513,6 +9544,11 @@ whole:
 	VFMADD231PS Z25, Z28, Z21
 	VFMADD231PS Z26, Z28, Z22
 	VFMADD231PS Z27, Z28, Z23
+	PREFETCHT1  (R10)
+	PREFETCHT1  (R10)(DX*1)
+	PREFETCHT1  (R10)(DX*2)
+	PREFETCHT1  (R10)(R9*1)
+	ADDQ        $0x00000040, R10
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, AX
@@ -18752,7 +18788,7 @@ add:
 	RET
 
 // func dot1x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot1x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -18770,6 +18806,7 @@ TEXT ·dot1x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), CX
 	MOVQ   b+24(FP), BX
 	LEAQ   (DX)(DX*2), SI
+	LEAQ   (BX)(DX*4), DI
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -18783,6 +18820,11 @@ whole:
 	VFMADD231PD Z5, Z8, Z1
 	VFMADD231PD Z6, Z8, Z2
 	VFMADD231PD Z7, Z8, Z3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(DX*1)
+	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000040, DI
 	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000008, AX
@@ -18853,7 +18895,7 @@ add:
 	RET
 
 // func dot2x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot2x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -18875,6 +18917,7 @@ TEXT ·dot2x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -18893,6 +18936,11 @@ whole:
 	VFMADD231PD Z9, Z12, Z5
 	VFMADD231PD Z10, Z12, Z6
 	VFMADD231PD Z11, Z12, Z7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000040, R8
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000008, AX
@@ -18999,7 +19047,7 @@ add:
 	RET
 
 // func dot3x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot3x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -19025,6 +19073,7 @@ TEXT ·dot3x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -19048,6 +19097,11 @@ whole:
 	VFMADD231PD Z13, Z16, Z9
 	VFMADD231PD Z14, Z16, Z10
 	VFMADD231PD Z15, Z16, Z11
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000040, R8
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, SI
 	SUBQ        $0x00000008, AX
@@ -19190,7 +19244,7 @@ add:
 	RET
 
 // func dot4x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot4x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -19221,6 +19275,7 @@ TEXT ·dot4x4F64AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
 	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -19249,6 +19304,11 @@ whole:
 	VFMADD231PD Z17, Z20, Z13
 	VFMADD231PD Z18, Z20, Z14
 	VFMADD231PD Z19, Z20, Z15
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000008, AX
@@ -19427,7 +19487,7 @@ add:
 	RET
 
 // func dot5x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot5x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -19462,6 +19522,7 @@ TEXT ·dot5x4F64AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
 	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -19495,6 +19556,11 @@ whole:
 	VFMADD231PD Z21, Z24, Z17
 	VFMADD231PD Z22, Z24, Z18
 	VFMADD231PD Z23, Z24, Z19
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, DI
 	SUBQ        $0x00000008, AX
@@ -19709,7 +19775,7 @@ add:
 	RET
 
 // func dot6x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, AVX512F, BMI2, FMA3
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
 TEXT ·dot6x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
@@ -19749,6 +19815,7 @@ TEXT ·dot6x4F64AVX512(SB), NOSPLIT, $0-72
 	LEAQ   (CX)(CX*4), DI
 	MOVQ   b+24(FP), R8
 	LEAQ   (DX)(DX*2), R9
+	LEAQ   (R8)(DX*4), R10
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -19787,6 +19854,11 @@ whole:
 	VFMADD231PD Z25, Z28, Z21
 	VFMADD231PD Z26, Z28, Z22
 	VFMADD231PD Z27, Z28, Z23
+	PREFETCHT1  (R10)
+	PREFETCHT1  (R10)(DX*1)
+	PREFETCHT1  (R10)(DX*2)
+	PREFETCHT1  (R10)(R9*1)
+	ADDQ        $0x00000040, R10
 	ADDQ        $0x00000040, BX
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000008, AX
@@ -21286,7 +21358,7 @@ add:
 	RET
 
 // func dot1x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·dot1x4F32AVX2(SB), NOSPLIT, $0-72
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -21302,6 +21374,7 @@ TEXT ·dot1x4F32AVX2(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), CX
 	MOVQ   b+24(FP), BX
 	LEAQ   (DX)(DX*2), SI
+	LEAQ   (BX)(DX*4), DI
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -21315,6 +21388,11 @@ whole:
 	VFMADD231PS Y5, Y8, Y1
 	VFMADD231PS Y6, Y8, Y2
 	VFMADD231PS Y7, Y8, Y3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(DX*1)
+	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000008, AX
@@ -21366,7 +21444,7 @@ add:
 	RET
 
 // func dot2x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·dot2x4F32AVX2(SB), NOSPLIT, $0-72
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
@@ -21386,6 +21464,7 @@ TEXT ·dot2x4F32AVX2(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000008, AX
 	JL     tail
 
@@ -21404,6 +21483,11 @@ whole:
 	VFMADD231PS Y9, Y12, Y5
 	VFMADD231PS Y10, Y12, Y6
 	VFMADD231PS Y11, Y12, Y7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000008, AX
@@ -22658,7 +22742,7 @@ add:
 	RET
 
 // func dot1x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·dot1x4F64AVX2(SB), NOSPLIT, $0-72
 	VXORPD Y0, Y0, Y0
 	VXORPD Y1, Y1, Y1
@@ -22676,6 +22760,7 @@ TEXT ·dot1x4F64AVX2(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), CX
 	MOVQ   b+24(FP), BX
 	LEAQ   (DX)(DX*2), SI
+	LEAQ   (BX)(DX*4), DI
 	SUBQ   $0x00000004, AX
 	JL     tail
 
@@ -22689,6 +22774,11 @@ whole:
 	VFMADD231PD Y5, Y8, Y1
 	VFMADD231PD Y6, Y8, Y2
 	VFMADD231PD Y7, Y8, Y3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(DX*1)
+	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000020, DI
 	ADDQ        $0x00000020, CX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000004, AX
@@ -22737,7 +22827,7 @@ add:
 	RET
 
 // func dot2x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·dot2x4F64AVX2(SB), NOSPLIT, $0-72
 	VXORPD Y0, Y0, Y0
 	VXORPD Y1, Y1, Y1
@@ -22759,6 +22849,7 @@ TEXT ·dot2x4F64AVX2(SB), NOSPLIT, $0-72
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
 	SUBQ   $0x00000004, AX
 	JL     tail
 
@@ -22777,6 +22868,11 @@ whole:
 	VFMADD231PD Y9, Y12, Y5
 	VFMADD231PD Y10, Y12, Y6
 	VFMADD231PD Y11, Y12, Y7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
 	ADDQ        $0x00000020, BX
 	ADDQ        $0x00000020, SI
 	SUBQ        $0x00000004, AX

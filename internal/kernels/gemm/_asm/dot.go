@@ -12,7 +12,9 @@ import (
 const dotCols = 4
 
 // dot writes the inner loop for m rows and four columns of operands that both
-// lie along the depth: sums of products in the lanes of vectors.
+// lie along the depth: sums of products in the lanes of vectors. Meanwhile it asks
+// for the four columns after them, which lie as far apart: a stream that is read
+// once ends where a column does, before the processor has seen that it is one.
 func dot(e *elem, m int) {
 	name := fmt.Sprintf("dot%dx%d%s", m, dotCols, e.suffix)
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow int, b *%[1]s, bCol int, c *%[1]s, ldc int, alpha %[1]s, flags int)", e.goType))
@@ -31,6 +33,8 @@ func dot(e *elem, m int) {
 	e.bytes(bCol)
 	rows := newRows(param("a"), aRow, m)
 	cols := newRows(param("b"), bCol, dotCols)
+	after := &rowsOf{base: [2]reg.GPVirtual{GP64()}, r1: cols.r1, r3: cols.r3}
+	LEAQ(Mem{Base: cols.base[0], Index: bCol, Scale: dotCols}, after.base[0])
 	step := func(load func(m Mem, v Op)) {
 		w := make([]reg.VecVirtual, dotCols)
 		for j := range w {
@@ -49,6 +53,10 @@ func dot(e *elem, m int) {
 	JL(LabelRef("tail"))
 	Label("whole")
 	step(func(m Mem, v Op) { e.load(m, v) })
+	for j := range dotCols {
+		PREFETCHT1(after.at(j))
+	}
+	after.advance(U32(uint32(e.lanes * e.size)))
 	rows.advance(U32(uint32(e.lanes * e.size)))
 	cols.advance(U32(uint32(e.lanes * e.size)))
 	SUBQ(U32(uint32(e.lanes)), depth)
