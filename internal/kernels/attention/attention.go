@@ -119,13 +119,17 @@ func (c *Call[T, A]) Do(lo, hi int) {
 	w := borrow[A]()
 	defer w.release()
 	u := unit[T, A]{Call: c, w: w, set: c.tiles(), scale: A(c.Scale)}
-	blocks := ceil(c.columns(), c.size)
+	blocks, few := ceil(c.columns(), c.size), c.few()
 	for i := lo; i < hi; i++ {
 		u.first = i % blocks * c.size
 		u.n = min(c.size, c.columns()-u.first)
 		u.block = ceil(u.n, u.set.Lanes()) * u.set.Lanes()
 		u.kv = i / blocks % c.KVHeads
 		u.batch = i / blocks / c.KVHeads
+		if few {
+			u.runFew()
+			continue
+		}
 		u.run()
 	}
 }

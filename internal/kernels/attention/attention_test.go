@@ -32,6 +32,9 @@ var shapes = []shape{
 	{1, 2, 1, 70, 70, 64, 64},
 	{2, 4, 2, 9, 20, 24, 33},
 	{1, 8, 2, 1, 130, 32, 32},
+	{2, 3, 3, 1, 70, 64, 24},
+	{2, 2, 2, 2, 90, 48, 16},
+	{1, 4, 2, 1, 65, 32, 33},
 	{1, 1, 1, 3, 1030, 40, 17},
 	{1, 1, 1, 40, 530, 256, 250},
 	{1, 1, 1, 4, 0, 8, 8},
@@ -234,17 +237,19 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
-	o := newOperands(shape{1, 2, 2, 20, 30, 16, 16}, modes[0])
-	dims := [4]int{1, 2, 20, 16}
-	keys := [4]int{1, 2, 30, 16}
-	c := &Call[float32, float32]{
-		Batch: 1, Heads: 2, KVHeads: 2, Queries: 20, Keys: 30, Dim: 16, ValueDim: 16, Scale: 0.25,
-		Q: bind[float32](o.q, dims, orders[0]), K: bind[float32](o.k, keys, orders[0]), V: bind[float32](o.v, keys, orders[0]),
-		Out: bind[float32](o.q, dims, orders[0]),
-	}
-	kernels.SetThreads(1)
-	defer kernels.SetThreads(0)
-	if n := testing.AllocsPerRun(20, func() { c.Do(0, c.Units()) }); n > 0 {
-		t.Errorf("%v allocations in a run", n)
+	for _, queries := range []int{20, 1} {
+		o := newOperands(shape{1, 2, 2, queries, 64, 16, 16}, modes[0])
+		dims := [4]int{1, 2, queries, 16}
+		keys := [4]int{1, 2, 64, 16}
+		c := &Call[float32, float32]{
+			Batch: 1, Heads: 2, KVHeads: 2, Queries: queries, Keys: 64, Dim: 16, ValueDim: 16, Scale: 0.25,
+			Q: bind[float32](o.q, dims, orders[0]), K: bind[float32](o.k, keys, orders[0]), V: bind[float32](o.v, keys, orders[0]),
+			Out: bind[float32](o.q, dims, orders[0]),
+		}
+		kernels.SetThreads(1)
+		defer kernels.SetThreads(0)
+		if n := testing.AllocsPerRun(20, func() { c.Do(0, c.Units()) }); n > 0 {
+			t.Errorf("%d queries: %v allocations in a run", queries, n)
+		}
 	}
 }

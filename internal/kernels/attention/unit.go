@@ -270,7 +270,8 @@ func (u *unit[T, A]) store() {
 	}
 }
 
-// keep stores the logarithm of a column's sum if it is wanted.
+// keep stores the logarithm of the sum of column i of the scratch memory, that of
+// a query, if it is wanted.
 func (u *unit[T, A]) keep(i, head, q int) {
 	if u.LogSumExp != nil {
 		s := &u.LogSumExpStrides
