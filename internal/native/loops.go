@@ -69,25 +69,32 @@ func (g *gen) isUniform(in *loop.Instr) bool {
 // body lowers copies of the varying part of a pass.
 func (g *gen) body(p *pass, copies int) {
 	folds := make([][][]val, len(p.reds))
-	for u := range copies {
+	parts := make([]region, copies)
+	for u := range parts {
 		g.unit = u
-		for _, arg := range p.ahead {
-			g.fetchAhead(arg)
-		}
-		i := 0
-		for _, v := range p.varying {
-			if g.k.Instrs[v].Code == loop.Reduce {
-				folds[i] = append(folds[i], g.folded(p.reds[i]))
-				i++
-				continue
-			}
-			g.lower(v)
-		}
+		parts[u] = g.capture(func() { g.bodyOf(p, folds) })
 	}
+	g.ops = append(g.ops, g.interleaved(parts)...)
 	for i, r := range p.reds {
 		g.accumulate(r, folds[i])
 	}
 	g.unit = 0
+}
+
+// bodyOf lowers one copy and adds what it gives to reductions.
+func (g *gen) bodyOf(p *pass, folds [][][]val) {
+	for _, arg := range p.ahead {
+		g.fetchAhead(arg)
+	}
+	i := 0
+	for _, v := range p.varying {
+		if g.k.Instrs[v].Code == loop.Reduce {
+			folds[i] = append(folds[i], g.folded(p.reds[i]))
+			i++
+			continue
+		}
+		g.lower(v)
+	}
 }
 
 // startTail lowers what the operations of a tail need.

@@ -10,6 +10,7 @@ import (
 // regions are the bodies of a pass along columns.
 type regions struct {
 	copies                     int
+	held                       int    // registers that interleaved copies need
 	start                      region // accumulators, once for the line
 	hoisted                    region // once a row
 	main, stream, single, tail region
@@ -27,7 +28,7 @@ func (g *gen) lowerPass(p *pass) *regions {
 	r.hoisted = g.capture(func() { g.hoist(p) })
 	r.single = g.capture(func() { g.body(p, 1) })
 	r.main = r.single
-	if r.copies = copiesFor(len(r.single)); r.copies > 1 {
+	if r.copies, r.held = g.copiesOf(r.single); r.copies > 1 {
 		r.main = g.capture(func() { g.body(p, r.copies) })
 	}
 	for _, v := range p.Body {
@@ -47,23 +48,10 @@ func (g *gen) lowerPass(p *pass) *regions {
 	return r
 }
 
-// copiesFor returns how often a body of n operations is repeated in its loop: the
-// overhead of the loop is small beside long ones, and the processor overlaps
-// iterations itself.
-func copiesFor(n int) int {
-	switch {
-	case n <= 20:
-		return 4
-	case n <= 60:
-		return 2
-	}
-	return 1
-}
-
 // pinFor gives registers for the length of a pass to what its inner loop uses
-// most: accumulators first, then values and constants. What has a value already
-// is loaded.
-func (g *gen) pinFor(p *pass, inner region) {
+// most: accumulators first, then values and constants. It leaves as many as are
+// held by the loop itself. What has a value already is loaded.
+func (g *gen) pinFor(p *pass, inner region, held int) {
 	uses := map[val]int{}
 	for i := range inner {
 		for _, v := range [4]val{inner[i].t, inner[i].a, inner[i].b, inner[i].c} {
@@ -97,7 +85,7 @@ func (g *gen) pinFor(p *pass, inner region) {
 		return order[i] < order[j]
 	})
 	f := &g.regs[0]
-	most := len(f.order) / 2
+	most := min(len(f.order)/2, len(f.order)-held)
 	for _, v := range order[:min(most, len(order))] {
 		f.free--
 		g.vals[v].pin = f.order[f.free]
@@ -126,13 +114,13 @@ func (g *gen) alongColumns(passes []*pass) {
 	once := len(passes) == 1 // then what is pinned stays so for all rows
 	g.rewind()
 	if once {
-		g.pinFor(passes[0], all[0].main)
+		g.pinFor(passes[0], all[0].main, all[0].held)
 	}
 	g.rowLoop(func() {
 		for i, p := range passes {
 			r := all[i]
 			if !once {
-				g.pinFor(p, r.main)
+				g.pinFor(p, r.main, r.held)
 			}
 			g.flush(r.start)
 			g.flush(r.hoisted)
@@ -150,7 +138,7 @@ func (g *gen) overAll(passes []*pass) {
 	for _, p := range passes {
 		r := g.lowerPass(p)
 		g.rewind()
-		g.pinFor(p, r.main)
+		g.pinFor(p, r.main, r.held)
 		g.flush(r.start)
 		g.rowLoop(func() {
 			g.flush(r.hoisted)
@@ -243,7 +231,7 @@ func (g *gen) rowsPass(p *pass, copies int) {
 	})
 	g.rewind()
 	g.flush(setup)
-	g.pinFor(p, inner)
+	g.pinFor(p, inner, 0)
 	g.flush(start)
 	g.rowLoop(func() { g.flush(inner) })
 	g.rewind()
