@@ -10,10 +10,10 @@ import "math"
 //
 // with the Taylor polynomial of degree 7 for eʳ; loops in assembly take degree 9.
 //
-// The loops in assembly of Silu, Gelu and GeluTanh compute in float32. Silu is
-// within 2 units in the last place. The others are within 2.5 for operands of at
-// least −1 and within 0.4 units of the operand below, where the result is small;
-// forms that add 1 to erf or tanh lose as much there.
+// The loops in assembly of all but Exp compute in float32. Sigmoid, Tanh and Silu
+// are within 2 units in the last place. Gelu and GeluTanh are within 2.5 for
+// operands of at least −1 and within 0.4 units of the operand below, where the
+// result is small; forms that add 1 to erf or tanh lose as much there.
 
 const (
 	// Beyond ±expMost eˣ and its inverse are 0 or infinite in float32.

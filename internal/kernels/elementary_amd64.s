@@ -71,164 +71,6 @@ next:
 	VZEROUPPER
 	RET
 
-// func sigmoidAVX512(dst *float32, src *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPS2PD    (CX), Z0
-	VXORPD       elementaryConstants<>+960(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+0(SB), Z1
-	VMINPD       Z0, Z1, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z1
-	VMAXPD       Z0, Z1, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z1
-	VMOVAPD      Z0, Z2
-	VFMADD132PD  elementaryConstants<>+192(SB), Z1, Z2
-	VSUBPD       Z1, Z2, Z1
-	VFNMADD231PD elementaryConstants<>+256(SB), Z1, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z1
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z1
-	VMULPD       Z0, Z1, Z1
-	VPADDQ       elementaryConstants<>+896(SB), Z2, Z2
-	VPSLLQ       $0x34, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z1, Z1
-	VMULPD       Z2, Z1, Z1
-	VMOVUPD      elementaryConstants<>+832(SB), Z0
-	VADDPD       Z0, Z1, Z1
-	VDIVPD       Z1, Z0, Z1
-	VCVTPD2PS    Z1, Y0
-	VMOVUPS      Y0, (AX)
-	VCVTPS2PD    32(CX), Z0
-	VXORPD       elementaryConstants<>+960(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+0(SB), Z1
-	VMINPD       Z0, Z1, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z1
-	VMAXPD       Z0, Z1, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z1
-	VMOVAPD      Z0, Z2
-	VFMADD132PD  elementaryConstants<>+192(SB), Z1, Z2
-	VSUBPD       Z1, Z2, Z1
-	VFNMADD231PD elementaryConstants<>+256(SB), Z1, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z1
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z1
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z1
-	VMULPD       Z0, Z1, Z1
-	VPADDQ       elementaryConstants<>+896(SB), Z2, Z2
-	VPSLLQ       $0x34, Z2, Z2
-	VADDPD       elementaryConstants<>+832(SB), Z1, Z1
-	VMULPD       Z2, Z1, Z1
-	VMOVUPD      elementaryConstants<>+832(SB), Z0
-	VADDPD       Z0, Z1, Z1
-	VDIVPD       Z1, Z0, Z1
-	VCVTPD2PS    Z1, Y0
-	VMOVUPS      Y0, 32(AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
-	SUBQ         $0x10, DX
-	JNZ          next
-	VZEROUPPER
-	RET
-
-// func tanhAVX512(dst *float32, src *float32, n int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
-
-next:
-	VCVTPS2PD    (CX), Z0
-	VANDPD       elementaryConstants<>+960(SB), Z0, Z1
-	VANDPD       elementaryConstants<>+1024(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+1088(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VADDPD       Z0, Z0, Z0
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z0, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z2
-	VMULPD       Z0, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+1152(SB), Z3, Z0
-	VFMADD213PD  Z0, Z3, Z2
-	VADDPD       elementaryConstants<>+1216(SB), Z2, Z0
-	VDIVPD       Z0, Z2, Z2
-	VORPD        Z1, Z2, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, (AX)
-	VCVTPS2PD    32(CX), Z0
-	VANDPD       elementaryConstants<>+960(SB), Z0, Z1
-	VANDPD       elementaryConstants<>+1024(SB), Z0, Z0
-	VMOVUPD      elementaryConstants<>+1088(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VADDPD       Z0, Z0, Z0
-	VMOVUPD      elementaryConstants<>+0(SB), Z2
-	VMINPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+64(SB), Z2
-	VMAXPD       Z0, Z2, Z0
-	VMOVUPD      elementaryConstants<>+128(SB), Z2
-	VMOVAPD      Z0, Z3
-	VFMADD132PD  elementaryConstants<>+192(SB), Z2, Z3
-	VSUBPD       Z2, Z3, Z2
-	VFNMADD231PD elementaryConstants<>+256(SB), Z2, Z0
-	VMOVUPD      elementaryConstants<>+320(SB), Z2
-	VFMADD213PD  elementaryConstants<>+384(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+448(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+512(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+576(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+640(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+704(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+768(SB), Z0, Z2
-	VFMADD213PD  elementaryConstants<>+832(SB), Z0, Z2
-	VMULPD       Z0, Z2, Z2
-	VPADDQ       elementaryConstants<>+896(SB), Z3, Z3
-	VPSLLQ       $0x34, Z3, Z3
-	VADDPD       elementaryConstants<>+1152(SB), Z3, Z0
-	VFMADD213PD  Z0, Z3, Z2
-	VADDPD       elementaryConstants<>+1216(SB), Z2, Z0
-	VDIVPD       Z0, Z2, Z2
-	VORPD        Z1, Z2, Z2
-	VCVTPD2PS    Z2, Y0
-	VMOVUPS      Y0, 32(AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
-	SUBQ         $0x10, DX
-	JNZ          next
-	VZEROUPPER
-	RET
-
 // func expAVX2(dst *float32, src *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expAVX2(SB), NOSPLIT, $0-24
@@ -296,161 +138,379 @@ next:
 	VZEROUPPER
 	RET
 
-// func sigmoidAVX2(dst *float32, src *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
+// func sigmoidAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
-	VCVTPS2PD    (CX), Y0
-	VXORPD       elementaryConstants<>+960(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y1
-	VMOVAPD      Y0, Y2
-	VFMADD132PD  elementaryConstants<>+192(SB), Y1, Y2
-	VSUBPD       Y1, Y2, Y1
-	VFNMADD231PD elementaryConstants<>+256(SB), Y1, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y1
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y1
-	VMULPD       Y0, Y1, Y1
-	VPADDQ       elementaryConstants<>+896(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y1, Y1
-	VMULPD       Y2, Y1, Y1
-	VMOVUPD      elementaryConstants<>+832(SB), Y0
-	VADDPD       Y0, Y1, Y1
-	VDIVPD       Y1, Y0, Y1
-	VCVTPD2PSY   Y1, X0
-	VMOVUPS      X0, (AX)
-	VCVTPS2PD    16(CX), Y0
-	VXORPD       elementaryConstants<>+960(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y1
-	VMOVAPD      Y0, Y2
-	VFMADD132PD  elementaryConstants<>+192(SB), Y1, Y2
-	VSUBPD       Y1, Y2, Y1
-	VFNMADD231PD elementaryConstants<>+256(SB), Y1, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y1
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y1
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y1
-	VMULPD       Y0, Y1, Y1
-	VPADDQ       elementaryConstants<>+896(SB), Y2, Y2
-	VPSLLQ       $0x34, Y2, Y2
-	VADDPD       elementaryConstants<>+832(SB), Y1, Y1
-	VMULPD       Y2, Y1, Y1
-	VMOVUPD      elementaryConstants<>+832(SB), Y0
-	VADDPD       Y0, Y1, Y1
-	VDIVPD       Y1, Y0, Y1
-	VCVTPD2PSY   Y1, X0
-	VMOVUPS      X0, 16(AX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, AX
-	SUBQ         $0x08, DX
-	JNZ          next
+next4:
+	CMPQ         DX, $0x40
+	JL           end4
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VORPS        elementaryConstants<>+960(SB), Z0, Z4
+	VORPS        elementaryConstants<>+960(SB), Z1, Z5
+	VORPS        elementaryConstants<>+960(SB), Z2, Z6
+	VORPS        elementaryConstants<>+960(SB), Z3, Z7
+	VMOVUPS      elementaryConstants<>+1024(SB), Z8
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+	VMOVUPS      elementaryConstants<>+1088(SB), Z8
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMOVAPS      Z4, Z8
+	VMOVAPS      Z5, Z9
+	VMOVAPS      Z6, Z10
+	VMOVAPS      Z7, Z11
+	VMOVUPS      elementaryConstants<>+1152(SB), Z12
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z9
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z10
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z11
+	VSUBPS       Z12, Z8, Z8
+	VSUBPS       Z12, Z9, Z9
+	VSUBPS       Z12, Z10, Z10
+	VSUBPS       Z12, Z11, Z11
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z8, Z4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z9, Z5
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z10, Z6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z11, Z7
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z8, Z4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z9, Z5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z10, Z6
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z11, Z7
+	VMOVUPS      elementaryConstants<>+1408(SB), Z12
+	VMOVUPS      elementaryConstants<>+1408(SB), Z13
+	VMOVUPS      elementaryConstants<>+1408(SB), Z14
+	VMOVUPS      elementaryConstants<>+1408(SB), Z15
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z7, Z15
+	VMULPS       Z4, Z4, Z16
+	VFMADD213PS  Z4, Z16, Z12
+	VMULPS       Z5, Z5, Z4
+	VFMADD213PS  Z5, Z4, Z13
+	VMULPS       Z6, Z6, Z4
+	VFMADD213PS  Z6, Z4, Z14
+	VMULPS       Z7, Z7, Z4
+	VFMADD213PS  Z7, Z4, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VSCALEFPS    Z8, Z12, Z12
+	VSCALEFPS    Z9, Z13, Z13
+	VSCALEFPS    Z10, Z14, Z14
+	VSCALEFPS    Z11, Z15, Z15
+	VMOVUPS      elementaryConstants<>+1728(SB), Z4
+	VMOVUPS      elementaryConstants<>+1728(SB), Z5
+	VMOVUPS      elementaryConstants<>+1728(SB), Z6
+	VMOVUPS      elementaryConstants<>+1728(SB), Z7
+	VPMOVD2M     Z0, K1
+	VMOVAPS      Z12, K1, Z4
+	VPMOVD2M     Z1, K1
+	VMOVAPS      Z13, K1, Z5
+	VPMOVD2M     Z2, K1
+	VMOVAPS      Z14, K1, Z6
+	VPMOVD2M     Z3, K1
+	VMOVAPS      Z15, K1, Z7
+	VMOVAPS      Z4, Z8
+	VMOVAPS      Z5, Z9
+	VMOVAPS      Z6, Z10
+	VMOVAPS      Z7, Z11
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z0
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z1
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z2
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z3
+	VRCP14PS     Z0, Z0
+	VRCP14PS     Z1, Z1
+	VRCP14PS     Z2, Z2
+	VRCP14PS     Z3, Z3
+	VMULPS       Z0, Z4, Z4
+	VMULPS       Z1, Z5, Z5
+	VMULPS       Z2, Z6, Z6
+	VMULPS       Z3, Z7, Z7
+	VFNMADD231PS elementaryConstants<>+1728(SB), Z4, Z8
+	VFNMADD231PS elementaryConstants<>+1728(SB), Z5, Z9
+	VFNMADD231PS elementaryConstants<>+1728(SB), Z6, Z10
+	VFNMADD231PS elementaryConstants<>+1728(SB), Z7, Z11
+	VFNMADD231PS Z12, Z4, Z8
+	VFNMADD231PS Z13, Z5, Z9
+	VFNMADD231PS Z14, Z6, Z10
+	VFNMADD231PS Z15, Z7, Z11
+	VFMADD231PS  Z0, Z8, Z4
+	VFMADD231PS  Z1, Z9, Z5
+	VFMADD231PS  Z2, Z10, Z6
+	VFMADD231PS  Z3, Z11, Z7
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z6, 128(AX)
+	VMOVUPS      Z7, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, DX
+	JMP          next4
+
+end4:
+next1:
+	CMPQ         DX, $0x10
+	JL           end1
+	VMOVUPS      (CX), Z0
+	VORPS        elementaryConstants<>+960(SB), Z0, Z1
+	VMOVUPS      elementaryConstants<>+1024(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+1088(SB), Z2
+	VMAXPS       Z1, Z2, Z1
+	VMOVAPS      Z1, Z2
+	VMOVUPS      elementaryConstants<>+1152(SB), Z3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z2
+	VSUBPS       Z3, Z2, Z2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z2, Z1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z2, Z1
+	VMOVUPS      elementaryConstants<>+1408(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z1, Z3
+	VMULPS       Z1, Z1, Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
+	VSCALEFPS    Z2, Z3, Z3
+	VMOVUPS      elementaryConstants<>+1728(SB), Z1
+	VPMOVD2M     Z0, K1
+	VMOVAPS      Z3, K1, Z1
+	VMOVAPS      Z1, Z2
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z0
+	VRCP14PS     Z0, Z0
+	VMULPS       Z0, Z1, Z1
+	VFNMADD231PS elementaryConstants<>+1728(SB), Z1, Z2
+	VFNMADD231PS Z3, Z1, Z2
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
-// func tanhAVX2(dst *float32, src *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
+// func tanhAVX512(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
-	VCVTPS2PD    (CX), Y0
-	VANDPD       elementaryConstants<>+960(SB), Y0, Y1
-	VANDPD       elementaryConstants<>+1024(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+1088(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VADDPD       Y0, Y0, Y0
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y0, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y2
-	VMULPD       Y0, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+1152(SB), Y3, Y0
-	VFMADD213PD  Y0, Y3, Y2
-	VADDPD       elementaryConstants<>+1216(SB), Y2, Y0
-	VDIVPD       Y0, Y2, Y2
-	VORPD        Y1, Y2, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, (AX)
-	VCVTPS2PD    16(CX), Y0
-	VANDPD       elementaryConstants<>+960(SB), Y0, Y1
-	VANDPD       elementaryConstants<>+1024(SB), Y0, Y0
-	VMOVUPD      elementaryConstants<>+1088(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VADDPD       Y0, Y0, Y0
-	VMOVUPD      elementaryConstants<>+0(SB), Y2
-	VMINPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+64(SB), Y2
-	VMAXPD       Y0, Y2, Y0
-	VMOVUPD      elementaryConstants<>+128(SB), Y2
-	VMOVAPD      Y0, Y3
-	VFMADD132PD  elementaryConstants<>+192(SB), Y2, Y3
-	VSUBPD       Y2, Y3, Y2
-	VFNMADD231PD elementaryConstants<>+256(SB), Y2, Y0
-	VMOVUPD      elementaryConstants<>+320(SB), Y2
-	VFMADD213PD  elementaryConstants<>+384(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+448(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+512(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+576(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+640(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+704(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+768(SB), Y0, Y2
-	VFMADD213PD  elementaryConstants<>+832(SB), Y0, Y2
-	VMULPD       Y0, Y2, Y2
-	VPADDQ       elementaryConstants<>+896(SB), Y3, Y3
-	VPSLLQ       $0x34, Y3, Y3
-	VADDPD       elementaryConstants<>+1152(SB), Y3, Y0
-	VFMADD213PD  Y0, Y3, Y2
-	VADDPD       elementaryConstants<>+1216(SB), Y2, Y0
-	VDIVPD       Y0, Y2, Y2
-	VORPD        Y1, Y2, Y2
-	VCVTPD2PSY   Y2, X0
-	VMOVUPS      X0, 16(AX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, AX
-	SUBQ         $0x08, DX
-	JNZ          next
+next4:
+	CMPQ         DX, $0x40
+	JL           end4
+	VMOVUPS      (CX), Z0
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VANDPS       elementaryConstants<>+1792(SB), Z0, Z4
+	VANDPS       elementaryConstants<>+1792(SB), Z1, Z5
+	VANDPS       elementaryConstants<>+1792(SB), Z2, Z6
+	VANDPS       elementaryConstants<>+1792(SB), Z3, Z7
+	VADDPS       Z4, Z4, Z4
+	VADDPS       Z5, Z5, Z5
+	VADDPS       Z6, Z6, Z6
+	VADDPS       Z7, Z7, Z7
+	VMOVUPS      elementaryConstants<>+1856(SB), Z8
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+	VMOVAPS      Z4, Z8
+	VMOVAPS      Z5, Z9
+	VMOVAPS      Z6, Z10
+	VMOVAPS      Z7, Z11
+	VMOVUPS      elementaryConstants<>+1152(SB), Z12
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z9
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z10
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z11
+	VSUBPS       Z12, Z8, Z13
+	VSUBPS       Z12, Z9, Z14
+	VSUBPS       Z12, Z10, Z15
+	VSUBPS       Z12, Z11, Z12
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z13, Z4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z14, Z5
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z15, Z6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z12, Z7
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z13, Z4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z14, Z5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z15, Z6
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z12, Z7
+	VMOVUPS      elementaryConstants<>+1920(SB), Z16
+	VMOVUPS      elementaryConstants<>+1920(SB), Z17
+	VMOVUPS      elementaryConstants<>+1920(SB), Z18
+	VMOVUPS      elementaryConstants<>+1920(SB), Z19
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z7, Z19
+	VFMADD213PS  elementaryConstants<>+2048(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+2048(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+2048(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+2048(SB), Z7, Z19
+	VFMADD213PS  elementaryConstants<>+2112(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+2112(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+2112(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+2112(SB), Z7, Z19
+	VFMADD213PS  elementaryConstants<>+2176(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+2176(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+2176(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+2176(SB), Z7, Z19
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z7, Z19
+	VMULPS       Z4, Z4, Z12
+	VFMADD213PS  Z4, Z12, Z16
+	VMULPS       Z5, Z5, Z4
+	VFMADD213PS  Z5, Z4, Z17
+	VMULPS       Z6, Z6, Z4
+	VFMADD213PS  Z6, Z4, Z18
+	VMULPS       Z7, Z7, Z4
+	VFMADD213PS  Z7, Z4, Z19
+	VPSUBD       elementaryConstants<>+1152(SB), Z8, Z8
+	VPSUBD       elementaryConstants<>+1152(SB), Z9, Z9
+	VPSUBD       elementaryConstants<>+1152(SB), Z10, Z10
+	VPSUBD       elementaryConstants<>+1152(SB), Z11, Z11
+	VPADDD       elementaryConstants<>+2240(SB), Z8, Z8
+	VPADDD       elementaryConstants<>+2240(SB), Z9, Z9
+	VPADDD       elementaryConstants<>+2240(SB), Z10, Z10
+	VPADDD       elementaryConstants<>+2240(SB), Z11, Z11
+	VPSLLD       $0x17, Z8, Z8
+	VPSLLD       $0x17, Z9, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VADDPS       elementaryConstants<>+2304(SB), Z8, Z13
+	VADDPS       elementaryConstants<>+2304(SB), Z9, Z14
+	VADDPS       elementaryConstants<>+2304(SB), Z10, Z15
+	VADDPS       elementaryConstants<>+2304(SB), Z11, Z12
+	VFMADD213PS  Z13, Z8, Z16
+	VFMADD213PS  Z14, Z9, Z17
+	VFMADD213PS  Z15, Z10, Z18
+	VFMADD213PS  Z12, Z11, Z19
+	VANDPS       elementaryConstants<>+960(SB), Z0, Z0
+	VANDPS       elementaryConstants<>+960(SB), Z1, Z1
+	VANDPS       elementaryConstants<>+960(SB), Z2, Z2
+	VANDPS       elementaryConstants<>+960(SB), Z3, Z3
+	VMOVAPS      Z16, Z4
+	VMOVAPS      Z17, Z5
+	VMOVAPS      Z18, Z6
+	VMOVAPS      Z19, Z7
+	VMOVAPS      Z4, Z12
+	VMOVAPS      Z5, Z13
+	VMOVAPS      Z6, Z14
+	VMOVAPS      Z7, Z15
+	VADDPS       elementaryConstants<>+2368(SB), Z16, Z8
+	VADDPS       elementaryConstants<>+2368(SB), Z17, Z9
+	VADDPS       elementaryConstants<>+2368(SB), Z18, Z10
+	VADDPS       elementaryConstants<>+2368(SB), Z19, Z11
+	VRCP14PS     Z8, Z8
+	VRCP14PS     Z9, Z9
+	VRCP14PS     Z10, Z10
+	VRCP14PS     Z11, Z11
+	VMULPS       Z8, Z4, Z4
+	VMULPS       Z9, Z5, Z5
+	VMULPS       Z10, Z6, Z6
+	VMULPS       Z11, Z7, Z7
+	VFNMADD231PS elementaryConstants<>+2368(SB), Z4, Z12
+	VFNMADD231PS elementaryConstants<>+2368(SB), Z5, Z13
+	VFNMADD231PS elementaryConstants<>+2368(SB), Z6, Z14
+	VFNMADD231PS elementaryConstants<>+2368(SB), Z7, Z15
+	VFNMADD231PS Z16, Z4, Z12
+	VFNMADD231PS Z17, Z5, Z13
+	VFNMADD231PS Z18, Z6, Z14
+	VFNMADD231PS Z19, Z7, Z15
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z13, Z5
+	VFMADD231PS  Z10, Z14, Z6
+	VFMADD231PS  Z11, Z15, Z7
+	VORPS        Z0, Z4, Z4
+	VORPS        Z1, Z5, Z5
+	VORPS        Z2, Z6, Z6
+	VORPS        Z3, Z7, Z7
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z6, 128(AX)
+	VMOVUPS      Z7, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, DX
+	JMP          next4
+
+end4:
+next1:
+	CMPQ         DX, $0x10
+	JL           end1
+	VMOVUPS      (CX), Z0
+	VANDPS       elementaryConstants<>+1792(SB), Z0, Z1
+	VADDPS       Z1, Z1, Z1
+	VMOVUPS      elementaryConstants<>+1856(SB), Z2
+	VMINPS       Z1, Z2, Z1
+	VMOVAPS      Z1, Z2
+	VMOVUPS      elementaryConstants<>+1152(SB), Z3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z2
+	VSUBPS       Z3, Z2, Z3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z3, Z1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z3, Z1
+	VMOVUPS      elementaryConstants<>+1920(SB), Z4
+	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z4
+	VFMADD213PS  elementaryConstants<>+2048(SB), Z1, Z4
+	VFMADD213PS  elementaryConstants<>+2112(SB), Z1, Z4
+	VFMADD213PS  elementaryConstants<>+2176(SB), Z1, Z4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z1, Z4
+	VMULPS       Z1, Z1, Z3
+	VFMADD213PS  Z1, Z3, Z4
+	VPSUBD       elementaryConstants<>+1152(SB), Z2, Z2
+	VPADDD       elementaryConstants<>+2240(SB), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VADDPS       elementaryConstants<>+2304(SB), Z2, Z3
+	VFMADD213PS  Z3, Z2, Z4
+	VANDPS       elementaryConstants<>+960(SB), Z0, Z0
+	VMOVAPS      Z4, Z1
+	VMOVAPS      Z1, Z3
+	VADDPS       elementaryConstants<>+2368(SB), Z4, Z2
+	VRCP14PS     Z2, Z2
+	VMULPS       Z2, Z1, Z1
+	VFNMADD231PS elementaryConstants<>+2368(SB), Z1, Z3
+	VFNMADD231PS Z4, Z1, Z3
+	VFMADD231PS  Z2, Z3, Z1
+	VORPS        Z0, Z1, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -461,36 +521,135 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next4:
+	CMPQ         DX, $0x40
+	JL           end4
 	VMOVUPS      (CX), Z0
-	VMOVAPS      Z0, Z1
-	VXORPS       elementaryConstants<>+1280(SB), Z1, Z1
-	VMOVUPS      elementaryConstants<>+1344(SB), Z2
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VXORPS       elementaryConstants<>+960(SB), Z0, Z4
+	VXORPS       elementaryConstants<>+960(SB), Z1, Z5
+	VXORPS       elementaryConstants<>+960(SB), Z2, Z6
+	VXORPS       elementaryConstants<>+960(SB), Z3, Z7
+	VMOVUPS      elementaryConstants<>+1024(SB), Z8
+	VMINPS       Z4, Z8, Z4
+	VMINPS       Z5, Z8, Z5
+	VMINPS       Z6, Z8, Z6
+	VMINPS       Z7, Z8, Z7
+	VMOVUPS      elementaryConstants<>+1088(SB), Z8
+	VMAXPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMOVAPS      Z4, Z8
+	VMOVAPS      Z5, Z9
+	VMOVAPS      Z6, Z10
+	VMOVAPS      Z7, Z11
+	VMOVUPS      elementaryConstants<>+1152(SB), Z12
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z9
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z10
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z11
+	VSUBPS       Z12, Z8, Z8
+	VSUBPS       Z12, Z9, Z9
+	VSUBPS       Z12, Z10, Z10
+	VSUBPS       Z12, Z11, Z11
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z8, Z4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z9, Z5
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z10, Z6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z11, Z7
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z8, Z4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z9, Z5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z10, Z6
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z11, Z7
+	VMOVUPS      elementaryConstants<>+1408(SB), Z12
+	VMOVUPS      elementaryConstants<>+1408(SB), Z13
+	VMOVUPS      elementaryConstants<>+1408(SB), Z14
+	VMOVUPS      elementaryConstants<>+1408(SB), Z15
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z7, Z15
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z4, Z12
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z5, Z13
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z6, Z14
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z7, Z15
+	VMULPS       Z4, Z4, Z16
+	VFMADD213PS  Z4, Z16, Z12
+	VMULPS       Z5, Z5, Z4
+	VFMADD213PS  Z5, Z4, Z13
+	VMULPS       Z6, Z6, Z4
+	VFMADD213PS  Z6, Z4, Z14
+	VMULPS       Z7, Z7, Z4
+	VFMADD213PS  Z7, Z4, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VSCALEFPS    Z8, Z12, Z12
+	VSCALEFPS    Z9, Z13, Z13
+	VSCALEFPS    Z10, Z14, Z14
+	VSCALEFPS    Z11, Z15, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VDIVPS       Z12, Z0, Z12
+	VDIVPS       Z13, Z1, Z13
+	VDIVPS       Z14, Z2, Z14
+	VDIVPS       Z15, Z3, Z15
+	VMOVUPS      Z12, (AX)
+	VMOVUPS      Z13, 64(AX)
+	VMOVUPS      Z14, 128(AX)
+	VMOVUPS      Z15, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, DX
+	JMP          next4
+
+end4:
+next1:
+	CMPQ         DX, $0x10
+	JL           end1
+	VMOVUPS      (CX), Z0
+	VXORPS       elementaryConstants<>+960(SB), Z0, Z1
+	VMOVUPS      elementaryConstants<>+1024(SB), Z2
 	VMINPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1408(SB), Z2
+	VMOVUPS      elementaryConstants<>+1088(SB), Z2
 	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1472(SB), Z2
-	VMOVAPS      Z1, Z3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Z2, Z3
-	VSUBPS       Z2, Z3, Z2
-	VFNMADD231PS elementaryConstants<>+1600(SB), Z2, Z1
-	VFNMADD231PS elementaryConstants<>+1664(SB), Z2, Z1
-	VMOVUPS      elementaryConstants<>+1728(SB), Z3
-	VFMADD213PS  elementaryConstants<>+1792(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1856(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1920(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z3
+	VMOVAPS      Z1, Z2
+	VMOVUPS      elementaryConstants<>+1152(SB), Z3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z2
+	VSUBPS       Z3, Z2, Z2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z2, Z1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z2, Z1
+	VMOVUPS      elementaryConstants<>+1408(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z1, Z3
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z1, Z3
 	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VSCALEFPS    Z2, Z3, Z3
-	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VDIVPS       Z3, Z0, Z3
 	VMOVUPS      Z3, (AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
 	SUBQ         $0x10, DX
-	JNZ          next
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -501,50 +660,205 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next4:
+	CMPQ         DX, $0x40
+	JL           end4
 	VMOVUPS      (CX), Z0
-	VMOVAPS      Z0, Z1
-	VANDPS       elementaryConstants<>+2112(SB), Z1, Z1
-	VMOVUPS      elementaryConstants<>+2176(SB), Z2
-	VFMADD213PS  elementaryConstants<>+2240(SB), Z1, Z2
-	VFMADD213PS  elementaryConstants<>+2304(SB), Z1, Z2
-	VFMADD213PS  elementaryConstants<>+2368(SB), Z1, Z2
-	VFMADD213PS  elementaryConstants<>+2432(SB), Z1, Z2
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VANDPS       elementaryConstants<>+1792(SB), Z0, Z4
+	VANDPS       elementaryConstants<>+1792(SB), Z1, Z5
+	VANDPS       elementaryConstants<>+1792(SB), Z2, Z6
+	VANDPS       elementaryConstants<>+1792(SB), Z3, Z7
+	VMOVUPS      elementaryConstants<>+2432(SB), Z8
+	VMOVUPS      elementaryConstants<>+2432(SB), Z9
+	VMOVUPS      elementaryConstants<>+2432(SB), Z10
+	VMOVUPS      elementaryConstants<>+2432(SB), Z11
+	VFMADD213PS  elementaryConstants<>+2496(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2496(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2496(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2496(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2560(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2560(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2560(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2560(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2624(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2624(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2624(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2624(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2688(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2688(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2688(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2688(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2752(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2752(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2752(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2752(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2816(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2816(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2816(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2816(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2880(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2880(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2880(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2880(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3008(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3008(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3008(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3008(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3072(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3072(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3072(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3072(SB), Z7, Z11
+	VMOVUPS      elementaryConstants<>+1024(SB), Z4
+	VMINPS       Z8, Z4, Z8
+	VMINPS       Z9, Z4, Z9
+	VMINPS       Z10, Z4, Z10
+	VMINPS       Z11, Z4, Z11
+	VMOVUPS      elementaryConstants<>+1088(SB), Z4
+	VMAXPS       Z8, Z4, Z8
+	VMAXPS       Z9, Z4, Z9
+	VMAXPS       Z10, Z4, Z10
+	VMAXPS       Z11, Z4, Z11
+	VMOVAPS      Z8, Z4
+	VMOVAPS      Z9, Z5
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z11, Z7
+	VMOVUPS      elementaryConstants<>+1152(SB), Z12
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z5
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z7
+	VSUBPS       Z12, Z4, Z4
+	VSUBPS       Z12, Z5, Z5
+	VSUBPS       Z12, Z6, Z6
+	VSUBPS       Z12, Z7, Z7
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z4, Z8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z5, Z9
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z6, Z10
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z7, Z11
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z4, Z8
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z5, Z9
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z6, Z10
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z7, Z11
+	VMOVUPS      elementaryConstants<>+1408(SB), Z12
+	VMOVUPS      elementaryConstants<>+1408(SB), Z13
+	VMOVUPS      elementaryConstants<>+1408(SB), Z14
+	VMOVUPS      elementaryConstants<>+1408(SB), Z15
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z11, Z15
+	VMULPS       Z8, Z8, Z16
+	VFMADD213PS  Z8, Z16, Z12
+	VMULPS       Z9, Z9, Z8
+	VFMADD213PS  Z9, Z8, Z13
+	VMULPS       Z10, Z10, Z8
+	VFMADD213PS  Z10, Z8, Z14
+	VMULPS       Z11, Z11, Z8
+	VFMADD213PS  Z11, Z8, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VSCALEFPS    Z4, Z12, Z12
+	VSCALEFPS    Z5, Z13, Z13
+	VSCALEFPS    Z6, Z14, Z14
+	VSCALEFPS    Z7, Z15, Z15
+	VMOVUPS      elementaryConstants<>+1728(SB), Z4
+	VMOVUPS      elementaryConstants<>+1728(SB), Z5
+	VMOVUPS      elementaryConstants<>+1728(SB), Z6
+	VMOVUPS      elementaryConstants<>+1728(SB), Z7
+	VSUBPS       Z12, Z4, Z4
+	VSUBPS       Z13, Z5, Z5
+	VSUBPS       Z14, Z6, Z6
+	VSUBPS       Z15, Z7, Z7
+	VPMOVD2M     Z0, K1
+	VMOVAPS      Z12, K1, Z4
+	VPMOVD2M     Z1, K1
+	VMOVAPS      Z13, K1, Z5
+	VPMOVD2M     Z2, K1
+	VMOVAPS      Z14, K1, Z6
+	VPMOVD2M     Z3, K1
+	VMOVAPS      Z15, K1, Z7
+	VMULPS       Z0, Z4, Z4
+	VMULPS       Z1, Z5, Z5
+	VMULPS       Z2, Z6, Z6
+	VMULPS       Z3, Z7, Z7
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z6, 128(AX)
+	VMOVUPS      Z7, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, DX
+	JMP          next4
+
+end4:
+next1:
+	CMPQ         DX, $0x10
+	JL           end1
+	VMOVUPS      (CX), Z0
+	VANDPS       elementaryConstants<>+1792(SB), Z0, Z1
+	VMOVUPS      elementaryConstants<>+2432(SB), Z2
 	VFMADD213PS  elementaryConstants<>+2496(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2560(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2752(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2816(SB), Z1, Z2
-	VMOVUPS      elementaryConstants<>+1344(SB), Z1
+	VFMADD213PS  elementaryConstants<>+2880(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+2944(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3008(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3072(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+1024(SB), Z1
 	VMINPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+1408(SB), Z1
+	VMOVUPS      elementaryConstants<>+1088(SB), Z1
 	VMAXPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+1472(SB), Z1
-	VMOVAPS      Z2, Z3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Z1, Z3
-	VSUBPS       Z1, Z3, Z1
-	VFNMADD231PS elementaryConstants<>+1600(SB), Z1, Z2
-	VFNMADD231PS elementaryConstants<>+1664(SB), Z1, Z2
-	VMOVUPS      elementaryConstants<>+1728(SB), Z3
-	VFMADD213PS  elementaryConstants<>+1792(SB), Z2, Z3
-	VFMADD213PS  elementaryConstants<>+1856(SB), Z2, Z3
-	VFMADD213PS  elementaryConstants<>+1920(SB), Z2, Z3
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z2, Z3
+	VMOVAPS      Z2, Z1
+	VMOVUPS      elementaryConstants<>+1152(SB), Z3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z1
+	VSUBPS       Z3, Z1, Z1
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z1, Z2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+1408(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z2, Z3
 	VMULPS       Z2, Z2, Z4
 	VFMADD213PS  Z2, Z4, Z3
-	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VSCALEFPS    Z1, Z3, Z3
-	VMOVUPS      elementaryConstants<>+2048(SB), Z1
+	VMOVUPS      elementaryConstants<>+1728(SB), Z1
 	VSUBPS       Z3, Z1, Z1
 	VPMOVD2M     Z0, K1
 	VMOVAPS      Z3, K1, Z1
 	VMULPS       Z0, Z1, Z1
 	VMOVUPS      Z1, (AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
 	SUBQ         $0x10, DX
-	JNZ          next
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -555,38 +869,427 @@ TEXT ·geluTanhAVX512(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next4:
+	CMPQ         DX, $0x40
+	JL           end4
 	VMOVUPS      (CX), Z0
-	VMOVUPS      elementaryConstants<>+2880(SB), Z2
+	VMOVUPS      64(CX), Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VMOVUPS      elementaryConstants<>+3136(SB), Z8
+	VMOVUPS      elementaryConstants<>+3136(SB), Z9
+	VMOVUPS      elementaryConstants<>+3136(SB), Z10
+	VMOVUPS      elementaryConstants<>+3136(SB), Z11
+	VMULPS       Z0, Z0, Z4
+	VMULPS       Z1, Z1, Z5
+	VMULPS       Z2, Z2, Z6
+	VMULPS       Z3, Z3, Z7
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z7, Z11
+	VMULPS       Z0, Z8, Z8
+	VMULPS       Z1, Z9, Z9
+	VMULPS       Z2, Z10, Z10
+	VMULPS       Z3, Z11, Z11
+	VMOVUPS      elementaryConstants<>+1024(SB), Z4
+	VMINPS       Z8, Z4, Z8
+	VMINPS       Z9, Z4, Z9
+	VMINPS       Z10, Z4, Z10
+	VMINPS       Z11, Z4, Z11
+	VMOVUPS      elementaryConstants<>+1088(SB), Z4
+	VMAXPS       Z8, Z4, Z8
+	VMAXPS       Z9, Z4, Z9
+	VMAXPS       Z10, Z4, Z10
+	VMAXPS       Z11, Z4, Z11
+	VMOVAPS      Z8, Z4
+	VMOVAPS      Z9, Z5
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z11, Z7
+	VMOVUPS      elementaryConstants<>+1152(SB), Z12
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z5
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z12, Z7
+	VSUBPS       Z12, Z4, Z4
+	VSUBPS       Z12, Z5, Z5
+	VSUBPS       Z12, Z6, Z6
+	VSUBPS       Z12, Z7, Z7
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z4, Z8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z5, Z9
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z6, Z10
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z7, Z11
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z4, Z8
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z5, Z9
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z6, Z10
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z7, Z11
+	VMOVUPS      elementaryConstants<>+1408(SB), Z12
+	VMOVUPS      elementaryConstants<>+1408(SB), Z13
+	VMOVUPS      elementaryConstants<>+1408(SB), Z14
+	VMOVUPS      elementaryConstants<>+1408(SB), Z15
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z11, Z15
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z8, Z12
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z9, Z13
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z10, Z14
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z11, Z15
+	VMULPS       Z8, Z8, Z16
+	VFMADD213PS  Z8, Z16, Z12
+	VMULPS       Z9, Z9, Z8
+	VFMADD213PS  Z9, Z8, Z13
+	VMULPS       Z10, Z10, Z8
+	VFMADD213PS  Z10, Z8, Z14
+	VMULPS       Z11, Z11, Z8
+	VFMADD213PS  Z11, Z8, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VSCALEFPS    Z4, Z12, Z12
+	VSCALEFPS    Z5, Z13, Z13
+	VSCALEFPS    Z6, Z14, Z14
+	VSCALEFPS    Z7, Z15, Z15
+	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
+	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
+	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
+	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
+	VDIVPS       Z12, Z0, Z12
+	VDIVPS       Z13, Z1, Z13
+	VDIVPS       Z14, Z2, Z14
+	VDIVPS       Z15, Z3, Z15
+	VMOVUPS      Z12, (AX)
+	VMOVUPS      Z13, 64(AX)
+	VMOVUPS      Z14, 128(AX)
+	VMOVUPS      Z15, 192(AX)
+	ADDQ         $0x00000100, CX
+	ADDQ         $0x00000100, AX
+	SUBQ         $0x40, DX
+	JMP          next4
+
+end4:
+next1:
+	CMPQ         DX, $0x10
+	JL           end1
+	VMOVUPS      (CX), Z0
+	VMOVUPS      elementaryConstants<>+3136(SB), Z2
 	VMULPS       Z0, Z0, Z1
-	VFMADD213PS  elementaryConstants<>+2944(SB), Z1, Z2
-	VMULPS       Z0, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1344(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1408(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1472(SB), Z2
-	VMOVAPS      Z1, Z3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Z2, Z3
-	VSUBPS       Z2, Z3, Z2
-	VFNMADD231PS elementaryConstants<>+1600(SB), Z2, Z1
-	VFNMADD231PS elementaryConstants<>+1664(SB), Z2, Z1
-	VMOVUPS      elementaryConstants<>+1728(SB), Z3
-	VFMADD213PS  elementaryConstants<>+1792(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1856(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1920(SB), Z1, Z3
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z3
-	VMULPS       Z1, Z1, Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
-	VSCALEFPS    Z2, Z3, Z3
-	VADDPS       elementaryConstants<>+2048(SB), Z3, Z3
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z1, Z2
+	VMULPS       Z0, Z2, Z2
+	VMOVUPS      elementaryConstants<>+1024(SB), Z1
+	VMINPS       Z2, Z1, Z2
+	VMOVUPS      elementaryConstants<>+1088(SB), Z1
+	VMAXPS       Z2, Z1, Z2
+	VMOVAPS      Z2, Z1
+	VMOVUPS      elementaryConstants<>+1152(SB), Z3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z1
+	VSUBPS       Z3, Z1, Z1
+	VFNMADD231PS elementaryConstants<>+1280(SB), Z1, Z2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+1408(SB), Z3
+	VFMADD213PS  elementaryConstants<>+1472(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1536(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1600(SB), Z2, Z3
+	VFMADD213PS  elementaryConstants<>+1664(SB), Z2, Z3
+	VMULPS       Z2, Z2, Z4
+	VFMADD213PS  Z2, Z4, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
+	VSCALEFPS    Z1, Z3, Z3
+	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VDIVPS       Z3, Z0, Z3
 	VMOVUPS      Z3, (AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
 	SUBQ         $0x10, DX
-	JNZ          next
+	JMP          next1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next2:
+	CMPQ         DX, $0x10
+	JL           end2
+	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y1
+	VORPS        elementaryConstants<>+960(SB), Y0, Y2
+	VORPS        elementaryConstants<>+960(SB), Y1, Y3
+	VMOVUPS      elementaryConstants<>+1024(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      elementaryConstants<>+1088(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      Y2, Y4
+	VMOVAPS      Y3, Y5
+	VMOVUPS      elementaryConstants<>+1152(SB), Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y5
+	VSUBPS       Y6, Y4, Y7
+	VSUBPS       Y6, Y5, Y6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
+	VMOVUPS      elementaryConstants<>+1408(SB), Y8
+	VMOVUPS      elementaryConstants<>+1408(SB), Y9
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y8
+	VMULPS       Y3, Y3, Y2
+	VFMADD213PS  Y3, Y2, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
+	VPSRAD       $0x01, Y4, Y7
+	VPSRAD       $0x01, Y5, Y6
+	VPSUBD       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y7, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y5, Y9, Y9
+	VMOVUPS      elementaryConstants<>+1728(SB), Y2
+	VMOVUPS      elementaryConstants<>+1728(SB), Y3
+	VBLENDVPS    Y0, Y8, Y2, Y2
+	VBLENDVPS    Y1, Y9, Y3, Y3
+	VMOVAPS      Y2, Y4
+	VMOVAPS      Y3, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y0
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y1
+	VMOVUPS      elementaryConstants<>+1728(SB), Y6
+	VDIVPS       Y0, Y6, Y0
+	VDIVPS       Y1, Y6, Y1
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VFNMADD231PS elementaryConstants<>+1728(SB), Y2, Y4
+	VFNMADD231PS elementaryConstants<>+1728(SB), Y3, Y5
+	VFNMADD231PS Y8, Y2, Y4
+	VFNMADD231PS Y9, Y3, Y5
+	VFMADD231PS  Y0, Y4, Y2
+	VFMADD231PS  Y1, Y5, Y3
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next2
+
+end2:
+next1:
+	CMPQ         DX, $0x08
+	JL           end1
+	VMOVUPS      (CX), Y0
+	VORPS        elementaryConstants<>+960(SB), Y0, Y1
+	VMOVUPS      elementaryConstants<>+1024(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVUPS      elementaryConstants<>+1088(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      Y1, Y2
+	VMOVUPS      elementaryConstants<>+1152(SB), Y3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y2
+	VSUBPS       Y3, Y2, Y3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
+	VPSRAD       $0x01, Y2, Y3
+	VPSUBD       Y3, Y2, Y2
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMOVUPS      elementaryConstants<>+1728(SB), Y1
+	VBLENDVPS    Y0, Y4, Y1, Y1
+	VMOVAPS      Y1, Y2
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y0
+	VMOVUPS      elementaryConstants<>+1728(SB), Y3
+	VDIVPS       Y0, Y3, Y0
+	VMULPS       Y0, Y1, Y1
+	VFNMADD231PS elementaryConstants<>+1728(SB), Y1, Y2
+	VFNMADD231PS Y4, Y1, Y2
+	VFMADD231PS  Y0, Y2, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	SUBQ         $0x08, DX
+	JMP          next1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func tanhAVX2(dst *float32, src *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next2:
+	CMPQ         DX, $0x10
+	JL           end2
+	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y1
+	VANDPS       elementaryConstants<>+1792(SB), Y0, Y2
+	VANDPS       elementaryConstants<>+1792(SB), Y1, Y3
+	VADDPS       Y2, Y2, Y2
+	VADDPS       Y3, Y3, Y3
+	VMOVUPS      elementaryConstants<>+1856(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      Y2, Y4
+	VMOVAPS      Y3, Y5
+	VMOVUPS      elementaryConstants<>+1152(SB), Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y5
+	VSUBPS       Y6, Y4, Y7
+	VSUBPS       Y6, Y5, Y6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
+	VMOVUPS      elementaryConstants<>+1920(SB), Y8
+	VMOVUPS      elementaryConstants<>+1920(SB), Y9
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+2048(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+2048(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+2112(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+2112(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+2176(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+2176(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y8
+	VMULPS       Y3, Y3, Y2
+	VFMADD213PS  Y3, Y2, Y9
+	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VADDPS       elementaryConstants<>+2304(SB), Y4, Y7
+	VADDPS       elementaryConstants<>+2304(SB), Y5, Y6
+	VFMADD213PS  Y7, Y4, Y8
+	VFMADD213PS  Y6, Y5, Y9
+	VANDPS       elementaryConstants<>+960(SB), Y0, Y0
+	VANDPS       elementaryConstants<>+960(SB), Y1, Y1
+	VMOVAPS      Y8, Y2
+	VMOVAPS      Y9, Y3
+	VMOVAPS      Y2, Y6
+	VMOVAPS      Y3, Y7
+	VADDPS       elementaryConstants<>+2368(SB), Y8, Y4
+	VADDPS       elementaryConstants<>+2368(SB), Y9, Y5
+	VMOVUPS      elementaryConstants<>+1728(SB), Y10
+	VDIVPS       Y4, Y10, Y4
+	VDIVPS       Y5, Y10, Y5
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y5, Y3, Y3
+	VFNMADD231PS elementaryConstants<>+2368(SB), Y2, Y6
+	VFNMADD231PS elementaryConstants<>+2368(SB), Y3, Y7
+	VFNMADD231PS Y8, Y2, Y6
+	VFNMADD231PS Y9, Y3, Y7
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y7, Y3
+	VORPS        Y0, Y2, Y2
+	VORPS        Y1, Y3, Y3
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next2
+
+end2:
+next1:
+	CMPQ         DX, $0x08
+	JL           end1
+	VMOVUPS      (CX), Y0
+	VANDPS       elementaryConstants<>+1792(SB), Y0, Y1
+	VADDPS       Y1, Y1, Y1
+	VMOVUPS      elementaryConstants<>+1856(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVAPS      Y1, Y2
+	VMOVUPS      elementaryConstants<>+1152(SB), Y3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y2
+	VSUBPS       Y3, Y2, Y3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
+	VMOVUPS      elementaryConstants<>+1920(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+2048(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+2112(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+2176(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
+	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VADDPS       elementaryConstants<>+2304(SB), Y2, Y3
+	VFMADD213PS  Y3, Y2, Y4
+	VANDPS       elementaryConstants<>+960(SB), Y0, Y0
+	VMOVAPS      Y4, Y1
+	VMOVAPS      Y1, Y3
+	VADDPS       elementaryConstants<>+2368(SB), Y4, Y2
+	VMOVUPS      elementaryConstants<>+1728(SB), Y5
+	VDIVPS       Y2, Y5, Y2
+	VMULPS       Y2, Y1, Y1
+	VFNMADD231PS elementaryConstants<>+2368(SB), Y1, Y3
+	VFNMADD231PS Y4, Y1, Y3
+	VFMADD231PS  Y2, Y3, Y1
+	VORPS        Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
+	SUBQ         $0x08, DX
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -597,44 +1300,117 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next2:
+	CMPQ         DX, $0x10
+	JL           end2
 	VMOVUPS      (CX), Y0
-	VMOVAPS      Y0, Y1
-	VXORPS       elementaryConstants<>+1280(SB), Y1, Y1
-	VMOVUPS      elementaryConstants<>+1344(SB), Y2
+	VMOVUPS      32(CX), Y1
+	VXORPS       elementaryConstants<>+960(SB), Y0, Y2
+	VXORPS       elementaryConstants<>+960(SB), Y1, Y3
+	VMOVUPS      elementaryConstants<>+1024(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      elementaryConstants<>+1088(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      Y2, Y4
+	VMOVAPS      Y3, Y5
+	VMOVUPS      elementaryConstants<>+1152(SB), Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y5
+	VSUBPS       Y6, Y4, Y7
+	VSUBPS       Y6, Y5, Y6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
+	VMOVUPS      elementaryConstants<>+1408(SB), Y8
+	VMOVUPS      elementaryConstants<>+1408(SB), Y9
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y8
+	VMULPS       Y3, Y3, Y2
+	VFMADD213PS  Y3, Y2, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
+	VPSRAD       $0x01, Y4, Y7
+	VPSRAD       $0x01, Y5, Y6
+	VPSUBD       Y7, Y4, Y4
+	VPSUBD       Y6, Y5, Y5
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y7, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y4, Y8, Y8
+	VMULPS       Y5, Y9, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VDIVPS       Y8, Y0, Y8
+	VDIVPS       Y9, Y1, Y9
+	VMOVUPS      Y8, (AX)
+	VMOVUPS      Y9, 32(AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next2
+
+end2:
+next1:
+	CMPQ         DX, $0x08
+	JL           end1
+	VMOVUPS      (CX), Y0
+	VXORPS       elementaryConstants<>+960(SB), Y0, Y1
+	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1408(SB), Y2
+	VMOVUPS      elementaryConstants<>+1088(SB), Y2
 	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1472(SB), Y2
-	VMOVAPS      Y1, Y3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Y2, Y3
-	VSUBPS       Y2, Y3, Y4
-	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y1
-	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y1
-	VMOVUPS      elementaryConstants<>+1728(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1792(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1856(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1920(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y5
-	VFMADD213PS  Y1, Y5, Y4
-	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
-	VPSUBD       Y2, Y3, Y3
-	VPSRAD       $0x01, Y3, Y1
-	VPSUBD       Y1, Y3, Y3
-	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VMOVAPS      Y1, Y2
+	VMOVUPS      elementaryConstants<>+1152(SB), Y3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y2
+	VSUBPS       Y3, Y2, Y3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  Y1, Y3, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
+	VPSRAD       $0x01, Y2, Y3
+	VPSUBD       Y3, Y2, Y2
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
 	VDIVPS       Y4, Y0, Y4
 	VMOVUPS      Y4, (AX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, AX
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, DX
-	JNZ          next
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -645,57 +1421,156 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next2:
+	CMPQ         DX, $0x10
+	JL           end2
 	VMOVUPS      (CX), Y0
-	VMOVAPS      Y0, Y1
-	VANDPS       elementaryConstants<>+2112(SB), Y1, Y1
-	VMOVUPS      elementaryConstants<>+2176(SB), Y2
-	VFMADD213PS  elementaryConstants<>+2240(SB), Y1, Y2
-	VFMADD213PS  elementaryConstants<>+2304(SB), Y1, Y2
-	VFMADD213PS  elementaryConstants<>+2368(SB), Y1, Y2
-	VFMADD213PS  elementaryConstants<>+2432(SB), Y1, Y2
+	VMOVUPS      32(CX), Y1
+	VANDPS       elementaryConstants<>+1792(SB), Y0, Y2
+	VANDPS       elementaryConstants<>+1792(SB), Y1, Y3
+	VMOVUPS      elementaryConstants<>+2432(SB), Y4
+	VMOVUPS      elementaryConstants<>+2432(SB), Y5
+	VFMADD213PS  elementaryConstants<>+2496(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2496(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2560(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2560(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2624(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2624(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2688(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2688(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2752(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2752(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2816(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2816(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2880(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2880(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+2944(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+2944(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3008(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3008(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3072(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3072(SB), Y3, Y5
+	VMOVUPS      elementaryConstants<>+1024(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VMINPS       Y5, Y2, Y5
+	VMOVUPS      elementaryConstants<>+1088(SB), Y2
+	VMAXPS       Y4, Y2, Y4
+	VMAXPS       Y5, Y2, Y5
+	VMOVAPS      Y4, Y2
+	VMOVAPS      Y5, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y2
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y3
+	VSUBPS       Y6, Y2, Y7
+	VSUBPS       Y6, Y3, Y6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y5
+	VMOVUPS      elementaryConstants<>+1408(SB), Y8
+	VMOVUPS      elementaryConstants<>+1408(SB), Y9
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y9
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y8
+	VMULPS       Y5, Y5, Y4
+	VFMADD213PS  Y5, Y4, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y2, Y7
+	VPSRAD       $0x01, Y3, Y6
+	VPSUBD       Y7, Y2, Y2
+	VPSUBD       Y6, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y7, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y2, Y8, Y8
+	VMULPS       Y3, Y9, Y9
+	VMOVUPS      elementaryConstants<>+1728(SB), Y2
+	VMOVUPS      elementaryConstants<>+1728(SB), Y3
+	VSUBPS       Y8, Y2, Y2
+	VSUBPS       Y9, Y3, Y3
+	VBLENDVPS    Y0, Y8, Y2, Y2
+	VBLENDVPS    Y1, Y9, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next2
+
+end2:
+next1:
+	CMPQ         DX, $0x08
+	JL           end1
+	VMOVUPS      (CX), Y0
+	VANDPS       elementaryConstants<>+1792(SB), Y0, Y1
+	VMOVUPS      elementaryConstants<>+2432(SB), Y2
 	VFMADD213PS  elementaryConstants<>+2496(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2560(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2752(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2816(SB), Y1, Y2
-	VMOVUPS      elementaryConstants<>+1344(SB), Y1
+	VFMADD213PS  elementaryConstants<>+2880(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+2944(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3008(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3072(SB), Y1, Y2
+	VMOVUPS      elementaryConstants<>+1024(SB), Y1
 	VMINPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+1408(SB), Y1
+	VMOVUPS      elementaryConstants<>+1088(SB), Y1
 	VMAXPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+1472(SB), Y1
-	VMOVAPS      Y2, Y3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Y1, Y3
-	VSUBPS       Y1, Y3, Y4
-	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y2
-	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y2
-	VMOVUPS      elementaryConstants<>+1728(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1792(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1856(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1920(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y5
-	VFMADD213PS  Y2, Y5, Y4
-	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
-	VPSUBD       Y1, Y3, Y3
-	VPSRAD       $0x01, Y3, Y1
-	VPSUBD       Y1, Y3, Y3
-	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VMOVAPS      Y2, Y1
+	VMOVUPS      elementaryConstants<>+1152(SB), Y3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y1
+	VSUBPS       Y3, Y1, Y3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y2
+	VMOVUPS      elementaryConstants<>+1408(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y3
+	VFMADD213PS  Y2, Y3, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y1, Y1
+	VPSRAD       $0x01, Y1, Y3
+	VPSUBD       Y3, Y1, Y1
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VMOVUPS      elementaryConstants<>+2048(SB), Y1
+	VPADDD       elementaryConstants<>+2240(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      elementaryConstants<>+1728(SB), Y1
 	VSUBPS       Y4, Y1, Y1
 	VBLENDVPS    Y0, Y4, Y1, Y1
 	VMULPS       Y0, Y1, Y1
 	VMOVUPS      Y1, (AX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, AX
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, DX
-	JNZ          next
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -706,46 +1581,126 @@ TEXT ·geluTanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
-next:
+next2:
+	CMPQ         DX, $0x10
+	JL           end2
 	VMOVUPS      (CX), Y0
-	VMOVUPS      elementaryConstants<>+2880(SB), Y2
+	VMOVUPS      32(CX), Y1
+	VMOVUPS      elementaryConstants<>+3136(SB), Y4
+	VMOVUPS      elementaryConstants<>+3136(SB), Y5
+	VMULPS       Y0, Y0, Y2
+	VMULPS       Y1, Y1, Y3
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y3, Y5
+	VMULPS       Y0, Y4, Y4
+	VMULPS       Y1, Y5, Y5
+	VMOVUPS      elementaryConstants<>+1024(SB), Y2
+	VMINPS       Y4, Y2, Y4
+	VMINPS       Y5, Y2, Y5
+	VMOVUPS      elementaryConstants<>+1088(SB), Y2
+	VMAXPS       Y4, Y2, Y4
+	VMAXPS       Y5, Y2, Y5
+	VMOVAPS      Y4, Y2
+	VMOVAPS      Y5, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y2
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y3
+	VSUBPS       Y6, Y2, Y7
+	VSUBPS       Y6, Y3, Y6
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y5
+	VMOVUPS      elementaryConstants<>+1408(SB), Y8
+	VMOVUPS      elementaryConstants<>+1408(SB), Y9
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y9
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y8
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y9
+	VMULPS       Y4, Y4, Y6
+	VFMADD213PS  Y4, Y6, Y8
+	VMULPS       Y5, Y5, Y4
+	VFMADD213PS  Y5, Y4, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y2, Y7
+	VPSRAD       $0x01, Y3, Y6
+	VPSUBD       Y7, Y2, Y2
+	VPSUBD       Y6, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y7, Y8, Y8
+	VMULPS       Y6, Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y2, Y8, Y8
+	VMULPS       Y3, Y9, Y9
+	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
+	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
+	VDIVPS       Y8, Y0, Y8
+	VDIVPS       Y9, Y1, Y9
+	VMOVUPS      Y8, (AX)
+	VMOVUPS      Y9, 32(AX)
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x10, DX
+	JMP          next2
+
+end2:
+next1:
+	CMPQ         DX, $0x08
+	JL           end1
+	VMOVUPS      (CX), Y0
+	VMOVUPS      elementaryConstants<>+3136(SB), Y2
 	VMULPS       Y0, Y0, Y1
-	VFMADD213PS  elementaryConstants<>+2944(SB), Y1, Y2
-	VMULPS       Y0, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1344(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1408(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1472(SB), Y2
-	VMOVAPS      Y1, Y3
-	VFMADD132PS  elementaryConstants<>+1536(SB), Y2, Y3
-	VSUBPS       Y2, Y3, Y4
-	VFNMADD231PS elementaryConstants<>+1600(SB), Y4, Y1
-	VFNMADD231PS elementaryConstants<>+1664(SB), Y4, Y1
-	VMOVUPS      elementaryConstants<>+1728(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1792(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1856(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1920(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y5
-	VFMADD213PS  Y1, Y5, Y4
-	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
-	VPSUBD       Y2, Y3, Y3
-	VPSRAD       $0x01, Y3, Y1
-	VPSUBD       Y1, Y3, Y3
-	VPADDD       elementaryConstants<>+3008(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VPADDD       elementaryConstants<>+3008(SB), Y3, Y3
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y1, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVUPS      elementaryConstants<>+1024(SB), Y1
+	VMINPS       Y2, Y1, Y2
+	VMOVUPS      elementaryConstants<>+1088(SB), Y1
+	VMAXPS       Y2, Y1, Y2
+	VMOVAPS      Y2, Y1
+	VMOVUPS      elementaryConstants<>+1152(SB), Y3
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y1
+	VSUBPS       Y3, Y1, Y3
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y2
+	VMOVUPS      elementaryConstants<>+1408(SB), Y4
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y3
+	VFMADD213PS  Y2, Y3, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
+	VPSUBD       elementaryConstants<>+1152(SB), Y1, Y1
+	VPSRAD       $0x01, Y1, Y3
+	VPSUBD       Y3, Y1, Y1
+	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y4, Y4
-	VADDPS       elementaryConstants<>+2048(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2240(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
 	VDIVPS       Y4, Y0, Y4
 	VMOVUPS      Y4, (AX)
-	ADDQ         $0x20, CX
-	ADDQ         $0x20, AX
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, DX
-	JNZ          next
+	JMP          next1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -869,268 +1824,292 @@ DATA elementaryConstants<>+928(SB)/8, $0x00000000000003ff
 DATA elementaryConstants<>+936(SB)/8, $0x00000000000003ff
 DATA elementaryConstants<>+944(SB)/8, $0x00000000000003ff
 DATA elementaryConstants<>+952(SB)/8, $0x00000000000003ff
-DATA elementaryConstants<>+960(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+968(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+976(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+984(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+992(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+1000(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+1008(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+1016(SB)/8, $0x8000000000000000
-DATA elementaryConstants<>+1024(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1032(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1040(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1048(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1056(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1064(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1072(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1080(SB)/8, $0x7fffffffffffffff
-DATA elementaryConstants<>+1088(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1096(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1104(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1112(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1120(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1128(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1136(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1144(SB)/8, $0x4034000000000000
-DATA elementaryConstants<>+1152(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1160(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1168(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1176(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1184(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1192(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1200(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1208(SB)/8, $0xbff0000000000000
-DATA elementaryConstants<>+1216(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1224(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1232(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1240(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1248(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1256(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1264(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1272(SB)/8, $0x4000000000000000
-DATA elementaryConstants<>+1280(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1288(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1296(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1304(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1312(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1320(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1328(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1336(SB)/8, $0x8000000080000000
-DATA elementaryConstants<>+1344(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1352(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1360(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1368(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1376(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1384(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1392(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1400(SB)/8, $0x42b2000042b20000
-DATA elementaryConstants<>+1408(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1416(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1424(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1432(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1440(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1448(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1456(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1464(SB)/8, $0xc2d00000c2d00000
-DATA elementaryConstants<>+1472(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1480(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1488(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1496(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1504(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1512(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1520(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1528(SB)/8, $0x4b4000004b400000
-DATA elementaryConstants<>+1536(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1544(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1552(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1560(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1568(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1576(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1584(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1592(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA elementaryConstants<>+1600(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1608(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1616(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1624(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1632(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1640(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1648(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1656(SB)/8, $0x3f3172003f317200
-DATA elementaryConstants<>+1664(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1672(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1680(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1688(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1696(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1704(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1712(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1720(SB)/8, $0x35bfbe8e35bfbe8e
-DATA elementaryConstants<>+1728(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1736(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1744(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1752(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1760(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1768(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1776(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1784(SB)/8, $0x3ab6da593ab6da59
-DATA elementaryConstants<>+1792(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1800(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1808(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1816(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1824(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1832(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1840(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1848(SB)/8, $0x3c091df33c091df3
-DATA elementaryConstants<>+1856(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1864(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1872(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1880(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1888(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1896(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1904(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1912(SB)/8, $0x3d2aaa2f3d2aaa2f
-DATA elementaryConstants<>+1920(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1928(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1936(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1944(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1952(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1960(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1968(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1976(SB)/8, $0x3e2aaa473e2aaa47
-DATA elementaryConstants<>+1984(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+1992(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2000(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2008(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2016(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2024(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2032(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2040(SB)/8, $0x3f0000003f000000
-DATA elementaryConstants<>+2048(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2056(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2064(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2072(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2080(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2088(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2096(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2104(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+2112(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2120(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2128(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2136(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2144(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2152(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2160(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2168(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+2176(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2184(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2192(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2200(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2208(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2216(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2224(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2232(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2240(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2248(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2256(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2264(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2272(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2280(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2288(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2296(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2304(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2312(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2320(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2328(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2336(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2344(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2352(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2360(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2368(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2376(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2384(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2392(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2400(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2408(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2416(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2424(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2432(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2440(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2448(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2456(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2464(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2472(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2480(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2488(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2496(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2504(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2512(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2520(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2528(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2536(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2544(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2552(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2560(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2568(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2576(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2584(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2592(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2600(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2608(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2616(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2624(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2632(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2640(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2648(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2656(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2664(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2672(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2680(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2688(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2696(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2704(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2712(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2720(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2728(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2736(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2744(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2752(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2760(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2768(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2776(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2784(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2792(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2800(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2808(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+2816(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2824(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2832(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2840(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2848(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2856(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2864(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2872(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+2880(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2888(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2896(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2904(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2912(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2920(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2928(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2936(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+2944(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2952(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2960(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2968(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2976(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2984(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+2992(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3000(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3008(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3016(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3024(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3032(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3040(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3048(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3056(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+3064(SB)/8, $0x0000007f0000007f
-GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3072
+DATA elementaryConstants<>+960(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+968(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+976(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+984(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+992(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1000(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1008(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1016(SB)/8, $0x8000000080000000
+DATA elementaryConstants<>+1024(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1032(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1040(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1048(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1056(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1064(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1072(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1080(SB)/8, $0x42b2000042b20000
+DATA elementaryConstants<>+1088(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1096(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1104(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1112(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1120(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1128(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1136(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1144(SB)/8, $0xc2d00000c2d00000
+DATA elementaryConstants<>+1152(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1160(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1168(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1176(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1184(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1192(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1200(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1208(SB)/8, $0x4b4000004b400000
+DATA elementaryConstants<>+1216(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1224(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1232(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1240(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1248(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1256(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1264(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1272(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA elementaryConstants<>+1280(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1288(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1296(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1304(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1312(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1320(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1328(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1336(SB)/8, $0x3f3172003f317200
+DATA elementaryConstants<>+1344(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1352(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1360(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1368(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1376(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1384(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1392(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1400(SB)/8, $0x35bfbe8e35bfbe8e
+DATA elementaryConstants<>+1408(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1416(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1424(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1432(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1440(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1448(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1456(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1464(SB)/8, $0x3ab6da593ab6da59
+DATA elementaryConstants<>+1472(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1480(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1488(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1496(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1504(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1512(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1520(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1528(SB)/8, $0x3c091df33c091df3
+DATA elementaryConstants<>+1536(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1544(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1552(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1560(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1568(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1576(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1584(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1592(SB)/8, $0x3d2aaa2f3d2aaa2f
+DATA elementaryConstants<>+1600(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1608(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1616(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1624(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1632(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1640(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1648(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1656(SB)/8, $0x3e2aaa473e2aaa47
+DATA elementaryConstants<>+1664(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1672(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1680(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1688(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1696(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1704(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1712(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1720(SB)/8, $0x3f0000003f000000
+DATA elementaryConstants<>+1728(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1736(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1744(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1752(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1760(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1768(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1776(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1784(SB)/8, $0x3f8000003f800000
+DATA elementaryConstants<>+1792(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1800(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1808(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1816(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1824(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1832(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1840(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1848(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1856(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1864(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1872(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1880(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1888(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1896(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1904(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1912(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1920(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1928(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1936(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1944(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1952(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1960(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1968(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1976(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1984(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+1992(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2000(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2008(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2016(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2024(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2032(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2040(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2048(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2056(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2064(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2072(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2080(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2088(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2096(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2104(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2112(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2120(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2128(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2136(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2144(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2152(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2160(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2168(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2176(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2184(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2192(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2200(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2208(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2216(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2224(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2232(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2240(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2248(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2256(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2264(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2272(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2280(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2288(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2296(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2304(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2312(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2320(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2328(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2336(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2344(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2352(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2360(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2368(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2376(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2384(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2392(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2400(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2408(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2416(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2424(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2432(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2440(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2448(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2456(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2464(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2472(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2480(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2488(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2496(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2504(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2512(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2520(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2528(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2536(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2544(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2552(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2560(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2568(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2576(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2584(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2592(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2600(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2608(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2616(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2624(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2632(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2640(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2648(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2656(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2664(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2672(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2680(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2688(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2696(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2704(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2712(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2720(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2728(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2736(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2744(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2752(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2760(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2768(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2776(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2784(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2792(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2800(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2808(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2816(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2824(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2832(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2840(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2848(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2856(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2864(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2872(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2880(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2888(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2896(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2904(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2912(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2920(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2928(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2936(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2944(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2952(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2960(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2968(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2976(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2984(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+2992(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3000(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3008(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3016(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3024(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3032(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3040(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3048(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3056(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3064(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3072(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3080(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3088(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3096(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3104(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3112(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3120(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3128(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3136(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3144(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3152(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3160(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3168(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3176(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3184(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3192(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3200(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3208(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3216(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3224(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3232(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3240(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3248(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3256(SB)/8, $0xbfcc422abfcc422a
+GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3264

@@ -9,6 +9,11 @@ package kernels
 //go:noescape
 func expAVX512(dst *float32, src *float32, n int)
 
+// expAVX2 computes n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func expAVX2(dst *float32, src *float32, n int)
+
 // sigmoidAVX512 computes n elements, a multiple of 16 above zero.
 //
 //go:noescape
@@ -18,21 +23,6 @@ func sigmoidAVX512(dst *float32, src *float32, n int)
 //
 //go:noescape
 func tanhAVX512(dst *float32, src *float32, n int)
-
-// expAVX2 computes n elements, a multiple of 8 above zero.
-//
-//go:noescape
-func expAVX2(dst *float32, src *float32, n int)
-
-// sigmoidAVX2 computes n elements, a multiple of 8 above zero.
-//
-//go:noescape
-func sigmoidAVX2(dst *float32, src *float32, n int)
-
-// tanhAVX2 computes n elements, a multiple of 8 above zero.
-//
-//go:noescape
-func tanhAVX2(dst *float32, src *float32, n int)
 
 // siluAVX512 computes n elements, a multiple of 16 above zero.
 //
@@ -48,6 +38,16 @@ func geluAVX512(dst *float32, src *float32, n int)
 //
 //go:noescape
 func geluTanhAVX512(dst *float32, src *float32, n int)
+
+// sigmoidAVX2 computes n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func sigmoidAVX2(dst *float32, src *float32, n int)
+
+// tanhAVX2 computes n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func tanhAVX2(dst *float32, src *float32, n int)
 
 // siluAVX2 computes n elements, a multiple of 8 above zero.
 //

@@ -43,16 +43,15 @@ func TestElementary(t *testing.T) {
 type bound struct{ result, from, operand float64 }
 
 func checkElementary(t *testing.T, x []float32) {
-	exact := bound{0.75, math.Inf(-1), 0}
 	for _, c := range []struct {
 		name  string
 		run   func(dst, a []float32)
 		want  func(float64) float64
 		bound bound
 	}{
-		{"exp", Exp, math.Exp, exact},
-		{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, exact},
-		{"tanh", Tanh, math.Tanh, exact},
+		{"exp", Exp, math.Exp, bound{0.75, math.Inf(-1), 0}},
+		{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, bound{1.5, math.Inf(-1), 0}},
+		{"tanh", Tanh, math.Tanh, bound{1.6, math.Inf(-1), 0}},
 		{"silu", Silu, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, bound{2, -80, 0x1p-100}},
 		{"gelu", Gelu, func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }, bound{2.5, -1, 0.4}},
 		{"gelu tanh", GeluTanh, func(x float64) float64 { return x / (1 + math.Exp(-2*geluSlope*(x+0.044715*x*x*x))) }, bound{2.5, -1, 0.4}},

@@ -62,9 +62,8 @@ func (s *isa) atLeast(x reg.VecVirtual, least float64) { VMAXPD(x, s.constant(nu
 
 const roundMagic = 0x1.8p52
 
-// parts splits e to the x, which it overwrites, into (1+p)·scale; p keeps its
-// relative accuracy for small x. Far out scale is 0 or infinite.
-func (s *isa) parts(x reg.VecVirtual) (p, scale reg.VecVirtual) {
+// exp returns e to the x, which it overwrites.
+func (s *isa) exp(x reg.VecVirtual) reg.VecVirtual {
 	s.atMost(x, 709.9)
 	s.atLeast(x, -709)
 	magic := s.constant(number(roundMagic))
@@ -77,7 +76,7 @@ func (s *isa) parts(x reg.VecVirtual) (p, scale reg.VecVirtual) {
 	for i := 2; i <= 9; i++ {
 		factor *= float64(i)
 	}
-	p = s.constant(number(1 / factor))
+	p := s.constant(number(1 / factor))
 	for i := 9; i > 1; i-- {
 		factor /= float64(i)
 		VFMADD213PD(number(1/factor), x, p)
@@ -85,39 +84,8 @@ func (s *isa) parts(x reg.VecVirtual) (p, scale reg.VecVirtual) {
 	VMULPD(x, p, p)
 	VPADDQ(bits(1023), t, t)
 	VPSLLQ(Imm(52), t, t)
-	return p, t
-}
-
-// exp returns e to the x, which it overwrites.
-func (s *isa) exp(x reg.VecVirtual) reg.VecVirtual {
-	p, scale := s.parts(x)
 	VADDPD(number(1), p, p)
-	VMULPD(scale, p, p) // no difference of infinities
-	return p
-}
-
-// sigmoid is 1/(1+e to the -x).
-func (s *isa) sigmoid(x reg.VecVirtual) reg.VecVirtual {
-	VXORPD(number(math.Copysign(0, -1)), x, x)
-	e, one := s.exp(x), s.constant(number(1))
-	VADDPD(one, e, e)
-	VDIVPD(e, one, e)
-	return e
-}
-
-func (s *isa) tanh(x reg.VecVirtual) reg.VecVirtual {
-	sign := s.vec()
-	VANDPD(number(math.Copysign(0, -1)), x, sign)
-	VANDPD(bits(1<<63-1), x, x)
-	s.atMost(x, 20)
-	VADDPD(x, x, x)
-	p, scale := s.parts(x)
-	less := s.vec()
-	VADDPD(number(-1), scale, less)
-	VFMADD213PD(less, scale, p) // e^2x - 1
-	VADDPD(number(2), p, less)
-	VDIVPD(less, p, p)
-	VORPD(sign, p, p)
+	VMULPD(t, p, p) // far out by 0 or an infinity
 	return p
 }
 
@@ -147,10 +115,10 @@ func main() {
 	table = NewDataAddr(NewStaticSymbol("elementaryConstants"), 0)
 	for _, s := range isas {
 		s.function("exp", s.exp)
-		s.function("sigmoid", s.sigmoid)
-		s.function("tanh", s.tanh)
 	}
 	for _, s := range singles {
+		s.function("sigmoid", s.sigmoid)
+		s.function("tanh", s.tanh)
 		s.function("silu", s.silu)
 		s.function("gelu", s.gelu)
 		s.function("geluTanh", s.geluTanh)

@@ -25,9 +25,6 @@ func detect() int {
 	return none
 }
 
-// most is the elements of the widest vector.
-const most = 16
-
 // lanes returns the elements of a vector; 0 stands for the loops in Go.
 func lanes() int {
 	switch level {
@@ -37,45 +34,6 @@ func lanes() int {
 		return 8
 	}
 	return 0
-}
-
-// unary applies a function to whole vectors of x in place.
-func unary(k Kind, x *float32, n int) {
-	if level == avx512 {
-		switch k {
-		case Sigmoid:
-			sigmoidAVX512(x, n)
-		case Tanh:
-			tanhAVX512(x, n)
-		}
-		return
-	}
-	switch k {
-	case Sigmoid:
-		sigmoidAVX2(x, n)
-	case Tanh:
-		tanhAVX2(x, n)
-	}
-}
-
-// native applies a function to x in place if there is assembly for it. The last
-// elements go through a whole vector of their own, so that every element gets
-// the same result wherever it is.
-func native(k Kind, x []float32) bool {
-	if level == none || k != Sigmoid && k != Tanh {
-		return false
-	}
-	n := len(x) / lanes() * lanes()
-	if n > 0 {
-		unary(k, &x[0], n)
-	}
-	if rest := x[n:]; len(rest) > 0 {
-		var v [most]float32
-		copy(v[:], rest)
-		unary(k, &v[0], lanes())
-		copy(rest, v[:])
-	}
-	return true
 }
 
 // softmaxNative does whole vectors of columns and returns how many columns.

@@ -4,8 +4,6 @@ package vec
 
 // The loops in Go do all elements.
 
-func native(Kind, []float32) bool { return false }
-
 func softmaxNative(_ []float32, _, _, _ int, _ float32, _, _, _ []float32) int { return 0 }
 
 func lstmNative(_, _, _ []float32, _ int) bool { return false }

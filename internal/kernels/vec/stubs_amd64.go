@@ -4,16 +4,6 @@
 
 package vec
 
-// sigmoidAVX512 replaces n > 0 elements, a multiple of 16, by the sigmoid.
-//
-//go:noescape
-func sigmoidAVX512(x *float32, n int)
-
-// tanhAVX512 replaces n > 0 elements, a multiple of 16, by the hyperbolic tangent.
-//
-//go:noescape
-func tanhAVX512(x *float32, n int)
-
 // scaleAVX512 sets dst to src·f, n > 0 elements, a multiple of 16.
 //
 //go:noescape
@@ -38,16 +28,6 @@ func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
 //
 //go:noescape
 func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
-
-// sigmoidAVX2 replaces n > 0 elements, a multiple of 8, by the sigmoid.
-//
-//go:noescape
-func sigmoidAVX2(x *float32, n int)
-
-// tanhAVX2 replaces n > 0 elements, a multiple of 8, by the hyperbolic tangent.
-//
-//go:noescape
-func tanhAVX2(x *float32, n int)
 
 // scaleAVX2 sets dst to src·f, n > 0 elements, a multiple of 8.
 //

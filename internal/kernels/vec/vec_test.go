@@ -36,14 +36,14 @@ var functions = []struct {
 	// Below least results are small and may be off by a unit of the operand.
 	least float64
 }{
-	{"sigmoid", apply(Sigmoid), func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 2, true, lowest},
-	{"tanh", apply(Tanh), math.Tanh, 2.5, false, lowest},
+	{"sigmoid", apply(Sigmoid), func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 1.5, true, lowest},
+	{"tanh", apply(Tanh), math.Tanh, 1.6, false, lowest},
 	{"silu", apply(SiLU), func(x float64) float64 {
 		if math.IsInf(x, -1) {
 			return math.NaN()
 		}
 		return x / (1 + math.Exp(-x))
-	}, 2.5, true, lowest},
+	}, 2, true, lowest},
 	{"gelu", apply(GELU), func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }, 2.5, false, -1},
 	{"gelu by tanh", apply(GELUTanh), func(x float64) float64 {
 		return x / (1 + math.Exp(-2*math.Sqrt2/math.SqrtPi*(x+0.044715*x*x*x)))

@@ -155,8 +155,6 @@ func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GP
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
-		s.unary("sigmoid", "the sigmoid", s.sigmoid)
-		s.unary("tanh", "the hyperbolic tangent", s.tanh)
 		s.scale()
 		s.softmax(4)
 		s.softmax(1)
@@ -164,24 +162,6 @@ func main() {
 		s.greater()
 	}
 	Generate()
-}
-
-// unary writes a function of n elements in place, n a multiple of the lanes.
-func (s *isa) unary(name, doc string, f func(x reg.VecVirtual) reg.VecVirtual) {
-	name += s.suffix
-	TEXT(name, NOSPLIT, "func(x *float32, n int)")
-	Doc(fmt.Sprintf("%s replaces n > 0 elements, a multiple of %d, by %s.", name, s.lanes, doc))
-	Pragma("noescape")
-	p, n := param("x"), param("n")
-	Label("loop")
-	v := s.vec()
-	VMOVUPS(Mem{Base: p}, v)
-	VMOVUPS(f(v), Mem{Base: p})
-	ADDQ(U32(s.bytes()), p)
-	SUBQ(Imm(uint64(s.lanes)), n)
-	JG(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
 }
 
 // scale writes the product of a vector with a number.
