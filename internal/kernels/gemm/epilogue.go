@@ -107,25 +107,5 @@ func scale[A Float](x []A, by A) {
 	}
 }
 
-// activate applies an activation other than Relu in place. Where package vec
-// trades units in the last place for time, a product's result is that of the op
-// of the name.
-func activate[A Float](act Activation, x []A) {
-	if act == Identity {
-		return
-	}
-	if f, ok := any(x).([]float32); ok {
-		switch act {
-		case Sigmoid:
-			kernels.Sigmoid(f, f)
-			return
-		case Tanh:
-			kernels.Tanh(f, f)
-			return
-		case Silu:
-			kernels.Silu(f, f)
-			return
-		}
-	}
-	vec.Apply(vec.Activation{Kind: act}, x)
-}
+// activate applies an activation other than Relu in place.
+func activate[A Float](act Activation, x []A) { vec.Apply(vec.Activation{Kind: act}, x) }
