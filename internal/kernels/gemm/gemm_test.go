@@ -219,7 +219,7 @@ func TestMulBlocks(t *testing.T) {
 
 func testBlocks[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	shapes := [][3]int{{70, 800, 130}, {300, 30, 40}, {9, 450, 600}, {600, 400, 7}, {1, 900, 70}, {130, 900, 1}, {260, 40, 1100}, {3, 17000, 9}, {40, 100, 3}}
+	shapes := [][3]int{{70, 800, 130}, {300, 30, 40}, {9, 450, 600}, {600, 400, 7}, {1, 900, 70}, {130, 900, 1}, {260, 40, 1100}, {3, 17000, 9}, {40, 100, 3}, {400, 420, 70}, {330, 9, 600}}
 	for i, d := range shapes {
 		la, lb, lc := i%5, (i+i/5+1)%5, (i/2)%5
 		t.Run(fmt.Sprint(d, layouts[la].name, layouts[lb].name, layouts[lc].name), func(t *testing.T) {
@@ -320,8 +320,8 @@ func TestPacked(t *testing.T) {
 
 func testPacked[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for i, d := range [][3]int{{1, 3, 5}, {40, 500, 70}, {17, 20, 300}, {200, 64, 33}} {
-		a, b, c := made[T](rng, d[0], d[1], i), made[T](rng, d[1], d[2], i+1), made[T](rng, d[0], d[2], (i+2)%5)
+	for i, d := range [][3]int{{1, 3, 5}, {40, 500, 70}, {17, 20, 300}, {200, 64, 33}, {350, 20, 70}, {40, 20, 70}, {330, 410, 70}} {
+		a, b, c := made[T](rng, d[0], d[1], i%5), made[T](rng, d[1], d[2], (i+1)%5), made[T](rng, d[0], d[2], (i+2)%5)
 		o := &Options[T]{Threads: 2, ColBias: made[T](rng, 1, d[2], 0).Data}
 		want := naive(c, a, b, o)
 		MulPacked(c, a, Pack(b), o)

@@ -13,6 +13,9 @@ type kernel[A Float] struct {
 	// broad computes tiles of few rows and twice as many columns, all of which
 	// exist; nil if there are none.
 	broad []tileFunc[A]
+	// panels does the same as tiles[0] for packed operands; nil if there is nothing
+	// better for them.
+	panels []panelFunc[A]
 	// copyRows and transpose pack a panel of n elements across and a depth of
 	// elements that are adjacent across, or along the depth; nil if there are no
 	// better ones than in Go.
@@ -35,6 +38,10 @@ type kernel[A Float] struct {
 // from next on, step bytes further at each step of the depth: part of the panel
 // that comes after this one, which is far away when it belongs to weights.
 type tileFunc[A Float] func(depth int, a *A, aRow, aK int, b *A, bK int, c *A, ldc, cols int, alpha A, flags int, next *A, step int)
+
+// panelFunc is a tileFunc of a panel of the left operand and one of the right one,
+// each with the elements of a step of the depth next to those of the step before.
+type panelFunc[A Float] func(depth int, a, b, c *A, ldc, cols int, alpha A, flags int, next *A, step int)
 
 // Flags of a tileFunc.
 const (

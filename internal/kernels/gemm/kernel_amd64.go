@@ -36,6 +36,10 @@ var avx512F32 = &kernel[float32]{
 		nil, tile1x16F32AVX512, tile2x16F32AVX512, tile3x16F32AVX512, tile4x16F32AVX512, tile5x16F32AVX512, tile6x16F32AVX512, tile7x16F32AVX512,
 		tile8x16F32AVX512, tile9x16F32AVX512, tile10x16F32AVX512, tile11x16F32AVX512, tile12x16F32AVX512, tile13x16F32AVX512, tile14x16F32AVX512,
 	}},
+	panels: []panelFunc[float32]{
+		nil, panels1x32F32AVX512, panels2x32F32AVX512, panels3x32F32AVX512, panels4x32F32AVX512, panels5x32F32AVX512, panels6x32F32AVX512, panels7x32F32AVX512,
+		panels8x32F32AVX512, panels9x32F32AVX512, panels10x32F32AVX512, panels11x32F32AVX512, panels12x32F32AVX512, panels13x32F32AVX512, panels14x32F32AVX512,
+	},
 	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
 	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
@@ -52,6 +56,10 @@ var avx512F64 = &kernel[float64]{
 		nil, tile1x8F64AVX512, tile2x8F64AVX512, tile3x8F64AVX512, tile4x8F64AVX512, tile5x8F64AVX512, tile6x8F64AVX512, tile7x8F64AVX512, tile8x8F64AVX512,
 		tile9x8F64AVX512, tile10x8F64AVX512, tile11x8F64AVX512, tile12x8F64AVX512, tile13x8F64AVX512, tile14x8F64AVX512,
 	}},
+	panels: []panelFunc[float64]{
+		nil, panels1x16F64AVX512, panels2x16F64AVX512, panels3x16F64AVX512, panels4x16F64AVX512, panels5x16F64AVX512, panels6x16F64AVX512, panels7x16F64AVX512,
+		panels8x16F64AVX512, panels9x16F64AVX512, panels10x16F64AVX512, panels11x16F64AVX512, panels12x16F64AVX512, panels13x16F64AVX512, panels14x16F64AVX512,
+	},
 	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512, copyPanels: copyPanelsF64AVX512,
 	broad:  []tileFunc[float64]{nil, tile1x32F64AVX512, tile2x32F64AVX512, tile3x32F64AVX512, tile4x32F64AVX512},
 	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},

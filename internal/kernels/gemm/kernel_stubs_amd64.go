@@ -14,6 +14,11 @@ func tile1x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //go:noescape
 func tile1x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels1x32F32AVX512 computes a tile of 1 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels1x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile2x32F32AVX512 computes a tile of 2 rows and up to 32 columns.
 //
 //go:noescape
@@ -23,6 +28,11 @@ func tile2x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //
 //go:noescape
 func tile2x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels2x32F32AVX512 computes a tile of 2 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels2x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile3x32F32AVX512 computes a tile of 3 rows and up to 32 columns.
 //
@@ -34,6 +44,11 @@ func tile3x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //go:noescape
 func tile3x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels3x32F32AVX512 computes a tile of 3 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels3x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile4x32F32AVX512 computes a tile of 4 rows and up to 32 columns.
 //
 //go:noescape
@@ -43,6 +58,11 @@ func tile4x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //
 //go:noescape
 func tile4x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels4x32F32AVX512 computes a tile of 4 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels4x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile5x32F32AVX512 computes a tile of 5 rows and up to 32 columns.
 //
@@ -54,6 +74,11 @@ func tile5x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //go:noescape
 func tile5x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels5x32F32AVX512 computes a tile of 5 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels5x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile6x32F32AVX512 computes a tile of 6 rows and up to 32 columns.
 //
 //go:noescape
@@ -63,6 +88,11 @@ func tile6x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //
 //go:noescape
 func tile6x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels6x32F32AVX512 computes a tile of 6 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels6x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile7x32F32AVX512 computes a tile of 7 rows and up to 32 columns.
 //
@@ -74,6 +104,11 @@ func tile7x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //go:noescape
 func tile7x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels7x32F32AVX512 computes a tile of 7 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels7x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile8x32F32AVX512 computes a tile of 8 rows and up to 32 columns.
 //
 //go:noescape
@@ -83,6 +118,11 @@ func tile8x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //
 //go:noescape
 func tile8x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels8x32F32AVX512 computes a tile of 8 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels8x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile9x32F32AVX512 computes a tile of 9 rows and up to 32 columns.
 //
@@ -94,6 +134,11 @@ func tile9x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK i
 //go:noescape
 func tile9x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels9x32F32AVX512 computes a tile of 9 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels9x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile10x32F32AVX512 computes a tile of 10 rows and up to 32 columns.
 //
 //go:noescape
@@ -103,6 +148,11 @@ func tile10x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //
 //go:noescape
 func tile10x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels10x32F32AVX512 computes a tile of 10 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels10x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile11x32F32AVX512 computes a tile of 11 rows and up to 32 columns.
 //
@@ -114,6 +164,11 @@ func tile11x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //go:noescape
 func tile11x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels11x32F32AVX512 computes a tile of 11 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels11x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile12x32F32AVX512 computes a tile of 12 rows and up to 32 columns.
 //
 //go:noescape
@@ -123,6 +178,11 @@ func tile12x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //
 //go:noescape
 func tile12x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels12x32F32AVX512 computes a tile of 12 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels12x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile13x32F32AVX512 computes a tile of 13 rows and up to 32 columns.
 //
@@ -134,6 +194,11 @@ func tile13x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //go:noescape
 func tile13x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// panels13x32F32AVX512 computes a tile of 13 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels13x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile14x32F32AVX512 computes a tile of 14 rows and up to 32 columns.
 //
 //go:noescape
@@ -143,6 +208,11 @@ func tile14x32F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK 
 //
 //go:noescape
 func tile14x16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels14x32F32AVX512 computes a tile of 14 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels14x32F32AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile1x64F32AVX512 computes a tile of 1 rows and up to 64 columns.
 //
@@ -229,6 +299,11 @@ func tile1x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //go:noescape
 func tile1x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels1x16F64AVX512 computes a tile of 1 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels1x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile2x16F64AVX512 computes a tile of 2 rows and up to 16 columns.
 //
 //go:noescape
@@ -238,6 +313,11 @@ func tile2x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //
 //go:noescape
 func tile2x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels2x16F64AVX512 computes a tile of 2 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels2x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile3x16F64AVX512 computes a tile of 3 rows and up to 16 columns.
 //
@@ -249,6 +329,11 @@ func tile3x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //go:noescape
 func tile3x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels3x16F64AVX512 computes a tile of 3 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels3x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile4x16F64AVX512 computes a tile of 4 rows and up to 16 columns.
 //
 //go:noescape
@@ -258,6 +343,11 @@ func tile4x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //
 //go:noescape
 func tile4x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels4x16F64AVX512 computes a tile of 4 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels4x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile5x16F64AVX512 computes a tile of 5 rows and up to 16 columns.
 //
@@ -269,6 +359,11 @@ func tile5x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //go:noescape
 func tile5x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels5x16F64AVX512 computes a tile of 5 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels5x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile6x16F64AVX512 computes a tile of 6 rows and up to 16 columns.
 //
 //go:noescape
@@ -278,6 +373,11 @@ func tile6x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //
 //go:noescape
 func tile6x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels6x16F64AVX512 computes a tile of 6 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels6x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile7x16F64AVX512 computes a tile of 7 rows and up to 16 columns.
 //
@@ -289,6 +389,11 @@ func tile7x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //go:noescape
 func tile7x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels7x16F64AVX512 computes a tile of 7 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels7x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile8x16F64AVX512 computes a tile of 8 rows and up to 16 columns.
 //
 //go:noescape
@@ -298,6 +403,11 @@ func tile8x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //
 //go:noescape
 func tile8x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels8x16F64AVX512 computes a tile of 8 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels8x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile9x16F64AVX512 computes a tile of 9 rows and up to 16 columns.
 //
@@ -309,6 +419,11 @@ func tile9x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK i
 //go:noescape
 func tile9x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels9x16F64AVX512 computes a tile of 9 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels9x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile10x16F64AVX512 computes a tile of 10 rows and up to 16 columns.
 //
 //go:noescape
@@ -318,6 +433,11 @@ func tile10x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //
 //go:noescape
 func tile10x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels10x16F64AVX512 computes a tile of 10 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels10x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile11x16F64AVX512 computes a tile of 11 rows and up to 16 columns.
 //
@@ -329,6 +449,11 @@ func tile11x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //go:noescape
 func tile11x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels11x16F64AVX512 computes a tile of 11 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels11x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile12x16F64AVX512 computes a tile of 12 rows and up to 16 columns.
 //
 //go:noescape
@@ -338,6 +463,11 @@ func tile12x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //
 //go:noescape
 func tile12x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels12x16F64AVX512 computes a tile of 12 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels12x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile13x16F64AVX512 computes a tile of 13 rows and up to 16 columns.
 //
@@ -349,6 +479,11 @@ func tile13x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //go:noescape
 func tile13x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// panels13x16F64AVX512 computes a tile of 13 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels13x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // tile14x16F64AVX512 computes a tile of 14 rows and up to 16 columns.
 //
 //go:noescape
@@ -358,6 +493,11 @@ func tile14x16F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK 
 //
 //go:noescape
 func tile14x8F64AVX512(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// panels14x16F64AVX512 computes a tile of 14 rows and up to 16 columns from a panel of each operand.
+//
+//go:noescape
+func panels14x16F64AVX512(depth int, a *float64, b *float64, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
 // tile1x32F64AVX512 computes a tile of 1 rows and up to 32 columns.
 //

@@ -6,11 +6,17 @@ import "unsafe"
 // the tile's sides) shares the first-level cache, a block of packed columns and
 // one of packed rows the second-level one.
 const (
-	depthBytes  = 2048 // of one element's row of a panel: 512 float32
-	wideDepth   = 96   // of one pass over 16-bit columns that are not cut into panels
-	colBytes    = 512 << 10
-	rowBytes    = 768 << 10
-	chunkBytes  = 16 << 20  // of the left operand, packed before
+	depthBytes = 2048 // of one element's row of a panel: 512 float32
+	wideDepth  = 96   // of one pass over 16-bit columns that are not cut into panels
+	colBytes   = 512 << 10
+	rowBytes   = 768 << 10
+	chunkBytes = 16 << 20 // of the left operand, packed before
+	// The same of a product whose left operand is packed by block: a panel of it
+	// and one of the right operand, which is all packed before, flow through the
+	// first-level cache, a block of it stays in the second-level one.
+	flowDepth   = 1536
+	flowBytes   = 512 << 10
+	flowRows    = 320       // from which on a right operand is worth that
 	packDepth   = 512       // of one call of the packing loops
 	packGrain   = 32 << 10  // elements that are worth a goroutine to pack
 	workGrain   = 512 << 10 // multiplications that are worth a goroutine
@@ -38,6 +44,7 @@ type plan struct {
 	// packA and packB say that the operand is packed before the product; else it
 	// is packed already, read where it is, or, with packCols, packed by block.
 	packA, packB, packCols bool
+	packRows               bool // the left operand is packed by block
 	// wideRows is the length of the rows in which a block of 16-bit columns is
 	// widened without being cut into panels; zero if it is cut.
 	wideRows             int
@@ -73,13 +80,17 @@ func (s *state[A]) makePlan(threads int) {
 	if readB && s.m <= streamRows && s.k*s.n*size > bigBytes {
 		p.depth = balanced(s.k, streamDepth)
 	}
+	if p.packRows = p.packA && p.direct && !readB && kn.panels != nil && s.m >= flowRows; p.packRows {
+		p.packA = false
+		p.depth = balanced(s.k, flowDepth/size)
+	}
 	p.chunk = s.m
 	if p.packA {
 		p.chunk = max(1, chunkBytes/size/max(1, s.k)/p.mr) * p.mr
 	}
 	s.tiles(rowPanels, colPanels)
 	if s.b.packed == nil && !readB {
-		p.packB = p.rowTiles > 1
+		p.packB = p.rowTiles > 1 || p.packRows
 		p.packCols = !p.packB
 	}
 	wideRows := p.packCols && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
@@ -94,6 +105,10 @@ func (s *state[A]) makePlan(threads int) {
 		if p.wideRows*size%aliasBytes == 0 {
 			p.wideRows += kn.nr
 		}
+	}
+	if p.packRows {
+		p.blockCols = p.tileCols
+		p.blockRows = max(p.mr, flowBytes/size/max(1, p.depth)/p.mr*p.mr)
 	}
 	if !p.direct {
 		p.blockRows = p.tileRows
@@ -123,8 +138,8 @@ func (s *state[A]) readRight(size int) bool {
 	return s.m <= most
 }
 
-// tiles shares the result out: by columns if there are enough of them, so that
-// each goroutine packs its own.
+// tiles shares the result out: by rows if they are packed by block, else by columns
+// if there are enough of them, so that each goroutine packs its own.
 func (s *state[A]) tiles(rowPanels, colPanels int) {
 	p := &s.plan
 	rowPanels = min(rowPanels, ceil(p.chunk, p.mr))
@@ -134,7 +149,7 @@ func (s *state[A]) tiles(rowPanels, colPanels int) {
 		pieces = 1
 	}
 	byRow, byCol := 1, min(pieces, colPanels)
-	if colPanels < pieces || s.m > 4*s.n {
+	if colPanels < pieces || s.m > 4*s.n || p.packRows {
 		byRow = min(pieces, rowPanels)
 		byCol = min(ceil(pieces, byRow), colPanels)
 	}
@@ -169,8 +184,14 @@ func (s *state[A]) work(lo, hi int) {
 			s.dotTile(w, r0, r1, j0, j1)
 			continue
 		}
-		for j := j0; j < j1; j += p.blockCols {
-			s.columns(w, r0, r1, j, min(j+p.blockCols, j1))
+		rows := r1 - r0
+		if p.packRows {
+			rows = p.blockRows // whose results are finished before the next
+		}
+		for r := r0; r < r1; r += rows {
+			for j := j0; j < j1; j += p.blockCols {
+				s.columns(w, r, min(r+rows, r1), j, min(j+p.blockCols, j1))
+			}
 		}
 	}
 	pool.Put(w)
@@ -188,6 +209,9 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 		}
 		add := k0 > 0 || p.adds(s.post.beta != 0)
 		for r := r0; r < r1; r += p.blockRows {
+			if p.packRows {
+				s.packBlock(w, r, min(r+p.blockRows, r1), k0, depth)
+			}
 			s.block(w, out[(r-r0)*ldc:], ldc, r, min(r+p.blockRows, r1), j0, j1, k0, depth, add)
 		}
 	}
@@ -231,10 +255,11 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 	if s.b.packed != nil || p.packB || p.packCols && p.wideRows == 0 {
 		flags |= flagPadded
 	}
+	bothPacked := kn.panels != nil && flags&flagPadded != 0 && (p.packA || p.packRows)
 	for j := j0; j < j1; j += kn.nr {
 		if r1-r0 < len(kn.broad) && flags&flagPadded == 0 && j1-j >= 2*kn.nr {
 			b, bK := s.right(w, j, j0, k0, depth)
-			a, aRow, aK := s.left(r0, r1-r0, k0)
+			a, aRow, aK := s.left(w, r0, r0, r1-r0, k0, depth)
 			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags, b, 0)
 			j += kn.nr
 			continue
@@ -248,9 +273,13 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 		}
 		for r := r0; r < r1; r += p.mr {
 			rows := min(p.mr, r1-r)
-			a, aRow, aK := s.left(r, rows, k0)
+			a, aRow, aK := s.left(w, r0, r, rows, k0, depth)
 			c := out[(r-r0)*ldc+j-j0:]
 			part := (*A)(unsafe.Add(unsafe.Pointer(next), (r-r0)/p.mr*depth*step))
+			if bothPacked && cols > kn.nr/2 {
+				kn.panels[rows](depth, a, b, &c[0], ldc, cols, s.alpha, flags, part, step)
+				continue
+			}
 			if kn.masked || cols == kn.nr {
 				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, flags, part, step)
 				continue
@@ -269,10 +298,24 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 	}
 }
 
-// left returns the panel of the left operand at row r from depth k0.
-func (s *state[A]) left(r, rows, k0 int) (a *A, aRow, aK int) {
+// packBlock packs rows r0..r1-1 of the left operand for a pass of depth.
+func (s *state[A]) packBlock(w *scratch[A], r0, r1, k0, depth int) {
+	p := &s.plan
+	w.panels = grown(w.panels, p.blockRows*p.depth)
+	for r := r0; r < r1; r += p.mr {
+		end := min(r+p.mr, r1)
+		pack(s.kernel, w, w.panels[(r-r0)*depth:], end-r, &s.a, s.a.rs, s.a.cs, r, end, k0, k0+depth)
+	}
+}
+
+// left returns the panel of the left operand at row r from depth k0; r0 is where
+// the block begins.
+func (s *state[A]) left(w *scratch[A], r0, r, rows, k0, depth int) (a *A, aRow, aK int) {
 	var zero A
 	size := unsafe.Sizeof(zero)
+	if s.plan.packRows {
+		return (*A)(unsafe.Add(dataOf(w.panels), (r-r0)*depth*int(size))), 1, rows
+	}
 	if s.plan.packA {
 		return (*A)(unsafe.Add(dataOf(s.aBuf), ((r-s.plan.row0)*s.k+k0*rows)*int(size))), 1, rows
 	}

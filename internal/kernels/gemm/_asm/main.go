@@ -82,6 +82,7 @@ func main() {
 		for m := 1; m <= 14; m++ {
 			tile(e, m, 2)
 			tile(e, m, 1)
+			panels(e, m)
 		}
 		for m := 1; m <= 4; m++ {
 			tile(e, m, 4)
