@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,14 @@ import (
 // file, compiled once.
 type device struct {
 	t       *testing.T
+	limits  Limits
 	sources map[string]string // by name, without what is common
-	entries []string
-	index   map[string]int
-	frames  []string // by entry: the type of its parameter
-	cases   []*deviceCase
+	// complete are the sources as they are.
+	complete map[string]string
+	entries  []string
+	index    map[string]int
+	frames   []string // by entry: the type of its parameter
+	cases    []*deviceCase
 }
 
 // deviceCase is a sequence of launches on some memory.
@@ -48,7 +52,7 @@ func newDevice(t *testing.T) *device {
 	if _, err := exec.LookPath("g++"); err != nil {
 		t.Skip("the device of these tests needs g++")
 	}
-	return &device{t: t, sources: map[string]string{}, index: map[string]int{}}
+	return &device{t: t, limits: small, sources: map[string]string{}, complete: map[string]string{}, index: map[string]int{}}
 }
 
 // add adds a source with the type of the parameter of its entries.
@@ -56,11 +60,10 @@ func (d *device) add(name, source, frame string, entries []string) {
 	if _, ok := d.sources[name]; ok {
 		return
 	}
-	for _, part := range []string{prelude, opsSource, foldSource} {
-		source = strings.TrimPrefix(source, part)
-		source = strings.TrimPrefix(source, "\n")
+	if d.complete[name] == "" {
+		d.complete[name] = source
 	}
-	d.sources[name] = source
+	d.sources[name] = strings.TrimPrefix(source, prelude+opsSource+foldSource)
 	for _, e := range entries {
 		d.index[e] = len(d.entries)
 		d.entries = append(d.entries, e)
@@ -68,9 +71,47 @@ func (d *device) add(name, source, frame string, entries []string) {
 	}
 }
 
+// launches returns the launches of a plan; the workspace and the fault are the
+// buffers from work on.
+func (d *device) launches(p *Plan, work int) (all []deviceLaunch) {
+	for i := range p.Launches {
+		l := &p.Launches[i]
+		if _, ok := d.index[l.Entry]; !ok {
+			d.complete[l.Entry] = l.Source()
+			source := strings.TrimPrefix(l.Source(), prelude+opsSource+foldSource+library)
+			_, frame, _ := strings.Cut(source, "(const ")
+			frame, _, _ = strings.Cut(frame, " f)")
+			d.add(l.Entry, source, frame, []string{l.Entry})
+		}
+		dl := deviceLaunch{entry: d.index[l.Entry], barriers: true, grid: l.Grid, block: l.Block, slots: l.Params}
+		for _, a := range l.Addresses {
+			buffer := a.Operand
+			switch buffer {
+			case Work:
+				buffer = work
+			case Fault:
+				buffer = work + 1
+			}
+			dl.fixes = append(dl.fixes, [3]int{a.Slot, buffer, a.Offset})
+		}
+		all = append(all, dl)
+	}
+	return all
+}
+
+// faultBytes is the size of the memory of faults.
+const faultBytes = 16
+
+// compileAll compiles complete sources, by name, for devices; nil where NVRTC is
+// not part of the build.
+var compileAll func(t *testing.T, sources map[string]string)
+
 // run compiles everything, runs the cases and checks each.
 func (d *device) run() {
 	d.t.Helper()
+	if compileAll != nil {
+		compileAll(d.t, d.complete)
+	}
 	dir := d.t.TempDir()
 	source, err := filepath.Abs("testdata/device.h")
 	if err != nil {
@@ -78,15 +119,8 @@ func (d *device) run() {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include %q\n", source)
-	for _, part := range []string{prelude, opsSource, foldSource} {
-		b.WriteString(part)
-	}
-	names := make([]string, 0, len(d.sources))
-	for name := range d.sources {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	b.WriteString(prelude + opsSource + foldSource + library)
+	for _, name := range slices.Sorted(maps.Keys(d.sources)) {
 		b.WriteString(d.sources[name])
 	}
 	b.WriteString("static const Call calls[] = {\n")

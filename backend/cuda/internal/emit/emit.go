@@ -44,6 +44,19 @@ var (
 	opsSource string
 	//go:embed cuda/fold.cuh
 	foldSource string
+
+	//go:embed cuda/index.cuh
+	indexSource string
+	//go:embed cuda/sort.cuh
+	sortSource string
+	//go:embed cuda/scan.cuh
+	scanSource string
+	//go:embed cuda/random.cuh
+	randomSource string
+	//go:embed cuda/move.cuh
+	moveSource string
+	// library has the kernels that are no loops.
+	library = indexSource + sortSource + scanSource + randomSource + moveSource
 )
 
 // Options says what a kernel's structure does not.

@@ -13,8 +13,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// small is a device of few threads, so that loops go round and warps are several.
-var small = Limits{Processors: 1, Threads: 64}
+// small is a device of few threads, so that loops go round and warps are several;
+// medium has blocks of several lines of several warps each.
+var small, medium = Limits{Processors: 1, Threads: 64}, Limits{Processors: 1, Threads: 256}
 
 // gridOf is memory with dimensions around it.
 type gridOf struct {
@@ -63,19 +64,12 @@ func (d *device) loop(l *Loop, p *Plan, g *gridOf, ulps float64) {
 		c.memory = append(c.memory, g.Data[0][i])
 	}
 	work := len(c.memory)
-	c.memory = append(c.memory, make([]byte, p.Workspace), make([]byte, 4))
-	for i := range p.Launches {
-		launch := &p.Launches[i]
-		dl := deviceLaunch{entry: d.index[launch.Entry], barriers: l.k.Axis != loop.None, grid: launch.Grid, block: launch.Block, slots: launch.Params}
-		dl.fixes = [][3]int{{slotWork, work, 0}, {slotFault, work + 1, 0}}
-		for a := range l.k.Args {
-			if off := launch.scratch[a]; off >= 0 {
-				dl.fixes = append(dl.fixes, [3]int{launch.operand(a), work, off})
-			} else {
-				dl.fixes = append(dl.fixes, [3]int{launch.operand(a), a, 0})
-			}
+	c.memory = append(c.memory, make([]byte, p.Workspace), make([]byte, faultBytes))
+	c.launches = d.launches(p, work)
+	if l.k.Axis == loop.None {
+		for i := range c.launches {
+			c.launches[i].barriers = false
 		}
-		c.launches = append(c.launches, dl)
 	}
 	fault := g.eval(l.k)
 	c.check = func(memory [][]byte) {
@@ -96,9 +90,9 @@ func (d *device) loop(l *Loop, p *Plan, g *gridOf, ulps float64) {
 }
 
 // plans returns all ways to compute a grid.
-func plans(l *Loop, g *gridOf) (all []*Plan) {
-	all = append(all, l.Plan(g.geometry(), small))
-	p := &planner{l, g.geometry(), small, 1}
+func plans(l *Loop, g *gridOf, dev Limits) (all []*Plan) {
+	all = append(all, l.Plan(g.geometry(), dev))
+	p := &planner{l, g.geometry(), dev, 1}
 	for _, n := range g.outer {
 		p.outers *= n
 	}
@@ -163,18 +157,18 @@ func (d *device) everyWay(k *loop.Kernel, opt Options, rows, cols int, fill loop
 	}
 	outer := []int{3, 2}[:opt.Outer]
 	for _, even := range []bool{false, true} {
-		for i := range plans(l, newGrid(k, rows, cols, outer, fill, even)) {
+		for i := range plans(l, newGrid(k, rows, cols, outer, fill, even), d.limits) {
 			g := newGrid(k, rows, cols, outer, fill, even)
-			d.loop(l, plans(l, g)[i], g, ulps)
+			d.loop(l, plans(l, g, d.limits)[i], g, ulps)
 		}
 	}
 }
 
 func TestRandomKernels(t *testing.T) {
 	d := newDevice(t)
-	n := 60
+	n := 30
 	if testing.Short() {
-		n = 10
+		n = 8
 	}
 	written := 0
 	for seed := range uint64(n) {
@@ -213,8 +207,12 @@ func softmax(d ir.DType) *loop.Kernel {
 
 func TestSoftmax(t *testing.T) {
 	d := newDevice(t)
-	for _, dt := range []ir.DType{ir.F32, ir.BF16, ir.F64} {
-		for _, cols := range []int{1, 5, 32, 129, 700} {
+	for i, dt := range []ir.DType{ir.F32, ir.BF16, ir.F64} {
+		d.limits = []Limits{small, medium}[i%2]
+		for _, cols := range []int{1, 5, 129, 700} {
+			if testing.Short() && cols != 129 {
+				continue
+			}
 			d.everyWay(softmax(dt), Options{Scratch: []bool{false, false, true}, Outer: cols % 2}, 3, cols, looptest.Moderate, 8)
 		}
 	}

@@ -21,6 +21,20 @@ var ops = func() map[string]bool {
 	return all
 }()
 
+// simple has the ops that are an instruction or a few.
+var simple = func() map[ir.Op]bool {
+	all := map[ir.Op]bool{}
+	for _, op := range []ir.Op{
+		ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg, ir.OpAbs, ir.OpSign, ir.OpRelu, ir.OpMaximum, ir.OpMinimum, ir.OpWhere, ir.OpCast,
+		ir.OpEq, ir.OpNe, ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpLogicalNot, ir.OpLogicalAnd, ir.OpLogicalOr, ir.OpLogicalXor,
+		ir.OpBitwiseNot, ir.OpBitwiseAnd, ir.OpBitwiseOr, ir.OpBitwiseXor, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift,
+		ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc, ir.OpIsNaN, ir.OpIsInf, ir.OpIsFinite,
+	} {
+		all[op] = true
+	}
+	return all
+}()
+
 // divides reports whether an op has an error for a divisor of 0.
 func divides(op ir.Op) bool {
 	return op == ir.OpFloorDivide || op == ir.OpTruncDivide || op == ir.OpRemainder || op == ir.OpFmod

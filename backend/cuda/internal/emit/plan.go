@@ -7,18 +7,6 @@ import (
 	"github.com/loris-ml/loris/internal/loop"
 )
 
-// Limits is what launches must keep to.
-type Limits struct {
-	// Processors is the number of multiprocessors. It bounds how many blocks are
-	// launched and has no influence on results.
-	Processors int
-	// Threads is the most that a block may have, a power of two from 32 on.
-	Threads int
-}
-
-// maxGridYZ bounds the blocks of a grid along y and z.
-const maxGridYZ = 65535
-
 // Geometry is what a launch works on: a loop.Frame without addresses, and the
 // dimensions around it.
 type Geometry struct {
@@ -42,28 +30,6 @@ type Place struct {
 	Outer []int
 }
 
-// Launch is one launch of an entry.
-type Launch struct {
-	Entry string
-	// Grid and Block are numbers of blocks and of threads along x, y, z.
-	Grid, Block [3]int
-	// Params is the entry's parameter, a struct of 64-bit slots. Bind fills in the
-	// addresses.
-	Params []uint64
-
-	args    int
-	outer   int
-	scratch []int // by operand: its offset in the workspace, or -1
-}
-
-// Plan is how a kernel is computed: launches that follow each other.
-type Plan struct {
-	Launches []Launch
-	// Workspace is the number of bytes of memory that the launches share, aligned to
-	// 16 bytes. It need not be cleared.
-	Workspace int
-}
-
 const (
 	slotRows = iota
 	slotCols
@@ -75,27 +41,11 @@ const (
 	slotsBefore // those of Frame.outer
 )
 
-// Bind sets addresses on the device: those of the operands, of the workspace,
-// and of a u32 that is 0 before and the number of an instruction, counted from 1, after it
-// divided an integer by 0 (of several the greatest). The addresses of
-// scratch operands are ignored.
-func (p *Plan) Bind(args []uint64, work, fault uint64) {
-	for i := range p.Launches {
-		l := &p.Launches[i]
-		l.Params[slotWork], l.Params[slotFault] = work, fault
-		for a := range l.args {
-			at := l.operand(a)
-			if off := l.scratch[a]; off >= 0 {
-				l.Params[at] = work + uint64(off)
-			} else {
-				l.Params[at] = args[a]
-			}
-		}
-	}
+// operand returns the first slot of an operand: its address.
+func (l *Loop) operand(a int) int {
+	outer := max(l.opt.Outer, 1)
+	return slotsBefore + outer + a*(3+outer)
 }
-
-// operand returns the first slot of an operand.
-func (l *Launch) operand(a int) int { return slotsBefore + l.outer + a*(3+l.outer) }
 
 // Plan returns how the kernel is launched for some sizes; nothing is launched
 // where there are no elements. It depends on nothing else, so it can be made
@@ -185,21 +135,14 @@ func (p *planner) aligned() bool {
 
 func (l *Loop) isScratch(arg int) bool { return l.opt.Scratch != nil && l.opt.Scratch[arg] }
 
-// blocks bounds a number of blocks along x: those that loop on take no time to
-// start.
-func (p *planner) blocks(n int) int { return max(1, min(n, p.dev.Processors*32)) }
-
 func (p *planner) each(width int) *Plan {
 	n := p.packs(width)
-	x := min(power(n), p.blockSize())
-	y := min(power(p.g.Rows), p.blockSize()/x)
-	z := min(power(p.outers), p.blockSize()/(x*y), 64)
-	grid := [3]int{p.blocks(ceil(n, x)), min(ceil(p.g.Rows, y), maxGridYZ), min(ceil(p.outers, z), maxGridYZ)}
+	x := min(power(n), p.dev.block())
+	y := min(power(p.g.Rows), p.dev.block()/x)
+	z := min(power(p.outers), p.dev.block()/(x*y), 64)
+	grid := [3]int{p.dev.blocks(ceil(n, x)), min(ceil(p.g.Rows, y), maxGridYZ), min(ceil(p.outers, z), maxGridYZ)}
 	return p.plan(0, p.launch("each", width, 1, grid, [3]int{x, y, z}))
 }
-
-// blockSize is how many threads a block has where it does not matter.
-func (p *planner) blockSize() int { return min(256, p.dev.Threads) }
 
 const (
 	// partPacks is how many packs a part of a line has at least.
@@ -236,8 +179,8 @@ func (p *planner) whole(scheme string, width int) *Plan {
 	}
 	// A warp at least, or as many threads as there are packs.
 	x := min(max(power(threads), min(power(packs), 32)), p.dev.Threads)
-	y := max(1, p.blockSize()/x)
-	grid := [3]int{p.blocks(ceil(lines, y)), 1, 1}
+	y := max(1, p.dev.block()/x)
+	grid := [3]int{p.dev.blocks(ceil(lines, y)), 1, 1}
 	launch := p.launch(scheme, width, 1, grid, [3]int{x, y, 1})
 	return p.plan(p.scratch(grid[0]*y, &launch), launch)
 }
@@ -256,8 +199,8 @@ func (p *planner) scratchFrom(at, lines int, launches ...*Launch) int {
 		at = ceil(at, 16) * 16
 		row := ceil(p.g.Cols*a.DType.Size(), 16) * 16
 		for _, l := range launches {
-			l.scratch[i] = at
-			slot := l.operand(i)
+			slot := p.l.operand(i)
+			l.place(Address{Slot: slot, Operand: Work, Offset: at})
 			l.Params[slot+1], l.Params[slot+2] = uint64(row), uint64(a.DType.Size())
 		}
 		at += row * lines
@@ -276,9 +219,9 @@ func (p *planner) parted(width, parts int) *Plan {
 		if !p.l.combines(pass) {
 			continue
 		}
-		x = min(max(power(parts), 32), p.blockSize())
-		y := max(1, p.blockSize()/x)
-		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.blocks(ceil(lines, y)), 1, 1}, [3]int{x, y, 1}))
+		x = min(max(power(parts), 32), p.dev.block())
+		y := max(1, p.dev.block()/x)
+		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.dev.blocks(ceil(lines, y)), 1, 1}, [3]int{x, y, 1}))
 	}
 	all := make([]*Launch, len(launches))
 	for i := range launches {
@@ -304,7 +247,7 @@ func (p *planner) rows(width, parts int) *Plan {
 	packs := p.packs(width)
 	x := min(power(packs), 32)
 	y := min(power(ceil(ceil(p.g.Rows, parts), 4)), min(512, p.dev.Threads)/x)
-	grid := [3]int{p.blocks(ceil(packs, x)), min(p.outers, maxGridYZ), parts}
+	grid := [3]int{p.dev.blocks(ceil(packs, x)), min(p.outers, maxGridYZ), parts}
 	if parts == 1 {
 		return p.plan(0, p.launch("whole", width, 1, grid, [3]int{x, y, 1}))
 	}
@@ -314,8 +257,8 @@ func (p *planner) rows(width, parts int) *Plan {
 		if !p.l.combines(pass) {
 			continue
 		}
-		threads := p.blockSize()
-		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.blocks(ceil(p.lines(), threads)), 1, 1}, [3]int{threads, 1, 1}))
+		threads := p.dev.block()
+		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.dev.blocks(ceil(p.lines(), threads)), 1, 1}, [3]int{threads, 1, 1}))
 	}
 	return p.plan(p.between(parts), launches...)
 }
@@ -328,8 +271,10 @@ func (p *planner) plan(work int, launches ...Launch) *Plan { return &Plan{launch
 func (p *planner) launch(form string, width, parts int, grid, block [3]int) Launch {
 	outer := max(p.l.opt.Outer, 1)
 	n := len(p.l.k.Args)
-	l := Launch{Entry: p.l.entry(form, width), Grid: grid, Block: block, args: n, outer: outer, scratch: make([]int, n)}
+	entry := p.l.entry(form, width)
+	l := Launch{Entry: entry, Source: func() string { return p.l.Source(entry) }, Grid: grid, Block: block}
 	l.Params = make([]uint64, slotsBefore+outer+max(n, 1)*(3+outer))
+	l.Addresses = []Address{{Slot: slotWork, Operand: Work}, {Slot: slotFault, Operand: Fault}}
 	for slot, v := range map[int]int{slotRows: p.g.Rows, slotCols: p.g.Cols, slotFirst: p.g.First, slotOuters: p.outers, slotParts: parts} {
 		l.Params[slot] = uint64(v)
 	}
@@ -337,8 +282,8 @@ func (p *planner) launch(form string, width, parts int, grid, block [3]int) Laun
 		l.Params[slotsBefore+d] = uint64(n)
 	}
 	for a := range n {
-		l.scratch[a] = -1
-		at, q := l.operand(a), &p.g.Args[a]
+		at, q := p.l.operand(a), &p.g.Args[a]
+		l.Addresses = append(l.Addresses, Address{Slot: at, Operand: a})
 		l.Params[at+1], l.Params[at+2] = uint64(q.Row), uint64(q.Col)
 		for d := range p.g.Outer {
 			l.Params[at+3+d] = uint64(q.Outer[d])

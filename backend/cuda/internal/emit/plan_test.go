@@ -81,14 +81,13 @@ func TestBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := l.Plan(&Geometry{Rows: 2, Cols: 100000, Args: []Place{{Row: 400000}, {Row: 400000}, {}}}, small)
-	p.Bind([]uint64{1000, 2000, 3000}, 5000, 6000)
 	for i := range p.Launches {
 		launch := &p.Launches[i]
-		s := launch.Params
-		if s[slotWork] != 5000 || s[slotFault] != 6000 || s[launch.operand(0)] != 1000 || s[launch.operand(1)] != 2000 {
+		s := launch.Bind([]uint64{1000, 2000, 3000}, 5000, 6000)
+		if s[slotWork] != 5000 || s[slotFault] != 6000 || s[l.operand(0)] != 1000 || s[l.operand(1)] != 2000 {
 			t.Errorf("launch %d: %v", i, s)
 		}
-		if at := s[launch.operand(2)]; at < 5000 || at+2*400000 > 5000+uint64(p.Workspace) {
+		if at := s[l.operand(2)]; at < 5000 || at+2*400000 > 5000+uint64(p.Workspace) {
 			t.Errorf("launch %d: scratch at %d of %d", i, at-5000, p.Workspace)
 		}
 	}

@@ -110,10 +110,35 @@ func (w *writer) examine() string {
 	if widest > 0 {
 		w.width = min(16/widest, 8)
 	}
+	size := w.size()
+	for w.width > 1 && size*w.width > mostUnrolled {
+		w.width /= 2
+	}
 	for i := range w.k.Args {
-		w.held = w.held || w.k.Axis == loop.Columns && w.holds(i)
+		w.held = w.held || w.k.Axis == loop.Columns && w.holds(i) && size*w.width*holds <= mostHeld
 	}
 	return ""
+}
+
+const (
+	// holds is how many packs of an operand a thread holds.
+	holds = 4
+	// mostUnrolled bounds the code of the elements of a pack, mostHeld that of a
+	// thread that holds packs: more takes long to compile and gains nothing.
+	mostUnrolled = 256
+	mostHeld     = 1024
+)
+
+// size estimates the code of all passes for one element, in simple operations.
+func (w *writer) size() (n int) {
+	for i := range w.k.Instrs {
+		in := &w.k.Instrs[i]
+		n++
+		if in.Code == loop.Apply && !simple[in.Op] {
+			n += 7
+		}
+	}
+	return n
 }
 
 // holds reports whether the elements of an operand are kept in registers in the
@@ -233,6 +258,3 @@ func (w *writer) write() {
 		w.linesForms()
 	}
 }
-
-// holds is how many packs of an operand a thread holds.
-const holds = 4
