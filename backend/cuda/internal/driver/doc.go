@@ -18,7 +18,8 @@
 //
 // No call waits for the device without bounds: Event.Wait and Stream.Wait ask
 // again and again, ever less often, until their context.Context is done. The
-// exceptions are copies from or to memory that is not pinned, as they say.
+// exceptions are copies from or to memory that is not pinned, as they say, and
+// what CUDA itself may wait in: loading and unloading modules, pinned memory.
 //
 // # Errors
 //

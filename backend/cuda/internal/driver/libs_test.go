@@ -199,6 +199,8 @@ func TestMatmul(t *testing.T) {
 		{"rows apart", MatmulSpec{M: 3, N: 2, K: 4, A: Matrix{LD: 6}, B: Matrix{LD: 3}, D: Matrix{LD: 5}}},
 		{"bias and relu", MatmulSpec{M: 3, N: 5, K: 4, Bias: true, Activation: ReLU}},
 		{"bias", MatmulSpec{M: 3, N: 5, K: 4, Bias: true}},
+		{"gelu", MatmulSpec{M: 3, N: 5, K: 4, Activation: GELU}},
+		{"bias and gelu", MatmulSpec{M: 3, N: 5, K: 4, Bias: true, Activation: GELU}},
 		{"relu", MatmulSpec{M: 3, N: 5, K: 4, Activation: ReLU}},
 		{"batch", MatmulSpec{M: 3, N: 5, K: 4, Batch: 3, A: Matrix{Stride: 12}, B: Matrix{Stride: 20, Trans: true}, D: Matrix{Stride: 15}}},
 		{"batch that shares B", MatmulSpec{M: 3, N: 5, K: 4, Batch: 2, A: Matrix{Stride: 12}, D: Matrix{Stride: 15}, Bias: true}},
@@ -250,15 +252,19 @@ func testMatmul(t *testing.T, spec MatmulSpec) {
 				if spec.Bias {
 					sum += bias[j]
 				}
-				if spec.Activation == ReLU {
+				switch spec.Activation {
+				case ReLU:
 					sum = max(sum, 0)
+				case GELU:
+					x := float64(sum)
+					sum = float32(x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))))
 				}
 				want[d] = sum
 			}
 		}
 	}
 	for i, w := range want {
-		if g := math.Float32frombits(uint32(got[4*i]) | uint32(got[4*i+1])<<8 | uint32(got[4*i+2])<<16 | uint32(got[4*i+3])<<24); g != w {
+		if g := math.Float32frombits(uint32(got[4*i]) | uint32(got[4*i+1])<<8 | uint32(got[4*i+2])<<16 | uint32(got[4*i+3])<<24); math.Abs(float64(g-w)) > 1e-5 {
 			t.Fatalf("element %d is %v, want %v", i, g, w)
 		}
 	}

@@ -143,8 +143,8 @@ func TestWrongLaunches(t *testing.T) {
 
 // What a computation does for each kernel must leave the collector alone.
 func TestNothingIsAllocated(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
+	if race.Enabled || asan {
+		t.Skip("race detector and address sanitizer allocate")
 	}
 	_, c, s := setup(t)
 	m := closing[*Module](t)(c.LoadModule(fakecuda.Cubin(90, "kernel k 4")))

@@ -10,7 +10,6 @@ import "C"
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"unsafe"
 )
@@ -59,24 +58,7 @@ func OpenCompiler(path string, driver Version) (*Compiler, error) {
 	for _, a := range archs[:n] {
 		v.archs = append(v.archs, int(a))
 	}
-	loadBuiltins(path)
 	return v, nil
-}
-
-// loadBuiltins opens the library that NVRTC itself opens by name alone, so that
-// it is found beside NVRTC. Without it NVRTC looks, and reports, itself.
-func loadBuiltins(path string) {
-	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libnvrtc-builtins.so.*")) // the pattern is right
-	for _, f := range files {
-		if strings.Contains(filepath.Base(f), ".alt.") {
-			continue
-		}
-		name := C.CString(f)
-		var why *C.char
-		C.lori_cu_open(name, &why)
-		C.free(unsafe.Pointer(why))
-		C.free(unsafe.Pointer(name))
-	}
 }
 
 // Version returns the version of the compiler.

@@ -102,6 +102,7 @@ func compile() ([]byte, error) {
 	so := filepath.Join(dir, "fake.so")
 	args := append([]string{"-shared", "-fPIC", "-O1", "-std=gnu11", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror",
 		"-pthread", "-Wl,-Bsymbolic", "-I", filepath.Join(internal, "driver"), "-o", so}, sources...)
+	args = append(args, "-lm")
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the fake: %w\n%s", err, out)
 	}

@@ -1,6 +1,8 @@
-// Matrix products of f32, f64 and i8, one element after another, with bias and
-// relu.
+// Matrix products of f32, f64 and i8, one element after another, with bias, relu
+// and gelu.
 #include "fake.h"
+
+#include <math.h>
 
 typedef struct layout {
 	object o;
@@ -163,6 +165,17 @@ static bool fits(const desc *d, const layout *a, const layout *b, const layout *
 
 static bool computes(const desc *d, const layout *a, const layout *c)
 {
+	switch (d->epilogue) { // the combinations that there are
+	case LORI_EPILOGUE_DEFAULT:
+	case LORI_EPILOGUE_RELU:
+	case LORI_EPILOGUE_BIAS:
+	case LORI_EPILOGUE_RELU | LORI_EPILOGUE_BIAS:
+	case LORI_EPILOGUE_GELU:
+	case LORI_EPILOGUE_GELU | LORI_EPILOGUE_BIAS:
+		break;
+	default:
+		return false;
+	}
 	switch (a->type) {
 	case LORI_R_32F:
 		return c->type == LORI_R_32F && (d->compute == LORI_COMPUTE_32F || d->compute == LORI_COMPUTE_TF32);
@@ -257,6 +270,8 @@ static CUresult multiply(item *it)
 					sum += get(p->how.bias_type, p->how.bias, i);
 				if (p->how.epilogue & LORI_EPILOGUE_RELU && sum < 0)
 					sum = 0;
+				if (p->how.epilogue & LORI_EPILOGUE_GELU)
+					sum = sum / 2 * (1 + tanh(0.7978845608 * (sum + 0.044715 * sum * sum * sum)));
 				put(d->type, p->d, dt, sum);
 			}
 	return 0;

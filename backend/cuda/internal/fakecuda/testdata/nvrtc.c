@@ -97,6 +97,7 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram h, int n, const char *const *option
 		memcpy(p->cubin, "\177ELF\2\1", 6);
 		p->size = 64 + sprintf(p->cubin + 64, "FAKE %d\n", arch);
 		kernels(p);
+		p->size++; // the zero at the end
 	}
 	LEAVE(0);
 }

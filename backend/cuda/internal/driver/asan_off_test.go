@@ -1,0 +1,5 @@
+//go:build cuda && linux && cgo && !asan
+
+package driver
+
+const asan = false
