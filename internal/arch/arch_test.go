@@ -73,6 +73,7 @@ var allowed = map[string][]string{
 	"internal/kernels/attention": {"internal/kernels"},
 	"internal/kernels/rnn":       {"internal/kernels"},
 	"internal/kernels/pool":      {"internal/kernels"},
+	"internal/kernels/quant":     {"internal/kernels"},
 }
 
 type pkg struct {

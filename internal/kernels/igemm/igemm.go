@@ -36,17 +36,56 @@ func Native() *Kernel {
 	return native[0]
 }
 
+// Best returns the fastest kernel there is, in Go where the processor has none.
+func Best() *Kernel {
+	if kn := Native(); kn != nil {
+		return kn
+	}
+	return portable
+}
+
+// Pairs sets the first MR·NR elements of c, a dense tile, to the product of a
+// left and a right panel whose words are pairs of 16-bit numbers. The panels are
+// equally deep.
+func (kn *Kernel) Pairs(c []int32, left, right []uint32) {
+	depth := len(left) / kn.MR
+	if c = c[:kn.MR*kn.NR]; depth == 0 {
+		clear(c)
+		return
+	}
+	kn.pairs(depth, &left[0], &right[:depth*kn.NR][0], &c[0])
+}
+
 // portable is the formula: what the others must agree with.
 var portable = &Kernel{
 	name: "go", MR: 2, NR: 4,
-	pairs: func(depth int, a, b *uint32, c *int32) {
-		portableTile(depth, a, b, c, func(x, y uint32) int32 {
-			return int32(int16(x))*int32(int16(y)) + int32(int16(x>>16))*int32(int16(y>>16))
-		})
-	},
+	pairs: portablePairs,
 	whole: func(depth int, a, b *uint32, c *int32) {
 		portableTile(depth, a, b, c, func(x, y uint32) int32 { return int32(x * y) })
 	},
+}
+
+// portablePairs keeps its sums in registers: processors without loops of their
+// own run it, too.
+func portablePairs(depth int, a, b *uint32, c *int32) {
+	const rows, cols = 2, 4
+	x, y := unsafe.Slice(a, depth*rows), unsafe.Slice(b, depth*cols)
+	var c00, c01, c02, c03, c10, c11, c12, c13 int32
+	for len(x) >= rows && len(y) >= cols {
+		lo, hi := int32(int16(x[0])), int32(x[0])>>16
+		lo1, hi1 := int32(int16(x[1])), int32(x[1])>>16
+		b0, b1, b2, b3 := int32(y[0]), int32(y[1]), int32(y[2]), int32(y[3])
+		c00 += lo*int32(int16(b0)) + hi*(b0>>16)
+		c01 += lo*int32(int16(b1)) + hi*(b1>>16)
+		c02 += lo*int32(int16(b2)) + hi*(b2>>16)
+		c03 += lo*int32(int16(b3)) + hi*(b3>>16)
+		c10 += lo1*int32(int16(b0)) + hi1*(b0>>16)
+		c11 += lo1*int32(int16(b1)) + hi1*(b1>>16)
+		c12 += lo1*int32(int16(b2)) + hi1*(b2>>16)
+		c13 += lo1*int32(int16(b3)) + hi1*(b3>>16)
+		x, y = x[rows:], y[cols:]
+	}
+	copy(unsafe.Slice(c, rows*cols), []int32{c00, c01, c02, c03, c10, c11, c12, c13})
 }
 
 func portableTile(depth int, a, b *uint32, c *int32, product func(x, y uint32) int32) {
