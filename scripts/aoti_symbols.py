@@ -45,6 +45,16 @@ KINDS = {
     "void": "void",
 }
 
+# Functions of PyTorch 2.6 that were named otherwise later, by the later name.
+RENAMED = {"aoti_torch_cpu__qconv_pointwise_tensor": "aoti_torch_cpu__qconv2d_pointwise_tensor"}
+
+# Ops that PyTorch has had for CUDA alone since packages exist, in headers that do not say so.
+CUDA_ONLY = {
+    "aoti_torch__scaled_dot_product_flash_attention",
+    "aoti_torch__scaled_dot_product_flash_attention_v2",
+    "aoti_torch__scaled_dot_product_efficient_attention",
+}
+
 PROTOTYPE = re.compile(r"AOTI_TORCH_EXPORT\s+([\w: ]+?\*?)\s*(\w+)\(([^;]*?)\);", re.S)
 
 
@@ -54,6 +64,8 @@ def kind(ctype, name):
         return "out"
     if ctype == "int64_t*" and re.fullmatch(r"ret\d", name):
         return "outint"
+    if ctype == "const int32_t*" and name.endswith("dtype"):
+        return "bool?"
     if not ctype.endswith("*"):
         ctype = ctype.removeprefix("const ")
     return KINDS.get(ctype, ctype.replace(" ", "_"))
@@ -71,6 +83,7 @@ def arguments(text):
 
 def main():
     print("# Made by scripts/aoti_symbols.py from the headers of PyTorch", torch.__version__.split("+")[0])
+    renamed = []
     for header in HEADERS:
         with open(os.path.join(BASE, header)) as f:
             text = f.read()
@@ -82,9 +95,13 @@ def main():
                 continue
             seen.add(name)
             where = header.split("/")[-1]
-            if any(name + "(" in block for block in cuda):
+            if name in CUDA_ONLY or any(name + "(" in block for block in cuda):
                 where += ":cuda"
             print(where, name, kind(result, ""), *arguments(args))
+            if name in RENAMED:
+                renamed.append((where, RENAMED[name], kind(result, ""), *arguments(args)))
+    for line in renamed:
+        print(*line)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ type evalFunc func(v values) ([]*tensor, error)
 // evals are the ops by ATen's name, without overloads: what an argument is tells
 // them apart. Ops of ir that are not here are found by their own name.
 var evals = collect(viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals, poolEvals, fourierEvals,
-	bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals, scaledEvals, factorEvals, fbgemmEvals)
+	bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals, scaledEvals, factorEvals, fbgemmEvals, quantEvals,
+	observeEvals)
 
 func collect(groups ...map[string]evalFunc) map[string]evalFunc {
 	m := map[string]evalFunc{}

@@ -165,6 +165,14 @@ var evaluated = map[string]string{
 	"aten_new_zeros":                           "new_zeros",
 	"aten_pad":                                 "pad",
 	"aten_subtract_Tensor":                     "sub",
+
+	"_scaled_mm":                         "_scaled_mm_amax",
+	"cpu__weight_int4pack_mm_cpu_tensor": "",
+	"cpu__dyn_quant_matmul_4bit":         "",
+	"cpu__dyn_quant_pack_4bit_weight":    "",
+
+	"cpu__fused_moving_avg_obs_fq_helper":            "",
+	"cpu__fused_moving_avg_obs_fq_helper_functional": "",
 }
 
 // Each of the functions gets its op.

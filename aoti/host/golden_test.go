@@ -89,8 +89,13 @@ func (g *golden) check(t *testing.T, h *tensor) {
 }
 
 // The results of PyTorch's own functions, with their strides.
-func TestGoldens(t *testing.T) {
-	text, err := os.ReadFile("testdata/goldens.json")
+func TestGoldens(t *testing.T) { checkGoldens(t, "testdata/goldens.json") }
+
+// The same of quantised layers, and of what trains them.
+func TestQuantGoldens(t *testing.T) { checkGoldens(t, "testdata/quant_goldens.json") }
+
+func checkGoldens(t *testing.T, path string) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,6 +177,7 @@ func goldenArg(t *testing.T, kind argKind, raw json.RawMessage) (any, int) {
 		Ints     []int64   `json:"ints"`
 		Bools    []int32   `json:"bools"`
 		Floats   []float64 `json:"floats"`
+		Numbers  []float64 `json:"numbers"`
 		Bool     *bool     `json:"bool"`
 		Int      *int      `json:"int"`
 		Float    *float64  `json:"float"`
@@ -205,6 +211,12 @@ func goldenArg(t *testing.T, kind argKind, raw json.RawMessage) (any, int) {
 		return a.Bools, 2
 	case a.Floats != nil:
 		return a.Floats, 2
+	case a.Numbers != nil:
+		list := make([]*float64, len(a.Numbers))
+		for i := range list {
+			list[i] = &a.Numbers[i]
+		}
+		return list, 2
 	case a.Bool != nil:
 		return *a.Bool, 1
 	case a.Int != nil:

@@ -92,6 +92,9 @@ func (c *constant) shapeOf(t *tensor) error {
 	}
 	c.Shape, c.shaped = l.shape, true
 	c.offset, c.opaque = l.offset, l.opaque
+	if err := readable(l.opaque, l.shape.DType()); err != nil {
+		return err
+	}
 	if !bool(C.lori_tensor_dense(t)) {
 		c.strides = l.strides
 	}

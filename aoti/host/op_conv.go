@@ -154,9 +154,14 @@ func (k *convolution) give(c call, ret int) error {
 	return nil
 }
 
-// geometry returns the shape of the convolution and the sizes of the output.
+// geometry returns the shape of the convolution and the sizes of the output, for
+// filters of the given sizes.
 func (k *convolution) geometry(w []int) (g conv.Geometry, out []int, err error) {
-	xs := sizesOf(k.x)
+	return k.geometryOf(sizesOf(k.x), w)
+}
+
+// geometryOf is geometry for an image of the given sizes.
+func (k *convolution) geometryOf(xs []int64, w []int) (g conv.Geometry, out []int, err error) {
 	n := len(xs) - 2
 	if n < 1 || n > 3 || len(w) != len(xs) || k.groups < 1 {
 		return g, nil, fmt.Errorf("%w: convolution of %v with %v in %d groups", ir.ErrShape, xs, w, k.groups)

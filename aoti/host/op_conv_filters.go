@@ -23,23 +23,27 @@ type filters[T any] struct {
 
 func filtersOf[T any](k *convolution) (filters[T], error) {
 	if k.w.layout != C.LORI_MKLDNN {
-		f := filters[T]{data: func() ([]T, error) { return elements[T](k.w), nil }}
-		s := stridesOf(k.w)
-		for i, n := range sizesOf(k.w) {
-			f.dims = append(f.dims, int(n))
-			if i < 2 {
-				f.strides[i] = int(s[i])
-			} else {
-				f.strides[5-len(s)+i] = int(s[i])
-			}
-		}
-		return f, nil
+		return stridedFilters[T](k.w), nil
 	}
 	d, src, err := opaqueOf[T](k.w)
 	if err != nil {
 		return filters[T]{}, err
 	}
 	return unpackFilters(d, src, int(k.x.ndim), k.groups, k.transposed)
+}
+
+func stridedFilters[T any](w *tensor) filters[T] {
+	f := filters[T]{data: func() ([]T, error) { return elements[T](w), nil }}
+	s := stridesOf(w)
+	for i, n := range sizesOf(w) {
+		f.dims = append(f.dims, int(n))
+		if i < 2 {
+			f.strides[i] = int(s[i])
+		} else {
+			f.strides[5-len(s)+i] = int(s[i])
+		}
+	}
+	return f
 }
 
 // unpackFilters reads filters packed by oneDNN: [output, input, kernel…] or

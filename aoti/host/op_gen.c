@@ -123,24 +123,6 @@ lori_error lori_torch_view_dtype(lori_tensor *self, int32_t dtype, lori_tensor *
 	return loriGoCall(159, args);
 }
 
-lori_error lori_torch__scaled_dot_product_flash_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, double dropout_p, bool is_causal, bool return_debug_mask, double scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
-{
-	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, lori_word(dropout_p), is_causal, return_debug_mask, lori_word(scale), (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
-	return loriGoCall(160, args);
-}
-
-lori_error lori_torch__scaled_dot_product_flash_attention_v2(lori_tensor *query, lori_tensor *key, lori_tensor *value, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
-{
-	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
-	return loriGoCall(161, args);
-}
-
-lori_error lori_torch__scaled_dot_product_efficient_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *attn_bias, int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
-{
-	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, compute_log_sumexp, lori_word(dropout_p), is_causal, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
-	return loriGoCall(162, args);
-}
-
 lori_error lori_torch_cpu_mkldnn__convolution_pointwise_binary(lori_tensor *X, lori_tensor *other, lori_tensor *W, lori_tensor **B, const int64_t *padding, int64_t padding_len, const int64_t *stride, int64_t stride_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, const char *binary_attr, double *alpha, const char *const *unary_attr, const double *const *unary_scalars, int64_t unary_scalars_len, const char *const *unary_algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)other, (intptr_t)W, (intptr_t)B, (intptr_t)padding, padding_len, (intptr_t)stride, stride_len, (intptr_t)dilation, dilation_len, groups, (intptr_t)binary_attr, (intptr_t)alpha, (intptr_t)unary_attr, (intptr_t)unary_scalars, unary_scalars_len, (intptr_t)unary_algorithm, (intptr_t)ret0};
@@ -183,25 +165,25 @@ lori_error lori_torch_cpu__linear_pointwise_binary(lori_tensor *X, lori_tensor *
 	return loriGoCall(169, args);
 }
 
-lori_error lori_torch_cpu__qlinear_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, double output_scale, int64_t output_zero_point, const int32_t *output_dtype, const char *post_op_name, const double *const *post_op_args, int64_t post_op_args_len, const char *post_op_algorithm, lori_tensor **ret0)
+lori_error lori_torch_cpu__qlinear_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, double output_scale, int64_t output_zero_point, int32_t *output_dtype, const char *post_op_name, const double *const *post_op_args, int64_t post_op_args_len, const char *post_op_algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)B, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, (intptr_t)post_op_name, (intptr_t)post_op_args, post_op_args_len, (intptr_t)post_op_algorithm, (intptr_t)ret0};
 	return loriGoCall(170, args);
 }
 
-lori_error lori_torch_cpu__qlinear_pointwise_binary_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **other, lori_tensor **B, double output_scale, int64_t output_zero_point, const int32_t *output_dtype, double other_scale, int64_t other_zero_point, const char *binary_post_op, double binary_alpha, const char *unary_post_op, const double *const *unary_post_op_args, int64_t unary_post_op_args_len, const char *unary_post_op_algorithm, lori_tensor **ret0)
+lori_error lori_torch_cpu__qlinear_pointwise_binary_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **other, lori_tensor **B, double output_scale, int64_t output_zero_point, int32_t *output_dtype, double other_scale, int64_t other_zero_point, const char *binary_post_op, double binary_alpha, const char *unary_post_op, const double *const *unary_post_op_args, int64_t unary_post_op_args_len, const char *unary_post_op_algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)other, (intptr_t)B, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, lori_word(other_scale), other_zero_point, (intptr_t)binary_post_op, lori_word(binary_alpha), (intptr_t)unary_post_op, (intptr_t)unary_post_op_args, unary_post_op_args_len, (intptr_t)unary_post_op_algorithm, (intptr_t)ret0};
 	return loriGoCall(171, args);
 }
 
-lori_error lori_torch_cpu__qconv_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, const int32_t *output_dtype, const char *attr, const double *const *post_op_args, int64_t post_op_args_len, const char *const *algorithm, lori_tensor **ret0)
+lori_error lori_torch_cpu__qconv_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, int32_t *output_dtype, const char *attr, const double *const *post_op_args, int64_t post_op_args_len, const char *const *algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)B, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, groups, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, (intptr_t)attr, (intptr_t)post_op_args, post_op_args_len, (intptr_t)algorithm, (intptr_t)ret0};
 	return loriGoCall(172, args);
 }
 
-lori_error lori_torch_cpu__qconv2d_pointwise_binary_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor *accum, lori_tensor **B, const int64_t *stride_args, int64_t stride_len, const int64_t *padding_args, int64_t padding_len, const int64_t *dilation_args, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, const int32_t *output_dtype, double accum_scale, int64_t accum_zero_point, const char *binary_attr, double *alpha, const char *const *unary_attr, const double *const *unary_scalars, int64_t unary_scalars_len, const char *const *unary_algorithm, lori_tensor **ret0)
+lori_error lori_torch_cpu__qconv2d_pointwise_binary_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor *accum, lori_tensor **B, const int64_t *stride_args, int64_t stride_len, const int64_t *padding_args, int64_t padding_len, const int64_t *dilation_args, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, int32_t *output_dtype, double accum_scale, int64_t accum_zero_point, const char *binary_attr, double *alpha, const char *const *unary_attr, const double *const *unary_scalars, int64_t unary_scalars_len, const char *const *unary_algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)accum, (intptr_t)B, (intptr_t)stride_args, stride_len, (intptr_t)padding_args, padding_len, (intptr_t)dilation_args, dilation_len, groups, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, lori_word(accum_scale), accum_zero_point, (intptr_t)binary_attr, (intptr_t)alpha, (intptr_t)unary_attr, (intptr_t)unary_scalars, unary_scalars_len, (intptr_t)unary_algorithm, (intptr_t)ret0};
 	return loriGoCall(173, args);
@@ -1201,4 +1183,10 @@ lori_error lori_torch_aten_subtract_Tensor(lori_tensor *self, lori_tensor *other
 {
 	int64_t args[] = {(intptr_t)self, (intptr_t)other, lori_word(alpha), (intptr_t)ret0};
 	return loriGoCall(339, args);
+}
+
+lori_error lori_torch_cpu__qconv2d_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, int32_t *output_dtype, const char *attr, const double *const *post_op_args, int64_t post_op_args_len, const char *const *algorithm, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)B, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, groups, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, (intptr_t)attr, (intptr_t)post_op_args, post_op_args_len, (intptr_t)algorithm, (intptr_t)ret0};
+	return loriGoCall(340, args);
 }

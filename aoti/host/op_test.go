@@ -87,12 +87,17 @@ func invoke(t testing.TB, name string, args ...any) error {
 			put(i, unsafe.Pointer(&p))
 			words[i+1] = int64(len(a))
 			at++
+		case []*float64:
+			put(i, unsafe.Pointer(unsafe.SliceData(a)))
+			words[i+1] = int64(len(a))
+			at++
 		case string:
 			b := append([]byte(a), 0)
 			p := unsafe.Pointer(&b[0])
 			if s.params[i].kind == kindOptString {
+				q := new(unsafe.Pointer)
+				*q = p
 				keep = append(keep, b)
-				q := &p
 				p = unsafe.Pointer(q)
 			}
 			keep = append(keep, p)

@@ -28,7 +28,8 @@ type blocked struct {
 	offset  int
 	strides []int // of the blocks
 	blocks  []block
-	groups  int // of the convolution that the weights are for
+	groups  int  // of the convolution that the weights are for
+	older   bool // made by the oneDNN of PyTorch 2.6
 }
 
 // block is one level of blocking: size elements of dimension dim; the last level
@@ -41,7 +42,12 @@ type block struct{ size, dim int }
 const (
 	maxOpaqueDims = 12
 	opaqueBytes   = 768
+	olderBytes    = 664 // of PyTorch 2.6
 	formatBlocked = 2
+
+	extraAt     = 640 // flags of what comes with the elements
+	sumsSigned  = 1
+	sumsShifted = 8
 )
 
 var opaqueDTypes = map[int32]ir.DType{1: ir.F16, 2: ir.BF16, 3: ir.F32, 4: ir.I32, 5: ir.I8, 6: ir.U8, 7: ir.F64}
@@ -49,7 +55,8 @@ var opaqueDTypes = map[int32]ir.DType{1: ir.F16, 2: ir.BF16, 3: ir.F32, 4: ir.I3
 // parseOpaque reads a description. Whatever it says is checked against itself; it
 // returns an error wrapping errOpaque for what it does not know.
 func parseOpaque(b []byte) (*blocked, error) {
-	if len(b) != opaqueBytes+4 {
+	older := len(b) == olderBytes+4
+	if len(b) != opaqueBytes+4 && !older {
 		return nil, fmt.Errorf("%w: a description of %d bytes", errOpaque, len(b))
 	}
 	word := func(at int) int { return int(int64(binary.LittleEndian.Uint64(b[at:]))) }
@@ -61,7 +68,7 @@ func parseOpaque(b []byte) (*blocked, error) {
 	if rank < 1 || rank > maxOpaqueDims || half(312) != formatBlocked {
 		return nil, fmt.Errorf("%w: rank %d, format %d", errOpaque, rank, half(312))
 	}
-	d := &blocked{offset: word(304), groups: half(opaqueBytes)}
+	d := &blocked{offset: word(304), groups: half(len(b) - 4), older: older}
 	t, ok := opaqueDTypes[int32(half(104))]
 	if !ok {
 		return nil, fmt.Errorf("%w: dtype %d", errOpaque, half(104))
@@ -82,12 +89,25 @@ func parseOpaque(b []byte) (*blocked, error) {
 	for i := range n {
 		d.blocks = append(d.blocks, block{word(424 + 8*i), word(520 + 8*i)})
 	}
-	for _, x := range b[616:opaqueBytes] {
-		if x != 0 {
-			return nil, fmt.Errorf("%w: it holds sums for integer arithmetic", errOpaque)
-		}
+	// Sums that correct products with signed or shifted inputs may lie behind weights
+	// of 8 bits; other products than oneDNN's need none. Anything else that comes with
+	// the elements changes what they stand for.
+	if flags := word(extraAt); flags != 0 && (t != ir.I8 || flags&^(sumsSigned|sumsShifted) != 0) {
+		return nil, fmt.Errorf("%w: elements of %v with extras %#x", errOpaque, t, flags)
 	}
 	return d, d.check()
+}
+
+// readable reports weights of 8 bits, packed as a description says, that no layer
+// could read.
+func readable(description []byte, d ir.DType) error {
+	if description == nil || d != ir.I8 {
+		return nil
+	}
+	if _, err := parseOpaque(description); err != nil {
+		return fmt.Errorf("%w; compile the model without freezing, or on another processor", err)
+	}
+	return nil
 }
 
 // check reports a description that contradicts itself.

@@ -99,7 +99,7 @@ func functions(text string) []function {
 			known = known && cTypes[p.Kind] != ""
 			f.names, f.kinds = append(f.names, n), append(f.kinds, p.Kind)
 		}
-		if known && s.Header != "shim.h:cuda" {
+		if known && !strings.HasSuffix(s.Header, ":cuda") {
 			out = append(out, f)
 		}
 	}
