@@ -1,6 +1,6 @@
 """Writes aoti/testdata: packages compiled by AOTInductor and what PyTorch computes with them.
 
-    python3 -m venv .venv && .venv/bin/pip install torch==2.15.0 numpy safetensors==0.8.0
+    python3 -m venv .venv && .venv/bin/pip install torch==2.15.0 numpy safetensors==0.8.0 torchao==0.18.0
     .venv/bin/python scripts/aoti_fixtures.py                       # all of this PyTorch's fixtures
     .venv/bin/python scripts/aoti_fixtures.py --only mlp,conv       # some of them
     .venv/bin/python scripts/aoti_fixtures.py --large --out DIR     # real models, tens to hundreds of MB each
@@ -39,7 +39,7 @@ from safetensors.torch import save_file  # noqa: E402
 from torch._inductor.package import load_package, package_aoti  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
-from aotimodels import dense, large, ops, sequence, state  # noqa: E402, F401 (they fill the tables)
+from aotimodels import dense, large, ops, quantised, sequence, state  # noqa: E402, F401 (they fill the tables)
 from aotimodels.case import FIXTURES, LARGE, RELEASES  # noqa: E402
 
 VERSION = ".".join(torch.__version__.split("+")[0].split(".")[:2])

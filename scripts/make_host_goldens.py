@@ -39,6 +39,8 @@ def arg(x):
         return {"bools": [int(y) for y in x]}
     if isinstance(x, Floats):
         return {"floats": list(x)}
+    if isinstance(x, Numbers):
+        return {"numbers": list(x)}
     if isinstance(x, Opt):
         return {"optional": x.value}
     if isinstance(x, list) and x and any(isinstance(y, torch.Tensor) for y in x):
@@ -62,6 +64,10 @@ class Bools(list):
 
 class Floats(list):
     """A list of doubles, which the C function takes by a pointer to it."""
+
+
+class Numbers(list):
+    """A list of optional doubles, which the C function takes by pointers."""
 
 
 class Opt:
