@@ -42,7 +42,7 @@ func TestConvolve(t *testing.T) {
 	for _, c := range convCases {
 		g := c.g
 		channels := g.CIn * g.Groups
-		for name, l := range map[string]conv.Layout{"first": conv.ChannelsFirst(channels, g.In), "last": conv.ChannelsLast(channels, g.In)} {
+		for name, l := range map[string]conv.Layout{"first": conv.ChannelsFirst(channels, g.In), "last": channelsLast(channels, g.In)} {
 			t.Run(c.name+" "+name, func(t *testing.T) { checkConvolve(t, rng, g, l) })
 		}
 	}
@@ -108,10 +108,16 @@ func BenchmarkConvolve(b *testing.B) {
 			f := Finish{Factor: 1, Scale: floats(rng, outs), Step: 2, Out: make(U8s, g.Out[1]*g.Out[2]*outs), Stride: outs}
 			packed := PackFilters(w, g.Filters(), g)
 			for b.Loop() {
-				Convolve(g, x, conv.ChannelsLast(g.CIn*g.Groups, g.In), 3, packed, &f)
+				Convolve(g, x, channelsLast(g.CIn*g.Groups, g.In), 3, packed, &f)
 			}
 			ops := 2 * float64(g.Out[1]*g.Out[2]*len(w))
 			b.ReportMetric(ops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), fmt.Sprint("GOP/s"))
 		})
 	}
+}
+
+// channelsLast is the layout of an image whose channels adjoin.
+func channelsLast(channels int, dims [3]int) conv.Layout {
+	row := dims[2] * channels
+	return conv.Layout{Batch: dims[0] * dims[1] * row, Channel: 1, Spatial: [3]int{dims[1] * row, row, channels}}
 }

@@ -1,6 +1,9 @@
 package quant
 
-import "github.com/loris-ml/loris/internal/kernels/gemm"
+import (
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+)
 
 // Nibbles is how weights of 4 bits share bytes. Columns come in blocks, each of
 // which holds its columns' weights one element of the depth after the other.
@@ -48,15 +51,41 @@ type Int4 struct {
 	Scale, Zero []float32 // of group g and column j at g·Cols + j
 }
 
+// The columns and the elements of the depth that are made numbers of at a time,
+// which stay in the cache.
+const (
+	int4Cols  = 64
+	int4Depth = 256
+)
+
 // Mul sets y to the product of x, which has the given rows, with w, all dense.
 func (w *Int4) Mul(y, x []float32, rows int) {
-	left := gemm.PackLeft(gemm.Dense(x, rows, w.Depth))
-	gemm.MulPanels(gemm.Dense(y, rows, w.Cols), left, w.fill, &gemm.Options[float32]{})
+	if w.Depth == 0 {
+		clear(y)
+		return
+	}
+	kernels.For(ceil(w.Cols, int4Cols), max(1, packGrain/(int4Cols*w.Depth)), func(lo, hi int) {
+		s := scratches.Get().(*scratch)
+		defer scratches.Put(s)
+		for u := lo; u < hi; u++ {
+			j0, j1 := u*int4Cols, min((u+1)*int4Cols, w.Cols)
+			to := gemm.Matrix[float32]{Data: y[j0:], Rows: rows, Cols: j1 - j0, RowStride: w.Cols, ColStride: 1}
+			o := gemm.Options[float32]{Threads: 1}
+			for k0 := 0; k0 < w.Depth; k0 += int4Depth {
+				k1 := min(k0+int4Depth, w.Depth)
+				s.sums = grown(s.sums, int4Depth*int4Cols)
+				w.numbers(s.sums, k0, k1, j0, j1)
+				left := gemm.Matrix[float32]{Data: x[k0:], Rows: rows, Cols: k1 - k0, RowStride: w.Depth, ColStride: 1}
+				gemm.Mul(to, left, gemm.Dense(s.sums[:(k1-k0)*(j1-j0)], k1-k0, j1-j0), &o)
+				o.Beta = 1
+			}
+		}
+	})
 }
 
-// fill is a gemm.PanelFunc.
-func (w *Int4) fill(dst []float32, k0, k1, j0, j1 int) {
-	width := gemm.PanelWidth[float32]()
+// numbers writes what elements k0..k1-1 of columns j0..j1-1 stand for.
+func (w *Int4) numbers(dst []float32, k0, k1, j0, j1 int) {
+	width := j1 - j0
 	for j := j0; j < j1; {
 		at, step, shift, run := w.Layout.place(j, w.Cols, w.Depth)
 		n := min(run, j1-j)
