@@ -98,7 +98,10 @@ func (q *quantizedLayer) read(c call, bias, dtype int) error {
 		return fmt.Errorf("the input's zero point: %w", err)
 	}
 	q.xScale, q.xZero = float32(scale), int32(zero)
-	q.dtype, err = c.optDType(dtype, dtypeOf(q.x))
+	q.dtype = dtypeOf(q.x)
+	if code, ok := c.optBool32(dtype); ok {
+		q.dtype, err = DTypeOfCode(code)
+	}
 	return err
 }
 
