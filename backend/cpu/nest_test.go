@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -142,6 +144,22 @@ func TestKernels(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFarColumns has an operand whose columns are further apart than kernels allow.
+func TestFarColumns(t *testing.T) {
+	b := NewDefined()
+	const text = `program @p {
+		%x = parameter "x" : f32[4,N]
+		return neg(permute(%x, [1,0]))
+	}`
+	for n, kernels := range map[int]int{loop.MaxStride/4 - 1: 1, loop.MaxStride / 4: 0} {
+		before := b.engine.count()
+		compileSized(t, b, text, strconv.Itoa(n))
+		if got := b.engine.count() - before; got != kernels {
+			t.Errorf("columns %d elements apart: %d kernels, want %d", n, got, kernels)
+		}
 	}
 }
 

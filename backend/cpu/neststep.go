@@ -33,6 +33,11 @@ func (n *nestStep) compile() bool {
 		return false
 	}
 	n.grid = layGrid(n.k.Axis, n.dims, n.mask, n.args)
+	for i, step := range n.grid.cols.steps {
+		if bytes := step * n.args[i].dtype.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
+			return false
+		}
+	}
 	n.k.Args = n.kernelArgs(&n.grid)
 	var ok bool
 	n.code, ok = n.l.engine.compile(n.k)

@@ -54,7 +54,7 @@ const (
 	// Unit moves by one element.
 	Unit
 	// Free moves by the number of bytes that the Frame gives, which may be
-	// negative or 0.
+	// negative or 0 and is below MaxStride.
 	Free
 )
 
@@ -155,6 +155,10 @@ func (ZeroDivision) Unwrap() error { return ir.ErrZeroDivision }
 
 // MaxArgs bounds the operands of a kernel.
 const MaxArgs = 32
+
+// MaxStride bounds the size of a Free stride along columns: the elements of a
+// vector are less than 2³¹ bytes apart.
+const MaxStride = 1 << 27
 
 // Frame is what one call of a kernel works on. Its layout is known to machine
 // code.

@@ -258,6 +258,8 @@ func (g *gen) encode(o *vop, pos int32) {
 		r := g.need(o.c, pos, o.next[3])
 		if g.evex() {
 			inst.Mask = r
+		} else if o.op.Gathers() {
+			// V is the index for now.
 		} else if o.op == x64.BLENDVPS || o.op == x64.BLENDVPD {
 			inst.Is4 = r
 		} else {
@@ -275,6 +277,12 @@ func (g *gen) encode(o *vop, pos int32) {
 	if o.mem != nil {
 		m := g.address(o.mem)
 		inst.Mem = &m
+		if o.op.Gathers() {
+			m.Index, m.Scale, inst.V = inst.V, 1, x64.NoReg
+			if o.c != none && !g.evex() {
+				inst.V = g.where(o.c)
+			}
+		}
 	}
 	switch {
 	case o.store:

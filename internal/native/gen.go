@@ -65,6 +65,7 @@ type place struct {
 	disp   int32   // from the operand's element in this column
 	col    bool    // the operand moves with the column
 	masked bool    // only the lanes of the tail are touched
+	free   bool    // the operand moves by a stride of its own, from column + disp
 	mem    x64.Mem // where arg is negative
 }
 

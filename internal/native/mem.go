@@ -1,6 +1,7 @@
 package native
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
@@ -38,6 +39,13 @@ func inSpill(at int32) x64.Mem { return x64.At(spillBase, at) }
 func (g *gen) address(p *place) x64.Mem {
 	if p.arg < 0 {
 		return p.mem
+	}
+	if p.free {
+		// RAX is the address of the first lane's element.
+		g.asm.Lea(x64.RAX, x64.At(column, p.disp))
+		g.asm.IMulLoad(x64.RAX, inFrame(frameCol+8*int32(p.arg)))
+		g.asm.Arith(x64.Add, x64.RAX, g.pointer(p.arg, x64.RBX))
+		return x64.At(x64.RAX, 0)
 	}
 	m := x64.At(g.pointer(p.arg, x64.RAX), p.disp)
 	if p.col {
@@ -81,6 +89,9 @@ func (g *gen) read(arg int) val {
 	case loop.Fixed:
 		return g.readFixed(arg, d)
 	case loop.Free:
+		if size >= 4 {
+			return g.gather(arg, size)
+		}
 		g.moveSingly(arg, false)
 		return g.widen(d, none, bounce)
 	}
@@ -102,6 +113,37 @@ func (g *gen) read(arg int) val {
 	}
 	g.moveSingly(arg, false)
 	return g.widen(d, none, bounce)
+}
+
+// gather loads a vector of an operand that moves by a stride of its own. Nothing
+// but the elements is touched, and in a tail only those in it.
+func (g *gen) gather(arg, size int) val {
+	n, lanes := g.vl(size), g.vl(4)
+	stride := g.add(vop{op: x64.BROADCASTSS, len: max(lanes, 16), dst: g.temp(max(lanes, 16)), mem: &place{arg: -1, mem: inFrame(frameCol + 8*int32(arg))}})
+	places := make([]int, max(lanes, 16)/4)
+	for i := range places {
+		places[i] = i
+	}
+	offsets := g.op2(x64.PMULLD, max(lanes, 16), stride, g.lanesOf("places", 4, places...))
+	// The instruction clears its mask.
+	var mask val
+	switch {
+	case g.evex() && g.tail:
+		mask = g.add(vop{op: x64.KMOVW, len: 16, dst: g.maskTemp(), b: g.tails[0]})
+	case g.evex():
+		mask = g.constMask(true)
+	default:
+		m := g.konst(size, math.MaxUint64)
+		if g.tail {
+			m = g.tails[size/8]
+		}
+		mask = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), b: m})
+	}
+	zero := g.konst(size, 0)
+	return g.add(vop{
+		op: by(size, x64.PGATHERDD, x64.PGATHERDQ), len: n, dst: g.temp(n), t: zero, a: offsets, c: mask,
+		mem: &place{arg: arg, free: true, disp: int32(g.unit * g.lanes)},
+	})
 }
 
 var (

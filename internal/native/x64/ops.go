@@ -32,6 +32,8 @@ const (
 	BROADCASTSD
 	PBROADCASTB
 	PBROADCASTW
+	PGATHERDD
+	PGATHERDQ
 	// Floats.
 	ADDPS
 	ADDPD
@@ -185,6 +187,8 @@ var ops = [numOps]enc{
 	BROADCASTSD: {"broadcastsd", 1, 2, 0x19, 0, 1, 0, 0, 0},
 	PBROADCASTB: {"pbroadcastb", 1, 2, 0x78, 0, 0, 0, 0, 0},
 	PBROADCASTW: {"pbroadcastw", 1, 2, 0x79, 0, 0, 0, 0, 0},
+
+	PGATHERDD: {"pgatherdd", 1, 2, 0x90, 0, 0, 0, 0, vectorIndex}, PGATHERDQ: {"pgatherdq", 1, 2, 0x90, 1, 1, 0, 0, vectorIndex},
 
 	ADDPS: {"addps", 0, 1, 0x58, 0, 0, 4, 0, 0}, ADDPD: {"addpd", 1, 1, 0x58, 0, 1, 8, 0, 0},
 	SUBPS: {"subps", 0, 1, 0x5c, 0, 0, 4, 0, 0}, SUBPD: {"subpd", 1, 1, 0x5c, 0, 1, 8, 0, 0},

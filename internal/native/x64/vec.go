@@ -18,11 +18,12 @@ type enc struct {
 }
 
 const (
-	onlyVEX  = 1 << iota // has no EVEX form
-	onlyEVEX             // has no VEX form
-	hasImm               // takes an immediate byte
-	noMem                // rm must be a register
-	fixed256             // VEX.L is 1 whatever the length
+	onlyVEX     = 1 << iota // has no EVEX form
+	onlyEVEX                // has no VEX form
+	hasImm                  // takes an immediate byte
+	noMem                   // rm must be a register
+	fixed256                // VEX.L is 1 whatever the length
+	vectorIndex             // the address has a vector register as its index
 )
 
 // Inst is a vector or mask instruction with its operands.
@@ -34,7 +35,9 @@ type Inst struct {
 	EVEX bool
 	// Reg is the destination, or the source of a store; V the first source, NoReg
 	// for none; RM the second unless Mem is set. For instructions with an
-	// immediate shift the destination is V, and Reg is not used.
+	// immediate shift the destination is V, and Reg is not used. For gathers V is the
+	// mask of the VEX form, and the index of Mem a vector register of the elements'
+	// 32-bit offsets.
 	Reg, V, RM Reg
 	Mem        *Mem
 	// Bcast reads one element from Mem for all.
@@ -57,6 +60,10 @@ func (o Op) Bcast() int { return int(ops[o].bc) }
 // RegOnly reports whether the last source can't be memory.
 func (o Op) RegOnly() bool { return ops[o].flags&noMem != 0 }
 
+// Gathers reports whether the operation's address has a vector register as its
+// index.
+func (o Op) Gathers() bool { return ops[o].flags&vectorIndex != 0 }
+
 // ByCount reports whether the operation is a shift by an immediate count, whose
 // destination takes the place of the first source.
 func (o Op) ByCount() bool { return ops[o].ext != 0 }
@@ -78,6 +85,9 @@ func (a *Asm) Vec(in Inst) {
 		if in.Mem.Label != 0 {
 			base, index = NoReg, NoReg
 		}
+	}
+	if e.flags&vectorIndex != 0 && index >= 16 {
+		v = 16 // where EVEX has the highest bit of the index
 	}
 	evex := (in.EVEX || e.flags&onlyEVEX != 0) && e.flags&onlyVEX == 0
 	if evex {
