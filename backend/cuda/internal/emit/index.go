@@ -112,7 +112,7 @@ func (g *ScatterReduce) Plan(dev Limits) *Plan {
 	}
 	raw := r.alloc(8 * n)
 	r.each("scatter_keys", "ScatterFrame", g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0).at(Work, raw)), n)
-	keys, order := r.sort("u64", Address{Operand: Work, Offset: raw}, 1, n, 1, false)
+	keys, order := r.sort(sorting{t: "u64", x: Address{Operand: Work, Offset: raw}, lines: 1, n: n, inner: 1})
 	self := 0
 	if g.Self {
 		self = 1
@@ -169,7 +169,7 @@ func (g *IndexAdd) Plan(dev Limits) *Plan {
 	}
 	raw := r.alloc(8 * g.N)
 	r.each("index_keys", "RowsFrame", (&slots{}).at(Work, raw).num(0).at(1, 0).at(Fault, 0).num(g.Outer, g.N, g.Size, g.Inner), g.N)
-	keys, order := r.sort("u64", Address{Operand: Work, Offset: raw}, 1, g.N, 1, false)
+	keys, order := r.sort(sorting{t: "u64", x: Address{Operand: Work, Offset: raw}, lines: 1, n: g.N, inner: 1})
 	columns := g.Outer * g.Inner
 	x := min(power(columns), dev.block())
 	y := dev.block() / x

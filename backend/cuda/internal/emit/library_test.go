@@ -184,6 +184,19 @@ func sorted[T kernels.Number](d *device, dt ir.DType, outer, n, inner int, eleme
 		g := Sort{dt, outer, n, inner, down}
 		d.routine(fmt.Sprintf("%+v", g), g.Plan(small), [][]byte{make([]byte, len(bytesOf(x))), make([]byte, 8*len(x)), bytesOf(x)},
 			[]ir.DType{dt, ir.I64}, 0, bytesOf(values), bytesOf(indices))
+		for _, k := range []int{1, 5, 600} {
+			if k > n {
+				continue
+			}
+			best, at := make([]T, lines*k), make([]int64, lines*k)
+			for o := range outer {
+				copy(best[o*k*inner:(o+1)*k*inner], values[o*n*inner:])
+				copy(at[o*k*inner:(o+1)*k*inner], indices[o*n*inner:])
+			}
+			top := TopK{g, k}
+			d.routine(fmt.Sprintf("%+v", top), top.Plan(small), [][]byte{make([]byte, len(bytesOf(best))), make([]byte, 8*len(at)), bytesOf(x)},
+				[]ir.DType{dt, ir.I64}, 0, bytesOf(best), bytesOf(at))
+		}
 	}
 }
 
@@ -203,7 +216,7 @@ func TestSort(t *testing.T) {
 		}
 		return float32(r.NormFloat64())
 	}
-	for _, s := range [][3]int{{2, 1, 1}, {2, 37, 3}, {1, 1024, 2}, {1, 1025, 1}, {2, 5000, 1}} {
+	for _, s := range [][3]int{{2, 1, 1}, {2, 37, 3}, {1, 1024, 2}, {1, 1025, 1}, {2, 5000, 1}, {1, 3000, 2}} {
 		sorted(d, ir.F32, s[0], s[1], s[2], float)
 		sorted(d, ir.I8, s[0], s[1], s[2], func() int8 { return int8(r.Uint32()) })
 	}

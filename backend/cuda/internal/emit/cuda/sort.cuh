@@ -19,12 +19,16 @@ struct SortFrame {
   u32 *order, *reordered; // where each key came from
   char *values, *indices;
   i64 lines, n, inner, descending;
-  i64 width; // of the runs that are merged
+  i64 width;         // of the runs that are merged
+  i64 kept;          // of each tile, if not all
+  u32* given;        // where the elements of x came from, if not from there
+  i64 count, stride; // of each line: the results, and the elements of order
 };
 
 const int sort_tile_size = 1024;
 
-// sort_tile sorts runs of sort_tile_size elements of each line.
+// sort_tile sorts runs of sort_tile_size elements of each line. If it keeps only
+// the first of each, what is missing at the end is filled up.
 template <class T> INLINE void sort_tile(const SortFrame& f) {
   __shared__ u64 keys[sort_tile_size];
   __shared__ u32 order[sort_tile_size];
@@ -39,7 +43,7 @@ template <class T> INLINE void sort_tile(const SortFrame& f) {
       if (at < f.n) {
         const u64 k = sort_key(widen(x[at * f.inner]));
         keys[i] = f.descending ? ~k : k;
-        order[i] = (u32)at;
+        order[i] = f.given ? f.given[line * f.n + at] : (u32)at;
       }
     }
     for (int size = 2; size <= sort_tile_size; size *= 2) {
@@ -59,9 +63,10 @@ template <class T> INLINE void sort_tile(const SortFrame& f) {
       }
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < sort_tile_size && start + i < f.n; i += blockDim.x) {
-      f.keys[line * f.n + start + i] = keys[i];
-      f.order[line * f.n + start + i] = order[i];
+    const i64 to = f.kept ? b * f.kept : line * f.n + start;
+    for (int i = threadIdx.x; i < (f.kept ? f.kept : least(sort_tile_size, f.n - start)); i += blockDim.x) {
+      f.keys[to + i] = keys[i];
+      f.order[to + i] = order[i];
     }
     __syncthreads();
   }
@@ -89,13 +94,13 @@ INLINE void sort_merge(const SortFrame& f) {
   }
 }
 
-// sort_finish writes the elements and their indices in the order found.
+// sort_finish writes the first elements and their indices in the order found.
 template <class T> INLINE void sort_finish(const SortFrame& f) {
-  EACH(e, f.lines * f.n) {
-    const i64 line = e / f.n, i = e % f.n;
-    const i64 base = line / f.inner * f.n * f.inner + line % f.inner;
-    const u32 from = f.order[e];
-    ((T*)f.values)[base + i * f.inner] = ((const T*)f.x)[base + from * f.inner];
-    ((i64*)f.indices)[base + i * f.inner] = from;
+  EACH(e, f.lines * f.count) {
+    const i64 line = e / f.count, i = e % f.count, outer = line / f.inner, col = line % f.inner;
+    const u32 from = f.order[line * f.stride + i];
+    const i64 to = (outer * f.count + i) * f.inner + col;
+    ((T*)f.values)[to] = ((const T*)f.x)[(outer * f.n + from) * f.inner + col];
+    ((i64*)f.indices)[to] = from;
   }
 }
