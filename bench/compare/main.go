@@ -111,7 +111,7 @@ type row struct {
 	Name    string  `json:"name"`
 	Threads int     `json:"threads"`
 	Loris   float64 `json:"loris"`
-	Best    float64 `json:"best"`  // of the peers; 0 if none ran
+	Best    float64 `json:"best"`  // of the peers that count; 0 if none ran
 	Peer    string  `json:"peer"`  // the best
 	Ratio   float64 `json:"ratio"` // of Loris to the best; 0 if none ran
 	Limit   float64 `json:"limit"` // ratio of Loris to what the machine can do; 0 if that does not bound it

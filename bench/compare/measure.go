@@ -111,7 +111,7 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 	}
 	for _, one := range runners {
 		if !one.failed {
-			r.add(one.name, float64(median(one.times))/float64(w.Ops))
+			r.add(one.name, float64(median(one.times))/float64(w.Ops), w.Against(one.name))
 		}
 	}
 	if least := machine.Seconds(w.FLOP, w.Bytes) * 1e9; least > 0 {
@@ -133,14 +133,14 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 	return nil
 }
 
-// add notes the figure of Loris or a peer, and which peer is best.
-func (r *row) add(name string, v float64) {
+// add notes the figure of Loris or a peer, and which of the peers that count is best.
+func (r *row) add(name string, v float64, counts bool) {
 	if name == "loris" {
 		r.Loris = v
 		return
 	}
 	r.Peers[name] = v
-	if r.Peer == "" || v < r.Best {
+	if counts && (r.Peer == "" || v < r.Best) {
 		r.Peer, r.Best = name, v
 	}
 	if r.Best > 0 {

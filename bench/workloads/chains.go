@@ -36,7 +36,7 @@ func chainRecorded() *Workload {
 // chainCompiled calls the chain as a function that was traced before.
 func chainCompiled() *Workload {
 	return &Workload{
-		Name: "chain-compiled", Must: 1, Aim: 0.5, Ops: chainOps, Runs: 1, Tolerance: 0, Peers: []string{"compile", "aoti", "jax", "gomlx"},
+		Name: "chain-compiled", Must: 1, Aim: 0.5, Ops: chainOps, Runs: 1, Tolerance: 0, Peers: []string{"compile", "aoti", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			x := NewData(s.With()).Tensor(1, chainSize)
 			if err := ready(ctx, x); err != nil {
@@ -70,7 +70,7 @@ var graphs newGraph
 // of the graph in binary.
 func firstCompile() *Workload {
 	return &Workload{
-		Name: "first-compile", Must: 0.1, Aim: 0.03, Ops: 1, Runs: 1, Tolerance: 1e-5, Peers: []string{"compile", "jax", "gomlx"},
+		Name: "first-compile", Must: 0.1, Aim: 0.03, Ops: 1, Runs: 1, Tolerance: 1e-5, Peers: []string{"compile", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			x := NewData(s.With()).Tensor(1, chainSize)
 			if err := ready(ctx, x); err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/loris-ml/loris"
 )
@@ -37,6 +38,9 @@ type Workload struct {
 	Heavy, Memory bool
 	// Peers are the systems that it is meaningful for; nil means all.
 	Peers []string
+	// Rivals are those of them whose best the ratio is to; nil means all. The
+	// others are run for comparison.
+	Rivals []string
 
 	open func(ctx context.Context, s *loris.Session) (*Instance, error)
 }
@@ -62,13 +66,11 @@ func (w *Workload) Open(ctx context.Context, s *loris.Session) (*Instance, error
 }
 
 // For reports whether the workload is meaningful for a peer.
-func (w *Workload) For(peer string) bool {
-	for _, p := range w.Peers {
-		if p == peer {
-			return true
-		}
-	}
-	return w.Peers == nil
+func (w *Workload) For(peer string) bool { return w.Peers == nil || slices.Contains(w.Peers, peer) }
+
+// Against reports whether the ratio counts a peer.
+func (w *Workload) Against(peer string) bool {
+	return w.Rivals == nil || slices.Contains(w.Rivals, peer)
 }
 
 // All returns the workloads in the order of reports.
