@@ -304,7 +304,13 @@ func (l *lowering) bytesTemp(size, n int) operand {
 
 // emit adds a step.
 func (l *lowering) emit(s step) {
-	at := len(l.steps)
+	l.steps = append(l.steps, s)
+	l.use(len(l.steps) - 1)
+}
+
+// use notes that step at uses its buffers, after all before it.
+func (l *lowering) use(at int) {
+	s := &l.steps[at]
 	for _, r := range s.reads {
 		l.bufs[r].last = at
 	}
@@ -315,7 +321,6 @@ func (l *lowering) emit(s step) {
 		}
 		b.last = at
 	}
-	l.steps = append(l.steps, s)
 }
 
 // results gives each result of the Program a buffer of its own, copying what
@@ -331,6 +336,11 @@ func (l *lowering) results() {
 		}
 		b.output = j
 	}
+	l.keepOutputs()
+}
+
+// keepOutputs has results live past the last step.
+func (l *lowering) keepOutputs() {
 	for i := range l.bufs {
 		if l.bufs[i].output >= 0 {
 			l.bufs[i].last = len(l.steps)

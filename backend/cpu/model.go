@@ -53,6 +53,7 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	if err != nil {
 		return nil, err
 	}
+	l.reorder(o.Aliases)
 	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, program: p, observer: &b.observer}
 	m.workspace = ir.MakeShape(ir.U8, m.lay.workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))

@@ -39,7 +39,10 @@ func (l *lowering) assign(aliases []backend.Alias) *layout {
 			if b.storage >= 0 {
 				continue
 			}
-			if b.storage = l.takeOver(s, i, w); b.storage < 0 {
+			if !l.hasDonor(aliases, i, w) {
+				b.storage = l.takeOver(s, i, w)
+			}
+			if b.storage < 0 {
 				b.storage = len(lay.storages)
 				lay.storages = append(lay.storages, storage{bytes: b.bytes, first: i, output: -1, donor: -1, root: w})
 			}
@@ -55,6 +58,20 @@ func (l *lowering) assign(aliases []backend.Alias) *layout {
 	}
 	lay.place()
 	return lay
+}
+
+// hasDonor reports whether buffer w, first written by step i, is a result that may
+// have the memory of the parameter that it replaces. Then it must not have that
+// of another operand, which would be kept instead.
+func (l *lowering) hasDonor(aliases []backend.Alias, i, w int) bool {
+	for _, a := range aliases {
+		if a.Output != l.bufs[w].output || a.Input < 0 || a.Input >= len(l.p.Params) {
+			continue
+		}
+		p := &l.bufs[a.Input]
+		return p.bytes == l.bufs[w].bytes && (p.last < i || p.last == i && slices.Contains(l.steps[i].inPlace, pair{w, a.Input}))
+	}
+	return false
 }
 
 // takeOver returns the storage that buffer w can take over in step i, or -1.

@@ -73,8 +73,8 @@ func (o *ours) turn(ctx context.Context, d time.Duration) (int64, error) {
 	}
 }
 
-// peak returns the most bytes of tensors in a run beyond those that stay, its
-// results counted as new.
+// peak returns the most bytes of tensors in a run beyond those that were there,
+// which are not the results of the run before.
 func (o *ours) peak(ctx context.Context) (int64, error) {
 	be, err := backend.For(cpu.Device)
 	if err != nil {
@@ -84,12 +84,15 @@ func (o *ours) peak(ctx context.Context) (int64, error) {
 	if !ok {
 		return 0, fmt.Errorf("the backend of %v is a %T", cpu.Device, be)
 	}
+	if f := o.instance.Forget; f != nil {
+		f()
+	}
 	// Buffers that were dropped count until the collector has found them.
 	for range 3 {
 		runtime.GC()
 		time.Sleep(10 * time.Millisecond)
 	}
-	before := b.BytesInUse(cpu.Device) - o.instance.Overwritten
+	before := b.BytesInUse(cpu.Device)
 	most := before
 	b.Observe(func(cpu.Step) { most = max(most, b.BytesInUse(cpu.Device)) })
 	defer b.Observe(nil)

@@ -51,8 +51,9 @@ type Instance struct {
 	Run func(ctx context.Context) error
 	// Results returns what is compared, after the runs so far.
 	Results func(ctx context.Context) ([]float32, error)
-	// Overwritten is the bytes of results of a run that the next writes over.
-	Overwritten int64
+	// Forget lets go of the results of the runs so far; nil where there are none
+	// but the state.
+	Forget func()
 }
 
 // Open makes the inputs and the state of a workload in a session and waits until
@@ -130,17 +131,22 @@ func ready(ctx context.Context, ts ...*loris.Tensor) error {
 // weights: the result is the new value of a variable.
 func function(ctx context.Context, s *loris.Session, f func() *loris.Tensor) (*Instance, error) {
 	var out *loris.Variable
-	if err := s.Step(ctx, func() error { out = loris.NewVariable(f()); return nil }); err != nil {
-		return nil, err
+	run := func(ctx context.Context) error {
+		if err := s.Step(ctx, func() error {
+			if y := f(); out == nil {
+				out = loris.NewVariable(y)
+			} else {
+				out.Assign(y)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		return s.WaitDeviceOps(ctx)
 	}
 	return &Instance{
-		Run: func(ctx context.Context) error {
-			if err := s.Step(ctx, func() error { out.Assign(f()); return nil }); err != nil {
-				return err
-			}
-			return s.WaitDeviceOps(ctx)
-		},
-		Results:     func(ctx context.Context) ([]float32, error) { return out.Value().Float32s(ctx) },
-		Overwritten: int64(out.Shape().Bytes()),
-	}, s.WaitDeviceOps(ctx)
+		Run:     run,
+		Results: func(ctx context.Context) ([]float32, error) { return out.Value().Float32s(ctx) },
+		Forget:  func() { out = nil },
+	}, run(ctx)
 }
