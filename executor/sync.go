@@ -298,7 +298,9 @@ func (s *Session) assign(j *syncJob) *Async {
 			}
 			t.ir = nil
 		}
-		c.registerTensor(t)
+		if !j.ends || t.bits&bitScoped == 0 { // else it dies with this
+			c.registerTensor(t)
+		}
 	}
 	return a
 }
