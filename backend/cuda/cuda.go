@@ -3,7 +3,14 @@
 // every machine; in other builds it says so.
 package cuda
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// DeviceType is "cuda". No backend serves it yet.
+var DeviceType = ir.RegisterDeviceType("cuda")
 
 // ErrNotBuilt says that this program was built without CUDA.
 var ErrNotBuilt = errors.New("this program was built without CUDA")

@@ -72,11 +72,11 @@ func gpus() []deviceInfo {
 	list := []deviceInfo{}
 	infos, err := cuda.Devices()
 	if err != nil {
-		return append(list, deviceInfo{Device: "cuda", Backend: "none", Error: strings.TrimPrefix(err.Error(), "cuda: ")})
+		return append(list, deviceInfo{Device: cuda.DeviceType.String(), Backend: "none", Error: strings.TrimPrefix(err.Error(), "cuda: ")})
 	}
 	for _, g := range infos {
 		list = append(list, deviceInfo{
-			Device: fmt.Sprintf("cuda:%d", g.Index), Backend: "none",
+			Device: ir.Device{Type: cuda.DeviceType, Index: uint8(g.Index)}.String(), Backend: "none",
 			State: fmt.Sprintf("found: %s, %s, %d multiprocessors, %s, driver for CUDA %s; ops do not run on it yet",
 				g.Name, g.Arch, g.SMs, humanize.IBytes(uint64(g.Memory)), g.Driver),
 		})
