@@ -15,7 +15,11 @@ const (
 	// panelBytes bounds the block of filters that all positions of a unit meet
 	// before the next. It stays in the first-level cache; and so few products are
 	// summed one after another, since sums of sums err less.
-	panelBytes = 12 << 10
+	panelBytes = 32 << 10
+	// innerChannels is from how many channels on a copy has them innermost, though
+	// the image has not: its rows are then read along lines of the cache, and the
+	// taps of a row are one segment.
+	innerChannels = 16
 	// regionBytes bounds the part of the image that a unit copies.
 	regionBytes = 512 << 10
 	// unitsPerWorker is how many units a processor gets at least, if the work
@@ -165,7 +169,7 @@ func (p *Plan[A]) readable() bool {
 
 // channelsInner reports whether channels are innermost in what tiles read.
 func (p *Plan[A]) channelsInner() bool {
-	return p.columnwise || p.x.Spatial[2] != 1 || p.x.Channel == 1
+	return p.columnwise || !p.direct && p.g.CIn >= innerChannels || p.x.Spatial[2] != 1 || p.x.Channel == 1
 }
 
 // block chooses the outputs of a unit.
