@@ -25,6 +25,8 @@ const (
 	// unitsPerWorker is how many units a processor gets at least, if the work
 	// can be cut so.
 	unitsPerWorker = 4
+	// workGrain is how many multiplications are worth a goroutine.
+	workGrain = 1 << 20
 	// badStep is a distance between pixels that puts them all in one set of the
 	// first-level cache.
 	badStep = 4096
@@ -49,6 +51,7 @@ type Plan[A Float] struct {
 	panels             int
 	tableRow           []planPhase
 	units              int
+	grain              int // units that are worth a goroutine
 }
 
 // planPhase is a phase with the outputs that an image of this Geometry has.
@@ -326,11 +329,16 @@ func consecutive(t []tap) bool {
 }
 
 func (p *Plan[A]) count() {
+	work := 0
 	for i := range p.tableRow {
 		ph := &p.tableRow[i]
 		ph.first = p.units
+		work += p.g.N * p.g.Groups * p.g.COut * ph.count[0] * ph.count[1] * ph.count[2] * ph.depth
 		ph.blocks = [2]int{ceil(ph.count[1], p.rows), ceil(ph.count[2], p.cols)}
 		p.units += ceil(p.g.N, p.images) * p.g.Groups * ph.count[0] * ph.blocks[0] * ph.blocks[1] * ceil(p.panels, p.chunk)
+	}
+	if p.grain = 1; !p.columnwise { // whose loops wait for memory
+		p.grain = ceil(workGrain, max(work/max(p.units, 1), 1))
 	}
 }
 

@@ -39,11 +39,11 @@ func (c *Call[T, A]) Run() {
 		grain := 1 + packGrain/max(w.Len()/max(w.Units(), 1), 1)
 		kernels.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
 	}
-	if c.Plan.units == 1 {
-		c.Do(0, 1)
+	if c.Plan.units <= c.Plan.grain {
+		c.Do(0, c.Plan.units)
 		return
 	}
-	kernels.For(c.Plan.units, 1, c.Do)
+	kernels.For(c.Plan.units, c.Plan.grain, c.Do)
 }
 
 // unit is the outputs of one unit: those of a phase of images n.. in group grp,

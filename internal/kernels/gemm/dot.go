@@ -46,7 +46,7 @@ func (s *state[A]) planDots() {
 	if p.threads == 1 {
 		return
 	}
-	pieces := min((s.m*s.n+readCost*(s.m+s.n))*s.k/workGrain+1, p.threads*tilesPerWay)
+	pieces := max(min((s.m*s.n+readCost*(s.m+s.n))*s.k/workGrain, p.threads*tilesPerWay), 1)
 	if s.m > s.n {
 		p.tileRows = roundUp(ceil(s.m, pieces), p.mr)
 		p.rowTiles = ceil(s.m, p.tileRows)

@@ -16,12 +16,12 @@ const (
 	// first-level cache, a block of it stays in the second-level one.
 	flowDepth   = 1536
 	flowBytes   = 512 << 10
-	flowRows    = 320       // from which on a right operand is worth that
-	packDepth   = 512       // of one call of the packing loops
-	packGrain   = 32 << 10  // elements that are worth a goroutine to pack
-	workGrain   = 512 << 10 // multiplications that are worth a goroutine
-	readCost    = 16        // multiplications in the time that reading an element from memory takes
-	tilesPerWay = 4         // tiles of the result for each goroutine
+	flowRows    = 320      // from which on a right operand is worth that
+	packDepth   = 512      // of one call of the packing loops
+	packGrain   = 32 << 10 // elements that are worth a goroutine to pack
+	workGrain   = 1 << 20  // multiplications that are worth a goroutine
+	readCost    = 16       // multiplications in the time that reading an element from memory takes
+	tilesPerWay = 4        // tiles of the result for each goroutine
 
 	// Up to these sizes of the other side an operand is read where it is: always;
 	// if its rows do not fall on the same lines of the cache; and the latter only
@@ -144,7 +144,7 @@ func (s *state[A]) tiles(rowPanels, colPanels int) {
 	p := &s.plan
 	rowPanels = min(rowPanels, ceil(p.chunk, p.mr))
 	rows, k := min(s.m, p.chunk), max(s.k, 1)
-	pieces := min((rows*s.n*k+readCost*k*(rows+s.n))/workGrain+1, p.threads*tilesPerWay)
+	pieces := max(min((rows*s.n*k+readCost*k*(rows+s.n))/workGrain, p.threads*tilesPerWay), 1)
 	if p.threads == 1 {
 		pieces = 1
 	}
@@ -174,9 +174,9 @@ func (s *state[A]) work(lo, hi int) {
 	w := pool.Get().(*scratch[A])
 	p := &s.plan
 	for u := lo; u < hi; u++ {
-		r0 := p.row0 + u/p.colTiles*p.tileRows
+		r0, r1 := s.rowsOf(u / p.colTiles)
 		j0 := u % p.colTiles * p.tileCols
-		r1, j1 := min(r0+p.tileRows, p.row0+p.rows), min(j0+p.tileCols, s.n)
+		j1 := min(j0+p.tileCols, s.n)
 		if r0 >= r1 || j0 >= j1 {
 			continue
 		}
@@ -195,6 +195,18 @@ func (s *state[A]) work(lo, hi int) {
 		}
 	}
 	pool.Put(w)
+}
+
+// rowsOf returns the rows of a row of tiles. Where all goroutines wait for the last
+// tile, none is smaller by more than a panel.
+func (s *state[A]) rowsOf(i int) (r0, r1 int) {
+	p := &s.plan
+	if p.packRows {
+		panels := ceil(s.m, p.mr)
+		return i * panels / p.rowTiles * p.mr, min((i+1)*panels/p.rowTiles*p.mr, s.m)
+	}
+	r0 = p.row0 + i*p.tileRows
+	return r0, min(r0+p.tileRows, p.row0+p.rows)
 }
 
 // columns computes rows r0..r1-1 of a block of columns.
