@@ -25,12 +25,13 @@ type device struct {
 	entries  []string
 	index    map[string]int
 	frames   []string // by entry: the type of its parameter
+	owners   []string // by entry: the name of its source
 	cases    []*deviceCase
 }
 
 // deviceCase is a sequence of launches on some memory.
 type deviceCase struct {
-	memory   [][]byte // is replaced by what the launches make of it
+	memory   [][]byte
 	launches []deviceLaunch
 	check    func(memory [][]byte)
 }
@@ -49,8 +50,8 @@ func newDevice(t *testing.T) *device {
 	if runtime.GOOS != "linux" {
 		t.Skip("the device of these tests needs Linux")
 	}
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("the device of these tests needs g++")
+	if _, err := exec.LookPath("g++"); err != nil && (openGPU == nil || openGPU(t) == nil) {
+		t.Skip("the device of these tests needs g++, or a GPU")
 	}
 	return &device{t: t, limits: small, sources: map[string]string{}, complete: map[string]string{}, index: map[string]int{}}
 }
@@ -67,7 +68,7 @@ func (d *device) add(name, source, frame string, entries []string) {
 	for _, e := range entries {
 		d.index[e] = len(d.entries)
 		d.entries = append(d.entries, e)
-		d.frames = append(d.frames, frame)
+		d.frames, d.owners = append(d.frames, frame), append(d.owners, name)
 	}
 }
 
@@ -102,16 +103,49 @@ func (d *device) launches(p *Plan, work int) (all []deviceLaunch) {
 // faultBytes is the size of the memory of faults.
 const faultBytes = 16
 
-// compileAll compiles complete sources, by name, for devices; nil where NVRTC is
-// not part of the build.
-var compileAll func(t *testing.T, sources map[string]string)
+// In builds with the tag cuda compileAll compiles complete sources, by name, and
+// openGPU returns a GPU, or nil if there is none.
+var (
+	compileAll func(t *testing.T, sources map[string]string)
+	openGPU    func(t *testing.T) gpu
+)
 
-// run compiles everything, runs the cases and checks each.
+// gpu runs the cases of a device and returns what they leave in memory.
+type gpu interface{ run(d *device) [][][]byte }
+
+// run compiles everything, runs the cases and checks each: on a GPU, and as C++.
 func (d *device) run() {
 	d.t.Helper()
 	if compileAll != nil {
 		compileAll(d.t, d.complete)
 	}
+	d.t.Logf("%d entries, %d cases", len(d.entries), len(d.cases))
+	if openGPU != nil {
+		if g := openGPU(d.t); g != nil {
+			for i, memory := range g.run(d) {
+				d.cases[i].check(memory)
+			}
+		}
+	}
+	if _, err := exec.LookPath("g++"); err != nil {
+		return
+	}
+	out := d.asProgram()
+	for _, c := range d.cases {
+		memory := make([][]byte, len(c.memory))
+		for i, m := range c.memory {
+			memory[i], out = out[:len(m):len(m)], out[len(m):]
+		}
+		c.check(memory)
+	}
+	if len(out) != 0 {
+		d.t.Fatalf("%d bytes of output are left", len(out))
+	}
+}
+
+// asProgram runs the cases as C++ and returns all memory.
+func (d *device) asProgram() []byte {
+	d.t.Helper()
 	dir := d.t.TempDir()
 	source, err := filepath.Abs("testdata/device.h")
 	if err != nil {
@@ -144,16 +178,7 @@ func (d *device) run() {
 	if err != nil {
 		d.t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	for _, c := range d.cases {
-		for i, m := range c.memory {
-			c.memory[i], out = out[:len(m):len(m)], out[len(m):]
-		}
-		c.check(c.memory)
-	}
-	if len(out) != 0 {
-		d.t.Fatalf("%d bytes of output are left", len(out))
-	}
-	d.t.Logf("%d entries, %d cases", len(d.entries), len(d.cases))
+	return out
 }
 
 func (d *device) input() []byte {
