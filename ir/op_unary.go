@@ -111,8 +111,8 @@ func initTrig() {
 	OpSin = floatUnary("sin", "The sine", math.Sin, vjpSin)
 	OpCos = floatUnary("cos", "The cosine", math.Cos, vjpCos)
 	OpTan = floatUnary("tan", "The tangent", math.Tan, vjpTan)
-	OpAsin = floatUnary("asin", "The inverse sine", math.Asin, vjpAsin)
-	OpAcos = floatUnary("acos", "The inverse cosine", math.Acos, vjpAcos)
+	OpAsin = floatUnary("asin", "The inverse sine", asin, vjpAsin)
+	OpAcos = floatUnary("acos", "The inverse cosine", acos, vjpAcos)
 	OpAtan = floatUnary("atan", "The inverse tangent", math.Atan, vjpAtan)
 	OpSinh = floatUnary("sinh", "The hyperbolic sine", sinh, vjpSinh)
 	OpCosh = floatUnary("cosh", "The hyperbolic cosine", cosh, vjpCosh)
@@ -171,3 +171,7 @@ func relu(x float64) float64 {
 	}
 	return x
 }
+
+// asin and acos keep their digits near 1, where those of package math lose some.
+func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
+func acos(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }

@@ -10,10 +10,10 @@ import (
 // further from the next than 2⁻³² of itself. Those of 64 bits are divided one by
 // one. A divisor of 0 is noted in the spill memory, for Run to report.
 
-// divisions returns the rows of integer division.
+// divisions returns the rows of integer division and its kin on floats.
 func divisions() map[ir.Op]emitters {
-	row := func(floor, rest bool) emitters {
-		return emitters{wrap: true, i: func(g *gen, w int, x []val) val {
+	row := func(floor, rest bool, f emitters) emitters {
+		return emitters{f: f.f, wrap: true, i: func(g *gen, w int, x []val) val {
 			g.noteZeros(w, x[1])
 			if w == 8 {
 				return g.divideSingly(x[0], x[1], floor, rest)
@@ -26,9 +26,55 @@ func divisions() map[ir.Op]emitters {
 			return g.op2(x64.PSUBD, n, x[0], g.op2(x64.PMULLD, n, q, x[1]))
 		}}
 	}
+	trunc := func(g *gen, x []val) val { return g.trunc(g.div(8, x[0], x[1])) }
 	return map[ir.Op]emitters{
-		ir.OpFloorDivide: row(true, false), ir.OpTruncDivide: row(false, false), ir.OpRemainder: row(true, true), ir.OpFmod: row(false, true),
+		ir.OpFloorDivide: row(true, false, viaDouble(func(g *gen, x []val) val { return g.floorDivide(x[0], x[1]) })),
+		ir.OpTruncDivide: row(false, false, onDoubles(trunc, trunc)),
+		ir.OpRemainder:   row(true, true, viaDouble(func(g *gen, x []val) val { return g.floorRest(x[0], x[1]) })),
+		ir.OpFmod:        row(false, true, viaDouble(func(g *gen, x []val) val { return g.fmod(x[0], x[1]) })),
 	}
+}
+
+// fmod is x less the multiple of y that leaves a rest below |y| with the sign of
+// x, of f32s in f64s. A quotient of them is below 2²⁷⁷, and each step leaves a
+// rest that is exact and smaller by 2⁵² at least: y has 24 bits.
+func (g *gen) fmod(x, y val) val {
+	const w = 8
+	// Of an infinite y the rest is x, as it is of one that is large.
+	r, b := g.abs(w, x), g.atMost(w, g.abs(w, y), 0x1p200)
+	inverse := g.div(w, g.num(w, 1), b)
+	for range 6 {
+		r = g.subMul(w, r, g.trunc(g.mulF(w, r, inverse)), b)
+	}
+	// The last quotient may be off by one.
+	r = g.blend(w, g.cmpF(w, cmpLT, r, g.konst(w, 0)), g.addF(w, r, b), r)
+	r = g.blend(w, g.cmpF(w, cmpGE, r, b), g.subF(w, r, b), r)
+	return g.signed(w, r, g.sign(w, x))
+}
+
+// opposite tells where a rest is not 0 and has not the sign of y.
+func (g *gen) opposite(rest, y val) val {
+	zero := g.konst(8, 0)
+	return g.and(g.cmpF(8, cmpNE, rest, zero), g.xor(g.cmpF(8, cmpLT, rest, zero), g.cmpF(8, cmpLT, y, zero)))
+}
+
+// floorRest is fmod with the sign of y.
+func (g *gen) floorRest(x, y val) val {
+	m := g.fmod(x, y)
+	return g.blend(8, g.opposite(m, y), g.addF(8, m, y), m)
+}
+
+// floorDivide is ATen's div_floor_floating, as ir has it.
+func (g *gen) floorDivide(x, y val) val {
+	const w = 8
+	zero, one, ratio := g.konst(w, 0), g.num(w, 1), g.div(w, x, y)
+	m := g.fmod(x, y)
+	q := g.div(w, g.subF(w, x, m), y)
+	q = g.blend(w, g.opposite(m, y), g.subF(w, q, one), q)
+	f := g.op1i(x64.ROUNDPD, g.vl(w), q, 9)
+	f = g.blend(w, g.cmpF(w, cmpGT, g.subF(w, q, f), g.num(w, 0.5)), g.addF(w, f, one), f)
+	f = g.blend(w, g.cmpF(w, cmpEQ, q, zero), g.sign(w, ratio), f)
+	return g.blend(w, g.cmpF(w, cmpEQ, y, zero), ratio, f)
 }
 
 // quotient32 is x/y rounded down or towards zero; the one that overflows is the
@@ -42,53 +88,6 @@ func (g *gen) quotient32(x, y val, floor bool) val {
 		}
 	}
 	return g.joined(x64.CVTTPD2DQ, a)
-}
-
-// divideSingly divides the lanes of x by those of y in a loop.
-func (g *gen) divideSingly(x, y val, floor, rest bool) val {
-	n := g.vl(8)
-	xs, ys := g.newSlot(), g.newSlot()
-	slot := func(at int32) *place { return &place{arg: -1, mem: inSpill(at)} }
-	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
-	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
-	lane := func(at int32) x64.Mem { return x64.Mem{Base: spillBase, Index: x64.R8, Scale: 8, Disp: at} }
-	g.scalar(func() {
-		a := &g.asm
-		top, next, minus, done := a.Label(), a.Label(), a.Label(), a.Label()
-		a.MovImm(x64.R8, 0)
-		a.Bind(top)
-		a.MovLoad(x64.RAX, lane(xs))
-		a.MovLoad(x64.RBX, lane(ys))
-		a.ArithImm(x64.Cmp, x64.RBX, 0)
-		a.JumpIf(x64.Zero, next)
-		// The least integer by -1 would trap.
-		a.ArithImm(x64.Cmp, x64.RBX, -1)
-		a.JumpIf(x64.Zero, minus)
-		a.Cqo()
-		a.IDiv(x64.RBX)
-		if floor {
-			a.ArithImm(x64.Cmp, x64.RDX, 0)
-			a.JumpIf(x64.Zero, done)
-			a.Arith(x64.Xor, x64.RBX, x64.RDX)
-			a.JumpIf(x64.GreatEq, done) // the signs are the same
-			a.ArithImm(x64.Sub, x64.RAX, 1)
-			a.ArithLoad(x64.Add, x64.RDX, lane(ys))
-		}
-		a.Jump(done)
-		a.Bind(minus)
-		a.Neg(x64.RAX)
-		a.MovImm(x64.RDX, 0)
-		a.Bind(done)
-		if rest {
-			a.Mov(x64.RAX, x64.RDX)
-		}
-		a.MovStore(lane(xs), x64.RAX)
-		a.Bind(next)
-		a.ArithImm(x64.Add, x64.R8, 1)
-		a.ArithImm(x64.Cmp, x64.R8, int32(n/8))
-		a.JumpIf(x64.Less, top)
-	})
-	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
 }
 
 // noteZeros keeps the number of the instruction if an element of y is 0.

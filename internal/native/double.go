@@ -8,14 +8,21 @@ import (
 )
 
 // The functions of this file compute f32 by way of f64: formulas that lose a few
-// bits there are exact but for the last rounding. On f64 itself they are not
-// native.
+// bits there are exact but for the last rounding. On f64 itself some are native,
+// with the few bits lost.
 
-// viaDouble makes the emitter of a function from its one on f64.
-func viaDouble(f func(g *gen, x []val) val) emitters {
+// viaDouble makes the emitter of a function from its one on f64, for f32 alone.
+func viaDouble(f func(g *gen, x []val) val) emitters { return onDoubles(f, nil) }
+
+// onDoubles makes the emitter of a function from one on f64 that is for f32 and
+// one that is for f64, nil if it is not native there.
+func onDoubles(f, f64 func(g *gen, x []val) val) emitters {
 	return emitters{f: func(g *gen, w int, x []val) val {
-		if w == 8 {
+		switch {
+		case w == 8 && f64 == nil:
 			fail("the function is native on f32 only")
+		case w == 8:
+			return f64(g, x)
 		}
 		var halves [2][]val
 		for _, v := range x {
@@ -33,30 +40,41 @@ func viaDouble(f func(g *gen, x []val) val) emitters {
 
 // rare returns the rows of these functions.
 func rare() map[ir.Op]emitters {
-	one := func(f func(g *gen, x val) val) emitters {
-		return viaDouble(func(g *gen, x []val) val { return f(g, x[0]) })
+	one := func(f func(g *gen, x val) val) func(g *gen, x []val) val {
+		return func(g *gen, x []val) val { return f(g, x[0]) }
 	}
-	return map[ir.Op]emitters{
-		ir.OpPow:   viaDouble(func(g *gen, x []val) val { return g.pow(x[0], x[1]) }),
-		ir.OpSinh:  one((*gen).sinh),
-		ir.OpCosh:  one((*gen).cosh),
-		ir.OpAsinh: one((*gen).asinh),
-		ir.OpAcosh: one((*gen).acosh),
-		ir.OpAtanh: one((*gen).atanh),
-		ir.OpAtan: one(func(g *gen, x val) val {
-			return g.signed(8, g.atan(g.abs(8, x), g.num(8, 1)), g.sign(8, x))
-		}),
-		ir.OpAsin: one(func(g *gen, x val) val {
-			a := g.abs(8, x)
-			return g.signed(8, g.atan(a, g.legOf(a)), g.sign(8, x))
-		}),
-		ir.OpAcos: one(func(g *gen, x val) val {
-			one := g.num(8, 1)
-			y := g.atan(g.sqrt(g.subF(8, one, x)), g.sqrt(g.addF(8, one, x)))
-			return g.addF(8, y, y)
-		}),
-		ir.OpAtan2: viaDouble(func(g *gen, x []val) val { return g.atan2(x[0], x[1]) }),
+	rows, wide := map[ir.Op]emitters{}, doubles()
+	for op, f := range map[ir.Op]func(g *gen, x []val) val{
+		ir.OpSinh: one((*gen).sinh), ir.OpCosh: one((*gen).cosh),
+		ir.OpAsinh: one((*gen).asinh), ir.OpAcosh: one((*gen).acosh), ir.OpAtanh: one((*gen).atanh),
+		ir.OpAtan:  one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
+		ir.OpAsin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
+		ir.OpAcos:  one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
+		ir.OpAtan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
+		ir.OpPow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
+	} {
+		rows[op] = onDoubles(f, wide[op])
 	}
+	pow := rows[ir.OpPow]
+	pow.i, pow.wrap = func(g *gen, w int, x []val) val { return g.powSingly(w, x[0], x[1]) }, true
+	rows[ir.OpPow] = pow
+	return rows
+}
+
+// arctan, arcsin and arccos take the polynomial for atan.
+func (g *gen) arctan(x val, p []float64) val {
+	return g.signed(8, g.atan(g.abs(8, x), g.num(8, 1), p), g.sign(8, x))
+}
+
+func (g *gen) arcsin(x val, p []float64) val {
+	a := g.abs(8, x)
+	return g.signed(8, g.atan(a, g.legOf(a), p), g.sign(8, x))
+}
+
+func (g *gen) arccos(x val, p []float64) val {
+	one := g.num(8, 1)
+	y := g.atan(g.sqrt(g.subF(8, one, x)), g.sqrt(g.addF(8, one, x)), p)
+	return g.addF(8, y, y)
 }
 
 func (g *gen) sqrt(x val) val { return g.op1(x64.SQRTPD, g.vl(8), x) }
@@ -73,9 +91,9 @@ func (g *gen) legOf(a val) val {
 var atanP = []float64{-0.33333333295934946, 0.199999943436379238, -0.142854240258064694, 0.111040064934137187, -0.089968243674754838,
 	0.0699098146675568384, -0.0379174945588407152}
 
-// atan is the angle of (x, y), both not negative, to 40 bits. That of the origin is
-// 0, and of two infinities π/4.
-func (g *gen) atan(y, x val) val {
+// atan is the angle of (x, y), both not negative, as precise as the polynomial p
+// is: 40 bits by atanP. That of the origin is 0, and of two infinities π/4.
+func (g *gen) atan(y, x val, p []float64) val {
 	const w = 8
 	zero, one := g.konst(w, 0), g.num(w, 1)
 	swap := g.cmpF(w, cmpGT, y, x)
@@ -87,16 +105,16 @@ func (g *gen) atan(y, x val) val {
 	large := g.cmpF(w, cmpGT, t, g.num(w, math.Sqrt2-1))
 	u := g.blend(w, large, g.div(w, g.subF(w, t, one), g.addF(w, t, one)), t)
 	z := g.mulF(w, u, u)
-	a := g.mulAdd(w, g.mulF(w, g.poly(w, z, atanP), z), u, u)
+	a := g.mulAdd(w, g.mulF(w, g.poly(w, z, p), z), u, u)
 	a = g.addF(w, a, g.pick2(w, large, math.Pi/4))
 	return g.blend(w, swap, g.subF(w, g.num(w, math.Pi/2), a), a)
 }
 
 // atan2 puts the angle into its quadrant. NaNs are lost by comparisons and come
 // back at the end.
-func (g *gen) atan2(y, x val) val {
+func (g *gen) atan2(y, x val, p []float64) val {
 	const w = 8
-	a := g.atan(g.abs(w, y), g.abs(w, x))
+	a := g.atan(g.abs(w, y), g.abs(w, x), p)
 	left := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
 	a = g.blend(w, left, g.subF(w, g.num(w, math.Pi), a), a)
 	a = g.signed(w, a, g.sign(w, y))

@@ -33,7 +33,8 @@ func init() {
 	// Eval's own error of a unit or so counts here.
 	bounds64 = map[ir.Op]float64{
 		ir.OpExp: 2, ir.OpExp2: 2, ir.OpExpm1: 3, ir.OpSigmoid: 4, ir.OpTanh: 4, ir.OpLog: 2, ir.OpLog10: 2, ir.OpLog1p: 2,
-		ir.OpLog2: 4,
+		ir.OpLog2: 4, ir.OpSinh: 5, ir.OpCosh: 4, ir.OpAsinh: 4, ir.OpAcosh: 5, ir.OpAtanh: 4, ir.OpAtan: 3, ir.OpAsin: 4, ir.OpAcos: 4, ir.OpAtan2: 4,
+		ir.OpErf: 3,
 	}
 }
 

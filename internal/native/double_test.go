@@ -1,0 +1,75 @@
+package native
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
+	"github.com/loris-ml/loris/ir"
+)
+
+// sigmoid is the reference, which package math's exponential makes 0 too early.
+func sigmoid(x float64) float64 {
+	if x < -700 {
+		return math.Exp(x)
+	}
+	return 1 / (1 + math.Exp(-x))
+}
+
+// TestSweep64 tries each function of f64 on floats of all sizes.
+func TestSweep64(t *testing.T) {
+	n := 200_000
+	if testing.Short() {
+		n = 20_000
+	}
+	r := rand.New(rand.NewPCG(1, 64))
+	x := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 1, -1, math.MaxFloat64, 5e-324, 709.9, -710.4, 0.999999999999, 6, -6.1}
+	for range n {
+		x = append(x, math.Float64frombits(r.Uint64()), r.NormFloat64(), 1000*r.NormFloat64(), 2*r.Float64()-1)
+	}
+	y := make([]float64, len(x))
+	for _, isa := range Available() {
+		for op, most := range bounds64 {
+			if op == ir.OpAtan2 {
+				continue
+			}
+			b := looptest.New(loop.None)
+			b.Store(b.Arg(ir.F64, loop.Unit, true), b.Op(op, b.Load(b.Arg(ir.F64, loop.Unit, false))))
+			c, err := Compile(&b.Kernel, isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := loop.Frame{Rows: 1, Cols: len(x), Spill: looptest.Aligned(c.SpillBytes())}
+			for i, a := range b.Args {
+				f.Ptr[i] = unsafe.Pointer(&x[0])
+				if a.Write {
+					f.Ptr[i] = unsafe.Pointer(&y[0])
+				}
+			}
+			c.Run(&f)
+			reference := op.Spec().Scalar.F1
+			if op == ir.OpSigmoid {
+				reference = sigmoid
+			}
+			worst, at := 0.0, 0.0
+			for i, v := range x {
+				want := reference(v)
+				if math.Float64bits(y[i]) == math.Float64bits(want) || math.IsNaN(want) && math.IsNaN(y[i]) {
+					continue
+				}
+				a := math.Abs(want)
+				off := math.Abs(y[i]-want) / (math.Nextafter(a, math.Inf(1)) - a)
+				if !(off <= worst) || math.Signbit(y[i]) != math.Signbit(want) {
+					worst, at = off, v
+				}
+			}
+			t.Logf("%v %v: %.2f units", isa, op, worst)
+			if !(worst <= most) {
+				t.Errorf("%v %v: %.2f units off at %v, at most %v", isa, op, worst, at, most)
+			}
+		}
+	}
+}

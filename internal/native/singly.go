@@ -1,0 +1,102 @@
+package native
+
+import "github.com/loris-ml/loris/internal/native/x64"
+
+// lanewise computes integers lane by lane: one emits what makes RAX, x's element,
+// and RBX, y's, the result in RAX. Elements of 32 bits are sign-extended. y is the
+// element of y in memory; RDX is free.
+func (g *gen) lanewise(w int, x, y val, one func(a *x64.Asm, y x64.Mem)) val {
+	n := max(g.vl(w), 16)
+	xs, ys := g.newSlot(), g.newSlot()
+	slot := func(at int32) *place { return &place{arg: -1, mem: inSpill(at)} }
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
+	lane := func(at int32) x64.Mem {
+		return x64.Mem{Base: spillBase, Index: x64.R8, Scale: uint8(w), Disp: at}
+	}
+	g.scalar(func() {
+		a := &g.asm
+		top := a.Label()
+		a.MovImm(x64.R8, 0)
+		a.Bind(top)
+		a.LoadSize(x64.RAX, lane(xs), w)
+		a.LoadSize(x64.RBX, lane(ys), w)
+		if w == 4 {
+			for _, r := range []x64.Reg{x64.RAX, x64.RBX} {
+				a.ShiftImm(x64.Shl, r, 32)
+				a.ShiftImm(x64.Sar, r, 32)
+			}
+		}
+		one(a, lane(ys))
+		a.StoreSize(lane(xs), x64.RAX, w)
+		a.ArithImm(x64.Add, x64.R8, 1)
+		a.ArithImm(x64.Cmp, x64.R8, int32(g.lanes))
+		a.JumpIf(x64.Less, top)
+	})
+	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
+}
+
+// divideSingly divides the lanes of x by those of y in a loop.
+func (g *gen) divideSingly(x, y val, floor, rest bool) val {
+	return g.lanewise(8, x, y, func(a *x64.Asm, lane x64.Mem) {
+		next, minus, done := a.Label(), a.Label(), a.Label()
+		a.ArithImm(x64.Cmp, x64.RBX, 0)
+		a.JumpIf(x64.Zero, next)
+		// The least integer by -1 would trap.
+		a.ArithImm(x64.Cmp, x64.RBX, -1)
+		a.JumpIf(x64.Zero, minus)
+		a.Cqo()
+		a.IDiv(x64.RBX)
+		if floor {
+			a.ArithImm(x64.Cmp, x64.RDX, 0)
+			a.JumpIf(x64.Zero, done)
+			a.Arith(x64.Xor, x64.RBX, x64.RDX)
+			a.JumpIf(x64.GreatEq, done) // the signs are the same
+			a.ArithImm(x64.Sub, x64.RAX, 1)
+			a.ArithLoad(x64.Add, x64.RDX, lane)
+		}
+		a.Jump(done)
+		a.Bind(minus)
+		a.Neg(x64.RAX)
+		a.MovImm(x64.RDX, 0)
+		a.Bind(done)
+		if rest {
+			a.Mov(x64.RAX, x64.RDX)
+		}
+		a.Bind(next)
+	})
+}
+
+// powSingly raises the lanes of x to the powers of y by squaring. Negative powers
+// of other numbers than 1 and -1 are 0.
+func (g *gen) powSingly(w int, x, y val) val {
+	return g.lanewise(w, x, y, func(a *x64.Asm, _ x64.Mem) {
+		top, even, negative, zero, done := a.Label(), a.Label(), a.Label(), a.Label(), a.Label()
+		a.Mov(x64.RDX, x64.RAX)
+		a.MovImm(x64.RAX, 1)
+		a.ArithImm(x64.Cmp, x64.RBX, 0)
+		a.JumpIf(x64.Less, negative)
+		a.Bind(top)
+		a.ArithImm(x64.Cmp, x64.RBX, 0)
+		a.JumpIf(x64.Zero, done)
+		a.TestImm(x64.RBX, 1)
+		a.JumpIf(x64.Zero, even)
+		a.IMul(x64.RAX, x64.RDX)
+		a.Bind(even)
+		a.IMul(x64.RDX, x64.RDX)
+		a.ShiftImm(x64.Shr, x64.RBX, 1)
+		a.Jump(top)
+		a.Bind(negative)
+		a.ArithImm(x64.Cmp, x64.RDX, 1)
+		a.JumpIf(x64.Zero, done)
+		a.ArithImm(x64.Cmp, x64.RDX, -1)
+		a.JumpIf(x64.NotZero, zero)
+		a.TestImm(x64.RBX, 1)
+		a.JumpIf(x64.Zero, done)
+		a.MovImm(x64.RAX, -1)
+		a.Jump(done)
+		a.Bind(zero)
+		a.MovImm(x64.RAX, 0)
+		a.Bind(done)
+	})
+}
