@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
@@ -20,21 +21,33 @@ func (s *suite) programs(t *testing.T) {
 		n = 60
 	}
 	for i := range n {
-		p, inputs := RandomProgram(i, 5+int(i%30))
-		want, err := ref.Eval(p, inputs)
-		if err != nil {
-			t.Fatalf("program %d: %v", i, err)
+		if err := CheckProgram(i, 5+int(i%30), s.d, s.b); err != nil {
+			t.Errorf("program %d: %v", i, err)
 		}
+	}
+}
+
+// CheckProgram runs the random Program of a seed, of about the given number of ops,
+// on device d of each backend, and returns an error that says where the results of
+// one are not ref's.
+func CheckProgram(seed uint64, ops int, d ir.Device, backends ...backend.Backend) error {
+	p, inputs := RandomProgram(seed, ops)
+	want, err := ref.Eval(p, inputs)
+	if err != nil {
+		return fmt.Errorf("ref: %w\n%s", err, p)
+	}
+	for i, b := range backends {
+		s := suite{b, d}
 		got, err := s.run(context.Background(), p, inputs)
 		if err != nil {
-			t.Errorf("program %d: %v", i, err)
-			continue
+			return fmt.Errorf("backend %d: %w\n%s", i, err, p)
 		}
 		c := comparison{rtol: 1e-3, atol: 1e-3}
 		if msg := c.diff(p, got, want); msg != "" {
-			t.Errorf("program %d: %s\n%s", i, msg, p)
+			return fmt.Errorf("backend %d: %s\n%s", i, msg, p)
 		}
 	}
+	return nil
 }
 
 // gradients runs the gradients of random Programs: the graphs that training

@@ -44,3 +44,16 @@ func TestConformanceKernelsSplit(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	backendtest.Run(t, cpu.Split(cpu.NewDefined()), cpu.Device)
 }
+
+// FuzzPrograms holds native and portable kernels against ref on random Programs.
+func FuzzPrograms(f *testing.F) {
+	native, portable := cpu.New(), cpu.NewPortable()
+	for ops := range uint8(8) {
+		f.Add(uint64(1000+int(ops)), 8*ops)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, ops uint8) {
+		if err := backendtest.CheckProgram(seed, 1+int(ops)%64, cpu.Device, native, portable); err != nil {
+			t.Error(err)
+		}
+	})
+}
