@@ -161,8 +161,7 @@ func int4Product(v values, left, right string) ([]*tensor, error) {
 func packDynamic(v values) ([]*tensor, error) {
 	var packed []float32
 	for _, name := range []string{"weights", "scales_zeros", "bias"} {
-		t, ok := v[name].(*tensor)
-		if !ok && name == "bias" {
+		if name == "bias" && !v.has(name) {
 			continue
 		}
 		t, err := v.tensor(name)

@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -111,7 +110,7 @@ func BenchmarkConvolve(b *testing.B) {
 				Convolve(g, x, channelsLast(g.CIn*g.Groups, g.In), 3, packed, &f)
 			}
 			ops := 2 * float64(g.Out[1]*g.Out[2]*len(w))
-			b.ReportMetric(ops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), fmt.Sprint("GOP/s"))
+			b.ReportMetric(ops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GOP/s")
 		})
 	}
 }
