@@ -44,6 +44,7 @@ type convRun[T conv.Element, A conv.Float] struct {
 	scale     []A    // of the output channels, or nil
 	grain     int
 	pack      func(lo, hi int)
+	asProduct *convProduct[T] // or nil
 }
 
 // convolution emits one step.
@@ -56,27 +57,37 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 		reads = append(reads, r.bias)
 	}
 	if c.post != nil {
-		reads = append(reads, r.finish(c, c.post, n)...)
+		reads = append(reads, r.finish(c, c.post, g, n)...)
 	}
 	r.out = c.result()
-	w := conv.WeightsWithout[A](g)
-	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out))
-	r.call.Weights = w
 	r.strides = filterStrides(r.flt, n)
-	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
-	r.pack = r.packUnits
-	writes := []operand{r.out, r.packed}
+	writes, run := []operand{r.out}, r.run
+	if r.asProduct = r.product(c, g, n); r.asProduct != nil {
+		writes, run = append(writes, r.asProduct.columns), r.runProduct
+	} else {
+		r.plan(c, g, n)
+		writes = append(writes, r.packed)
+	}
 	if r.affine != nil {
 		r.affine.n = g.Groups * g.COut
 		r.affine.scale, r.affine.shift = c.l.bytesTemp(sizeOf[A](), r.affine.n), c.l.bytesTemp(sizeOf[T](), r.affine.n)
 		writes = append(writes, r.affine.scale, r.affine.shift)
 	}
-	c.emit(1, 1, writes, reads, r.run)
+	c.emit(1, 1, writes, reads, run)
+}
+
+// plan makes ready for packed filters.
+func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
+	w := conv.WeightsWithout[A](g)
+	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out))
+	r.call.Weights = w
+	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
+	r.pack = r.packUnits
 }
 
 // finish takes an epilogue over and returns what it reads.
-func (r *convRun[T, A]) finish(c *call, e *epilogue, n int) (reads []operand) {
+func (r *convRun[T, A]) finish(c *call, e *epilogue, g conv.Geometry, n int) (reads []operand) {
 	r.call.Activation.Kind = e.act
 	if len(e.links) > 0 {
 		r.affine = &affine[T, A]{}
@@ -88,10 +99,21 @@ func (r *convRun[T, A]) finish(c *call, e *epilogue, n int) (reads []operand) {
 	}
 	if e.residual != noValue {
 		r.residual, r.hasAddend = c.upward(c.l.val(e.residual)), true
+		if !even(imageLayout(r.residual, n), g) {
+			r.residual = c.l.materialise(c.instr, r.residual)
+		}
 		r.call.ResidualLayout = imageLayout(r.residual, n)
 		reads = append(reads, operand{buf: r.residual.buf})
 	}
 	return reads
+}
+
+// even reports whether the positions of an image of results are evenly spaced, and
+// images of one channel, too: a convolution may take them for one row.
+func even(l conv.Layout, g conv.Geometry) bool {
+	s, d := &l.Spatial, &g.Out
+	return (d[1] == 1 || s[1] == s[2]*d[2]) && (d[0] == 1 || s[0] == s[2]*d[2]*d[1]) &&
+		(g.N == 1 || g.Groups*g.COut > 1 || l.Batch == s[2]*d[2]*d[1]*d[0])
 }
 
 func (r *convRun[T, A]) packUnits(lo, hi int) {
@@ -106,6 +128,16 @@ func (r *convRun[T, A]) run(_, _ int) {
 	if k.Plan.Units() == 0 {
 		return
 	}
+	r.bind()
+	k.Weights.Use(elements[A](r.mem, r.packed))
+	kernels.For(k.Weights.Units(), r.grain, r.pack)
+	k.Run()
+	r.unbind()
+}
+
+// bind takes the operands of a run.
+func (r *convRun[T, A]) bind() {
+	k := &r.call
 	k.X, k.Y = as[T](r.mem.bufs[r.in.buf])[r.in.view.Offset:], elements[T](r.mem, r.out)
 	if r.hasBias {
 		k.Bias = elements[T](r.mem, r.bias)
@@ -117,9 +149,11 @@ func (r *convRun[T, A]) run(_, _ int) {
 		k.Residual = as[T](r.mem.bufs[r.residual.buf])[r.residual.view.Offset:]
 	}
 	r.src = as[T](r.mem.bufs[r.flt.buf])[r.flt.view.Offset:]
-	k.Weights.Use(elements[A](r.mem, r.packed))
-	kernels.For(k.Weights.Units(), r.grain, r.pack)
-	k.Run()
+}
+
+// unbind drops them.
+func (r *convRun[T, A]) unbind() {
+	k := &r.call
 	k.X, k.Y, k.Bias, k.Residual, r.src, r.scale = nil, nil, nil, nil, nil, nil
 }
 

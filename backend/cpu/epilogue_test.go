@@ -170,6 +170,37 @@ var epilogueCases = []struct {
 		%r = parameter "r" : f32[2,37,9,8]
 		%0, %1, %2 = batch_norm(conv2d(%x, %w, padding=[1,1]), %g, %b, %m, exp(%v), false, 0.1, 1e-05)
 		return relu(add(%0, %r))`, 3}, // eᵛ, 1/√(eᵛ+ε)
+	{"convolution as a product, batch norm, residual, relu", `
+		%x = parameter "x" : f32[1,6,9,8]
+		%w = parameter "w" : f32[37,6,3,3]
+		%g = parameter "g" : f32[37]
+		%b = parameter "b" : f32[37]
+		%m = parameter "m" : f32[37]
+		%v = parameter "v" : f32[37]
+		%r = parameter "r" : f32[1,37,5,4]
+		%0, %1, %2 = batch_norm(conv2d(%x, %w, stride=[2,2], padding=[1,1]), %g, %b, %m, exp(%v), false, 0.1, 1e-05)
+		return relu(add(%0, %r))`, 3},
+	{"convolution as a product with a residual whose channels adjoin", `
+		%x = parameter "x" : f64[1,6,4,3]
+		%w = parameter "w" : f64[40,6,1,1]
+		%b = parameter "b" : f64[40]
+		%r = parameter "r" : f64[1,4,3,40]
+		return tanh(add(conv2d(%x, %w, %b), permute(%r, [0,3,1,2])))`, 1},
+	{"convolution as a product of one position", `
+		%x = parameter "x" : f32[1,5,3,3]
+		%w = parameter "w" : f32[7,5,3,3]
+		%s = parameter "s" : f32[1,7,1,1]
+		return sigmoid(mul(conv2d(%x, %w), %s))`, 1},
+	{"convolution with a residual of uneven rows", `
+		%x = parameter "x" : f32[2,5,3,4]
+		%w = parameter "w" : f32[30,5,1,1]
+		%r = parameter "r" : f32[2,30,4,3]
+		return relu(add(conv2d(%x, %w), permute(%r, [0,1,3,2])))`, 2},
+	{"convolution as a product with a residual of uneven rows", `
+		%x = parameter "x" : f32[1,5,3,4]
+		%w = parameter "w" : f32[30,5,1,1]
+		%r = parameter "r" : f32[1,30,4,3]
+		return relu(add(conv2d(%x, %w), permute(%r, [0,1,3,2])))`, 2},
 	{"convolution by groups, factors of channels, silu", `
 		%x = parameter "x" : f32[2,6,9]
 		%w = parameter "w" : f32[4,3,3]

@@ -13,6 +13,7 @@ type epilogue[A Float] struct {
 	beta     A
 	colBias  []A
 	rowBias  []A
+	rowScale []A
 	residual anyOperand
 	act      Activation
 	finish   any // func(row, col int, piece []T)
@@ -21,12 +22,15 @@ type epilogue[A Float] struct {
 // none reports whether a finished result stays as it is, which may have the
 // columns' bias already.
 func (e *epilogue[A]) none(biased bool) bool {
-	return (e.colBias == nil || biased) && e.rowBias == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
+	return (e.colBias == nil || biased) && e.rowBias == nil && e.rowScale == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
 }
 
 // apply finishes a piece of a row that has the sum of products, beta's part, and
 // perhaps the columns' bias. tmp is scratch of the same length.
 func (e *epilogue[A]) apply(kn *kernel[A], row, col int, x, tmp []A, biased bool) {
+	if e.rowScale != nil {
+		scale(x, e.rowScale[row])
+	}
 	if e.rowBias != nil {
 		v := e.rowBias[row]
 		for i := range x {

@@ -85,7 +85,7 @@ const (
 
 // Options says what a product does besides multiplying. The result is
 //
-//	c = act(Alpha·a·b + Beta·c + ColBias + RowBias + Residual)
+//	c = act(RowScale·(Alpha·a·b + Beta·c) + ColBias + RowBias + Residual)
 //
 // computed in the type that products are summed in and rounded once. The zero
 // value is the plain product.
@@ -99,6 +99,8 @@ type Options[T Element] struct {
 	// ColBias has one summand for each column, RowBias for each row; nil for
 	// none.
 	ColBias, RowBias []T
+	// RowScale has a factor for each row; nil for ones.
+	RowScale []T
 	// Residual is a matrix of the result's size to add; empty for none.
 	Residual Matrix[T]
 	// Residuals returns that of the i-th product of a MulBatch; nil if they have

@@ -105,6 +105,9 @@ func naive[T Element](c, a, b Matrix[T], o *Options[T]) []float64 {
 			if o.Beta != 0 {
 				sum += o.Beta * c.get(i, j)
 			}
+			if o.RowScale != nil {
+				sum *= fromElement(o.RowScale[i])
+			}
 			if o.ColBias != nil {
 				sum += fromElement(o.ColBias[j])
 			}
@@ -247,7 +250,7 @@ func testEpilogue[T Element](t *testing.T) {
 				o.ColBias, o.Beta = nil, 2
 			}
 			if i%3 == 0 {
-				o.RowBias = nil
+				o.RowBias, o.RowScale = nil, bias(m)
 			}
 			a, b, c := made[T](rng, m, k, 0), made[T](rng, k, n, 1), made[T](rng, m, n, lc)
 			want := naive(c, a, b, o)

@@ -67,7 +67,7 @@ func (s *state[A]) makePlan(threads int) {
 	var zero A
 	size := int(unsafe.Sizeof(zero))
 	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
-	p.biased = p.direct && s.post.colBias != nil && s.post.beta == 0
+	p.biased = p.direct && s.post.colBias != nil && s.post.beta == 0 && s.post.rowScale == nil
 	if s.alongDepth() {
 		s.planDots()
 		return

@@ -19,8 +19,8 @@ type state[A Float] struct {
 	plan    plan
 
 	aBuf, bBuf []A // packed before the product: rows plan.row0.., all columns
-	// 16-bit biases in the type that products are summed in.
-	colBias, rowBias []A
+	// 16-bit biases and factors in the type that products are summed in.
+	colBias, rowBias, rowScale []A
 
 	packBody, workBody func(lo, hi int)
 }
@@ -104,6 +104,9 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 	if o.RowBias != nil {
 		s.post.rowBias = s.widened(&s.rowBias, s.c.format, dataOf(o.RowBias[:c.Rows]), c.Rows)
 	}
+	if o.RowScale != nil {
+		s.post.rowScale = s.widened(&s.rowScale, s.c.format, dataOf(o.RowScale[:c.Rows]), c.Rows)
+	}
 	if r := &o.Residual; r.Data != nil {
 		r.check("residual")
 		if r.Rows != c.Rows || r.Cols != c.Cols {
@@ -121,7 +124,7 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 // orient turns the product around if the result has adjacent rows instead of
 // columns, or is one column: cᵀ = bᵀ·aᵀ.
 func (s *state[A]) orient() {
-	if s.c.rs != 1 || (s.c.cs == 1 && s.n != 1) || !s.b.strided() || s.post.finish != nil {
+	if s.c.rs != 1 || (s.c.cs == 1 && s.n != 1) || !s.b.strided() || s.post.finish != nil || s.post.rowScale != nil {
 		return
 	}
 	s.m, s.n = s.n, s.m
