@@ -7,27 +7,8 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
-
-// layerNorm is (x - mean)/√(var + ε)·w + b of rows, with the variance of a second
-// pass.
-func layerNorm(d ir.DType) *loop.Kernel {
-	b := looptest.New(loop.Columns)
-	c := loop.ComputeDType(d)
-	x, w, bias, y := b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, true)
-	share := b.F32(1. / 4096)
-	mean := b.Final(b.ApplyOf(ir.OpMul, c, b.Reduce(ir.OpSum, c, b.Load(x)), share))
-	b.Passes = append(b.Passes, loop.Pass{})
-	off := b.Op(ir.OpSub, b.Load(x), mean)
-	v := b.Final(b.ApplyOf(ir.OpMul, c, b.Reduce(ir.OpSum, c, b.Op(ir.OpMul, off, off)), share))
-	inverse := b.Final(b.ApplyOf(ir.OpRsqrt, c, b.Final(b.ApplyOf(ir.OpAdd, c, v, b.F32(1e-5)))))
-	b.Passes = append(b.Passes, loop.Pass{})
-	z := b.Op(ir.OpMul, b.Op(ir.OpSub, b.Load(x), mean), inverse)
-	b.Store(y, b.Op(ir.OpAdd, b.Op(ir.OpMul, z, b.Load(w)), b.Load(bias)))
-	return &b.Kernel
-}
 
 // BenchmarkGPU has how many bytes kernels move in a second, and as a share of what
 // a copy on the device does. Operands that do not move along rows count once.
@@ -75,26 +56,6 @@ func BenchmarkGPU(b *testing.B) {
 			b.ReportMetric(rate/copyRate, "of-copy")
 		})
 	}
-}
-
-func sumOf(axis loop.Axis) *loop.Kernel {
-	b := looptest.New(axis)
-	sum := b.Reduce(ir.OpSum, ir.F32, b.Load(b.Arg(ir.F32, loop.Unit, false)))
-	b.Final(b.StoreOf(b.Arg(ir.F32, loop.Unit, true), sum))
-	return &b.Kernel
-}
-
-// softmaxInPlace is a softmax that keeps nothing but in registers.
-func softmaxInPlace() *loop.Kernel {
-	b := looptest.New(loop.Columns)
-	x, y := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
-	most := b.Reduce(ir.OpAmax, ir.F32, b.Load(x))
-	b.Passes = append(b.Passes, loop.Pass{})
-	sum := b.Reduce(ir.OpSum, ir.F32, b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), most)))
-	inverse := b.Final(b.ApplyOf(ir.OpReciprocal, ir.F32, sum))
-	b.Passes = append(b.Passes, loop.Pass{})
-	b.Store(y, b.Op(ir.OpMul, b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), most)), inverse))
-	return &b.Kernel
 }
 
 // time returns the seconds that a kernel of f32s takes.
