@@ -278,7 +278,7 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 		}
 		cols := min(kn.nr, j1-j)
 		b, bK := s.right(w, j, j0, k0, depth)
-		next, step := s.ahead(b, j, j0, j1, k0, r1-r0)
+		next, step := s.ahead(b, j, j0, j1, k0, depth, r1-r0)
 		form := kn.tiles[0]
 		if cols <= kn.nr/2 && kn.slim() {
 			form = kn.tiles[1]
@@ -356,8 +356,9 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 // ahead returns which memory the tiles of a panel are to ask for, and how many
 // bytes further at each step: the panel of packed columns that comes after the one
 // at column j, shared out among the tiles of so many rows. Memory where the right
-// operand is read now stands for nothing.
-func (s *state[A]) ahead(now *A, j, j0, j1, k0, rows int) (next *A, step int) {
+// operand is read now stands for nothing: also where the next panel is less deep,
+// of which the tiles would ask for more than there is.
+func (s *state[A]) ahead(now *A, j, j0, j1, k0, depth, rows int) (next *A, step int) {
 	p, nr := &s.plan, s.kernel.nr
 	packed := s.b.packed
 	if p.packB {
@@ -366,7 +367,7 @@ func (s *state[A]) ahead(now *A, j, j0, j1, k0, rows int) (next *A, step int) {
 	if j += nr; j >= j1 {
 		j, k0 = j0, k0+p.depth
 	}
-	if packed == nil || k0 >= s.k {
+	if packed == nil || k0+depth > s.k {
 		return now, 0
 	}
 	size := int(unsafe.Sizeof(*now))
