@@ -133,9 +133,13 @@ const (
 func (w *writer) size() (n int) {
 	for i := range w.k.Instrs {
 		in := &w.k.Instrs[i]
-		n++
-		if in.Code == loop.Apply && !simple[in.Op] {
-			n += 7
+		switch {
+		case in.Code == loop.Apply && !simple[in.Op]:
+			n += 8
+		case in.Code == loop.Reduce:
+			n += 4
+		default:
+			n++
 		}
 	}
 	return n
