@@ -62,6 +62,12 @@ type Alias struct{ Input, Output int }
 type CompileOptions struct {
 	// Aliases are the donated inputs and the outputs that replace them.
 	Aliases []Alias
+	// Threads bounds the processors of the host that a Run of the model uses; 0
+	// does not.
+	Threads int
+	// Deterministic asks for a model whose results are the same bits in each Run
+	// on this machine, whatever the Threads, the processors there are and the load.
+	Deterministic bool
 }
 
 // Backend computes Programs on the devices of one type. All methods are safe

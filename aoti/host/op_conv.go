@@ -357,7 +357,7 @@ func planOf[T conv.Element, A conv.Float](g conv.Geometry, x, y conv.Layout) *co
 	case vec.F16:
 		key.dtype = 2
 	}
-	make := func() *conv.Plan[A] { return conv.New[T, A](g, x, y) }
+	make := func() *conv.Plan[A] { return conv.New[T, A](g, x, y, key.threads) }
 	if p, ok := any(&plans32).(*plans[planKey, *conv.Plan[A]]); ok {
 		return p.get(key, make)
 	}

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -51,6 +50,7 @@ type convRun[T conv.Element, A conv.Float] struct {
 func convolution[T conv.Element, A conv.Float](c *call) {
 	g, n := convGeometry(c)
 	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.in[0]), flt: c.upward(c.in[1])}
+	r.call.Share = c.l.share
 	reads := []operand{{buf: r.in.buf}, {buf: r.flt.buf}}
 	if r.hasBias = len(c.in) > 2; r.hasBias {
 		r.bias = c.dense(c.in[2])
@@ -80,7 +80,7 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
 	w := conv.WeightsWithout[A](g)
 	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out))
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.share.Threads())
 	r.call.Weights = w
 	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
 	r.pack = r.packUnits
@@ -130,7 +130,7 @@ func (r *convRun[T, A]) run(_, _ int) {
 	}
 	r.bind()
 	k.Weights.Use(elements[A](r.mem, r.packed))
-	kernels.For(k.Weights.Units(), r.grain, r.pack)
+	k.Share.For(k.Weights.Units(), r.grain, r.pack)
 	k.Run()
 	r.unbind()
 }

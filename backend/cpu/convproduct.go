@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 )
@@ -33,7 +32,7 @@ func (r *convRun[T, A]) product(c *call, g conv.Geometry, n int) *convProduct[T]
 	}
 	p := &convProduct[T]{g: g, columns: c.l.bytesTemp(sizeOf[T](), g.CIn*k*out), image: imageLayout(r.in, n)}
 	p.grain = c.l.grain(columnCost * float64(k*out))
-	p.options.Act = r.call.Activation.Kind
+	p.options.Act, p.options.Share = r.call.Activation.Kind, r.call.Share
 	p.body = func(lo, hi int) { conv.Columns(p.data, p.x, &p.g, p.image, lo, hi) }
 	return p
 }
@@ -45,7 +44,7 @@ func (r *convRun[T, A]) runProduct(_, _ int) {
 	o := &p.options
 	o.RowBias, o.RowScale = k.Bias, any(r.scale).([]T)
 	p.x, p.data = k.X, elements[T](r.mem, p.columns)
-	kernels.For(p.g.CIn, p.grain, p.body)
+	k.Share.For(p.g.CIn, p.grain, p.body)
 	m, n, depth := p.g.COut, p.g.Out[0]*p.g.Out[1]*p.g.Out[2], p.g.CIn*p.g.Kernel[0]*p.g.Kernel[1]*p.g.Kernel[2]
 	if r.hasAddend {
 		l := &k.ResidualLayout

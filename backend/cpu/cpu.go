@@ -21,10 +21,21 @@
 // A step is a range of independent units and a function that computes some of
 // them. Neither the units nor the order of a sum depend on the number of
 // processors, nor on what else is in a kernel: results are the same bits for
-// every thread count, and alone or fused. Two things are not, alone and fused: the
-// sign of a NaN, and the last places of a product, convolution or attention, whose
-// step may end with the ops that follow it (epilogue.go) and sum in another order
-// where an operand lies otherwise in memory.
+// every thread count, and alone or fused. Some things are not:
+//
+//   - the sign of a NaN, alone and fused;
+//   - the last places of a product, convolution or attention, alone and fused: its
+//     step may end with the ops that follow it (epilogue.go) and sum in another
+//     order where an operand lies otherwise in memory;
+//   - the queries before an infinity or NaN among the values of causal attention,
+//     on different numbers of processors: those of its unit get a NaN. With
+//     backend.CompileOptions.Deterministic units are always the same.
+//
+// A run has a seat while it computes, which is one of as many as GOMAXPROCS, and
+// takes those that are free for its helpers, up to CompileOptions.Threads in all.
+// Runs that find none wait in line, and get the first that a helper or a step
+// gives up. So however many models run at once, no more units are computed at a
+// time than there are processors.
 package cpu
 
 import (

@@ -284,7 +284,7 @@ func maxPool[T kernels.Number](c *call) {
 	values, indices := c.result(), c.result()
 	out := conv.ChannelsFirst(g.C, g.Out)
 	least, _ := kernels.Limits[T]()
-	run := &pool.Max[T]{Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
+	run := &pool.Max[T]{Share: c.l.share, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
 	m := c.l.mem
 	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.buf}}, func(_, _ int) {
 		run.X, run.Values, run.Indices = as[T](m.bufs[x.buf])[x.view.Offset:], elements[T](m, values), elements[int64](m, indices)

@@ -96,6 +96,7 @@ type step struct {
 	n       int
 	grain   int // units that are worth a goroutine
 	run     func(lo, hi int)
+	foreign bool // it runs another model, which shares processors in its own way
 }
 
 // lowering turns a Program into steps.
@@ -109,8 +110,12 @@ type lowering struct {
 	users   [][]int32 // by ID: the instructions that use it
 	kept    []bool    // by ID: it is returned
 	open    map[groupKey]*group
-	pending []*group // by ID: the open group that will compute it
-	engine  *journal // nil: no kernels, Go loops only
+	pending []*group       // by ID: the open group that will compute it
+	engine  *journal       // nil: no kernels, Go loops only
+	share   *kernels.Share // what the steps run on
+	// workers is the number of goroutines that a step is cut for if its results
+	// depend on that; 0 stands for those of the share.
+	workers int
 	// places has the values that are wanted in a part of another's buffer.
 	places map[graph.ID]value
 	// epilogues are by their last instruction; inner marks those before it.
@@ -133,10 +138,18 @@ var early = map[ir.Op]lowerFunc{}
 // families fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
 
-func lower(p *graph.Program, t tuning, e *journal) (*lowering, error) {
+// fixedWorkers is what steps are cut for where results must not depend on the
+// number of processors: enough for most machines, and few units for the others.
+const fixedWorkers = 8
+
+func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
 		kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
+		share: kernels.NewShare(o.Threads),
+	}
+	if o.Deterministic {
+		l.workers = fixedWorkers
 	}
 	for i := range p.Instrs {
 		if err := l.check(&p.Instrs[i]); err != nil {

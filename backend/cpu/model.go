@@ -28,6 +28,7 @@ type model struct {
 	steps []step
 	bufs  []buffer
 	lay   *layout
+	share *kernels.Share
 
 	program  *graph.Program // for describe
 	observer *atomic.Pointer[func(Step)]
@@ -49,12 +50,12 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	if err := checkProgram(p); err != nil {
 		return nil, err
 	}
-	l, err := lower(p, b.tune, j)
+	l, err := lower(p, b.tune, j, o)
 	if err != nil {
 		return nil, err
 	}
 	l.reorder(o.Aliases)
-	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, program: p, observer: &b.observer}
+	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, share: l.share, program: p, observer: &b.observer}
 	m.workspace = ir.MakeShape(ir.U8, m.lay.workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.bufs))
@@ -238,19 +239,41 @@ func (m *model) compute(ctx context.Context) (err error) {
 			err = runError(m.steps[at].instr, r)
 		}
 	}()
+	if err := m.share.Begin(ctx); err != nil {
+		return err
+	}
+	defer m.share.End()
 	observer := m.observer.Load()
 	for ; at < len(m.steps); at++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if err := m.share.Yield(ctx); err != nil {
+			return err
+		}
 		if observer != nil {
-			m.observe(ctx, at, *observer)
+			if err := m.observe(ctx, at, *observer); err != nil {
+				return err
+			}
 			continue
 		}
-		s := &m.steps[at]
-		kernels.For(s.n, s.grain, s.run)
+		if err := m.step(ctx, &m.steps[at]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// step runs a step. Another model takes seats of its own, as it may wait for
+// other runs, which may wait for this one's.
+func (m *model) step(ctx context.Context, s *step) error {
+	if !s.foreign {
+		m.share.For(s.n, s.grain, s.run)
+		return nil
+	}
+	m.share.End()
+	s.run(0, s.n)
+	return m.share.Begin(ctx)
 }
 
 // runError turns what a kernel panicked with into an error.

@@ -42,20 +42,21 @@ func (b *Backend) Observe(fn func(Step)) {
 }
 
 // observe runs a step for an observer.
-func (m *model) observe(ctx context.Context, at int, fn func(Step)) {
+func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) {
 	s := &m.steps[at]
 	o := m.describe(at)
-	ctx = pprof.WithLabels(ctx, pprof.Labels("kernel", o.Name, "line", o.Line))
+	labelled := pprof.WithLabels(ctx, pprof.Labels("kernel", o.Name, "line", o.Line))
 	begin := time.Now()
 	func() {
-		pprof.SetGoroutineLabels(ctx)
-		kernels.SetLabels(ctx)
+		pprof.SetGoroutineLabels(labelled)
+		kernels.SetLabels(labelled)
 		defer pprof.SetGoroutineLabels(context.Background())
 		defer kernels.ClearLabels()
-		kernels.For(s.n, s.grain, s.run)
+		err = m.step(ctx, s)
 	}()
 	o.Duration = time.Since(begin)
 	fn(o)
+	return err
 }
 
 // describe returns what is known of a step without running it.

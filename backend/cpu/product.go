@@ -45,6 +45,7 @@ func floatMatmul[T gemm.Element](c *call) {
 	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
 	r := &productRun[T]{product: p, mem: c.l.mem}
 	r.at, r.sumsAt = r.matrices, r.addends
+	r.options.Share = c.l.share
 	reads := []operand{{buf: p.a.buf}, {buf: p.b.buf}}
 	if c.post != nil {
 		reads = append(reads, r.finish(c, c.post)...)

@@ -27,6 +27,8 @@ type job struct {
 	// After its count a helper does not touch the job again.
 	pending atomic.Int32
 	done    chan struct{}
+
+	seated bool // helpers have seats; else they are guests
 }
 
 // asleep is more than any number of helpers.
@@ -46,9 +48,15 @@ var lent atomic.Pointer[func(threads int, work func())]
 // SetTeam makes all parallel loops run on threads that somebody else has: run
 // calls work on up to so many of them at once, the calling one among them, and
 // returns when all calls have. Two sets of threads, each of which looks out for
-// its own work for a while before it sleeps, would be in each other's way. It may
-// be called once, before any loop runs.
-func SetTeam(run func(threads int, work func())) { lent.Store(&run) }
+// its own work for a while before it sleeps, would be in each other's way. nil
+// makes those that begin later run on goroutines again.
+func SetTeam(run func(threads int, work func())) {
+	if run == nil {
+		lent.Store(nil)
+		return
+	}
+	lent.Store(&run)
+}
 
 // For calls body on ranges that together cover 0..n-1 exactly once, on several
 // goroutines if there are more than grain units; grain should stand for some ten
@@ -58,12 +66,14 @@ func For(n, grain int, body func(lo, hi int)) { ForThreads(0, n, grain, body) }
 
 // Threads returns how many goroutines a call of For uses at most.
 func Threads() int {
-	procs := runtime.GOMAXPROCS(0)
+	procs := int(processors())
 	if n := int(limit.Load()); n > 0 {
 		return min(n, procs)
 	}
 	return procs
 }
+
+func processors() int32 { return int32(runtime.GOMAXPROCS(0)) }
 
 // SetThreads bounds the goroutines of each later call of For; zero lifts the
 // bound. There are never more than GOMAXPROCS.
@@ -72,6 +82,15 @@ func SetThreads(n int) { limit.Store(int32(max(n, 0))) }
 // ForThreads is For on at most the given number of goroutines, the calling one
 // included; zero stands for Threads().
 func ForThreads(threads, n, grain int, body func(lo, hi int)) {
+	if most := Threads(); threads <= 0 || threads > most {
+		threads = most
+	}
+	loop(false, threads, n, grain, body)
+}
+
+// loop is ForThreads for a caller that has a seat, or is a guest, on at most so
+// many goroutines.
+func loop(seated bool, threads, n, grain int, body func(lo, hi int)) {
 	if n <= 0 {
 		return
 	}
@@ -80,26 +99,11 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 		body(0, n)
 		return
 	}
-	if most := Threads(); threads <= 0 || threads > most {
-		threads = most
-	}
-	if threads == 1 {
-		body(0, n)
-		return
-	}
 	pieces := min((n+grain-1)/grain, piecesPerWorker*threads)
 	j := jobs.Get().(*job)
-	j.body, j.n, j.chunk = body, n, (n+pieces-1)/pieces
+	j.body, j.n, j.chunk, j.seated = body, n, (n+pieces-1)/pieces, seated
 	j.next.Store(0)
-	if run := lent.Load(); run != nil {
-		(*run)(min(threads, pieces), j.run)
-	} else {
-		team.busy.Add(1)
-		team.call(j, min(threads, pieces)-1)
-		j.work()
-		team.busy.Add(-1)
-		j.join()
-	}
+	j.share(min(threads, pieces))
 	f := j.fault.Swap(nil)
 	j.body = nil
 	jobs.Put(j)
@@ -108,11 +112,49 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 	}
 }
 
+// share works on a job with helpers, on at most so many goroutines in all.
+func (j *job) share(threads int) {
+	run := lent.Load()
+	switch {
+	case run != nil && j.seated:
+		j.shareLent(*run, threads)
+	case run != nil:
+		(*run)(threads, j.run)
+	default:
+		if !j.seated {
+			team.guests.Add(1)
+		}
+		team.call(j, threads-1)
+		j.work()
+		if !j.seated {
+			team.guests.Add(-1)
+		}
+		j.join()
+	}
+}
+
+// shareLent is share on other threads than the crew's. Their seats are taken
+// beforehand, as nobody knows which of them come.
+func (j *job) shareLent(run func(int, func()), threads int) {
+	n := 1
+	for n < threads && seats.spare() {
+		n++
+	}
+	if n == 1 {
+		j.work()
+		return
+	}
+	run(n, j.run)
+	for range n - 1 {
+		seats.give()
+	}
+}
+
 // join waits for the helpers that have begun and sends the others away.
 func (j *job) join() {
 	for _, w := range j.helpers {
 		if w.mail.CompareAndSwap(j, idle) {
-			team.busy.Add(-1)
+			team.dismiss(j.seated)
 			j.pending.Add(-1)
 		}
 	}
@@ -137,7 +179,11 @@ func (j *job) finished() {
 	}
 }
 
-func (j *job) work() {
+func (j *job) work() { j.take(false) }
+
+// take does chunks until there are no more; a helper with a seat leaves when
+// somebody waits for one.
+func (j *job) take(helper bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			j.fault.CompareAndSwap(nil, &fault{r})
@@ -151,5 +197,8 @@ func (j *job) work() {
 			return
 		}
 		j.body(lo, min(hi, j.n))
+		if helper && j.seated && seats.waiting.Load() > 0 {
+			return
+		}
 	}
 }

@@ -68,7 +68,7 @@ func TestForPanic(t *testing.T) {
 			})
 		}()
 	}
-	if n := team.busy.Load(); n != 0 {
+	if n := team.guests.Load(); n != 0 {
 		t.Errorf("%d helpers are counted after all have stopped", n)
 	}
 }
@@ -114,7 +114,7 @@ func TestForManyCallers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := team.busy.Load(); n != 0 {
+	if n := team.guests.Load(); n != 0 {
 		t.Errorf("%d goroutines are counted after all have stopped", n)
 	}
 }

@@ -37,9 +37,10 @@ var idle, parked = new(job), new(job)
 
 // crew is all helpers.
 type crew struct {
-	// busy counts the goroutines that compute: callers of For and helpers. No
-	// helper is called when there are as many as processors.
-	busy    atomic.Int32
+	// guests counts the goroutines that compute without a seat: callers of For
+	// and their helpers. No helper is called when these and the seats taken are
+	// as many as processors.
+	guests  atomic.Int32
 	workers atomic.Pointer[[]*worker] // a copy is made to add one
 	mu      sync.Mutex                // held to add one
 }
@@ -48,14 +49,12 @@ var team crew
 
 // call hands a job to at most n helpers.
 func (t *crew) call(j *job, n int) {
-	procs := int32(runtime.GOMAXPROCS(0))
 	var all []*worker
 	if l := t.workers.Load(); l != nil {
 		all = *l
 	}
 	for i := 0; n > 0; i++ {
-		if t.busy.Add(1) > procs {
-			t.busy.Add(-1)
+		if !t.admit(j.seated) {
 			return
 		}
 		for ; i < len(all) && !all[i].take(j); i++ {
@@ -64,11 +63,32 @@ func (t *crew) call(j *job, n int) {
 			n--
 			continue
 		}
-		if !t.hire(j, int(procs)) {
-			t.busy.Add(-1)
+		if !t.hire(j, int(processors())) {
+			t.dismiss(j.seated)
 			return
 		}
 		n--
+	}
+}
+
+// admit counts one more helper if there is a processor for it.
+func (t *crew) admit(seated bool) bool {
+	if seated {
+		return seats.spare()
+	}
+	if t.guests.Add(1)+seats.taken.Load() > processors() {
+		t.guests.Add(-1)
+		return false
+	}
+	return true
+}
+
+// dismiss counts one helper less.
+func (t *crew) dismiss(seated bool) {
+	if seated {
+		seats.give()
+	} else {
+		t.guests.Add(-1)
 	}
 }
 
@@ -132,12 +152,12 @@ func (w *worker) run() {
 		j := w.await()
 		if l := labels.Load(); l != nil {
 			pprof.SetGoroutineLabels(*l)
-			j.work()
+			j.take(true)
 			pprof.SetGoroutineLabels(context.Background())
 		} else {
-			j.work()
+			j.take(true)
 		}
-		team.busy.Add(-1)
+		team.dismiss(j.seated)
 		w.mail.Store(idle)
 		j.finished()
 	}

@@ -64,6 +64,11 @@ type Call[T Element, A Float] struct {
 	LogSumExp        []A
 	LogSumExpStrides [3]int
 
+	// Share has the goroutines of Run; nil stands for any. Units are made for as
+	// many as it has, or for Workers unless that is 0.
+	Share   *kernels.Share
+	Workers int
+
 	set  *tile.Set[A] // nil for the best
 	size int          // columns of a unit
 }
@@ -92,9 +97,12 @@ func (c *Call[T, A]) columns() int { return c.Heads / c.KVHeads * c.Queries }
 
 // block returns how many queries a unit has.
 func (c *Call[T, A]) block() int {
-	half := c.tiles().Lanes()
+	half, workers := c.tiles().Lanes(), c.Workers
+	if workers == 0 {
+		workers = c.Share.Threads()
+	}
 	n := min(blockQueries, ceil(c.columns(), half)*half)
-	for n > 2*half && c.Batch*c.KVHeads*ceil(c.columns(), n) < unitsPerWorker*kernels.Threads() {
+	for n > 2*half && c.Batch*c.KVHeads*ceil(c.columns(), n) < unitsPerWorker*workers {
 		n = ceil(n/2, half) * half
 	}
 	return n
@@ -111,8 +119,8 @@ func (c *Call[T, A]) Units() int {
 	return c.Batch * c.KVHeads * ceil(c.columns(), c.size)
 }
 
-// Run computes all units on as many processors as there are.
-func (c *Call[T, A]) Run() { kernels.For(c.Units(), 1, c.Do) }
+// Run computes all units on the processors of the share.
+func (c *Call[T, A]) Run() { c.Share.For(c.Units(), 1, c.Do) }
 
 // Do computes units lo..hi-1.
 func (c *Call[T, A]) Do(lo, hi int) {

@@ -357,7 +357,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := geometry(1, 1, 16, 32, plane(1, 14), plane(1, 3), cube(1), plane(0, 1), cube(1))
 	x, y := narrow[float32](random(1, 16*14*14)), make([]float32, 32*14*14)
 	c := &Call[float32, float32]{
-		Plan: New[float32, float32](g, ChannelsFirst(16, g.In), ChannelsFirst(32, g.Out)), X: x, Y: y,
+		Plan: New[float32, float32](g, ChannelsFirst(16, g.In), ChannelsFirst(32, g.Out), 1), X: x, Y: y,
 		Weights: Pack[float32](narrow[float32](random(2, 32*16*9)), g.Filters(), g),
 	}
 	kernels.SetThreads(1)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 )
 
@@ -73,10 +72,11 @@ type planPhase struct {
 // from..from+run-1. It begins at row k of the filters.
 type cut struct{ seg, n, from, run, k int }
 
-// New plans a convolution of images with the given layouts. T is the type of
+// New plans a convolution of images with the given layouts, cut into units that
+// so many goroutines can share, on which results do not depend. T is the type of
 // the images: plans depend on whether they can be read without conversion.
-func New[T Element, A Float](g Geometry, x, y Layout) *Plan[A] {
-	return newPlan[T](g, x, y, tile.Best[A](), kernels.Threads())
+func New[T Element, A Float](g Geometry, x, y Layout, threads int) *Plan[A] {
+	return newPlan[T](g, x, y, tile.Best[A](), threads)
 }
 
 func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {

@@ -14,6 +14,7 @@ import (
 //	Y = Activation(conv(X) + Bias + Scale·Residual)
 type Call[T Element, A Float] struct {
 	Plan    *Plan[A]
+	Share   *kernels.Share // has the goroutines of Run; nil stands for any
 	Y, X    []T
 	Weights *Weights[A]
 	// Filters are what Run packs for itself if Weights is nil, at the strides
@@ -29,7 +30,7 @@ type Call[T Element, A Float] struct {
 	Activation     vec.Activation
 }
 
-// Run computes all units on as many processors as there are.
+// Run computes all units on the processors of the share.
 func (c *Call[T, A]) Run() {
 	if c.Weights == nil && c.Plan.units > 0 {
 		w := borrowWeights[A](c.Plan)
@@ -37,13 +38,13 @@ func (c *Call[T, A]) Run() {
 		c.Weights = &w.Weights
 		defer func() { c.Weights = nil }()
 		grain := 1 + packGrain/max(w.Len()/max(w.Units(), 1), 1)
-		kernels.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
+		c.Share.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
 	}
 	if c.Plan.units <= c.Plan.grain {
 		c.Do(0, c.Plan.units)
 		return
 	}
-	kernels.For(c.Plan.units, c.Plan.grain, c.Do)
+	c.Share.For(c.Plan.units, c.Plan.grain, c.Do)
 }
 
 // unit is the outputs of one unit: those of a phase of images n.. in group grp,
@@ -215,7 +216,10 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 	lo, hi, clamp := c.Activation.Clamp()
 	y, same := any(c.Y).([]A)
 	res, _ := any(c.Residual).([]A)
-	simple := c.Residual == nil || c.ResidualLayout.Channel == 1 && (c.Scale == 0 || c.Scale == 1)
+	// Tiles add a residual in another order than finish does: how the unit was cut
+	// must not decide which of them it is.
+	whole := p.g.COut%p.set.Width == 0
+	simple := c.Residual == nil || whole && c.ResidualLayout.Channel == 1 && (c.Scale == 0 || c.Scale == 1)
 	if p.columnwise {
 		simple = c.Residual == nil
 	}

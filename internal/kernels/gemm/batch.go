@@ -12,7 +12,11 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 	if n <= 0 {
 		return
 	}
-	threads := kernels.Threads()
+	var share *kernels.Share
+	if o != nil {
+		share = o.Share
+	}
+	threads := share.Threads()
 	if o != nil && o.Threads > 0 {
 		threads = min(threads, o.Threads)
 	}
@@ -22,7 +26,7 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 	}
 	c, a, _ := at(0)
 	work := max(1, c.Rows*c.Cols*a.Cols)
-	kernels.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) { mulEach(lo, hi, at, o, 1) })
+	share.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) { mulEach(lo, hi, at, o, 1) })
 }
 
 // mulEach computes products lo..hi-1 of a batch one after another.

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
@@ -112,8 +113,9 @@ type Options[T Element] struct {
 	// elements (row, col), (row, col+1), …; it may change them. Each element is
 	// seen once. Calls come from several goroutines at once.
 	Finish func(row, col int, piece []T)
-	// Threads bounds the goroutines of this call; zero stands for
-	// kernels.Threads().
+	// Share has the goroutines of this call; nil stands for any.
+	Share *kernels.Share
+	// Threads bounds them further; zero does not.
 	Threads int
 }
 

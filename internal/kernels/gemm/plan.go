@@ -93,13 +93,14 @@ func (s *state[A]) makePlan(threads int) {
 		p.packB = p.rowTiles > 1 || p.packRows
 		p.packCols = !p.packB
 	}
-	wideRows := p.packCols && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
-	if wideRows {
+	// Neither this nor another depth depends on the threads: it orders sums.
+	widen := s.b.packed == nil && !readB && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
+	if widen {
 		p.depth = balanced(s.k, wideDepth)
 	}
 	p.blockCols = max(kn.nr, colBytes/size/max(1, p.depth)/kn.nr*kn.nr)
 	p.blockRows = max(p.mr, rowBytes/size/max(1, p.depth)/p.mr*p.mr)
-	if wideRows {
+	if widen && p.packCols {
 		p.blockCols = min(p.blockCols, p.tileCols)
 		p.wideRows = p.blockCols
 		if p.wideRows*size%aliasBytes == 0 {

@@ -15,6 +15,7 @@ import (
 // gives Least and index 0.
 type Max[T kernels.Number] struct {
 	Geometry
+	Share                                *kernels.Share // has the goroutines of Run; nil stands for any
 	X, Values                            []T
 	Indices                              []int64
 	XLayout, ValuesLayout, IndicesLayout Layout
@@ -24,8 +25,8 @@ type Max[T kernels.Number] struct {
 // Units returns the number of independent units of work: rows of outputs.
 func (m *Max[T]) Units() int { return m.rows() }
 
-// Run computes all units on as many processors as there are.
-func (m *Max[T]) Run() { kernels.For(m.Units(), m.grain(), m.Do) }
+// Run computes all units on the processors of the share.
+func (m *Max[T]) Run() { m.Share.For(m.Units(), m.grain(), m.Do) }
 
 func (m *Max[T]) grain() int {
 	return 1 + 1<<15/max(m.C*m.Out[2]*m.Kernel[0]*m.Kernel[1]*m.Kernel[2], 1)
