@@ -86,6 +86,23 @@ func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c
 // WithInstances bounds the instances of one computation that may run at once.
 func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.Instances = n } }
 
+// WithThreads bounds how many processors the steps of a session and its forks use
+// at a time on the CPU backend; 0, the default, leaves it at GOMAXPROCS, which is
+// never exceeded. Sessions with different bounds may run side by side: all steps
+// together use no more than GOMAXPROCS processors, and a step waits its turn
+// where there are none left. Results do not depend on the bound (but see
+// WithDeterministic), nor does what is compiled. Models that PyTorch compiled
+// have a bound of their own, aoti.Threads.
+func WithThreads(n int) SessionOption { return func(c *executor.Config) { c.Threads = n } }
+
+// WithDeterministic makes the same program give the same bits from the same inputs
+// in every run on a machine, whatever WithThreads, GOMAXPROCS and the load are.
+// Without it the CPU backend keeps to that as well, but for attention with
+// is_causal whose values are not finite: how far an infinity or NaN spreads to the
+// queries before it then depends on the number of processors. Models that
+// PyTorch compiled are not covered.
+func WithDeterministic() SessionOption { return func(c *executor.Config) { c.Deterministic = true } }
+
 // WithDiskCache keeps compiled artefacts in a directory, made if need be, so that
 // the next start of the program compiles nothing. Processes may share it. It is
 // bounded to 4 GiB (see WithDiskCacheBytes); those used least recently leave.

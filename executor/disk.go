@@ -16,7 +16,7 @@ import (
 )
 
 // diskFormat changes when the parts of a key or the meaning of an artefact do.
-const diskFormat = "loris artifact 1"
+const diskFormat = "loris artifact 2"
 
 // openDisk opens the on-disk tier. What is there will run, so nobody but its
 // owner may be able to write to it.
@@ -106,14 +106,18 @@ func keepable(p *graph.Program) bool {
 }
 
 // diskKey hashes the text of the Program, which is the same in each process,
-// other than its hash-consed form.
+// other than its hash-consed form, and the options that artefacts depend on.
 func diskKey(p *graph.Program, id string, o backend.CompileOptions) cache.DiskKey {
 	var aliases []byte
 	for _, a := range o.Aliases {
 		aliases = binary.AppendVarint(aliases, int64(a.Input))
 		aliases = binary.AppendVarint(aliases, int64(a.Output))
 	}
-	return cache.NewDiskKey([]byte(diskFormat), []byte(id), []byte(p.String()), aliases)
+	plan := ""
+	if o.Deterministic {
+		plan = "deterministic"
+	}
+	return cache.NewDiskKey([]byte(diskFormat), []byte(id), []byte(p.String()), aliases, []byte(plan))
 }
 
 // keep writes an artefact; Close waits for it. The caller is at work that Close

@@ -43,7 +43,13 @@ func newKeeping(t testing.TB, id string) *keeping {
 // over the directory. It returns the report after everything is written.
 func start(t *testing.T, dir string, rows int) executor.Report {
 	t.Helper()
-	s, err := executor.New(executor.Config{Device: fakeDevice(0), DiskDir: dir})
+	return startWith(t, executor.Config{DiskDir: dir}, rows)
+}
+
+func startWith(t *testing.T, cfg executor.Config, rows int) executor.Report {
+	t.Helper()
+	cfg.Device = fakeDevice(0)
+	s, err := executor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +89,27 @@ func TestDiskTier(t *testing.T) {
 	expect("after them", 1, 0, 1, 0)
 	newKeeping(t, "")
 	expect("nothing to keep", 1, 1, 0, 0)
+}
+
+// Artefacts of deterministic computations and others do not serve each other;
+// those for another number of threads do.
+func TestDiskTierKeepsDeterministicApart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	newKeeping(t, "a")
+	for i, c := range []struct {
+		cfg            executor.Config
+		compiles, hits int64
+	}{
+		{executor.Config{}, 1, 0},
+		{executor.Config{Deterministic: true}, 1, 0},
+		{executor.Config{Threads: 2}, 0, 1},
+		{executor.Config{Deterministic: true, Threads: 3}, 0, 1},
+	} {
+		c.cfg.DiskDir = dir
+		if r := startWith(t, c.cfg, 1); r.Compiles != c.compiles || r.DiskHits != c.hits {
+			t.Errorf("start %d: %d compiles, %d disk hits, want %d and %d", i, r.Compiles, r.DiskHits, c.compiles, c.hits)
+		}
+	}
 }
 
 // An artefact that the backend cannot use is replaced.

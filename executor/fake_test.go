@@ -33,8 +33,9 @@ type fake struct {
 	compiles, runs, uploads, releases atomic.Int64
 
 	mu      sync.Mutex
-	donated [][]bool    // by run; guarded by mu
-	ran     []ir.Device // by run; guarded by mu
+	options []backend.CompileOptions // by compilation; guarded by mu
+	donated [][]bool                 // by run; guarded by mu
+	ran     []ir.Device              // by run; guarded by mu
 }
 
 // newFake registers a fake backend of two devices for the time of the test.
@@ -54,6 +55,9 @@ func (f *fake) BytesInUse(ir.Device) int64 { return 0 }
 
 func (f *fake) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
 	f.compiles.Add(1)
+	f.mu.Lock()
+	f.options = append(f.options, o)
+	f.mu.Unlock()
 	if f.compiling != nil {
 		if err := f.compiling(ctx, p, d); err != nil {
 			return nil, err

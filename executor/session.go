@@ -44,6 +44,12 @@ type Config struct {
 	Hooks Hooks
 	// Instances bounds the model instances of one computation; 0 means 1.
 	Instances int
+	// Threads bounds the processors of the host that the steps of the session and
+	// its forks use; 0 does not.
+	Threads int
+	// Deterministic makes computations give the same bits whatever the number of
+	// processors, Threads and the load are.
+	Deterministic bool
 	// DiskDir is the directory of the on-disk tier of the computation cache,
 	// which several processes may share; empty means none.
 	DiskDir string

@@ -64,6 +64,12 @@ var threaded = []struct{ name, text string }{
 		%r = parameter "r" : f32[2,40,23,21]
 		%g = parameter "g" : f32[19,1,3,3]
 		return relu(add(conv2d(%x, %w, %b, [1,1], [1,1]), %r)), conv2d(%x, %w, %b, [2,2], [1,1]), conv2d(%x, %g, groups=19)`},
+	{"convolutions of one image with large filters", `
+		%x = parameter "x" : f32[1,70,9,8]
+		%w = parameter "w" : f32[130,70,3,3]
+		%b = parameter "b" : f32[130]
+		%r = parameter "r" : f32[1,130,9,8]
+		return gelu(add(conv2d(%x, %w, %b, [1,1], [1,1]), %r)), conv2d(%x, %w, %b)`},
 	{"convolutions to single positions", `
 		%x = parameter "x" : f32[70,19,1,1]
 		%w = parameter "w" : f32[56,19,1,1]

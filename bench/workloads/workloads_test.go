@@ -2,15 +2,16 @@ package workloads
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/loris-ml/loris"
 )
 
-func session(tb testing.TB) *loris.Session {
+func session(tb testing.TB, opts ...loris.SessionOption) *loris.Session {
 	tb.Helper()
-	s, err := loris.New(loris.WithTrimNodes(-1))
+	s, err := loris.New(append(opts, loris.WithTrimNodes(-1))...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,9 +36,9 @@ func TestData(t *testing.T) {
 }
 
 // results opens a workload and returns the results of its first runs.
-func results(t *testing.T, w *Workload) []float32 {
+func results(t *testing.T, w *Workload, opts ...loris.SessionOption) []float32 {
 	t.Helper()
-	in, err := w.Open(t.Context(), session(t))
+	in, err := w.Open(t.Context(), session(t, opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,30 @@ func TestNoCompiles(t *testing.T) {
 		run()
 		if got := uint64(s.Report().Compiles) - before; got != want {
 			t.Errorf("%s: %d compiles in two runs, want %d", name, got, want)
+		}
+	}
+}
+
+// TestThreads holds models and their training equal to the last bit on any number
+// of threads, and with the promise of it.
+func TestThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
+	for _, w := range All() {
+		if w.Heavy || w.Name == "first-compile" || testing.Short() && w.FLOP > 1e9 {
+			continue
+		}
+		want := results(t, w, loris.WithThreads(1))
+		threads := []int{2, 3, 5}
+		if testing.Short() {
+			threads = threads[1:2]
+		}
+		for _, n := range threads {
+			if !slices.Equal(results(t, w, loris.WithThreads(n)), want) {
+				t.Errorf("%s: other results on %d threads", w.Name, n)
+			}
+		}
+		if !slices.Equal(results(t, w, loris.WithDeterministic()), want) {
+			t.Errorf("%s: other results of a deterministic session", w.Name)
 		}
 	}
 }
