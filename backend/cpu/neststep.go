@@ -33,6 +33,11 @@ func (n *nestStep) compile() bool {
 		return false
 	}
 	n.grid = layGrid(n.k.Axis, n.dims, n.mask, n.args)
+	for _, o := range n.grid.outer {
+		if o.folded {
+			return false // operands keep what is reduced from being one run
+		}
+	}
 	for i, step := range n.grid.cols.steps {
 		if bytes := step * n.args[i].dtype.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
 			return false

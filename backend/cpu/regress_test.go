@@ -1,0 +1,78 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/ref"
+	host "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/ir"
+)
+
+// What is reduced by one kernel has to be one run of elements in all that the
+// kernel reads and writes. Here some operand lies so that the dimensions that are
+// reduced can't be merged.
+func TestReducedDimensionsApart(t *testing.T) {
+	for name, text := range map[string]string{
+		"written into a part of cat": `program @p {
+			%x = parameter "x" : f32[3,6]
+			%0 = mul(%x, sum(%x))
+			return cat([%0, neg(%0)], 1)
+		}`,
+		"written into a padded result": `program @p {
+			%x = parameter "x" : f32[3,6]
+			return constant_pad_nd(mul(%x, sum(%x)), [1,2], 0.0)
+		}`,
+		"read from a slice": `program @p {
+			%x = parameter "x" : f32[3,6]
+			%0 = slice(%x, 1, 1, 5, 1)
+			return mul(%0, sum(%0))
+		}`,
+		"read in two orders": `program @p {
+			%x = parameter "x" : f32[6,6]
+			%0 = add(%x, permute(%x, [1,0]))
+			return mul(%0, sum(%0))
+		}`,
+		"two of three dimensions": `program @p {
+			%x = parameter "x" : f32[4,3,6]
+			%0 = slice(%x, 2, 0, 4, 1)
+			return mul(%0, amax(%0, [1,2], true))
+		}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := New()
+			m := mustCompile(t, b, text)
+			shape := m.spec.Inputs[0].Shape
+			values := make([]float64, shape.Numel())
+			for i := range values {
+				values[i] = float64(i+1) * 0.25
+			}
+			data := host.EncodeFloats(ir.F32, values)
+			want, err := ref.Eval(m.program, [][]byte{data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := b.Upload(ctx, shape, Device, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Release()
+			outs, err := m.Run(ctx, []backend.Buffer{in}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release(outs)
+			raw, err := outs[0].Bytes(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, exact := host.DecodeFloats(ir.F32, raw), host.DecodeFloats(ir.F32, want[0])
+			for i := range exact {
+				if math.Abs(got[i]-exact[i]) > 1e-5*math.Abs(exact[i]) {
+					t.Fatalf("element %d is %v, want %v", i, got[i], exact[i])
+				}
+			}
+		})
+	}
+}
