@@ -23,7 +23,8 @@ type group struct {
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.
-const maxGroup = 48
+// Kernels without reductions keep their registers in the processor's.
+const maxGroup, maxNest = 48, 256
 
 func (l *lowering) newGroup(key groupKey) *group {
 	g := &group{key: key}
@@ -44,7 +45,7 @@ func (l *lowering) join(i int32) {
 	}
 	g := l.open[key]
 	l.closeOthers(in, g)
-	if g = l.open[key]; g != nil && (!g.room(in) || !l.linesFit(g, in)) {
+	if g = l.open[key]; g != nil && (!g.room(in, false) || !l.linesFit(g, in)) {
 		l.close(g)
 		g = nil
 	}

@@ -108,6 +108,7 @@ type lowering struct {
 	bufs    []buffer
 	steps   []step
 	users   [][]int32 // by ID: the instructions that use it
+	unused  []int32   // by ID: how many of these have not joined its group
 	kept    []bool    // by ID: it is returned
 	open    map[groupKey]*group
 	pending []*group       // by ID: the open group that will compute it
@@ -145,7 +146,7 @@ const fixedWorkers = 8
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
-		kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
+		unused: make([]int32, len(p.Shapes)), kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
 		share: kernels.NewShare(o.Threads),
 	}
 	if o.Deterministic {
@@ -157,6 +158,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 		}
 		for _, id := range p.Instrs[i].Args {
 			l.users[id] = append(l.users[id], int32(i))
+			l.unused[id]++
 		}
 	}
 	for _, id := range p.Returns {

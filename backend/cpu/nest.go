@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -23,7 +25,11 @@ type nest struct {
 	spread map[graph.ID]bool
 	// alias has the views of line values, by what they are views of.
 	alias    map[graph.ID]graph.ID
-	operands int // at most so many
+	operands int // at most so many, whatever joins or does not
+	// While nothing is reduced the operands are known: what members read from
+	// outside, and those of their results that are not used by members alone.
+	outside []graph.ID
+	results int
 }
 
 // maxOperands bounds the operands of a kernel, its results among them.
@@ -100,7 +106,7 @@ func (l *lowering) joinLine(i int32) bool {
 			g = o
 		}
 	}
-	if g == nil || !g.room(in) {
+	if g == nil || !g.room(in, false) {
 		return false
 	}
 	for _, id := range in.Args {
@@ -139,9 +145,23 @@ func (l *lowering) closeOthers(in *graph.Instr, g *group) {
 	}
 }
 
-// room reports whether a group can take one more instruction.
-func (g *group) room(in *graph.Instr) bool {
-	return len(g.members) < maxGroup && (g.nest == nil || g.operands+len(in.Args)+1 <= maxOperands)
+// room reports whether a group can take one more instruction. Kernels that reduce
+// keep what later passes need again in scratch memory, so there have to be fewer
+// members.
+func (g *group) room(in *graph.Instr, reduces bool) bool {
+	switch {
+	case g.nest == nil:
+		return len(g.members) < maxGroup
+	case reduces || g.reduced:
+		return len(g.members) < maxGroup && g.operands+len(in.Args)+1 <= maxOperands
+	}
+	n := len(g.outside) + g.results + 1
+	for _, id := range in.Args {
+		if !slices.Contains(g.outside, id) {
+			n++
+		}
+	}
+	return len(g.members) < maxNest && n <= maxOperands
 }
 
 func (l *lowering) addMember(g *group, i int32) {
@@ -152,9 +172,15 @@ func (l *lowering) addMember(g *group, i int32) {
 		return
 	}
 	g.operands++
+	g.results++
 	for _, id := range in.Args {
 		if l.pending[id] != g {
 			g.operands++
+			if !slices.Contains(g.outside, id) {
+				g.outside = append(g.outside, id)
+			}
+		} else if l.unused[id]--; l.unused[id] == 0 && !l.kept[id] {
+			g.results--
 		}
 	}
 }
@@ -199,7 +225,7 @@ func (l *lowering) joinReduce(i int32) bool {
 		l.close(o)
 		g = l.open[key]
 	}
-	if g != nil && (g.reduced && g.mask != n.mask || !g.room(in)) {
+	if g != nil && (g.reduced && g.mask != n.mask || !g.room(in, true)) {
 		l.close(g)
 		g = nil
 	}
@@ -207,7 +233,7 @@ func (l *lowering) joinReduce(i int32) bool {
 		g = l.newGroup(key)
 	}
 	if !g.reduced {
-		n.operands = g.operands
+		n.operands, n.outside, n.results = g.operands, g.outside, g.results
 		*g.nest = *n
 	}
 	l.addMember(g, i)
@@ -237,7 +263,7 @@ func (l *lowering) joinView(i int32) bool {
 	}
 	x := in.Args[0]
 	g := l.pending[x]
-	if g == nil || g.nest == nil || !g.line[x] || g.spread[x] || !g.room(in) {
+	if g == nil || g.nest == nil || !g.line[x] || g.spread[x] || !g.room(in, false) {
 		return false
 	}
 	s := l.p.Shape(in.Out)
