@@ -11,17 +11,14 @@ import (
 // TestThreadsSameBits holds convolutions equal to the last bit for however many
 // goroutines their units are cut.
 func TestThreadsSameBits(t *testing.T) {
-	more := geometries[:len(geometries):len(geometries)]
-	for _, c := range []struct {
+	more := append(geometries[:len(geometries):len(geometries)], []struct {
 		name string
 		g    Geometry
 	}{
 		{"1x1 of one position", geometry(200, 1, 19, 56, cube(1), cube(1), cube(1), cube(0), cube(1))},
 		{"3x3 to a single position", geometry(33, 1, 21, 72, plane(1, 3), plane(1, 3), cube(1), cube(0), cube(1))},
 		{"3x3 many rows", geometry(1, 1, 5, 40, plane2(1, 40, 33), plane(1, 3), cube(1), plane(0, 1), cube(1))},
-	} {
-		more = append(more, c)
-	}
+	}...)
 	if testing.Short() {
 		more = append(more[:3:3], more[len(geometries):]...)
 	}
