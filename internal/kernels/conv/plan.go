@@ -14,7 +14,7 @@ const (
 	// panelBytes bounds the block of filters that all positions of a unit meet
 	// before the next. It stays in the first-level cache; and so few products are
 	// summed one after another, since sums of sums err less.
-	panelBytes = 32 << 10
+	panelBytes = 20 << 10
 	// innerChannels is from how many channels on a copy has them innermost, though
 	// the image has not: its rows are then read along lines of the cache, and the
 	// taps of a row are one segment.
