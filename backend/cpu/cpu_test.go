@@ -51,6 +51,8 @@ func FuzzPrograms(f *testing.F) {
 	for ops := range uint8(8) {
 		f.Add(uint64(1000+int(ops)), 8*ops)
 	}
+	f.Add(uint64(35), uint8(189))  // reduced dimensions apart in memory
+	f.Add(uint64(453), uint8(162)) // the same, with ops on the sum
 	f.Fuzz(func(t *testing.T, seed uint64, ops uint8) {
 		if err := backendtest.CheckProgram(seed, 1+int(ops)%64, cpu.Device, native, portable); err != nil {
 			t.Error(err)

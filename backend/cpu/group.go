@@ -91,6 +91,7 @@ func (l *lowering) closeEach(g *group) {
 		one := &group{key: g.key, members: []int32{i}}
 		switch {
 		case lowerings[in.Op] == nil:
+			one.key.shape = l.p.Shape(in.Out).WithDType(ir.U8) // a line value has not the group's
 			one.nest = &nest{}
 			if !l.closeNest(one) {
 				l.closeBlocks(one)

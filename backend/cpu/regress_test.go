@@ -34,6 +34,13 @@ func TestReducedDimensionsApart(t *testing.T) {
 			%0 = add(%x, permute(%x, [1,0]))
 			return mul(%0, sum(%0))
 		}`,
+		"with ops on the sum": `program @p {
+			%x = parameter "x" : f32[2,3,6]
+			%0 = tanh(%x)
+			%1 = mul(tanh(sum(%0)), 3.0)
+			%2 = log1p(abs(%0))
+			return mul(%1, cat([%2, neg(%2)], 1))
+		}`,
 		"two of three dimensions": `program @p {
 			%x = parameter "x" : f32[4,3,6]
 			%0 = slice(%x, 2, 0, 4, 1)
