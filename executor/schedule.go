@@ -24,7 +24,6 @@ type Async struct {
 	donated []bool
 	began   bool // the computation may have overwritten what is donated
 	outputs []*Data
-	retired []*Data // what variables held before; released once outputs are there
 	done    chan struct{}
 	err     error
 }
@@ -82,8 +81,10 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			d.complete(outs[i], nil)
 		}
 		if err == nil {
-			for _, d := range a.retired {
-				d.retire()
+			for _, r := range vars {
+				if r.dies {
+					r.old.retire()
+				}
 			}
 		}
 		ref.Release()
@@ -91,7 +92,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		if c.cfg.NoOp {
 			err = nil
 		}
-		a.params, a.retired, a.session = nil, nil, nil
+		a.params, a.session = nil, nil
 		held.Unlock(err)
 		close(a.done)
 	}()

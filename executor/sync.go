@@ -34,10 +34,12 @@ type syncJob struct {
 // it.
 type donor struct{ param, output int }
 
-// restore undoes an assignment whose computation failed.
+// restore undoes an assignment whose computation failed. After one that worked
+// nothing can reach the old data, if it dies.
 type restore struct {
 	v        *Variable
 	old, new *Data
+	dies     bool
 }
 
 // SyncTensors computes the given tensors, those of them that are pending, and
@@ -314,12 +316,10 @@ func (j *syncJob) settle(a *Async, variables []*Variable) {
 			continue
 		}
 		old := v.data
-		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data})
-		v.current()
 		// The device's lock orders the release after all that reads the old value.
-		if j.donates && v.s == a.session && old != nil && old.holder == v && old.mayDie() && old.device == a.Device {
-			a.retired = append(a.retired, old)
-		}
+		dies := j.donates && v.s == a.session && old != nil && old.mayDie() && old.device == a.Device
+		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data, dies: dies})
+		v.current()
 	}
 }
 
