@@ -82,23 +82,11 @@ func SetThreads(n int) { limit.Store(int32(max(n, 0))) }
 // ForThreads is For on at most the given number of goroutines, the calling one
 // included; zero stands for Threads().
 func ForThreads(threads, n, grain int, body func(lo, hi int)) {
-	if most := Threads(); threads <= 0 || threads > most {
-		threads = most
-	}
-	loop(false, threads, n, grain, body)
+	(*Share)(nil).ForThreads(threads, n, grain, body)
 }
 
-// loop is ForThreads for a caller that has a seat, or is a guest, on at most so
-// many goroutines.
+// loop is ForThreads with helpers, for a caller that has a seat, or is a guest.
 func loop(seated bool, threads, n, grain int, body func(lo, hi int)) {
-	if n <= 0 {
-		return
-	}
-	grain = max(grain, 1)
-	if n <= grain || threads == 1 {
-		body(0, n)
-		return
-	}
 	pieces := min((n+grain-1)/grain, piecesPerWorker*threads)
 	j := jobs.Get().(*job)
 	j.body, j.n, j.chunk, j.seated = body, n, (n+pieces-1)/pieces, seated

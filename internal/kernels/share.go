@@ -38,8 +38,20 @@ func (s *Share) For(n, grain int, body func(lo, hi int)) { s.ForThreads(0, n, gr
 
 // ForThreads is the function ForThreads with the bound of the share.
 func (s *Share) ForThreads(threads, n, grain int, body func(lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	if n <= grain || threads == 1 {
+		body(0, n)
+		return
+	}
 	if most := s.Threads(); threads <= 0 || threads > most {
 		threads = most
+	}
+	if threads == 1 {
+		body(0, n)
+		return
 	}
 	loop(s != nil && s.seated, threads, n, grain, body)
 }
