@@ -75,8 +75,9 @@ type buffer struct {
 	kind  bufferKind
 	bytes int
 	data  []byte // of a constBuffer
-	// output is the result that the buffer becomes, or -1.
-	output int
+	// output is the result that the buffer becomes, or -1, and donor the parameter
+	// that this replaces and whose memory it may take, or -1.
+	output, donor int
 	// first and last are the steps of the first write and the last use.
 	first, last int
 	storage     int
@@ -289,7 +290,7 @@ func (l *lowering) val(id graph.ID) value {
 }
 
 func (l *lowering) newBuffer(k bufferKind, bytes int) int {
-	l.bufs = append(l.bufs, buffer{kind: k, bytes: bytes, output: -1, first: -1, last: -1, storage: -1})
+	l.bufs = append(l.bufs, buffer{kind: k, bytes: bytes, output: -1, donor: -1, first: -1, last: -1, storage: -1})
 	return len(l.bufs) - 1
 }
 

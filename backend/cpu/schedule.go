@@ -10,7 +10,8 @@ import (
 // update of weights comes as soon as its gradient is there, and not when all
 // gradients are. Other steps stay in the order of the Program.
 func (l *lowering) reorder(aliases []backend.Alias) {
-	r := newReordering(l, aliases)
+	l.findDonors(aliases)
+	r := newReordering(l)
 	for i := range l.steps {
 		r.take(int32(i))
 	}
@@ -28,6 +29,22 @@ func (l *lowering) reorder(aliases []backend.Alias) {
 	l.keepOutputs()
 }
 
+// findDonors notes which parameters the results may take the memory of.
+func (l *lowering) findDonors(aliases []backend.Alias) {
+	donors := map[int]int{} // by result
+	for _, a := range aliases {
+		if _, twice := donors[a.Output]; !twice && a.Input >= 0 && a.Input < len(l.p.Params) {
+			donors[a.Output] = a.Input
+		}
+	}
+	for i := range l.bufs {
+		b := &l.bufs[i]
+		if d, ok := donors[b.output]; ok && b.output >= 0 && l.bufs[d].bytes == b.bytes {
+			b.donor = d
+		}
+	}
+}
+
 // reordering is the state of reorder. Steps are known by their numbers in the
 // order of the Program.
 type reordering struct {
@@ -37,26 +54,19 @@ type reordering struct {
 	// waits counts the steps that must come first, and after lists those that wait.
 	waits []int32
 	after [][]int32
-	// uses counts the steps left that use a buffer, users lists all.
-	uses  []int32
-	users [][]int32
-	donor []int32 // by buffer: the parameter whose memory it is to take, or -1
-	ready []int32 // candidates that may come forward
+	// touched lists the buffers that a step uses, once each, and users the steps
+	// that use a buffer; uses counts those of them that are left.
+	touched [][]int
+	users   [][]int32
+	uses    []int32
+	ready   []int32 // candidates that may come forward
 }
 
-func newReordering(l *lowering, aliases []backend.Alias) *reordering {
+func newReordering(l *lowering) *reordering {
 	n := len(l.steps)
 	r := &reordering{
 		l: l, order: make([]int32, 0, n), done: make([]bool, n), waits: make([]int32, n), after: make([][]int32, n),
-		uses: make([]int32, len(l.bufs)), users: make([][]int32, len(l.bufs)), donor: make([]int32, len(l.bufs)),
-	}
-	for i := range r.donor {
-		r.donor[i] = -1
-		for _, a := range aliases {
-			if out := l.bufs[i].output; out >= 0 && out == a.Output && a.Input >= 0 && a.Input < len(l.p.Params) {
-				r.donor[i] = int32(a.Input)
-			}
-		}
+		touched: make([][]int, n), users: make([][]int32, len(l.bufs)), uses: make([]int32, len(l.bufs)),
 	}
 	wrote := make([]int32, len(l.bufs)) // the last step that wrote a buffer, + 1
 	readers := make([][]int32, len(l.bufs))
@@ -77,7 +87,8 @@ func newReordering(l *lowering, aliases []backend.Alias) *reordering {
 			}
 			wrote[b], readers[b] = at+1, readers[b][:0]
 		}
-		for _, b := range buffersOf(s) {
+		r.touched[i] = buffersOf(s)
+		for _, b := range r.touched[i] {
 			r.uses[b]++
 			r.users[b] = append(r.users[b], at)
 		}
@@ -130,7 +141,7 @@ func (r *reordering) put(i int32) {
 			r.ready = append(r.ready, next)
 		}
 	}
-	for _, b := range buffersOf(&r.l.steps[i]) {
+	for _, b := range r.touched[i] {
 		if r.uses[b]--; r.uses[b] != 1 {
 			continue
 		}
@@ -147,7 +158,7 @@ func (r *reordering) put(i int32) {
 func (r *reordering) frees(i int32) bool {
 	s := &r.l.steps[i]
 	net := 0
-	for _, b := range buffersOf(s) {
+	for _, b := range r.touched[i] {
 		buf := &r.l.bufs[b]
 		last := r.uses[b] == 1 && buf.output < 0
 		switch {
@@ -176,9 +187,9 @@ func (r *reordering) begun(b int, i int32) bool {
 // takesOver reports whether a result may have the memory of the parameter that it
 // replaces: nothing else is left to read that.
 func (r *reordering) takesOver(b int, i int32) bool {
-	p := r.donor[b]
-	if p < 0 || r.l.bufs[p].bytes != r.l.bufs[b].bytes {
+	d := r.l.bufs[b].donor
+	if d < 0 {
 		return false
 	}
-	return r.uses[p] == 0 || r.uses[p] == 1 && slices.Contains(r.l.steps[i].inPlace, pair{b, int(p)})
+	return r.uses[d] == 0 || r.uses[d] == 1 && slices.Contains(r.l.steps[i].inPlace, pair{b, d})
 }

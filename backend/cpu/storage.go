@@ -39,7 +39,7 @@ func (l *lowering) assign(aliases []backend.Alias) *layout {
 			if b.storage >= 0 {
 				continue
 			}
-			if !l.hasDonor(aliases, i, w) {
+			if !l.hasDonor(i, w) {
 				b.storage = l.takeOver(s, i, w)
 			}
 			if b.storage < 0 {
@@ -63,15 +63,9 @@ func (l *lowering) assign(aliases []backend.Alias) *layout {
 // hasDonor reports whether buffer w, first written by step i, is a result that may
 // have the memory of the parameter that it replaces. Then it must not have that
 // of another operand, which would be kept instead.
-func (l *lowering) hasDonor(aliases []backend.Alias, i, w int) bool {
-	for _, a := range aliases {
-		if a.Output != l.bufs[w].output || a.Input < 0 || a.Input >= len(l.p.Params) {
-			continue
-		}
-		p := &l.bufs[a.Input]
-		return p.bytes == l.bufs[w].bytes && (p.last < i || p.last == i && slices.Contains(l.steps[i].inPlace, pair{w, a.Input}))
-	}
-	return false
+func (l *lowering) hasDonor(i, w int) bool {
+	d := l.bufs[w].donor
+	return d >= 0 && (l.bufs[d].last < i || l.bufs[d].last == i && slices.Contains(l.steps[i].inPlace, pair{w, d}))
 }
 
 // takeOver returns the storage that buffer w can take over in step i, or -1.
