@@ -136,13 +136,8 @@ func Bits(dst []uint32, seed, offset uint64, start int64) {
 	}
 }
 
-// UniformF32 sets dst[i] to the float32 uniform element at start+i.
-func UniformF32(dst []float32, seed, offset uint64, start int64) {
-	UniformBits(dst, seed, offset, start, 24)
-}
-
 // UniformBits sets dst[i] to the uniform element at start+i with the given number
-// of random bits, from 1 to 24.
+// of random bits, from 1 to 24; with 24 that is the float32 uniform element.
 func UniformBits(dst []float32, seed, offset uint64, start int64, n int) {
 	if s := stride(); s > 0 && len(dst) >= s/4 {
 		head := min(int(-start&3), len(dst))

@@ -122,7 +122,10 @@ func checkRandomAccess[T comparable](t *testing.T, fill func([]T, uint64, uint64
 
 func TestRandomAccess(t *testing.T) {
 	t.Run("bits", func(t *testing.T) { checkRandomAccess(t, Bits, Uint32) })
-	t.Run("uniform f32", func(t *testing.T) { checkRandomAccess(t, UniformF32, Float32) })
+	t.Run("uniform f32", func(t *testing.T) {
+		fill := func(dst []float32, seed, offset uint64, start int64) { UniformBits(dst, seed, offset, start, 24) }
+		checkRandomAccess(t, fill, Float32)
+	})
 	t.Run("uniform f64", func(t *testing.T) { checkRandomAccess(t, UniformF64, Float64) })
 	t.Run("normal f64", func(t *testing.T) { checkRandomAccess(t, NormalF64, NormFloat64) })
 	t.Run("normal f32", func(t *testing.T) {

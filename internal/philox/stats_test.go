@@ -85,7 +85,7 @@ func uniform(seed, offset uint64) []float64 {
 
 func TestUniformStatistics(t *testing.T) {
 	x32 := make([]float32, samples)
-	UniformF32(x32, 11, 0, 0)
+	UniformBits(x32, 11, 0, 0, 24)
 	for name, x := range map[string][]float64{"f32": widen(x32), "f64": uniform(12, 0)} {
 		t.Run(name, func(t *testing.T) {
 			checkMoments(t, x, 0.5, 1.0/12)
@@ -134,11 +134,11 @@ func TestNeighboursAreUncorrelated(t *testing.T) {
 	checkUncorrelated(t, "next seed", x, uniform(32, 8))
 }
 
-func BenchmarkUniformF32(b *testing.B) {
+func BenchmarkUniformBits(b *testing.B) {
 	dst := make([]float32, 4096)
 	b.SetBytes(int64(4 * len(dst)))
 	for b.Loop() {
-		UniformF32(dst, 1, 2, 0)
+		UniformBits(dst, 1, 2, 0, 24)
 	}
 }
 

@@ -303,7 +303,7 @@ func TestRandom(t *testing.T) {
 			g.N, g.Offset = n, offset
 			d.routine(fmt.Sprintf("%+v", g), g.Plan(small), [][]byte{make([]byte, len(want)), bytesOf([]int64{seed})}, []ir.DType{g.DType}, ulps, want)
 		}
-		philox.UniformF32(f32, s, offset, 0)
+		philox.UniformBits(f32, s, offset, 0, 24)
 		add(Random{Op: ir.OpUniform, DType: ir.F32}, 0, append([]byte{}, bytesOf(f32)...))
 		philox.UniformF64(f64, s, offset, 0)
 		add(Random{Op: ir.OpUniform, DType: ir.F64}, 0, append([]byte{}, bytesOf(f64)...))
