@@ -9,28 +9,13 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// observeEvals are the observers that train networks to be quantised.
+// observeEvals are the observers that train networks to be quantised. One writes
+// its state back, the other returns it.
 var observeEvals = map[string]evalFunc{
-	"_fused_moving_avg_obs_fq_helper": func(v values) ([]*tensor, error) {
-		o, err := observerOf(v)
-		if err != nil {
-			return nil, err
-		}
-		outs, err := o.run()
-		if err != nil {
-			return nil, err
-		}
+	"_fused_moving_avg_obs_fq_helper": observed(func(o *observer, outs []*tensor) ([]*tensor, error) {
 		return all(o.update(), outs...)
-	},
-	"_fused_moving_avg_obs_fq_helper_functional": func(v values) ([]*tensor, error) {
-		o, err := observerOf(v)
-		if err != nil {
-			return nil, err
-		}
-		outs, err := o.run()
-		if err != nil {
-			return nil, err
-		}
+	}),
+	"_fused_moving_avg_obs_fq_helper_functional": observed(func(o *observer, outs []*tensor) ([]*tensor, error) {
 		for i, s := range o.state {
 			t, err := save(s, dtypeOf(o.to[i]))
 			if err != nil {
@@ -39,7 +24,22 @@ var observeEvals = map[string]evalFunc{
 			outs = append(outs, t)
 		}
 		return outs, nil
-	},
+	}),
+}
+
+// observed runs an observer and gives what it computed to end.
+func observed(end func(o *observer, outs []*tensor) ([]*tensor, error)) evalFunc {
+	return func(v values) ([]*tensor, error) {
+		o, err := observerOf(v)
+		if err != nil {
+			return nil, err
+		}
+		outs, err := o.run()
+		if err != nil {
+			return nil, err
+		}
+		return end(o, outs)
+	}
 }
 
 // The parts of an observer's state.
