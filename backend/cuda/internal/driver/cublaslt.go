@@ -26,14 +26,7 @@ type BLAS struct {
 //
 // Errors: ErrNoLibrary, ErrOldDriver if a function is missing.
 func OpenBLAS(path string, driver Version) (*BLAS, error) {
-	var names []string
-	for _, major := range []int{13, 12} {
-		if driver == 0 || major <= driver.Major() {
-			names = append(names, fmt.Sprintf("libcublasLt.so.%d", major))
-		}
-	}
-	names = append(names, "libcublasLt.so")
-	handle, path, err := open("cuBLASLt", path, EnvCUBLASLt, names, ErrNoLibrary,
+	handle, path, err := open("cuBLASLt", path, EnvCUBLASLt, versioned("libcublasLt", driver), ErrNoLibrary,
 		"set "+EnvCUBLASLt+" to the folder that has it")
 	if err != nil {
 		return nil, err

@@ -95,6 +95,18 @@ func open(what, path, env string, names []string, none error, hint string) (unsa
 	return nil, "", e
 }
 
+// versioned returns the names that a library of CUDA's is installed under, those
+// first that go with a driver of the given version, where 0 stands for the newest.
+func versioned(library string, driver Version) []string {
+	var names []string
+	for _, major := range []int{13, 12} {
+		if driver == 0 || major <= driver.Major() {
+			names = append(names, fmt.Sprintf("%s.so.%d", library, major))
+		}
+	}
+	return append(names, library+".so")
+}
+
 // within returns path itself, or the names in it if it is a folder.
 func within(path string, names []string) []string {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {

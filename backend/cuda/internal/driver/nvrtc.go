@@ -30,14 +30,7 @@ type Compiler struct {
 //
 // Errors: ErrNoLibrary, ErrOldDriver if a function is missing.
 func OpenCompiler(path string, driver Version) (*Compiler, error) {
-	var names []string
-	for _, major := range []int{13, 12} {
-		if driver == 0 || major <= driver.Major() {
-			names = append(names, fmt.Sprintf("libnvrtc.so.%d", major))
-		}
-	}
-	names = append(names, "libnvrtc.so")
-	handle, path, err := open("NVRTC", path, EnvNVRTC, names, ErrNoLibrary,
+	handle, path, err := open("NVRTC", path, EnvNVRTC, versioned("libnvrtc", driver), ErrNoLibrary,
 		"scripts/cuda-env.sh brings it; or set "+EnvNVRTC+" to the folder that has it")
 	if err != nil {
 		return nil, err
