@@ -14,8 +14,7 @@ import (
 	"runtime"
 	"sync"
 
-	"golang.org/x/sys/cpu"
-
+	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/kernels/quant"
 	"github.com/loris-ml/loris/ir"
 )
@@ -48,13 +47,10 @@ var nibbles = sync.OnceValue(func() quant.Nibbles {
 	if runtime.GOARCH != "amd64" {
 		return quant.Nibbles{Block: 16}
 	}
-	x := &cpu.X86
-	avx2 := x.HasAVX2 && x.HasFMA
-	avx512 := avx2 && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ
 	switch as := os.Getenv("ATEN_CPU_CAPABILITY"); {
-	case avx512 && as != "avx2" && as != "default":
+	case isa.AVX512() && as != "avx2" && as != "default":
 		return quant.Nibbles{Block: 64, Halves: true}
-	case avx2 && as != "default":
+	case isa.AVX2() && as != "default":
 		return quant.Nibbles{Block: 32, Halves: true}
 	}
 	return quant.Nibbles{Block: 32}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/loris-ml/loris/internal/isa"
 )
 
 // Target is what a process can run.
@@ -23,13 +25,12 @@ type Target struct {
 // HostTarget returns what this process can run on its CPU.
 func HostTarget() Target {
 	x, a := cpu.X86, cpu.ARM64
-	avx512 := x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512BW && x.HasFMA
 	return Target{
 		Devices: []string{"cpu"}, OS: runtime.GOOS, Arch: runtime.GOARCH,
 		Features: map[string]bool{
-			"AVX2":        x.HasAVX2 && x.HasFMA,
-			"AVX512":      avx512,
-			"AVX512_VNNI": avx512 && x.HasAVX512VNNI,
+			"AVX2":        isa.AVX2(),
+			"AVX512":      isa.AVX512(),
+			"AVX512_VNNI": isa.AVX512() && x.HasAVX512VNNI,
 			"AMX_TILE":    x.HasAMXTile && x.HasAMXBF16 && x.HasAMXInt8,
 			"ASIMD":       a.HasASIMD,
 			"NEON":        a.HasASIMD,

@@ -2,16 +2,16 @@
 
 package limit
 
-import "golang.org/x/sys/cpu"
+import "github.com/loris-ml/loris/internal/isa"
 
 //go:generate go run -C _asm . -out ../limit_amd64.s -stubs ../stubs_amd64.go -pkg limit
 
 // native returns the loops that this processor can run, or nil.
 func native() *loops {
 	switch {
-	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ:
+	case isa.AVX512():
 		return &loops{name: "AVX-512", lanes: 16, multiply: multiplyAVX512, triad: triadAVX512, stream: streamAVX512}
-	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
+	case isa.AVX2():
 		return &loops{name: "AVX2", lanes: 8, multiply: multiplyAVX2, triad: triadAVX2, stream: streamAVX2}
 	}
 	return nil

@@ -2,7 +2,7 @@
 
 package half
 
-import "golang.org/x/sys/cpu"
+import "github.com/loris-ml/loris/internal/isa"
 
 //go:generate go run -C _asm . -out ../convert_amd64.s -stubs ../convert_stubs_amd64.go -pkg half
 
@@ -11,10 +11,10 @@ import "golang.org/x/sys/cpu"
 // conversions on every pattern.
 var lanes = func() int {
 	switch {
-	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL:
+	case isa.AVX512():
 		return 16
-	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
-		return 8 // every such processor has F16C too
+	case isa.AVX2():
+		return 8
 	}
 	return 0
 }()

@@ -20,8 +20,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
-
+	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/code"
 	"github.com/loris-ml/loris/internal/native/x64"
@@ -51,11 +50,10 @@ func (i ISA) String() string { return [...]string{"none", "avx2", "avx512"}[i] }
 // first; none where there is no native code, or where the system refuses memory
 // to execute it from.
 func Available() (all []ISA) {
-	x := &cpu.X86
-	if !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 || code.Usable() != nil {
+	if !isa.AVX2() || code.Usable() != nil {
 		return nil
 	}
-	if x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL {
+	if isa.AVX512() {
 		all = append(all, AVX512)
 	}
 	return append(all, AVX2)

@@ -2,7 +2,7 @@
 
 package philox
 
-import "golang.org/x/sys/cpu"
+import "github.com/loris-ml/loris/internal/isa"
 
 //go:generate go run -C _asm . -out ../philox_amd64.s -stubs ../stubs_amd64.go -pkg philox
 
@@ -17,9 +17,9 @@ const (
 
 func detect() int {
 	switch {
-	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ:
+	case isa.AVX512():
 		return avx512
-	case cpu.X86.HasAVX2:
+	case isa.AVX2():
 		return avx2
 	}
 	return none

@@ -5,7 +5,7 @@ package gemm
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
+	"github.com/loris-ml/loris/internal/isa"
 )
 
 //go:generate go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_stubs_amd64.go -pkg gemm
@@ -15,10 +15,10 @@ import (
 func nativeKernels[A Float]() []*kernel[A] {
 	var l32 []*kernel[float32]
 	var l64 []*kernel[float64]
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasBMI2 {
+	if isa.AVX512() {
 		l32, l64 = append(l32, avx512F32), append(l64, avx512F64)
 	}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+	if isa.AVX2() {
 		l32, l64 = append(l32, avx2F32), append(l64, avx2F64)
 	}
 	if l, ok := any(l32).([]*kernel[A]); ok {

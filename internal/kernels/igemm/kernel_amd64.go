@@ -2,21 +2,24 @@
 
 package igemm
 
-import "golang.org/x/sys/cpu"
+import (
+	"golang.org/x/sys/cpu"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 //go:generate go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_stubs_amd64.go -pkg igemm
 
 // natives returns the inner loops that this processor can run, best first.
 func natives() []*Kernel {
 	var l []*Kernel
-	wide := cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
-	if wide && cpu.X86.HasAVX512VNNI {
+	if isa.AVX512() && cpu.X86.HasAVX512VNNI {
 		l = append(l, &Kernel{name: "vnni", MR: 12, NR: 32, pairs: pairsVNNI, whole: wholeAVX512})
 	}
-	if wide {
+	if isa.AVX512() {
 		l = append(l, &Kernel{name: "avx512", MR: 12, NR: 32, pairs: pairsAVX512, whole: wholeAVX512})
 	}
-	if cpu.X86.HasAVX2 {
+	if isa.AVX2() {
 		l = append(l, &Kernel{name: "avx2", MR: 6, NR: 16, pairs: pairsAVX2, whole: wholeAVX2})
 	}
 	return l

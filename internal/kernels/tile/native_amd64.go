@@ -2,7 +2,7 @@
 
 package tile
 
-import "golang.org/x/sys/cpu"
+import "github.com/loris-ml/loris/internal/isa"
 
 //go:generate go run -C _asm . -out ../tile_amd64.s -stubs ../stubs_amd64.go -pkg tile
 
@@ -21,10 +21,10 @@ func native64() []*Set[float64] {
 // native returns those that the processor has.
 func native[A Float](avx512, avx2 *Set[A]) []*Set[A] {
 	var sets []*Set[A]
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL {
+	if isa.AVX512() {
 		sets = append(sets, avx512)
 	}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+	if isa.AVX2() {
 		sets = append(sets, avx2)
 	}
 	return sets

@@ -15,7 +15,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
+	"github.com/loris-ml/loris/internal/isa"
 )
 
 // Float is the type of a lane.
@@ -41,14 +41,13 @@ func Lookup(symbol, vector string, args int) (Func, error) {
 
 // Usable reports whether this processor has the instructions of a vector type.
 func Usable(vector string) bool {
-	x := cpu.X86
 	switch {
 	case runtime.GOARCH != "amd64":
 		return vector == "f4" || vector == "d2"
 	case vector == "f16" || vector == "d8":
-		return x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
+		return isa.AVX512()
 	default:
-		return x.HasAVX2 && x.HasFMA
+		return isa.AVX2()
 	}
 }
 

@@ -1,0 +1,16 @@
+// Package isa says which vector instructions the processor has that kernels come
+// in versions for. Both functions report false on other processors than amd64.
+package isa
+
+import "golang.org/x/sys/cpu"
+
+// AVX2 reports whether there are the vectors of x86-64-v3: AVX2, FMA and, with
+// them on every processor, F16C; and BMI2.
+func AVX2() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 }
+
+// AVX512 reports whether there are those of x86-64-v4 too: AVX-512 F, DQ, BW and
+// VL.
+func AVX512() bool {
+	x := &cpu.X86
+	return AVX2() && x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
+}
