@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/build"
 	"github.com/loris-ml/loris/internal/loop"
@@ -20,7 +21,7 @@ import (
 type journal struct {
 	*engine
 	codes  map[string]executable
-	probes map[probe]bool
+	probes map[fuse.Probe]bool
 }
 
 // journal returns a new one; nil for no engine.
@@ -28,7 +29,7 @@ func (e *engine) journal() *journal {
 	if e == nil {
 		return nil
 	}
-	return &journal{e, map[string]executable{}, map[probe]bool{}}
+	return &journal{e, map[string]executable{}, map[fuse.Probe]bool{}}
 }
 
 func (j *journal) compile(k *loop.Kernel) (executable, bool) {
@@ -38,7 +39,7 @@ func (j *journal) compile(k *loop.Kernel) (executable, bool) {
 	return code, ok
 }
 
-func (j *journal) supports(q probe) bool {
+func (j *journal) supports(q fuse.Probe) bool {
 	ok := j.engine.supports(q)
 	j.probes[q] = ok
 	return ok
@@ -49,7 +50,7 @@ func (j *journal) supports(q probe) bool {
 // it would.
 type artifact struct {
 	Codes  map[string][]byte // by kernelKey; empty for what has no code
-	Probes map[probe]bool
+	Probes map[fuse.Probe]bool
 }
 
 // ArtifactID returns the build of this module and the instructions that kernels

@@ -24,10 +24,6 @@ type opDType struct {
 // The rest call the scalar function of the op's row for each element.
 var typed = map[opDType]blockKernel{}
 
-// exact has the ops whose results need no rounding: they are among the operands
-// but for the sign.
-var exact = map[ir.Op]bool{}
-
 const (
 	arithmeticCost = 0.7
 	divisionCost   = 2
@@ -53,9 +49,6 @@ func init() {
 	setBool()
 	for op, k := range map[ir.Op]func(dst, a []float32){ir.OpExp: kernels.Exp, ir.OpSigmoid: kernels.Sigmoid, ir.OpTanh: kernels.Tanh} {
 		typed[opDType{op, ir.F32}] = blockKernel{unaryBlock(k), elementaryCost}
-	}
-	for _, op := range []ir.Op{ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpSign, ir.OpMaximum, ir.OpMinimum, ir.OpWhere} {
-		exact[op] = true
 	}
 }
 

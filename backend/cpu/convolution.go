@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -87,18 +88,18 @@ func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
 }
 
 // finish takes an epilogue over and returns what it reads.
-func (r *convRun[T, A]) finish(c *call, e *epilogue, g conv.Geometry, n int) (reads []operand) {
-	r.call.Activation.Kind = e.act
-	if len(e.links) > 0 {
+func (r *convRun[T, A]) finish(c *call, e *fuse.Epilogue, g conv.Geometry, n int) (reads []operand) {
+	r.call.Activation.Kind = activationKinds[e.Act]
+	if len(e.Links) > 0 {
 		r.affine = &affine[T, A]{}
-		for _, k := range e.links {
-			o := c.dense(c.l.val(k.id))
+		for _, k := range e.Links {
+			o := c.dense(c.l.val(k.ID))
 			reads = append(reads, o)
-			r.affine.terms = append(r.affine.terms, term{k.op, o})
+			r.affine.terms = append(r.affine.terms, term{k.Op, o})
 		}
 	}
-	if e.residual != noValue {
-		r.residual, r.hasAddend = c.upward(c.l.val(e.residual)), true
+	if e.Residual != fuse.NoValue {
+		r.residual, r.hasAddend = c.upward(c.l.val(e.Residual)), true
 		if !even(imageLayout(r.residual, n), g) {
 			r.residual = c.l.materialise(c.instr, r.residual)
 		}

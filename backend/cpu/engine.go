@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"sync"
 
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // executable is a compiled kernel.
@@ -33,12 +33,12 @@ type engine struct {
 	mu       sync.Mutex // guards the rest
 	codes    map[string]executable
 	order    []string // of codes, oldest first
-	probes   map[probe]bool
+	probes   map[fuse.Probe]bool
 	compiles int
 }
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
-	return &engine{build: build, check: check, codes: map[string]executable{}, probes: map[probe]bool{}}
+	return &engine{build: build, check: check, codes: map[string]executable{}, probes: map[fuse.Probe]bool{}}
 }
 
 // compileAs returns the executable of the kernel with a key; false if there can
@@ -113,52 +113,17 @@ func flag(b bool) byte {
 	return 0
 }
 
-// probe is one op on operands of given dtypes: the smallest kernel there is of
-// it. Whether an instruction becomes part of a kernel depends on nothing else,
-// so that it is computed by the same code alone and among others. Its fields are
-// those of an artefact.
-type probe struct {
-	Op   ir.Op
-	In   [3]ir.DType
-	N    uint8
-	Out  ir.DType
-	Axis loop.Axis
-}
-
 // supports reports whether kernels can hold what the probe says.
-func (e *engine) supports(q probe) bool {
+func (e *engine) supports(q fuse.Probe) bool {
 	e.mu.Lock()
 	ok, known := e.probes[q]
 	e.mu.Unlock()
 	if known {
 		return ok
 	}
-	ok = e.check(q.kernel()) == nil
+	ok = e.check(q.Kernel()) == nil
 	e.mu.Lock()
 	e.probes[q] = ok
 	e.mu.Unlock()
 	return ok
-}
-
-func (q probe) kernel() *loop.Kernel {
-	w := &kernelWriter{}
-	w.k.Axis = q.Axis
-	w.begin()
-	var src []loop.Value
-	for i := range q.N {
-		w.k.Args = append(w.k.Args, loop.Arg{DType: q.In[i], Cols: loop.Unit})
-		src = append(src, w.load(int(i), q.In[i]))
-	}
-	w.k.Args = append(w.k.Args, loop.Arg{DType: q.Out, Cols: loop.Unit, Write: true})
-	if q.Axis == loop.None {
-		w.store(int(q.N), w.apply(q.Op, q.Out, q.In[q.N-1], src))
-		return &w.k
-	}
-	if q.Axis != loop.Rows {
-		w.k.Args[q.N].Cols = loop.Fixed
-	}
-	r := w.reduce(q.Op, q.Out, q.In[0], src[0])
-	w.final = true
-	w.store(int(q.N), r)
-	return &w.k
 }

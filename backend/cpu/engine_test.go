@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -22,8 +23,8 @@ func TestProbes(t *testing.T) {
 		}
 		return k.Validate()
 	})
-	binary := func(op ir.Op) probe {
-		return probe{Op: op, In: [3]ir.DType{ir.F32, ir.F32}, N: 2, Out: ir.F32}
+	binary := func(op ir.Op) fuse.Probe {
+		return fuse.Probe{Op: op, In: [3]ir.DType{ir.F32, ir.F32}, N: 2, Out: ir.F32}
 	}
 	for range 2 {
 		for op, want := range map[ir.Op]bool{ir.OpAdd: true, ir.OpMul: false} {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -147,10 +148,10 @@ func (l *lowering) closeBlocks(g *group) {
 
 // leaves reports whether a value is used outside its group.
 func (l *lowering) leaves(id graph.ID, g *group) bool {
-	if l.kept[id] {
+	if l.Kept[id] {
 		return true
 	}
-	for _, u := range l.users[id] {
+	for _, u := range l.Users[id] {
 		if l.pending[l.p.Instrs[u].Out] != g {
 			return true
 		}
@@ -166,7 +167,7 @@ func (l *lowering) addOp(b *blockBuilder, in *graph.Instr, src []int, out *value
 		return b.apply(castKernel(computeDType(operand), computeDType(d)), arithmeticCost, d, false, src, out)
 	}
 	k := kernelOf(in.Op.Spec(), computeDType(operand))
-	return b.apply(k.fn, k.cost, d, exact[in.Op], src, out)
+	return b.apply(k.fn, k.cost, d, fuse.Exact(in.Op), src, out)
 }
 
 // cast returns v converted to a dtype by a step of its own, or v itself.

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
@@ -102,15 +103,14 @@ type step struct {
 
 // lowering turns a Program into steps.
 type lowering struct {
-	p       *graph.Program
-	tune    tuning
-	mem     *memory
-	vals    []value // by ID; of values in open groups: unset
-	bufs    []buffer
-	steps   []step
-	users   [][]int32 // by ID: the instructions that use it
-	unused  []int32   // by ID: how many of these have not joined its group
-	kept    []bool    // by ID: it is returned
+	p     *graph.Program
+	tune  tuning
+	mem   *memory
+	vals  []value // by ID; of values in open groups: unset
+	bufs  []buffer
+	steps []step
+	*fuse.Uses
+	unused  []int32 // by ID: how many of these have not joined its group
 	open    map[groupKey]*group
 	pending []*group       // by ID: the open group that will compute it
 	engine  *journal       // nil: no kernels, Go loops only
@@ -121,7 +121,7 @@ type lowering struct {
 	// places has the values that are wanted in a part of another's buffer.
 	places map[graph.ID]value
 	// epilogues are by their last instruction; inner marks those before it.
-	epilogues map[int32]*epilogue
+	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
 }
 
@@ -146,8 +146,8 @@ const fixedWorkers = 8
 
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
-		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)), users: make([][]int32, len(p.Shapes)),
-		unused: make([]int32, len(p.Shapes)), kept: make([]bool, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
+		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)),
+		unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
 		share: kernels.NewShare(o.Threads),
 	}
 	if o.Deterministic {
@@ -158,14 +158,11 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 			return nil, located(&p.Instrs[i], err)
 		}
 		for _, id := range p.Instrs[i].Args {
-			l.users[id] = append(l.users[id], int32(i))
 			l.unused[id]++
 		}
 	}
-	for _, id := range p.Returns {
-		l.kept[id] = true
-	}
-	l.epilogues, l.inner = l.matchEpilogues()
+	l.Uses = fuse.UsesOf(p)
+	l.epilogues, l.inner = fuse.Epilogues(p, l.Uses, l.epilogueRule)
 	for i, q := range p.Params {
 		l.vals[i] = denseValue(q.Shape, l.newBuffer(paramBuffer, q.Shape.Bytes()))
 	}
@@ -212,7 +209,7 @@ func (l *lowering) instr(i int) (err error) {
 	last := in
 	e := l.epilogues[int32(i)]
 	if e != nil {
-		in = &l.p.Instrs[e.anchor]
+		in = &l.p.Instrs[e.Anchor]
 	}
 	sp := in.Op.Spec()
 	if lowerings[in.Op] != nil {
@@ -230,7 +227,7 @@ func (l *lowering) instr(i int) (err error) {
 
 // lower emits the steps of an instruction that is not pointwise, up to last if
 // an epilogue goes with it.
-func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
+func (l *lowering) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 	c := &call{l: l, instr: in, last: last, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
 	if f := early[in.Op]; f != nil {
 		f(c)
@@ -240,7 +237,7 @@ func (l *lowering) lower(in, last *graph.Instr, e *epilogue) {
 	}
 	lowerings[in.Op](c)
 	if e != nil && len(l.steps) > 0 {
-		l.steps[len(l.steps)-1].ops = e.ops
+		l.steps[len(l.steps)-1].ops = e.Ops
 	}
 	if len(c.out) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
@@ -376,7 +373,7 @@ type call struct {
 	in   []value
 	outs []ir.Shape // of the results to make
 	out  []value
-	post *epilogue // or nil
+	post *fuse.Epilogue // or nil
 }
 
 // operandValue returns an operand by name; ok is false for an optional one that

@@ -3,6 +3,7 @@ package cpu
 import (
 	"slices"
 
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -74,8 +75,8 @@ func (g *group) lineDims() []int {
 }
 
 // probeOf says what a pointwise instruction or a reduction needs of the engine.
-func (l *lowering) probeOf(in *graph.Instr, axis loop.Axis) probe {
-	q := probe{Op: in.Op, Out: l.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
+func (l *lowering) probeOf(in *graph.Instr, axis loop.Axis) fuse.Probe {
+	q := fuse.Probe{Op: in.Op, Out: l.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
 	for i, id := range in.Args {
 		q.In[i] = l.p.Shape(id).DType()
 	}
@@ -179,7 +180,7 @@ func (l *lowering) addMember(g *group, i int32) {
 			if !slices.Contains(g.outside, id) {
 				g.outside = append(g.outside, id)
 			}
-		} else if l.unused[id]--; l.unused[id] == 0 && !l.kept[id] {
+		} else if l.unused[id]--; l.unused[id] == 0 && !l.Kept[id] {
 			g.results--
 		}
 	}
@@ -247,7 +248,7 @@ func (l *lowering) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	s, out := l.p.Shape(in.Args[0]), l.p.Shape(in.Out)
 	n = &nest{reduced: true, lines: out.Numel(), line: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{}}
 	n.mask, _ = ir.ReduceDims(l.p.Args(in))
-	if n.axis, ok = axisOf(s, n.mask); !ok || !foldsTo(in.Op, out.DType()) {
+	if n.axis, ok = fuse.AxisOf(s, n.mask); !ok || !foldsTo(in.Op, out.DType()) {
 		return nil, false
 	}
 	n.parts = l.partsOf(s, n)
@@ -282,33 +283,6 @@ func (l *lowering) joinView(i int32) bool {
 	}
 	g.alias[in.Out] = root
 	return true
-}
-
-// axisOf returns how the reduction of the marked dimensions maps to lines; not
-// ok if it does not, or there is nothing to reduce.
-func axisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
-	runs, last, reduced := 0, false, false
-	for d, n := range s.Dims() {
-		if n == 0 {
-			return loop.None, false
-		}
-		if n == 1 {
-			continue
-		}
-		if mask[d] && !reduced {
-			runs++
-		}
-		reduced, last = mask[d], mask[d]
-	}
-	switch {
-	case runs == 1 && last:
-		return loop.Columns, true
-	case runs == 1:
-		return loop.Rows, true
-	case runs == 2 && last:
-		return loop.Both, true
-	}
-	return loop.None, false
 }
 
 // fewLines is when the lines of a reduction give the processors too little to

@@ -1,39 +1,16 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
-// nestArg is an operand of a kernel that is being made.
-type nestArg struct {
-	dtype ir.DType
-	buf   int
-	// view has the dimensions of the kernel's grid before they are merged.
-	view kernels.View
-	kind argKind
-	id   graph.ID // of a result
-	last int      // the last pass that loads it, or the one that stores it
-}
-
-type argKind uint8
-
-const (
-	inputArg   argKind = iota // a value from outside
-	lineArg                   // one read once for each line
-	outputArg                 // a result over the group's dimensions
-	resultArg                 // a result with one element for each line
-	partArg                   // the results of parts, one set after another
-	scratchArg                // one line of memory of the worker
-)
-
-func (k argKind) write() bool { return k >= outputArg }
-
 type argKey struct {
 	id   graph.ID
-	kind argKind
+	role fuse.Role
 }
 
 // nestBuilder makes the kernel of a group. Values over the group's dimensions
@@ -41,7 +18,7 @@ type argKey struct {
 // pass that needs one again reads it back if it is stored, and otherwise
 // recomputes it, or has it kept in a line of scratch memory if that is dear.
 type nestBuilder struct {
-	kernelWriter
+	fuse.Writer
 	l       *lowering
 	g       *group
 	members map[graph.ID]*graph.Instr
@@ -50,7 +27,7 @@ type nestBuilder struct {
 	stored  map[graph.ID]bool
 	kept    map[graph.ID]bool // in scratch memory
 	passes  int
-	args    []nestArg
+	args    []fuse.Arg
 	argOf   map[argKey]int
 	pass    int
 	full    map[graph.ID]loop.Value // of this pass
@@ -71,7 +48,7 @@ func newNestBuilder(l *lowering, g *group) *nestBuilder {
 		l: l, g: g, members: map[graph.ID]*graph.Instr{}, stage: map[graph.ID]int{}, chain: map[graph.ID]float64{},
 		stored: map[graph.ID]bool{}, kept: map[graph.ID]bool{}, argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{},
 	}
-	b.k.Axis = g.axis
+	b.K.Axis = g.axis
 	for _, i := range g.members {
 		in := &l.p.Instrs[i]
 		b.members[in.Out] = in
@@ -96,7 +73,7 @@ func (b *nestBuilder) root(id graph.ID) graph.ID {
 // schedule finds the stage of a member.
 func (b *nestBuilder) schedule(in *graph.Instr) {
 	out := in.Out
-	cost := nativeCost(in.Op)
+	cost := fuse.Cost(in.Op)
 	stage := 0
 	for _, id := range in.Args {
 		if b.members[id] == nil {
@@ -171,17 +148,17 @@ func (b *nestBuilder) need(id graph.ID, p int, seen map[graph.ID]bool) {
 func (b *nestBuilder) build() {
 	b.keep()
 	for p := range b.passes {
-		b.begin()
+		b.Begin()
 		b.pass, b.full = p, map[graph.ID]loop.Value{}
 		folds := map[graph.ID]loop.Value{}
 		for _, i := range b.g.members {
 			if in := &b.l.p.Instrs[i]; b.stage[in.Out] == p && b.g.line[in.Out] && b.reduces(in) {
 				x := b.value(in.Args[0])
-				folds[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
+				folds[in.Out] = b.Reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
 			}
 		}
 		b.stores(p)
-		b.final = true
+		b.Final = true
 		b.finals(p, folds)
 	}
 }
@@ -202,13 +179,13 @@ func (b *nestBuilder) stores(p int) {
 			continue
 		}
 		if b.stored[in.Out] {
-			todo = append(todo, store{b.result(in.Out, outputArg), b.value(in.Out)})
+			todo = append(todo, store{b.result(in.Out, fuse.Output), b.value(in.Out)})
 		} else if b.kept[in.Out] {
-			todo = append(todo, store{b.result(in.Out, scratchArg), b.value(in.Out)})
+			todo = append(todo, store{b.result(in.Out, fuse.Scratch), b.value(in.Out)})
 		}
 	}
 	for _, s := range todo {
-		b.store(s.arg, s.v)
+		b.Store(s.arg, s.v)
 	}
 }
 
@@ -223,13 +200,13 @@ func (b *nestBuilder) finals(p int, folds map[graph.ID]loop.Value) {
 		}
 		if b.g.parts > 1 {
 			if b.reduces(in) {
-				b.store(b.result(out, partArg), folds[out])
+				b.Store(b.result(out, fuse.Part), folds[out])
 			}
 			continue
 		}
 		b.line[out] = b.lineValue(in, folds, loads)
 		if b.stored[out] {
-			b.store(b.result(out, resultArg), b.line[out])
+			b.Store(b.result(out, fuse.Result), b.line[out])
 		}
 	}
 }
@@ -237,7 +214,7 @@ func (b *nestBuilder) finals(p int, folds map[graph.ID]loop.Value) {
 // lineValue writes a reduction's end or an op on line values.
 func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Value) loop.Value {
 	if b.reduces(in) {
-		return b.finish(in.Op, b.dtype(in.Out), folds[in.Out])
+		return b.Finish(in.Op, b.dtype(in.Out), folds[in.Out])
 	}
 	src := make([]loop.Value, len(in.Args))
 	for k, id := range in.Args {
@@ -248,7 +225,7 @@ func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.
 		}
 		v, ok := loads[id]
 		if !ok {
-			v = b.load(b.lineOperand(id, b.l.p.Shape(in.Out)), b.dtype(id))
+			v = b.Load(b.lineOperand(id, b.l.p.Shape(in.Out)), b.dtype(id))
 			loads[id] = v
 		}
 		src[k] = v
@@ -258,7 +235,7 @@ func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.
 
 // member writes a pointwise member of the group.
 func (b *nestBuilder) member(in *graph.Instr, src []loop.Value) loop.Value {
-	v := b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
+	v := b.Apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
 	if divides[in.Op] && b.dtype(in.Out).IsInt() {
 		if b.divisions == nil {
 			b.divisions = map[loop.Value]*graph.Instr{}
@@ -290,11 +267,11 @@ func (b *nestBuilder) value(id graph.ID) loop.Value {
 	in := b.members[id]
 	switch again := in != nil && b.stage[id] < b.pass; {
 	case in == nil:
-		v = b.load(b.operand(id), b.dtype(id))
+		v = b.Load(b.operand(id), b.dtype(id))
 	case again && b.stored[id]:
-		v = b.load(b.again(id, outputArg), b.dtype(id))
+		v = b.Load(b.again(id, fuse.Output), b.dtype(id))
 	case again && b.kept[id]:
-		v = b.load(b.again(id, scratchArg), computeDType(b.dtype(id)))
+		v = b.Load(b.again(id, fuse.Scratch), computeDType(b.dtype(id)))
 	default:
 		src := make([]loop.Value, len(in.Args))
 		for k, a := range in.Args {
@@ -306,34 +283,34 @@ func (b *nestBuilder) value(id graph.ID) loop.Value {
 	return v
 }
 
-func (b *nestBuilder) arg(key argKey, make func() nestArg) int {
+func (b *nestBuilder) arg(key argKey, make func() fuse.Arg) int {
 	n, ok := b.argOf[key]
 	if !ok {
 		n = len(b.args)
 		b.args = append(b.args, make())
-		b.args[n].kind, b.args[n].id = key.kind, key.id
+		b.args[n].Role, b.args[n].ID = key.role, key.id
 		b.argOf[key] = n
 	}
-	b.args[n].last = b.pass
+	b.args[n].Last = b.pass
 	return n
 }
 
 // operand returns the number of a value from outside. A reduced dimension goes
 // in one stride, or the value is copied so that it does.
 func (b *nestBuilder) operand(id graph.ID) int {
-	return b.arg(argKey{id, inputArg}, func() nestArg {
+	return b.arg(argKey{id, fuse.Input}, func() fuse.Arg {
 		v := expand(b.l.vals[id], b.g.key.shape)
-		if b.g.reduced && !reducedMerge(&v.view, &b.g.mask) {
+		if b.g.reduced && !fuse.ReducedMerge(&v.view, &b.g.mask) {
 			v = b.l.materialise(nil, v)
 		}
-		return nestArg{dtype: v.dtype(), buf: v.buf, view: v.view}
+		return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: v.view}
 	})
 }
 
 // lineOperand returns the number of a value from outside that an op on line
 // values with the dimensions of s reads.
 func (b *nestBuilder) lineOperand(id graph.ID, s ir.Shape) int {
-	return b.arg(argKey{id, lineArg}, func() nestArg {
+	return b.arg(argKey{id, fuse.Line}, func() fuse.Arg {
 		v := b.l.vals[id]
 		if b.cut {
 			return b.l.cutOperand(expand(v, s), b.g.lines)
@@ -342,12 +319,12 @@ func (b *nestBuilder) lineOperand(id graph.ID, s ir.Shape) int {
 		if !ok {
 			panic("a line operand is of other dimensions")
 		}
-		return nestArg{dtype: v.dtype(), buf: v.buf, view: b.g.lineStrides(view)}
+		return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: b.g.lineStrides(view)}
 	})
 }
 
 // cutOperand returns a line operand of the kernel that combines parts.
-func (l *lowering) cutOperand(v value, lines int) nestArg {
+func (l *lowering) cutOperand(v value, lines int) fuse.Arg {
 	flat := v.shape.WithDims(lines)
 	view, ok := reshapeView(v, flat)
 	if !ok {
@@ -357,7 +334,7 @@ func (l *lowering) cutOperand(v value, lines int) nestArg {
 	view.Rank = 2
 	view.Dims[1], view.Strides[1] = lines, view.Strides[0]
 	view.Dims[0], view.Strides[0] = 1, 0
-	return nestArg{dtype: v.dtype(), buf: v.buf, view: view}
+	return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: view}
 }
 
 // lineStrides gives a view of the line dimensions those of the group: it does
@@ -373,28 +350,28 @@ func (g *group) lineStrides(v kernels.View) kernels.View {
 
 // result returns the number of an operand that is stored to. Its buffer is made
 // when there is code.
-func (b *nestBuilder) result(id graph.ID, kind argKind) int {
-	return b.arg(argKey{id, kind}, func() nestArg {
-		a := nestArg{dtype: b.dtype(id), buf: -1}
-		switch kind {
-		case outputArg:
-			a.view = kernels.Dense(b.g.key.shape.Dims())
+func (b *nestBuilder) result(id graph.ID, role fuse.Role) int {
+	return b.arg(argKey{id, role}, func() fuse.Arg {
+		a := fuse.Arg{DType: b.dtype(id), Buf: -1}
+		switch role {
+		case fuse.Output:
+			a.View = kernels.Dense(b.g.key.shape.Dims())
 			if part, ok := b.l.places[id]; ok {
-				a.view = part.view
+				a.View = part.view
 			}
-		case scratchArg:
-			a.dtype = computeDType(a.dtype)
-		case resultArg:
+		case fuse.Scratch:
+			a.DType = computeDType(a.DType)
+		case fuse.Result:
 			if b.cut {
-				a.view = kernels.Dense([]int{1, b.g.lines})
-				a.view.Strides[0] = 0
+				a.View = kernels.Dense([]int{1, b.g.lines})
+				a.View.Strides[0] = 0
 				break
 			}
 			fallthrough
 		default:
-			a.view = b.g.lineStrides(kernels.Dense(b.g.lineDims()))
-			if kind == partArg {
-				a.dtype = computeDType(a.dtype)
+			a.View = b.g.lineStrides(kernels.Dense(b.g.lineDims()))
+			if role == fuse.Part {
+				a.DType = computeDType(a.DType)
 			}
 		}
 		return a
@@ -403,25 +380,6 @@ func (b *nestBuilder) result(id graph.ID, kind argKind) int {
 
 // again returns the number of a result that is read back. It remembers the pass
 // that stores it.
-func (b *nestBuilder) again(id graph.ID, kind argKind) int {
-	return b.argOf[argKey{id, kind}]
-}
-
-// reducedMerge reports whether each run of marked dimensions has one stride.
-func reducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
-	next := -1 // the dimension after, within the run
-	for d := v.Rank - 1; d >= 0; d-- {
-		if v.Dims[d] == 1 {
-			continue
-		}
-		if !mask[d] {
-			next = -1
-			continue
-		}
-		if next >= 0 && v.Strides[d] != v.Strides[next]*v.Dims[next] {
-			return false
-		}
-		next = d
-	}
-	return true
+func (b *nestBuilder) again(id graph.ID, role fuse.Role) int {
+	return b.argOf[argKey{id, role}]
 }

@@ -1,83 +1,9 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
-
-// grid is how the dimensions of a kernel's operands become rows and columns.
-// What is left over is gone through outside of the kernel.
-type grid struct {
-	rows, cols axis
-	outer      []axis
-}
-
-// axis is a merged dimension: how many steps and, by operand, how many elements
-// each moves.
-type axis struct {
-	n      int
-	steps  []int
-	folded bool
-}
-
-// layGrid merges the dimensions of operands where all of them allow it, and
-// chooses among the merged ones. A reduction's geometry does not depend on the
-// operands.
-func layGrid(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []nestArg) grid {
-	var runs []axis
-	for d, n := range dims {
-		if n == 1 {
-			continue
-		}
-		steps := make([]int, len(args))
-		for i := range args {
-			if args[i].kind != scratchArg {
-				steps[i] = args[i].view.Strides[d]
-			}
-		}
-		if k := len(runs) - 1; k >= 0 && runs[k].folded == mask[d] && follows(runs[k].steps, steps, n) {
-			runs[k].n *= n
-			runs[k].steps = steps
-			continue
-		}
-		runs = append(runs, axis{n, steps, mask[d]})
-	}
-	one := axis{n: 1, steps: make([]int, len(args))}
-	g := grid{rows: one, cols: one}
-	take := func(folded bool) axis {
-		for k := len(runs) - 1; k >= 0; k-- {
-			if runs[k].folded == folded {
-				r := runs[k]
-				runs = append(runs[:k:k], runs[k+1:]...)
-				return r
-			}
-		}
-		return one
-	}
-	switch kind {
-	case loop.None:
-		g.cols, g.rows = take(false), take(false)
-	case loop.Columns:
-		g.cols, g.rows = take(true), take(false)
-	case loop.Rows:
-		g.cols, g.rows = take(false), take(true)
-	case loop.Both:
-		g.cols, g.rows = take(true), take(true)
-	}
-	g.outer = runs
-	return g
-}
-
-// follows reports whether every operand that moves by before moves n times as
-// far as by step.
-func follows(before, step []int, n int) bool {
-	for i := range before {
-		if before[i] != step[i]*n {
-			return false
-		}
-	}
-	return true
-}
 
 const (
 	// streamBytes is from where on a result that nothing in the Program reads
@@ -91,33 +17,33 @@ const (
 )
 
 // kernelArgs describes the operands to the compiler of kernels.
-func (n *nestStep) kernelArgs(g *grid) []loop.Arg {
+func (n *nestStep) kernelArgs(g *fuse.Grid) []loop.Arg {
 	out := make([]loop.Arg, len(n.args))
 	for i := range n.args {
 		a := &n.args[i]
-		out[i] = loop.Arg{DType: a.dtype, Write: a.kind.write()}
-		switch step := g.cols.steps[i]; {
-		case a.kind == scratchArg, step == 1, g.cols.n == 1 && (a.kind == outputArg || a.kind.write() && n.k.Axis == loop.Rows):
+		out[i] = loop.Arg{DType: a.DType, Write: a.Role.Writes()}
+		switch step := g.Cols.Steps[i]; {
+		case a.Role == fuse.Scratch, step == 1, g.Cols.N == 1 && (a.Role == fuse.Output || a.Role.Writes() && n.k.Axis == loop.Rows):
 			out[i].Cols = loop.Unit
 		case step != 0:
 			out[i].Cols = loop.Free
 		}
 		switch {
 		case out[i].Cols != loop.Unit:
-		case a.kind == outputArg:
+		case a.Role == fuse.Output:
 			out[i].Stream = n.streams(a)
-		case a.kind == inputArg && n.k.Axis == loop.Columns && len(n.k.Passes) > 1:
-			size := a.dtype.Size()
-			out[i].Ahead = g.rows.steps[i] != 0 && g.cols.n*size <= aheadRow && a.view.Len()*size > aheadBytes
+		case a.Role == fuse.Input && n.k.Axis == loop.Columns && len(n.k.Passes) > 1:
+			size := a.DType.Size()
+			out[i].Ahead = g.Rows.Steps[i] != 0 && g.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
 		}
 	}
 	return out
 }
 
 // streams reports whether a result should pass by the cache.
-func (n *nestStep) streams(a *nestArg) bool {
-	bytes := a.view.Len() * a.dtype.Size()
-	return bytes > streamAlways || bytes > streamBytes && a.id >= 0 && len(n.l.users[a.id]) == 0
+func (n *nestStep) streams(a *fuse.Arg) bool {
+	bytes := a.View.Len() * a.DType.Size()
+	return bytes > streamAlways || bytes > streamBytes && a.ID >= 0 && len(n.l.Users[a.ID]) == 0
 }
 
 // units is how a grid is cut into independent pieces: counts along rows and
@@ -132,8 +58,8 @@ type units struct {
 const lineElements = 16
 
 // cut cuts a grid into pieces of about the given number of elements.
-func (g *grid) cut(kind loop.Axis, parts, piece int) units {
-	rows, cols := g.rows.n, g.cols.n
+func cut(g *fuse.Grid, kind loop.Axis, parts, piece int) units {
+	rows, cols := g.Rows.N, g.Cols.N
 	u := units{rows: 1, cols: 1, rowSize: rows, colSize: cols}
 	switch {
 	case rows*cols == 0:
@@ -150,7 +76,7 @@ func (g *grid) cut(kind loop.Axis, parts, piece int) units {
 		u.colSize = wholeLines(max(piece/rows, 2*lineElements))
 	case kind == loop.None:
 		u.colSize = wholeLines(piece)
-		if g.crosses() {
+		if crosses(g) {
 			u.colSize = 8 * lineElements
 		}
 		u.colSize = min(u.colSize, cols)
@@ -165,9 +91,9 @@ func wholeLines(n int) int { return (n + lineElements - 1) / lineElements * line
 
 // crosses reports whether an operand's columns lie far apart while its rows are
 // neighbours, so that a long row would touch each cache line for one element.
-func (g *grid) crosses() bool {
-	for i, s := range g.cols.steps {
-		if (s > lineElements || s < -lineElements) && (g.rows.steps[i] == 1 || g.rows.steps[i] == -1) {
+func crosses(g *fuse.Grid) bool {
+	for i, s := range g.Cols.Steps {
+		if (s > lineElements || s < -lineElements) && (g.Rows.Steps[i] == 1 || g.Rows.Steps[i] == -1) {
 			return true
 		}
 	}
@@ -175,8 +101,8 @@ func (g *grid) crosses() bool {
 }
 
 // direct reports whether an operand is a whole buffer in order.
-func (a *nestArg) direct(l *lowering) bool {
-	return a.view.IsDense() && a.view.Len()*a.dtype.Size() == l.bufs[a.buf].bytes
+func (l *lowering) direct(a *fuse.Arg) bool {
+	return a.View.IsDense() && a.View.Len()*a.DType.Size() == l.bufs[a.Buf].bytes
 }
 
 // pairs returns which results may be written over which operands: those read in
@@ -185,25 +111,25 @@ func (n *nestStep) pairs() []pair {
 	last := map[int]int{} // of buffers that are only read in order
 	for i := range n.args {
 		a := &n.args[i]
-		if a.kind.write() {
+		if a.Role.Writes() {
 			continue
 		}
-		if at, seen := last[a.buf]; a.kind == inputArg && a.direct(n.l) && (!seen || at >= 0) {
-			last[a.buf] = max(at, a.last)
+		if at, seen := last[a.Buf]; a.Role == fuse.Input && n.l.direct(a) && (!seen || at >= 0) {
+			last[a.Buf] = max(at, a.Last)
 		} else {
-			last[a.buf] = -1
+			last[a.Buf] = -1
 		}
 	}
 	var out []pair
 	for i := range n.args {
 		w := &n.args[i]
-		if w.kind != outputArg || !w.direct(n.l) {
+		if w.Role != fuse.Output || !n.l.direct(w) {
 			continue
 		}
 		for k := range n.args {
 			r := &n.args[k]
-			if at, ok := last[r.buf]; r.kind == inputArg && ok && at >= 0 && at <= w.last && n.l.bufs[r.buf].bytes == n.l.bufs[w.buf].bytes {
-				out = append(out, pair{w.buf, r.buf})
+			if at, ok := last[r.Buf]; r.Role == fuse.Input && ok && at >= 0 && at <= w.Last && n.l.bufs[r.Buf].bytes == n.l.bufs[w.Buf].bytes {
+				out = append(out, pair{w.Buf, r.Buf})
 			}
 		}
 	}

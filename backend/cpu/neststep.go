@@ -4,6 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -15,13 +16,13 @@ type nestStep struct {
 	l     *lowering
 	instr *graph.Instr
 	k     *loop.Kernel
-	args  []nestArg
+	args  []fuse.Arg
 	dims  []int
 	mask  [ir.MaxRank]bool
 	parts int
 	lines int
 	cost  float64 // nanoseconds for an element
-	grid  grid
+	grid  fuse.Grid
 	code  executable
 	// divisions has the instructions that may divide integers by 0.
 	divisions map[loop.Value]*graph.Instr
@@ -32,14 +33,14 @@ func (n *nestStep) compile() bool {
 	if len(n.args) > loop.MaxArgs {
 		return false
 	}
-	n.grid = layGrid(n.k.Axis, n.dims, n.mask, n.args)
-	for _, o := range n.grid.outer {
-		if o.folded {
+	n.grid = fuse.Lay(n.k.Axis, n.dims, n.mask, n.args)
+	for _, o := range n.grid.Outer {
+		if o.Folded {
 			return false // operands keep what is reduced from being one run
 		}
 	}
-	for i, step := range n.grid.cols.steps {
-		if bytes := step * n.args[i].dtype.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
+	for i, step := range n.grid.Cols.Steps {
+		if bytes := step * n.args[i].DType.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
 			return false
 		}
 	}
@@ -56,7 +57,7 @@ func (l *lowering) closeNest(g *group) bool {
 	b.build()
 	first := &l.p.Instrs[g.members[0]]
 	n := &nestStep{
-		l: l, instr: first, k: &b.k, args: b.args, dims: g.key.shape.Dims(), mask: g.mask, parts: g.parts, lines: g.lines, cost: b.cost,
+		l: l, instr: first, k: &b.K, args: b.args, dims: g.key.shape.Dims(), mask: g.mask, parts: g.parts, lines: g.lines, cost: b.Cost,
 		divisions: b.divisions,
 	}
 	if !n.compile() {
@@ -72,7 +73,7 @@ func (l *lowering) closeNest(g *group) bool {
 	l.steps[len(l.steps)-1].ops = l.instrs(g)
 	if last != nil {
 		for id, k := range b.partOf {
-			last.args[k].buf = n.args[b.argOf[argKey{id, partArg}]].buf
+			last.args[k].Buf = n.args[b.argOf[argKey{id, fuse.Part}]].Buf
 		}
 		last.emit()
 	}
@@ -97,19 +98,19 @@ func (n *nestStep) allocate() {
 	l := n.l
 	for i := range n.args {
 		a := &n.args[i]
-		if a.buf >= 0 {
+		if a.Buf >= 0 {
 			continue
 		}
-		switch a.kind {
-		case outputArg, resultArg:
-			part, ok := l.places[a.id]
+		switch a.Role {
+		case fuse.Output, fuse.Result:
+			part, ok := l.places[a.ID]
 			if !ok {
-				part = l.newValue(l.p.Shape(a.id))
+				part = l.newValue(l.p.Shape(a.ID))
 			}
-			l.vals[a.id] = part
-			a.buf = l.vals[a.id].buf
-		case partArg:
-			a.buf = l.newBuffer(workBuffer, n.parts*n.lines*a.dtype.Size())
+			l.vals[a.ID] = part
+			a.Buf = l.vals[a.ID].buf
+		case fuse.Part:
+			a.Buf = l.newBuffer(workBuffer, n.parts*n.lines*a.DType.Size())
 		}
 	}
 }
@@ -124,11 +125,11 @@ func (l *lowering) move(in *graph.Instr, dst int, view kernels.View, v value) bo
 	if !ok || l.engine == nil {
 		return false
 	}
-	w := &kernelWriter{}
-	w.begin()
-	w.store(1, w.load(0, d))
-	n := &nestStep{l: l, instr: in, k: &w.k, dims: v.shape.Dims(), cost: w.cost, args: []nestArg{
-		{dtype: d, buf: v.buf, view: v.view, kind: inputArg, id: -1}, {dtype: d, buf: dst, view: view, kind: outputArg, id: -1},
+	w := &fuse.Writer{}
+	w.Begin()
+	w.Store(1, w.Load(0, d))
+	n := &nestStep{l: l, instr: in, k: &w.K, dims: v.shape.Dims(), cost: w.Cost, args: []fuse.Arg{
+		{DType: d, Buf: v.buf, View: v.view, Role: fuse.Input, ID: -1}, {DType: d, Buf: dst, View: view, Role: fuse.Output, ID: -1},
 	}}
 	if !n.compile() {
 		return false
@@ -162,9 +163,9 @@ func (l *lowering) views(g *group) {
 func (n *nestStep) emit() {
 	l := n.l
 	n.allocate()
-	u := n.grid.cut(n.k.Axis, n.parts, l.tune.piece)
+	u := cut(&n.grid, n.k.Axis, n.parts, l.tune.piece)
 	r := &nestRun{
-		mem: l.mem, code: n.code, rows: n.grid.rows.n, cols: n.grid.cols.n, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
+		mem: l.mem, code: n.code, rows: n.grid.Rows.N, cols: n.grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
 	r.scratch = r.spill
 	s := step{instr: n.instr, run: r.run}
@@ -173,32 +174,32 @@ func (n *nestStep) emit() {
 	}
 	for i := range n.args {
 		a := &n.args[i]
-		size := a.dtype.Size()
-		ra := runArg{buf: a.buf, off: a.view.Offset * size, row: n.grid.rows.steps[i] * size, col: n.grid.cols.steps[i] * size}
+		size := a.DType.Size()
+		ra := runArg{buf: a.Buf, off: a.View.Offset * size, row: n.grid.Rows.Steps[i] * size, col: n.grid.Cols.Steps[i] * size}
 		switch {
-		case a.kind == scratchArg:
+		case a.Role == fuse.Scratch:
 			ra.buf, ra.off, ra.col = -1, r.scratch, size
 			r.scratch += (size*r.cols + lineBytes - 1) &^ (lineBytes - 1)
-		case a.kind.write():
-			s.writes = append(s.writes, a.buf)
+		case a.Role.Writes():
+			s.writes = append(s.writes, a.Buf)
 		default:
-			s.reads = append(s.reads, a.buf)
+			s.reads = append(s.reads, a.Buf)
 		}
 		if n.k.Args[i].Cols == loop.Unit {
 			ra.col = size
 		}
-		if a.kind == partArg {
+		if a.Role == fuse.Part {
 			ra.part = n.lines * size
 		}
-		for _, o := range n.grid.outer {
-			ra.outer = append(ra.outer, o.steps[i]*size)
+		for _, o := range n.grid.Outer {
+			ra.outer = append(ra.outer, o.Steps[i]*size)
 		}
 		r.args = append(r.args, ra)
 	}
 	s.n = u.rows * u.cols
-	for _, o := range n.grid.outer {
-		r.outer = append(r.outer, o.n)
-		s.n *= o.n
+	for _, o := range n.grid.Outer {
+		r.outer = append(r.outer, o.N)
+		s.n *= o.N
 	}
 	elements := r.rows * r.cols / (u.rows * u.cols)
 	if r.rows*r.cols == 0 || s.n == 0 {
@@ -332,8 +333,8 @@ func (b *nestBuilder) combine() *nestStep {
 		argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{}}
 	*c.g.nest = *g.nest
 	c.g.parts = 0
-	c.k.Axis = loop.Rows
-	c.begin()
+	c.K.Axis = loop.Rows
+	c.Begin()
 	b.partOf = map[graph.ID]int{}
 	c.cut = true
 	folds := map[graph.ID]loop.Value{}
@@ -343,17 +344,17 @@ func (b *nestBuilder) combine() *nestStep {
 			continue
 		}
 		d := computeDType(b.dtype(in.Out))
-		k := c.arg(argKey{in.Out, inputArg}, func() nestArg {
-			return nestArg{dtype: d, buf: -1, view: kernels.Dense([]int{g.parts, g.lines})}
+		k := c.arg(argKey{in.Out, fuse.Input}, func() fuse.Arg {
+			return fuse.Arg{DType: d, Buf: -1, View: kernels.Dense([]int{g.parts, g.lines})}
 		})
 		b.partOf[in.Out] = k
-		v := c.load(k, d)
-		folds[in.Out] = c.add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
+		v := c.Load(k, d)
+		folds[in.Out] = c.Add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
 	}
-	c.final = true
+	c.Final = true
 	c.finals(0, folds)
 	return &nestStep{
-		l: b.l, instr: &b.l.p.Instrs[g.members[0]], k: &c.k, args: c.args, dims: []int{g.parts, g.lines},
-		mask: [ir.MaxRank]bool{true}, lines: g.lines, cost: c.cost, divisions: c.divisions,
+		l: b.l, instr: &b.l.p.Instrs[g.members[0]], k: &c.K, args: c.args, dims: []int{g.parts, g.lines},
+		mask: [ir.MaxRank]bool{true}, lines: g.lines, cost: c.Cost, divisions: c.divisions,
 	}
 }

@@ -16,10 +16,10 @@ func (c *call) resultFor(swap [2]int) (o operand, swapped bool) {
 		return c.result(), false
 	}
 	id := c.last.Out + graph.ID(len(c.out))
-	if s.Rank() < max(swap[0], swap[1]) || c.l.kept[id] || len(c.l.users[id]) != 1 {
+	if s.Rank() < max(swap[0], swap[1]) || c.l.Kept[id] || len(c.l.Users[id]) != 1 {
 		return c.result(), false
 	}
-	u := &c.l.p.Instrs[c.l.users[id][0]]
+	u := &c.l.p.Instrs[c.l.Users[id][0]]
 	x, y := s.Rank()-swap[0], s.Rank()-swap[1]
 	if u.Op != ir.OpPermute || !swaps(ir.PermuteDims(c.l.p.Args(u)), x, y) {
 		return c.result(), false

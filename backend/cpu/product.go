@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -59,22 +60,22 @@ func floatMatmul[T gemm.Element](c *call) {
 }
 
 // finish takes an epilogue over and returns what it reads.
-func (r *productRun[T]) finish(c *call, e *epilogue) (reads []operand) {
-	r.options.Act = e.act
-	for _, k := range e.links {
-		o := c.dense(c.l.val(k.id))
+func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
+	r.options.Act = activationKinds[e.Act]
+	for _, k := range e.Links {
+		o := c.dense(c.l.val(k.ID))
 		reads = append(reads, o)
-		if k.op == ir.OpAdd {
+		if k.Op == ir.OpAdd {
 			r.bias, r.hasBias = o, true
 		} else {
-			r.factors = append(r.factors, factor{o, k.op == ir.OpDiv})
+			r.factors = append(r.factors, factor{o, k.Op == ir.OpDiv})
 			r.options.Scaled = true
 		}
 	}
-	if e.residual == noValue {
+	if e.Residual == fuse.NoValue {
 		return reads
 	}
-	v := c.upward(c.l.val(e.residual))
+	v := c.upward(c.l.val(e.Residual))
 	if r.residual, r.hasResidual = r.addend(v); !r.hasResidual {
 		v = c.l.materialise(c.instr, v)
 		r.residual, r.hasResidual = r.addend(v)

@@ -165,7 +165,7 @@ func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
 // place asks the group that computes an operand, if nothing else uses it, to
 // write it where it belongs in the result.
 func (c *call) place(id graph.ID, part value) {
-	if g := c.l.pending[id]; g != nil && g.nest != nil && !g.line[id] && !c.l.kept[id] && len(c.l.users[id]) == 1 {
+	if g := c.l.pending[id]; g != nil && g.nest != nil && !g.line[id] && !c.l.Kept[id] && len(c.l.Users[id]) == 1 {
 		c.l.places[id] = part
 	}
 }

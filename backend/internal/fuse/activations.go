@@ -1,10 +1,23 @@
-package cpu
+package fuse
 
 import (
 	"math"
 
-	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/ir"
+)
+
+// Activation is a function of one element that kernels apply to their results.
+type Activation uint8
+
+// The activations that epilogues may end with.
+const (
+	Identity Activation = iota
+	ReLU                // max(x, 0)
+	GELU                // x·Φ(x)
+	GELUTanh            // x·Φ(x) by the approximation with tanh
+	SiLU                // x·sigmoid(x)
+	Sigmoid             // 1/(1+e^-x)
+	Tanh                //
 )
 
 // expr is an expression of one value in primitives. The zero expr is the value
@@ -26,7 +39,7 @@ func num(v float64) *expr { return &expr{number: true, value: v} }
 var activations = activationTable()
 
 type activationForm struct {
-	act  gemm.Activation
+	act  Activation
 	expr *expr
 }
 
@@ -39,14 +52,14 @@ func activationTable() []activationForm {
 	tanh := of(ir.OpTanh, of(ir.OpMul, of(ir.OpAdd, x, of(ir.OpMul, cube, num(0.044715))), num(math.Sqrt2/math.SqrtPi)))
 	sigmoid := of(ir.OpSigmoid, x)
 	return []activationForm{
-		{gemm.Relu, of(ir.OpRelu, x)},
-		{gemm.Gelu, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erf, one))},
-		{gemm.Gelu, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erfOfRatio, one))},
-		{gemm.Gelu, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, erf, one), half))},
-		{gemm.GeluTanh, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, tanh, one))},
-		{gemm.GeluTanh, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, tanh, one), half))},
-		{gemm.Silu, of(ir.OpMul, x, sigmoid)},
-		{gemm.Sigmoid, sigmoid},
-		{gemm.Tanh, of(ir.OpTanh, x)},
+		{ReLU, of(ir.OpRelu, x)},
+		{GELU, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erf, one))},
+		{GELU, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erfOfRatio, one))},
+		{GELU, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, erf, one), half))},
+		{GELUTanh, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, tanh, one))},
+		{GELUTanh, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, tanh, one), half))},
+		{SiLU, of(ir.OpMul, x, sigmoid)},
+		{Sigmoid, sigmoid},
+		{Tanh, of(ir.OpTanh, x)},
 	}
 }

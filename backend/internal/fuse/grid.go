@@ -1,0 +1,127 @@
+package fuse
+
+import (
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Grid is how the dimensions of a kernel's operands become rows and columns.
+// What is left over is gone through outside of the kernel.
+type Grid struct {
+	Rows, Cols Dim
+	Outer      []Dim
+}
+
+// Dim is a merged dimension: how many steps and, by operand, how many elements
+// each moves. Those of a reduction are Folded.
+type Dim struct {
+	N      int
+	Steps  []int
+	Folded bool
+}
+
+// Lay merges the dimensions of operands where all of them allow it, and
+// chooses among the merged ones. A reduction's geometry does not depend on the
+// operands.
+func Lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
+	var runs []Dim
+	for d, n := range dims {
+		if n == 1 {
+			continue
+		}
+		steps := make([]int, len(args))
+		for i := range args {
+			if args[i].Role != Scratch {
+				steps[i] = args[i].View.Strides[d]
+			}
+		}
+		if k := len(runs) - 1; k >= 0 && runs[k].Folded == mask[d] && follows(runs[k].Steps, steps, n) {
+			runs[k].N *= n
+			runs[k].Steps = steps
+			continue
+		}
+		runs = append(runs, Dim{n, steps, mask[d]})
+	}
+	one := Dim{N: 1, Steps: make([]int, len(args))}
+	g := Grid{Rows: one, Cols: one}
+	take := func(folded bool) Dim {
+		for k := len(runs) - 1; k >= 0; k-- {
+			if runs[k].Folded == folded {
+				r := runs[k]
+				runs = append(runs[:k:k], runs[k+1:]...)
+				return r
+			}
+		}
+		return one
+	}
+	switch kind {
+	case loop.None:
+		g.Cols, g.Rows = take(false), take(false)
+	case loop.Columns:
+		g.Cols, g.Rows = take(true), take(false)
+	case loop.Rows:
+		g.Cols, g.Rows = take(false), take(true)
+	case loop.Both:
+		g.Cols, g.Rows = take(true), take(true)
+	}
+	g.Outer = runs
+	return g
+}
+
+// follows reports whether every operand that moves by before moves n times as
+// far as by step.
+func follows(before, step []int, n int) bool {
+	for i := range before {
+		if before[i] != step[i]*n {
+			return false
+		}
+	}
+	return true
+}
+
+// ReducedMerge reports whether each run of marked dimensions has one stride.
+func ReducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
+	next := -1 // the dimension after, within the run
+	for d := v.Rank - 1; d >= 0; d-- {
+		if v.Dims[d] == 1 {
+			continue
+		}
+		if !mask[d] {
+			next = -1
+			continue
+		}
+		if next >= 0 && v.Strides[d] != v.Strides[next]*v.Dims[next] {
+			return false
+		}
+		next = d
+	}
+	return true
+}
+
+// AxisOf returns how the reduction of the marked dimensions maps to lines; not
+// ok if it does not, or there is nothing to reduce.
+func AxisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
+	runs, last, reduced := 0, false, false
+	for d, n := range s.Dims() {
+		if n == 0 {
+			return loop.None, false
+		}
+		if n == 1 {
+			continue
+		}
+		if mask[d] && !reduced {
+			runs++
+		}
+		reduced, last = mask[d], mask[d]
+	}
+	switch {
+	case runs == 1 && last:
+		return loop.Columns, true
+	case runs == 1:
+		return loop.Rows, true
+	case runs == 2 && last:
+		return loop.Both, true
+	}
+	return loop.None, false
+}
