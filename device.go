@@ -1,8 +1,12 @@
 package loris
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/backend/cuda"
 	"github.com/loris-ml/loris/backend/null"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/ir"
@@ -20,6 +24,16 @@ var (
 	// Null computes nothing and gives zeros, to measure what recording costs.
 	Null = Device{Type: null.DeviceType}
 )
+
+// CUDA returns an NVIDIA GPU by its index, from 0 on. Programs have GPUs when they
+// are built with -tags cuda, for linux with cgo. Using one that is not there, or
+// any in other builds, gives an error that is ErrDevice and says why.
+func CUDA(index int) Device {
+	if index < 0 || index > math.MaxUint8 {
+		panic(&ir.OpError{Op: "cuda", Msg: fmt.Sprintf("the index %d is not from 0 to %d", index, math.MaxUint8), Err: ErrDevice})
+	}
+	return Device{Type: cuda.DeviceType, Index: uint8(index)}
+}
 
 // ParseDevice reads "cpu" or "cuda:1". A type that this build lacks is an error
 // wrapping ErrDevice that lists those there are.

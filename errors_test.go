@@ -100,9 +100,17 @@ func TestUseAfterClose(t *testing.T) {
 }
 
 func TestUnusableDevice(t *testing.T) {
-	for _, d := range []Device{{Type: Ref.Type, Index: 9}, {Type: 250}} {
+	for _, d := range []Device{{Type: Ref.Type, Index: 9}, {Type: 250}, CUDA(255)} {
 		if _, err := New(WithDevice(d)); !errors.Is(err, ErrDevice) {
 			t.Errorf("%v: got %v, want ErrDevice", d, err)
+		}
+	}
+	if d, err := ParseDevice("cuda:3"); d != CUDA(3) || err != nil {
+		t.Errorf("got %v, %v", d, err)
+	}
+	for _, i := range []int{-1, 256} {
+		if err := Try(func() { CUDA(i) }); !errors.Is(err, ErrDevice) {
+			t.Errorf("CUDA(%d): got %v, want ErrDevice", i, err)
 		}
 	}
 	if _, err := ParseDevice("toaster"); !errors.Is(err, ErrDevice) {

@@ -112,7 +112,8 @@ var ErrUnsupported = errors.New("not supported by the backend")
 var registry = struct {
 	sync.RWMutex
 	byType map[ir.DeviceType]Backend
-}{byType: map[ir.DeviceType]Backend{}}
+	absent map[ir.DeviceType]error
+}{byType: map[ir.DeviceType]Backend{}, absent: map[ir.DeviceType]error{}}
 
 // Register makes a backend available for its device type; the last one wins.
 func Register(b Backend) {
@@ -121,12 +122,23 @@ func Register(b Backend) {
 	registry.byType[b.DeviceType()] = b
 }
 
+// RegisterAbsent says why this program has no backend for a device type, for
+// errors about its devices.
+func RegisterAbsent(t ir.DeviceType, why error) {
+	registry.Lock()
+	defer registry.Unlock()
+	registry.absent[t] = why
+}
+
 // For returns the backend that serves a device, or an error wrapping
 // ir.ErrDevice that says which devices there are.
 func For(d ir.Device) (Backend, error) {
 	registry.RLock()
-	b := registry.byType[d.Type]
+	b, why := registry.byType[d.Type], registry.absent[d.Type]
 	registry.RUnlock()
+	if b == nil && why != nil {
+		return nil, fmt.Errorf("%w: no backend is registered for %v: %w", ir.ErrDevice, d, why)
+	}
 	if b == nil {
 		return nil, fmt.Errorf("%w: no backend is registered for %v", ir.ErrDevice, d)
 	}

@@ -1,19 +1,36 @@
-// Package cuda finds NVIDIA GPUs. It is part of builds for linux with cgo and
-// the build tag cuda, which need no headers and no library of CUDA and start on
-// every machine; in other builds it says so.
+// Package cuda is the backend of NVIDIA GPUs. It is part of builds for linux
+// with cgo and the build tag cuda, which need no headers and no library of CUDA
+// and start on every machine; in other builds it says so. The device type is
+// "cuda".
+//
+// Nothing is opened before it is needed: the driver with the first question for
+// a device, a device with its first buffer or model, NVRTC and cuBLASLt with the
+// first model that wants them.
+//
+// # Order
+//
+// Work on a device is done in the order of streams, and nobody waits for it
+// before its results are read. Each piece of memory knows the stream that it
+// was allocated for, the moment after which its contents are there, and the
+// moments after which other streams have done with it. Who reads it in another
+// stream makes that stream wait for the first; freeing, or writing over it,
+// waits for all. So buffers may be shared, donated and released while the work
+// on them is still ahead.
+//
+// # Faults
+//
+// When memory is short, what nobody uses any more is looked for and released
+// before an allocation fails, with an OutOfMemory that says what is held. A
+// kernel that traps loses the device for the process: that error is kept, and
+// every later call for the device returns it at once.
 package cuda
 
 import (
-	"errors"
-
 	"github.com/loris-ml/loris/ir"
 )
 
-// DeviceType is "cuda". No backend serves it yet.
+// DeviceType is "cuda".
 var DeviceType = ir.RegisterDeviceType("cuda")
-
-// ErrNotBuilt says that this program was built without CUDA.
-var ErrNotBuilt = errors.New("this program was built without CUDA")
 
 // Info describes a GPU.
 type Info struct {

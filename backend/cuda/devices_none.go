@@ -5,15 +5,21 @@ package cuda
 import (
 	"fmt"
 	"runtime"
+
+	"github.com/loris-ml/loris/backend"
 )
 
+func init() { backend.RegisterAbsent(DeviceType, notBuilt()) }
+
 // Devices returns an error that is ErrNotBuilt and says how to build with CUDA.
-func Devices() ([]Info, error) {
+func Devices() ([]Info, error) { return nil, notBuilt() }
+
+func notBuilt() error {
 	switch {
 	case runtime.GOOS != "linux":
-		return nil, fmt.Errorf("cuda: %w: it is for linux", ErrNotBuilt)
+		return fmt.Errorf("cuda: %w: it is for linux", ErrNotBuilt)
 	case tagged:
-		return nil, fmt.Errorf("cuda: %w: -tags cuda needs cgo (CGO_ENABLED=1 and a C compiler)", ErrNotBuilt)
+		return fmt.Errorf("cuda: %w: -tags cuda needs cgo (CGO_ENABLED=1 and a C compiler)", ErrNotBuilt)
 	}
-	return nil, fmt.Errorf("cuda: %w: build it with -tags cuda", ErrNotBuilt)
+	return fmt.Errorf("cuda: %w: build it with -tags cuda", ErrNotBuilt)
 }

@@ -23,6 +23,7 @@ static bool call_fail(void *f, const char *call, unsigned int code, long skip, b
 }
 static void call_heal(void *f) { ((void (*)(void))f)(); }
 static void call_hold(void *f, bool hold) { ((void (*)(bool))f)(hold); }
+static void call_drain(void *f) { ((void (*)(void))f)(); }
 static char *call_calls(void *f) { return ((char *(*)(void))f)(); }
 static const char *call_count(void *f, int i, long *n) { return ((const char *(*)(int, long *))f)(i, n); }
 */
@@ -193,6 +194,7 @@ func (f *Fake) Live() map[string]int {
 }
 
 func (f *Fake) check() {
+	C.call_drain(f.symbol("fake_drain"))
 	for kind, n := range f.Live() {
 		f.t.Errorf("%d leaked: %s", n, kind)
 	}

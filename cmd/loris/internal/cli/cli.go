@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/cuda"
 	_ "github.com/loris-ml/loris/backend/ref" // registers the device
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -131,11 +130,6 @@ func parseDevice(name string) (ir.Device, backend.Backend, error) {
 		return d, nil, err
 	}
 	b, err := backend.For(d)
-	if err != nil && d.Type == cuda.DeviceType {
-		if _, why := cuda.Devices(); why != nil {
-			err = fmt.Errorf("%w: %w", err, why)
-		}
-	}
 	return d, b, err
 }
 

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
@@ -35,7 +35,7 @@ func newDevices() *cobra.Command {
 the line of cuda says why.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			list := append(devices(), gpus()...)
+			list := devices()
 			if asJSON {
 				return printJSON(c.OutOrStdout(), list)
 			}
@@ -51,6 +51,8 @@ the line of cuda says why.`,
 	return c
 }
 
+// devices lists the devices, with a line of CUDA in every build: the GPUs, or why
+// there are none.
 func devices() []deviceInfo {
 	list := []deviceInfo{}
 	for _, b := range backend.All() {
@@ -64,22 +66,18 @@ func devices() []deviceInfo {
 			list = append(list, deviceInfo{Device: d.String(), Backend: b.Version(), MemoryInUse: b.BytesInUse(d)})
 		}
 	}
-	return list
-}
-
-// gpus lists the GPUs, on which no backend computes yet, or why there are none.
-func gpus() []deviceInfo {
-	list := []deviceInfo{}
-	infos, err := cuda.Devices()
-	if err != nil {
-		return append(list, deviceInfo{Device: cuda.DeviceType.String(), Backend: "none", Error: strings.TrimPrefix(err.Error(), "cuda: ")})
+	gpus, err := cuda.Devices()
+	if errors.Is(err, cuda.ErrNotBuilt) {
+		return append(list, deviceInfo{Device: cuda.DeviceType.String(), Backend: "none", Error: err.Error()})
 	}
-	for _, g := range infos {
-		list = append(list, deviceInfo{
-			Device: ir.Device{Type: cuda.DeviceType, Index: uint8(g.Index)}.String(), Backend: "none",
-			State: fmt.Sprintf("found: %s, %s, %d multiprocessors, %s, driver for CUDA %s; ops do not run on it yet",
-				g.Name, g.Arch, g.SMs, humanize.IBytes(uint64(g.Memory)), g.Driver),
-		})
+	for _, g := range gpus {
+		name := ir.Device{Type: cuda.DeviceType, Index: uint8(g.Index)}.String()
+		for i := range list {
+			if list[i].Device == name {
+				list[i].State = fmt.Sprintf("%s, %s, %d multiprocessors, %s, driver for CUDA %s",
+					g.Name, g.Arch, g.SMs, humanize.IBytes(uint64(g.Memory)), g.Driver)
+			}
+		}
 	}
 	return list
 }

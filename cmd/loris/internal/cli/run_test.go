@@ -149,7 +149,7 @@ func TestRunErrors(t *testing.T) {
 		{"no such file", []string{prog, "--device", "ref", "--in", "nowhere.safetensors"}, "nowhere.safetensors: no such file"},
 		{"malformed file", []string{prog, "--device", "ref", "--in", write(t, "bad.safetensors", "\x08\x00\x00\x00\x00\x00\x00\x00{\"x\":1}}")}, "malformed file at byte "},
 		{"short file", []string{prog, "--device", "ref", "--in", write(t, "short.safetensors", "abc")}, "short.safetensors: safetensors: malformed file at byte 0: 3 bytes are too few"},
-		{"no backend", []string{prog, "--device", "cuda:7"}, `device error: no backend is registered for cuda:7`},
+		{"no backend", []string{prog, "--device", "cuda:7"}, `cuda:7: `},
 		{"no device", []string{prog, "--device", "abacus"}, `device error: "abacus": the device types are `},
 		{"no such ordinal", []string{prog, "--device", "ref:7"}, "device error: ref:7"},
 		{"run time", []string{index, "--device", "ref", "--in", inputsFile(t, x, tooFar)}, "index error"},

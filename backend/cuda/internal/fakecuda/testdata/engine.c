@@ -101,6 +101,17 @@ void fake_wait(stream *s)
 		pthread_cond_wait(&changed, &fake_lock);
 }
 
+// fake_drain waits until all work is done, and lets it go on if it was held.
+void fake_drain(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	held = false;
+	pthread_cond_broadcast(&changed);
+	while (first)
+		pthread_cond_wait(&changed, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
+}
+
 // fake_hold stops the work, or lets it go on.
 void fake_hold(bool hold)
 {

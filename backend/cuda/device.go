@@ -1,0 +1,192 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/ir"
+)
+
+// device is a GPU in use. It is safe for concurrent use.
+type device struct {
+	backend *Backend
+	index   int
+	id      ir.Device
+	gpu     *driver.Device
+	ctx     *driver.Context
+	props   driver.Properties
+	limits  emit.Limits
+	pool    *driver.MemPool
+
+	// Transfers in both directions have streams of their own, to run beside the
+	// computations. reclaim only waits, and frees what several streams used.
+	up, down, reclaim *driver.Stream
+
+	staging staging
+
+	inUse, peak atomic.Int64          // bytes of live allocations
+	lost        atomic.Pointer[error] // what the device was lost by
+
+	// life is held for reading by what a memory's end does at any time, so that
+	// close waits for it.
+	life   sync.RWMutex
+	closed bool // guarded by life
+
+	mu      sync.Mutex
+	live    map[*block]struct{} // guarded by mu: what is allocated
+	streams []*driver.Stream    // guarded by mu: those that nobody has
+	events  []*driver.Event     // guarded by mu: those that nobody has
+	handle  *driver.BLASHandle  // guarded by mu; nil until it is made
+	closers []func() error      // guarded by mu: see atClose
+}
+
+// openDevice makes a GPU ready. What it opened is closed if it fails.
+func openDevice(b *Backend, drv *driver.Driver, index int) (*device, error) {
+	d := &device{
+		backend: b, index: index, id: ir.Device{Type: DeviceType, Index: uint8(index)},
+		live: map[*block]struct{}{},
+	}
+	d.staging.init(d)
+	if err := d.open(drv); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *device) open(drv *driver.Driver) (err error) {
+	if d.gpu, err = drv.Device(d.index); err != nil {
+		return err
+	}
+	if d.props, err = d.gpu.Properties(); err != nil {
+		return err
+	}
+	d.limits = emit.Limits{
+		Processors: d.props.SMs,
+		Threads:    1 << (bits.Len(uint(min(d.props.MaxThreadsPerBlock, 1024))) - 1),
+	}
+	if d.ctx, err = d.gpu.Retain(); err != nil {
+		return err
+	}
+	d.atClose(d.ctx.Close)
+	if d.pool, err = d.ctx.NewPool(-1); err != nil {
+		return err
+	}
+	d.atClose(d.pool.Close)
+	for _, s := range []**driver.Stream{&d.up, &d.down, &d.reclaim} {
+		if *s, err = d.ctx.NewStream(0); err != nil {
+			return err
+		}
+		d.atClose((*s).Close)
+	}
+	d.atClose(d.freeAll)
+	return nil
+}
+
+// atClose has f called when the device is given back, before those of earlier
+// calls.
+func (d *device) atClose(f func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closers = append(d.closers, f)
+}
+
+// close gives the GPU back with all that is allocated on it. Of a lost device it
+// tells no errors: every call says again that it is lost.
+func (d *device) close() error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.closed = true
+	var errs []error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		if err := d.closers[i](); err != nil && d.lost.Load() == nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// freeAll frees what is allocated when the device is closed.
+func (d *device) freeAll() error {
+	var errs []error
+	for b := range d.live {
+		errs = append(errs, d.reclaim.Free(b.ptr))
+	}
+	return errors.Join(errs...)
+}
+
+// check returns err, having kept it if the device is lost by it. All errors of
+// work on the device come through it.
+func (d *device) check(err error) error {
+	if err != nil && driver.IsLost(err) {
+		lost := fmt.Errorf("%w: %w", ir.ErrDevice, err)
+		d.lost.CompareAndSwap(nil, &lost)
+		return d.lostErr()
+	}
+	return err
+}
+
+// lostErr returns what the device was lost by, nil if it is not.
+func (d *device) lostErr() error {
+	if p := d.lost.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// stream returns a stream that nobody else has, until putStream. What was
+// enqueued in it by those who had it before may still be ahead. It must never
+// capture: memory that was allocated in it may be freed in it at any time.
+func (d *device) stream() (*driver.Stream, error) {
+	if err := d.lostErr(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := len(d.streams); n > 0 {
+		s := d.streams[n-1]
+		d.streams = d.streams[:n-1]
+		return s, nil
+	}
+	s, err := d.ctx.NewStream(0)
+	if err != nil {
+		return nil, d.check(err)
+	}
+	d.closers = append(d.closers, s.Close)
+	return s, nil
+}
+
+// putStream gives a stream back, whether or not its work is done.
+func (d *device) putStream(s *driver.Stream) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.streams = append(d.streams, s)
+}
+
+// compiler returns NVRTC.
+func (d *device) compiler() (*driver.Compiler, error) { return d.backend.compiler() }
+
+// blas returns the device's handle of cuBLASLt.
+func (d *device) blas() (*driver.BLASHandle, error) {
+	lt, err := d.backend.blas()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.handle == nil {
+		h, err := d.ctx.NewBLAS(lt)
+		if err != nil {
+			return nil, d.check(err)
+		}
+		d.handle = h
+		d.closers = append(d.closers, h.Close)
+	}
+	return d.handle, nil
+}
