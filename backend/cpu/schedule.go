@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"container/heap"
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
@@ -59,7 +60,20 @@ type reordering struct {
 	touched [][]int
 	users   [][]int32
 	uses    []int32
-	ready   []int32 // candidates that may come forward
+	ready   stepHeap // candidates that may come forward
+}
+
+// stepHeap is a heap of steps with the least number first.
+type stepHeap []int32
+
+func (n stepHeap) Len() int           { return len(n) }
+func (n stepHeap) Less(i, j int) bool { return n[i] < n[j] }
+func (n stepHeap) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+func (n *stepHeap) Push(x any)        { *n = append(*n, x.(int32)) }
+func (n *stepHeap) Pop() any {
+	x := (*n)[len(*n)-1]
+	*n = (*n)[:len(*n)-1]
+	return x
 }
 
 func newReordering(l *lowering) *reordering {
@@ -119,14 +133,7 @@ func (r *reordering) take(i int32) {
 	}
 	r.put(i)
 	for len(r.ready) > 0 {
-		k := 0
-		for j, c := range r.ready {
-			if c < r.ready[k] {
-				k = j
-			}
-		}
-		c := r.ready[k]
-		r.ready = slices.Delete(r.ready, k, k+1)
+		c := heap.Pop(&r.ready).(int32)
 		if !r.done[c] && r.waits[c] == 0 && r.frees(c) {
 			r.put(c)
 		}
@@ -138,7 +145,7 @@ func (r *reordering) put(i int32) {
 	r.done[i] = true
 	for _, next := range r.after[i] {
 		if r.waits[next]--; r.waits[next] == 0 {
-			r.ready = append(r.ready, next)
+			heap.Push(&r.ready, next)
 		}
 	}
 	for _, b := range r.touched[i] {
@@ -147,7 +154,7 @@ func (r *reordering) put(i int32) {
 		}
 		for _, last := range r.users[b] {
 			if !r.done[last] && r.waits[last] == 0 {
-				r.ready = append(r.ready, last)
+				heap.Push(&r.ready, last)
 			}
 		}
 	}
