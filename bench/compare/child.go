@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/bench/limit"
 )
 
 // child is a peer's process. Its threads are stopped unless it answers a request.
@@ -24,9 +27,13 @@ type child struct {
 // errNone is the answer of a peer that has no such thing.
 var errNone = errors.New("there is none")
 
-// start runs a peer with a number of threads and waits until it is ready.
-func (p *peer) start(ctx context.Context, threads int, env []string) (*child, error) {
+// start runs a peer on a device with a number of threads of the host, and waits
+// until it is ready.
+func (p *peer) start(ctx context.Context, d loris.Device, threads int, env []string) (*child, error) {
 	args := append(p.line[1:len(p.line):len(p.line)], strconv.Itoa(threads))
+	if d != loris.CPU {
+		args = append(args, d.String())
+	}
 	c := &child{peer: p, cmd: exec.CommandContext(ctx, p.line[0], args...)}
 	c.cmd.Env, c.cmd.Stderr = env, &c.stderr
 	group(c.cmd)
@@ -95,6 +102,19 @@ func (c *child) turn(_ context.Context, d time.Duration) (int64, error) {
 		return 0, fmt.Errorf("%s said %q: %w", c.name, rest, err)
 	}
 	return median, nil
+}
+
+// limits asks a peer on a GPU what the GPU can do.
+func (c *child) limits(threads int) (limit.Machine, error) {
+	m := limit.Machine{Threads: threads}
+	rest, err := c.ask("limits")
+	if err != nil {
+		return m, err
+	}
+	if _, err := fmt.Sscan(rest, &m.FLOPS, &m.Stream); err != nil {
+		return m, fmt.Errorf("%s said %q: %w", c.name, rest, err)
+	}
+	return m, nil
 }
 
 // stop ends the process; what it says then does not matter.

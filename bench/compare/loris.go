@@ -22,9 +22,9 @@ type ours struct {
 	results  []float32
 }
 
-// openLoris makes a workload and runs it as often as its results need.
-func openLoris(ctx context.Context, w *workloads.Workload, threads int) (*ours, error) {
-	s, err := loris.New(loris.WithTrimNodes(-1))
+// openLoris makes a workload on a device and runs it as often as its results need.
+func openLoris(ctx context.Context, w *workloads.Workload, d loris.Device, threads int) (*ours, error) {
+	s, err := loris.New(loris.WithTrimNodes(-1), loris.WithDevice(d))
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,10 @@
 // are measured first; it can be less than 1 where the data stay in a cache. What a
 // workload allocates comes from the system's own allocator: with --keep-pages those
 // of the peers are told to keep the pages that they have, as Loris does.
+//
+// With --device cuda all compute on a GPU, those that can: PyTorch and JAX. The
+// limit is then what PyTorch reaches in a large product of f32 and in a copy from
+// memory to memory. Build it with -tags cuda.
 package main
 
 import (
@@ -39,6 +43,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/bench/internal/tool"
 	"github.com/loris-ml/loris/bench/workloads"
 )
@@ -57,6 +62,7 @@ type settings struct {
 	keepPages bool
 	quiet     bool
 	vectors   int
+	device    loris.Device
 }
 
 func main() {
@@ -66,6 +72,7 @@ func main() {
 func parse(args []string) (settings, error) {
 	var s settings
 	var only, peers string
+	s.device = loris.CPU
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.Func("python", "a Python that has peers; may be given again (default python3)", func(v string) error {
 		s.pythons = append(s.pythons, v)
@@ -82,6 +89,10 @@ func parse(args []string) (settings, error) {
 	f.BoolVar(&s.keepPages, "keep-pages", false, "tell the peers' malloc to keep its pages")
 	f.BoolVar(&s.quiet, "quiet", false, "say nothing of the progress")
 	f.IntVar(&s.vectors, "vectors", 1<<25, "elements of the vectors that the memory is measured with")
+	f.Func("device", "where all compute: cpu, cuda or cuda:N (default cpu)", func(v string) (err error) {
+		s.device, err = loris.ParseDevice(v)
+		return err
+	})
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}

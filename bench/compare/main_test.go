@@ -68,6 +68,8 @@ func pretend(behaviour string) {
 			fmt.Println("ok 3 1000 900")
 		case request[0] == "peak":
 			fmt.Println("ok 4096")
+		case request[0] == "limits":
+			fmt.Println("ok 2e12", 1e9*float64(len(os.Args)))
 		default:
 			fmt.Println("ok")
 		}
@@ -86,12 +88,17 @@ func pretended(t *testing.T, name, behaves string) *peer {
 
 func measured(t *testing.T, only string, all ...*peer) *measurement {
 	t.Helper()
+	return measuredOn(t, loris.CPU, only, all...)
+}
+
+func measuredOn(t *testing.T, d loris.Device, only string, all ...*peer) *measurement {
+	t.Helper()
 	list, err := workloads.Select(only)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &measurement{folder: t.TempDir(), progress: io.Discard,
-		settings: settings{workloads: list, rounds: 2, turn: time.Millisecond, vectors: 1 << 12}}
+		settings: settings{workloads: list, rounds: 2, turn: time.Millisecond, vectors: 1 << 12, device: d}}
 	if err := m.measure(t.Context(), all, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +125,20 @@ func TestMeasure(t *testing.T) {
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("no %q in\n%s", want, w.String())
 		}
+	}
+}
+
+// On a device that is not the host's the peers are told which, and one of them says
+// what it can do.
+func TestMeasureDevice(t *testing.T) {
+	p := pretended(t, "eager", "well")
+	m := measuredOn(t, loris.Ref, "^chain-recorded$", p)
+	// Its arguments are its name, the threads and the device.
+	if want := []string{"ref:0: by eager, products 2000 GFLOP/s, copies 3 GB/s"}; len(m.wrong) > 0 || !slices.Equal(m.limits, want) {
+		t.Fatalf("%q, %v, want %q", m.limits, m.wrong, want)
+	}
+	if m = measuredOn(t, loris.Ref, "^chain-recorded$"); len(m.limits) > 0 || len(m.wrong) > 0 {
+		t.Errorf("%q, %v without a peer that knows", m.limits, m.wrong)
 	}
 }
 
@@ -182,15 +203,15 @@ func TestDifference(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	s, err := parse([]string{"--python", "a", "--python", "b", "--only", "softmax", "--threads", "2,4", "--turn", "50ms", "--peers", "jax,mlx"})
+	s, err := parse([]string{"--python", "a", "--python", "b", "--only", "softmax", "--threads", "2,4", "--turn", "50ms", "--peers", "jax,mlx", "--device", "ref"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(s.pythons, []string{"a", "b"}) || !slices.Equal(s.threads, []int{2, 4}) || s.turn != 50*time.Millisecond ||
-		!slices.Equal(s.peers, []string{"jax", "mlx"}) || len(s.workloads) != 1 {
+		!slices.Equal(s.peers, []string{"jax", "mlx"}) || len(s.workloads) != 1 || s.device != loris.Ref {
 		t.Errorf("%+v", s)
 	}
-	for _, bad := range [][]string{{"x"}, {"--threads", "0"}, {"--threads", "x"}, {"--rounds", "0"}, {"--only", "zebra"}, {"--peers", "numpy"}} {
+	for _, bad := range [][]string{{"x"}, {"--threads", "0"}, {"--threads", "x"}, {"--rounds", "0"}, {"--only", "zebra"}, {"--peers", "numpy"}, {"--device", "abacus"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/bench/limit"
 	"github.com/loris-ml/loris/bench/workloads"
 )
@@ -26,16 +27,13 @@ type measurement struct {
 	folder   string
 	progress io.Writer
 
-	limits       []limit.Machine
+	limits       []string
 	rows, memory []row
 	wrong        []error // peers that ended, or disagreed
 }
 
 // measure runs all workloads with a number of threads.
 func (m *measurement) measure(ctx context.Context, all []*peer, threads int) error {
-	machine := limit.Measure(threads, m.vectors)
-	m.limits = append(m.limits, machine)
-	fmt.Fprintln(m.progress, "measured", machine)
 	var children []*child
 	defer func() {
 		for _, c := range children {
@@ -46,7 +44,7 @@ func (m *measurement) measure(ctx context.Context, all []*peer, threads int) err
 		if p.line == nil {
 			continue
 		}
-		c, err := p.start(ctx, threads, environment(threads, m.keepPages))
+		c, err := p.start(ctx, m.device, threads, environment(threads, m.keepPages))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -56,12 +54,34 @@ func (m *measurement) measure(ctx context.Context, all []*peer, threads int) err
 		}
 		children = append(children, c)
 	}
+	machine := m.machine(children, threads)
 	for _, w := range m.workloads {
 		if err := m.workload(ctx, w, children, threads, machine); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// machine returns what the device can do: 0 where no peer tells it.
+func (m *measurement) machine(children []*child, threads int) limit.Machine {
+	if m.device == loris.CPU {
+		machine := limit.Measure(threads, m.vectors)
+		m.limits = append(m.limits, machine.String())
+		fmt.Fprintln(m.progress, "measured", machine)
+		return machine
+	}
+	for _, c := range children {
+		machine, err := c.limits(threads)
+		if err == nil {
+			m.limits = append(m.limits, fmt.Sprintf("%v: by %s, products %.0f GFLOP/s, copies %.0f GB/s", m.device, c.name, machine.FLOPS/1e9, machine.Stream/1e9))
+			return machine
+		}
+		if !errors.Is(err, errNone) {
+			m.wrong = append(m.wrong, err)
+		}
+	}
+	return limit.Machine{Threads: threads}
 }
 
 // runner is Loris or a peer with an open workload.
@@ -78,7 +98,7 @@ type runner struct {
 // workload runs one workload in Loris and in all children that have it.
 func (m *measurement) workload(ctx context.Context, w *workloads.Workload, children []*child, threads int, machine limit.Machine) (err error) {
 	fmt.Fprintf(m.progress, "%s, %d threads:", w.Name, threads)
-	o, err := openLoris(ctx, w, threads)
+	o, err := openLoris(ctx, w, m.device, threads)
 	if err != nil {
 		return fmt.Errorf("%s in Loris: %w", w.Name, err)
 	}
@@ -118,7 +138,7 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 		r.Limit = r.Loris / least
 	}
 	m.rows = append(m.rows, r)
-	if w.Memory {
+	if w.Memory && m.device == loris.CPU {
 		if err := m.peaks(ctx, w, o, open, threads); err != nil {
 			return err
 		}

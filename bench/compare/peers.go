@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/bench/workloads"
 )
 
@@ -24,6 +25,7 @@ type peer struct {
 	name   string
 	module string // of Python; "" for a program of its own
 	system string // what peer/main.py calls it
+	gpu    bool   // it computes on GPUs, too
 
 	line    []string // the command line, to which the number of threads is added; nil if it is not installed
 	missing string   // why
@@ -33,11 +35,11 @@ type peer struct {
 // peers lists all that this command knows, in the order of reports.
 func peers() []*peer {
 	return []*peer{
-		{name: "eager", module: "torch", system: "torch-eager"},
-		{name: "compile", module: "torch", system: "torch-compile"},
-		{name: "aoti", module: "torch", system: "torch-aoti"},
+		{name: "eager", gpu: true, module: "torch", system: "torch-eager"},
+		{name: "compile", gpu: true, module: "torch", system: "torch-compile"},
+		{name: "aoti", gpu: true, module: "torch", system: "torch-aoti"},
 		{name: "lazy", module: "torch", system: "torch-lazy"},
-		{name: "jax", module: "jax", system: "jax"},
+		{name: "jax", gpu: true, module: "jax", system: "jax"},
 		{name: "mlx", module: "mlx", system: "mlx"},
 		{name: "gomlx"},
 	}
@@ -73,6 +75,10 @@ func find(ctx context.Context, s settings, folder string) ([]*peer, error) {
 			continue
 		}
 		list = append(list, p)
+		if s.device != loris.CPU && !p.gpu {
+			p.missing = "not for " + s.device.String()
+			continue
+		}
 		if p.module == "" {
 			p.line, p.missing = buildGoMLX(ctx, s.gomlx, folder)
 			continue

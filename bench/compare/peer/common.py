@@ -2,6 +2,8 @@
 
 import numpy as np
 
+DEVICE = "cpu"  # main.py sets it before a system is imported
+
 CHAIN, CHAIN_SIZE = 1000, 4
 LAYERS, DIM, HEADS, SIZE, VOCAB, POSITIONS, CONTEXT, START = 12, 768, 12, 64, 50257, 1024, 256, 64
 BLOCKS = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]

@@ -1,4 +1,4 @@
-"""JAX on the CPU: every function under jax.jit, state donated."""
+"""JAX on the CPU or a GPU: every function under jax.jit, state donated."""
 
 import itertools
 import os
@@ -8,7 +8,7 @@ import common
 from common import Data
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_PLATFORMS"] = common.DEVICE.partition(":")[0]
 
 import jax  # noqa: E402  (it counts the processors when it is imported)
 import jax.numpy as jnp  # noqa: E402
@@ -17,6 +17,9 @@ from jax import lax  # noqa: E402
 
 
 def start(mode, threads):
+    if common.DEVICE != "cpu":
+        jax.config.update("jax_default_matmul_precision", "highest")  # f32 means f32 in all systems
+        jax.config.update("jax_default_device", jax.devices()[int(common.DEVICE.partition(":")[2] or 0)])
     return f"jax {jax.__version__}"
 
 

@@ -1,4 +1,4 @@
-"""PyTorch: eager, torch.compile, AOTInductor, and its lazy device."""
+"""PyTorch: eager, torch.compile, AOTInductor, and its lazy device; on the CPU or a GPU."""
 
 import itertools
 import os
@@ -14,17 +14,31 @@ from common import Data
 
 MODE = "eager"
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+DEVICE = torch.device(common.DEVICE)
+CUDA = DEVICE.type == "cuda"
+finish = torch.cuda.synchronize if CUDA else None
 
 
 def start(mode, threads):
     global MODE
     MODE = mode
     torch.set_num_threads(threads)
+    if CUDA:  # f32 means f32 in all systems
+        torch.cuda.set_device(DEVICE)
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     if MODE == "lazy":
         import torch._lazy.ts_backend as ts_backend
 
         ts_backend.init()
     return f"torch {torch.__version__}"
+
+
+def put(array):
+    return torch.from_numpy(array).to(DEVICE)
+
+
+def fetch(tensor):
+    return tensor.detach().cpu().numpy()
 
 
 class Module(torch.nn.Module):
@@ -34,7 +48,7 @@ class Module(torch.nn.Module):
         super().__init__()
         self.fn, self.n = fn, len(weights)
         for i, w in enumerate(weights):
-            self.register_buffer(f"w{i}", torch.from_numpy(w))
+            self.register_buffer(f"w{i}", put(w))
 
     def forward(self, *inputs):
         return self.fn(*inputs, *(getattr(self, f"w{i}") for i in range(self.n)))
@@ -62,14 +76,14 @@ def function(make):
 
     def opened():
         fn, inputs, weights = make()
-        inputs = [torch.from_numpy(x) for x in inputs]
+        inputs = [put(x) for x in inputs]
         f = called(fn, inputs, weights)
 
         def call():
             with torch.inference_mode() if MODE == "eager" else torch.no_grad():
                 return f(*inputs)
 
-        return common.Stateless(call, lambda y: y.numpy())
+        return common.Stateless(call, fetch)
 
     return opened
 
@@ -152,9 +166,9 @@ def add_chain(x):
 
 
 def chain_recorded():
-    x = torch.from_numpy(Data().floats(1, common.CHAIN_SIZE))
+    x = put(Data().floats(1, common.CHAIN_SIZE))
     if MODE != "lazy":
-        return common.Stateless(torch.inference_mode()(lambda: add_chain(x)), lambda y: y.numpy())
+        return common.Stateless(torch.inference_mode()(lambda: add_chain(x)), fetch)
     x = x.to("lazy")
 
     def run():
@@ -162,7 +176,7 @@ def chain_recorded():
         torch._lazy.mark_step(wait=True)
         return y
 
-    return common.Stateless(run, lambda y: y.cpu().numpy())
+    return common.Stateless(run, fetch)
 
 
 def first_compile():
@@ -170,7 +184,7 @@ def first_compile():
         return None
     # A graph that an earlier run of this program has left on disk is not new.
     torch._inductor.config.force_disable_caches = True
-    x = torch.from_numpy(Data().floats(1, common.CHAIN_SIZE))
+    x = put(Data().floats(1, common.CHAIN_SIZE))
     numbers = itertools.count(1)
 
     def run(number):
@@ -186,13 +200,13 @@ def first_compile():
 
         return torch.compile(fn, dynamic=False)(x)
 
-    return common.Workload(lambda: run(next(numbers)), lambda: run(0).numpy())
+    return common.Workload(lambda: run(next(numbers)), lambda: fetch(run(0)))
 
 
 class Perceptron(torch.nn.Module):
     def __init__(self, params):
         super().__init__()
-        self.params = torch.nn.ParameterList(torch.from_numpy(p.copy()) for p in params)
+        self.params = torch.nn.ParameterList(put(p.copy()) for p in params)
 
     def forward(self, x, y, drop: float):
         n = len(self.params)
@@ -224,13 +238,13 @@ def trainer(params, optimizer):
 
 
 def last_weights(model):
-    return model.params[-2].detach().numpy().reshape(-1)
+    return fetch(model.params[-2]).reshape(-1)
 
 
 def mlp():
     d = Data()
     params = d.perceptron(784, 512, 512, 10)
-    x, y = torch.from_numpy(d.floats(1, 128, 784)), torch.from_numpy(d.ints(128, 10))
+    x, y = put(d.floats(1, 128, 784)), put(d.ints(128, 10))
     fused = True if MODE == "eager" else None  # Inductor fuses by itself
     model, step = trainer(params, lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, fused=fused))
     return common.Workload(lambda: step(x, y), lambda: last_weights(model))
@@ -248,7 +262,7 @@ def digits():
 
     def epoch(step, drop):
         for x, y in list_of:
-            step(x, y, drop)
+            step(x.to(DEVICE), y.to(DEVICE), drop)
 
     def results():
         model, step = fresh()
@@ -270,10 +284,10 @@ class GPT2(torch.nn.Module):
                 self.put(f"l{i}_{k}", w)
             self.put(f"k{i}", caches[i][0]), self.put(f"v{i}", caches[i][1])
         self.put("last_w", last[0]), self.put("last_b", last[1])
-        self.put_tensor("all", torch.arange(common.CONTEXT))
+        self.put_tensor("all", torch.arange(common.CONTEXT, device=DEVICE))
 
     def put(self, name, array):
-        self.put_tensor(name, torch.from_numpy(array))
+        self.put_tensor(name, put(array))
 
     def put_tensor(self, name, t):
         self.register_buffer(name, t)
@@ -302,21 +316,21 @@ def gpt2():
         torch._dynamo.reset()
         call = torch.compile(model, fullgraph=True, dynamic=False)
     elif MODE == "aoti":
-        call = called(model, [torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)])
+        call = called(model, [torch.zeros(1, dtype=torch.int64, device=DEVICE)] * 2)
     else:
         call = model
 
     def run():
         place, token = common.gpt2_token(next(runs))
         with torch.no_grad():
-            return call(torch.tensor([place]), torch.tensor([token]))
+            return call(torch.tensor([place], device=DEVICE), torch.tensor([token], device=DEVICE))
 
-    return common.Stateless(run, lambda y: y.numpy())
+    return common.Stateless(run, fetch)
 
 
 def peak(workload):
     """The largest sum of allocations less frees in a run, from the profiler's records."""
-    if MODE not in ("eager", "compile"):
+    if CUDA or MODE not in ("eager", "compile"):
         return None
     workload.run()
     workload.forget()
@@ -328,6 +342,27 @@ def peak(workload):
         live += e.nbytes()
         most = max(most, live)
     return most
+
+
+def limits():
+    """The most of products and of copies from memory to memory, in FLOP and bytes a second, on a GPU."""
+    if not CUDA:
+        return None
+    a = torch.randn(8192, 8192, device=DEVICE)
+    x, y = torch.empty(1 << 30, dtype=torch.uint8, device=DEVICE), torch.empty(1 << 30, dtype=torch.uint8, device=DEVICE)
+
+    def least(f):
+        times = []
+        for _ in range(10):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            f()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end) / 1e3)
+        return min(times)
+
+    return 2 * 8192**3 / least(lambda: a @ a), 2 * (1 << 30) / least(lambda: y.copy_(x))
 
 
 FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet)

@@ -1,6 +1,6 @@
 """A peer of bench/compare: runs its workloads in one system, one at a time.
 
-    python main.py SYSTEM THREADS
+    python main.py SYSTEM THREADS [DEVICE]
 
 It says "ready VERSION" and then answers requests, line by line:
 
@@ -9,6 +9,7 @@ It says "ready VERSION" and then answers requests, line by line:
     turn MILLISECONDS     run it for a while: "ok COUNT MEDIAN LEAST", in nanoseconds
     peak                  the most bytes of tensors in a run, beyond those before it:
                           "ok BYTES", or "none" if the system does not say
+    limits                what the device can do: "ok FLOP BYTES", a second, or "none"
     close                 forget the workload: "ok"
 """
 
@@ -38,12 +39,22 @@ def turn(run, milliseconds):
     return f"ok {len(times)} {times[len(times) // 2]} {times[0]}"
 
 
+def then(run, finish):
+    def both():
+        run()
+        finish()
+
+    return both
+
+
 def opened(system, name, runs, path):
     """Returns the workload after its first runs, whose results are in the file."""
     make = system.WORKLOADS.get(name)
     if make is None:
         return None
     workload = make()
+    if finish := getattr(system, "finish", None):  # a run returns before it is done
+        workload.run = then(workload.run, finish)
     for _ in range(runs):
         workload.run()
     workload.results().astype("<f4").tofile(path)
@@ -63,6 +74,9 @@ def serve(system, out):
             elif request[0] == "peak":
                 peak = system.peak(workload) if hasattr(system, "peak") else None
                 answer = "none" if peak is None else f"ok {peak}"
+            elif request[0] == "limits":
+                limits = system.limits() if hasattr(system, "limits") else None
+                answer = "none" if limits is None else "ok {} {}".format(*limits)
             else:
                 workload = None
                 gc.collect()
@@ -73,11 +87,14 @@ def serve(system, out):
         print(answer, file=out, flush=True)
 
 
-def main(name, threads):
+def main(name, threads, device="cpu"):
     # What libraries print must not meet the answers.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     pin(int(threads))
+    import common  # not before pin, as it needs NumPy
+
+    common.DEVICE = device
     module, _, mode = name.partition("-")
     system = importlib.import_module(f"in_{module}")
     print("ready", system.start(mode, int(threads)), file=out, flush=True)
