@@ -55,8 +55,12 @@ func (m *measurement) measure(ctx context.Context, all []*peer, threads int) err
 		children = append(children, c)
 	}
 	machine := m.machine(children, threads)
+	gpu := m.device != loris.CPU
 	for _, w := range m.workloads {
-		if err := m.workload(ctx, w, children, threads, machine); err != nil {
+		if w.GPU && !gpu {
+			continue
+		}
+		if err := m.workload(ctx, w.On(gpu), children, threads, machine); err != nil {
 			return err
 		}
 	}

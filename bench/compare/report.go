@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -53,17 +52,17 @@ func table(w io.Writer, all []*peer, rows []row, format func(float64) string) er
 		if peer == "" {
 			peer = "-"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%g\t%g\t%.1e\t%.1e\t\n", peer, formatRatio(r.Ratio, r.Must), formatRatio(r.Limit, math.Inf(1)), r.Must, r.Aim, r.Difference, r.Tolerance)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%g\t%g\t%.1e\t%.1e\t\n", peer, formatRatio(r.Ratio, r.Must), formatRatio(r.Limit, 0), r.Must, r.Aim, r.Difference, r.Tolerance)
 	}
 	return tw.Flush()
 }
 
-// formatRatio marks what is above the most that it may be.
+// formatRatio marks what is above the most that it may be, if that is not 0.
 func formatRatio(v, most float64) string {
 	switch {
 	case v == 0:
 		return "-"
-	case v > most:
+	case most > 0 && v > most:
 		return fmt.Sprintf("%.3g !", v)
 	}
 	return fmt.Sprintf("%.3g", v)

@@ -70,7 +70,7 @@ var graphs newGraph
 // of the graph in binary.
 func firstCompile() *Workload {
 	return &Workload{
-		Name: "first-compile", Must: 0.1, Aim: 0.03, Ops: 1, Runs: 1, Tolerance: 1e-5, Peers: []string{"compile", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
+		Name: "first-compile", Must: 0.1, Aim: 0.03, MustGPU: 0.2, Ops: 1, Runs: 1, Tolerance: 1e-5, Peers: []string{"compile", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			x := NewData(s.With()).Tensor(1, chainSize)
 			if err := ready(ctx, x); err != nil {

@@ -1,17 +1,25 @@
 package workloads
 
-import "github.com/loris-ml/loris"
+import (
+	"context"
+
+	"github.com/loris-ml/loris"
+)
 
 // Data makes the numbers of a workload, tensor by tensor: the same in every
 // language, since element i of tensor k is a hash of both. Peers have their own
 // copy of these few lines.
 type Data struct {
 	make   loris.Maker
+	dtype  loris.DType
 	tensor uint32
 }
 
 // NewData returns the source of a workload's numbers; tensors are made by m.
-func NewData(m loris.Maker) *Data { return &Data{make: m} }
+func NewData(m loris.Maker) *Data { return newDataOf(m, loris.F32) }
+
+// newDataOf is NewData whose tensors are rounded to a dtype.
+func newDataOf(m loris.Maker, dtype loris.DType) *Data { return &Data{make: m, dtype: dtype} }
 
 // word returns the hash of element i of tensor k: the last steps of MurmurHash3.
 func word(k, i uint32) uint32 {
@@ -49,7 +57,23 @@ func (d *Data) Tensor(scale float32, dims ...int) *loris.Tensor {
 	for _, k := range dims {
 		n *= k
 	}
-	return d.make.FromSlice(d.Floats(n, scale), dims...)
+	return d.from(d.Floats(n, scale), dims...)
+}
+
+func (d *Data) from(x []float32, dims ...int) *loris.Tensor {
+	t := d.make.FromSlice(x, dims...)
+	if d.dtype != loris.F32 {
+		t = t.Cast(d.dtype)
+	}
+	return t
+}
+
+// numbers returns a tensor's elements, of whatever dtype, as f32.
+func numbers(ctx context.Context, t *loris.Tensor) ([]float32, error) {
+	if t.DType() != loris.F32 {
+		t = t.Cast(loris.F32)
+	}
+	return t.Float32s(ctx)
 }
 
 // Variable is Tensor as the value of a variable.

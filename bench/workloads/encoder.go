@@ -21,7 +21,7 @@ func (d *Data) norm(n int) affine {
 	for i := range w {
 		w[i]++
 	}
-	return affine{d.make.FromSlice(w, n), d.Tensor(0.1, n)}
+	return affine{d.from(w, n), d.Tensor(0.1, n)}
 }
 
 func (a affine) linear(x *loris.Tensor) *loris.Tensor { return x.Linear(a.w, loris.Bias(a.b)) }
@@ -39,14 +39,16 @@ func joined(x *loris.Tensor) *loris.Tensor {
 
 // encoder is the forward pass of one transformer encoder layer, normalised
 // behind, as PyTorch's: d512 h8 ff2048 s128 b4.
-func encoder() *Workload {
+func encoder() *Workload { return encoderOf("encoder-block", loris.F32, 2e-5) }
+
+func encoderOf(name string, dtype loris.DType, tolerance float64) *Workload {
 	const d, h, ff, length, batch = 512, 8, 2048, 128, 4
 	const tokens = batch * length
 	return &Workload{
-		Name: "encoder-block", Must: 1.1, Aim: 0.9, FLOP: tokens * (8*d*d + 4*d*ff + 4*length*d), Bytes: 4 * (4*d*d + 2*d*ff + 2*tokens*d),
-		Ops: 1, Runs: 1, Tolerance: 2e-5, Memory: true,
+		Name: name, Must: 1.1, Aim: 0.9, FLOP: tokens * (8*d*d + 4*d*ff + 4*length*d), Bytes: float64(dtype.Size()) * (4*d*d + 2*d*ff + 2*tokens*d),
+		Ops: 1, Runs: 1, Tolerance: tolerance, Memory: true, MustGPU: 1, GPU: dtype != loris.F32,
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
-			data := NewData(s.With())
+			data := newDataOf(s.With(), dtype)
 			x := data.Tensor(1, batch, length, d)
 			qkv, out := data.linear(d, 3*d), data.linear(d, d)
 			up, down := data.linear(d, ff), data.linear(ff, d)

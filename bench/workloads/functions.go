@@ -27,7 +27,7 @@ const normRows, normCols = 4096, 1024
 func softmax() *Workload {
 	const n = normRows * normCols
 	return &Workload{
-		Name: "softmax", Must: 1, Aim: 0.8, FLOP: 4 * n, Bytes: 2 * 4 * n, Ops: 1, Runs: 1, Tolerance: 1e-5,
+		Name: "softmax", Must: 1, Aim: 0.8, FLOP: 4 * n, Bytes: 2 * 4 * n, Ops: 1, Runs: 1, Tolerance: 1e-5, MustGPU: 1.05,
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			x := NewData(s.With()).Tensor(4, normRows, normCols)
 			return function(ctx, s, func() *loris.Tensor { return x.Softmax(-1) })
@@ -38,7 +38,7 @@ func softmax() *Workload {
 func layerNorm() *Workload {
 	const n = normRows * normCols
 	return &Workload{
-		Name: "layer-norm", Must: 1, Aim: 0.8, FLOP: 8 * n, Bytes: 2 * 4 * n, Ops: 1, Runs: 1, Tolerance: 1e-5,
+		Name: "layer-norm", Must: 1, Aim: 0.8, FLOP: 8 * n, Bytes: 2 * 4 * n, Ops: 1, Runs: 1, Tolerance: 1e-5, MustGPU: 1.05,
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			d := NewData(s.With())
 			x, w, b := d.Tensor(4, normRows, normCols), d.Tensor(1, normCols), d.Tensor(1, normCols)

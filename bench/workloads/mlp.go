@@ -50,18 +50,21 @@ func (p *perceptron) params() iter.Seq2[string, *loris.Variable] {
 
 // results is the last layer's weights.
 func (p *perceptron) results(ctx context.Context) ([]float32, error) {
-	return p.weights[len(p.weights)-1].Value().Float32s(ctx)
+	return numbers(ctx, p.weights[len(p.weights)-1].Value())
 }
 
 // mlp is one training step of 784-512-512-10 on a batch of 128.
-func mlp() *Workload {
+func mlp() *Workload { return mlpOf("mlp-step", loris.F32, 1e-4) }
+
+func mlpOf(name string, dtype loris.DType, tolerance float64) *Workload {
 	const batch, weights = 128, 784*512 + 512*512 + 512*10
 	return &Workload{
 		// Three products with each weight but the first's two; weights and momenta
 		// are read and written.
-		Name: "mlp-step", Must: 1, Aim: 0.8, FLOP: 2 * batch * (3*weights - 784*512), Bytes: 4 * 4 * weights, Ops: 1, Runs: 3, Tolerance: 1e-4, Memory: true,
+		Name: name, Must: 1, Aim: 0.8, FLOP: 2 * batch * (3*weights - 784*512), Bytes: 4 * float64(dtype.Size()) * weights, Ops: 1, Runs: 3, Tolerance: tolerance, Memory: true,
+		MustGPU: 1, GPU: dtype != loris.F32,
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
-			d := NewData(s.With())
+			d := newDataOf(s.With(), dtype)
 			p := newPerceptron(d, 784, 512, 512, 10)
 			x, y := d.Tensor(1, batch, 784), s.With().FromSlice(d.Ints(batch, 10))
 			opt := optim.NewSGD(p.params(), 0.01, optim.Momentum(0.9))

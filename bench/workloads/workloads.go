@@ -41,6 +41,10 @@ type Workload struct {
 	// Rivals are those of them whose best the ratio is to; nil means all. The
 	// others are run for comparison.
 	Rivals []string
+	// MustGPU is Must on a GPU, against torch.compile; 0 where nothing is asked.
+	// GPU says that the workload is for GPUs only.
+	MustGPU float64
+	GPU     bool
 
 	open func(ctx context.Context, s *loris.Session) (*Instance, error)
 }
@@ -69,6 +73,19 @@ func (w *Workload) Open(ctx context.Context, s *loris.Session) (*Instance, error
 // For reports whether the workload is meaningful for a peer.
 func (w *Workload) For(peer string) bool { return w.Peers == nil || slices.Contains(w.Peers, peer) }
 
+// On returns the workload with what is asked of it on GPUs.
+func (w *Workload) On(gpu bool) *Workload {
+	if !gpu {
+		return w
+	}
+	on := *w
+	on.Must, on.Aim, on.Rivals = w.MustGPU, 0, nil
+	if w.MustGPU > 0 {
+		on.Rivals = []string{"compile"}
+	}
+	return &on
+}
+
 // Against reports whether the ratio counts a peer.
 func (w *Workload) Against(peer string) bool {
 	return w.Rivals == nil || slices.Contains(w.Rivals, peer)
@@ -92,6 +109,8 @@ func All() []*Workload {
 		chainCompiled(),
 		firstCompile(),
 		gpt2(),
+		mlpOf("mlp-step-bf16", loris.BF16, 3e-2),
+		encoderOf("encoder-block-bf16", loris.BF16, 3e-2),
 	}
 }
 
@@ -146,7 +165,7 @@ func function(ctx context.Context, s *loris.Session, f func() *loris.Tensor) (*I
 	}
 	return &Instance{
 		Run:     run,
-		Results: func(ctx context.Context) ([]float32, error) { return out.Value().Float32s(ctx) },
+		Results: func(ctx context.Context) ([]float32, error) { return numbers(ctx, out.Value()) },
 		Forget:  func() { out = nil },
 	}, run(ctx)
 }

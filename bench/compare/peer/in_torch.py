@@ -33,12 +33,16 @@ def start(mode, threads):
     return f"torch {torch.__version__}"
 
 
+DTYPE = torch.float32  # of the workload's floats
+
+
 def put(array):
-    return torch.from_numpy(array).to(DEVICE)
+    t = torch.from_numpy(array).to(DEVICE)
+    return t.to(DTYPE) if t.is_floating_point() else t
 
 
 def fetch(tensor):
-    return tensor.detach().cpu().numpy()
+    return tensor.detach().cpu().float().numpy()
 
 
 class Module(torch.nn.Module):
@@ -368,9 +372,26 @@ def limits():
 FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet)
 FUNCTIONS["chain-compiled"] = lambda: (add_chain, [Data().floats(1, common.CHAIN_SIZE)], [])
 
+
+
+def rounded(make):
+    """Makes a workload whose numbers are bfloat16."""
+
+    def opened():
+        global DTYPE
+        DTYPE = torch.bfloat16
+        try:
+            return make()
+        finally:
+            DTYPE = torch.float32
+
+    return opened
+
+
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
 WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
 if "torch-aoti" not in sys.argv:  # which exports no training
     WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits}
+WORKLOADS |= {f"{name}-bf16": rounded(WORKLOADS[name]) for name in ("mlp-step", "encoder-block") if name in WORKLOADS}
 if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
     WORKLOADS = {"chain-recorded": chain_recorded}
