@@ -103,6 +103,16 @@ func WithThreads(n int) SessionOption { return func(c *executor.Config) { c.Thre
 // PyTorch compiled are not covered.
 func WithDeterministic() SessionOption { return func(c *executor.Config) { c.Deterministic = true } }
 
+// WithFlushDenormals lets computations take subnormal numbers, those of f32 below
+// 1.2e-38, as zero and give zero for them. Many processors take a hundred times
+// as long for an operation that meets one, and training makes them: the averages of Adam
+// decay towards zero for weights without gradients, such as those of pixels that
+// are always black, and stay subnormal for good. Fused kernels as machine code of
+// the CPU backend make use of it; products, convolutions and what runs as Go
+// keep subnormal numbers, and so do values that are only moved. XLA flushes them always,
+// PyTorch with torch.set_flush_denormal.
+func WithFlushDenormals() SessionOption { return func(c *executor.Config) { c.FlushDenormals = true } }
+
 // WithDiskCache keeps compiled artefacts in a directory, made if need be, so that
 // the next start of the program compiles nothing. Processes may share it. It is
 // bounded to 4 GiB (see WithDiskCacheBytes); those used least recently leave.

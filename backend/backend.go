@@ -68,6 +68,8 @@ type CompileOptions struct {
 	// Deterministic asks for a model whose results are the same bits in each Run
 	// on this machine, whatever the Threads, the processors there are and the load.
 	Deterministic bool
+	// FlushDenormals allows to take subnormal numbers as zero.
+	FlushDenormals bool
 }
 
 // Backend computes Programs on the devices of one type. All methods are safe

@@ -8,8 +8,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// A session's bound on processors and its wish for the same bits reach the
-// backend, those of one session not another's, and do not change the hashes of
+// A session's bound on processors and its wishes for the same bits and for zeros
+// in the place of subnormal numbers reach the backend, those of one session not another's, and do not change the hashes of
 // graphs.
 func TestCompileOptions(t *testing.T) {
 	f := newFake(t)
@@ -21,6 +21,7 @@ func TestCompileOptions(t *testing.T) {
 		{},
 		{executor.Config{Threads: 3}, backend.CompileOptions{Threads: 3}},
 		{executor.Config{Threads: 1, Deterministic: true}, backend.CompileOptions{Threads: 1, Deterministic: true}},
+		{executor.Config{FlushDenormals: true}, backend.CompileOptions{FlushDenormals: true}},
 		{executor.Config{Threads: -2}, backend.CompileOptions{}},
 	} {
 		c.cfg.Device = fakeDevice(0)
@@ -45,7 +46,7 @@ func TestCompileOptions(t *testing.T) {
 			t.Errorf("%+v: %d compilations, want 2", c.cfg, len(f.options))
 		}
 		for _, o := range f.options {
-			if o.Threads != c.want.Threads || o.Deterministic != c.want.Deterministic {
+			if o.Threads != c.want.Threads || o.Deterministic != c.want.Deterministic || o.FlushDenormals != c.want.FlushDenormals {
 				t.Errorf("%+v: compiled with %+v", c.cfg, o)
 			}
 		}

@@ -50,6 +50,8 @@ type Config struct {
 	// Deterministic makes computations give the same bits whatever the number of
 	// processors, Threads and the load are.
 	Deterministic bool
+	// FlushDenormals lets backends take subnormal numbers as zero.
+	FlushDenormals bool
 	// DiskDir is the directory of the on-disk tier of the computation cache,
 	// which several processes may share; empty means none.
 	DiskDir string

@@ -29,7 +29,9 @@
 //     order where an operand lies otherwise in memory;
 //   - the queries before an infinity or NaN among the values of causal attention,
 //     on different numbers of processors: those of its unit get a NaN. With
-//     backend.CompileOptions.Deterministic units are always the same.
+//     backend.CompileOptions.Deterministic units are always the same;
+//   - subnormal numbers with backend.CompileOptions.FlushDenormals: machine code of
+//     groups takes them as zero, all other steps keep them.
 //
 // A run has a seat while it computes, which is one of as many as GOMAXPROCS, and
 // takes those that are free for its helpers, up to CompileOptions.Threads in all.

@@ -115,6 +115,7 @@ type lowering struct {
 	pending []*group       // by ID: the open group that will compute it
 	engine  *journal       // nil: no kernels, Go loops only
 	share   *kernels.Share // what the steps run on
+	flush   bool           // kernels may take subnormal numbers as zero
 	// workers is the number of goroutines that a step is cut for if its results
 	// depend on that; 0 stands for those of the share.
 	workers int
@@ -148,7 +149,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)),
 		unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
-		share: kernels.NewShare(o.Threads),
+		share: kernels.NewShare(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {
 		l.workers = fixedWorkers

@@ -165,7 +165,7 @@ func (n *nestStep) emit() {
 	n.allocate()
 	u := cut(&n.grid, n.k.Axis, n.parts, l.tune.piece)
 	r := &nestRun{
-		mem: l.mem, code: n.code, rows: n.grid.Rows.N, cols: n.grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
+		mem: l.mem, code: n.code, flush: l.flush, rows: n.grid.Rows.N, cols: n.grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
 	r.scratch = r.spill
 	s := step{instr: n.instr, run: r.run}
@@ -227,6 +227,7 @@ type nestRun struct {
 	mem            *memory
 	code           executable
 	args           []runArg
+	flush          bool // subnormal numbers
 	rows, cols     int
 	outer          []int
 	units          units
@@ -246,6 +247,7 @@ func (r *nestRun) run(lo, hi int) {
 	w := nestWorkers.Get().(*nestWorker)
 	defer nestWorkers.Put(w)
 	f := &w.frame
+	f.Flush = r.flush
 	var mem unsafe.Pointer
 	if r.scratch > 0 {
 		mem = w.mem.aligned(r.scratch)

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -81,5 +82,31 @@ func TestReducedDimensionsApart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFlushDenormals multiplies subnormal numbers: machine code gives zero for them
+// where it is asked to, and only there; what is moved stays as it is.
+func TestFlushDenormals(t *testing.T) {
+	p := program(t, `program @p {
+		%x = parameter "x" : f32[2]
+		return mul(%x, 2.0), cat([%x, %x], 0)
+	}`)
+	for name, b := range map[string]*Backend{"default": New(), "portable": NewPortable()} {
+		x := uploaded(t, b, p, [][]byte{host.EncodeFloats(ir.F32, []float64{0x1p-140, 3})})
+		for _, flush := range []bool{false, true} {
+			want := []float64{0x1p-139, 6}
+			if flush && b.engine != nil {
+				want[0] = 0
+			}
+			got := outputs(t, mustPlan(t, b, p, backend.CompileOptions{FlushDenormals: flush}), x)
+			if !bytes.Equal(got[0], host.EncodeFloats(ir.F32, want)) {
+				t.Errorf("%s, flush %v: %x, want %v", name, flush, got[0], want)
+			}
+			if !bytes.Equal(got[1], host.EncodeFloats(ir.F32, []float64{0x1p-140, 3, 0x1p-140, 3})) {
+				t.Errorf("%s, flush %v: moved to %x", name, flush, got[1])
+			}
+		}
+		release(x)
 	}
 }

@@ -24,7 +24,7 @@ type ours struct {
 
 // openLoris makes a workload on a device and runs it as often as its results need.
 func openLoris(ctx context.Context, w *workloads.Workload, d loris.Device, threads int) (*ours, error) {
-	s, err := loris.New(loris.WithTrimNodes(-1), loris.WithDevice(d))
+	s, err := loris.New(append(slices.Clone(w.Session), loris.WithTrimNodes(-1), loris.WithDevice(d))...)
 	if err != nil {
 		return nil, err
 	}

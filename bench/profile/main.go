@@ -138,7 +138,7 @@ func observe(ctx context.Context, s settings) (_ *profile, err error) {
 	if !ok {
 		return nil, fmt.Errorf("the backend of %v is a %T", cpu.Device, be)
 	}
-	session, err := loris.New(loris.WithTrimNodes(-1), loris.WithLines(loris.LinesAlways))
+	session, err := loris.New(append(slices.Clone(s.workload.Session), loris.WithTrimNodes(-1), loris.WithLines(loris.LinesAlways))...)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,8 @@ type Workload struct {
 	Heavy, Memory bool
 	// Peers are the systems that it is meaningful for; nil means all.
 	Peers []string
+	// Session has what the session needs to compute as the peers do.
+	Session []loris.SessionOption
 	// Rivals are those of them whose best the ratio is to; nil means all. The
 	// others are run for comparison.
 	Rivals []string

@@ -38,7 +38,7 @@ func TestData(t *testing.T) {
 // results opens a workload and returns the results of its first runs.
 func results(t *testing.T, w *Workload, opts ...loris.SessionOption) []float32 {
 	t.Helper()
-	in, err := w.Open(t.Context(), session(t, opts...))
+	in, err := w.Open(t.Context(), session(t, slices.Concat(opts, w.Session)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func BenchmarkWorkloads(b *testing.B) {
 			if testing.Short() && w.Heavy {
 				b.Skip("it takes seconds or gigabytes, which -short leaves out")
 			}
-			in, err := w.Open(b.Context(), session(b))
+			in, err := w.Open(b.Context(), session(b, w.Session...))
 			if err != nil {
 				b.Fatal(err)
 			}

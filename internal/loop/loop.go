@@ -174,4 +174,7 @@ type Frame struct {
 	Ptr [MaxArgs]unsafe.Pointer
 	// Row and Col are the strides in bytes; Col counts for Free ones only.
 	Row, Col [MaxArgs]int
+	// Flush lets floating ops take subnormal operands as zero and give zero for
+	// subnormal results. Machine code does; Eval does not.
+	Flush bool
 }

@@ -112,7 +112,11 @@ func (c *Code) Run(f *loop.Frame) {
 	if f.Rows <= 0 || f.Cols <= 0 {
 		return
 	}
-	c.fn.Call(unsafe.Pointer(f))
+	if f.Flush {
+		c.fn.CallFlushing(unsafe.Pointer(f))
+	} else {
+		c.fn.Call(unsafe.Pointer(f))
+	}
 	fault := *(*int64)(unsafe.Add(f.Spill, atFault))
 	runtime.KeepAlive(f)
 	if fault != 0 {

@@ -3,7 +3,9 @@ package native
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -47,6 +49,37 @@ func TestAdd(t *testing.T) {
 			x, y, z := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
 			b.Store(z, b.Op(ir.OpMul, b.Op(ir.OpAdd, b.Load(x), b.Load(y)), b.F32(3)))
 			check(t, &b.Kernel, isa, 3, cols, 0, uint64(cols))
+		}
+	}
+}
+
+// TestFlush runs a product of subnormal numbers with and without Flush; Go's own
+// arithmetic keeps them afterwards.
+func TestFlush(t *testing.T) {
+	for _, isa := range Available() {
+		b := looptest.New(loop.None)
+		x, y, z := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
+		b.Store(z, b.Op(ir.OpMul, b.Load(x), b.Load(y)))
+		c, err := Compile(&b.Kernel, isa)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A subnormal operand, a subnormal result, and neither.
+		left, right := []float32{1e-40, 1e-30, 2e-38, 3}, []float32{1 << 20, 1e-10, 4, 5}
+		kept := []float32{left[0] * right[0], left[1] * right[1], left[2] * right[2], 15}
+		for flush, want := range map[bool][]float32{false: kept, true: {0, 0, kept[2], 15}} {
+			g := looptest.NewGrid(rand.New(rand.NewPCG(1, 1)), &b.Kernel, 1, len(left), c.SpillBytes(), looptest.Elements)
+			f := &g.Frame[0]
+			f.Flush = flush
+			copy(unsafe.Slice((*float32)(f.Ptr[x]), len(left)), left)
+			copy(unsafe.Slice((*float32)(f.Ptr[y]), len(right)), right)
+			c.Run(f)
+			if got := unsafe.Slice((*float32)(f.Ptr[z]), len(want)); !slices.Equal(got, want) {
+				t.Errorf("%v, flush %v: %v, want %v", isa, flush, got, want)
+			}
+			if got := left[0] * right[0]; got != kept[0] || got == 0 {
+				t.Errorf("%v, flush %v: Go multiplies to %v afterwards, want %v", isa, flush, got, kept[0])
+			}
 		}
 	}
 }

@@ -137,7 +137,7 @@ func New(ctx context.Context, cfg Config) (*Trainer, error) {
 	if t.train, t.test, err = Data(); err != nil {
 		return nil, err
 	}
-	opts := []loris.SessionOption{loris.WithSeed(cfg.Seed), loris.WithDataCacheScalars(cachedNumbers)}
+	opts := []loris.SessionOption{loris.WithSeed(cfg.Seed), loris.WithDataCacheScalars(cachedNumbers), loris.WithFlushDenormals()}
 	if !cfg.Device.IsAny() {
 		opts = append(opts, loris.WithDevice(cfg.Device))
 	}

@@ -111,7 +111,19 @@ func (f *Func) Call(frame unsafe.Pointer) {
 	runtime.KeepAlive(f)
 }
 
+// CallFlushing is Call in which the code's floating instructions take subnormal
+// numbers as zero, and give zero for them.
+func (f *Func) CallFlushing(frame unsafe.Pointer) {
+	callFlushing(f.entry, frame)
+	runtime.KeepAlive(f)
+}
+
 // call is in call_amd64.s.
 //
 //go:noescape
 func call(entry uintptr, frame unsafe.Pointer)
+
+// callFlushing is in call_amd64.s.
+//
+//go:noescape
+func callFlushing(entry uintptr, frame unsafe.Pointer)

@@ -15,3 +15,6 @@ func New([]byte) (*Func, error) { return nil, ErrUnsupported }
 
 // Call is never reached: there is no Func to call it on.
 func (f *Func) Call(unsafe.Pointer) {}
+
+// CallFlushing is never reached either.
+func (f *Func) CallFlushing(unsafe.Pointer) {}
