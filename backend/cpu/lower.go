@@ -110,17 +110,13 @@ type lowering struct {
 	bufs  []buffer
 	steps []step
 	*fuse.Uses
-	unused  []int32 // by ID: how many of these have not joined its group
-	open    map[groupKey]*group
-	pending []*group       // by ID: the open group that will compute it
-	engine  *journal       // nil: no kernels, Go loops only
-	share   *kernels.Share // what the steps run on
-	flush   bool           // kernels may take subnormal numbers as zero
+	plan   *fuse.Plan
+	engine *journal       // nil: no kernels, Go loops only
+	share  *kernels.Share // what the steps run on
+	flush  bool           // kernels may take subnormal numbers as zero
 	// workers is the number of goroutines that a step is cut for if its results
 	// depend on that; 0 stands for those of the share.
 	workers int
-	// places has the values that are wanted in a part of another's buffer.
-	places map[graph.ID]value
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
@@ -148,8 +144,7 @@ const fixedWorkers = 8
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)),
-		unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)), engine: e, places: map[graph.ID]value{},
-		share: kernels.NewShare(o.Threads), flush: o.FlushDenormals,
+		engine: e, share: kernels.NewShare(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {
 		l.workers = fixedWorkers
@@ -158,11 +153,9 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 		if err := l.check(&p.Instrs[i]); err != nil {
 			return nil, located(&p.Instrs[i], err)
 		}
-		for _, id := range p.Instrs[i].Args {
-			l.unused[id]++
-		}
 	}
 	l.Uses = fuse.UsesOf(p)
+	l.plan = fuse.New(p, l.Uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, l.Uses, l.epilogueRule)
 	for i, q := range p.Params {
 		l.vals[i] = denseValue(q.Shape, l.newBuffer(paramBuffer, q.Shape.Bytes()))
@@ -212,17 +205,13 @@ func (l *lowering) instr(i int) (err error) {
 	if e != nil {
 		in = &l.p.Instrs[e.Anchor]
 	}
-	sp := in.Op.Spec()
-	if lowerings[in.Op] != nil {
-		if e != nil || !l.joinReduce(int32(i)) && !l.joinView(int32(i)) {
-			l.lower(in, last, e)
-		}
-		return nil
-	}
-	if sp.Composite() || sp.Category != ir.Pointwise {
+	switch {
+	case e == nil && l.plan.Add(int32(i)):
+	case lowerings[in.Op] != nil:
+		l.lower(in, last, e)
+	default:
 		return backend.ErrUnsupported
 	}
-	l.join(int32(i))
 	return nil
 }
 
@@ -281,9 +270,7 @@ func (l *lowering) check(in *graph.Instr) (err error) {
 
 // val returns where a value is, computing it first if it waits in a group.
 func (l *lowering) val(id graph.ID) value {
-	if g := l.pending[id]; g != nil {
-		l.close(g)
-	}
+	l.plan.Need(id)
 	return l.vals[id]
 }
 

@@ -16,28 +16,19 @@ const (
 	aheadRow   = 16 << 10
 )
 
-// kernelArgs describes the operands to the compiler of kernels.
-func (n *nestStep) kernelArgs(g *fuse.Grid) []loop.Arg {
-	out := make([]loop.Arg, len(n.args))
-	for i := range n.args {
-		a := &n.args[i]
-		out[i] = loop.Arg{DType: a.DType, Write: a.Role.Writes()}
-		switch step := g.Cols.Steps[i]; {
-		case a.Role == fuse.Scratch, step == 1, g.Cols.N == 1 && (a.Role == fuse.Output || a.Role.Writes() && n.k.Axis == loop.Rows):
-			out[i].Cols = loop.Unit
-		case step != 0:
-			out[i].Cols = loop.Free
-		}
+// hint tells the compiler of kernels how operands lie to the caches.
+func (n *nestStep) hint() {
+	for i := range n.Args {
+		a, arg := &n.Args[i], &n.Loop.Args[i]
 		switch {
-		case out[i].Cols != loop.Unit:
+		case arg.Cols != loop.Unit:
 		case a.Role == fuse.Output:
-			out[i].Stream = n.streams(a)
-		case a.Role == fuse.Input && n.k.Axis == loop.Columns && len(n.k.Passes) > 1:
+			arg.Stream = n.streams(a)
+		case a.Role == fuse.Input && n.Loop.Axis == loop.Columns && len(n.Loop.Passes) > 1:
 			size := a.DType.Size()
-			out[i].Ahead = g.Rows.Steps[i] != 0 && g.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
+			arg.Ahead = n.Grid.Rows.Steps[i] != 0 && n.Grid.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
 		}
 	}
-	return out
 }
 
 // streams reports whether a result should pass by the cache.
@@ -109,8 +100,8 @@ func (l *lowering) direct(a *fuse.Arg) bool {
 // the same places, and not by a later pass.
 func (n *nestStep) pairs() []pair {
 	last := map[int]int{} // of buffers that are only read in order
-	for i := range n.args {
-		a := &n.args[i]
+	for i := range n.Args {
+		a := &n.Args[i]
 		if a.Role.Writes() {
 			continue
 		}
@@ -121,13 +112,13 @@ func (n *nestStep) pairs() []pair {
 		}
 	}
 	var out []pair
-	for i := range n.args {
-		w := &n.args[i]
+	for i := range n.Args {
+		w := &n.Args[i]
 		if w.Role != fuse.Output || !n.l.direct(w) {
 			continue
 		}
-		for k := range n.args {
-			r := &n.args[k]
+		for k := range n.Args {
+			r := &n.Args[k]
 			if at, ok := last[r.Buf]; r.Role == fuse.Input && ok && at >= 0 && at <= w.Last && n.l.bufs[r.Buf].bytes == n.l.bufs[w.Buf].bytes {
 				out = append(out, pair{w.Buf, r.Buf})
 			}

@@ -6,176 +6,37 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // nestStep is a kernel that is being made a step.
 type nestStep struct {
-	l     *lowering
-	instr *graph.Instr
-	k     *loop.Kernel
-	args  []fuse.Arg
-	dims  []int
-	mask  [ir.MaxRank]bool
-	parts int
-	lines int
-	cost  float64 // nanoseconds for an element
-	grid  fuse.Grid
-	code  executable
-	// divisions has the instructions that may divide integers by 0.
-	divisions map[loop.Value]*graph.Instr
-}
-
-// compile lays the grid out and compiles; false if there is no code for it.
-func (n *nestStep) compile() bool {
-	if len(n.args) > loop.MaxArgs {
-		return false
-	}
-	n.grid = fuse.Lay(n.k.Axis, n.dims, n.mask, n.args)
-	for _, o := range n.grid.Outer {
-		if o.Folded {
-			return false // operands keep what is reduced from being one run
-		}
-	}
-	for i, step := range n.grid.Cols.Steps {
-		if bytes := step * n.args[i].DType.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
-			return false
-		}
-	}
-	n.k.Args = n.kernelArgs(&n.grid)
-	var ok bool
-	n.code, ok = n.l.engine.compile(n.k)
-	return ok
-}
-
-// closeNest emits a group as one kernel, or as two if lines are cut into parts.
-// It reports whether there is code for it; if not, nothing has changed.
-func (l *lowering) closeNest(g *group) bool {
-	b := newNestBuilder(l, g)
-	b.build()
-	first := &l.p.Instrs[g.members[0]]
-	n := &nestStep{
-		l: l, instr: first, k: &b.K, args: b.args, dims: g.key.shape.Dims(), mask: g.mask, parts: g.parts, lines: g.lines, cost: b.Cost,
-		divisions: b.divisions,
-	}
-	if !n.compile() {
-		return false
-	}
-	var last *nestStep
-	if g.parts > 1 {
-		if last = b.combine(); !last.compile() {
-			return false
-		}
-	}
-	n.emit()
-	l.steps[len(l.steps)-1].ops = l.instrs(g)
-	if last != nil {
-		for id, k := range b.partOf {
-			last.args[k].Buf = n.args[b.argOf[argKey{id, fuse.Part}]].Buf
-		}
-		last.emit()
-	}
-	l.views(g)
-	for _, i := range g.members {
-		l.pending[l.p.Instrs[i].Out] = nil
-	}
-	return true
-}
-
-// instrs returns the instructions of a group.
-func (l *lowering) instrs(g *group) []*graph.Instr {
-	ops := make([]*graph.Instr, len(g.members))
-	for k, i := range g.members {
-		ops[k] = &l.p.Instrs[i]
-	}
-	return ops
-}
-
-// allocate makes the buffers of the results.
-func (n *nestStep) allocate() {
-	l := n.l
-	for i := range n.args {
-		a := &n.args[i]
-		if a.Buf >= 0 {
-			continue
-		}
-		switch a.Role {
-		case fuse.Output, fuse.Result:
-			part, ok := l.places[a.ID]
-			if !ok {
-				part = l.newValue(l.p.Shape(a.ID))
-			}
-			l.vals[a.ID] = part
-			a.Buf = l.vals[a.ID].buf
-		case fuse.Part:
-			a.Buf = l.newBuffer(workBuffer, n.parts*n.lines*a.DType.Size())
-		}
-	}
-}
-
-// movers stand for all dtypes of their size where elements are only moved.
-var movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
-
-// move emits the copy of v into the elements of a buffer that view names as one
-// kernel. It reports whether there is code for it.
-func (l *lowering) move(in *graph.Instr, dst int, view kernels.View, v value) bool {
-	d, ok := movers[v.dtype().Size()]
-	if !ok || l.engine == nil {
-		return false
-	}
-	w := &fuse.Writer{}
-	w.Begin()
-	w.Store(1, w.Load(0, d))
-	n := &nestStep{l: l, instr: in, k: &w.K, dims: v.shape.Dims(), cost: w.Cost, args: []fuse.Arg{
-		{DType: d, Buf: v.buf, View: v.view, Role: fuse.Input, ID: -1}, {DType: d, Buf: dst, View: view, Role: fuse.Output, ID: -1},
-	}}
-	if !n.compile() {
-		return false
-	}
-	n.emit()
-	return true
-}
-
-// views gives the views of line values that leave a group their places.
-func (l *lowering) views(g *group) {
-	for _, i := range g.members {
-		in := &l.p.Instrs[i]
-		root, ok := g.alias[in.Out]
-		if !ok || !l.leaves(in.Out, g) {
-			continue
-		}
-		s := l.p.Shape(in.Out)
-		v := l.vals[root]
-		if g.spread[in.Out] {
-			// Along the reduced dimensions it does not move.
-			view, _ := reshapeView(v, v.shape.WithDims(g.lineDims()...))
-			l.vals[in.Out] = value{s, v.buf, g.lineStrides(view)}
-			continue
-		}
-		view, _ := reshapeView(v, s)
-		l.vals[in.Out] = value{s, v.buf, view}
-	}
+	*fuse.Kernel
+	l    *lowering
+	code executable
 }
 
 // emit adds the step.
 func (n *nestStep) emit() {
 	l := n.l
-	n.allocate()
-	u := cut(&n.grid, n.k.Axis, n.parts, l.tune.piece)
+	for i := range n.Args {
+		if a := &n.Args[i]; a.Buf == fuse.None && a.Role != fuse.Scratch {
+			a.Buf = l.newBuffer(workBuffer, n.Bytes(a))
+		}
+	}
+	u := cut(&n.Grid, n.Loop.Axis, n.Parts, l.tune.piece)
 	r := &nestRun{
-		mem: l.mem, code: n.code, flush: l.flush, rows: n.grid.Rows.N, cols: n.grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
+		mem: l.mem, code: n.code, flush: l.flush, rows: n.Grid.Rows.N, cols: n.Grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
 	r.scratch = r.spill
-	s := step{instr: n.instr, run: r.run}
-	if len(n.divisions) > 0 {
-		s.run = named(r.run, n.divisions)
+	s := step{instr: n.Instrs[0], ops: n.Instrs, run: r.run}
+	if len(n.Divisions) > 0 {
+		s.run = named(r.run, n.Divisions)
 	}
-	for i := range n.args {
-		a := &n.args[i]
+	for i := range n.Args {
+		a := &n.Args[i]
 		size := a.DType.Size()
-		ra := runArg{buf: a.Buf, off: a.View.Offset * size, row: n.grid.Rows.Steps[i] * size, col: n.grid.Cols.Steps[i] * size}
+		ra := runArg{buf: a.Buf, off: a.View.Offset * size, row: n.Grid.Rows.Steps[i] * size, col: n.Grid.Cols.Steps[i] * size}
 		switch {
 		case a.Role == fuse.Scratch:
 			ra.buf, ra.off, ra.col = -1, r.scratch, size
@@ -185,19 +46,19 @@ func (n *nestStep) emit() {
 		default:
 			s.reads = append(s.reads, a.Buf)
 		}
-		if n.k.Args[i].Cols == loop.Unit {
+		if n.Loop.Args[i].Cols == loop.Unit {
 			ra.col = size
 		}
 		if a.Role == fuse.Part {
-			ra.part = n.lines * size
+			ra.part = n.Lines * size
 		}
-		for _, o := range n.grid.Outer {
+		for _, o := range n.Grid.Outer {
 			ra.outer = append(ra.outer, o.Steps[i]*size)
 		}
 		r.args = append(r.args, ra)
 	}
 	s.n = u.rows * u.cols
-	for _, o := range n.grid.Outer {
+	for _, o := range n.Grid.Outer {
 		r.outer = append(r.outer, o.N)
 		s.n *= o.N
 	}
@@ -206,7 +67,7 @@ func (n *nestStep) emit() {
 		s.n = 0
 	}
 	s.inPlace = n.pairs()
-	s.grain = l.grain(n.cost*float64(elements) + callCost)
+	s.grain = l.grain(n.Cost*float64(elements) + callCost)
 	l.emit(s)
 }
 
@@ -325,38 +186,4 @@ func (s *scratch) aligned(n int) unsafe.Pointer {
 	b := s.bytes(n + lineBytes)
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	return unsafe.Add(p, -uintptr(p)&(lineBytes-1))
-}
-
-// combine returns the kernel that makes results of what reductions found in the
-// parts of lines. It also computes the ops on line values.
-func (b *nestBuilder) combine() *nestStep {
-	g := b.g
-	c := &nestBuilder{l: b.l, g: &group{key: g.key, members: g.members, nest: &nest{}}, members: b.members, stage: b.stage, stored: b.stored,
-		argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{}}
-	*c.g.nest = *g.nest
-	c.g.parts = 0
-	c.K.Axis = loop.Rows
-	c.Begin()
-	b.partOf = map[graph.ID]int{}
-	c.cut = true
-	folds := map[graph.ID]loop.Value{}
-	for _, i := range g.members {
-		in := &b.l.p.Instrs[i]
-		if !g.line[in.Out] || !b.reduces(in) {
-			continue
-		}
-		d := computeDType(b.dtype(in.Out))
-		k := c.arg(argKey{in.Out, fuse.Input}, func() fuse.Arg {
-			return fuse.Arg{DType: d, Buf: -1, View: kernels.Dense([]int{g.parts, g.lines})}
-		})
-		b.partOf[in.Out] = k
-		v := c.Load(k, d)
-		folds[in.Out] = c.Add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
-	}
-	c.Final = true
-	c.finals(0, folds)
-	return &nestStep{
-		l: b.l, instr: &b.l.p.Instrs[g.members[0]], k: &c.K, args: c.args, dims: []int{g.parts, g.lines},
-		mask: [ir.MaxRank]bool{true}, lines: g.lines, cost: c.Cost, divisions: c.divisions,
-	}
 }

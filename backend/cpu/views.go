@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
@@ -19,7 +20,7 @@ func init() {
 // reshape returns v with other dimensions: the same buffer if a strided view
 // can say it, a copy otherwise.
 func (c *call) reshape(v value, s ir.Shape) value {
-	if view, ok := reshapeView(v, s); ok {
+	if view, ok := v.view.Reshape(s.Dims()); ok {
 		return value{s, v.buf, view}
 	}
 	o := c.dense(v)
@@ -28,71 +29,26 @@ func (c *call) reshape(v value, s ir.Shape) value {
 	return value{s, o.buf, view}
 }
 
-// reshapeView writes each merged dimension of v as a product of new ones.
-func reshapeView(v value, s ir.Shape) (kernels.View, bool) {
-	out := kernels.Dense(s.Dims())
-	if s.Numel() == 0 {
-		return out, true
-	}
-	old := v.view.Merge()
-	out.Offset = old.Offset
-	d := out.Rank
-	for i := old.Rank - 1; i >= 0; i-- {
-		n, stride := old.Dims[i], old.Strides[i]
-		for n > 1 {
-			d--
-			if d < 0 || n%out.Dims[d] != 0 {
-				return out, false
-			}
-			out.Strides[d] = stride
-			stride *= out.Dims[d]
-			n /= out.Dims[d]
-		}
-	}
-	return out, true // the dimensions left over are of size 1
-}
-
 func lowerPermute(c *call) {
-	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
-	for i, d := range ir.PermuteDims(c.Args) {
-		v.view.Dims[i], v.view.Strides[i] = c.in[0].view.Dims[d], c.in[0].view.Strides[d]
-	}
-	c.out = append(c.out, v)
+	v := c.in[0]
+	c.out = append(c.out, value{c.outs[0], v.buf, v.view.Permute(ir.PermuteDims(c.Args))})
 }
 
 // expand returns v broadcast to the dimensions of s.
 func expand(v value, s ir.Shape) value {
-	out := value{v.shape.WithDims(s.Dims()...), v.buf, kernels.Dense(s.Dims())}
-	out.view.Offset = v.view.Offset
-	off := s.Rank() - v.shape.Rank()
-	for i := range s.Rank() {
-		out.view.Strides[i] = 0
-		if i >= off && v.view.Dims[i-off] != 1 {
-			out.view.Strides[i] = v.view.Strides[i-off]
-		}
-	}
-	return out
+	dims := s.Dims()
+	return value{v.shape.WithDims(dims...), v.buf, v.view.Expand(dims)}
 }
 
 func lowerSlice(c *call) {
 	dim, start, count, step := ir.SliceBounds(c.Args)
-	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
-	v.view.Offset += start * v.view.Strides[dim]
-	v.view.Strides[dim] *= step
-	v.view.Dims[dim] = count
-	c.out = append(c.out, v)
+	v := c.in[0]
+	c.out = append(c.out, value{c.outs[0], v.buf, v.view.Slice(dim, start, count, step)})
 }
 
 func lowerFlip(c *call) {
-	v := value{c.outs[0], c.in[0].buf, c.in[0].view}
-	mask := ir.FlipDims(c.Args)
-	for d := range v.view.Rank {
-		if mask[d] && v.view.Dims[d] > 0 {
-			v.view.Offset += (v.view.Dims[d] - 1) * v.view.Strides[d]
-			v.view.Strides[d] = -v.view.Strides[d]
-		}
-	}
-	c.out = append(c.out, v)
+	v := c.in[0]
+	c.out = append(c.out, value{c.outs[0], v.buf, v.view.Flip(ir.FlipDims(c.Args))})
 }
 
 // readers and writers move elements by size.
@@ -149,7 +105,7 @@ func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
 // writeInto emits the copy of v into the elements of a buffer that view names.
 func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
 	o, ok := v.contiguous()
-	if !ok && l.move(c.instr, dst, view, v) {
+	if !ok && l.move(c.instr, value{v.shape, dst, view}, v) {
 		return
 	}
 	o = c.dense(v)
@@ -162,12 +118,9 @@ func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
 	}})
 }
 
-// place asks the group that computes an operand, if nothing else uses it, to
-// write it where it belongs in the result.
+// place asks for an operand to be written where it belongs in the result.
 func (c *call) place(id graph.ID, part value) {
-	if g := c.l.pending[id]; g != nil && g.nest != nil && !g.line[id] && !c.l.Kept[id] && len(c.l.Users[id]) == 1 {
-		c.l.places[id] = part
-	}
+	c.l.plan.Place(id, fuse.Value{Buf: part.buf, View: part.view})
 }
 
 // writePart emits the copy of an operand into its part of the result unless it

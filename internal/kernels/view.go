@@ -50,6 +50,75 @@ func (v View) Merge() View {
 	return out
 }
 
+// Expand returns the View broadcast to dims: what has size 1, and what is added in
+// front, does not move.
+func (v View) Expand(dims []int) View {
+	out := Dense(dims)
+	out.Offset = v.Offset
+	off := len(dims) - v.Rank
+	for i := range dims {
+		out.Strides[i] = 0
+		if i >= off && v.Dims[i-off] != 1 {
+			out.Strides[i] = v.Strides[i-off]
+		}
+	}
+	return out
+}
+
+// Reshape returns the View of the same elements in other dimensions, which are as
+// many; ok is false if there is none.
+func (v View) Reshape(dims []int) (out View, ok bool) {
+	out = Dense(dims)
+	if out.Len() == 0 {
+		return out, true
+	}
+	old := v.Merge()
+	out.Offset = old.Offset
+	d := out.Rank
+	// Each merged dimension is a product of new ones.
+	for i := old.Rank - 1; i >= 0; i-- {
+		n, stride := old.Dims[i], old.Strides[i]
+		for n > 1 {
+			d--
+			if d < 0 || n%out.Dims[d] != 0 {
+				return out, false
+			}
+			out.Strides[d] = stride
+			stride *= out.Dims[d]
+			n /= out.Dims[d]
+		}
+	}
+	return out, true // the dimensions left over are of size 1
+}
+
+// Permute returns the View whose dimension i is dimension order[i] of v.
+func (v View) Permute(order []int) View {
+	out := v
+	for i, d := range order {
+		out.Dims[i], out.Strides[i] = v.Dims[d], v.Strides[d]
+	}
+	return out
+}
+
+// Slice returns the View of n elements along a dimension, from start on, step apart.
+func (v View) Slice(dim, start, n, step int) View {
+	v.Offset += start * v.Strides[dim]
+	v.Strides[dim] *= step
+	v.Dims[dim] = n
+	return v
+}
+
+// Flip returns the View with the marked dimensions backwards.
+func (v View) Flip(mask [MaxRank]bool) View {
+	for d := range v.Rank {
+		if mask[d] && v.Dims[d] > 0 {
+			v.Offset += (v.Dims[d] - 1) * v.Strides[d]
+			v.Strides[d] = -v.Strides[d]
+		}
+	}
+	return v
+}
+
 // IsDense reports whether the View reads a slice of its length from the start,
 // in order.
 func (v View) IsDense() bool {

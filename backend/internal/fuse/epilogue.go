@@ -49,28 +49,6 @@ type Rule struct {
 	Affine bool
 }
 
-// Uses says what becomes of the values of a Program, by ID.
-type Uses struct {
-	// Users are the instructions that use a value, once for each operand that it is.
-	Users [][]int32
-	// Kept marks what the Program returns.
-	Kept []bool
-}
-
-// UsesOf returns the uses of the values of a Program whose operands are in range.
-func UsesOf(p *graph.Program) *Uses {
-	u := &Uses{make([][]int32, len(p.Shapes)), make([]bool, len(p.Shapes))}
-	for i := range p.Instrs {
-		for _, id := range p.Instrs[i].Args {
-			u.Users[id] = append(u.Users[id], int32(i))
-		}
-	}
-	for _, id := range p.Returns {
-		u.Kept[id] = true
-	}
-	return u
-}
-
 // matcher finds epilogues.
 type matcher struct {
 	p *graph.Program

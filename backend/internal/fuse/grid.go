@@ -21,10 +21,10 @@ type Dim struct {
 	Folded bool
 }
 
-// Lay merges the dimensions of operands where all of them allow it, and
+// lay merges the dimensions of operands where all of them allow it, and
 // chooses among the merged ones. A reduction's geometry does not depend on the
 // operands.
-func Lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
+func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
 	var runs []Dim
 	for d, n := range dims {
 		if n == 1 {
@@ -80,8 +80,8 @@ func follows(before, step []int, n int) bool {
 	return true
 }
 
-// ReducedMerge reports whether each run of marked dimensions has one stride.
-func ReducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
+// reducedMerge reports whether each run of marked dimensions has one stride.
+func reducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
 	next := -1 // the dimension after, within the run
 	for d := v.Rank - 1; d >= 0; d-- {
 		if v.Dims[d] == 1 {
@@ -99,9 +99,9 @@ func ReducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
 	return true
 }
 
-// AxisOf returns how the reduction of the marked dimensions maps to lines; not
+// axisOf returns how the reduction of the marked dimensions maps to lines; not
 // ok if it does not, or there is nothing to reduce.
-func AxisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
+func axisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
 	runs, last, reduced := 0, false, false
 	for d, n := range s.Dims() {
 		if n == 0 {

@@ -20,24 +20,24 @@ type Probe struct {
 
 // Kernel returns the kernel that a Probe stands for.
 func (q Probe) Kernel() *loop.Kernel {
-	w := &Writer{}
-	w.K.Axis = q.Axis
-	w.Begin()
+	w := &kernelWriter{}
+	w.k.Axis = q.Axis
+	w.begin()
 	var src []loop.Value
 	for i := range q.N {
-		w.K.Args = append(w.K.Args, loop.Arg{DType: q.In[i], Cols: loop.Unit})
-		src = append(src, w.Load(int(i), q.In[i]))
+		w.k.Args = append(w.k.Args, loop.Arg{DType: q.In[i], Cols: loop.Unit})
+		src = append(src, w.load(int(i), q.In[i]))
 	}
-	w.K.Args = append(w.K.Args, loop.Arg{DType: q.Out, Cols: loop.Unit, Write: true})
+	w.k.Args = append(w.k.Args, loop.Arg{DType: q.Out, Cols: loop.Unit, Write: true})
 	if q.Axis == loop.None {
-		w.Store(int(q.N), w.Apply(q.Op, q.Out, q.In[q.N-1], src))
-		return &w.K
+		w.store(int(q.N), w.apply(q.Op, q.Out, q.In[q.N-1], src))
+		return &w.k
 	}
 	if q.Axis != loop.Rows {
-		w.K.Args[q.N].Cols = loop.Fixed
+		w.k.Args[q.N].Cols = loop.Fixed
 	}
-	r := w.Reduce(q.Op, q.Out, q.In[0], src[0])
-	w.Final = true
-	w.Store(int(q.N), r)
-	return &w.K
+	r := w.reduce(q.Op, q.Out, q.In[0], src[0])
+	w.final = true
+	w.store(int(q.N), r)
+	return &w.k
 }

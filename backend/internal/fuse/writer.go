@@ -5,25 +5,25 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Writer writes the instructions of a kernel, pass by pass.
-type Writer struct {
-	K     loop.Kernel
-	Final bool    // write to the Final of the pass
-	Cost  float64 // of an element, in nanoseconds
+// kernelWriter writes the instructions of a kernel, pass by pass.
+type kernelWriter struct {
+	k     loop.Kernel
+	final bool    // write to the Final of the pass
+	cost  float64 // of an element, in nanoseconds
 }
 
-// Begin starts a pass.
-func (w *Writer) Begin() {
-	w.K.Passes = append(w.K.Passes, loop.Pass{})
-	w.Final = false
+// begin starts a pass.
+func (w *kernelWriter) begin() {
+	w.k.Passes = append(w.k.Passes, loop.Pass{})
+	w.final = false
 }
 
-// Add appends an instruction to the Body or Final of the pass.
-func (w *Writer) Add(in loop.Instr) loop.Value {
-	v := loop.Value(len(w.K.Instrs))
-	w.K.Instrs = append(w.K.Instrs, in)
-	p := &w.K.Passes[len(w.K.Passes)-1]
-	if w.Final {
+// add appends an instruction to the Body or Final of the pass.
+func (w *kernelWriter) add(in loop.Instr) loop.Value {
+	v := loop.Value(len(w.k.Instrs))
+	w.k.Instrs = append(w.k.Instrs, in)
+	p := &w.k.Passes[len(w.k.Passes)-1]
+	if w.final {
 		p.Final = append(p.Final, v)
 	} else {
 		p.Body = append(p.Body, v)
@@ -55,35 +55,35 @@ func init() {
 	}
 }
 
-// Cost returns what an op costs in native code, in nanoseconds for an element.
-func Cost(op ir.Op) float64 {
+// costOf returns what an op costs in native code, in nanoseconds for an element.
+func costOf(op ir.Op) float64 {
 	if c, ok := cheap[op]; ok {
 		return c
 	}
 	return nativeElementary
 }
 
-// Load reads operand arg, of dtype d, in the dtype to compute in.
-func (w *Writer) Load(arg int, d ir.DType) loop.Value {
+// load reads operand arg, of dtype d, in the dtype to compute in.
+func (w *kernelWriter) load(arg int, d ir.DType) loop.Value {
 	w.charge(nativeMove)
-	return w.Add(loop.Instr{Code: loop.Load, DType: loop.ComputeDType(d), Arg: arg})
+	return w.add(loop.Instr{Code: loop.Load, DType: loop.ComputeDType(d), Arg: arg})
 }
 
-// Store writes v to operand arg.
-func (w *Writer) Store(arg int, v loop.Value) {
+// store writes v to operand arg.
+func (w *kernelWriter) store(arg int, v loop.Value) {
 	w.charge(nativeMove)
-	w.Add(loop.Instr{Code: loop.Store, DType: w.K.Instrs[v].DType, In: [3]loop.Value{v}, N: 1, Arg: arg})
+	w.add(loop.Instr{Code: loop.Store, DType: w.k.Instrs[v].DType, In: [3]loop.Value{v}, N: 1, Arg: arg})
 }
 
-func (w *Writer) charge(nanos float64) {
-	if !w.Final {
-		w.Cost += nanos
+func (w *kernelWriter) charge(nanos float64) {
+	if !w.final {
+		w.cost += nanos
 	}
 }
 
-// Apply writes a pointwise op whose result, of dtype out, is rounded to what
+// apply writes a pointwise op whose result, of dtype out, is rounded to what
 // out can hold. last is the dtype of the last operand.
-func (w *Writer) Apply(op ir.Op, out, last ir.DType, src []loop.Value) loop.Value {
+func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loop.Value {
 	wide := loop.ComputeDType(out)
 	var v loop.Value
 	if op == ir.OpCast && loop.ComputeDType(last) == wide {
@@ -94,36 +94,36 @@ func (w *Writer) Apply(op ir.Op, out, last ir.DType, src []loop.Value) loop.Valu
 	} else {
 		in := loop.Instr{Code: loop.Apply, Op: op, DType: wide, N: uint8(len(src))}
 		copy(in.In[:], src)
-		v = w.Add(in)
-		w.charge(Cost(op))
+		v = w.add(in)
+		w.charge(costOf(op))
 	}
-	if wide != out && !Exact(op) {
+	if wide != out && !exact[op] {
 		v = w.round(out, v)
 	}
 	return v
 }
 
-func (w *Writer) round(d ir.DType, v loop.Value) loop.Value {
+func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
 	w.charge(nativeDivision)
-	return w.Add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
+	return w.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
 }
 
-// Reduce writes a reduction of elements of dtype in to a result of dtype out,
+// reduce writes a reduction of elements of dtype in to a result of dtype out,
 // which is not rounded yet.
-func (w *Writer) Reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Value {
+func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Value {
 	d := loop.ComputeDType(out)
 	if (op == ir.OpSum || op == ir.OpProd) && in != out {
-		v = w.Apply(ir.OpCast, out, in, []loop.Value{v})
+		v = w.apply(ir.OpCast, out, in, []loop.Value{v})
 	}
 	if (op == ir.OpAny || op == ir.OpAll) && in != ir.Bool {
-		v = w.Apply(ir.OpCast, ir.Bool, in, []loop.Value{v})
+		v = w.apply(ir.OpCast, ir.Bool, in, []loop.Value{v})
 	}
 	w.charge(nativeArithmetic)
-	return w.Add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
+	return w.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
 }
 
-// Finish rounds the result of a reduction.
-func (w *Writer) Finish(op ir.Op, out ir.DType, v loop.Value) loop.Value {
+// finish rounds the result of a reduction.
+func (w *kernelWriter) finish(op ir.Op, out ir.DType, v loop.Value) loop.Value {
 	if loop.ComputeDType(out) != out && (op == ir.OpSum || op == ir.OpProd) {
 		return w.round(out, v)
 	}

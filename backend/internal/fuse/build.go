@@ -1,7 +1,6 @@
-package cpu
+package fuse
 
 import (
-	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -10,16 +9,16 @@ import (
 
 type argKey struct {
 	id   graph.ID
-	role fuse.Role
+	role Role
 }
 
-// nestBuilder makes the kernel of a group. Values over the group's dimensions
+// builder makes the kernel of a group. Values over the group's dimensions
 // belong to the first pass in which they can be known, their *stage*; a later
 // pass that needs one again reads it back if it is stored, and otherwise
 // recomputes it, or has it kept in a line of scratch memory if that is dear.
-type nestBuilder struct {
-	fuse.Writer
-	l       *lowering
+type builder struct {
+	kernelWriter
+	pl      *Plan
 	g       *group
 	members map[graph.ID]*graph.Instr
 	stage   map[graph.ID]int
@@ -27,7 +26,7 @@ type nestBuilder struct {
 	stored  map[graph.ID]bool
 	kept    map[graph.ID]bool // in scratch memory
 	passes  int
-	args    []fuse.Arg
+	args    []Arg
 	argOf   map[argKey]int
 	pass    int
 	full    map[graph.ID]loop.Value // of this pass
@@ -43,27 +42,27 @@ type nestBuilder struct {
 // keepCost is what recomputing a value may cost.
 const keepCost = 0.25
 
-func newNestBuilder(l *lowering, g *group) *nestBuilder {
-	b := &nestBuilder{
-		l: l, g: g, members: map[graph.ID]*graph.Instr{}, stage: map[graph.ID]int{}, chain: map[graph.ID]float64{},
+func newBuilder(pl *Plan, g *group) *builder {
+	b := &builder{
+		pl: pl, g: g, members: map[graph.ID]*graph.Instr{}, stage: map[graph.ID]int{}, chain: map[graph.ID]float64{},
 		stored: map[graph.ID]bool{}, kept: map[graph.ID]bool{}, argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{},
 	}
-	b.K.Axis = g.axis
+	b.k.Axis = g.axis
 	for _, i := range g.members {
-		in := &l.p.Instrs[i]
+		in := &pl.p.Instrs[i]
 		b.members[in.Out] = in
-		if l.leaves(in.Out, g) {
+		if pl.leaves(in.Out, g) {
 			b.stored[b.root(in.Out)] = true
 		}
 	}
 	for _, i := range g.members {
-		b.schedule(&l.p.Instrs[i])
+		b.schedule(&pl.p.Instrs[i])
 	}
 	return b
 }
 
 // root returns what a value is a view of within the group.
-func (b *nestBuilder) root(id graph.ID) graph.ID {
+func (b *builder) root(id graph.ID) graph.ID {
 	if r, ok := b.g.alias[id]; ok {
 		return r
 	}
@@ -71,9 +70,9 @@ func (b *nestBuilder) root(id graph.ID) graph.ID {
 }
 
 // schedule finds the stage of a member.
-func (b *nestBuilder) schedule(in *graph.Instr) {
+func (b *builder) schedule(in *graph.Instr) {
 	out := in.Out
-	cost := fuse.Cost(in.Op)
+	cost := costOf(in.Op)
 	stage := 0
 	for _, id := range in.Args {
 		if b.members[id] == nil {
@@ -95,18 +94,18 @@ func (b *nestBuilder) schedule(in *graph.Instr) {
 }
 
 // reduces reports whether a member is a reduction.
-func (b *nestBuilder) reduces(in *graph.Instr) bool { return foldsOf[in.Op] }
+func (b *builder) reduces(in *graph.Instr) bool { return foldsOf[in.Op] }
 
 // keep finds the values that are kept for later passes. Only a line that is a
 // row is short enough for that.
-func (b *nestBuilder) keep() {
+func (b *builder) keep() {
 	if b.g.axis != loop.Columns {
 		return
 	}
 	for p := b.passes - 1; p > 0; p-- {
 		seen := map[graph.ID]bool{}
 		for _, i := range b.g.members {
-			in := &b.l.p.Instrs[i]
+			in := &b.pl.p.Instrs[i]
 			if b.stage[in.Out] != p {
 				continue
 			}
@@ -123,7 +122,7 @@ func (b *nestBuilder) keep() {
 }
 
 // need marks what pass p needs of earlier passes to compute a value.
-func (b *nestBuilder) need(id graph.ID, p int, seen map[graph.ID]bool) {
+func (b *builder) need(id graph.ID, p int, seen map[graph.ID]bool) {
 	in := b.members[id]
 	if in == nil || b.g.line[id] || seen[id] {
 		return
@@ -145,76 +144,76 @@ func (b *nestBuilder) need(id graph.ID, p int, seen map[graph.ID]bool) {
 
 // build writes the passes. parts makes it store what reductions of parts find
 // instead of results.
-func (b *nestBuilder) build() {
+func (b *builder) build() {
 	b.keep()
 	for p := range b.passes {
-		b.Begin()
+		b.begin()
 		b.pass, b.full = p, map[graph.ID]loop.Value{}
 		folds := map[graph.ID]loop.Value{}
 		for _, i := range b.g.members {
-			if in := &b.l.p.Instrs[i]; b.stage[in.Out] == p && b.g.line[in.Out] && b.reduces(in) {
+			if in := &b.pl.p.Instrs[i]; b.stage[in.Out] == p && b.g.line[in.Out] && b.reduces(in) {
 				x := b.value(in.Args[0])
-				folds[in.Out] = b.Reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
+				folds[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
 			}
 		}
 		b.stores(p)
-		b.Final = true
+		b.final = true
 		b.finals(p, folds)
 	}
 }
 
-func (b *nestBuilder) dtype(id graph.ID) ir.DType { return b.l.p.Shape(id).DType() }
+func (b *builder) dtype(id graph.ID) ir.DType { return b.pl.p.Shape(id).DType() }
 
 // stores ends a pass's body. All stores come after all loads, so that a result
 // may be written over an operand.
-func (b *nestBuilder) stores(p int) {
+func (b *builder) stores(p int) {
 	type store struct {
 		arg int
 		v   loop.Value
 	}
 	var todo []store
 	for _, i := range b.g.members {
-		in := &b.l.p.Instrs[i]
+		in := &b.pl.p.Instrs[i]
 		if b.stage[in.Out] != p || b.g.line[in.Out] {
 			continue
 		}
 		if b.stored[in.Out] {
-			todo = append(todo, store{b.result(in.Out, fuse.Output), b.value(in.Out)})
+			todo = append(todo, store{b.result(in.Out, Output), b.value(in.Out)})
 		} else if b.kept[in.Out] {
-			todo = append(todo, store{b.result(in.Out, fuse.Scratch), b.value(in.Out)})
+			todo = append(todo, store{b.result(in.Out, Scratch), b.value(in.Out)})
 		}
 	}
 	for _, s := range todo {
-		b.Store(s.arg, s.v)
+		b.store(s.arg, s.v)
 	}
 }
 
 // finals writes what a pass computes once for each line.
-func (b *nestBuilder) finals(p int, folds map[graph.ID]loop.Value) {
+func (b *builder) finals(p int, folds map[graph.ID]loop.Value) {
 	loads := map[graph.ID]loop.Value{}
 	for _, i := range b.g.members {
-		in := &b.l.p.Instrs[i]
+		in := &b.pl.p.Instrs[i]
 		out := in.Out
 		if _, view := b.g.alias[out]; view || b.stage[out] != p || !b.g.line[out] {
 			continue
 		}
 		if b.g.parts > 1 {
 			if b.reduces(in) {
-				b.Store(b.result(out, fuse.Part), folds[out])
+				b.store(b.result(out, Part), folds[out])
 			}
 			continue
 		}
 		b.line[out] = b.lineValue(in, folds, loads)
 		if b.stored[out] {
-			b.Store(b.result(out, fuse.Result), b.line[out])
+			b.store(b.result(out, Result), b.line[out])
 		}
 	}
 }
 
 // lineValue writes a reduction's end or an op on line values.
-func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Value) loop.Value {
+func (b *builder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Value) loop.Value {
 	if b.reduces(in) {
-		return b.Finish(in.Op, b.dtype(in.Out), folds[in.Out])
+		return b.finish(in.Op, b.dtype(in.Out), folds[in.Out])
 	}
 	src := make([]loop.Value, len(in.Args))
 	for k, id := range in.Args {
@@ -225,7 +224,7 @@ func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.
 		}
 		v, ok := loads[id]
 		if !ok {
-			v = b.Load(b.lineOperand(id, b.l.p.Shape(in.Out)), b.dtype(id))
+			v = b.load(b.lineOperand(id, b.pl.p.Shape(in.Out)), b.dtype(id))
 			loads[id] = v
 		}
 		src[k] = v
@@ -234,8 +233,8 @@ func (b *nestBuilder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.
 }
 
 // member writes a pointwise member of the group.
-func (b *nestBuilder) member(in *graph.Instr, src []loop.Value) loop.Value {
-	v := b.Apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
+func (b *builder) member(in *graph.Instr, src []loop.Value) loop.Value {
+	v := b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
 	if divides[in.Op] && b.dtype(in.Out).IsInt() {
 		if b.divisions == nil {
 			b.divisions = map[loop.Value]*graph.Instr{}
@@ -255,7 +254,7 @@ func init() {
 }
 
 // value returns a value in the body of this pass.
-func (b *nestBuilder) value(id graph.ID) loop.Value {
+func (b *builder) value(id graph.ID) loop.Value {
 	id = b.root(id)
 	if b.g.line[id] {
 		return b.line[id]
@@ -267,11 +266,11 @@ func (b *nestBuilder) value(id graph.ID) loop.Value {
 	in := b.members[id]
 	switch again := in != nil && b.stage[id] < b.pass; {
 	case in == nil:
-		v = b.Load(b.operand(id), b.dtype(id))
+		v = b.load(b.operand(id), b.dtype(id))
 	case again && b.stored[id]:
-		v = b.Load(b.again(id, fuse.Output), b.dtype(id))
+		v = b.load(b.again(id, Output), b.dtype(id))
 	case again && b.kept[id]:
-		v = b.Load(b.again(id, fuse.Scratch), computeDType(b.dtype(id)))
+		v = b.load(b.again(id, Scratch), loop.ComputeDType(b.dtype(id)))
 	default:
 		src := make([]loop.Value, len(in.Args))
 		for k, a := range in.Args {
@@ -283,7 +282,7 @@ func (b *nestBuilder) value(id graph.ID) loop.Value {
 	return v
 }
 
-func (b *nestBuilder) arg(key argKey, make func() fuse.Arg) int {
+func (b *builder) arg(key argKey, make func() Arg) int {
 	n, ok := b.argOf[key]
 	if !ok {
 		n = len(b.args)
@@ -297,44 +296,45 @@ func (b *nestBuilder) arg(key argKey, make func() fuse.Arg) int {
 
 // operand returns the number of a value from outside. A reduced dimension goes
 // in one stride, or the value is copied so that it does.
-func (b *nestBuilder) operand(id graph.ID) int {
-	return b.arg(argKey{id, fuse.Input}, func() fuse.Arg {
-		v := expand(b.l.vals[id], b.g.key.shape)
-		if b.g.reduced && !fuse.ReducedMerge(&v.view, &b.g.mask) {
-			v = b.l.materialise(nil, v)
+func (b *builder) operand(id graph.ID) int {
+	return b.arg(argKey{id, Input}, func() Arg {
+		v := b.pl.b.Value(id)
+		v.View = v.View.Expand(b.g.key.shape.Dims())
+		if b.g.reduced && !reducedMerge(&v.View, &b.g.mask) {
+			v = b.pl.b.Copy(b.dtype(id), v)
 		}
-		return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: v.view}
+		return Arg{DType: b.dtype(id), Buf: v.Buf, View: v.View}
 	})
 }
 
 // lineOperand returns the number of a value from outside that an op on line
 // values with the dimensions of s reads.
-func (b *nestBuilder) lineOperand(id graph.ID, s ir.Shape) int {
-	return b.arg(argKey{id, fuse.Line}, func() fuse.Arg {
-		v := b.l.vals[id]
+func (b *builder) lineOperand(id graph.ID, s ir.Shape) int {
+	return b.arg(argKey{id, Line}, func() Arg {
+		v := b.pl.b.Value(id)
 		if b.cut {
-			return b.l.cutOperand(expand(v, s), b.g.lines)
+			return b.cutOperand(id, Value{v.Buf, v.View.Expand(s.Dims())})
 		}
-		view, ok := b.g.lineView(v, s)
+		view, ok := b.g.lineView(v.View, s)
 		if !ok {
 			panic("a line operand is of other dimensions")
 		}
-		return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: b.g.lineStrides(view)}
+		return Arg{DType: b.dtype(id), Buf: v.Buf, View: b.g.lineStrides(view)}
 	})
 }
 
 // cutOperand returns a line operand of the kernel that combines parts.
-func (l *lowering) cutOperand(v value, lines int) fuse.Arg {
-	flat := v.shape.WithDims(lines)
-	view, ok := reshapeView(v, flat)
+func (b *builder) cutOperand(id graph.ID, v Value) Arg {
+	flat := []int{b.g.lines}
+	view, ok := v.View.Reshape(flat)
 	if !ok {
-		v = l.materialise(nil, v)
-		view, _ = reshapeView(v, flat)
+		v = b.pl.b.Copy(b.dtype(id), v)
+		view, _ = v.View.Reshape(flat)
 	}
 	view.Rank = 2
-	view.Dims[1], view.Strides[1] = lines, view.Strides[0]
+	view.Dims[1], view.Strides[1] = b.g.lines, view.Strides[0]
 	view.Dims[0], view.Strides[0] = 1, 0
-	return fuse.Arg{DType: v.dtype(), Buf: v.buf, View: view}
+	return Arg{DType: b.dtype(id), Buf: v.Buf, View: view}
 }
 
 // lineStrides gives a view of the line dimensions those of the group: it does
@@ -350,18 +350,18 @@ func (g *group) lineStrides(v kernels.View) kernels.View {
 
 // result returns the number of an operand that is stored to. Its buffer is made
 // when there is code.
-func (b *nestBuilder) result(id graph.ID, role fuse.Role) int {
-	return b.arg(argKey{id, role}, func() fuse.Arg {
-		a := fuse.Arg{DType: b.dtype(id), Buf: -1}
+func (b *builder) result(id graph.ID, role Role) int {
+	return b.arg(argKey{id, role}, func() Arg {
+		a := Arg{DType: b.dtype(id), Buf: None}
 		switch role {
-		case fuse.Output:
+		case Output:
 			a.View = kernels.Dense(b.g.key.shape.Dims())
-			if part, ok := b.l.places[id]; ok {
-				a.View = part.view
+			if part, ok := b.pl.places[id]; ok {
+				a.Buf, a.View = part.Buf, part.View
 			}
-		case fuse.Scratch:
-			a.DType = computeDType(a.DType)
-		case fuse.Result:
+		case Scratch:
+			a.DType = loop.ComputeDType(a.DType)
+		case Result:
 			if b.cut {
 				a.View = kernels.Dense([]int{1, b.g.lines})
 				a.View.Strides[0] = 0
@@ -370,8 +370,8 @@ func (b *nestBuilder) result(id graph.ID, role fuse.Role) int {
 			fallthrough
 		default:
 			a.View = b.g.lineStrides(kernels.Dense(b.g.lineDims()))
-			if role == fuse.Part {
-				a.DType = computeDType(a.DType)
+			if role == Part {
+				a.DType = loop.ComputeDType(a.DType)
 			}
 		}
 		return a
@@ -380,6 +380,42 @@ func (b *nestBuilder) result(id graph.ID, role fuse.Role) int {
 
 // again returns the number of a result that is read back. It remembers the pass
 // that stores it.
-func (b *nestBuilder) again(id graph.ID, role fuse.Role) int {
+func (b *builder) again(id graph.ID, role Role) int {
 	return b.argOf[argKey{id, role}]
+}
+
+// combine returns the builder of the kernel that makes results of what reductions found in the
+// parts of lines. It also computes the ops on line values.
+func (b *builder) combine() *builder {
+	g := b.g
+	c := &builder{pl: b.pl, g: &group{key: g.key, members: g.members, nest: &nest{}}, members: b.members, stage: b.stage, stored: b.stored,
+		argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{}}
+	*c.g.nest = *g.nest
+	c.g.parts = 0
+	c.k.Axis = loop.Rows
+	c.begin()
+	b.partOf = map[graph.ID]int{}
+	c.cut = true
+	folds := map[graph.ID]loop.Value{}
+	for _, i := range g.members {
+		in := &b.pl.p.Instrs[i]
+		if !g.line[in.Out] || !b.reduces(in) {
+			continue
+		}
+		d := loop.ComputeDType(b.dtype(in.Out))
+		k := c.arg(argKey{in.Out, Input}, func() Arg {
+			return Arg{DType: d, Buf: None, View: kernels.Dense([]int{g.parts, g.lines})}
+		})
+		b.partOf[in.Out] = k
+		v := c.load(k, d)
+		folds[in.Out] = c.add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
+	}
+	c.final = true
+	c.finals(0, folds)
+	return c
+}
+
+// kernel returns what was built.
+func (b *builder) kernel(instrs []*graph.Instr, parts int) *Kernel {
+	return &Kernel{Loop: &b.k, Args: b.args, Parts: parts, Lines: b.g.lines, Cost: b.cost, Instrs: instrs, Divisions: b.divisions}
 }

@@ -1,9 +1,8 @@
-package cpu
+package fuse
 
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -38,11 +37,11 @@ const maxOperands = loop.MaxArgs - 8
 
 // lineFits reports whether a line value of the group lines up with the group's
 // dimensions: it is the same along the reduced ones.
-func (g *group) lineFits(l *lowering, id graph.ID) bool {
+func (g *group) lineFits(pl *Plan, id graph.ID) bool {
 	if g.spread[id] {
 		return true
 	}
-	s := l.p.Shape(id)
+	s := pl.p.Shape(id)
 	off := g.key.shape.Rank() - s.Rank()
 	if off < 0 {
 		return false
@@ -74,36 +73,36 @@ func (g *group) lineDims() []int {
 	return dims
 }
 
-// probeOf says what a pointwise instruction or a reduction needs of the engine.
-func (l *lowering) probeOf(in *graph.Instr, axis loop.Axis) fuse.Probe {
-	q := fuse.Probe{Op: in.Op, Out: l.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
+// probeOf asks for a pointwise instruction or a reduction.
+func (pl *Plan) probeOf(in *graph.Instr, axis loop.Axis) Probe {
+	q := Probe{Op: in.Op, Out: pl.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
 	for i, id := range in.Args {
-		q.In[i] = l.p.Shape(id).DType()
+		q.In[i] = pl.p.Shape(id).DType()
 	}
 	return q
 }
 
 // native reports whether a pointwise instruction can be part of a kernel.
-func (l *lowering) native(in *graph.Instr) bool {
-	if l.engine == nil || len(in.Args) > 3 {
+func (pl *Plan) native(in *graph.Instr) bool {
+	if len(in.Args) > 3 {
 		return false
 	}
 	for _, id := range in.Args {
-		if l.p.Shape(id).DType().Size() > 8 {
+		if pl.p.Shape(id).DType().Size() > 8 {
 			return false
 		}
 	}
-	return l.engine.supports(l.probeOf(in, loop.None))
+	return pl.b.Supports(pl.probeOf(in, loop.None))
 }
 
 // joinLine adds a pointwise instruction to the group that computes one of its
 // operands as a line value, if the result is one too.
-func (l *lowering) joinLine(i int32) bool {
-	in := &l.p.Instrs[i]
-	s := l.p.Shape(in.Out)
+func (pl *Plan) joinLine(i int32) bool {
+	in := &pl.p.Instrs[i]
+	s := pl.p.Shape(in.Out)
 	var g *group
 	for _, id := range in.Args {
-		if o := l.pending[id]; o != nil && o.nest != nil && o.line[id] && !o.spread[id] && s.Numel() == o.lines && !s.SameDims(o.key.shape) {
+		if o := pl.pending[id]; o != nil && o.nest != nil && o.line[id] && !o.spread[id] && s.Numel() == o.lines && !s.SameDims(o.key.shape) {
 			g = o
 		}
 	}
@@ -111,19 +110,19 @@ func (l *lowering) joinLine(i int32) bool {
 		return false
 	}
 	for _, id := range in.Args {
-		if l.pending[id] == g && (!g.line[id] || g.spread[id]) {
+		if pl.pending[id] == g && (!g.line[id] || g.spread[id]) {
 			return false
 		}
 	}
-	l.closeOthers(in, g)
+	pl.closeOthers(in, g)
 	for _, id := range in.Args {
-		if l.pending[id] == nil {
-			if _, ok := g.lineView(l.vals[id], s); !ok {
+		if pl.pending[id] == nil {
+			if _, ok := g.lineView(pl.b.Value(id).View, s); !ok {
 				return false
 			}
 		}
 	}
-	l.addMember(g, i)
+	pl.addMember(g, i)
 	g.line[in.Out] = true
 	return true
 }
@@ -131,17 +130,16 @@ func (l *lowering) joinLine(i int32) bool {
 // lineView returns a value, as an operand of an op on line values with the
 // dimensions of s, as a view with the dimensions of the group: those that are
 // reduced have size 1.
-func (g *group) lineView(v value, s ir.Shape) (kernels.View, bool) {
-	e := expand(v, s)
-	return reshapeView(e, e.shape.WithDims(g.lineDims()...))
+func (g *group) lineView(v kernels.View, s ir.Shape) (kernels.View, bool) {
+	return v.Expand(s.Dims()).Reshape(g.lineDims())
 }
 
 // closeOthers closes the groups that compute operands of an instruction, but
 // for one.
-func (l *lowering) closeOthers(in *graph.Instr, g *group) {
+func (pl *Plan) closeOthers(in *graph.Instr, g *group) {
 	for _, id := range in.Args {
-		if o := l.pending[id]; o != nil && o != g {
-			l.close(o)
+		if o := pl.pending[id]; o != nil && o != g {
+			pl.close(o)
 		}
 	}
 }
@@ -165,22 +163,22 @@ func (g *group) room(in *graph.Instr, reduces bool) bool {
 	return len(g.members) < maxNest && n <= maxOperands
 }
 
-func (l *lowering) addMember(g *group, i int32) {
-	in := &l.p.Instrs[i]
+func (pl *Plan) addMember(g *group, i int32) {
+	in := &pl.p.Instrs[i]
 	g.members = append(g.members, i)
-	l.pending[in.Out] = g
+	pl.pending[in.Out] = g
 	if g.nest == nil {
 		return
 	}
 	g.operands++
 	g.results++
 	for _, id := range in.Args {
-		if l.pending[id] != g {
+		if pl.pending[id] != g {
 			g.operands++
 			if !slices.Contains(g.outside, id) {
 				g.outside = append(g.outside, id)
 			}
-		} else if l.unused[id]--; l.unused[id] == 0 && !l.Kept[id] {
+		} else if pl.unused[id]--; pl.unused[id] == 0 && !pl.uses.Kept[id] {
 			g.results--
 		}
 	}
@@ -210,72 +208,72 @@ func foldsTo(op ir.Op, out ir.DType) bool {
 // joinReduce adds a reduction to the open group of its operand's dimensions. It
 // reports whether there is code for it; the choice depends on dtypes and
 // dimensions alone.
-func (l *lowering) joinReduce(i int32) bool {
-	in := &l.p.Instrs[i]
-	if l.engine == nil || !foldsOf[in.Op] {
+func (pl *Plan) joinReduce(i int32) bool {
+	in := &pl.p.Instrs[i]
+	if !foldsOf[in.Op] {
 		return false
 	}
-	n, ok := l.nestOf(in)
-	if !ok || !l.engine.supports(l.probeOf(in, n.axis)) {
+	n, ok := pl.nestOf(in)
+	if !ok || !pl.b.Supports(pl.probeOf(in, n.axis)) {
 		return false
 	}
 	x := in.Args[0]
-	key := groupKey{l.p.Shape(x).WithDType(ir.U8), true}
-	g := l.open[key]
-	if o := l.pending[x]; o != nil && (o != g || o.line[x]) {
-		l.close(o)
-		g = l.open[key]
+	key := groupKey{pl.p.Shape(x).WithDType(ir.U8), true}
+	g := pl.open[key]
+	if o := pl.pending[x]; o != nil && (o != g || o.line[x]) {
+		pl.close(o)
+		g = pl.open[key]
 	}
 	if g != nil && (g.reduced && g.mask != n.mask || !g.room(in, true)) {
-		l.close(g)
+		pl.close(g)
 		g = nil
 	}
 	if g == nil {
-		g = l.newGroup(key)
+		g = pl.newGroup(key)
 	}
 	if !g.reduced {
 		n.operands, n.outside, n.results = g.operands, g.outside, g.results
 		*g.nest = *n
 	}
-	l.addMember(g, i)
+	pl.addMember(g, i)
 	g.line[in.Out] = true
 	return true
 }
 
 // nestOf returns what a reduction makes of a group; not ok if it can't be part
 // of one.
-func (l *lowering) nestOf(in *graph.Instr) (n *nest, ok bool) {
-	s, out := l.p.Shape(in.Args[0]), l.p.Shape(in.Out)
+func (pl *Plan) nestOf(in *graph.Instr) (n *nest, ok bool) {
+	s, out := pl.p.Shape(in.Args[0]), pl.p.Shape(in.Out)
 	n = &nest{reduced: true, lines: out.Numel(), line: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{}}
-	n.mask, _ = ir.ReduceDims(l.p.Args(in))
-	if n.axis, ok = fuse.AxisOf(s, n.mask); !ok || !foldsTo(in.Op, out.DType()) {
+	n.mask, _ = ir.ReduceDims(pl.p.Args(in))
+	if n.axis, ok = axisOf(s, n.mask); !ok || !foldsTo(in.Op, out.DType()) {
 		return nil, false
 	}
-	n.parts = l.partsOf(s, n)
+	n.parts = pl.b.Parts(Reduction{s, n.mask, n.axis, n.lines})
 	index := in.Op == ir.OpArgmax || in.Op == ir.OpArgmin
 	return n, !index || n.axis != loop.Both && n.parts < 2
 }
 
 // joinView keeps a reshaped or expanded line value in its group.
-func (l *lowering) joinView(i int32) bool {
-	in := &l.p.Instrs[i]
+func (pl *Plan) joinView(i int32) bool {
+	in := &pl.p.Instrs[i]
 	if in.Op != ir.OpReshape && in.Op != ir.OpExpand {
 		return false
 	}
 	x := in.Args[0]
-	g := l.pending[x]
+	g := pl.pending[x]
 	if g == nil || g.nest == nil || !g.line[x] || g.spread[x] || !g.room(in, false) {
 		return false
 	}
-	s := l.p.Shape(in.Out)
+	s := pl.p.Shape(in.Out)
 	switch {
 	case s.Numel() == g.lines && !s.SameDims(g.key.shape):
-	case in.Op == ir.OpExpand && s.SameDims(g.key.shape) && g.parts < 2 && g.lineFits(l, x):
+	case in.Op == ir.OpExpand && s.SameDims(g.key.shape) && g.parts < 2 && g.lineFits(pl, x):
 		g.spread[in.Out] = true
 	default:
 		return false
 	}
-	l.addMember(g, i)
+	pl.addMember(g, i)
 	g.line[in.Out] = true
 	root := x
 	if r, ok := g.alias[x]; ok {
@@ -283,36 +281,4 @@ func (l *lowering) joinView(i int32) bool {
 	}
 	g.alias[in.Out] = root
 	return true
-}
-
-// fewLines is when the lines of a reduction give the processors too little to
-// share.
-const fewLines = 16
-
-// mostStrips bounds the parts of a tall reduction.
-const mostStrips = 128
-
-// partsOf returns into how many parts the lines of a reduction are cut: where
-// there are few of them, and where lines are tall columns, which are better read
-// in strips of rows. The number depends on the dimensions alone, and so do
-// results.
-func (l *lowering) partsOf(s ir.Shape, n *nest) int {
-	first := 1 // the size of the first run of reduced dimensions
-	started := false
-	for d, size := range s.Dims() {
-		if n.mask[d] {
-			first *= size
-			started = started || size > 1
-		} else if started && size > 1 {
-			break
-		}
-	}
-	t := &l.tune
-	switch {
-	case n.lines < fewLines:
-		return max(1, min(s.Numel()/t.part, first, maxParts))
-	case n.axis == loop.Rows && s.Numel() >= t.tall && first >= 4*t.strip:
-		return min(first/t.strip, mostStrips)
-	}
-	return 1
 }

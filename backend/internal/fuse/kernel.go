@@ -1,0 +1,211 @@
+package fuse
+
+import (
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Kernel is a kernel of a Plan: what it computes, on what.
+type Kernel struct {
+	// Loop has no hints (Stream, Ahead); a backend may set them.
+	Loop *loop.Kernel
+	// Args are its operands, by their numbers in Loop.
+	Args []Arg
+	// Grid is what it goes over. A reduced dimension is never an outer one.
+	Grid Grid
+	// Parts is into how many parts lines are cut, if more than 1: what part i finds
+	// goes to set i of the Part operands. Part i of lines of n elements begins with
+	// element i·n/Parts.
+	Parts int
+	// Lines is the number of results of each reduction.
+	Lines int
+	// Cost is what an element costs on a processor, in nanoseconds, roughly.
+	Cost float64
+	// Instrs are the instructions that it computes, in order.
+	Instrs []*graph.Instr
+	// Divisions has the instructions that may divide integers by 0.
+	Divisions map[loop.Value]*graph.Instr
+}
+
+// Arg is an operand of a Kernel.
+type Arg struct {
+	// DType is how its elements are stored.
+	DType ir.DType
+	// Buf is its buffer, or None.
+	Buf int
+	// View has the dimensions of the grid before they are merged.
+	View kernels.View
+	Role Role
+	// ID is the value that it is: one from outside, or a result.
+	ID graph.ID
+	// Last is the last pass that loads it, or the one that stores it.
+	Last int
+}
+
+// None is the Buf of operands that have no buffer yet, or are Scratch.
+const None = -1
+
+// Role says what an operand is to its kernel.
+type Role uint8
+
+const (
+	Input   Role = iota // a value from outside
+	Line                // one read once for each line
+	Output              // a result over the group's dimensions
+	Result              // a result with one element for each line
+	Part                // the results of parts, one set after another
+	Scratch             // one line of memory of whoever computes the line
+)
+
+// Writes reports whether the kernel stores to operands of a Role.
+func (r Role) Writes() bool { return r >= Output }
+
+// Bytes returns the size of the buffer that an operand without one needs.
+func (k *Kernel) Bytes(a *Arg) int {
+	n := a.View.Len()
+	switch a.Role {
+	case Result:
+		n = k.Lines
+	case Part:
+		n = k.Parts * k.Lines
+	}
+	return n * a.DType.Size()
+}
+
+// compile lays the grid of a kernel out and has it compiled; false if there is no
+// code for it.
+func (pl *Plan) compile(k *Kernel, dims []int, mask [ir.MaxRank]bool) (emit func(), ok bool) {
+	if !k.layOut(dims, mask) {
+		return nil, false
+	}
+	return pl.b.Kernel(k)
+}
+
+// layOut finds the grid and with it how the operands move. It reports whether
+// kernels can be such.
+func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool) bool {
+	if len(k.Args) > loop.MaxArgs {
+		return false
+	}
+	k.Grid = lay(k.Loop.Axis, dims, mask, k.Args)
+	for _, o := range k.Grid.Outer {
+		if o.Folded {
+			return false // operands keep what is reduced from being one run
+		}
+	}
+	for i, step := range k.Grid.Cols.Steps {
+		if bytes := step * k.Args[i].DType.Size(); bytes >= loop.MaxStride || bytes <= -loop.MaxStride {
+			return false
+		}
+	}
+	k.Loop.Args = make([]loop.Arg, len(k.Args))
+	for i := range k.Args {
+		a := &k.Args[i]
+		arg := loop.Arg{DType: a.DType, Write: a.Role.Writes()}
+		one := k.Grid.Cols.N == 1 && (a.Role == Output || arg.Write && k.Loop.Axis == loop.Rows)
+		switch step := k.Grid.Cols.Steps[i]; {
+		case a.Role == Scratch, step == 1, one:
+			arg.Cols = loop.Unit
+		case step != 0:
+			arg.Cols = loop.Free
+		}
+		k.Loop.Args[i] = arg
+	}
+	return true
+}
+
+// closeNest emits a group as one kernel, or as two if lines are cut into parts.
+// It reports whether there is code for it; if not, nothing has changed.
+func (pl *Plan) closeNest(g *group) bool {
+	b := newBuilder(pl, g)
+	b.build()
+	k := b.kernel(pl.instrs(g), g.parts)
+	emit, ok := pl.compile(k, g.key.shape.Dims(), g.mask)
+	if !ok {
+		return false
+	}
+	var c *builder
+	var last *Kernel
+	var emitLast func()
+	if g.parts > 1 {
+		c = b.combine()
+		last = c.kernel(k.Instrs[:1], 0)
+		if emitLast, ok = pl.compile(last, []int{g.parts, g.lines}, [ir.MaxRank]bool{true}); !ok {
+			return false
+		}
+	}
+	emit()
+	pl.settle(k)
+	if last != nil {
+		for id, n := range b.partOf {
+			last.Args[n].Buf = k.Args[b.argOf[argKey{id, Part}]].Buf
+		}
+		emitLast()
+		pl.settle(last)
+	}
+	pl.views(g)
+	pl.forget(g)
+	return true
+}
+
+// instrs returns the instructions of a group.
+func (pl *Plan) instrs(g *group) []*graph.Instr {
+	ops := make([]*graph.Instr, len(g.members))
+	for k, i := range g.members {
+		ops[k] = &pl.p.Instrs[i]
+	}
+	return ops
+}
+
+// settle says where the results of a kernel lie.
+func (pl *Plan) settle(k *Kernel) {
+	for i := range k.Args {
+		switch a := &k.Args[i]; a.Role {
+		case Output:
+			pl.b.SetValue(a.ID, Value{a.Buf, a.View})
+		case Result:
+			pl.b.SetValue(a.ID, Value{a.Buf, kernels.Dense(pl.p.Shape(a.ID).Dims())})
+		}
+	}
+}
+
+// views says where the views of line values lie that leave a group.
+func (pl *Plan) views(g *group) {
+	for _, i := range g.members {
+		in := &pl.p.Instrs[i]
+		root, ok := g.alias[in.Out]
+		if !ok || !pl.leaves(in.Out, g) {
+			continue
+		}
+		v := pl.b.Value(root)
+		if g.spread[in.Out] {
+			// Along the reduced dimensions it does not move.
+			v.View, _ = v.View.Reshape(g.lineDims())
+			v.View = g.lineStrides(v.View)
+		} else {
+			v.View, _ = v.View.Reshape(pl.p.Shape(in.Out).Dims())
+		}
+		pl.b.SetValue(in.Out, v)
+	}
+}
+
+// movers stand for all dtypes of their size where elements are only moved.
+var movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
+
+// Move returns the kernel by which in copies elements of dtype d from src to dst,
+// which has the same dimensions; false if kernels can't.
+func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
+	d, ok := movers[d.Size()]
+	if !ok {
+		return nil, false
+	}
+	w := &kernelWriter{}
+	w.begin()
+	w.store(1, w.load(0, d))
+	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
+		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: d, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
+	}}
+	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{})
+}
