@@ -38,6 +38,7 @@ type model struct {
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
 	outs   []*hostmem.Buffer // of the present run
+	work   []*hostmem.Buffer // what it has borrowed
 	closed bool
 }
 
@@ -139,18 +140,10 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 	}
 	outs := m.outputs(inputs, donated)
 	defer clear(outs)
-	var work *hostmem.Buffer
-	var memory []byte
-	if m.lay.workspace > 0 {
-		work = m.mem.New(m.workspace, Device)
-		memory = work.Data()
-	}
-	m.bind(outs, memory)
+	m.borrow()
+	m.bind(outs)
 	err := m.compute(ctx)
 	m.unbind()
-	if work != nil {
-		work.Release()
-	}
 	if err != nil {
 		for _, o := range outs {
 			o.Release()
@@ -205,24 +198,53 @@ func donatedBuffer(inputs []backend.Buffer, i int, data []byte) *hostmem.Buffer 
 	return in
 }
 
+// borrow takes the memory of the storages that are no outputs: one buffer for
+// all, or one for each where buffers are guarded, so that each ends at a guard.
+func (m *model) borrow() {
+	if !m.mem.Guarded() {
+		if m.lay.workspace > 0 {
+			m.work = append(m.work, m.mem.New(m.workspace, Device))
+		}
+		return
+	}
+	for i := range m.lay.storages {
+		m.work = append(m.work, m.mem.New(ir.MakeShape(ir.U8, m.lay.storages[i].bytes), Device))
+	}
+}
+
+// working returns the memory of a storage that is no output.
+func (m *model) working(storage int) []byte {
+	if m.mem.Guarded() {
+		return m.work[storage].Data()
+	}
+	st := &m.lay.storages[storage]
+	return m.work[0].Data()[st.off : st.off+st.bytes : st.off+st.bytes]
+}
+
 // bind points the buffers at their storages.
-func (m *model) bind(outs []*hostmem.Buffer, work []byte) {
+func (m *model) bind(outs []*hostmem.Buffer) {
 	for i := range m.bufs {
 		b := &m.bufs[i]
 		if b.storage < 0 {
 			continue
 		}
-		st := &m.lay.storages[b.storage]
-		if st.output >= 0 {
+		switch st := &m.lay.storages[b.storage]; {
+		case st.output >= 0:
 			m.table.bufs[i] = outs[st.output].Data()
-		} else {
-			m.table.bufs[i] = work[st.off : st.off+b.bytes : st.off+b.bytes]
+		case st.bytes > 0:
+			m.table.bufs[i] = m.working(b.storage)
 		}
 	}
 }
 
-// unbind forgets memory that is no longer the model's.
+// unbind gives back what was borrowed and forgets memory that is no longer the
+// model's.
 func (m *model) unbind() {
+	for _, w := range m.work {
+		w.Release()
+	}
+	clear(m.work)
+	m.work = m.work[:0]
 	for i := range m.bufs {
 		if m.bufs[i].kind != constBuffer {
 			m.table.bufs[i] = nil

@@ -38,6 +38,8 @@ type Allocator struct {
 	limit  int64
 	pooled int64                // guarded by mu: bytes of all blocks in free
 	free   [numClasses][]*block // guarded by mu: by size class, last freed last
+
+	guarded bool // see Guard; set before the first buffer is made
 }
 
 // block is one piece of storage. Its cleanup is attached once and outlives the
@@ -47,6 +49,7 @@ type block struct {
 	class   int
 	account *account
 	cleanup runtime.Cleanup
+	guarded []byte // all of its pages, if it is a guarded one
 }
 
 // account is what a block's cleanup knows: how many live bytes to take back, of
@@ -73,6 +76,9 @@ func (a *Allocator) SetPoolLimit(bytes int64) {
 // BytesInUse returns the bytes of the live buffers on a device; views count
 // with the buffer they look at.
 func (a *Allocator) BytesInUse(d ir.Device) int64 { return a.live[d.Index].Load() }
+
+// Guarded reports whether Guard was called.
+func (a *Allocator) Guarded() bool { return a.guarded }
 
 // PooledBytes returns the bytes kept for reuse.
 func (a *Allocator) PooledBytes() int64 {
@@ -128,6 +134,9 @@ func classSize(c int) int {
 
 // take returns a block for a live buffer of n > 0 bytes.
 func (a *Allocator) take(n int, live *atomic.Int64) *block {
+	if a.guarded {
+		return newGuarded(n, live)
+	}
 	c := classOf(n)
 	a.mu.Lock()
 	list := a.free[c]
@@ -158,6 +167,10 @@ func newBlock(c int) *block {
 // give ends the use of a block: it goes to the pool, or to the collector when
 // the pool is full even after the other classes have given theirs up.
 func (a *Allocator) give(b *block) {
+	if b.guarded != nil {
+		giveGuarded(b)
+		return
+	}
 	b.account.live.Add(-b.account.bytes)
 	b.account.bytes = 0
 	size := int64(classSize(b.class))
