@@ -55,8 +55,10 @@ var (
 	randomSource string
 	//go:embed cuda/move.cuh
 	moveSource string
+	//go:embed cuda/product.cuh
+	productSource string
 	// library has the kernels that are no loops.
-	library = indexSource + sortSource + scanSource + randomSource + moveSource
+	library = indexSource + sortSource + scanSource + randomSource + moveSource + productSource
 )
 
 // Options says what a kernel's structure does not.
