@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 
 	"backend/internal/fuse":          {"graph", "internal/kernels", "internal/loop", "ir"},
 	"backend/cuda/internal/emit":     {"ir", "internal/loop"},
+	"backend/cuda/internal/steps":    {"backend", "backend/cuda/internal/emit", "graph", "internal", "ir"},
 	"internal/loop/looptest":         {"ir", "internal/half", "internal/loop"},
 	"backend/cuda/internal/driver":   {},
 	"backend/cuda/internal/fakecuda": {},

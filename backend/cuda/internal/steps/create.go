@@ -1,0 +1,136 @@
+package steps
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpFull] = full
+	lowerings[ir.OpArange] = arange
+	lowerings[ir.OpLinspace] = linspace
+	lowerings[ir.OpUniform], lowerings[ir.OpNormal], lowerings[ir.OpRandint] = random, random, random
+}
+
+// full is one element, read as often as the result has elements.
+func full(c *call) {
+	s := c.outs[0]
+	v := c.l.constant(ir.MakeShape(s.DType()), encode(s.DType(), c.Get("fill_value")))
+	c.out = append(c.out, v.as(s, v.view.Expand(s.Dims())))
+}
+
+// encode returns a number converted to a dtype as an element, little endian.
+func encode(d ir.DType, number any) []byte {
+	f, isFloat := number.(float64)
+	i, _ := number.(int64)
+	if d.IsIntegral() {
+		if isFloat {
+			i = ir.FloatToInt(d, f)
+		}
+		return elements.AppendInt(nil, d, i)
+	}
+	if !isFloat {
+		f = ir.IntToFloat(d, i)
+	}
+	return elements.AppendFloat(nil, d, f)
+}
+
+// number returns a number attribute as float64 and, truncated, as int64.
+func (c *call) number(name string) (float64, int64) {
+	switch v := c.Get(name).(type) {
+	case int64:
+		return float64(v), v
+	case float64:
+		return v, int64(v)
+	}
+	panic("a number is an int64 or a float64")
+}
+
+// series writes a loop that computes the elements of a vector from their numbers.
+type series struct {
+	nest
+	c     *call
+	d     ir.DType // that is computed in
+	index loop.Value
+}
+
+// series starts such a loop.
+func (c *call) series(d ir.DType, n int) *series {
+	s := &series{c: c, d: d}
+	s.begin()
+	s.g.Rows, s.g.Cols = 1, n
+	s.index = s.cast(s.add(loop.Instr{Code: loop.Index, DType: ir.I64}), d)
+	return s
+}
+
+// param reads a number that the source shall not have.
+func (s *series) param(f float64, i int64) loop.Value {
+	bits := uint64(i)
+	if s.d == ir.F64 {
+		bits = math.Float64bits(f)
+	}
+	v := s.c.l.constant(ir.MakeShape(s.d), binary.LittleEndian.AppendUint64(nil, bits))
+	return s.load(s.arg(v, axes{}, false))
+}
+
+// finish stores an element in the result.
+func (s *series) finish(x loop.Value) {
+	out := s.c.result()
+	d := out.dtype()
+	if s.k.Instrs[x].Result() != loop.ComputeDType(d) {
+		x = s.apply(ir.OpCast, loop.ComputeDType(d), x)
+	}
+	s.store(s.arg(out, axes{col: 1}, true), x)
+	s.emit(s.c, d)
+}
+
+// arange is start + i·step, in f64 or i64.
+func arange(c *call) {
+	d := ir.I64
+	if c.outs[0].DType().IsFloat() {
+		d = ir.F64
+	}
+	s := c.series(d, c.outs[0].Numel())
+	start, step := s.param(c.number("start")), s.param(c.number("step"))
+	s.finish(s.apply(ir.OpAdd, d, start, s.apply(ir.OpMul, d, s.index, step)))
+}
+
+// linspace counts from the start in the first half and from the end in the second.
+func linspace(c *call) {
+	start, startInt := c.number("start")
+	end, endInt := c.number("end")
+	if !c.outs[0].DType().IsFloat() {
+		start, end = float64(startInt), float64(endInt)
+	}
+	n := c.Int("steps")
+	step := 0.0
+	if n > 1 {
+		step = (end - start) / float64(n-1)
+	} else {
+		end = start
+	}
+	s := c.series(ir.F64, n)
+	by := s.param(step, 0)
+	up := s.apply(ir.OpAdd, ir.F64, s.param(start, 0), s.apply(ir.OpMul, ir.F64, s.index, by))
+	back := s.apply(ir.OpSub, ir.F64, s.param(float64(n-1), 0), s.index)
+	down := s.apply(ir.OpSub, ir.F64, s.param(end, 0), s.apply(ir.OpMul, ir.F64, back, by))
+	first := s.apply(ir.OpLt, ir.Bool, s.index, s.param(float64(n/2), 0))
+	s.finish(s.apply(ir.OpWhere, ir.F64, first, up, down))
+}
+
+// random makes narrow floats that have no generator of their own from f32.
+func random(c *call) {
+	s := c.outs[0]
+	g := emit.Random{Op: c.instr.Op, DType: s.DType(), N: s.Numel(), Offset: int64(c.Int("offset"))}
+	if c.instr.Op == ir.OpRandint {
+		_, g.Low = c.number("low")
+		_, g.High = c.number("high")
+	}
+	seed := c.dense(c.in[0])
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), seed)
+}

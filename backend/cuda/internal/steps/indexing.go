@@ -1,0 +1,119 @@
+package steps
+
+import (
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpGather] = gather
+	lowerings[ir.OpScatter] = scatter
+	lowerings[ir.OpScatterReduce] = scatterReduce
+	lowerings[ir.OpIndexSelect] = indexSelect
+	lowerings[ir.OpIndexAdd] = indexAdd
+	lowerings[ir.OpSort] = sortAlong
+}
+
+// index returns the index operand as dense i64.
+func (c *call) index() value { return c.dense(c.cast(c.operand("index"), ir.I64)) }
+
+// geometry returns that of gather and scatter.
+func (c *call) geometry() emit.Lines {
+	self := c.in[0].shape
+	return emit.Lines{
+		Dims: ir.AtLeast1D(self).Dims(), Dim: c.Dim("dim", self.Rank()), Index: ir.AtLeast1D(c.operand("index").shape).Dims(),
+	}
+}
+
+// indexed lets the last step leave an index behind that is out of range.
+func (c *call) indexed() {
+	s := ir.AtLeast1D(c.in[0].shape)
+	c.mayFail(s.Dim(c.Dim("dim", s.Rank())))
+}
+
+func gather(c *call) {
+	g := emit.Gather{Lines: c.geometry(), Size: c.in[0].size()}
+	x, index := c.dense(c.in[0]), c.index()
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), x, index)
+	c.indexed()
+}
+
+// source returns the operand that is scattered and its strides.
+func (c *call) source() (value, []int) {
+	v := c.operand("src")
+	strides := v.view.Strides[:v.view.Rank]
+	if len(strides) == 0 {
+		strides = []int{1}
+	}
+	return v, strides
+}
+
+// selfCopy makes the result a copy of the first operand, where that is if it is
+// not needed any more.
+func (c *call) selfCopy() value {
+	out := c.result()
+	c.copyTo(out, c.in[0])
+	return out
+}
+
+func scatter(c *call) {
+	g := emit.Scatter{Lines: c.geometry(), Size: c.in[0].size()}
+	var src value
+	src, g.Source = c.source()
+	index := c.index()
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
+	c.indexed()
+}
+
+// boolReductions are the ways that do with 0 and 1 what the others do with numbers
+// that are then compared with 0: a mean, rounded down, is 1 if all are.
+var boolReductions = map[string]string{"sum": "amax", "prod": "amin", "mean": "amin", "amax": "amax", "amin": "amin"}
+
+func scatterReduce(c *call) {
+	g := emit.ScatterReduce{Lines: c.geometry(), DType: c.in[0].dtype(), Reduce: c.Str("reduce"), Self: c.Bool("include_self")}
+	if g.DType == ir.Bool {
+		g.DType, g.Reduce = ir.U8, boolReductions[g.Reduce]
+	}
+	var src value
+	src, g.Source = c.source()
+	index := c.index()
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
+	c.indexed()
+}
+
+// rows returns the first operand as [outer, size, inner] around the indexed
+// dimension.
+func (c *call) rows() (outer, size, inner int) {
+	s := ir.AtLeast1D(c.in[0].shape)
+	return lines(s, c.Dim("dim", s.Rank()))
+}
+
+func indexSelect(c *call) {
+	x, index, out := c.dense(c.in[0]), c.index(), c.result()
+	g := emit.IndexSelect{N: index.shape.Numel(), Element: x.size(), Align: max(x.size(), aligned(x))}
+	g.Outer, g.Size, g.Inner = c.rows()
+	c.kernels(g.Plan(c.l.opt.Limits), 1, out, x, index)
+	c.indexed()
+}
+
+// indexAdd adds bools as numbers.
+func indexAdd(c *call) {
+	if c.in[0].dtype() == ir.Bool {
+		c.viaIntegers(indexAdd)
+		return
+	}
+	index, source := c.index(), c.dense(c.operand("source"))
+	g := emit.IndexAdd{N: index.shape.Numel(), DType: c.in[0].dtype()}
+	g.Outer, g.Size, g.Inner = c.rows()
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, source)
+	c.indexed()
+}
+
+func sortAlong(c *call) {
+	s := c.in[0].shape
+	g := emit.Sort{DType: s.DType(), Descending: c.Bool("descending")}
+	g.Outer, g.N, g.Inner = lines(s, c.Dim("dim", s.Rank()))
+	x := c.dense(c.in[0])
+	values := c.result()
+	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.result(), x)
+}

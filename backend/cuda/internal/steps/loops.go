@@ -1,0 +1,287 @@
+package steps
+
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// nest writes a loop over a grid of elements: its kernel, and where its operands
+// lie. The operands that are written come last.
+type nest struct {
+	k      loop.Kernel
+	g      emit.Geometry
+	values []value
+	writes int
+	final  bool // write to the Final of the pass
+}
+
+// begin starts a pass.
+func (n *nest) begin() {
+	n.k.Passes = append(n.k.Passes, loop.Pass{})
+	n.final = false
+}
+
+func (n *nest) add(in loop.Instr) loop.Value {
+	v := loop.Value(len(n.k.Instrs))
+	n.k.Instrs = append(n.k.Instrs, in)
+	p := &n.k.Passes[len(n.k.Passes)-1]
+	if n.final {
+		p.Final = append(p.Final, v)
+	} else {
+		p.Body = append(p.Body, v)
+	}
+	return v
+}
+
+// axes is how an operand moves in the dimensions of a loop: in elements for each
+// step along a row, a column, and what is around them.
+type axes struct {
+	row, col int
+	outer    []int
+}
+
+// arg adds an operand.
+func (n *nest) arg(v value, a axes, write bool) int {
+	size := v.size()
+	place := emit.Place{Offset: v.view.Offset * size, Row: a.row * size, Col: a.col * size}
+	for _, s := range a.outer {
+		place.Outer = append(place.Outer, s*size)
+	}
+	arg := loop.Arg{DType: v.dtype(), Cols: loop.Free, Write: write}
+	switch a.col {
+	case 0:
+		arg.Cols = loop.Fixed
+	case 1:
+		arg.Cols = loop.Unit
+	}
+	n.k.Args, n.g.Args = append(n.k.Args, arg), append(n.g.Args, place)
+	n.values = append(n.values, v)
+	if write {
+		n.writes++
+	}
+	return len(n.k.Args) - 1
+}
+
+// load reads an operand in the dtype to compute in.
+func (n *nest) load(arg int) loop.Value {
+	return n.add(loop.Instr{Code: loop.Load, DType: loop.ComputeDType(n.k.Args[arg].DType), Arg: arg})
+}
+
+func (n *nest) store(arg int, v loop.Value) {
+	n.add(loop.Instr{Code: loop.Store, DType: n.k.Instrs[v].DType, In: [3]loop.Value{v}, N: 1, Arg: arg})
+}
+
+// apply writes a pointwise op with a result of a dtype that is computed in.
+func (n *nest) apply(op ir.Op, d ir.DType, in ...loop.Value) loop.Value {
+	i := loop.Instr{Code: loop.Apply, Op: op, DType: d, N: uint8(len(in))}
+	copy(i.In[:], in)
+	return n.add(i)
+}
+
+// cast converts a value as Programs do, to what a dtype can hold.
+func (n *nest) cast(v loop.Value, d ir.DType) loop.Value {
+	wide := loop.ComputeDType(d)
+	if n.k.Instrs[v].Result() != wide {
+		v = n.apply(ir.OpCast, wide, v)
+	}
+	if wide != d {
+		v = n.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
+	}
+	return v
+}
+
+// emit adds the step of a loop. dtype is named where it cannot be written.
+func (n *nest) emit(c *call, d ir.DType, inPlace ...pair) {
+	written, err := emit.WriteLoop(&n.k, emit.Options{Outer: len(n.g.Outer)})
+	if err != nil {
+		panic(loopError(err, d))
+	}
+	plan := written.Plan(&n.g, c.l.opt.Limits)
+	// The results go first among the operands of a step.
+	reads := len(n.values) - n.writes
+	operands := append(places(n.values[reads:]...), places(n.values[:reads]...)...)
+	c.emit(planned{Step: Step{Kernels: renumbered(plan, func(a int) int { return (a + n.writes) % len(n.values) })}, operands: operands, writes: n.writes, inPlace: inPlace})
+}
+
+// renumbered changes the numbers of the operands of a plan.
+func renumbered(p *emit.Plan, number func(int) int) *emit.Plan {
+	for i := range p.Launches {
+		for k := range p.Launches[i].Addresses {
+			if a := &p.Launches[i].Addresses[k]; a.Operand >= 0 {
+				a.Operand = number(a.Operand)
+			}
+		}
+	}
+	return p
+}
+
+// grid is the dimensions that operands have in common, with as few dimensions as
+// they all allow.
+type grid struct {
+	dims    []int
+	strides [][]int // by operand
+}
+
+// merge finds the grid of views with the same dimensions. split keeps apart
+// dimensions that are not of one kind.
+func merge(dims []int, views []kernels.View, kind func(d int) bool) (g grid, kinds []bool) {
+	g.strides = make([][]int, len(views))
+	for d, n := range dims {
+		if n == 1 {
+			continue
+		}
+		k := len(g.dims) - 1
+		together := k >= 0 && kinds[k] == kind(d)
+		for i := range views {
+			together = together && g.strides[i][k] == views[i].Strides[d]*n
+		}
+		if together {
+			g.dims[k] *= n
+			for i := range views {
+				g.strides[i][k] = views[i].Strides[d]
+			}
+			continue
+		}
+		g.dims, kinds = append(g.dims, n), append(kinds, kind(d))
+		for i := range views {
+			g.strides[i] = append(g.strides[i], views[i].Strides[d])
+		}
+	}
+	return g, kinds
+}
+
+// pick lays the dimensions of a grid out: one for rows and one for columns, -1 for
+// none, and the rest around them.
+func (n *nest) pick(g grid, row, col int) (of func(operand int) axes) {
+	n.g.Rows, n.g.Cols = 1, 1
+	var outer []int
+	for d, size := range g.dims {
+		switch d {
+		case row:
+			n.g.Rows = size
+		case col:
+			n.g.Cols = size
+		default:
+			outer = append(outer, d)
+			n.g.Outer = append(n.g.Outer, size)
+		}
+	}
+	return func(i int) (a axes) {
+		if row >= 0 {
+			a.row = g.strides[i][row]
+		}
+		if col >= 0 {
+			a.col = g.strides[i][col]
+		}
+		for _, d := range outer {
+			a.outer = append(a.outer, g.strides[i][d])
+		}
+		return a
+	}
+}
+
+func same(int) bool { return true }
+
+// divides has the ops that integers of 0 are no divisors for.
+var divides = []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod}
+
+// pointwise lowers a pointwise op: one loop over the elements of the result.
+func pointwise(c *call) { c.elementwise(c.in, c.result()) }
+
+// elementwise emits the loop that computes out from operands that broadcast to its
+// dimensions. Its innermost dimension is a row.
+func (c *call) elementwise(in []value, out value) {
+	dims := out.shape.Dims()
+	n := &nest{}
+	n.begin()
+	var reads []value // each operand once
+	number := make([]int, len(in))
+	for i, v := range in {
+		v.view = v.view.Expand(dims)
+		v.shape = v.shape.WithDims(dims...)
+		if number[i] = slices.Index(reads, v); number[i] < 0 {
+			number[i] = len(reads)
+			reads = append(reads, v)
+		}
+	}
+	views := []kernels.View{out.view}
+	for _, v := range reads {
+		views = append(views, v.view)
+	}
+	g, _ := merge(dims, views, same)
+	last := len(g.dims) - 1
+	of := n.pick(g, last-1, last)
+	loaded := make([]loop.Value, len(reads))
+	for i, v := range reads {
+		loaded[i] = n.load(n.arg(v, of(1+i), false))
+	}
+	args := make([]loop.Value, len(in))
+	for i := range in {
+		args[i] = loaded[number[i]]
+	}
+	d := in[len(in)-1].dtype()
+	x := n.element(c.instr.Op, out.dtype(), args)
+	a := of(0)
+	if last < 0 {
+		a.col = 1 // one element; stores move along columns
+	}
+	n.store(n.arg(out, a, true), x)
+	n.emit(c, d, overwrites(reads, out)...)
+	if slices.Contains(divides, c.instr.Op) && d.IsIntegral() {
+		c.mayFail(0)
+	}
+}
+
+// element computes an element of a dtype.
+func (n *nest) element(op ir.Op, d ir.DType, args []loop.Value) loop.Value {
+	if op != ir.OpCast {
+		return n.apply(op, loop.ComputeDType(d), args...)
+	}
+	if wide := loop.ComputeDType(d); n.k.Instrs[args[0]].Result() != wide {
+		return n.apply(op, wide, args[0])
+	}
+	return args[0]
+}
+
+// overwrites lists the operands that a loop may write its result over: those that
+// it reads only where it writes.
+func overwrites(reads []value, out value) (pairs []pair) {
+	for _, r := range reads {
+		ok := true
+		for _, o := range reads {
+			if o.buf == r.buf {
+				ok = ok && o.size() == out.size() && o.view == out.view
+			}
+		}
+		if ok {
+			pairs = append(pairs, pair{out.buf, r.buf})
+		}
+	}
+	return pairs
+}
+
+// cast returns v converted to a dtype, or v itself.
+func (c *call) cast(v value, d ir.DType) value {
+	if v.dtype() == d {
+		return v
+	}
+	wide := &call{l: c.l, instr: c.instr, outs: []ir.Shape{v.shape.WithDType(d)}}
+	out := wide.result()
+	n := &nest{}
+	n.begin()
+	g, _ := merge(out.shape.Dims(), []kernels.View{out.view, v.view}, same)
+	last := len(g.dims) - 1
+	of := n.pick(g, last-1, last)
+	x := n.element(ir.OpCast, d, []loop.Value{n.load(n.arg(v, of(1), false))})
+	a := of(0)
+	if last < 0 {
+		a.col = 1
+	}
+	n.store(n.arg(out, a, true), x)
+	n.emit(wide, d, overwrites([]value{v}, out)...)
+	return out
+}

@@ -1,0 +1,342 @@
+package steps
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+// value is where a value of the Program is: a strided view of a buffer, in
+// elements.
+type value struct {
+	shape ir.Shape
+	buf   int
+	view  kernels.View // with the dimensions of shape
+}
+
+func (v value) dtype() ir.DType { return v.shape.DType() }
+
+// size returns the bytes of an element.
+func (v value) size() int { return v.shape.DType().Size() }
+
+// contiguous reports whether the elements are in order without gaps.
+func (v value) contiguous() bool {
+	m := v.view.Merge()
+	return v.shape.Numel() == 0 || m.Rank == 0 || m.Rank == 1 && m.Strides[0] == 1
+}
+
+// as returns the value with other dimensions and strides.
+func (v value) as(s ir.Shape, view kernels.View) value { return value{s, v.buf, view} }
+
+// buffer is memory that steps write and read.
+type buffer struct {
+	kind  bufferKind
+	bytes int
+	// input is the number of an input; output that of the result that it becomes, or
+	// -1; donor the input whose memory that result may have, or -1.
+	input, output, donor int
+	offset               int // of a constant, in all of them
+	first, last          int // the steps of the first write and the last use
+	storage              int
+	taken                bool // another buffer has taken over the storage
+}
+
+type bufferKind uint8
+
+const (
+	workBuffer bufferKind = iota // in the workspace, or an output
+	inputBuffer
+	constBuffer
+)
+
+// operand is a place in a buffer.
+type operand struct {
+	buf, off int // in bytes
+}
+
+// pair says that a step may write w where r is.
+type pair struct{ w, r int }
+
+// planned is a Step whose memory has no place yet.
+type planned struct {
+	Step
+	operands []operand
+	work     int // a buffer, or -1
+	writes   int // that many operands are written
+	inPlace  []pair
+}
+
+// lowering turns a Program into steps.
+type lowering struct {
+	p         *graph.Program
+	opt       Options
+	vals      []value // by ID
+	bufs      []buffer
+	steps     []planned
+	constants []byte
+	known     map[string]int // the buffers of constants, by content
+	faults    int
+}
+
+// lowerFunc emits the steps of one use of an op.
+type lowerFunc = func(c *call)
+
+// lowerings has the primitives that are not pointwise; the files of the families
+// fill it in.
+var lowerings = map[ir.Op]lowerFunc{}
+
+// Supports reports whether there is a lowering for an op: a primitive, as a rule.
+func Supports(op ir.Op) bool {
+	sp := op.Spec()
+	return sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
+}
+
+// Lower returns the steps of a Program. An op or dtype without kernel is an error
+// that wraps backend.ErrUnsupported; a Program whose parts do not fit together is
+// one that wraps ir.ErrArg or ir.ErrShape. Errors name the op and the user's line.
+func Lower(p *graph.Program, o Options) (*Sequence, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}}
+	for i, q := range p.Params {
+		l.vals[i] = dense(q.Shape, l.newBuffer(buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}))
+	}
+	for i := range p.Instrs {
+		in := &p.Instrs[i]
+		if err := l.instr(in); err != nil {
+			return nil, located(in, err)
+		}
+	}
+	if err := l.results(); err != nil {
+		return nil, err
+	}
+	return l.sequence(), nil
+}
+
+// check finds Programs that were not built by a Builder or parser.
+func check(p *graph.Program) error {
+	if len(p.Shapes) < len(p.Params) {
+		return fmt.Errorf("%w: %d shapes for %d parameters", ir.ErrArg, len(p.Shapes), len(p.Params))
+	}
+	for i, q := range p.Params {
+		if q.Shape != p.Shapes[i] {
+			return fmt.Errorf("%w: parameter %d is %v and %v", ir.ErrShape, i, q.Shape, p.Shapes[i])
+		}
+	}
+	for i := range p.Instrs {
+		if err := checkInstr(p, &p.Instrs[i]); err != nil {
+			return located(&p.Instrs[i], err)
+		}
+	}
+	for i, id := range p.Returns {
+		if id < 0 || int(id) >= len(p.Shapes) {
+			return fmt.Errorf("%w: return %d is value %d of %d", ir.ErrArg, i, id, len(p.Shapes))
+		}
+	}
+	return nil
+}
+
+func checkInstr(p *graph.Program, in *graph.Instr) (err error) {
+	defer recoverTo(&err)
+	sp := in.Op.Spec()
+	if sp == nil {
+		return backend.ErrUnsupported
+	}
+	if in.Out < 0 || int(in.Out)+in.NOut > len(p.Shapes) {
+		return fmt.Errorf("%w: outputs from %d on, of %d values", ir.ErrArg, in.Out, len(p.Shapes))
+	}
+	for _, id := range in.Args {
+		if id < 0 || id >= in.Out {
+			return fmt.Errorf("%w: operand %d is not computed before value %d", ir.ErrArg, id, in.Out)
+		}
+	}
+	if !Supports(in.Op) {
+		return fmt.Errorf("%w: there is no kernel for it", backend.ErrUnsupported)
+	}
+	want := sp.Infer(p.Args(in))
+	if len(want) != in.NOut {
+		return fmt.Errorf("%w: %d outputs, want %d", ir.ErrArg, in.NOut, len(want))
+	}
+	for i, s := range p.Outs(in) {
+		if s != want[i] {
+			return fmt.Errorf("%w: output %d is %v, want %v", ir.ErrShape, i, s, want[i])
+		}
+	}
+	return nil
+}
+
+// located adds the op and the user's line to an error.
+func located(in *graph.Instr, err error) error {
+	if line := ir.FormatLine(in.Line); line != "" {
+		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
+	}
+	return fmt.Errorf("%v: %w", in.Op, err)
+}
+
+// recoverTo turns a panic with an error into that.
+func recoverTo(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case error:
+		*err = r
+	default:
+		*err = fmt.Errorf("panic: %v", r)
+	}
+}
+
+// instr emits the steps of an instruction.
+func (l *lowering) instr(in *graph.Instr) (err error) {
+	defer recoverTo(&err)
+	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(in)}
+	for _, id := range in.Args {
+		c.in = append(c.in, l.vals[id])
+	}
+	f := lowerings[in.Op]
+	if f == nil {
+		f = pointwise
+	}
+	f(c)
+	if len(c.out) != in.NOut {
+		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), in.NOut))
+	}
+	copy(l.vals[in.Out:], c.out)
+	return nil
+}
+
+// results gives each result of the Program a buffer of its own, copying what is
+// an input, a constant, a strided view, or returned twice.
+func (l *lowering) results() (err error) {
+	defer recoverTo(&err)
+	c := &call{l: l}
+	for j, id := range l.p.Returns {
+		v := l.vals[id]
+		b := &l.bufs[v.buf]
+		if !v.contiguous() || v.view.Offset != 0 || b.kind != workBuffer || b.output >= 0 || b.bytes != v.shape.Bytes() {
+			v = c.copied(v)
+			b = &l.bufs[v.buf]
+		}
+		b.output = j
+	}
+	return nil
+}
+
+func (l *lowering) newBuffer(b buffer) int {
+	b.output, b.donor, b.first, b.last, b.storage = -1, -1, -1, -1, -1
+	l.bufs = append(l.bufs, b)
+	return len(l.bufs) - 1
+}
+
+// newValue returns a dense value in a buffer of its own.
+func (l *lowering) newValue(s ir.Shape) value {
+	return dense(s, l.newBuffer(buffer{bytes: s.Bytes()}))
+}
+
+// constant returns a value that is there from the start. Equal ones are one.
+func (l *lowering) constant(s ir.Shape, data []byte) value {
+	b, ok := l.known[string(data)]
+	if !ok {
+		at := (len(l.constants) + Alignment - 1) / Alignment * Alignment
+		b = l.newBuffer(buffer{kind: constBuffer, bytes: len(data), offset: at})
+		l.constants = append(append(l.constants, make([]byte, at-len(l.constants))...), data...)
+		l.known[string(data)] = b
+	}
+	return dense(s, b)
+}
+
+func dense(s ir.Shape, buf int) value { return value{s, buf, kernels.Dense(s.Dims())} }
+
+// call is one use of an op that is being lowered. in are its operands; out collects
+// its results.
+type call struct {
+	l     *lowering
+	instr *graph.Instr // nil for the copy of a result
+	ir.Args
+	in   []value
+	outs []ir.Shape // of the results to make
+	out  []value
+}
+
+// result makes the buffer of the next result.
+func (c *call) result() value {
+	v := c.l.newValue(c.outs[len(c.out)])
+	c.out = append(c.out, v)
+	return v
+}
+
+// operand returns an operand by name.
+func (c *call) operand(name string) value { return c.in[c.InputIndex(name)] }
+
+// dense returns a value with its elements in order, copying it if they are not so.
+func (c *call) dense(v value) value {
+	if v.contiguous() {
+		return v
+	}
+	return c.copied(v)
+}
+
+// at returns the place of a value's first element.
+func at(v value) operand { return operand{v.buf, v.view.Offset * v.size()} }
+
+func places(values ...value) (all []operand) {
+	for _, v := range values {
+		all = append(all, at(v))
+	}
+	return all
+}
+
+// emit adds a step of this op. The first operands, as many as writes says, are
+// written.
+func (c *call) emit(s planned) {
+	s.Instr, s.work = c.instr, -1
+	if s.Kernels != nil {
+		s.Fault = -1
+	}
+	if n := s.workspace(); n > 0 {
+		s.work = c.l.newBuffer(buffer{bytes: n})
+	}
+	c.l.steps = append(c.l.steps, s)
+}
+
+// workspace returns the bytes that a step needs besides its operands.
+func (s *planned) workspace() int {
+	switch {
+	case s.Kernels != nil:
+		return s.Kernels.Workspace
+	case s.Product != nil:
+		return s.Product.WorkspaceSize
+	}
+	return 0
+}
+
+// kernels adds a step that launches kernels on values of which the first are
+// written.
+func (c *call) kernels(p *emit.Plan, writes int, values ...value) {
+	c.emit(planned{Step: Step{Kernels: p}, operands: places(values...), writes: writes})
+}
+
+// mayFail lets the last step leave a fault behind: an index out of a dimension's
+// size, or a division by 0.
+func (c *call) mayFail(size int) {
+	s := &c.l.steps[len(c.l.steps)-1]
+	s.Fault, s.size = c.l.faults, size
+	c.l.faults++
+}
+
+// unsupported is what lowerings panic with.
+func unsupported(err error, d ir.DType) error {
+	return fmt.Errorf("%w: %v: %w; compute it on the CPU", backend.ErrUnsupported, d, err)
+}
+
+// loopError explains why a loop was not written.
+func loopError(err error, d ir.DType) error {
+	if errors.Is(err, emit.ErrUnsupported) {
+		return unsupported(err, d)
+	}
+	return err
+}

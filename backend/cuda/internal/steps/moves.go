@@ -1,0 +1,133 @@
+package steps
+
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	lowerings[ir.OpReshape] = reshape
+	lowerings[ir.OpPermute] = func(c *call) { c.view(c.in[0].view.Permute(ir.PermuteDims(c.Args))) }
+	lowerings[ir.OpExpand] = func(c *call) { c.view(c.in[0].view.Expand(c.outs[0].Dims())) }
+	lowerings[ir.OpSlice] = func(c *call) { c.view(c.in[0].view.Slice(ir.SliceBounds(c.Args))) }
+	lowerings[ir.OpFlip] = func(c *call) { c.view(c.in[0].view.Flip(ir.FlipDims(c.Args))) }
+	lowerings[ir.OpCat] = cat
+	lowerings[ir.OpConstantPadNd] = pad
+}
+
+// view makes the result a view of the operand.
+func (c *call) view(v kernels.View) { c.out = append(c.out, c.in[0].as(c.outs[0], v)) }
+
+// reshape copies if no view can say it.
+func reshape(c *call) {
+	dims := c.outs[0].Dims()
+	view, ok := c.in[0].view.Reshape(dims)
+	if !ok {
+		c.in[0] = c.copied(c.in[0])
+		view, _ = c.in[0].view.Reshape(dims)
+	}
+	c.view(view)
+}
+
+// copied returns a dense copy of a value.
+func (c *call) copied(v value) value {
+	out := c.l.newValue(v.shape)
+	c.copyTo(out, v)
+	return out
+}
+
+// movers are dtypes of each size, for elements that are only moved.
+var movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
+
+// copyTo emits the copy of v to another value of its dimensions.
+func (c *call) copyTo(to, v value) {
+	if to.contiguous() && v.contiguous() {
+		p := planned{Step: Step{Copy: v.shape.Bytes(), Fault: -1}, operands: places(to, v), writes: 1}
+		if to.view.Offset == 0 && v.view.Offset == 0 {
+			p.inPlace = []pair{{to.buf, v.buf}}
+		}
+		c.emit(p)
+		return
+	}
+	n := &nest{}
+	g, _ := merge(v.shape.Dims(), []kernels.View{to.view, v.view}, same)
+	last := len(g.dims) - 1
+	if near := nearest(g.strides[1]); near >= 0 && near != last || v.size() == 16 {
+		if near == last {
+			near = last - 1
+		}
+		of := n.pick(g, near, last)
+		n.arg(to, of(0), true)
+		n.arg(v, of(1), false)
+		plan := (&emit.Transpose{Geometry: n.g, Size: v.size()}).Plan(c.l.opt.Limits)
+		c.kernels(plan, 1, to, v)
+		return
+	}
+	d := movers[v.size()]
+	to.shape, v.shape = to.shape.WithDType(d), v.shape.WithDType(d)
+	n.begin()
+	of := n.pick(g, last-1, last)
+	x := n.load(n.arg(v, of(1), false))
+	n.store(n.arg(to, of(0), true), x)
+	n.emit(c, d)
+}
+
+// nearest returns the dimension along which elements are neighbours, or -1.
+func nearest(strides []int) int {
+	return slices.IndexFunc(strides, func(s int) bool { return s == 1 || s == -1 })
+}
+
+// aligned returns the greatest power of two up to 16 that the addresses of values
+// are multiples of.
+func aligned(values ...value) int {
+	align := 16
+	for _, v := range values {
+		for at(v).off%align != 0 {
+			align /= 2
+		}
+	}
+	return align
+}
+
+// cat joins dense operands by one kernel, and copies others each to its place.
+func cat(c *call) {
+	out := c.result()
+	dim := c.Dim("dim", out.shape.Rank())
+	var parts []value
+	ready := true
+	for _, v := range c.in {
+		if v.shape.Numel() > 0 {
+			parts = append(parts, v)
+			ready = ready && v.contiguous()
+		}
+	}
+	if ready {
+		g := emit.Cat{Size: out.size(), Align: aligned(parts...)}
+		g.Outer, _, _ = lines(out.shape, dim)
+		for _, v := range parts {
+			g.Parts = append(g.Parts, v.shape.Numel()/g.Outer)
+		}
+		c.kernels(g.Plan(c.l.opt.Limits), 1, append([]value{out}, parts...)...)
+		return
+	}
+	at := 0
+	for _, v := range parts {
+		n := v.shape.Dim(dim)
+		c.copyTo(out.as(v.shape, out.view.Slice(dim, at, n, 1)), v)
+		at += n
+	}
+}
+
+// pad puts the value, of one element, around the operand.
+func pad(c *call) {
+	x, fill, out := c.in[0], c.in[1], c.result()
+	dims := out.shape.Dims()
+	g := emit.Pad{Dims: dims, Before: make([]int, len(dims)), Inner: x.shape.Dims(), Strides: x.view.Strides[:len(dims)], Size: x.size()}
+	for i, list := 0, c.Ints("pad"); i < len(list); i += 2 {
+		g.Before[len(dims)-1-i/2] = list[i]
+	}
+	c.kernels(g.Plan(c.l.opt.Limits), 1, out, x, fill)
+}

@@ -1,0 +1,186 @@
+package steps
+
+import (
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() {
+	for _, op := range []ir.Op{ir.OpSum, ir.OpProd, ir.OpAmax, ir.OpAmin, ir.OpAny, ir.OpAll, ir.OpArgmax, ir.OpArgmin} {
+		lowerings[op] = reduction
+	}
+	lowerings[ir.OpCumsum], lowerings[ir.OpCumprod], lowerings[ir.OpCummax] = scan, scan, scan
+}
+
+// reduction emits one loop.
+func reduction(c *call) {
+	x, out := c.in[0], c.result()
+	if out.shape.Numel() == 0 {
+		c.kernels(&emit.Plan{}, 1, out)
+		return
+	}
+	if x.shape.Numel() == 0 {
+		c.copyTo(out, c.identity(out.shape))
+		return
+	}
+	mask, _ := ir.ReduceDims(c.Args)
+	n := &nest{}
+	n.begin()
+	of := n.lines(x, out, mask)
+	if of == nil {
+		x = c.copied(x.grouped(mask))
+		of = n.lines(x, out, [ir.MaxRank]bool{1: true})
+	}
+	in := n.load(n.arg(x, of(0), false))
+	n.reduce(c, out, in, of(1))
+	n.emit(c, x.dtype())
+}
+
+// lines lays out a reduction along the dimensions of mask; it returns nil for one
+// that has too many of them apart in memory. Operand 0 is x and 1 is out.
+func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) axes) {
+	dims := x.shape.Dims()
+	// out is read with the dimensions of x, not moving along those that go.
+	view := kernels.Dense(dims)
+	step := 1
+	for d := len(dims) - 1; d >= 0; d-- {
+		if view.Strides[d] = step; mask[d] {
+			view.Strides[d] = 0
+		} else {
+			step *= dims[d]
+		}
+	}
+	g, reduced := merge(dims, []kernels.View{x.view, view}, func(d int) bool { return mask[d] })
+	var lines, kept []int
+	for d := range g.dims {
+		if reduced[d] {
+			lines = append(lines, d)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	inner, near := -1, 0 // the kept dimension with the smallest stride, and that
+	for _, d := range kept {
+		if s := abs(g.strides[0][d]); inner < 0 || s < near {
+			inner, near = d, s
+		}
+	}
+	switch {
+	case len(lines) > 2:
+		return nil
+	case len(lines) == 2:
+		n.k.Axis = loop.Both
+		return n.pick(g, lines[0], lines[1])
+	case len(lines) == 1 && inner >= 0 && near < abs(g.strides[0][lines[0]]) && near > 0:
+		n.k.Axis = loop.Rows
+		return n.pick(g, lines[0], inner)
+	}
+	n.k.Axis = loop.Columns
+	row, col := -1, -1
+	if len(kept) > 0 {
+		row = kept[len(kept)-1]
+	}
+	if len(lines) > 0 {
+		col = lines[0]
+	}
+	return n.pick(g, row, col)
+}
+
+func abs(x int) int { return max(x, -x) }
+
+// grouped returns a value as [kept, reduced].
+func (v value) grouped(mask [ir.MaxRank]bool) value {
+	var order []int
+	sizes := [2]int{1, 1}
+	for k, want := range []bool{false, true} {
+		for d := range v.view.Rank {
+			if mask[d] == want {
+				order = append(order, d)
+				sizes[k] *= v.view.Dims[d]
+			}
+		}
+	}
+	view := v.view.Permute(order)
+	return value{v.shape.WithDims(view.Dims[:view.Rank]...), v.buf, view}
+}
+
+// reduce writes the reduction of an element and the store of its result.
+func (n *nest) reduce(c *call, out value, x loop.Value, a axes) {
+	op, d := c.instr.Op, loop.ComputeDType(out.dtype())
+	switch op {
+	case ir.OpSum, ir.OpProd:
+		if c.in[0].dtype() != out.dtype() {
+			x = n.cast(x, out.dtype())
+		}
+	case ir.OpAny, ir.OpAll:
+		x = n.cast(x, ir.Bool)
+	}
+	y := n.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{x}, N: 1})
+	n.final = true
+	n.store(n.arg(out, a, true), y)
+}
+
+// identity returns what a reduction of no elements gives.
+func (c *call) identity(s ir.Shape) value {
+	one := int64(0)
+	if c.instr.Op == ir.OpProd || c.instr.Op == ir.OpAll {
+		one = 1
+	}
+	v := c.l.constant(ir.MakeShape(s.DType()), encode(s.DType(), one))
+	return v.as(s, v.view.Expand(s.Dims()))
+}
+
+// lines returns a tensor as [outer, n, inner] around a dimension.
+func lines(s ir.Shape, dim int) (outer, n, inner int) {
+	outer, n, inner = 1, 1, 1
+	for d := range s.Rank() {
+		switch {
+		case d < dim:
+			outer *= s.Dim(d)
+		case d > dim:
+			inner *= s.Dim(d)
+		default:
+			n = s.Dim(d)
+		}
+	}
+	return outer, n, inner
+}
+
+// scan converts to the result's dtype first. Bools are summed as numbers.
+func scan(c *call) {
+	d := c.outs[0].DType()
+	if d == ir.Bool && c.instr.Op != ir.OpCummax {
+		c.viaIntegers(scan)
+		return
+	}
+	g := emit.Scan{Op: c.instr.Op, DType: d}
+	s := c.in[0].shape
+	g.Outer, g.N, g.Inner = lines(s, c.Dim("dim", s.Rank()))
+	x := c.dense(c.cast(c.in[0], d))
+	values := []value{c.result()}
+	if c.instr.Op == ir.OpCummax {
+		values = append(values, c.result())
+	}
+	c.kernels(g.Plan(c.l.opt.Limits), len(values), append(values, x)...)
+}
+
+// viaIntegers lowers an op of bools on i64 numbers of 0 and 1; what is not 0 in the
+// result is true.
+func (c *call) viaIntegers(f lowerFunc) {
+	wide := &call{l: c.l, instr: c.instr, Args: c.Args}
+	for _, v := range c.in {
+		if v.dtype() == ir.Bool {
+			v = c.cast(v, ir.I64)
+		}
+		wide.in = append(wide.in, v)
+	}
+	for _, s := range c.outs {
+		wide.outs = append(wide.outs, s.WithDType(ir.I64))
+	}
+	f(wide)
+	for i, s := range c.outs {
+		c.out = append(c.out, c.cast(wide.out[i], s.DType()))
+	}
+}

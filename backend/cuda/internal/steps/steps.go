@@ -1,0 +1,122 @@
+// Package steps turns a Program into what a CUDA device is told to do, one thing
+// after another: launches of kernels that package emit wrote, matrix products,
+// copies. It plans the memory, too. It is plain Go; what runs the steps is the
+// caller's.
+//
+// Values are strided views of buffers, so that reshape, permute, expand, slice and
+// flip move nothing where a view can say what they mean.
+package steps
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Alignment is what the addresses of all memories of a run must be multiples of.
+// Everything that a Sequence places in one begins at a multiple, too.
+const Alignment = 256
+
+// The memories of a run are numbered: these two, the inputs, the outputs.
+const (
+	// Workspace is memory of Sequence.Workspace bytes, with anything in it.
+	Workspace = iota
+	// Constants is memory that holds Sequence.Constants and is not written.
+	Constants
+	firstInput
+)
+
+// Sequence is a compiled Program.
+type Sequence struct {
+	Inputs, Outputs []ir.Shape
+	Steps           []Step
+	// Workspace is the number of bytes that the steps share.
+	Workspace int
+	// Constants is what has to be in the memory of that number.
+	Constants []byte
+	// Donors has, by output, the input whose memory it may take if that is donated,
+	// or -1.
+	Donors []int
+	// Faults is the number of steps that may find a fault when they run.
+	Faults int
+}
+
+// Input returns the number of the memory of an input.
+func (s *Sequence) Input(i int) int { return firstInput + i }
+
+// Output returns the number of the memory of an output.
+func (s *Sequence) Output(i int) int { return firstInput + len(s.Inputs) + i }
+
+// Memories returns how many memories there are.
+func (s *Sequence) Memories() int { return firstInput + len(s.Inputs) + len(s.Outputs) }
+
+// Ref is a place in a memory.
+type Ref struct {
+	Memory, Offset int // the offset is in bytes
+}
+
+// Step is one thing to do: Kernels, Product or Copy.
+type Step struct {
+	// Instr is the instruction that it is for; nil for the copy of a result.
+	Instr *graph.Instr
+	// Refs are the operands, the results first.
+	Refs []Ref
+	// Kernels are launches on the operands. Their workspace is at Work.
+	Kernels *emit.Plan
+	Work    Ref
+	// Product is a product on result, left and right operand, with Product.Workspace
+	// bytes at Work.
+	Product *Product
+	// Copy is the number of bytes to copy from operand 1 to operand 0. There is
+	// nothing to do if they are at the same place.
+	Copy int
+	// Fault is the number of the 16 bytes in which the kernels leave a fault (see
+	// emit.Fault), or -1.
+	Fault int
+
+	size int // of the dimension that is indexed
+}
+
+// Failed returns the error for what the kernels left in their Fault. It names the op
+// and the user's line.
+func (s *Step) Failed(index int64) error {
+	if s.Instr.Op.Spec().Category == ir.Pointwise {
+		return located(s.Instr, ir.ErrZeroDivision)
+	}
+	return located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
+}
+
+// Product is a batch of products D = A·B of M×K and K×N matrices of floats.
+type Product struct {
+	DType         ir.DType // f16, bf16, f32 or f64, of all
+	M, N, K       int
+	Batch         int
+	A, B          Matrix
+	WorkspaceSize int
+	// Handle is what Options.Product returned.
+	Handle any
+}
+
+// Matrix is how an operand of a product lies. The result is dense.
+type Matrix struct {
+	Trans  bool // it lies by columns
+	LD     int  // the distance of its rows, or columns, in elements
+	Stride int  // the distance of the matrices of a batch in elements; 0 for one that all share
+}
+
+// Options says what Lower may not find out itself.
+type Options struct {
+	// Limits are those of the device.
+	Limits emit.Limits
+	// Aliases are the donated inputs and the outputs that replace them.
+	Aliases []backend.Alias
+	// Product makes ready for a product by the device's library. It returns how many
+	// bytes of workspace it needs and anything by which the caller knows it again,
+	// or false for one that the library cannot compute, which a kernel does then.
+	// Nil leaves all products to kernels.
+	Product func(p *Product) (workspace int, handle any, ok bool)
+}

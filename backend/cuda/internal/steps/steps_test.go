@@ -1,0 +1,182 @@
+package steps
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/backendtest"
+	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/ir"
+)
+
+// recorder is the reference backend for Programs that can be lowered. It keeps what
+// it is asked to run, with the results.
+type recorder struct {
+	*ref.Backend
+	t    *testing.T
+	runs []recorded
+}
+
+type recorded struct {
+	p       *graph.Program
+	s       *Sequence
+	in, out [][]byte
+	err     error
+}
+
+func (*recorder) Supports(op ir.Op) bool { return Supports(op) }
+
+func (r *recorder) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
+	m, err := r.Backend.Compile(ctx, p, d, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Lower(p, Options{Limits: limits, Aliases: o.Aliases})
+	if err != nil {
+		return nil, err
+	}
+	return &recording{m, r, p, s}, nil
+}
+
+type recording struct {
+	backend.Model
+	r *recorder
+	p *graph.Program
+	s *Sequence
+}
+
+func (m *recording) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	c := recorded{p: m.p, s: m.s}
+	outs, err := m.Model.Run(ctx, inputs, donated)
+	c.err = err
+	if len(inputs) != len(m.p.Params) || ctx.Err() != nil {
+		return outs, err
+	}
+	for i, b := range inputs {
+		data, bytesErr := b.Bytes(ctx)
+		if bytesErr != nil || len(data) != m.p.Params[i].Shape.Bytes() {
+			return outs, err
+		}
+		c.in = append(c.in, append([]byte(nil), data...))
+	}
+	for _, b := range outs {
+		data, err := b.Bytes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.out = append(c.out, append([]byte(nil), data...))
+	}
+	m.r.runs = append(m.r.runs, c)
+	return outs, err
+}
+
+// memory returns the memory of a run; what is not given has garbage.
+func (c *recorded) memory() (all [][]byte) {
+	garbage := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = 0xa5
+		}
+		return b
+	}
+	all = append(all, garbage(c.s.Workspace), c.s.Constants)
+	all = append(all, c.in...)
+	for _, s := range c.s.Outputs {
+		all = append(all, garbage(s.Bytes()))
+	}
+	return append(all, make([]byte, 16*c.s.Faults))
+}
+
+// TestConformance runs the conformance suites' Programs, all at once, on the device
+// of fibers, and holds the results against the reference's.
+func TestConformance(t *testing.T) {
+	d := newDevice(t)
+	r := &recorder{Backend: ref.New(), t: t}
+	backendtest.Run(t, r, ref.Device)
+	backendtest.RunOpInfo(t, r, ref.Device)
+	stride := 1
+	if testing.Short() {
+		stride = 16
+	}
+	var runs []*recorded
+	for i := 0; i < len(r.runs); i += stride {
+		runs = append(runs, &r.runs[i])
+		d.add(r.runs[i].s, r.runs[i].memory())
+	}
+	out := d.run()
+	for _, c := range runs {
+		memory := c.memory()
+		for i, m := range memory {
+			memory[i], out = out[:len(m):len(m)], out[len(m):]
+		}
+		c.check(t, memory)
+	}
+	if len(out) != 0 {
+		t.Errorf("%d bytes are left", len(out))
+	}
+}
+
+func (c *recorded) check(t *testing.T, memory [][]byte) {
+	t.Helper()
+	faults := memory[len(memory)-1]
+	for i := range c.s.Steps {
+		s := &c.s.Steps[i]
+		if s.Fault < 0 || binary.LittleEndian.Uint32(faults[16*s.Fault:]) == 0 {
+			continue
+		}
+		err := s.Failed(int64(binary.LittleEndian.Uint64(faults[16*s.Fault+8:])))
+		for _, is := range []error{ir.ErrIndex, ir.ErrZeroDivision} {
+			if errors.Is(err, is) != errors.Is(c.err, is) {
+				t.Errorf("got error %v, want %v in\n%s", err, c.err, c.p)
+			}
+		}
+		return
+	}
+	if c.err != nil {
+		t.Errorf("no error, want %v in\n%s", c.err, c.p)
+		return
+	}
+	for i, want := range c.out {
+		got, s := memory[c.s.Output(i)], c.s.Outputs[i]
+		if at, x, y, ok := differ(s.DType(), got, want); !ok {
+			t.Errorf("output %d, element %d is %v, want %v in\n%s", i, at, x, y, c.p)
+			return
+		}
+	}
+}
+
+// tolerances are roundings of sums and elementary functions.
+var tolerances = map[ir.DType]float64{ir.F64: 1e-9, ir.F32: 2e-4, ir.F16: 4e-3, ir.BF16: 3e-2, ir.F8E4M3FN: 0.13, ir.F8E5M2: 0.26}
+
+// differ finds the first element that is not close; x and y are what it is.
+func differ(d ir.DType, got, want []byte) (at int, x, y any, ok bool) {
+	size := d.Size()
+	scale := 0.0
+	for i := 0; d.IsFloat() && i < len(want); i += size {
+		if v := math.Abs(elements.Float(d, want, i/size)); !math.IsInf(v, 0) && v > scale {
+			scale = v
+		}
+	}
+	for i := 0; i < len(want); i += size {
+		g, w := got[i:i+size], want[i:i+size]
+		if string(g) == string(w) {
+			continue
+		}
+		tolerance := tolerances[d]
+		if tolerance == 0 {
+			return i / size, g, w, false
+		}
+		a, b := elements.Float(d, g, 0), elements.Float(d, w, 0)
+		close := math.Abs(a-b) <= tolerance*(math.Abs(b)+0.01*scale+1e-6) || math.IsNaN(a) && math.IsNaN(b)
+		if !close {
+			return i / size, a, b, false
+		}
+	}
+	return 0, nil, nil, true
+}
