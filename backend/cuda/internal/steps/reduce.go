@@ -30,7 +30,7 @@ func reduction(c *call) {
 	n.begin()
 	of := n.lines(x, out, mask)
 	if of == nil {
-		x = c.copied(x.grouped(mask))
+		x = c.grouped(x, mask)
 		of = n.lines(x, out, [ir.MaxRank]bool{1: true})
 	}
 	in := n.load(n.arg(x, of(0), false))
@@ -90,8 +90,8 @@ func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) 
 
 func abs(x int) int { return max(x, -x) }
 
-// grouped returns a value as [kept, reduced].
-func (v value) grouped(mask [ir.MaxRank]bool) value {
+// grouped returns a copy of a value as [kept, reduced].
+func (c *call) grouped(v value, mask [ir.MaxRank]bool) value {
 	var order []int
 	sizes := [2]int{1, 1}
 	for k, want := range []bool{false, true} {
@@ -103,7 +103,8 @@ func (v value) grouped(mask [ir.MaxRank]bool) value {
 		}
 	}
 	view := v.view.Permute(order)
-	return value{v.shape.WithDims(view.Dims[:view.Rank]...), v.buf, view}
+	v = c.copied(v.as(v.shape.WithDims(view.Dims[:view.Rank]...), view))
+	return dense(v.shape.WithDims(sizes[:]...), v.buf)
 }
 
 // reduce writes the reduction of an element and the store of its result.
