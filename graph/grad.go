@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -37,7 +39,50 @@ func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt 
 		}
 		return po.Position(n), true
 	}}
-	return t.run(outs, cotangents, wrt)
+	run := func() []ir.Value { return t.run(outs, cotangents, wrt) }
+	in, shape, ok := w.signature(&po, outs, cotangents, wrt)
+	if !ok {
+		return run()
+	}
+	return b.Again(gradients, in, shape, run)
+}
+
+// gradients is what the recorder's memory calls them.
+const gradients = 1
+
+// signature returns what the gradients of a walk's roots depend on: all nodes, and
+// how they hang together. It returns false where the walk went through leaves, whose
+// origins are not part of that. The slices are scratch.
+func (w *Walker) signature(po *PostOrder, values ...[]ir.Value) (in []*ir.Node, shape []uint32, ok bool) {
+	edges := 0
+	for _, n := range po.Nodes {
+		edges += len(n.Inputs())
+	}
+	if edges != len(po.Edges) {
+		return nil, nil, false
+	}
+	in, shape = append(w.in[:0], po.Nodes...), append(w.shape[:0], po.Edges...)
+	for _, list := range values {
+		for _, v := range list {
+			at := 0
+			switch {
+			case v.IsNil():
+				at = -1
+			case po.Contains(v.Node):
+				at = po.Position(v.Node)
+			default:
+				if at = slices.Index(in[len(po.Nodes):], v.Node); at < 0 {
+					at = len(in) - len(po.Nodes)
+					in = append(in, v.Node)
+				}
+				at += len(po.Nodes)
+			}
+			shape = append(shape, uint32(at), uint32(v.Index))
+		}
+		shape = append(shape, uint32(len(list)))
+	}
+	w.in, w.shape = in, shape
+	return in, shape, true
 }
 
 // tape is one reverse pass over nodes in post-order.

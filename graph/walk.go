@@ -17,6 +17,8 @@ type Walker struct {
 	edges []uint32
 	stack []frame
 	bytes []byte
+	in    []*ir.Node // of signature, as is shape
+	shape []uint32
 	// origin, while a gradient is taken, leads on from leaves (see Origin).
 	origin Origin
 }
@@ -122,7 +124,8 @@ func (w *Walker) inputs(n *ir.Node) []ir.Value {
 // Release forgets the last walk's nodes, so that they can be freed.
 func (w *Walker) Release() {
 	clear(w.order)
-	w.order = w.order[:0]
+	clear(w.in)
+	w.order, w.in = w.order[:0], w.in[:0]
 }
 
 // Hash returns the graph hash: the roots' Merkle hashes and the positions of

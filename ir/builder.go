@@ -50,6 +50,7 @@ type Builder struct {
 	// OnNode, when set, is called after each new node.
 	OnNode func(*Node)
 	count  int
+	played []*Node // scratch of Again
 }
 
 type consKey struct {
@@ -206,7 +207,7 @@ func (b *Builder) ownLine(n *Node) {
 		return
 	}
 	e := *n.e
-	e.line, e.last, e.kids = line, nil, nil
+	e.line, e.last, e.kids, e.script = line, nil, nil, nil
 	n.e = &e
 }
 

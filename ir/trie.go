@@ -26,6 +26,9 @@ type entry struct {
 	last   *entry   // the child taken last, tried first
 	kids   []*entry // at most maxKids: the oldest goes
 	oldest int
+	// script is what Again recorded after the op, misses how often it had to.
+	script *script
+	misses uint8
 }
 
 const (
