@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// device runs kernels on a device of testdata/device.h: C++ of all kernels in one
-// file, compiled once.
+// device runs kernels on a device of fakecuda's device.h: C++ of all kernels in
+// one file, compiled once.
 type device struct {
 	t       *testing.T
 	limits  Limits
@@ -24,7 +24,6 @@ type device struct {
 	complete map[string]string
 	entries  []string
 	index    map[string]int
-	frames   []string // by entry: the type of its parameter
 	owners   []string // by entry: the name of its source
 	cases    []*deviceCase
 }
@@ -56,8 +55,8 @@ func newDevice(t *testing.T) *device {
 	return &device{t: t, limits: small, sources: map[string]string{}, complete: map[string]string{}, index: map[string]int{}}
 }
 
-// add adds a source with the type of the parameter of its entries.
-func (d *device) add(name, source, frame string, entries []string) {
+// add adds a source with its entries.
+func (d *device) add(name, source string, entries []string) {
 	if _, ok := d.sources[name]; ok {
 		return
 	}
@@ -68,7 +67,7 @@ func (d *device) add(name, source, frame string, entries []string) {
 	for _, e := range entries {
 		d.index[e] = len(d.entries)
 		d.entries = append(d.entries, e)
-		d.frames, d.owners = append(d.frames, frame), append(d.owners, name)
+		d.owners = append(d.owners, name)
 	}
 }
 
@@ -80,9 +79,7 @@ func (d *device) launches(p *Plan, work int) (all []deviceLaunch) {
 		if _, ok := d.index[l.Entry]; !ok {
 			d.complete[l.Entry] = l.Source()
 			source := strings.TrimPrefix(l.Source(), prelude+opsSource+foldSource+library)
-			_, frame, _ := strings.Cut(source, "(const ")
-			frame, _, _ = strings.Cut(frame, " f)")
-			d.add(l.Entry, source, frame, []string{l.Entry})
+			d.add(l.Entry, source, []string{l.Entry})
 		}
 		dl := deviceLaunch{entry: d.index[l.Entry], barriers: true, grid: l.Grid, block: l.Block, slots: l.Params}
 		for _, a := range l.Addresses {
@@ -147,19 +144,21 @@ func (d *device) run() {
 func (d *device) asProgram() []byte {
 	d.t.Helper()
 	dir := d.t.TempDir()
-	source, err := filepath.Abs("testdata/device.h")
-	if err != nil {
-		d.t.Fatal(err)
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#include %q\n", source)
+	for _, name := range []string{"../fakecuda/testdata/device.h", "testdata/serve.h"} {
+		source, err := filepath.Abs(name)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "#include %q\n", source)
+	}
 	b.WriteString(prelude + opsSource + foldSource + library)
 	for _, name := range slices.Sorted(maps.Keys(d.sources)) {
 		b.WriteString(d.sources[name])
 	}
 	b.WriteString("static const Call calls[] = {\n")
-	for i, e := range d.entries {
-		fmt.Fprintf(&b, "call<%s, %s>,\n", d.frames[i], e)
+	for _, e := range d.entries {
+		fmt.Fprintf(&b, "Entry<%s>::run,\n", e)
 	}
 	b.WriteString("};\nint main() { return serve(calls); }\n")
 	if err := os.WriteFile(filepath.Join(dir, "all.cc"), []byte(b.String()), 0o666); err != nil {

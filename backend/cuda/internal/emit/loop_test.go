@@ -58,7 +58,7 @@ func (g *gridOf) eval(k *loop.Kernel) (fault bool) {
 // loop adds a case that runs a plan on a grid and compares with Eval.
 func (d *device) loop(l *Loop, p *Plan, g *gridOf, ulps float64) {
 	d.t.Helper()
-	d.add(l.Name, l.Source(), l.Frame(), l.Entries())
+	d.add(l.Name, l.Source(), l.Entries())
 	c := &deviceCase{}
 	for i := range l.k.Args {
 		c.memory = append(c.memory, g.Data[0][i])

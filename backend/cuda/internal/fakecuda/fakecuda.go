@@ -5,9 +5,11 @@
 // for it: one shared library that is the driver, NVRTC and cuBLASLt at once.
 //
 // Device memory is on the host's heap, so that copies copy. The work of all
-// streams is done by one thread in the order in which it was enqueued. Launches
-// are recorded; kernels do nothing, but for fill_u32, add_f32 and trap (see
-// testdata/kernel.c), and matrix products, which are computed.
+// streams is done by one thread in the order in which it was enqueued. NVRTC
+// compiles kernels with g++, as C++ in which a block's threads are fibers
+// (testdata/device.h, fiber.h), so that launches compute what they should;
+// matrix products are computed, too. What was compiled is kept for other tests
+// and processes, in the user's cache folder.
 package fakecuda
 
 /*
@@ -23,6 +25,10 @@ static bool call_fail(void *f, const char *call, unsigned int code, long skip, b
 }
 static void call_heal(void *f) { ((void (*)(void))f)(); }
 static void call_hold(void *f, bool hold) { ((void (*)(bool))f)(hold); }
+static void call_paths(void *f, const char *headers, const char *cache)
+{
+	((void (*)(const char *, const char *))f)(headers, cache);
+}
 static void call_drain(void *f) { ((void (*)(void))f)(); }
 static char *call_calls(void *f) { return ((char *(*)(void))f)(); }
 static const char *call_count(void *f, int i, long *n) { return ((const char *(*)(int, long *))f)(i, n); }
@@ -58,8 +64,10 @@ var library = sync.OnceValues(compile)
 // made with it must be gone.
 func New(t testing.TB, without ...string) *Fake {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skipf("the fake driver is compiled when tests run: %v", err)
+	for _, compiler := range []string{"gcc", "g++"} {
+		if _, err := exec.LookPath(compiler); err != nil {
+			t.Skipf("the fake driver is compiled when tests run: %v", err)
+		}
 	}
 	so, err := library()
 	if err != nil {
@@ -80,6 +88,14 @@ func New(t testing.TB, without ...string) *Fake {
 	if f.handle = C.dlopen(path, C.RTLD_NOW|C.RTLD_LOCAL); f.handle == nil {
 		t.Fatalf("open the fake: %s", C.GoString(C.dlerror()))
 	}
+	kept, err := folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, cache := C.CString(kept.headers), C.CString(kept.cache)
+	defer C.free(unsafe.Pointer(headers))
+	defer C.free(unsafe.Pointer(cache))
+	C.call_paths(f.symbol("fake_paths"), headers, cache)
 	t.Cleanup(f.check)
 	return f
 }
@@ -103,7 +119,7 @@ func compile() ([]byte, error) {
 	so := filepath.Join(dir, "fake.so")
 	args := append([]string{"-shared", "-fPIC", "-O1", "-std=gnu11", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror",
 		"-pthread", "-Wl,-Bsymbolic", "-I", filepath.Join(internal, "driver"), "-o", so}, sources...)
-	args = append(args, "-lm")
+	args = append(args, "-lm", "-ldl")
 	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the fake: %w\n%s", err, out)
 	}
@@ -136,7 +152,7 @@ func (f *Fake) symbol(name string) unsafe.Pointer {
 	return p
 }
 
-// Set changes the machine: version (of the driver, 12090), devices (1), init
+// Set changes the machine: sms (multiprocessors of each device, 132), version (of the driver, 12090), devices (1), init
 // (cuInit's result, 0), memory (of each device, 1 GiB), peers (whether devices
 // can access each other, 1).
 func (f *Fake) Set(key string, v int) {

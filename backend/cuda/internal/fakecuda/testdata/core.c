@@ -4,12 +4,12 @@
 #include <stdarg.h>
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-struct fake_config fake_config = {.version = 12090, .devices = 1, .memory = 1 << 30, .peers = 1};
+struct fake_config fake_config = {.version = 12090, .devices = 1, .memory = 1 << 30, .peers = 1, .sms = 132};
 long fake_live[KINDS];
 
 static const char *const kinds[KINDS] = {"context", "stream", "event", "module", "pool", "memory", "pinned memory",
 					 "graph", "executable graph", "blas handle", "matmul description",
-					 "matrix layout", "matmul preference", "program"};
+					 "matrix layout", "matmul preference", "program", "write next to memory"};
 
 static char *calls; // what was called, a line each
 static size_t calls_len, calls_cap;
@@ -108,7 +108,7 @@ bool fake_set(const char *key, long v)
 		long *at;
 	} entries[] = {
 		{"version", &fake_config.version}, {"devices", &fake_config.devices}, {"init", &fake_config.init},
-		{"memory", &fake_config.memory},   {"peers", &fake_config.peers},
+		{"memory", &fake_config.memory},   {"peers", &fake_config.peers}, {"sms", &fake_config.sms},
 	};
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (!strcmp(entries[i].key, key)) {

@@ -1,6 +1,11 @@
 // Devices, contexts, modules and kernels.
 #include "fake.h"
 
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 CUresult cuDriverGetVersion(int *v)
 {
 	*v = (int)fake_config.version;
@@ -91,13 +96,17 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 		{LORI_DEVICE_MAX_THREADS, 1024}, {LORI_DEVICE_MAX_BLOCK_X, 1024},
 		{LORI_DEVICE_MAX_GRID_X, 2147483647}, {LORI_DEVICE_SHARED_PER_BLOCK, 49152},
 		{LORI_DEVICE_WARP_SIZE, 32}, {LORI_DEVICE_REGISTERS_PER_BLOCK, 65536},
-		{LORI_DEVICE_SMS, 132}, {LORI_DEVICE_L2_BYTES, 50 << 20},
+		{LORI_DEVICE_L2_BYTES, 50 << 20},
 		{LORI_DEVICE_THREADS_PER_SM, 2048}, {LORI_DEVICE_CC_MAJOR, 9},
 		{LORI_DEVICE_CC_MINOR, 0}, {LORI_DEVICE_SHARED_PER_SM, 233472},
 		{LORI_DEVICE_SHARED_OPTIN, 232448}, {LORI_DEVICE_POOLS, 1},
 	};
 	ENTER_ANY("%u %d", a, d);
 	NEED(is_device(d));
+	if (a == LORI_DEVICE_SMS) {
+		*v = (int)fake_config.sms;
+		LEAVE(0);
+	}
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
 		if ((int)a == values[i][0]) {
 			*v = values[i][1];
@@ -159,12 +168,23 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	LEAVE(0);
 }
 
-// A module's image is an ELF header and the lines "FAKE 90", "kernel NAME PARAMS",
-// "global NAME BYTES".
+// What device.h and nvrtc.c put into a library of kernels.
+typedef struct image_kernel {
+	const char *name;
+	void (*run)(void *const *params);
+	const unsigned *sizes;
+} image_kernel;
+
+typedef struct fake_image {
+	int arch;
+	const image_kernel *kernels;
+	struct gpu **here;
+} fake_image;
+
 typedef struct module {
 	object o;
 	int n_kernels, n_globals;
-	kernel kernels[32];
+	kernel *kernels;
 	struct global {
 		char name[64];
 		size_t bytes;
@@ -172,25 +192,29 @@ typedef struct module {
 	} globals[8];
 } module;
 
-CUresult cuModuleLoadData(CUmodule *out, const void *image)
+static void add_kernel(module *m, kernel k)
 {
-	ENTER("%s", "");
-	const char *text = (const char *)image + 64;
+	k.ctx = fake_current();
+	k.max_dynamic = 49152;
+	m->kernels = realloc(m->kernels, (m->n_kernels + 1) * sizeof k);
+	m->kernels[m->n_kernels++] = k;
+}
+
+// load_text loads an image of the lines "FAKE 90", "kernel NAME PARAMS", "global
+// NAME BYTES" behind an ELF header.
+static CUresult load_text(module **out, const char *text)
+{
 	int arch = 0, skip = 0;
-	if (memcmp(image, "\177ELF", 4) || sscanf(text, "FAKE %d%n", &arch, &skip) != 1)
-		LEAVE(LORI_ERROR_INVALID_IMAGE);
+	if (sscanf(text, "FAKE %d%n", &arch, &skip) != 1)
+		return LORI_ERROR_INVALID_IMAGE;
 	if (arch > 90)
-		LEAVE(LORI_ERROR_NO_BINARY);
-	module *m = fake_new(MODULE, sizeof *m);
+		return LORI_ERROR_NO_BINARY;
+	module *m = *out = fake_new(MODULE, sizeof *m);
 	char name[64];
 	long v;
 	for (text += skip; (text = strchr(text, '\n')); text++) {
-		if (sscanf(text, " kernel %63s %ld", name, &v) == 2 && m->n_kernels < 32) {
-			kernel *k = &m->kernels[m->n_kernels++];
-			k->ctx = fake_current();
-			k->params = (int)v;
-			k->max_dynamic = 49152;
-			strcpy(k->name, name);
+		if (sscanf(text, " kernel %63s %ld", name, &v) == 2) {
+			add_kernel(m, (kernel){.name = strdup(name), .params = (int)v});
 		} else if (sscanf(text, " global %63s %ld", name, &v) == 2 && m->n_globals < 8) {
 			struct global *g = &m->globals[m->n_globals++];
 			strcpy(g->name, name);
@@ -198,8 +222,49 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image)
 			g->p = fake_device_alloc(v);
 		}
 	}
+	return 0;
+}
+
+// load_library loads what nvrtc.c compiled. Each load is a copy with variables of
+// its own, which stays: work that is under way may still run in it.
+static CUresult load_library(module **out, const Elf64_Ehdr *elf)
+{
+	static int count; // the loader takes one name for one library, in all of the process
+	size_t size = elf->e_shoff + (size_t)elf->e_shentsize * elf->e_shnum;
+	char path[5000];
+	snprintf(path, sizeof path, "%s/load-%d-%p-%d", fake_cache, (int)getpid(), (void *)&count, count++);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+	if (fd < 0)
+		return LORI_ERROR_OUT_OF_MEMORY;
+	bool ok = write(fd, elf, size) == (ssize_t)size;
+	void *handle = close(fd) || !ok ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	unlink(path);
+	const fake_image *image = handle ? dlsym(handle, "fake_image") : NULL;
+	if (!image)
+		return LORI_ERROR_INVALID_IMAGE;
+	if (image->arch > 90)
+		return LORI_ERROR_NO_BINARY;
+	*image->here = fake_gpu();
+	module *m = *out = fake_new(MODULE, sizeof *m);
+	for (const image_kernel *k = image->kernels; k->name; k++) {
+		int n = 0;
+		while (k->sizes[n])
+			n++;
+		add_kernel(m, (kernel){.name = k->name, .params = n, .run = k->run, .sizes = k->sizes});
+	}
+	return 0;
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	ENTER("%s", "");
+	const Elf64_Ehdr *elf = image;
+	if (memcmp(elf->e_ident, ELFMAG, SELFMAG))
+		LEAVE(LORI_ERROR_INVALID_IMAGE);
+	module *m = NULL;
+	CUresult r = elf->e_shnum ? load_library(&m, elf) : load_text(&m, (const char *)(elf + 1));
 	*out = (CUmodule)m;
-	LEAVE(0);
+	LEAVE(r);
 }
 
 CUresult cuModuleUnload(CUmodule m) { DESTROY(m, MODULE); }

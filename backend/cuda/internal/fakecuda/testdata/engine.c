@@ -1,16 +1,17 @@
 // The thread that does the work of all streams, in order.
 #include "fake.h"
 
+#include <signal.h>
 #include <time.h>
 
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static item *first, **last = &first;
-static bool held, started;
+static bool held, started, busy;
 
 static void finish(item *i)
 {
 	if (!i->ctx->lost) {
-		CUresult r = i->run(i);
+		CUresult r = i->run(i); // kernels let go of the lock
 		if (r)
 			i->ctx->lost = r;
 	}
@@ -22,6 +23,9 @@ static void finish(item *i)
 static void *work(void *unused)
 {
 	(void)unused;
+	sigset_t all; // handlers need more stack than fibers have
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&fake_lock);
 	for (;;) {
 		while (held || !first)
@@ -30,7 +34,10 @@ static void *work(void *unused)
 		first = i->next;
 		if (!first)
 			last = &first;
+		busy = true;
 		finish(i);
+		busy = false;
+		pthread_cond_broadcast(&changed);
 	}
 	return NULL;
 }
@@ -107,7 +114,7 @@ void fake_drain(void)
 	pthread_mutex_lock(&fake_lock);
 	held = false;
 	pthread_cond_broadcast(&changed);
-	while (first)
+	while (first || busy)
 		pthread_cond_wait(&changed, &fake_lock);
 	pthread_mutex_unlock(&fake_lock);
 }

@@ -7,17 +7,21 @@
 #ifndef FAKE_H
 #define FAKE_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fiber.h"
 #include "libs.h"
 
 // What is counted. The names are in core.c.
 enum kind {
-	CONTEXT, STREAM, EVENT, MODULE, POOL, MEMORY, HOST, GRAPH, EXEC, BLAS, DESC, LAYOUT, PREFERENCE, PROGRAM, KINDS
+	CONTEXT, STREAM, EVENT, MODULE, POOL, MEMORY, HOST, GRAPH, EXEC, BLAS, DESC, LAYOUT, PREFERENCE, PROGRAM, GUARD, KINDS
 };
 
 // An object begins with its kind and whether it lives. Destroyed ones are kept,
@@ -51,8 +55,10 @@ typedef struct event {
 
 typedef struct kernel {
 	context *ctx;
-	char name[64];
+	const char *name;
 	int params, max_dynamic, carveout;
+	void (*run)(void *const *params); // NULL for those of kernel.c
+	const unsigned *sizes;            // of the parameters; NULL: each is a slot
 } kernel;
 
 // An item is a piece of work. run returns an error that the context is lost by.
@@ -63,12 +69,12 @@ typedef struct item {
 	stream *s;
 	event *e;
 	kernel *k;
+	fake_dim grid, block;
 	uint64_t to, from, n;
 	uint32_t value, size;
 	void *host;
-	uint64_t slots[32];
 	struct item *next;
-	void *own; // freed with the item; own_size bytes
+	void *own; // freed with the item; own_size bytes. Of a kernel: its parameters.
 	size_t own_size;
 } item;
 
@@ -83,7 +89,7 @@ typedef struct graph {
 // core.c
 extern pthread_mutex_t fake_lock;
 extern struct fake_config {
-	long version, devices, init, memory, peers;
+	long version, devices, init, memory, peers, sms;
 } fake_config;
 extern long fake_live[KINDS];
 
@@ -152,6 +158,12 @@ graph *fake_capture(stream *s); // what it captures into, NULL for none
 item *fake_clone(const item *i);
 void fake_free(item *i);
 void fake_wait(stream *s); // with the lock, which it releases meanwhile
+
+// nvrtc.c
+extern char fake_cache[]; // a folder for files
+
+// kernel.c
+struct gpu *fake_gpu(void); // on which the kernels of images run
 
 // memory.c
 bool fake_device_range(uint64_t p, uint64_t n);

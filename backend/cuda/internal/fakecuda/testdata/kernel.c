@@ -1,10 +1,35 @@
-// Launching kernels. Those with these names do something:
+// Launching kernels: those of sources that were compiled, and by name some of
+// images that are lines of text:
 //   fill_u32(to, value, n), add_f32(to, a, b, n), trap(code).
 #include "fake.h"
 
+struct gpu *fake_gpu(void)
+{
+	static gpu g;
+	return &g;
+}
+
+// run_image runs a kernel of an image, without the lock.
+static CUresult run_image(item *i)
+{
+	const kernel *k = i->k;
+	void *params[512];
+	char *at = i->own;
+	for (int j = 0; j < k->params; j++) {
+		params[j] = at;
+		at += (k->sizes[j] + 15) / 16 * 16;
+	}
+	pthread_mutex_unlock(&fake_lock);
+	bool ok = fiber_launch(fake_gpu(), k->run, params, i->grid, i->block, fiber_wait);
+	pthread_mutex_lock(&fake_lock);
+	return ok ? 0 : LORI_ERROR_LAUNCH_FAILED;
+}
+
 static CUresult run_kernel(item *i)
 {
-	const uint64_t *p = i->slots;
+	const uint64_t *p = i->own;
+	if (i->k->run)
+		return run_image(i);
 	if (!strcmp(i->k->name, "trap"))
 		return (CUresult)(uint32_t)p[0];
 	if (!strcmp(i->k->name, "fill_u32")) {
@@ -34,8 +59,15 @@ static CUresult launch(kernel *k, const CUlaunchConfig *c, void **params)
 	NEED(c->gridDimY <= 65535 && c->gridDimZ <= 65535 && (int)c->sharedMemBytes <= k->max_dynamic);
 	item *i = fake_item(s, k->name, run_kernel);
 	i->k = k;
-	for (int j = 0; j < k->params && j < 32; j++)
-		memcpy(&i->slots[j], params[j], sizeof i->slots[j]);
+	i->grid = (fake_dim){c->gridDimX, c->gridDimY, c->gridDimZ};
+	i->block = (fake_dim){c->blockDimX, c->blockDimY, c->blockDimZ};
+	for (int j = 0; j < k->params; j++)
+		i->own_size += k->sizes ? (k->sizes[j] + 15) / 16 * 16 : sizeof(uint64_t);
+	char *at = i->own = malloc(i->own_size + 1);
+	for (int j = 0; j < k->params; j++) {
+		memcpy(at, params[j], k->sizes ? k->sizes[j] : sizeof(uint64_t));
+		at += k->sizes ? (k->sizes[j] + 15) / 16 * 16 : sizeof(uint64_t);
+	}
 	LEAVE(fake_enqueue(i));
 }
 

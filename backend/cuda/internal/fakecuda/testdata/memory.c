@@ -33,17 +33,32 @@ bool fake_device_range(uint64_t p, uint64_t n)
 	return n == 0;
 }
 
+// Around each block there are bytes that nobody may change.
+enum { GUARD_BYTES = 256, GUARD_VALUE = 0xa5 };
+
 static uint64_t add_block(pool *p, size_t n)
 {
 	block *b = calloc(1, sizeof *b);
-	b->memory = aligned_alloc(256, (n + 255) / 256 * 256);
-	memset(b->memory, 0xcd, n);
-	b->at = (uint64_t)b->memory;
+	size_t all = (n + 255) / 256 * 256 + 2 * GUARD_BYTES;
+	b->memory = aligned_alloc(256, all);
+	memset(b->memory, GUARD_VALUE, all);
+	b->at = (uint64_t)b->memory + GUARD_BYTES;
+	memset((void *)b->at, 0xcd, n);
 	b->n = n;
 	b->pool = p;
 	b->next = blocks;
 	blocks = b;
 	return b->at;
+}
+
+// intact reports whether nobody wrote around a block.
+static bool intact(const block *b)
+{
+	const unsigned char *before = b->memory, *after = (unsigned char *)b->at + b->n;
+	for (int i = 0; i < GUARD_BYTES; i++)
+		if (before[i] != GUARD_VALUE || after[i] != GUARD_VALUE)
+			return false;
+	return true;
 }
 
 uint64_t fake_device_alloc(size_t n)
@@ -173,6 +188,7 @@ static CUresult run_free(item *i)
 		if ((*b)->at == i->to && (*b)->pool) {
 			block *gone = *b;
 			gone->pool->used -= gone->n;
+			fake_live[GUARD] += !intact(gone);
 			*b = gone->next;
 			free(gone->memory);
 			free(gone);
