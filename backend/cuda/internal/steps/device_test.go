@@ -148,12 +148,14 @@ func (d *device) run() []byte {
 
 // program returns the source of a program that has all entries.
 func (d *device) program() string {
-	path, err := filepath.Abs("../emit/testdata/device.h")
-	if err != nil {
-		d.t.Fatal(err)
-	}
 	var b, table strings.Builder
-	fmt.Fprintf(&b, "#include %q\n", path)
+	for _, name := range []string{"../fakecuda/testdata/device.h", "../emit/testdata/serve.h"} {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "#include %q\n", path)
+	}
 	b.WriteString(d.library)
 	written := map[string]bool{} // what several entries call
 	for i, name := range d.entries {
@@ -163,9 +165,7 @@ func (d *device) program() string {
 			written[forms] = true
 		}
 		b.WriteString(entry)
-		_, frame, _ := strings.Cut(entry, "(const ")
-		frame, _, _ = strings.Cut(frame, " f)")
-		fmt.Fprintf(&table, "call<%s, %s>,\n", frame, name)
+		fmt.Fprintf(&table, "Entry<%s>::run,\n", name)
 	}
 	fmt.Fprintf(&b, "static const Call calls[] = {\n%s};\nint main() { return serve(calls); }\n", &table)
 	return b.String()
