@@ -45,9 +45,3 @@ func Levels() map[string]*Backend {
 
 // Compiles returns how many kernels a backend has compiled.
 func Compiles(b *Backend) int { return b.engine.count() }
-
-// Guard makes a backend's buffers end where memory does.
-func Guard(b *Backend) *Backend {
-	b.mem.Guard()
-	return b
-}
