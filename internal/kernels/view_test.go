@@ -165,3 +165,42 @@ func TestReadRandom(t *testing.T) {
 		checkRead(t, src, naiveRead(src, v), v.Merge(), 1+rng.IntN(60))
 	}
 }
+
+// TestViews reads views of views.
+func TestViews(t *testing.T) {
+	src := make([]uint32, 60)
+	for i := range src {
+		src[i] = uint32(i)
+	}
+	v := makeView(2, []int{2, 3, 4}, []int{24, 8, 1})
+	reshape := func(v View, dims ...int) View {
+		out, ok := v.Reshape(dims)
+		if !ok {
+			t.Fatalf("%v is no view of %v", dims, v)
+		}
+		return out
+	}
+	for name, c := range map[string]struct{ got, want View }{
+		"expanded":                   {makeView(5, []int{3, 1}, []int{2, 7}).Expand([]int{2, 3, 4}), makeView(5, []int{2, 3, 4}, []int{0, 2, 0})},
+		"permuted":                   {v.Permute([]int{2, 0, 1}), makeView(2, []int{4, 2, 3}, []int{1, 24, 8})},
+		"sliced":                     {v.Slice(1, 1, 1, 2), makeView(10, []int{2, 1, 4}, []int{24, 16, 1})},
+		"flipped":                    {v.Flip([MaxRank]bool{true, false, true}), makeView(29, []int{2, 3, 4}, []int{-24, 8, -1})},
+		"flipped without elements":   {makeView(1, []int{0}, []int{1}).Flip([MaxRank]bool{true}), makeView(1, []int{0}, []int{1})},
+		"merged":                     {reshape(v, 6, 4), makeView(2, []int{6, 4}, []int{8, 1})},
+		"split":                      {reshape(v, 2, 3, 2, 2), makeView(2, []int{2, 3, 2, 2}, []int{24, 8, 2, 1})},
+		"with ones":                  {reshape(v, 1, 6, 1, 4, 1), makeView(2, []int{1, 6, 1, 4, 1}, []int{24, 8, 4, 1, 1})},
+		"reshaped without elements":  {reshape(makeView(3, []int{0, 2}, []int{5, 9}), 4, 0), Dense([]int{4, 0})},
+		"broadcast, then reshaped":   {reshape(makeView(3, []int{6}, []int{0}), 2, 3), makeView(3, []int{2, 3}, []int{0, 0})},
+		"a scalar of one dimension":  {reshape(makeView(3, nil, nil), 1), makeView(3, []int{1}, []int{1})},
+		"one dimension, as a scalar": {reshape(makeView(3, []int{1}, []int{9})), makeView(3, nil, nil)},
+	} {
+		if c.got.Rank != c.want.Rank || c.got.Dims != c.want.Dims || !slices.Equal(naiveRead(src, c.got), naiveRead(src, c.want)) {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+	for _, dims := range [][]int{{24}, {3, 8}, {2, 12}} {
+		if out, ok := v.Reshape(dims); ok {
+			t.Errorf("reshaped to %v: %v", dims, out)
+		}
+	}
+}

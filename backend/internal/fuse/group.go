@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -18,8 +20,8 @@ type groupKey struct {
 // instruction joins.
 type group struct {
 	key     groupKey
-	members []int32
-	*nest   // of native groups
+	members []int32 // in the order of the Program
+	*nest           // of native groups
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.
@@ -101,10 +103,15 @@ func (pl *Plan) closeEach(g *group) {
 	}
 }
 
-// unfused has the backend emit a group without a kernel.
+// unfused has the backend emit a group without a kernel. It may Need the members.
 func (pl *Plan) unfused(g *group) {
-	pl.b.Unfused(g.members, func(id graph.ID) bool { return pl.leaves(id, g) })
 	pl.forget(g)
+	pl.b.Unfused(g.members, func(id graph.ID) bool {
+		return pl.uses.Kept[id] || slices.ContainsFunc(pl.uses.Users[id], func(u int32) bool {
+			_, inside := slices.BinarySearch(g.members, u)
+			return !inside
+		})
+	})
 }
 
 // forget ends the waiting for a group's values.
