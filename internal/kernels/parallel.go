@@ -13,12 +13,17 @@ const piecesPerWorker = 4
 // limit is what SetThreads was given.
 var limit atomic.Int32
 
+// job is one parallel loop. Its units are cut into chunks, and these shared out as
+// one part for each goroutine, which first does the chunks of the part that it begins
+// with and then what is left of the others. A loop over the same units in the next
+// step of a model meets in each processor's cache what the last has left there, and
+// who comes late or is slow only does less.
 type job struct {
 	body    func(lo, hi int)
-	run     func() // work, made once
-	n       int
+	run     func() // what lent threads do, made once
 	chunk   int
-	next    atomic.Int64 // the first unit that no one has taken
+	parts   []part
+	arrived atomic.Int32 // threads that somebody has lent, so far
 	helpers []*worker    // that were called
 	fault   atomic.Pointer[fault]
 
@@ -31,6 +36,15 @@ type job struct {
 	seated bool // helpers have seats; else they are guests
 }
 
+// part is adjacent chunks.
+type part struct {
+	next atomic.Int64 // the first unit that no one has taken
+	end  int
+	_    [cacheLine - 16]byte // parts are apart, as each is mostly used by one processor
+}
+
+const cacheLine = 64
+
 // asleep is more than any number of helpers.
 const asleep = 1 << 30
 
@@ -38,7 +52,7 @@ type fault struct{ value any }
 
 var jobs = sync.Pool{New: func() any {
 	j := &job{done: make(chan struct{}, 1)}
-	j.run = j.work
+	j.run = func() { j.take(int(j.arrived.Add(1)-1), false) }
 	return j
 }}
 
@@ -89,14 +103,30 @@ func ForThreads(threads, n, grain int, body func(lo, hi int)) {
 func loop(seated bool, threads, n, grain int, body func(lo, hi int)) {
 	pieces := min((n+grain-1)/grain, piecesPerWorker*threads)
 	j := jobs.Get().(*job)
-	j.body, j.n, j.chunk, j.seated = body, n, (n+pieces-1)/pieces, seated
-	j.next.Store(0)
-	j.share(min(threads, pieces))
+	j.body, j.seated = body, seated
+	j.cut(n, (n+pieces-1)/pieces, threads)
+	j.share(len(j.parts))
 	f := j.fault.Swap(nil)
 	j.body = nil
 	jobs.Put(j)
 	if f != nil {
 		panic(f.value)
+	}
+}
+
+// cut makes the parts of n units in chunks of a size, for at most so many goroutines.
+func (j *job) cut(n, chunk, threads int) {
+	chunks := (n + chunk - 1) / chunk
+	threads = min(threads, chunks)
+	if cap(j.parts) < threads {
+		j.parts = make([]part, threads)
+	}
+	j.chunk, j.parts = chunk, j.parts[:threads]
+	j.arrived.Store(0)
+	for i := range j.parts {
+		p := &j.parts[i]
+		p.next.Store(int64(i * chunks / threads * chunk))
+		p.end = min((i+1)*chunks/threads*chunk, n)
 	}
 }
 
@@ -113,7 +143,7 @@ func (j *job) share(threads int) {
 			team.guests.Add(1)
 		}
 		team.call(j, threads-1)
-		j.work()
+		j.take(0, false)
 		if !j.seated {
 			team.guests.Add(-1)
 		}
@@ -129,7 +159,7 @@ func (j *job) shareLent(run func(int, func()), threads int) {
 		n++
 	}
 	if n == 1 {
-		j.work()
+		j.take(0, false)
 		return
 	}
 	run(n, j.run)
@@ -167,26 +197,29 @@ func (j *job) finished() {
 	}
 }
 
-func (j *job) work() { j.take(false) }
-
-// take does chunks until there are no more; a helper with a seat leaves when
-// somebody waits for one.
-func (j *job) take(helper bool) {
+// take does chunks, those of the part at a place first, until there are no more; a
+// helper with a seat leaves when somebody waits for one.
+func (j *job) take(place int, helper bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			j.fault.CompareAndSwap(nil, &fault{r})
-			j.next.Store(int64(j.n)) // the others stop after their chunk
+			for i := range j.parts { // the others stop after their chunk
+				j.parts[i].next.Store(int64(j.parts[i].end))
+			}
 		}
 	}()
-	for {
-		hi := int(j.next.Add(int64(j.chunk)))
-		lo := hi - j.chunk
-		if lo >= j.n {
-			return
-		}
-		j.body(lo, min(hi, j.n))
-		if helper && j.seated && seats.waiting.Load() > 0 {
-			return
+	for i := range j.parts {
+		p := &j.parts[(place+i)%len(j.parts)]
+		for {
+			hi := int(p.next.Add(int64(j.chunk)))
+			lo := hi - j.chunk
+			if lo >= p.end {
+				break
+			}
+			j.body(lo, min(hi, p.end))
+			if helper && j.seated && seats.waiting.Load() > 0 {
+				return
+			}
 		}
 	}
 }

@@ -38,6 +38,60 @@ func TestForCovers(t *testing.T) {
 	}
 }
 
+// TestParts checks that a goroutine begins with its own part of a job and then does
+// all that is left of the others.
+func TestParts(t *testing.T) {
+	const n, chunk = 100, 7
+	for threads := 1; threads <= 20; threads++ {
+		for place := range 2 * threads {
+			var seen []int
+			j := &job{body: func(lo, hi int) {
+				for ; lo < hi; lo++ {
+					seen = append(seen, lo)
+				}
+			}}
+			j.cut(n, chunk, threads)
+			first := int(j.parts[place%len(j.parts)].next.Load())
+			j.take(place, false)
+			if seen[0] != first || first%chunk != 0 {
+				t.Fatalf("%d threads, place %d: begins with %d, not %d", threads, place, seen[0], first)
+			}
+			slices.Sort(seen)
+			for i, u := range seen {
+				if u != i || len(seen) != n {
+					t.Fatalf("%d threads, place %d: %d units, and %d where %d should be", threads, place, len(seen), u, i)
+				}
+			}
+		}
+	}
+}
+
+// TestHelpersSleep checks that helpers fall asleep when there is no work, so that a
+// process that computes nothing needs no processor, and come again when there is.
+func TestHelpersSleep(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	const patience = time.Minute
+	for range 3 {
+		var here atomic.Int32
+		For(2, 1, func(_, _ int) {
+			here.Add(1)
+			for end := time.Now().Add(patience); here.Load() < 2 && time.Now().Before(end); {
+				runtime.Gosched()
+			}
+		})
+		if here.Load() != 2 {
+			t.Fatal("nobody has helped")
+		}
+		for _, w := range *team.workers.Load() {
+			for end := time.Now().Add(patience); w.mail.Load() != parked; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("a helper is awake without work")
+				}
+			}
+		}
+	}
+}
+
 // TestForSmall checks that little work stays on the calling goroutine and
 // allocates nothing.
 func TestForSmall(t *testing.T) {

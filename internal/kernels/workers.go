@@ -11,12 +11,15 @@ import (
 
 // The helpers of For live on between calls. After a job a helper looks out for
 // the next one for a short time before it sleeps, because waking a sleeping
-// thread takes longer than many a parallel region. A caller that finds its work
+// thread takes longer than many a parallel region. It does not where all processors
+// have work of their own, so that nobody could call it. A caller that finds its work
 // done by the time a helper wakes takes the job back instead of waiting for it.
 
 const (
-	// spinTime is how long an idle helper looks out for work.
-	spinTime = 60 * time.Microsecond
+	// spinTime is how long an idle helper looks out for work. It bridges what a run
+	// computes on one goroutine, and what lies between two runs of a loop: the end of
+	// the caller's last chunk, and recording.
+	spinTime = 200 * time.Microsecond
 	// spinsPerLook is how many looks at its mail a helper takes between those at
 	// the clock, after each of which other goroutines may have the processor.
 	spinsPerLook = 64
@@ -27,8 +30,9 @@ const (
 // worker is one helper. mail says what it is at: idle while it looks out,
 // parked while it sleeps, nil while it works, or the job that it is called to.
 type worker struct {
-	mail atomic.Pointer[job]
-	wake chan struct{}
+	place int // which part of a job it begins with, modulo their number
+	mail  atomic.Pointer[job]
+	wake  chan struct{}
 }
 
 // idle and parked are the marks in a worker's mail; either may be replaced by a
@@ -83,6 +87,11 @@ func (t *crew) admit(seated bool) bool {
 	return true
 }
 
+// crowded reports whether there is no processor for a helper.
+func crowded() bool {
+	return seats.waiting.Load() > 0 || seats.taken.Load()+team.guests.Load() >= processors()
+}
+
 // dismiss counts one helper less.
 func (t *crew) dismiss(seated bool) {
 	if seated {
@@ -125,7 +134,7 @@ func (t *crew) hire(j *job, procs int) bool {
 	if len(all) >= procs-1 {
 		return false
 	}
-	w := &worker{wake: make(chan struct{}, 1)}
+	w := &worker{place: len(all) + 1, wake: make(chan struct{}, 1)}
 	w.mail.Store(j)
 	j.pending.Add(1)
 	j.helpers = append(j.helpers, w)
@@ -152,10 +161,10 @@ func (w *worker) run() {
 		j := w.await()
 		if l := labels.Load(); l != nil {
 			pprof.SetGoroutineLabels(*l)
-			j.take(true)
+			j.take(w.place, true)
 			pprof.SetGoroutineLabels(context.Background())
 		} else {
-			j.take(true)
+			j.take(w.place, true)
 		}
 		team.dismiss(j.seated)
 		w.mail.Store(idle)
@@ -175,7 +184,7 @@ func (w *worker) await() *job {
 				}
 				pause()
 			}
-			if time.Since(start) > spinTime {
+			if time.Since(start) > spinTime || crowded() {
 				break
 			}
 			runtime.Gosched()
