@@ -63,8 +63,23 @@ func (p *Program) Compile(ctx context.Context) (backend.Model, error) {
 		}
 	}
 	m.spec.Outputs = m.run.Spec().Outputs
+	if async, ok := m.run.(backend.AsyncModel); ok {
+		return &asyncProgramModel{m, async}, nil
+	}
 	return m, nil
 }
+
+// asyncProgramModel is a programModel whose runs go on when they have returned.
+type asyncProgramModel struct {
+	*programModel
+	async backend.AsyncModel
+}
+
+// Finished is the model's.
+func (m *asyncProgramModel) Finished() (bool, error) { return m.async.Finished() }
+
+// Wait is the model's.
+func (m *asyncProgramModel) Wait(ctx context.Context) error { return m.async.Wait(ctx) }
 
 func compile(ctx context.Context, be backend.Backend, p *graph.Program, d ir.Device) (backend.Model, error) {
 	lowered, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
@@ -267,6 +282,12 @@ func (m *programModel) FoldConstants(ctx context.Context) ([]backend.Buffer, err
 	folded, err := m.fold.Run(ctx, args, nil)
 	if err != nil {
 		return nil, err
+	}
+	if async, ok := m.fold.(backend.AsyncModel); ok {
+		if err := async.Wait(ctx); err != nil {
+			releaseAll(folded)
+			return nil, err
+		}
 	}
 	for j, b := range folded {
 		out[m.foldOut[j]] = b

@@ -44,12 +44,26 @@ func (s *suite) run(ctx context.Context, p *graph.Program, inputs [][]byte) ([][
 		return nil, err
 	}
 	defer release(in)
-	out, err := m.Run(ctx, in, nil)
+	out, err := finish(ctx, m, in)
 	if err != nil {
 		return nil, err
 	}
 	defer release(out)
 	return download(ctx, out)
+}
+
+// finish runs a model and waits for its work, the error of which is the run's.
+func finish(ctx context.Context, m backend.Model, in []backend.Buffer) ([]backend.Buffer, error) {
+	out, err := m.Run(ctx, in, nil)
+	a, ok := m.(backend.AsyncModel)
+	if !ok || err != nil {
+		return out, err
+	}
+	if err := a.Wait(ctx); err != nil {
+		release(out)
+		return nil, err
+	}
+	return out, nil
 }
 
 func (s *suite) upload(ctx context.Context, p *graph.Program, inputs [][]byte) ([]backend.Buffer, error) {

@@ -65,7 +65,7 @@ func (s *suite) errors(t *testing.T) {
 			}
 			good := s.mustUpload(t, p, data)
 			for range 2 {
-				_, err := m.Run(ctx, bad, nil)
+				_, err := finish(ctx, m, bad)
 				if !errors.Is(err, f.want) {
 					t.Fatalf("error %v, want one that wraps %v", err, f.want)
 				}
@@ -74,7 +74,7 @@ func (s *suite) errors(t *testing.T) {
 						t.Errorf("error %q does not name %q", err, w)
 					}
 				}
-				out, err := m.Run(ctx, good, nil)
+				out, err := finish(ctx, m, good)
 				if err != nil {
 					t.Fatalf("after a fault a good run fails: %v", err)
 				}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
@@ -23,6 +24,7 @@ type Libraries struct{ Driver, NVRTC, CUBLASLt string }
 // New.
 type Backend struct {
 	libs Libraries
+	tf32 atomic.Bool // see AllowTF32
 
 	mu      sync.Mutex
 	drv     *driver.Driver   // guarded by mu; nil until it is opened

@@ -30,6 +30,7 @@ type device struct {
 	up, down, reclaim *driver.Stream
 
 	staging staging
+	kernels kernelSet
 
 	inUse, peak atomic.Int64          // bytes of live allocations
 	lost        atomic.Pointer[error] // what the device was lost by

@@ -4,24 +4,198 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/cuda/internal/steps"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
 
-// Supports reports whether the backend has a kernel for an op.
-func (*Backend) Supports(ir.Op) bool { return false }
+// Supports reports whether op is a primitive.
+func (*Backend) Supports(op ir.Op) bool { return steps.Supports(op) }
 
-// Compile opens the device, so that what is wrong with it is said first, and
-// returns an error that is backend.ErrUnsupported: no op has a kernel yet.
+// AllowTF32 says whether products of f32 matrices may round their operands to
+// TF32, which has 10 bits of precision and is several times as fast. It counts for
+// what is compiled from now on, and is off at first.
+func (b *Backend) AllowTF32(yes bool) { b.tf32.Store(yes) }
+
+// Compile plans and compiles the kernels of a Program. An op or dtype without
+// kernel is an error that wraps backend.ErrUnsupported; a device that cannot be
+// used is one that wraps ir.ErrDevice.
 func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
+	m, _, err := b.compile(ctx, p, d, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// compile returns the model and the machine code of its kernels by entry. kept is
+// machine code of before.
+func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, kept map[string][]byte) (*model, map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	g, err := b.of(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, cubins, err := newModel(ctx, g, p, o, kept)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cuda: program %q: %w", p.Name, err)
+	}
+	return m, cubins, nil
+}
+
+func newModel(ctx context.Context, d *device, p *graph.Program, o backend.CompileOptions, kept map[string][]byte) (*model, map[string][]byte, error) {
+	m := &model{name: p.Name, dev: d}
+	var blasErr error
+	seq, err := steps.Lower(p, steps.Options{
+		Limits: d.limits, Aliases: o.Aliases,
+		Product: func(q *steps.Product) (int, any, bool) {
+			size, product, err := m.product(q)
+			if err != nil && !errors.Is(err, driver.ErrNotSupported) && !errors.Is(err, driver.ErrInvalid) {
+				blasErr = err
+			}
+			return size, product, err == nil
+		},
+	})
+	if err == nil {
+		err = blasErr
+	}
+	var cubins map[string][]byte
+	if err == nil {
+		m.describe(p, seq)
+		cubins, err = m.prepare(ctx, kept)
+	}
+	if err != nil {
+		_ = m.Close() // of what was made so far; the first error tells more
+		return nil, nil, err
+	}
+	return m, cubins, nil
+}
+
+// describe fills in the Spec.
+func (m *model) describe(p *graph.Program, seq *steps.Sequence) {
+	m.seq = seq
+	for _, q := range p.Params {
+		m.spec.Inputs = append(m.spec.Inputs, backend.Param{Name: q.Name, Shape: q.Shape})
+	}
+	for i, s := range seq.Outputs {
+		m.spec.Outputs = append(m.spec.Outputs, backend.Param{Name: fmt.Sprintf("out%d", i), Shape: s})
+	}
+}
+
+// dataTypes are cuBLASLt's names of dtypes.
+var dataTypes = map[ir.DType]driver.DataType{ir.F16: driver.F16, ir.BF16: driver.BF16, ir.F32: driver.F32, ir.F64: driver.F64}
+
+// productWorkspace is how many bytes of workspace a product may use.
+const productWorkspace = 32 << 20
+
+// product asks cuBLASLt for a way to compute a product, the one that it finds most
+// promising.
+func (m *model) product(p *steps.Product) (workspace int, _ *driver.Matmul, _ error) {
+	h, err := m.dev.blas()
+	if err != nil {
+		return 0, nil, err
+	}
+	t := dataTypes[p.DType]
+	matrix := func(x steps.Matrix) driver.Matrix {
+		return driver.Matrix{Type: t, Trans: x.Trans, LD: x.LD, Stride: x.Stride}
+	}
+	mm, err := h.NewMatmul(driver.MatmulSpec{
+		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A), B: matrix(p.B), D: driver.Matrix{Type: t, Stride: p.M * p.N},
+		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace,
+	})
+	if err != nil {
+		return 0, nil, m.dev.check(err)
+	}
+	m.products = append(m.products, mm)
+	choices := mm.Choices()
+	if len(choices) == 0 {
+		return 0, nil, driver.ErrNotSupported
+	}
+	return int(choices[0].Workspace), mm, nil
+}
+
+// command is one thing that a run enqueues: a launch, a product or a copy.
+type command struct {
+	f      *driver.Function
+	how    driver.Launch
+	params []uint64 // of f; the slots of fixes are set for each run
+	fixes  []fix
+
+	product *driver.Matmul
+	refs    []steps.Ref // of the product or copy
+	work    steps.Ref   // of the product
+	copy    int         // bytes
+}
+
+// fix is a slot that has an address in a memory of the run.
+type fix struct{ slot, memory, offset int }
+
+// prepare compiles the kernels and uploads the constants.
+func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string][]byte, error) {
+	launches := map[string]*emit.Launch{}
+	for i := range m.seq.Steps {
+		if p := m.seq.Steps[i].Kernels; p != nil {
+			for k := range p.Launches {
+				launches[p.Launches[k].Entry] = &p.Launches[k]
+			}
+		}
+	}
+	found, err := m.dev.kernelsOf(ctx, launches, kept)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := b.of(d); err != nil {
-		return nil, err
+	cubins := make(map[string][]byte, len(found))
+	for entry, k := range found {
+		cubins[entry] = k.cubin
 	}
-	return nil, fmt.Errorf("cuda: program %q: %w: no op has a kernel", p.Name, backend.ErrUnsupported)
+	for i := range m.seq.Steps {
+		m.commandsOf(&m.seq.Steps[i], found)
+	}
+	m.bases = make([]driver.DevicePtr, m.seq.Memories()+1)
+	return cubins, m.allocate(ctx)
+}
+
+// faults is the number of the memory that has the faults: the one after those of
+// the Sequence.
+func (m *model) faults() int { return m.seq.Memories() }
+
+// commandsOf appends what a step does.
+func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
+	switch {
+	case s.Product != nil:
+		m.commands = append(m.commands, command{product: s.Product.Handle.(*driver.Matmul), refs: s.Refs, work: s.Work})
+		return
+	case s.Copy > 0:
+		m.commands = append(m.commands, command{copy: s.Copy, refs: s.Refs})
+		return
+	}
+	for k := range s.Kernels.Launches {
+		l := &s.Kernels.Launches[k]
+		c := command{f: found[l.Entry].f, how: driver.Launch{Grid: dim(l.Grid), Block: dim(l.Block)}, params: l.Params}
+		for _, a := range l.Addresses {
+			r := s.Work
+			switch {
+			case a.Operand == emit.Fault && s.Fault < 0:
+				continue // the kernel leaves nothing there
+			case a.Operand == emit.Fault:
+				r = steps.Ref{Memory: m.faults(), Offset: faultBytes * s.Fault}
+			case a.Operand >= 0:
+				r = s.Refs[a.Operand]
+			}
+			c.fixes = append(c.fixes, fix{a.Slot, r.Memory, r.Offset + a.Offset})
+		}
+		m.commands = append(m.commands, c)
+	}
+}
+
+func dim(d [3]int) driver.Dim {
+	return driver.Dim{X: uint32(d[0]), Y: uint32(d[1]), Z: uint32(d[2])}
 }

@@ -1,0 +1,216 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/steps"
+	"github.com/loris-ml/loris/ir"
+)
+
+// errClosed is what Run returns after Close.
+var errClosed = errors.New("the model is closed")
+
+// faultBytes is the size of what a step leaves of a fault; see emit.Fault.
+const faultBytes = 16
+
+// model is a compiled Program on one device. It implements backend.AsyncModel: Run
+// enqueues its work in a stream of its own and returns. Memory for outputs and
+// workspace comes from the device's pool in the order of that stream, so that many
+// cached models share it.
+type model struct {
+	name     string
+	dev      *device
+	spec     backend.Spec
+	seq      *steps.Sequence
+	commands []command
+	products []*driver.Matmul
+
+	constants *memory         // nil if there are none
+	faultMem  *memory         // nil if no step may leave a fault
+	faultHost *driver.HostMem // a copy of it after each run
+
+	mu     sync.Mutex // held by Run: guards the rest
+	stream *driver.Stream
+	bases  []driver.DevicePtr // by memory, in the present run
+	outs   []*buffer          // of the present run
+	marks  []bool             // by input: it is donated and becomes an output
+	temps  []*memory          // of the present run
+	last   *run               // nil before the first
+	closed bool
+}
+
+// run is the work of one Run.
+type run struct {
+	end  *moment // nil when it is settled
+	err  error   // of the work, when it is settled
+	safe bool    // it leaves no fault
+}
+
+// Spec returns the parameters and the results, the latter named out0, out1, …
+func (m *model) Spec() backend.Spec { return m.spec }
+
+// allocate takes what the model holds between runs: constants, and where faults
+// are left.
+func (m *model) allocate(ctx context.Context) (err error) {
+	if m.stream, err = m.dev.stream(); err != nil {
+		return err
+	}
+	if len(m.seq.Constants) > 0 {
+		if m.constants, err = m.dev.upload(ctx, m.seq.Constants, false); err != nil {
+			return fmt.Errorf("constants: %w", err)
+		}
+		if err := m.constants.waitReady(m.stream); err != nil {
+			return err
+		}
+	}
+	m.outs = make([]*buffer, len(m.seq.Outputs))
+	m.marks = make([]bool, len(m.seq.Inputs))
+	if n := faultBytes * m.seq.Faults; n > 0 {
+		if m.faultMem, err = m.dev.alloc(ctx, m.stream, n); err != nil {
+			return err
+		}
+		if m.faultHost, err = m.dev.ctx.NewHostMem(n); err != nil {
+			return m.dev.check(err)
+		}
+	}
+	return nil
+}
+
+// Finished reports whether the last run's work is done. The error is that of the
+// run, which may be an index out of range or a division by 0 that names the op and
+// the user's line.
+func (m *model) Finished() (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.last
+	if r == nil {
+		return true, nil
+	}
+	if r.end != nil {
+		ok, err := r.end.done()
+		if !ok && err == nil {
+			return false, nil
+		}
+		m.settle(r, err)
+	}
+	return true, m.named(r.err)
+}
+
+// Wait waits for the last run's work, or until ctx is done, and returns its error.
+func (m *model) Wait(ctx context.Context) error {
+	m.mu.Lock()
+	r := m.last
+	var end *moment
+	if r != nil && r.end != nil {
+		end = r.end.retain()
+	}
+	m.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	if end != nil {
+		err := end.wait(ctx)
+		end.release()
+		if err != nil && ctx.Err() != nil {
+			return m.named(ctx.Err())
+		}
+		m.mu.Lock()
+		m.settle(r, err)
+		m.mu.Unlock()
+	}
+	return m.named(r.err)
+}
+
+// settle ends a run whose work is done, or failed with err; mu is held.
+func (m *model) settle(r *run, err error) {
+	if r.end == nil {
+		return
+	}
+	r.end.release()
+	r.end, r.err = nil, err
+	if err != nil || r.safe {
+		return
+	}
+	left := m.faultHost.Bytes()
+	for i := range m.seq.Steps {
+		s := &m.seq.Steps[i]
+		if s.Fault < 0 {
+			continue
+		}
+		if f := left[faultBytes*s.Fault:]; binary.LittleEndian.Uint32(f) != 0 {
+			r.err = s.Failed(int64(binary.LittleEndian.Uint64(f[8:])))
+			return
+		}
+	}
+}
+
+// named adds the program to an error.
+func (m *model) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cuda: program %q: %w", m.name, err)
+}
+
+// Close ends the use of the model. It waits for its last run; a later Run fails.
+// Calling it again does nothing.
+func (m *model) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	if r := m.last; r != nil && r.end != nil {
+		m.settle(r, r.end.wait(context.Background()))
+	}
+	var errs []error
+	for _, p := range m.products {
+		errs = append(errs, p.Close())
+	}
+	for _, held := range []*memory{m.constants, m.faultMem} {
+		if held != nil {
+			held.release()
+		}
+	}
+	if m.faultHost != nil {
+		if err := m.faultHost.Close(); m.dev.lostErr() == nil {
+			errs = append(errs, err)
+		}
+	}
+	if m.stream != nil {
+		m.dev.putStream(m.stream)
+	}
+	return errors.Join(errs...)
+}
+
+// check finds inputs that do not fit.
+func (m *model) check(inputs []backend.Buffer, donated []bool) error {
+	if m.closed {
+		return errClosed
+	}
+	if len(inputs) != len(m.spec.Inputs) {
+		return fmt.Errorf("%w: %d inputs, want %d", ir.ErrArg, len(inputs), len(m.spec.Inputs))
+	}
+	if donated != nil && len(donated) != len(inputs) {
+		return fmt.Errorf("%w: %d donation marks for %d inputs", ir.ErrArg, len(donated), len(inputs))
+	}
+	for i, in := range inputs {
+		q := &m.spec.Inputs[i]
+		if in.Shape() != q.Shape {
+			return fmt.Errorf("%w: input %d (%s) is %v, want %v", ir.ErrShape, i, q.Name, in.Shape(), q.Shape)
+		}
+		if b, ok := in.(*buffer); !ok || b.dev != m.dev {
+			return fmt.Errorf("%w: input %d (%s) is on %v, the model on %v; copy it there first", ir.ErrDevice, i, q.Name, in.Device(), m.dev.id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"context"
+	"errors"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/steps"
+)
+
+// Run enqueues the work and returns. The outputs are ready in the order of the
+// device's work: who reads them waits for them. What goes wrong in the work is told
+// by Finished and Wait. Concurrent calls enqueue one after another.
+//
+// Errors: ir.ErrArg, ir.ErrShape, ir.ErrDevice for an input that is not on the
+// model's device, *OutOfMemory, a device that is lost.
+func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.check(inputs, donated); err != nil {
+		return nil, m.named(err)
+	}
+	err := m.begin(ctx, inputs, donated)
+	if err == nil {
+		err = m.enqueue()
+	}
+	err = errors.Join(err, m.end(inputs))
+	outs := make([]backend.Buffer, len(m.outs))
+	for i, o := range m.outs {
+		if o != nil && err != nil {
+			o.Release()
+		}
+		outs[i] = o
+	}
+	clear(m.outs)
+	if err != nil {
+		return nil, m.named(err)
+	}
+	return outs, nil
+}
+
+// begin makes the stream wait for the inputs and finds memory for the rest.
+func (m *model) begin(ctx context.Context, inputs []backend.Buffer, donated []bool) error {
+	if m.last != nil && m.last.end != nil && !m.last.safe {
+		// The faults of the run before are where this one's will be.
+		err := m.last.end.wait(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.settle(m.last, err)
+	}
+	if m.constants != nil {
+		m.bases[steps.Constants] = m.constants.ptr
+	}
+	if m.faultMem != nil {
+		m.bases[m.faults()] = m.faultMem.ptr
+	}
+	for i := range inputs {
+		if err := m.input(ctx, i, inputs[i].(*buffer)); err != nil {
+			return err
+		}
+	}
+	for j := range m.outs {
+		if err := m.output(ctx, j, inputs, donated); err != nil {
+			return err
+		}
+	}
+	if m.seq.Workspace > 0 {
+		work, err := m.temporary(ctx, m.seq.Workspace)
+		if err != nil {
+			return err
+		}
+		m.bases[steps.Workspace] = work.ptr
+	}
+	return nil
+}
+
+// temporary returns memory until the end of the run.
+func (m *model) temporary(ctx context.Context, bytes int) (*memory, error) {
+	t, err := m.dev.alloc(ctx, m.stream, bytes)
+	if err == nil {
+		m.temps = append(m.temps, t)
+	}
+	return t, err
+}
+
+// input finds the address of an input; one that is not aligned is copied.
+func (m *model) input(ctx context.Context, i int, b *buffer) error {
+	if err := b.waitReady(m.stream); err != nil {
+		return err
+	}
+	at := b.address()
+	if at%steps.Alignment != 0 {
+		t, err := m.temporary(ctx, b.shape.Bytes())
+		if err != nil {
+			return err
+		}
+		if err := m.dev.check(m.stream.Copy(t.ptr, at, int64(b.shape.Bytes()))); err != nil {
+			return err
+		}
+		at = t.ptr
+	}
+	m.bases[m.seq.Input(i)] = at
+	return nil
+}
+
+// output makes an output: a new one, or a donated input.
+func (m *model) output(ctx context.Context, j int, inputs []backend.Buffer, donated []bool) error {
+	shape := m.seq.Outputs[j]
+	if i := m.seq.Donors[j]; i >= 0 && donated != nil && donated[i] {
+		if b := m.donor(inputs, i); b != nil {
+			if err := b.mem.waitIdle(m.stream); err != nil {
+				return err
+			}
+			if b.shape == shape {
+				b.Retain()
+				m.outs[j] = b
+			} else {
+				m.outs[j] = newBuffer(shape, b.mem.retain(), b.off)
+			}
+			m.marks[i] = true
+			m.bases[m.seq.Output(j)] = b.address()
+			return nil
+		}
+	}
+	mem, err := m.dev.alloc(ctx, m.stream, shape.Bytes())
+	if err != nil {
+		return err
+	}
+	m.outs[j] = newBuffer(shape, mem, 0)
+	m.bases[m.seq.Output(j)] = mem.ptr
+	return nil
+}
+
+// donor returns input i if its memory may be overwritten: nothing else lies there,
+// and it is no other input as well.
+func (m *model) donor(inputs []backend.Buffer, i int) *buffer {
+	b := inputs[i].(*buffer)
+	if b.mem.refs.Load() != 1 || b.address()%steps.Alignment != 0 {
+		return nil
+	}
+	for k, o := range inputs {
+		if k != i && o.(*buffer).mem == b.mem {
+			return nil
+		}
+	}
+	return b
+}
+
+// enqueue enqueues the work.
+func (m *model) enqueue() error {
+	if m.faultMem != nil {
+		if err := m.stream.Set(m.faultMem.ptr, 0, 4, int64(faultBytes/4*m.seq.Faults)); err != nil {
+			return m.dev.check(err)
+		}
+	}
+	if err := m.issue(m.stream); err != nil {
+		return m.dev.check(err)
+	}
+	if m.faultMem != nil {
+		return m.dev.check(m.stream.CopyOut(m.faultHost.Bytes(), m.faultMem.ptr))
+	}
+	return nil
+}
+
+// issue enqueues the commands in a stream.
+func (m *model) issue(s *driver.Stream) error {
+	for i := range m.commands {
+		if err := m.command(s, &m.commands[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at returns the address of a place.
+func (m *model) at(r steps.Ref) driver.DevicePtr {
+	return m.bases[r.Memory] + driver.DevicePtr(r.Offset)
+}
+
+func (m *model) command(s *driver.Stream, c *command) error {
+	switch {
+	case c.f != nil:
+		for _, x := range c.fixes {
+			c.params[x.slot] = uint64(m.bases[x.memory] + driver.DevicePtr(x.offset))
+		}
+		return c.f.Launch(s, c.how, c.params)
+	case c.product != nil:
+		return c.product.Run(s, driver.MatmulArgs{
+			D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Workspace: m.at(c.work),
+		})
+	}
+	to, from := m.at(c.refs[0]), m.at(c.refs[1])
+	if to == from {
+		return nil
+	}
+	return s.Copy(to, from, int64(c.copy))
+}
+
+// end notes what the work that was enqueued uses, also if not all of it was.
+func (m *model) end(inputs []backend.Buffer) error {
+	for _, t := range m.temps {
+		t.release() // in the order of the stream
+	}
+	clear(m.temps)
+	m.temps = m.temps[:0]
+	end, err := m.dev.moment(m.stream)
+	if err != nil {
+		clear(m.marks)
+		return err
+	}
+	for i, in := range inputs {
+		if !m.marks[i] {
+			in.(*buffer).mem.use(end)
+		}
+	}
+	clear(m.marks)
+	for _, o := range m.outs {
+		if o != nil {
+			o.mem.markReady(end)
+		}
+	}
+	if m.last != nil {
+		m.settleEarly()
+	}
+	m.last = &run{end: end, safe: m.faultMem == nil}
+	return nil
+}
+
+// settleEarly forgets a run that another follows: the stream keeps their order.
+func (m *model) settleEarly() {
+	if m.last.end != nil {
+		m.last.end.release()
+		m.last.end = nil
+	}
+}
