@@ -20,6 +20,13 @@ func Run(t *testing.T, b backend.Backend, d ir.Device) {
 	t.Run("Ops", s.ops)
 	t.Run("Programs", s.programs)
 	t.Run("Gradients", s.gradients)
+	RunRules(t, b, d)
+}
+
+// RunRules is the part of Run that is not about what ops compute: errors, buffers
+// and what holds for every model.
+func RunRules(t *testing.T, b backend.Backend, d ir.Device) {
+	s := &suite{b: b, d: d}
 	t.Run("Errors", s.errors)
 	t.Run("Buffers", s.buffers)
 	t.Run("Models", s.models)
