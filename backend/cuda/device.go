@@ -32,6 +32,8 @@ type device struct {
 	staging staging
 	kernels kernelSet
 
+	capturer capturer
+
 	inUse, peak atomic.Int64          // bytes of live allocations
 	lost        atomic.Pointer[error] // what the device was lost by
 

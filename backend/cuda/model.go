@@ -37,14 +37,15 @@ type model struct {
 	faultMem  *memory         // nil if no step may leave a fault
 	faultHost *driver.HostMem // a copy of it after each run
 
-	mu     sync.Mutex // held by Run: guards the rest
-	stream *driver.Stream
-	bases  []driver.DevicePtr // by memory, in the present run
-	outs   []*buffer          // of the present run
-	marks  []bool             // by input: it is donated and becomes an output
-	temps  []*memory          // of the present run
-	last   *run               // nil before the first
-	closed bool
+	mu      sync.Mutex // held by Run: guards the rest
+	stream  *driver.Stream
+	bases   []driver.DevicePtr // by memory, in the present run
+	outs    []*buffer          // of the present run
+	marks   []bool             // by input: it is donated and becomes an output
+	temps   []*memory          // of the present run
+	last    *run               // nil before the first
+	replays replays
+	closed  bool
 }
 
 // run is the work of one Run.
@@ -172,6 +173,7 @@ func (m *model) Close() error {
 	if r := m.last; r != nil && r.end != nil {
 		m.settle(r, r.end.wait(context.Background()))
 	}
+	m.dropReplays()
 	var errs []error
 	for _, p := range m.products {
 		errs = append(errs, p.Close())

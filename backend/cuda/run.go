@@ -160,7 +160,7 @@ func (m *model) enqueue() error {
 			return m.dev.check(err)
 		}
 	}
-	if err := m.issue(m.stream); err != nil {
+	if err := m.start(); err != nil {
 		return m.dev.check(err)
 	}
 	if m.faultMem != nil {

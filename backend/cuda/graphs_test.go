@@ -1,0 +1,141 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/ir"
+)
+
+// sums is a chain of running sums, which are a launch each.
+func sums(n int) string {
+	var b strings.Builder
+	b.WriteString("program @sums {\n %x = parameter \"x\" : f32[3]\n")
+	from := "x"
+	for range n {
+		b.WriteString(" %" + from + "s = cumsum(%" + from + ", dim=0)\n")
+		from += "s"
+	}
+	b.WriteString(" return %" + from + "\n}")
+	return b.String()
+}
+
+// calls counts the calls of functions since the last time.
+func calls(f *fakecuda.Fake, functions ...string) []int {
+	n := make([]int, len(functions))
+	for _, c := range f.Calls() {
+		name, _, _ := strings.Cut(c, " ")
+		if i := slices.Index(functions, name); i >= 0 {
+			n[i]++
+		}
+	}
+	return n
+}
+
+func TestReplays(t *testing.T) {
+	f, b := newFake(t, 1)
+	m := compiled(t, b, sums(8))
+	// place gives the model one of several sets of memory and computes.
+	var sets [][]driver.DevicePtr
+	place := func(set int) {
+		t.Helper()
+		for len(sets) <= set {
+			bases := make([]driver.DevicePtr, len(m.bases))
+			for i, n := range []int{m.seq.Workspace, 0, 12, 12, 0} {
+				mem, err := m.dev.alloc(t.Context(), m.stream, n)
+				check(t, err)
+				t.Cleanup(mem.release)
+				bases[i] = mem.ptr
+			}
+			sets = append(sets, bases)
+		}
+		copy(m.bases, sets[set])
+		x, y := m.bases[m.seq.Input(0)], m.bases[m.seq.Output(0)]
+		check(t, m.stream.CopyIn(x, elements.EncodeFloats(ir.F32, []float64{1, 2, float64(set)})))
+		check(t, m.start())
+		out := make([]byte, 12)
+		check(t, m.stream.CopyOut(out, y))
+		check(t, m.stream.Wait(t.Context()))
+		if v := elements.DecodeFloats(ir.F32, out); !slices.Equal(v, []float64{1, 10, float64(36 + 16 + set)}) {
+			t.Errorf("set %d: got %v", set, v)
+		}
+	}
+	f.Calls()
+	type counts [4]int // launches of kernels and graphs, graphs made, and updated
+	for _, c := range []struct {
+		name string
+		set  int
+		want counts
+	}{
+		{"the first", 0, counts{8, 0, 0, 0}},
+		{"captured", 0, counts{8, 1, 1, 0}},
+		{"replayed", 0, counts{0, 1, 0, 0}},
+		{"other memory", 1, counts{8, 1, 1, 0}},
+		{"a third", 2, counts{8, 1, 1, 0}},
+		{"a fourth", 3, counts{8, 1, 1, 0}},
+		{"one of before", 1, counts{0, 1, 0, 0}},
+		{"a fifth takes the place of the first", 4, counts{8, 1, 0, 1}},
+		{"the second is there", 1, counts{0, 1, 0, 0}},
+		{"the first is not", 0, counts{8, 1, 0, 1}},
+	} {
+		place(c.set)
+		if n := calls(f, "cuLaunchKernel", "cuGraphLaunch", "cuGraphInstantiateWithFlags", "cuGraphExecUpdate_v2"); counts(n) != c.want {
+			t.Errorf("%s: calls %v, want %v", c.name, n, c.want)
+		}
+	}
+	// When they never come again, graphs are given up.
+	for set := range patience + 2 {
+		place(10 + set)
+	}
+	f.Calls()
+	place(1)
+	if n := calls(f, "cuLaunchKernel", "cuGraphLaunch"); n[0] != 8 || n[1] != 0 {
+		t.Errorf("given up: calls %v", n)
+	}
+}
+
+// TestNoCapture checks that work is enqueued where it cannot be captured.
+func TestNoCapture(t *testing.T) {
+	for _, call := range []string{"cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags"} {
+		f, b := newFake(t, 1)
+		m := compiled(t, b, sums(8))
+		x := floats(t, b, 1, 1, 1)
+		for i := range 3 {
+			if i == 1 {
+				f.Fail(call, 900, 0, true)
+			}
+			outs, err := m.Run(t.Context(), []backend.Buffer{x}, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", call, err)
+			}
+			if y := got(t, outs[0]); !slices.Equal(y, []float64{1, 9, 45}) {
+				t.Errorf("%s: got %v", call, y)
+			}
+		}
+	}
+}
+
+// TestAllocations checks that what a run allocates on the host does not depend on
+// how much it does.
+func TestAllocations(t *testing.T) {
+	_, b := newFake(t, 1)
+	x := floats(t, b, 1, 2, 3)
+	per := func(n int) float64 {
+		m := compiled(t, b, sums(n))
+		return testing.AllocsPerRun(10, func() {
+			outs, err := m.Run(t.Context(), []backend.Buffer{x}, nil)
+			check(t, err)
+			outs[0].Release()
+		})
+	}
+	if few, many := per(2), per(fewCommands-1); many > few+1 || many > 40 {
+		t.Errorf("%v allocations for 2 launches, %v for %d", few, many, fewCommands-1)
+	}
+}
