@@ -37,7 +37,12 @@ type tracing struct {
 // elements and must not mark steps. It may use other tensors, which become part
 // of the compiled function, and variables: their values are read at each call
 // and their assignments made at each call. Random ops draw new numbers at each
-// call.
+// call. The old value of a variable that a call assigns is overwritten or freed
+// where no tensor has it, as at the end of a Step; should the computation fail after that, the
+// variable has the error until it is assigned again.
+//
+// A training step as a Function, whose optimiser is optim.Captured, takes a
+// fraction of the time to start that recording it does.
 func Compile(fn func(in ...*Tensor) []*Tensor) *Function {
 	return &Function{fn: fn, traces: map[signature]*tracing{}}
 }

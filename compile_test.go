@@ -184,3 +184,42 @@ func TestConcurrentCalls(t *testing.T) {
 		t.Errorf("%d traces, want 1", n)
 	}
 }
+
+// TestCompiledVariablesInPlace assigns variables in ways that must not meet in
+// memory, over and over, without reading them in between.
+func TestCompiledVariablesInPlace(t *testing.T) {
+	s := newSession(t)
+	m := s.With()
+	const n = 1000
+	v, w := NewVariable(m.Arange(0, n, 1).Cast(F32)), NewVariable(m.Ones(n).Mul(0.5))
+	f := Compile(func(in ...*Tensor) []*Tensor {
+		old := v.Value()
+		v.Assign(w.Value())              // they change places,
+		w.Assign(old.Add(in[0]).Flip(0)) // one of them turned round
+		return []*Tensor{old}
+	})
+	x := m.Ones(n).Keep()
+	if err := s.MarkStep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, b := make([]float32, n), make([]float32, n)
+	for i := range a {
+		a[i], b[i] = float32(i), 0.5
+	}
+	var last *Tensor
+	for range 9 {
+		out, err := f.Call(t.Context(), x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = out[0]
+		wantFloats(t, last, a...)
+		next := make([]float32, n)
+		for i := range a {
+			next[n-1-i] = a[i] + 1
+		}
+		a, b = b, next
+	}
+	wantFloats(t, v.Value(), a...)
+	wantFloats(t, w.Value(), b...)
+}

@@ -206,15 +206,21 @@ func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 			}
 		}
 	}
-	if j.donors == nil {
-		return
+	j.coll.Hash = aliasedHash(j.coll.Hash, j.donors)
+}
+
+// aliasedHash is the key of a graph's computation that may write outputs over
+// parameters.
+func aliasedHash(graph ir.Hash, donors []donor) ir.Hash {
+	if len(donors) == 0 {
+		return graph
 	}
-	b := j.coll.Hash.Append(nil)
-	for _, d := range j.donors {
+	b := graph.Append(make([]byte, 0, 16+8*len(donors)))
+	for _, d := range donors {
 		b = append(b, byte(d.param), byte(d.param>>8), byte(d.param>>16), byte(d.param>>24))
 		b = append(b, byte(d.output), byte(d.output>>8), byte(d.output>>16), byte(d.output>>24))
 	}
-	j.coll.Hash = ir.HashBytes(b)
+	return ir.HashBytes(b)
 }
 
 // abandon releases what a job still holds; a scheduled job holds nothing.
@@ -272,16 +278,10 @@ func (s *Session) assign(j *syncJob) *Async {
 	for i, r := range j.roots {
 		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1))
 	}
-	for _, d := range j.donors {
-		// Only now: a fork may have taken a handle since the collection.
-		if p := j.params[d.param]; !p.donated && p.mayDie() {
-			if a.donated == nil {
-				a.donated = make([]bool, len(j.params))
-			}
-			a.donated[d.param], p.donated = true, true
-		}
-	}
 	a.params = j.params
+	for _, d := range j.donors {
+		a.donate(d.param) // only now: a fork may have taken a handle since the collection
+	}
 	if !j.coll.Config.ForceData {
 		return a
 	}
@@ -305,6 +305,19 @@ func (s *Session) assign(j *syncJob) *Async {
 		}
 	}
 	return a
+}
+
+// donate lets the computation overwrite a parameter that nothing else can reach;
+// core.mu is held.
+func (a *Async) donate(param int) {
+	p := a.params[param]
+	if p.donated || !p.mayDie() {
+		return
+	}
+	if a.donated == nil {
+		a.donated = make([]bool, len(a.params))
+	}
+	a.donated[param], p.donated = true, true
 }
 
 // settle moves the variables whose pending value this job computes to it;

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loris-ml/loris/cache"
@@ -65,6 +66,10 @@ type Traced struct {
 	numOut  int
 	vars    []*Variable // assigned by the outputs after numOut
 	random  bool
+	// donors pair the values of variables with the outputs that replace them; key
+	// is of the computation that knows them.
+	donors []donor
+	key    ir.Hash
 }
 
 // tracedParam says where a parameter of the program comes from at a call.
@@ -196,6 +201,12 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 		tr.params = append(tr.params, p)
 	}
 	tr.hash = c.walker.Hash(&po, tr.device)
+	for k, v := range tr.vars {
+		if i := slices.IndexFunc(tr.params, func(p tracedParam) bool { return p.v == v }); i >= 0 {
+			tr.donors = append(tr.donors, donor{i, tr.numOut + k})
+		}
+	}
+	tr.key = aliasedHash(tr.hash, tr.donors)
 	return nil
 }
 
@@ -206,13 +217,13 @@ func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], er
 	} else if p != nil {
 		return p.computation(ctx, tr.device)
 	}
-	ref, ok := c.cache.Get(cache.Key(tr.hash))
+	ref, ok := c.cache.Get(cache.Key(tr.key))
 	if ok {
 		c.stats.hits.Add(1)
 		return ref, nil
 	}
-	ref, _, err := c.cache.GetOrBuild(ctx, cache.Key(tr.hash), func(ctx context.Context) (*Computation, int64, error) {
-		m, err := c.compile(ctx, tr.program, tr.device, tr.hash, nil)
+	ref, _, err := c.cache.GetOrBuild(ctx, cache.Key(tr.key), func(ctx context.Context) (*Computation, int64, error) {
+		m, err := c.compile(ctx, tr.program, tr.device, tr.key, tr.donors)
 		return m, programCost(tr.program), err
 	})
 	return ref, err
@@ -290,22 +301,41 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	c.mu.Lock()
 	for i, id := range tr.program.Returns {
 		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1))
-		d.escaped = true
 		a.outputs = append(a.outputs, d)
 		if i < tr.numOut {
+			d.escaped = true
 			outs[i] = newTensor()
 			outs[i].s, outs[i].data, outs[i].step = s, d, s.step
 			c.registerTensor(outs[i])
-			continue
 		}
-		v := tr.vars[i-tr.numOut]
-		j.vars = append(j.vars, restore{v: v, old: v.data, new: d})
-		v.set(d, nil)
 	}
+	tr.assign(a, j)
 	c.running.Add(1)
 	c.mu.Unlock()
 	s.schedule(a, j)
 	return outs, nil
+}
+
+// assign gives the variables their new values; core.mu is held. The old ones die
+// where nothing but a variable has them, now or in a Step that is being recorded,
+// and are donated if the function reads them: who has the device's lock comes
+// before all that will read.
+func (tr *Traced) assign(a *Async, j *syncJob) {
+	for k, v := range tr.vars {
+		old := v.data
+		dies := old != nil && old.device == tr.device && old.mayDie() && v.s.scope&bitScoped == 0
+		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], dies: dies})
+	}
+	if j.ref.Value().plug == nil {
+		for _, d := range tr.donors {
+			if r := &j.vars[d.output-tr.numOut]; r.dies && a.params[d.param] == r.old {
+				a.donate(d.param)
+			}
+		}
+	}
+	for _, r := range j.vars {
+		r.v.set(r.new, nil)
+	}
 }
 
 // ready syncs the inputs and variables that are pending.
@@ -354,7 +384,9 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) erro
 		default:
 			j.scalars = append(j.scalars, scalarParam{i, p.scalar, p.dtype})
 		}
-		if d := j.params[i]; d != nil {
+		// The device's lock orders this call before steps that overwrite what is
+		// there; of another device it does not.
+		if d := j.params[i]; d != nil && (p.v == nil || d.device != tr.device) {
 			d.escaped = true
 		}
 	}

@@ -43,6 +43,41 @@ func Example() {
 	// Output: [0 1 1 0] <nil>
 }
 
+// A training step that is compiled as a function records only once. The optimiser
+// keeps its numbers in variables, which the function moves on at each call.
+func ExampleCaptured() {
+	ctx := context.Background()
+	s, err := loris.New(loris.WithSeed(1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close(ctx)
+	x := s.With().FromSlice([]float32{0, 0, 0, 1, 1, 0, 1, 1}, 4, 2)
+	y := s.With().FromSlice([]int64{0, 1, 1, 0})
+	w := nn.With(s.With())
+	m := nn.NewSequential(nn.NewLinear(2, 8, w), nn.Func(nn.Tanh), nn.NewLinear(8, 2, w))
+
+	opt := optim.NewAdamW(m.Params(), 0.05, optim.Captured())
+	step := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		loss := m.Forward(in[0]).CrossEntropy(in[1])
+		opt.Minimize(loss)
+		return []*loris.Tensor{loss}
+	})
+	for i := range 200 {
+		if i == 150 {
+			opt.SetLR(0.01)
+		}
+		if _, err := step.Call(ctx, x, y); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	answers, err := m.Forward(x).Argmax(loris.Dim(1)).Int64s(ctx)
+	fmt.Println(answers, err)
+	// Output: [0 1 1 0] <nil>
+}
+
 // Training goes on from a checkpoint as if it had never stopped.
 func ExampleCheckpoint() {
 	ctx := context.Background()

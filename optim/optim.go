@@ -98,7 +98,9 @@ func Maximize() Option { return Option{"Maximize", func(c *config) { c.maximize 
 
 // Captured keeps the number of steps and the rate in variables, so that Step may
 // be part of a function given to loris.Compile, which records it once only. The
-// rate is then set by SetLR between calls; a schedule is not possible.
+// rate is then set by SetLR between calls; a schedule is not possible. The numbers
+// are those of an ordinary optimiser, but for the last places of the bias
+// corrections, which are computed in f64 by other functions.
 func Captured() Option { return Option{"Captured", func(c *config) { c.captured = true }} }
 
 // misuse is the error of a mistake in using an optimiser.

@@ -7,8 +7,6 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/examples/digits"
-	"github.com/loris-ml/loris/examples/digits/train"
 	"github.com/loris-ml/loris/optim"
 )
 
@@ -85,67 +83,4 @@ func mlpOf(name string, dtype loris.DType, tolerance float64) *Workload {
 			}, s.WaitDeviceOps(ctx)
 		},
 	}
-}
-
-// DigitsBatch is the batch of the training on digits.
-const DigitsBatch = 64
-
-// Digits returns the training images, in the order in which all systems take
-// them, and their labels.
-func Digits() (pixels []float32, labels []int64, err error) {
-	data, _, err := train.Data()
-	if err != nil {
-		return nil, nil, err
-	}
-	return data.Pixels, data.Labels, nil
-}
-
-// digitsTraining is an epoch of the digits example: batches of 64 that come from
-// the host, 64-128-64-10 with dropout, Adam. What is compared is an epoch without
-// dropout, whose numbers no two systems share.
-func digitsTraining() *Workload {
-	const weights = 64*128 + 128*64 + 64*10
-	return &Workload{
-		Name: "digits-epoch", Must: 0.5, Aim: 0.25, FLOP: 1437 * 2 * (3*weights - 64*128), Ops: 1, Runs: 1, Tolerance: 1e-3,
-		Peers: []string{"eager", "compile", "jax", "mlx", "gomlx"},
-		// XLA does this always. The averages of weights of black pixels end there.
-		Session: []loris.SessionOption{loris.WithFlushDenormals()},
-		open:    openDigits,
-	}
-}
-
-func openDigits(ctx context.Context, s *loris.Session) (*Instance, error) {
-	pixels, labels, err := Digits()
-	if err != nil {
-		return nil, err
-	}
-	m := s.With()
-	model := func() (*perceptron, *optim.Optimizer) {
-		p := newPerceptron(NewData(m), digits.Features, 128, 64, digits.Classes)
-		return p, optim.NewAdam(p.params(), 0.01)
-	}
-	p, opt := model()
-	epoch := func(ctx context.Context, p *perceptron, opt *optim.Optimizer, drop float64) error {
-		for i := 0; i < len(labels); i += DigitsBatch {
-			end := min(i+DigitsBatch, len(labels))
-			if err := s.Step(ctx, func() error {
-				x := m.FromSlice(pixels[i*digits.Features:end*digits.Features], end-i, digits.Features)
-				opt.Minimize(p.forward(x, drop).CrossEntropy(m.FromSlice(labels[i:end])))
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return s.WaitDeviceOps(ctx)
-	}
-	return &Instance{
-		Run: func(ctx context.Context) error { return epoch(ctx, p, opt, 0.3) },
-		Results: func(ctx context.Context) ([]float32, error) {
-			p, opt := model()
-			if err := epoch(ctx, p, opt, 0); err != nil {
-				return nil, err
-			}
-			return p.results(ctx)
-		},
-	}, s.MarkStep(ctx)
 }

@@ -107,6 +107,7 @@ func All() []*Workload {
 		convolution(),
 		resnet(),
 		digitsTraining(),
+		digitsCompiled(),
 		chainRecorded(),
 		chainCompiled(),
 		firstCompile(),

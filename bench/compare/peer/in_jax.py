@@ -252,4 +252,4 @@ FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, co
 FUNCTIONS["chain-compiled"] = chain_compiled
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
-WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "gpt2-decode": gpt2, "first-compile": first_compile}
+WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits, "gpt2-decode": gpt2, "first-compile": first_compile}

@@ -228,4 +228,4 @@ FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, co
 FUNCTIONS["chain-recorded"] = chain_recorded
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
-WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "gpt2-decode": gpt2}
+WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits, "gpt2-decode": gpt2}

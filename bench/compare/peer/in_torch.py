@@ -391,7 +391,7 @@ def rounded(make):
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
 WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
 if "torch-aoti" not in sys.argv:  # which exports no training
-    WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits}
+    WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits}
 WORKLOADS |= {f"{name}-bf16": rounded(WORKLOADS[name]) for name in ("mlp-step", "encoder-block") if name in WORKLOADS}
 if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
     WORKLOADS = {"chain-recorded": chain_recorded}
