@@ -90,39 +90,3 @@ func crosses(g *fuse.Grid) bool {
 	}
 	return false
 }
-
-// direct reports whether an operand is a whole buffer in order.
-func (l *lowering) direct(a *fuse.Arg) bool {
-	return a.View.IsDense() && a.View.Len()*a.DType.Size() == l.bufs[a.Buf].bytes
-}
-
-// pairs returns which results may be written over which operands: those read in
-// the same places, and not by a later pass.
-func (n *nestStep) pairs() []pair {
-	last := map[int]int{} // of buffers that are only read in order
-	for i := range n.Args {
-		a := &n.Args[i]
-		if a.Role.Writes() {
-			continue
-		}
-		if at, seen := last[a.Buf]; a.Role == fuse.Input && n.l.direct(a) && (!seen || at >= 0) {
-			last[a.Buf] = max(at, a.Last)
-		} else {
-			last[a.Buf] = -1
-		}
-	}
-	var out []pair
-	for i := range n.Args {
-		w := &n.Args[i]
-		if w.Role != fuse.Output || !n.l.direct(w) {
-			continue
-		}
-		for k := range n.Args {
-			r := &n.Args[k]
-			if at, ok := last[r.Buf]; r.Role == fuse.Input && ok && at >= 0 && at <= w.Last && n.l.bufs[r.Buf].bytes == n.l.bufs[w.Buf].bytes {
-				out = append(out, pair{w.Buf, r.Buf})
-			}
-		}
-	}
-	return out
-}

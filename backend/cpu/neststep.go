@@ -66,7 +66,9 @@ func (n *nestStep) emit() {
 	if r.rows*r.cols == 0 || s.n == 0 {
 		s.n = 0
 	}
-	s.inPlace = n.pairs()
+	for w, r := range n.InPlace(func(buf int) int { return l.bufs[buf].bytes }) {
+		s.inPlace = append(s.inPlace, pair{w, r})
+	}
 	s.grain = l.grain(n.Cost*float64(elements) + callCost)
 	l.emit(s)
 }

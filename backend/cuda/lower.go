@@ -186,7 +186,7 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 			case a.Operand == emit.Fault && s.Fault < 0:
 				continue // the kernel leaves nothing there
 			case a.Operand == emit.Fault:
-				r = steps.Ref{Memory: m.faults(), Offset: faultBytes * s.Fault}
+				r = steps.Ref{Memory: m.faults(), Offset: steps.FaultBytes * s.Fault}
 			case a.Operand >= 0:
 				r = s.Refs[a.Operand]
 			}

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,9 +16,6 @@ import (
 
 // errClosed is what Run returns after Close.
 var errClosed = errors.New("the model is closed")
-
-// faultBytes is the size of what a step leaves of a fault; see emit.Fault.
-const faultBytes = 16
 
 // model is a compiled Program on one device. It implements backend.AsyncModel: Run
 // enqueues its work in a stream of its own and returns. Memory for outputs and
@@ -74,7 +70,7 @@ func (m *model) allocate(ctx context.Context) (err error) {
 	}
 	m.outs = make([]*buffer, len(m.seq.Outputs))
 	m.marks = make([]bool, len(m.seq.Inputs))
-	if n := faultBytes * m.seq.Faults; n > 0 {
+	if n := steps.FaultBytes * m.seq.Faults; n > 0 {
 		if m.faultMem, err = m.dev.alloc(ctx, m.stream, n); err != nil {
 			return err
 		}
@@ -146,8 +142,7 @@ func (m *model) settle(r *run, err error) {
 		if s.Fault < 0 {
 			continue
 		}
-		if f := left[faultBytes*s.Fault:]; binary.LittleEndian.Uint32(f) != 0 {
-			r.err = s.Failed(int64(binary.LittleEndian.Uint64(f[8:])))
+		if r.err = s.Failed(left[steps.FaultBytes*s.Fault:]); r.err != nil {
 			return
 		}
 	}

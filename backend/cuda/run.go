@@ -156,7 +156,7 @@ func (m *model) donor(inputs []backend.Buffer, i int) *buffer {
 // enqueue enqueues the work.
 func (m *model) enqueue() error {
 	if m.faultMem != nil {
-		if err := m.stream.Set(m.faultMem.ptr, 0, 4, int64(faultBytes/4*m.seq.Faults)); err != nil {
+		if err := m.stream.Set(m.faultMem.ptr, 0, 4, int64(steps.FaultBytes/4*m.seq.Faults)); err != nil {
 			return m.dev.check(err)
 		}
 	}

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"iter"
+
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -72,6 +74,40 @@ func (k *Kernel) Bytes(a *Arg) int {
 		n = k.Parts * k.Lines
 	}
 	return n * a.DType.Size()
+}
+
+// InPlace lists the buffers of results with those of operands that they may be
+// written over: of the same size, and read in the same places and not by a later
+// pass. bytes returns the size of a buffer; all operands have theirs.
+func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
+	direct := func(a *Arg) bool { return a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf) }
+	last := map[int]int{} // of buffers that are only read in order
+	for i := range k.Args {
+		a := &k.Args[i]
+		if a.Role.Writes() {
+			continue
+		}
+		if at, seen := last[a.Buf]; a.Role == Input && direct(a) && (!seen || at >= 0) {
+			last[a.Buf] = max(at, a.Last)
+		} else {
+			last[a.Buf] = -1
+		}
+	}
+	return func(yield func(result, operand int) bool) {
+		for i := range k.Args {
+			w := &k.Args[i]
+			if w.Role != Output || !direct(w) {
+				continue
+			}
+			for j := range k.Args {
+				r := &k.Args[j]
+				at, ok := last[r.Buf]
+				if r.Role == Input && ok && at >= 0 && at <= w.Last && bytes(r.Buf) == bytes(w.Buf) && !yield(w.Buf, r.Buf) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // compile lays the grid of a kernel out and has it compiled; false if there is no

@@ -25,6 +25,24 @@ type writer struct {
 // WriteLoop returns the CUDA form of a kernel. The error wraps ErrUnsupported, or
 // loop.ErrKernel for a kernel that is malformed.
 func WriteLoop(k *loop.Kernel, opt Options) (*Loop, error) {
+	w, err := newWriter(k, opt)
+	if err != nil {
+		return nil, err
+	}
+	w.Name = w.name()
+	w.liveness()
+	w.write()
+	w.forms = w.String()
+	return w.Loop, nil
+}
+
+// CheckLoop returns the error that WriteLoop would, without writing.
+func CheckLoop(k *loop.Kernel, opt Options) error {
+	_, err := newWriter(k, opt)
+	return err
+}
+
+func newWriter(k *loop.Kernel, opt Options) (*writer, error) {
 	if err := k.Validate(); err != nil {
 		return nil, err
 	}
@@ -35,11 +53,7 @@ func WriteLoop(k *loop.Kernel, opt Options) (*Loop, error) {
 	if why := w.examine(); why != "" {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, why)
 	}
-	w.Name = w.name()
-	w.liveness()
-	w.write()
-	w.forms = w.String()
-	return w.Loop, nil
+	return w, nil
 }
 
 // name makes a name of the ops and the hash of the structure.

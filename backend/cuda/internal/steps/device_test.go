@@ -111,7 +111,7 @@ func (d *device) launch(s *Step, l *emit.Launch, faults int) {
 		case a.Operand == emit.Fault && s.Fault < 0:
 			continue // nothing is left there
 		case a.Operand == emit.Fault:
-			r = Ref{faults, 16 * s.Fault}
+			r = Ref{faults, FaultBytes * s.Fault}
 		case a.Operand >= 0:
 			r = s.Refs[a.Operand]
 		}

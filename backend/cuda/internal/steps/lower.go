@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
@@ -81,6 +82,8 @@ type lowering struct {
 	constants []byte
 	known     map[string]int // the buffers of constants, by content
 	faults    int
+	plan      *fuse.Plan
+	probes    map[fuse.Probe]bool
 }
 
 // lowerFunc emits the steps of one use of an op.
@@ -89,6 +92,9 @@ type lowerFunc = func(c *call)
 // lowerings has the primitives that are not pointwise; the files of the families
 // fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
+
+// early has what some ops do before their operands are computed.
+var early = map[ir.Op]lowerFunc{}
 
 // Supports reports whether there is a lowering for an op: a primitive, as a rule.
 func Supports(op ir.Op) bool {
@@ -103,14 +109,14 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}}
+	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}}
+	l.plan = fuse.New(p, fuse.UsesOf(p), l)
 	for i, q := range p.Params {
 		l.vals[i] = dense(q.Shape, l.newBuffer(buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}))
 	}
 	for i := range p.Instrs {
-		in := &p.Instrs[i]
-		if err := l.instr(in); err != nil {
-			return nil, located(in, err)
+		if err := l.instr(int32(i)); err != nil {
+			return nil, located(&p.Instrs[i], err)
 		}
 	}
 	if err := l.results(); err != nil {
@@ -171,8 +177,20 @@ func checkInstr(p *graph.Program, in *graph.Instr) (err error) {
 	return nil
 }
 
-// located adds the op and the user's line to an error.
+// opError is an error with the op and the user's line.
+type opError struct{ error }
+
+func (e *opError) Unwrap() error { return e.error }
+
+// located adds the op and the user's line to an error, unless it has them.
 func located(in *graph.Instr, err error) error {
+	if e := (*opError)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &opError{named(in, err)}
+}
+
+func named(in *graph.Instr, err error) error {
 	if line := ir.FormatLine(in.Line); line != "" {
 		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
 	}
@@ -190,12 +208,31 @@ func recoverTo(err *error) {
 	}
 }
 
-// instr emits the steps of an instruction.
-func (l *lowering) instr(in *graph.Instr) (err error) {
+// instr has an instruction wait for others that it will be computed with, or emits
+// its steps.
+func (l *lowering) instr(i int32) (err error) {
+	defer recoverTo(&err)
+	if l.plan.Add(i) {
+		return nil
+	}
+	return l.alone(&l.p.Instrs[i])
+}
+
+// val returns where a value is, computing it first if it waits.
+func (l *lowering) val(id graph.ID) value {
+	l.plan.Need(id)
+	return l.vals[id]
+}
+
+// alone emits the steps of an instruction.
+func (l *lowering) alone(in *graph.Instr) (err error) {
 	defer recoverTo(&err)
 	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(in)}
+	if f := early[in.Op]; f != nil {
+		f(c)
+	}
 	for _, id := range in.Args {
-		c.in = append(c.in, l.vals[id])
+		c.in = append(c.in, l.val(id))
 	}
 	f := lowerings[in.Op]
 	if f == nil {
@@ -215,7 +252,7 @@ func (l *lowering) results() (err error) {
 	defer recoverTo(&err)
 	c := &call{l: l}
 	for j, id := range l.p.Returns {
-		v := l.vals[id]
+		v := l.val(id)
 		b := &l.bufs[v.buf]
 		if !v.contiguous() || v.view.Offset != 0 || b.kind != workBuffer || b.output >= 0 || b.bytes != v.shape.Bytes() {
 			v = c.copied(v)

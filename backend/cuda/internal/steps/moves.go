@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
 )
@@ -14,7 +15,7 @@ func init() {
 	lowerings[ir.OpExpand] = func(c *call) { c.view(c.in[0].view.Expand(c.outs[0].Dims())) }
 	lowerings[ir.OpSlice] = func(c *call) { c.view(c.in[0].view.Slice(ir.SliceBounds(c.Args))) }
 	lowerings[ir.OpFlip] = func(c *call) { c.view(c.in[0].view.Flip(ir.FlipDims(c.Args))) }
-	lowerings[ir.OpCat] = cat
+	lowerings[ir.OpCat], early[ir.OpCat] = cat, placeCat
 	lowerings[ir.OpConstantPadNd] = pad
 }
 
@@ -92,32 +93,51 @@ func aligned(values ...value) int {
 	return align
 }
 
-// cat joins dense operands by one kernel, and copies others each to its place.
+// catParts returns where the operands of a cat belong.
+func (c *call) catParts() (parts []value) {
+	dim, at := c.Dim("dim", c.outs[0].Rank()), 0
+	for _, x := range c.Args.In {
+		n := x.Shape().Dim(dim)
+		parts = append(parts, c.out[0].as(x.Shape(), c.out[0].view.Slice(dim, at, n, 1)))
+		at += n
+	}
+	return parts
+}
+
+// placeCat asks for the operands to be computed where they belong.
+func placeCat(c *call) {
+	c.result()
+	for i, part := range c.catParts() {
+		c.l.plan.Place(c.instr.Args[i], fuse.Value{Buf: part.buf, View: part.view})
+	}
+}
+
+// cat joins dense operands by one kernel, and copies others each to its place if
+// they are not there.
 func cat(c *call) {
-	out := c.result()
-	dim := c.Dim("dim", out.shape.Rank())
+	out := c.out[0]
+	places := c.catParts()
 	var parts []value
 	ready := true
 	for _, v := range c.in {
 		if v.shape.Numel() > 0 {
 			parts = append(parts, v)
-			ready = ready && v.contiguous()
+			ready = ready && v.contiguous() && v.buf != out.buf
 		}
 	}
 	if ready {
 		g := emit.Cat{Size: out.size(), Align: aligned(parts...)}
-		g.Outer, _, _ = lines(out.shape, dim)
+		g.Outer, _, _ = lines(out.shape, c.Dim("dim", out.shape.Rank()))
 		for _, v := range parts {
 			g.Parts = append(g.Parts, v.shape.Numel()/g.Outer)
 		}
 		c.kernels(g.Plan(c.l.opt.Limits), 1, append([]value{out}, parts...)...)
 		return
 	}
-	at := 0
-	for _, v := range parts {
-		n := v.shape.Dim(dim)
-		c.copyTo(out.as(v.shape, out.view.Slice(dim, at, n, 1)), v)
-		at += n
+	for i, v := range c.in {
+		if v.shape.Numel() > 0 && v.buf != out.buf {
+			c.copyTo(places[i], v)
+		}
 	}
 }
 

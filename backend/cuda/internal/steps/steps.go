@@ -3,17 +3,22 @@
 // copies. It plans the memory, too. It is plain Go; what runs the steps is the
 // caller's.
 //
+// Pointwise ops, reductions and what follows them wait in the groups of package fuse
+// and become one loop each. What a loop cannot hold is lowered by itself.
+//
 // Values are strided views of buffers, so that reshape, permute, expand, slice and
 // flip move nothing where a view can say what they mean.
 package steps
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -61,7 +66,8 @@ type Ref struct {
 
 // Step is one thing to do: Kernels, Product or Copy.
 type Step struct {
-	// Instr is the instruction that it is for; nil for the copy of a result.
+	// Instr is the instruction that it is for, the first of several; nil for the copy
+	// of an operand or a result.
 	Instr *graph.Instr
 	// Refs are the operands, the results first.
 	Refs []Ref
@@ -74,19 +80,31 @@ type Step struct {
 	// Copy is the number of bytes to copy from operand 1 to operand 0. There is
 	// nothing to do if they are at the same place.
 	Copy int
-	// Fault is the number of the 16 bytes in which the kernels leave a fault (see
+	// Fault is the number of the FaultBytes in which the kernels leave a fault (see
 	// emit.Fault), or -1.
 	Fault int
 
-	size int // of the dimension that is indexed
+	size      int                         // of the dimension that is indexed
+	divisions map[loop.Value]*graph.Instr // of a fused loop: those that may be by 0
 }
 
-// Failed returns the error for what the kernels left in their Fault. It names the op
-// and the user's line.
-func (s *Step) Failed(index int64) error {
+// FaultBytes is the size of a fault.
+const FaultBytes = 16
+
+// Failed returns the error for the fault that the kernels left, or nil if they left
+// none. It names the op and the user's line.
+func (s *Step) Failed(fault []byte) error {
+	code := binary.LittleEndian.Uint32(fault)
+	if code == 0 {
+		return nil
+	}
+	if in := s.divisions[loop.Value(code-1)]; in != nil {
+		return located(in, ir.ErrZeroDivision)
+	}
 	if s.Instr.Op.Spec().Category == ir.Pointwise {
 		return located(s.Instr, ir.ErrZeroDivision)
 	}
+	index := int64(binary.LittleEndian.Uint64(fault[8:]))
 	return located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
 }
 
