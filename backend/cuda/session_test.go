@@ -1,0 +1,105 @@
+//go:build cuda && linux && cgo
+
+package cuda_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda"
+	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
+)
+
+// onFake puts a stand-in in the place of the machine's GPUs until the end of the
+// test.
+func onFake(t *testing.T) *fakecuda.Fake {
+	t.Helper()
+	f := fakecuda.New(t)
+	b := cuda.New(cuda.Libraries{Driver: f.Path, NVRTC: f.Path, CUBLASLt: f.Path})
+	backend.Register(b)
+	t.Cleanup(func() {
+		backend.Register(cuda.New(cuda.Libraries{}))
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func session(t *testing.T, d loris.Device) *loris.Session {
+	t.Helper()
+	s, err := loris.New(loris.WithDevice(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// train takes some steps of a small network and returns the losses and a weight.
+func train(t *testing.T, d loris.Device) (losses []float32) {
+	t.Helper()
+	s := session(t, d)
+	defer s.Close(t.Context())
+	m := s.With()
+	numbers := func(n int, step float64) []float32 {
+		out := make([]float32, n)
+		for i := range out {
+			out[i] = float32(math.Sin(step * float64(i+1)))
+		}
+		return out
+	}
+	x, y := m.FromSlice(numbers(8*3, 0.7), 8, 3), m.FromSlice(numbers(8*2, 1.1), 8, 2)
+	w := loris.NewVariable(m.FromSlice(numbers(3*4, 0.3), 3, 4))
+	v := loris.NewVariable(m.FromSlice(numbers(4*2, 0.9), 4, 2))
+	for range 6 {
+		loss := x.MatMul(w.Value()).Tanh().MatMul(v.Value()).Sub(y).Square().Mean()
+		g := loris.Grad(loss, w, v)
+		w.Assign(w.Value().Sub(g[0].Mul(0.5)))
+		v.Assign(v.Value().Sub(g[1].Mul(0.5)))
+		if err := s.MarkStep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l, err := loss.Item(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses = append(losses, float32(l))
+	}
+	data, err := w.Value().Float32s(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(losses, data...)
+}
+
+// TestTraining takes the same steps on a GPU and on the CPU.
+func TestTraining(t *testing.T) {
+	onFake(t)
+	want, got := train(t, loris.CPU), train(t, loris.CUDA(0))
+	for i := range want {
+		if d := math.Abs(float64(got[i] - want[i])); !(d < 1e-5) {
+			t.Errorf("number %d is %v, want %v", i, got[i], want[i])
+		}
+	}
+}
+
+// TestLineOfFault checks that an index out of range comes to who reads the result,
+// with the line that recorded the op.
+func TestLineOfFault(t *testing.T) {
+	onFake(t)
+	s, err := loris.New(loris.WithDevice(loris.CUDA(0)), loris.WithLines(loris.LinesAlways))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	m := s.With()
+	y := m.FromSlice([]float32{1, 2, 3}, 3).IndexSelect(0, m.FromSlice([]int64{1, 7}, 2))
+	_, err = y.Float32s(t.Context())
+	if !errors.Is(err, loris.ErrIndex) || !strings.Contains(err.Error(), "index 7") || !strings.Contains(err.Error(), "session_test.go") {
+		t.Errorf("got %v", err)
+	}
+}
