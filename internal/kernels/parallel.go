@@ -8,7 +8,7 @@ import (
 
 // piecesPerWorker is how many chunks each worker gets on average: more even out
 // workers of different speed, fewer cost less hand-over.
-const piecesPerWorker = 4
+const piecesPerWorker = 8
 
 // limit is what SetThreads was given.
 var limit atomic.Int32

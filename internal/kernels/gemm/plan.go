@@ -22,6 +22,7 @@ const (
 	workGrain   = 1 << 20  // multiplications that are worth a goroutine
 	readCost    = 16       // multiplications in the time that reading an element from memory takes
 	tilesPerWay = 4        // tiles of the result for each goroutine
+	gradePanels = 4        // of a left operand that make a graded tile, at least
 
 	// Up to these sizes of the other side an operand is read where it is: always;
 	// if its rows do not fall on the same lines of the cache; and the latter only
@@ -45,6 +46,7 @@ type plan struct {
 	// is packed already, read where it is, or, with packCols, packed by block.
 	packA, packB, packCols bool
 	packRows               bool // the left operand is packed by block
+	graded                 bool // and the tiles are grades of each goroutine's rows
 	// wideRows is the length of the rows in which a block of 16-bit columns is
 	// widened without being cut into panels; zero if it is cut.
 	wideRows             int
@@ -158,7 +160,17 @@ func (s *state[A]) tiles(rowPanels, colPanels int) {
 	p.tileCols = ceil(colPanels, byCol) * s.kernel.nr
 	p.rowTiles = ceil(rowPanels*p.mr, p.tileRows)
 	p.colTiles = ceil(colPanels*s.kernel.nr, p.tileCols)
+	if p.graded = p.packRows && byRow > 1 && rowPanels >= p.threads*grades[tilesPerGrade]*gradePanels; p.graded {
+		p.rowTiles = p.threads * tilesPerGrade
+	}
 }
+
+// grades are where the graded tiles of a goroutine begin and the last ends, in eighths
+// of its rows. All columns are read for each tile, so that big ones cost less, but the
+// last ones are what the goroutines wait for in the end.
+var grades = [...]int{0, 2, 4, 5, 6, 7, 8}
+
+const tilesPerGrade = len(grades) - 1
 
 // balanced returns the size of the parts when n is cut into as few parts of at
 // most most as possible.
@@ -185,13 +197,16 @@ func (s *state[A]) work(lo, hi int) {
 			s.dotTile(w, r0, r1, j0, j1)
 			continue
 		}
-		rows := r1 - r0
+		// Rows that are packed by block are finished before the next block, and the
+		// blocks alike: each meets all columns, which are read for a few rows as for many.
+		panels, blocks := ceil(r1-r0, p.mr), 1
 		if p.packRows {
-			rows = p.blockRows // whose results are finished before the next
+			blocks = ceil(panels*p.mr, p.blockRows)
 		}
-		for r := r0; r < r1; r += rows {
+		for i := range blocks {
+			from, to := r0+i*panels/blocks*p.mr, min(r0+(i+1)*panels/blocks*p.mr, r1)
 			for j := j0; j < j1; j += p.blockCols {
-				s.columns(w, r, min(r+rows, r1), j, min(j+p.blockCols, j1))
+				s.columns(w, from, to, j, min(j+p.blockCols, j1))
 			}
 		}
 	}
@@ -199,15 +214,20 @@ func (s *state[A]) work(lo, hi int) {
 }
 
 // rowsOf returns the rows of a row of tiles. Where all goroutines wait for the last
-// tile, none is smaller by more than a panel.
+// tile, none is smaller by more than a panel, unless tiles are graded.
 func (s *state[A]) rowsOf(i int) (r0, r1 int) {
 	p := &s.plan
-	if p.packRows {
-		panels := ceil(s.m, p.mr)
-		return i * panels / p.rowTiles * p.mr, min((i+1)*panels/p.rowTiles*p.mr, s.m)
+	if !p.packRows {
+		r0 = p.row0 + i*p.tileRows
+		return r0, min(r0+p.tileRows, p.row0+p.rows)
 	}
-	r0 = p.row0 + i*p.tileRows
-	return r0, min(r0+p.tileRows, p.row0+p.rows)
+	from, to, all := i, i+1, p.rowTiles
+	if p.graded {
+		way, grade, eighths := i/tilesPerGrade, i%tilesPerGrade, grades[tilesPerGrade]
+		from, to, all = way*eighths+grades[grade], way*eighths+grades[grade+1], p.threads*eighths
+	}
+	panels := ceil(s.m, p.mr)
+	return from * panels / all * p.mr, min(to*panels/all*p.mr, s.m)
 }
 
 // columns computes rows r0..r1-1 of a block of columns.
