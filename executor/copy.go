@@ -45,11 +45,19 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	return nil
 }
 
-// upload brings data to a device of another backend by way of the host.
+// upload brings data to another device: directly where both are of a backend that
+// can, else by way of the host.
 func (c *core) upload(ctx context.Context, be backend.Backend, from *Data, d ir.Device) (backend.Buffer, error) {
 	have, err := from.Wait(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if mb, ok := be.(backend.MemoryBackend); ok && from.device.Type == d.Type {
+		buf, err := mb.Copy(ctx, have, d)
+		if err != nil {
+			return nil, fmt.Errorf("loris: copy of %v from %v to %v: %w", from.shape, from.device, d, err)
+		}
+		return buf, nil
 	}
 	b, err := have.Bytes(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -221,6 +222,8 @@ type Report struct {
 	LiveTensors map[string]int
 	// MemoryInUse are the bytes of live buffers, by device.
 	MemoryInUse map[string]int64
+	// Memory has more about devices with memory of their own, such as GPUs.
+	Memory map[string]backend.MemoryStats
 	// DataCacheHits and DataCacheMisses are of scalars and host tensors.
 	DataCacheHits, DataCacheMisses uint64
 }
@@ -235,7 +238,7 @@ func (s *Session) Report() Report {
 		Nodes: st.nodes.Load(), MaxNodes: st.maxNodes.Load(),
 		BytesUploaded: st.uploaded.Load(), BytesFetched: st.fetched.Load(),
 		StageTime:   map[string]time.Duration{},
-		LiveTensors: map[string]int{}, MemoryInUse: map[string]int64{},
+		LiveTensors: map[string]int{}, MemoryInUse: map[string]int64{}, Memory: map[string]backend.MemoryStats{},
 	}
 	for i := range st.stages {
 		r.StageTime[Stage(i).String()] = time.Duration(st.stages[i].Load())
@@ -259,6 +262,9 @@ func (s *Session) Report() Report {
 	c.mu.Unlock()
 	for _, d := range s.GetActiveDevices() {
 		r.MemoryInUse[d.String()] = s.MemoryInUse(d)
+		if st, ok := memoryStats(d); ok {
+			r.Memory[d.String()] = st
+		}
 	}
 	return r
 }
@@ -288,7 +294,11 @@ func (r Report) String() string {
 	}
 	fmt.Fprintf(&b, "lock waits %d (%v), uploaded %d bytes, fetched %d bytes\n", r.LockWaits, r.LockWaitTime.Round(time.Microsecond), r.BytesUploaded, r.BytesFetched)
 	for d, n := range r.LiveTensors {
-		fmt.Fprintf(&b, "%s: %d live tensors, %d bytes\n", d, n, r.MemoryInUse[d])
+		fmt.Fprintf(&b, "%s: %d live tensors, %d bytes", d, n, r.MemoryInUse[d])
+		if m, ok := r.Memory[d]; ok {
+			fmt.Fprintf(&b, ", at most %d, %d reserved, %d of %d free on the device, %d pinned", m.Peak, m.Reserved, m.Free, m.Total, m.Pinned)
+		}
+		b.WriteByte('\n')
 	}
 	for _, c := range r.Recent {
 		fmt.Fprintf(&b, "compiled %v on %v: %d nodes to %d in %v: %s\n", c.Hash, c.Device, c.Nodes, c.EmittedNodes, c.Time.Round(time.Microsecond), c.Why)

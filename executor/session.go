@@ -144,6 +144,7 @@ func New(cfg Config) (*Session, error) {
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.arena.live = map[ir.Device]*liveSet{}
 	c.stats.init()
+	c.heedShortage()
 	return c.newSession(cfg.Device, cfg.Seed), nil
 }
 

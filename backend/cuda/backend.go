@@ -31,6 +31,8 @@ type Backend struct {
 	nvrtc   *driver.Compiler // guarded by mu; nil until it is opened
 	lt      *driver.BLAS     // guarded by mu; nil until it is opened
 	devices map[int]*device  // guarded by mu: those in use
+
+	shed sync.Map // what OnShortage was given, by keys of its own
 }
 
 // New returns a backend over these libraries, which are opened when they are

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -34,8 +33,11 @@ type device struct {
 
 	capturer capturer
 
-	inUse, peak atomic.Int64          // bytes of live allocations
-	lost        atomic.Pointer[error] // what the device was lost by
+	inUse, peak atomic.Int64              // bytes of live allocations
+	pinned      atomic.Int64              // bytes
+	nudgeAt     atomic.Int64              // bytes in use from which on garbage is looked for
+	relief      chan struct{}             // held by who looks for memory
+	lost        atomic.Pointer[LostError] // what the device was lost by
 
 	// life is held for reading by what a memory's end does at any time, so that
 	// close waits for it.
@@ -44,9 +46,11 @@ type device struct {
 
 	mu      sync.Mutex
 	live    map[*block]struct{} // guarded by mu: what is allocated
+	made    []*driver.Stream    // guarded by mu: all of stream's
 	streams []*driver.Stream    // guarded by mu: those that nobody has
 	events  []*driver.Event     // guarded by mu: those that nobody has
 	handle  *driver.BLASHandle  // guarded by mu; nil until it is made
+	peers   map[*device]bool    // guarded by mu: whether copies can be direct
 	closers []func() error      // guarded by mu: see atClose
 }
 
@@ -54,7 +58,7 @@ type device struct {
 func openDevice(b *Backend, drv *driver.Driver, index int) (*device, error) {
 	d := &device{
 		backend: b, index: index, id: ir.Device{Type: DeviceType, Index: uint8(index)},
-		live: map[*block]struct{}{},
+		live: map[*block]struct{}{}, peers: map[*device]bool{}, relief: make(chan struct{}, 1),
 	}
 	d.staging.init(d)
 	if err := d.open(drv); err != nil {
@@ -74,6 +78,7 @@ func (d *device) open(drv *driver.Driver) (err error) {
 		Processors: d.props.SMs,
 		Threads:    1 << (bits.Len(uint(min(d.props.MaxThreadsPerBlock, 1024))) - 1),
 	}
+	d.nudgeAt.Store(d.props.Memory / 4 * 3)
 	if d.ctx, err = d.gpu.Retain(); err != nil {
 		return err
 	}
@@ -124,21 +129,20 @@ func (d *device) freeAll() error {
 	return errors.Join(errs...)
 }
 
-// check returns err, having kept it if the device is lost by it. All errors of
-// work on the device come through it.
+// check returns err, having kept it if the device is lost by it: all errors of
+// work on the device come through it. Those of other devices pass.
 func (d *device) check(err error) error {
-	if err != nil && driver.IsLost(err) {
-		lost := fmt.Errorf("%w: %w", ir.ErrDevice, err)
-		d.lost.CompareAndSwap(nil, &lost)
-		return d.lostErr()
+	if err == nil || !driver.IsLost(err) || errors.As(err, new(*LostError)) {
+		return err
 	}
-	return err
+	d.lost.CompareAndSwap(nil, &LostError{Device: d.id, Err: err})
+	return d.lostErr()
 }
 
-// lostErr returns what the device was lost by, nil if it is not.
+// lostErr returns a *LostError if the device is lost.
 func (d *device) lostErr() error {
-	if p := d.lost.Load(); p != nil {
-		return *p
+	if e := d.lost.Load(); e != nil {
+		return e
 	}
 	return nil
 }
@@ -161,6 +165,7 @@ func (d *device) stream() (*driver.Stream, error) {
 	if err != nil {
 		return nil, d.check(err)
 	}
+	d.made = append(d.made, s)
 	d.closers = append(d.closers, s.Close)
 	return s, nil
 }

@@ -2,8 +2,12 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/ir"
 )
 
 // What errors of this package are compared with by errors.Is.
@@ -31,3 +35,42 @@ var (
 	// ErrCompile says that NVRTC did not compile a kernel.
 	ErrCompile = driver.ErrCompile
 )
+
+// OutOfMemory is an allocation on a GPU that failed though all that could be
+// released was.
+type OutOfMemory struct {
+	Device      ir.Device
+	Wanted      int64 // bytes
+	InUse       int64 // by live buffers and workspaces of this process
+	Allocations int   // how many those are
+	Largest     int64 // the bytes of the largest of them
+	Reserved    int64 // taken from the device by this process
+	Free        int64 // of the device
+	Total       int64 // of the device
+	Err         error // what CUDA said
+}
+
+// Error says what was wanted and what is held.
+func (e *OutOfMemory) Error() string {
+	return fmt.Sprintf("%v: %v: %s wanted; %s in use by %d buffers and workspaces, the largest %s; %s reserved; the device has %s of %s free",
+		e.Device, ErrOutOfMemory, size(e.Wanted), size(e.InUse), e.Allocations, size(e.Largest), size(e.Reserved), size(e.Free), size(e.Total))
+}
+
+func size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// Unwrap returns what CUDA said, which is ErrOutOfMemory.
+func (e *OutOfMemory) Unwrap() error { return e.Err }
+
+// LostError is every use of a device after the fault that it was lost by.
+type LostError struct {
+	Device ir.Device
+	Err    error // the first that was seen of the fault
+}
+
+// Error names the device and the fault.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%v cannot be used any more by this process: %v", e.Device, e.Err)
+}
+
+// Unwrap returns ir.ErrDevice and the fault, which is ErrLost.
+func (e *LostError) Unwrap() []error { return []error{ir.ErrDevice, e.Err} }

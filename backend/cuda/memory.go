@@ -47,6 +47,9 @@ func (d *device) alloc(ctx context.Context, s *driver.Stream, bytes int) (*memor
 		return nil, err
 	}
 	ptr, err := d.pool.Alloc(s, int64(bytes))
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		ptr, err = d.allocShort(ctx, s, int64(bytes))
+	}
 	if err != nil {
 		return nil, d.check(err)
 	}
@@ -60,6 +63,9 @@ func (d *device) alloc(ctx context.Context, s *driver.Stream, bytes int) (*memor
 		if now <= peak || d.peak.CompareAndSwap(peak, now) {
 			break
 		}
+	}
+	if now > d.nudgeAt.Load() {
+		d.nudge(now)
 	}
 	m := &memory{block: b}
 	m.refs.Store(1)
@@ -120,7 +126,8 @@ func (b *block) use(m *moment) {
 	b.uses[i] = m
 }
 
-// waitReady makes the work that follows in a stream wait for the contents.
+// waitReady makes the work that follows in a stream, which may be of another
+// device, wait for the contents. For errors see moment.before.
 func (b *block) waitReady(s *driver.Stream) error {
 	m, err := b.readyAt(s)
 	if m == nil {
@@ -204,10 +211,11 @@ func (b *block) freeInOrder() error {
 		defer m.release()
 		others = append(others, m)
 	}
-	var errs []error
 	for _, m := range others {
-		errs = append(errs, m.before(s))
+		// What a lost device did with the memory is over.
+		if err := m.before(s); err != nil && (m.d == b.dev || m.d.lost.Load() == nil) {
+			return err
+		}
 	}
-	errs = append(errs, s.Free(b.ptr))
-	return errors.Join(errs...)
+	return s.Free(b.ptr)
 }

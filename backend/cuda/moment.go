@@ -93,10 +93,23 @@ func (m *moment) wait(ctx context.Context) error {
 }
 
 // before makes the work that follows in a stream, of any device, wait for the
-// moment.
+// moment. If the moment's device is lost, the error is a *LostError; that of a
+// stream of another device is to be checked by that one.
 func (m *moment) before(s *driver.Stream) error {
 	if m.stream == s || m.passed.Load() {
 		return nil
 	}
-	return m.d.check(s.WaitEvent(m.event))
+	if err := m.d.lostErr(); err != nil {
+		return err
+	}
+	err := s.WaitEvent(m.event)
+	if s.Context() == m.d.ctx {
+		return m.d.check(err)
+	}
+	if driver.IsLost(err) {
+		if own := m.d.ctx.Err(); own != nil {
+			return m.d.check(own)
+		}
+	}
+	return err
 }

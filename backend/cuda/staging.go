@@ -95,6 +95,10 @@ func (s *staging) try(n int) (*chunk, error) {
 
 // idle returns a chunk whose copy is done; with an error it goes back.
 func (s *staging) idle(c *chunk, err error) (*chunk, error) {
+	if err != nil && c.busy.d != s.d && c.busy.d.lost.Load() != nil {
+		s.drop(c) // a copy to another device, of which nothing is known any more
+		return nil, err
+	}
 	if err != nil {
 		s.sizes[c.size].free <- c
 		return nil, err
@@ -121,6 +125,7 @@ func (s *staging) grow(size int) (*chunk, error) {
 		return nil, s.d.check(err)
 	}
 	s.d.atClose(mem.Close)
+	s.d.pinned.Add(int64(len(mem.Bytes())))
 	z.made++
 	return &chunk{mem: mem, size: size}, nil
 }

@@ -96,16 +96,8 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 	if err := d.lostErr(); err != nil {
 		return err
 	}
-	ready, err := m.readyAt(d.down)
-	if err != nil {
+	if err := d.awaitReady(ctx, m); err != nil {
 		return err
-	}
-	if ready != nil {
-		err := ready.wait(ctx)
-		ready.release()
-		if err != nil {
-			return err
-		}
 	}
 	var ahead []arriving
 	defer func() { // those that ctx or an error left
@@ -116,6 +108,7 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 	}()
 	for len(to) > 0 || len(ahead) > 0 {
 		var c *chunk
+		var err error
 		switch n := min(len(to), chunkBytes); {
 		case n > 0 && len(ahead) == 0:
 			c, err = d.staging.take(ctx, n)
@@ -142,6 +135,17 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 		}
 	}
 	return nil
+}
+
+// awaitReady waits until the contents of a memory of the device are there, unless
+// they are made in the stream of downloads.
+func (d *device) awaitReady(ctx context.Context, m *memory) error {
+	ready, err := m.readyAt(d.down)
+	if ready == nil {
+		return err
+	}
+	defer ready.release()
+	return ready.wait(ctx)
 }
 
 // fetch enqueues a copy of n bytes into a chunk, which is given back if that

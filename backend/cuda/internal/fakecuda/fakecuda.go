@@ -152,7 +152,9 @@ func (f *Fake) symbol(name string) unsafe.Pointer {
 	return p
 }
 
-// Set changes the machine: sms (multiprocessors of each device, 132), version (of the driver, 12090), devices (1), init
+// Set changes the machine: shuffle (if not 0, work is done in any order that
+// streams and events allow, by this seed; 0), sms (multiprocessors of each device,
+// 132), version (of the driver, 12090), devices (1), init
 // (cuInit's result, 0), memory (of each device, 1 GiB), peers (whether devices
 // can access each other, 1).
 func (f *Fake) Set(key string, v int) {

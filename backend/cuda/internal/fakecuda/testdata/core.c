@@ -9,7 +9,7 @@ long fake_live[KINDS];
 
 static const char *const kinds[KINDS] = {"context", "stream", "event", "module", "pool", "memory", "pinned memory",
 					 "graph", "executable graph", "blas handle", "matmul description",
-					 "matrix layout", "matmul preference", "program", "write next to memory"};
+					 "matrix layout", "matmul preference", "program", "write outside of memory"};
 
 static char *calls; // what was called, a line each
 static size_t calls_len, calls_cap;
@@ -109,6 +109,7 @@ bool fake_set(const char *key, long v)
 	} entries[] = {
 		{"version", &fake_config.version}, {"devices", &fake_config.devices}, {"init", &fake_config.init},
 		{"memory", &fake_config.memory},   {"peers", &fake_config.peers}, {"sms", &fake_config.sms},
+		{"shuffle", &fake_config.shuffle},
 	};
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (!strcmp(entries[i].key, key)) {

@@ -1,4 +1,5 @@
-// The thread that does the work of all streams, in order.
+// The thread that does the work of all streams: in the order in which it was
+// enqueued, or, when told to shuffle, in any that streams and events allow.
 #include "fake.h"
 
 #include <signal.h>
@@ -20,6 +21,53 @@ static void finish(item *i)
 	pthread_cond_broadcast(&changed);
 }
 
+// reached reports whether a record of an event is done, or was none.
+static bool reached(const event *e, uint64_t ticket)
+{
+	for (int j = 0; j < e->n_pending; j++)
+		if (e->pending[j] == ticket)
+			return false;
+	return true;
+}
+
+static CUresult pass(item *i)
+{
+	(void)i;
+	return 0;
+}
+
+static bool may_run(const item *i)
+{
+	return i->run != pass || reached(i->e, i->ticket) || i->e->ctx->lost;
+}
+
+// next takes the item whose turn it is.
+static item *next_item(void)
+{
+	static uint64_t random;
+	item **chosen = &first;
+	uint64_t n = 0;
+	if (fake_config.shuffle && !random)
+		random = (uint64_t)fake_config.shuffle;
+	for (item **at = &first; fake_config.shuffle && *at; at = &(*at)->next) {
+		bool leads = may_run(*at);
+		for (item *before = first; leads && before != *at; before = before->next)
+			leads = before->s != (*at)->s;
+		if (!leads)
+			continue;
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		if (random % ++n == 0)
+			chosen = at;
+	}
+	item *i = *chosen;
+	*chosen = i->next;
+	if (last == &i->next)
+		last = chosen;
+	return i;
+}
+
 static void *work(void *unused)
 {
 	(void)unused;
@@ -30,10 +78,7 @@ static void *work(void *unused)
 	for (;;) {
 		while (held || !first)
 			pthread_cond_wait(&changed, &fake_lock);
-		item *i = first;
-		first = i->next;
-		if (!first)
-			last = &first;
+		item *i = next_item();
 		busy = true;
 		finish(i);
 		busy = false;
@@ -108,7 +153,8 @@ void fake_wait(stream *s)
 		pthread_cond_wait(&changed, &fake_lock);
 }
 
-// fake_drain waits until all work is done, and lets it go on if it was held.
+// fake_drain waits until all work is done, lets it go on if it was held, and looks
+// at freed memory.
 void fake_drain(void)
 {
 	pthread_mutex_lock(&fake_lock);
@@ -116,6 +162,7 @@ void fake_drain(void)
 	pthread_cond_broadcast(&changed);
 	while (first || busy)
 		pthread_cond_wait(&changed, &fake_lock);
+	fake_forget();
 	pthread_mutex_unlock(&fake_lock);
 }
 
@@ -165,8 +212,11 @@ static CUresult reach(item *i)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	i->e->done++;
-	i->e->nanoseconds = t.tv_sec * 1000000000ull + t.tv_nsec;
+	event *e = i->e;
+	for (int j = 0; j < e->n_pending; j++)
+		if (e->pending[j] == i->ticket)
+			e->pending[j] = e->pending[--e->n_pending];
+	e->nanoseconds = t.tv_sec * 1000000000ull + t.tv_nsec;
 	return 0;
 }
 
@@ -184,7 +234,9 @@ CUresult cuEventRecord(CUevent h, CUstream hs)
 		LEAVE(0);
 	item *i = fake_item(s, "record", reach);
 	i->e = e;
-	e->issued++;
+	i->ticket = ++e->issued;
+	e->pending = realloc(e->pending, (e->n_pending + 1) * sizeof *e->pending);
+	e->pending[e->n_pending++] = i->ticket;
 	LEAVE(fake_enqueue(i));
 }
 
@@ -195,7 +247,7 @@ CUresult cuEventQuery(CUevent h)
 	NEED_OBJECT(e, EVENT);
 	if (e->capture)
 		LEAVE(LORI_ERROR_CAPTURE_UNSUPPORTED);
-	LEAVE(e->done < e->issued ? LORI_ERROR_NOT_READY : 0);
+	LEAVE(reached(e, e->issued) ? 0 : LORI_ERROR_NOT_READY);
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
@@ -205,14 +257,13 @@ CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 	NEED_OBJECT(a, EVENT);
 	NEED_OBJECT(b, EVENT);
 	NEED(a->timed && b->timed && a->issued && b->issued);
-	if (a->done < a->issued || b->done < b->issued)
+	if (!reached(a, a->issued) || !reached(b, b->issued))
 		LEAVE(LORI_ERROR_NOT_READY);
 	*ms = (float)(((double)b->nanoseconds - (double)a->nanoseconds) / 1e6);
 	LEAVE(0);
 }
 
-// The order of all work is that of enqueuing, so waiting is done already; what
-// matters is that a capture spreads.
+// A wait for an event of a capture spreads that.
 CUresult cuStreamWaitEvent(CUstream hs, CUevent he, unsigned int flags)
 {
 	stream *s = (stream *)hs;
@@ -222,5 +273,10 @@ CUresult cuStreamWaitEvent(CUstream hs, CUevent he, unsigned int flags)
 	NEED_OBJECT(e, EVENT);
 	if (e->capture && !fake_capture(s))
 		s->capture = e->capture;
-	LEAVE(0);
+	if (fake_capture(s))
+		LEAVE(0);
+	item *i = fake_item(s, "wait", pass);
+	i->e = e;
+	i->ticket = e->issued;
+	LEAVE(fake_enqueue(i));
 }

@@ -50,7 +50,9 @@ typedef struct event {
 	context *ctx;
 	bool timed;
 	struct graph *capture; // it was recorded in
-	uint64_t issued, done, nanoseconds;
+	uint64_t issued, nanoseconds;
+	uint64_t *pending; // the records that are not done
+	int n_pending;
 } event;
 
 typedef struct kernel {
@@ -67,7 +69,8 @@ typedef struct item {
 	const char *what;
 	context *ctx;
 	stream *s;
-	event *e;
+	event *e;        // it records, or waits for
+	uint64_t ticket; // which record of the event
 	kernel *k;
 	fake_dim grid, block;
 	uint64_t to, from, n;
@@ -89,7 +92,7 @@ typedef struct graph {
 // core.c
 extern pthread_mutex_t fake_lock;
 extern struct fake_config {
-	long version, devices, init, memory, peers, sms;
+	long version, devices, init, memory, peers, sms, shuffle;
 } fake_config;
 extern long fake_live[KINDS];
 
@@ -168,5 +171,6 @@ struct gpu *fake_gpu(void); // on which the kernels of images run
 // memory.c
 bool fake_device_range(uint64_t p, uint64_t n);
 uint64_t fake_device_alloc(size_t n);
+void fake_forget(void);
 
 #endif

@@ -160,6 +160,15 @@ CUresult cuMemPoolSetAccess(CUmemoryPool h, const CUmemAccessDesc *a, size_t n)
 	LEAVE(0);
 }
 
+// run_alloc is where the memory begins to be: what was written before is lost.
+static CUresult run_alloc(item *i)
+{
+	if (!fake_device_range(i->to, i->n))
+		return LORI_ERROR_ILLEGAL_ADDRESS;
+	memset((void *)i->to, 0xcd, i->n);
+	return 0;
+}
+
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool h, CUstream hs)
 {
 	pool *p = (pool *)h;
@@ -179,7 +188,50 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t n, CUmemoryPool h, CUs
 		p->high = p->used;
 	fake_live[MEMORY]++;
 	*out = add_block(p, n);
-	LEAVE(0);
+	item *i = fake_item(s, "alloc", run_alloc);
+	i->to = *out;
+	i->n = n;
+	LEAVE(fake_enqueue(i));
+}
+
+// Freed memory is kept for a while, so that who still uses it is noticed: reads
+// give nonsense, writes are found.
+enum { FREED = 256, FREED_BYTES = 16 << 20, FREED_VALUE = 0xdd };
+
+static block *freed[FREED];
+static uint64_t freed_bytes;
+static int oldest, n_freed;
+
+static void forget_oldest(void)
+{
+	block *b = freed[oldest];
+	oldest = (oldest + 1) % FREED;
+	n_freed--;
+	freed_bytes -= b->n;
+	bool used = false;
+	for (uint64_t j = 0; j < b->n && !used; j++)
+		used = ((unsigned char *)b->at)[j] != FREED_VALUE;
+	fake_live[GUARD] += used || !intact(b);
+	free(b->memory);
+	free(b);
+}
+
+static void keep_freed(block *b)
+{
+	memset((void *)b->at, FREED_VALUE, b->n);
+	if (n_freed == FREED)
+		forget_oldest();
+	freed[(oldest + n_freed++) % FREED] = b;
+	freed_bytes += b->n;
+	while (freed_bytes > FREED_BYTES)
+		forget_oldest();
+}
+
+// fake_forget looks at all that is kept.
+void fake_forget(void)
+{
+	while (n_freed)
+		forget_oldest();
 }
 
 static CUresult run_free(item *i)
@@ -188,10 +240,8 @@ static CUresult run_free(item *i)
 		if ((*b)->at == i->to && (*b)->pool) {
 			block *gone = *b;
 			gone->pool->used -= gone->n;
-			fake_live[GUARD] += !intact(gone);
 			*b = gone->next;
-			free(gone->memory);
-			free(gone);
+			keep_freed(gone);
 			fake_live[MEMORY]--;
 			return 0;
 		}

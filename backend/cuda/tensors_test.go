@@ -1,0 +1,60 @@
+//go:build cuda && linux && cgo
+
+package cuda_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris"
+)
+
+// Tensors move between the host and GPUs, and the report says what is held.
+func TestTensorsOnGPUs(t *testing.T) {
+	f := onFake(t)
+	f.Set("devices", 2)
+	s := session(t, loris.CPU)
+	defer s.Close(t.Context())
+	want := []float32{1, 2, 3, 4, 5}
+	x := s.With().FromSlice(want, 5)
+	at := x
+	for _, d := range []loris.Device{loris.CUDA(0), loris.CUDA(1), loris.CPU, loris.CUDA(1)} {
+		next, err := at.To(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.Device() != d {
+			t.Errorf("it is on %v, not on %v", next.Device(), d)
+		}
+		if got, err := next.Float32s(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("on %v: %v, %v", d, got, err)
+		}
+		at = next
+	}
+	calls := strings.Join(f.Calls(), "\n")
+	if !strings.Contains(calls, "cuMemcpyPeerAsync 20") {
+		t.Errorf("no direct copy in\n%s", calls)
+	}
+	r := s.Report()
+	if m := r.Memory["cuda:1"]; m.InUse != r.MemoryInUse["cuda:1"] || m.InUse < 20 || m.Total != 1<<30 {
+		t.Errorf("got %+v", r.Memory)
+	}
+	if text := r.String(); !strings.Contains(text, "cuda:1: ") || !strings.Contains(text, "free on the device") {
+		t.Errorf("the report does not tell of memory:\n%s", text)
+	}
+}
+
+func TestGPUsThatAreNotThere(t *testing.T) {
+	onFake(t).Set("devices", 2)
+	s := session(t, loris.CPU)
+	defer s.Close(t.Context())
+	_, err := s.With().FromSlice([]float32{1}, 1).To(t.Context(), loris.CUDA(2))
+	if !errors.Is(err, loris.ErrDevice) || !strings.Contains(err.Error(), "cuda:2: there are 2 cuda devices") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := loris.New(loris.WithDevice(loris.CUDA(7))); !errors.Is(err, loris.ErrDevice) {
+		t.Errorf("got %v", err)
+	}
+}
