@@ -239,11 +239,13 @@ func convolve[T conv.Element, A conv.Float](k *convolution) error {
 		return err
 	}
 	call := conv.Call[T, A]{X: elements[T](k.x), Y: elements[T](k.out), Activation: k.act}
-	call.Plan = planOf[T, A](g, imageOf(k.x), imageOf(k.out))
-	if !f.packed && !bool(C.lori_storage_is_constant(k.w.storage)) {
-		call.Filters, call.FilterStrides = elements[T](k.w), f.strides // packed into memory that is used again
+	once := !f.packed && !bool(C.lori_storage_is_constant(k.w.storage))
+	call.Plan = planOf[T, A](g, imageOf(k.x), imageOf(k.out), once)
+	call.FilterStrides = f.strides
+	if once {
+		call.Filters = elements[T](k.w) // packed into memory that is used again
 	} else {
-		call.Weights = weightsOf[T, A](k.w, f, g)
+		call.Weights, call.Filters = weightsOf[T, A](k.w, f, g, call.Plan.Form())
 	}
 	if k.bias != nil {
 		bias, free, err := vector[T](k.bias, g.COut*g.Groups)
@@ -344,20 +346,21 @@ type planKey struct {
 	x, y    conv.Layout
 	dtype   int
 	threads int
+	once    bool
 }
 
 var plans32 plans[planKey, *conv.Plan[float32]]
 var plans64 plans[planKey, *conv.Plan[float64]]
 
-func planOf[T conv.Element, A conv.Float](g conv.Geometry, x, y conv.Layout) *conv.Plan[A] {
-	key := planKey{g, x, y, 0, kernels.Threads()}
+func planOf[T conv.Element, A conv.Float](g conv.Geometry, x, y conv.Layout, once bool) *conv.Plan[A] {
+	key := planKey{g, x, y, 0, kernels.Threads(), once}
 	switch any(*new(T)).(type) {
 	case vec.BF16:
 		key.dtype = 1
 	case vec.F16:
 		key.dtype = 2
 	}
-	make := func() *conv.Plan[A] { return conv.New[T, A](g, x, y, key.threads) }
+	make := func() *conv.Plan[A] { return conv.New[T, A](g, x, y, key.threads, once) }
 	if p, ok := any(&plans32).(*plans[planKey, *conv.Plan[A]]); ok {
 		return p.get(key, make)
 	}

@@ -91,28 +91,38 @@ func unpackFilters[T any](d *blocked, src []T, rank, groups int, transposed bool
 // weightsKey is what packed filters depend on besides their contents.
 type weightsKey struct {
 	g       conv.Geometry
+	form    conv.Form
 	strides [5]int
 	offset  int64
 	dtype   int32
 }
 
-type packedWeights[A conv.Float] struct {
-	w   *conv.Weights[A]
-	err error
+type packedWeights[T conv.Element, A conv.Float] struct {
+	w    *conv.Weights[A]
+	data []T // as they were, for those that a plan needs beside packed ones
+	err  error
 }
 
-func weightsOf[T conv.Element, A conv.Float](w *tensor, f filters[T], g conv.Geometry) *conv.Weights[A] {
+// weightsOf returns packed filters, and the filters themselves if the form wants them.
+func weightsOf[T conv.Element, A conv.Float](w *tensor, f filters[T], g conv.Geometry, form conv.Form) (*conv.Weights[A], []T) {
 	g.N, g.In, g.Out = 1, [3]int{}, [3]int{}
-	key := weightsKey{g, f.strides, int64(w.offset), int32(w.dtype)}
-	p := kept(w, key, func() packedWeights[A] {
+	key := weightsKey{g, form, f.strides, int64(w.offset), int32(w.dtype)}
+	p := kept(w, key, func() packedWeights[T, A] {
 		data, err := f.data()
 		if err != nil {
-			return packedWeights[A]{err: err}
+			return packedWeights[T, A]{err: err}
 		}
-		return packedWeights[A]{w: conv.Pack[A](data, f.strides, g)}
+		p := packedWeights[T, A]{w: conv.Pack[A](data, f.strides, g, form)}
+		if form == conv.Winograd && f.packed {
+			p.data = data
+		}
+		return p
 	})
 	if p.err != nil {
 		panic(p.err) // becomes the call's error
 	}
-	return p.w
+	if form == conv.Winograd && !f.packed {
+		return p.w, elements[T](w)
+	}
+	return p.w, p.data
 }

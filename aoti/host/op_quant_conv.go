@@ -144,7 +144,7 @@ type filtersKey weightsKey
 
 func (q *quantizedConvolution) packed(f filters[int8], g conv.Geometry) (*quant.Filters, error) {
 	g.N, g.In, g.Out = 1, [3]int{}, [3]int{}
-	key := filtersKey{g, f.strides, int64(q.w.offset), int32(q.w.dtype)}
+	key := filtersKey{g, conv.Plain, f.strides, int64(q.w.offset), int32(q.w.dtype)}
 	p := kept(q.w, key, func() packedFilters {
 		data, err := f.data()
 		if err != nil {

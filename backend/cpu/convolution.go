@@ -79,10 +79,10 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 
 // plan makes ready for packed filters.
 func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
-	w := conv.WeightsWithout[A](g)
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.share.Threads(), true)
+	w := conv.WeightsWithout[A](g, r.call.Plan.Form())
 	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.share.Threads())
-	r.call.Weights = w
+	r.call.Weights, r.call.FilterStrides = w, r.strides
 	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
 	r.pack = r.packUnits
 }
@@ -150,12 +150,13 @@ func (r *convRun[T, A]) bind() {
 		k.Residual = as[T](r.mem.bufs[r.residual.buf])[r.residual.view.Offset:]
 	}
 	r.src = as[T](r.mem.bufs[r.flt.buf])[r.flt.view.Offset:]
+	k.Filters, k.FilterScale = r.src, r.scale
 }
 
 // unbind drops them.
 func (r *convRun[T, A]) unbind() {
 	k := &r.call
-	k.X, k.Y, k.Bias, k.Residual, r.src, r.scale = nil, nil, nil, nil, nil, nil
+	k.X, k.Y, k.Bias, k.Residual, k.Filters, k.FilterScale, r.src, r.scale = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // affine is a chain of arithmetic with one number for each of n channels, put

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
@@ -43,8 +44,8 @@ func BenchmarkConvolution(b *testing.B) {
 					xl, n := l.of(g.N, g.Groups*g.CIn, g.In)
 					yl, m := l.of(g.N, g.Groups*g.COut, g.Out)
 					c := &Call[float32, float32]{
-						Plan: New[float32, float32](g, xl, yl, threads), X: make([]float32, n), Y: make([]float32, m),
-						Weights:    Pack[float32](make([]float32, g.Groups*g.COut*g.CIn*volume(g.Kernel)), g.Filters(), g),
+						Plan: New[float32, float32](g, xl, yl, threads, false), X: make([]float32, n), Y: make([]float32, m),
+						Weights:    Pack[float32](make([]float32, g.Groups*g.COut*g.CIn*volume(g.Kernel)), g.Filters(), g, formOf(&g, tile.Best[float32](), false)),
 						Bias:       make([]float32, g.Groups*g.COut),
 						Activation: vec.Activation{Kind: vec.ReLU},
 					}

@@ -267,17 +267,17 @@ func filters[T Element](r *reference, order int) ([]T, [5]int) {
 	return out, t
 }
 
-func check[T Element, A Float](t *testing.T, r *reference, set *tile.Set[A], li, lo, procs, fin int, eps float64) {
+func check[T Element, A Float](t *testing.T, r *reference, set *tile.Set[A], form Form, li, lo, procs, fin int, eps float64) {
 	t.Helper()
 	g := &r.g
 	x := lay[T](r.x, g.N, g.Groups*g.CIn, g.In, li)
 	y := lay[T](r.y, g.N, g.Groups*g.COut, g.Out, lo)
 	f := finishes[fin]
-	packed := newWeights(*g, set)
+	packed := newWeights(*g, form, set)
 	packed.Use(aligned[A](packed.Len()))
 	w, strides := filters[T](r, fin)
 	SetWeights(packed, w, strides, 0, packed.Units())
-	c := &Call[T, A]{Plan: newPlan[T](*g, x.l, y.l, set, procs), Y: y.data, X: x.data, Weights: packed, Activation: f.act, Scale: f.scale}
+	c := &Call[T, A]{Plan: newPlan[T](*g, x.l, y.l, set, procs, form), Y: y.data, X: x.data, Weights: packed, Activation: f.act, Scale: f.scale}
 	if f.bias {
 		c.Bias = narrow[T](r.bias)
 	}
@@ -288,6 +288,7 @@ func check[T Element, A Float](t *testing.T, r *reference, set *tile.Set[A], li,
 		c.Weights, c.Filters, c.FilterStrides = nil, w, strides
 		c.Run()
 	} else if n > 0 {
+		c.Filters, c.FilterStrides = w, strides
 		c.Do(0, n/2)
 		c.Do(n/2, n)
 	}
@@ -324,7 +325,7 @@ func TestConvolution(t *testing.T) {
 				li, lo := i/3, i%3
 				for fin := range finishes {
 					for _, set := range tile.Sets[float32]() {
-						check[float32](t, r, set, li, lo, 1+fin, fin, 1e-6)
+						check[float32](t, r, set, Plain, li, lo, 1+fin, fin, 1e-6)
 					}
 				}
 			}
@@ -339,11 +340,11 @@ func TestConvolutionTypes(t *testing.T) {
 			for i := range layouts {
 				fin := i + 1
 				for _, set := range tile.Sets[float64]() {
-					check[float64](t, r, set, i, i, 1, fin, 1e-14)
+					check[float64](t, r, set, Plain, i, i, 1, fin, 1e-14)
 				}
 				for _, set := range tile.Sets[float32]() {
-					check[vec.BF16](t, r, set, i, i, 2, fin, 1.0/128)
-					check[vec.F16](t, r, set, i, i, 2, fin, 1.0/1024)
+					check[vec.BF16](t, r, set, Plain, i, i, 2, fin, 1.0/128)
+					check[vec.F16](t, r, set, Plain, i, i, 2, fin, 1.0/1024)
 				}
 			}
 		})
@@ -357,8 +358,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	g := geometry(1, 1, 16, 32, plane(1, 14), plane(1, 3), cube(1), plane(0, 1), cube(1))
 	x, y := narrow[float32](random(1, 16*14*14)), make([]float32, 32*14*14)
 	c := &Call[float32, float32]{
-		Plan: New[float32, float32](g, ChannelsFirst(16, g.In), ChannelsFirst(32, g.Out), 1), X: x, Y: y,
-		Weights: Pack[float32](narrow[float32](random(2, 32*16*9)), g.Filters(), g),
+		Plan: New[float32, float32](g, ChannelsFirst(16, g.In), ChannelsFirst(32, g.Out), 1, false), X: x, Y: y,
+		Weights: Pack[float32](narrow[float32](random(2, 32*16*9)), g.Filters(), g, formOf(&g, tile.Best[float32](), false)),
 	}
 	kernels.SetThreads(1)
 	defer kernels.SetThreads(0)

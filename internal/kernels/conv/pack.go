@@ -26,7 +26,12 @@ func SetWeights[A Float, T Element](w *Weights[A], filters []T, strides [5]int, 
 		}
 		for i := range w.phases {
 			size := w.set.Width * w.phases[i].depth
-			p.phase(w.data[grp*w.group+w.starts[i]+panel*size:][:size], &w.phases[i])
+			dst := w.data[grp*w.group+w.starts[i]+panel*size:][:size]
+			if w.form == Winograd {
+				p.winograd(dst, &w.phases[i])
+			} else {
+				p.phase(dst, &w.phases[i])
+			}
 		}
 	}
 }

@@ -37,8 +37,9 @@ type Plan[A Float] struct {
 	set  *tile.Set[A]
 	x, y Layout
 	size int // bytes of an A
-	// filters is the form of packed ones, without memory.
-	filters Weights[A]
+	form Form
+	// filters are packed ones without memory: in the plan's form, and plain.
+	filters, plain Weights[A]
 
 	columnwise bool   // a depthwise convolution
 	direct     bool   // the image is read where it lies
@@ -49,6 +50,7 @@ type Plan[A Float] struct {
 	chunk              int // panels of a unit
 	panels             int
 	tableRow           []planPhase
+	coefIn, coefOut    int // elements between Winograd's coefficients
 	units              int
 	grain              int // units that are worth a goroutine
 }
@@ -74,13 +76,18 @@ type cut struct{ seg, n, from, run, k int }
 
 // New plans a convolution of images with the given layouts, cut into units that
 // so many goroutines can share, on which results do not depend. T is the type of
-// the images: plans depend on whether they can be read without conversion.
-func New[T Element, A Float](g Geometry, x, y Layout, threads int) *Plan[A] {
-	return newPlan[T](g, x, y, tile.Best[A](), threads)
+// the images: plans depend on whether they can be read without conversion. once
+// says that filters are packed for each run.
+func New[T Element, A Float](g Geometry, x, y Layout, threads int, once bool) *Plan[A] {
+	set := tile.Best[A]()
+	return newPlan[T](g, x, y, set, threads, formOf(&g, set, once))
 }
 
-func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int) *Plan[A] {
-	p := &Plan[A]{g: g, set: set, filters: *newWeights(g, set), size: int(unsafe.Sizeof(*new(A)))}
+func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int, form Form) *Plan[A] {
+	p := &Plan[A]{g: g, set: set, form: form, filters: *newWeights(g, form, set), size: int(unsafe.Sizeof(*new(A)))}
+	if form == Winograd {
+		p.plain = *newWeights(g, Plain, set)
+	}
 	if p.columnwise = g.depthwise(); p.columnwise {
 		g.CIn, g.COut, g.Groups = g.Groups, g.Groups, 1
 	}
@@ -91,8 +98,12 @@ func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], proc
 	}
 	inside := p.phaseList()
 	_, same := any(*new(T)).(A)
-	p.direct = same && inside && p.readable()
-	p.block(procs)
+	p.direct = same && inside && form == Plain && p.readable()
+	if form == Winograd {
+		p.blockWinograd(procs)
+	} else {
+		p.block(procs)
+	}
 	p.layRegion()
 	for i := range p.tableRow {
 		if p.columnwise {
@@ -172,7 +183,7 @@ func (p *Plan[A]) readable() bool {
 
 // channelsInner reports whether channels are innermost in what tiles read.
 func (p *Plan[A]) channelsInner() bool {
-	return p.columnwise || !p.direct && p.g.CIn >= innerChannels || p.x.Spatial[2] != 1 || p.x.Channel == 1
+	return p.columnwise || p.form == Winograd || !p.direct && p.g.CIn >= innerChannels || p.x.Spatial[2] != 1 || p.x.Channel == 1
 }
 
 // block chooses the outputs of a unit.
@@ -261,6 +272,10 @@ func (p *Plan[A]) layRegion() {
 		ext[1] = max(ext[1], (p.rows-1)*p.g.inStep(1)+span[1]+1)
 		ext[2] = max(ext[2], (p.cols-1)*p.g.inStep(2)+span[2]+1)
 	}
+	if p.form == Winograd {
+		span := p.tableRow[0].span
+		ext[1], ext[2] = covered(p.rows)+span[1], covered(p.cols)+span[2]
+	}
 	r := &p.region
 	line := lineBytes / p.size
 	if p.channelsInner() {
@@ -341,6 +356,9 @@ func (p *Plan[A]) count() {
 		p.grain = ceil(workGrain, max(work/max(p.units, 1), 1))
 	}
 }
+
+// Form returns the form of the filters that the plan is for.
+func (p *Plan[A]) Form() Form { return p.form }
 
 // Units returns the number of independent units of work.
 func (p *Plan[A]) Units() int { return p.units }

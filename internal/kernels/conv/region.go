@@ -10,6 +10,9 @@ import (
 func load[A Float, T Element](dst []A, x []T, p *Plan[A], u *unit, image int) {
 	lo := [3]int{u.d, u.h, u.w}
 	n := [3]int{1, u.hn, u.wn}
+	if p.form == Winograd {
+		n[1], n[2] = covered(u.hn), covered(u.wn)
+	}
 	for d := range lo {
 		step := p.g.inStep(d)
 		lo[d] = lo[d]*step + u.ph.min[d]

@@ -18,9 +18,11 @@ type Call[T Element, A Float] struct {
 	Y, X    []T
 	Weights *Weights[A]
 	// Filters are what Run packs for itself if Weights is nil, at the strides
-	// that Pack takes.
+	// that Pack takes. A Plan of the form Winograd needs them beside Weights, too,
+	// with what ScaleWeights has multiplied those by, or nil.
 	Filters       []T
 	FilterStrides [5]int
+	FilterScale   []A
 	Bias          []T // an element for each output channel, or nil
 	// Residual is an image like Y that is added, or nil. It may be Y itself,
 	// in the same layout.
@@ -33,7 +35,7 @@ type Call[T Element, A Float] struct {
 // Run computes all units on the processors of the share.
 func (c *Call[T, A]) Run() {
 	if c.Weights == nil && c.Plan.units > 0 {
-		w := borrowWeights[A](c.Plan)
+		w := borrowWeights(&c.Plan.filters)
 		defer w.release()
 		c.Weights = &w.Weights
 		defer func() { c.Weights = nil }()
@@ -103,6 +105,10 @@ func (c *Call[T, A]) Do(lo, hi int) {
 
 func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 	p := c.Plan
+	if p.form == Winograd {
+		c.winograd(w, u)
+		return
+	}
 	var x unsafe.Pointer
 	step := p.regLen // between images
 	if p.direct {
@@ -135,7 +141,7 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 		} else if 2*(p.g.COut-panel*p.set.Width) <= p.set.Width {
 			width = tile.Half
 		}
-		c.columns(w, u, x, step*p.size, panel, width)
+		c.columns(w, u, c.Weights, x, step*p.size, panel, width)
 		panel += max(int(width)/2, 1)
 	}
 }
@@ -149,25 +155,20 @@ func (c *Call[T, A]) tall(n int) bool {
 }
 
 // columns computes the unit's outputs of one panel or two.
-func (c *Call[T, A]) columns(w *worker[A], u *unit, x unsafe.Pointer, imageStep, panel int, width tile.Panel) {
+func (c *Call[T, A]) columns(w *worker[A], u *unit, filters *Weights[A], x unsafe.Pointer, imageStep, panel int, width tile.Panel) {
 	p := c.Plan
 	channel := panel * p.set.Width
 	n := int(width) * p.set.Width / 2
 	s := c.sink(w, u, channel, n)
 	s.x, s.xImage = x, imageStep
 	s.width = width
-	w.bias = grow(w.bias, n)
-	clear(w.bias)
-	if c.Bias != nil {
-		from := u.grp*p.g.COut + channel
-		vec.Load(w.bias, c.Bias[from:from+min(n, p.g.COut-channel)])
-	}
+	c.loadBias(w, u, channel, n)
 	s.bias = unsafe.Pointer(unsafe.SliceData(w.bias))
 	a := &w.args
 	a.Lo, a.Hi = A(math.Inf(-1)), A(math.Inf(1))
 	a.W, a.W2 = tile.Zeros, tile.Zeros
 	a.WStep = p.set.Width * p.size
-	weights := c.Weights.data[u.grp*c.Weights.group+c.Weights.starts[u.ph.index]:]
+	weights := filters.data[u.grp*filters.group+filters.starts[u.ph.index]:]
 	panelLen := p.set.Width * u.ph.depth
 	if len(u.ph.cuts) == 0 {
 		a.NSegs = 0
@@ -184,6 +185,16 @@ func (c *Call[T, A]) columns(w *worker[A], u *unit, x unsafe.Pointer, imageStep,
 	}
 	if !s.direct {
 		c.finish(w, u, channel, min(n, p.g.COut-channel), n)
+	}
+}
+
+// loadBias sets the worker's bias to that of n channels.
+func (c *Call[T, A]) loadBias(w *worker[A], u *unit, channel, n int) {
+	w.bias = grow(w.bias, n)
+	clear(w.bias)
+	if c.Bias != nil {
+		from := u.grp*c.Plan.g.COut + channel
+		vec.Load(w.bias, c.Bias[from:from+min(n, c.Plan.g.COut-channel)])
 	}
 }
 
@@ -220,7 +231,7 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 	// must not decide which of them it is.
 	whole := p.g.COut%p.set.Width == 0
 	simple := c.Residual == nil || whole && c.ResidualLayout.Channel == 1 && (c.Scale == 0 || c.Scale == 1)
-	if p.columnwise {
+	if p.columnwise || p.form == Winograd {
 		simple = c.Residual == nil
 	}
 	s.direct = same && clamp && simple && p.y.Channel == 1 && channel+n <= p.g.COut

@@ -25,15 +25,15 @@ func TestThreadsSameBits(t *testing.T) {
 	for _, c := range more {
 		t.Run(c.name, func(t *testing.T) {
 			for _, set := range tile.Sets[float32]() {
-				sameBits[float32](t, c.g, set)
+				sameBits[float32](t, c.g, set, Plain)
 			}
-			sameBits[float64](t, c.g, tile.Best[float64]())
-			sameBits[vec.BF16](t, c.g, tile.Best[float32]())
+			sameBits[float64](t, c.g, tile.Best[float64](), Plain)
+			sameBits[vec.BF16](t, c.g, tile.Best[float32](), Plain)
 		})
 	}
 }
 
-func sameBits[T Element, A Float](t *testing.T, g Geometry, set *tile.Set[A]) {
+func sameBits[T Element, A Float](t *testing.T, g Geometry, set *tile.Set[A], form Form) {
 	inexact := func(seed uint64, n int) []T {
 		x := random(seed, n)
 		for i := range x {
@@ -43,7 +43,7 @@ func sameBits[T Element, A Float](t *testing.T, g Geometry, set *tile.Set[A]) {
 	}
 	x, w := inexact(1, g.N*g.Groups*g.CIn*volume(g.In)), inexact(2, g.Groups*g.COut*g.CIn*volume(g.Kernel))
 	bias, residual := inexact(3, g.Groups*g.COut), inexact(4, g.N*g.Groups*g.COut*volume(g.Out))
-	packed := newWeights(g, set)
+	packed := newWeights(g, form, set)
 	packed.Use(aligned[A](packed.Len()))
 	SetWeights(packed, w, g.Filters(), 0, packed.Units())
 	some, cuts := finishes, []int{1, 2, 3, 5, 16}
@@ -57,7 +57,7 @@ func sameBits[T Element, A Float](t *testing.T, g Geometry, set *tile.Set[A]) {
 			var want []T
 			for _, procs := range cuts {
 				c := &Call[T, A]{
-					Plan: newPlan[T](g, xl, yl, set, procs), X: x, Y: make([]T, len(residual)), Weights: packed, Activation: f.act, Scale: f.scale,
+					Plan: newPlan[T](g, xl, yl, set, procs, form), X: x, Y: make([]T, len(residual)), Weights: packed, Activation: f.act, Scale: f.scale,
 				}
 				if f.bias {
 					c.Bias = bias

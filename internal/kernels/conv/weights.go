@@ -9,10 +9,12 @@ import (
 
 // Weights are filters packed for the tiles: for each group, phase and panel of
 // output channels, a row of the panel's channels for each tap and input
-// channel, taps outermost. Missing channels of the last panel are zero.
+// channel, taps outermost. Those for Winograd's convolution have coefficients in
+// the place of taps. Missing channels of the last panel are zero.
 type Weights[A Float] struct {
 	set    *tile.Set[A]
 	g      Geometry
+	form   Form
 	phases []phase
 	starts []int // of the phases in a group
 	group  int   // elements of a group, or of a depthwise convolution
@@ -21,18 +23,23 @@ type Weights[A Float] struct {
 }
 
 // NewWeights returns memory for filters of the given geometry, of which N, In
-// and Out may be unset.
-func NewWeights[A Float](g Geometry) *Weights[A] {
-	w := newWeights(g, tile.Best[A]())
+// and Out may be unset, in the form that a plan has chosen.
+func NewWeights[A Float](g Geometry, form Form) *Weights[A] {
+	w := WeightsWithout[A](g, form)
 	w.Use(aligned[A](w.Len()))
 	return w
 }
 
 // WeightsWithout is NewWeights without the memory, which Use must set.
-func WeightsWithout[A Float](g Geometry) *Weights[A] { return newWeights(g, tile.Best[A]()) }
+func WeightsWithout[A Float](g Geometry, form Form) *Weights[A] {
+	return newWeights(g, form, tile.Best[A]())
+}
 
-func newWeights[A Float](g Geometry, set *tile.Set[A]) *Weights[A] {
-	w := &Weights[A]{set: set, g: g, phases: g.phases(), panels: (g.COut + set.Width - 1) / set.Width}
+func newWeights[A Float](g Geometry, form Form, set *tile.Set[A]) *Weights[A] {
+	w := &Weights[A]{set: set, g: g, form: form, phases: g.phases(), panels: (g.COut + set.Width - 1) / set.Width}
+	if form == Winograd {
+		w.phases[0].depth = winogradDepth(g.CIn)
+	}
 	if g.depthwise() {
 		for _, p := range w.phases {
 			w.starts = append(w.starts, w.group)
@@ -60,9 +67,9 @@ func (w *Weights[A]) Len() int {
 func (w *Weights[A]) Use(data []A) { w.data = data[:w.Len()] }
 
 // Pack packs filters with the given strides (output or, when transposed, input
-// channel first) for the geometry.
-func Pack[A Float, T Element](filters []T, strides [5]int, g Geometry) *Weights[A] {
-	w := NewWeights[A](g)
+// channel first) for the geometry and form.
+func Pack[A Float, T Element](filters []T, strides [5]int, g Geometry, form Form) *Weights[A] {
+	w := NewWeights[A](g, form)
 	SetWeights(w, filters, strides, 0, w.Units())
 	return w
 }

@@ -10,11 +10,15 @@ import (
 // worker is the scratch memory of one goroutine.
 type worker[A Float] struct {
 	args   tile.Args[A]
+	change tile.TransformArgs[A]
 	bias   []A
 	region []A // the part of the image that a unit meets
 	held   region
 	sums   []A // positions by columns
 	line   []A
+	// Of Winograd's convolution: the coefficients of the unit's tiles, their products
+	// with a panel of filters, a tile of outputs, and what tells that one is not finite.
+	coefIn, coefOut, edge, bad []A
 }
 
 var (
@@ -30,7 +34,7 @@ func pool[A Float](p32, p64 *sync.Pool) *sync.Pool {
 	return p64
 }
 
-// scratchWeights are filters packed for one run.
+// scratchWeights are filters packed for one run, or a panel of them.
 type scratchWeights[A Float] struct {
 	Weights[A]
 	memory []A
@@ -39,12 +43,13 @@ type scratchWeights[A Float] struct {
 // packGrain is how many elements are worth a goroutine that packs them.
 const packGrain = 1 << 16
 
-func borrowWeights[A Float](p *Plan[A]) *scratchWeights[A] {
+// borrowWeights returns memory for filters of the given form.
+func borrowWeights[A Float](form *Weights[A]) *scratchWeights[A] {
 	w, ok := pool[A](&packed32, &packed64).Get().(*scratchWeights[A])
 	if !ok {
 		w = new(scratchWeights[A])
 	}
-	w.Weights = p.filters
+	w.Weights = *form
 	w.memory = grow(w.memory, w.Len())
 	w.Use(w.memory)
 	return w
@@ -61,7 +66,7 @@ func borrow[A Float]() *worker[A] {
 
 // release drops the worker's pointers and gives it back.
 func (w *worker[A]) release() {
-	w.args = tile.Args[A]{}
+	w.args, w.change = tile.Args[A]{}, tile.TransformArgs[A]{}
 	w.held = region{}
 	pool[A](&workers32, &workers64).Put(w)
 }

@@ -8,8 +8,10 @@ import "github.com/loris-ml/loris/internal/isa"
 
 func native32() []*Set[float32] {
 	return native(
-		&Set[float32]{Name: "avx512", Width: 32, half: half32AVX512, one: one32AVX512, two: two32AVX512, depthwise: depthwise32AVX512},
-		&Set[float32]{Name: "avx2", Width: 16, half: half32AVX2, one: one32AVX2, two: two32AVX2, depthwise: depthwise32AVX2})
+		&Set[float32]{Name: "avx512", Width: 32, half: half32AVX512, one: one32AVX512, two: two32AVX512, depthwise: depthwise32AVX512,
+			winograd: transforms{winogradInputF32AVX512, winogradFilterF32AVX512, winogradOutputF32AVX512}},
+		&Set[float32]{Name: "avx2", Width: 16, half: half32AVX2, one: one32AVX2, two: two32AVX2, depthwise: depthwise32AVX2,
+			winograd: transforms{winogradInputF32AVX2, winogradFilterF32AVX2, winogradOutputF32AVX2}})
 }
 
 func native64() []*Set[float64] {

@@ -11,7 +11,7 @@ const (
 )
 
 func portable[A Float]() *Set[A] {
-	s := &Set[A]{Name: "portable", Width: portableWidth}
+	s := &Set[A]{Name: "portable", Width: portableWidth, winograd: portableTransforms[A]()}
 	for rows := 1; rows <= portableRows; rows++ {
 		of := func(cols int) tileFunc {
 			return func(a *byte) { blocks((*Args[A])(unsafe.Pointer(a)), rows, cols) }

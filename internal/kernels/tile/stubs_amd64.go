@@ -723,3 +723,33 @@ func depthwise7F64AVX2(args *byte)
 //
 //go:noescape
 func depthwise8F64AVX2(args *byte)
+
+// winogradInputF32AVX512 turns 6×6 positions of an image into as many coefficients, for several vectors of channels.
+//
+//go:noescape
+func winogradInputF32AVX512(args *byte)
+
+// winogradFilterF32AVX512 turns 3×3 taps of filters into 6×6 coefficients, for several vectors of channels.
+//
+//go:noescape
+func winogradFilterF32AVX512(args *byte)
+
+// winogradOutputF32AVX512 turns 6×6 products into 4×4 outputs, for several vectors of channels.
+//
+//go:noescape
+func winogradOutputF32AVX512(args *byte)
+
+// winogradInputF32AVX2 turns 6×6 positions of an image into as many coefficients, for several vectors of channels.
+//
+//go:noescape
+func winogradInputF32AVX2(args *byte)
+
+// winogradFilterF32AVX2 turns 3×3 taps of filters into 6×6 coefficients, for several vectors of channels.
+//
+//go:noescape
+func winogradFilterF32AVX2(args *byte)
+
+// winogradOutputF32AVX2 turns 6×6 products into 4×4 outputs, for several vectors of channels.
+//
+//go:noescape
+func winogradOutputF32AVX2(args *byte)

@@ -49,6 +49,7 @@ type Set[A Float] struct {
 	// Tiles by rows, from 1: half a panel, one panel, and two panels wide.
 	half, one, two []tileFunc
 	depthwise      []tileFunc
+	winograd       transforms
 }
 
 // tileFunc computes a tile of certain rows and columns from the Args at its

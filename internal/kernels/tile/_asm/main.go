@@ -85,6 +85,14 @@ func main() {
 			depthwise(e, m)
 		}
 	}
+	table := constantTable()
+	for _, e := range elems {
+		if e.size == 4 {
+			for i := range transforms {
+				winograd(e, &transforms[i], table)
+			}
+		}
+	}
 	Generate()
 }
 
