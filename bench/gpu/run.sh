@@ -23,12 +23,12 @@ parts() {
 machine 60 nvidia-smi; $bin/loris devices
 driver 120 cd backend/cuda/internal/driver && $bin/driver.test -test.v -test.run 'TestOnFakeAndReal'
 kernels 300 cd backend/cuda/internal/emit && $bin/emit.test -test.v
-conformance 420 cd backend/cuda && LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run 'TestConformance|TestOpInfo'
+conformance 540 cd backend/cuda && LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run TestOnGPU
 digits 120 $bin/loris train digits --device cuda --out $out/digits
 bandwidth 120 cd backend/cuda/internal/emit && $bin/emit.test -test.run '^\$' -test.bench GPU
 steps 120 cd bench/gpu && $bin/gpu.test -test.run '^\$' -test.bench . -test.benchmem
 compare 600 $bin/compare --device cuda --threads 4 --python $python --peers eager,compile,jax
-sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.short -test.run TestConformance
+sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.short -test.run TestOnGPU
 PARTS
 }
 

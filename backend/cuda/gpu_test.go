@@ -1,0 +1,24 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"os"
+	"testing"
+
+	"github.com/loris-ml/loris/backend/backendtest"
+)
+
+// TestOnGPU runs the suites on the first GPU of the machine; short tests leave
+// those of PyTorch's samples out.
+func TestOnGPU(t *testing.T) {
+	if os.Getenv("LORIS_TEST_GPU") == "" {
+		t.Skip("LORIS_TEST_GPU is not set: bench/gpu/run.sh does so, on a machine with a GPU")
+	}
+	b := New(Libraries{})
+	t.Cleanup(func() { check(t, b.Close()) })
+	t.Run("Suite", func(t *testing.T) { backendtest.Run(t, b, gpu(0)) })
+	if !testing.Short() {
+		t.Run("OpInfo", func(t *testing.T) { backendtest.RunOpInfo(t, b, gpu(0)) })
+	}
+}
