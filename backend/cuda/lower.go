@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -93,6 +94,9 @@ func (m *model) describe(p *graph.Program, seq *steps.Sequence) {
 // dataTypes are cuBLASLt's names of dtypes.
 var dataTypes = map[ir.DType]driver.DataType{ir.F16: driver.F16, ir.BF16: driver.BF16, ir.F32: driver.F32, ir.F64: driver.F64}
 
+// activations are cuBLASLt's.
+var activations = map[fuse.Activation]driver.Activation{fuse.ReLU: driver.ReLU, fuse.GELUTanh: driver.GELU}
+
 // productWorkspace is how many bytes of workspace a product may use.
 const productWorkspace = 32 << 20
 
@@ -109,6 +113,7 @@ func (m *model) product(p *steps.Product) (workspace int, _ *driver.Matmul, _ er
 	}
 	mm, err := h.NewMatmul(driver.MatmulSpec{
 		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A), B: matrix(p.B), D: driver.Matrix{Type: t, Stride: p.M * p.N},
+		Bias: p.Bias, BiasType: t, Activation: activations[p.Act],
 		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace,
 	})
 	if err != nil {
@@ -129,10 +134,11 @@ type command struct {
 	params []uint64 // of f; the slots of fixes are set for each run
 	fixes  []fix
 
-	product *driver.Matmul
-	refs    []steps.Ref // of the product or copy
-	work    steps.Ref   // of the product
-	copy    int         // bytes
+	product      *driver.Matmul
+	bias, addend bool        // of the product
+	refs         []steps.Ref // of the product or copy
+	work         steps.Ref   // of the product
+	copy         int         // bytes
 }
 
 // fix is a slot that has an address in a memory of the run.
@@ -171,7 +177,9 @@ func (m *model) faults() int { return m.seq.Memories() }
 func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 	switch {
 	case s.Product != nil:
-		m.commands = append(m.commands, command{product: s.Product.Handle.(*driver.Matmul), refs: s.Refs, work: s.Work})
+		m.commands = append(m.commands, command{
+			product: s.Product.Handle.(*driver.Matmul), bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
+		})
 		return
 	case s.Copy > 0:
 		m.commands = append(m.commands, command{copy: s.Copy, refs: s.Refs})

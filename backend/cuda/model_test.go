@@ -51,7 +51,20 @@ func got(t testing.TB, b backend.Buffer) []float64 {
 	raw, err := b.Bytes(t.Context())
 	check(t, err)
 	b.Release()
-	return elements.DecodeFloats(b.Shape().DType(), raw)
+	return numbers(b.Shape(), raw)
+}
+
+// numbers decodes elements of any dtype.
+func numbers(s ir.Shape, raw []byte) []float64 {
+	out := make([]float64, s.Numel())
+	for i := range out {
+		if d := s.DType(); d.IsFloat() {
+			out[i] = elements.Float(d, raw, i)
+		} else {
+			out[i] = float64(elements.Int(d, raw, i))
+		}
+	}
+	return out
 }
 
 const softmax = `program @softmax {

@@ -47,6 +47,10 @@ type Rule struct {
 	// Affine allows links of all kinds; else there are factors, which are numbers,
 	// and then one vector that is added.
 	Affine bool
+	// NoFactors allows none of these factors.
+	NoFactors bool
+	// Acts are the activations that a chain may end with; nil stands for all.
+	Acts []Activation
 }
 
 // matcher finds epilogues.
@@ -102,7 +106,7 @@ func (m *matcher) dtype(id graph.ID) ir.DType { return m.p.Shape(id).DType() }
 func (m *matcher) follow(i int32, rule Rule) (e *Epilogue, chain []int32) {
 	e = &Epilogue{Anchor: i, Residual: NoValue}
 	for cur := m.p.Instrs[i].Out; !m.Kept[cur]; {
-		if act, ops, ok := m.activation(cur); ok {
+		if act, ops, ok := m.activation(cur); ok && (rule.Acts == nil || slices.Contains(rule.Acts, act)) {
 			e.Act = act
 			return e, append(chain, ops...)
 		}
@@ -171,7 +175,7 @@ func (m *matcher) canLink(e *Epilogue, rule Rule, l Link, channels int) bool {
 	}
 	switch l.Op {
 	case ir.OpMul, ir.OpDiv:
-		return m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue
+		return !rule.NoFactors && m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue
 	case ir.OpAdd:
 		return m.p.Shape(l.ID).Numel() == channels
 	}

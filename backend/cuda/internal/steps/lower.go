@@ -84,6 +84,9 @@ type lowering struct {
 	faults    int
 	plan      *fuse.Plan
 	probes    map[fuse.Probe]bool
+	// epilogues are by their last instruction; inner marks those before it.
+	epilogues map[int32]*fuse.Epilogue
+	inner     []bool
 }
 
 // lowerFunc emits the steps of one use of an op.
@@ -110,7 +113,9 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 		return nil, err
 	}
 	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}}
-	l.plan = fuse.New(p, fuse.UsesOf(p), l)
+	uses := fuse.UsesOf(p)
+	l.plan = fuse.New(p, uses, l)
+	l.epilogues, l.inner = fuse.Epilogues(p, uses, l.epilogueRule)
 	for i, q := range p.Params {
 		l.vals[i] = dense(q.Shape, l.newBuffer(buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}))
 	}
@@ -212,6 +217,12 @@ func recoverTo(err *error) {
 // its steps.
 func (l *lowering) instr(i int32) (err error) {
 	defer recoverTo(&err)
+	if l.inner[i] {
+		return nil
+	}
+	if e := l.epilogues[i]; e != nil {
+		return l.withEpilogue(e)
+	}
 	if l.plan.Add(i) {
 		return nil
 	}
@@ -297,6 +308,7 @@ type call struct {
 	in   []value
 	outs []ir.Shape // of the results to make
 	out  []value
+	post *fuse.Epilogue // or nil
 }
 
 // result makes the buffer of the next result.

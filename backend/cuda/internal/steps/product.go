@@ -68,32 +68,45 @@ func (v value) spread(lead []int) value {
 // matmul is the library's for the floats that it has, and a kernel for integers.
 func matmul(c *call) {
 	b := batchOf(c.in[0], c.in[1])
-	out := c.result()
-	if out.shape.Numel() == 0 {
-		c.kernels(&emit.Plan{}, 1, out)
+	s := c.outs[0]
+	switch {
+	case s.Numel() == 0:
+		c.kernels(&emit.Plan{}, 1, c.result())
 		return
-	}
-	if b.k == 0 {
-		v := c.l.constant(ir.MakeShape(out.dtype()), make([]byte, out.size()))
-		c.copyTo(out, v.as(out.shape, v.view.Expand(out.shape.Dims())))
+	case b.k == 0:
+		v := c.l.constant(ir.MakeShape(s.DType()), make([]byte, s.DType().Size()))
+		c.copyTo(c.result(), v.as(s, v.view.Expand(s.Dims())))
 		return
-	}
-	if out.dtype().IsFloat() && c.l.opt.Product != nil {
-		p := &Product{DType: out.dtype(), M: b.m, N: b.n, K: b.k, Batch: numel(b.dims)}
-		x, y := c.matrix(b, b.x, &p.A), c.matrix(b, b.y, &p.B)
-		var ok bool
-		if p.WorkspaceSize, p.Handle, ok = c.l.opt.Product(p); ok {
-			c.emit(planned{Step: Step{Product: p, Fault: -1}, operands: places(out, x, y), writes: 1})
-			return
-		}
-		b.x, b.y = x, y
+	case s.DType().IsFloat() && c.l.opt.Product != nil && c.libraryProduct(b):
+		return
 	}
 	r := len(b.dims)
 	g := emit.Product{
-		DType: out.dtype(), M: b.m, N: b.n, K: b.k, Batch: b.dims, XBatch: b.x.view.Strides[:r], YBatch: b.y.view.Strides[:r],
+		DType: s.DType(), M: b.m, N: b.n, K: b.k, Batch: b.dims, XBatch: b.x.view.Strides[:r], YBatch: b.y.view.Strides[:r],
 		XRow: b.x.view.Strides[r], XCol: b.x.view.Strides[r+1], YRow: b.y.view.Strides[r], YCol: b.y.view.Strides[r+1],
 	}
-	c.kernels(g.Plan(c.l.opt.Limits), 1, out, b.x, b.y)
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), b.x, b.y)
+}
+
+// libraryProduct emits a product by the library, if that can compute it.
+func (c *call) libraryProduct(b *batch) bool {
+	p := &Product{DType: c.outs[0].DType(), M: b.m, N: b.n, K: b.k, Batch: numel(b.dims)}
+	x, y := c.matrix(b, b.x, &p.A), c.matrix(b, b.y, &p.B)
+	more := c.finish(p)
+	var ok bool
+	if p.WorkspaceSize, p.Handle, ok = c.l.opt.Product(p); !ok {
+		b.x, b.y = x, y
+		return false
+	}
+	out := c.result()
+	s := planned{Step: Step{Product: p, Fault: -1}, operands: places(append([]value{out, x, y}, more...)...), writes: 1}
+	if p.Addend {
+		if addend := more[len(more)-1]; addend.view.Offset == 0 {
+			s.inPlace = []pair{{out.buf, addend.buf}}
+		}
+	}
+	c.emit(s)
+	return true
 }
 
 func numel(dims []int) int {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
@@ -74,8 +75,8 @@ type Step struct {
 	// Kernels are launches on the operands. Their workspace is at Work.
 	Kernels *emit.Plan
 	Work    Ref
-	// Product is a product on result, left and right operand, with Product.Workspace
-	// bytes at Work.
+	// Product is a product on result, left and right operand, bias and addend (as far
+	// as it has them), with Product.WorkspaceSize bytes at Work.
 	Product *Product
 	// Copy is the number of bytes to copy from operand 1 to operand 0. There is
 	// nothing to do if they are at the same place.
@@ -108,12 +109,17 @@ func (s *Step) Failed(fault []byte) error {
 	return located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
 }
 
-// Product is a batch of products D = A·B of M×K and K×N matrices of floats.
+// Product is a batch of products D = Act(A·B + bias + addend) of M×K and K×N
+// matrices of floats.
 type Product struct {
-	DType         ir.DType // f16, bf16, f32 or f64, of all
-	M, N, K       int
-	Batch         int
-	A, B          Matrix
+	DType   ir.DType // f16, bf16, f32 or f64, of all
+	M, N, K int
+	Batch   int
+	A, B    Matrix
+	// Bias says that there is a vector of N, and Addend that there is a dense batch of
+	// M×N matrices, which may be where D is.
+	Bias, Addend  bool
+	Act           fuse.Activation // Identity, ReLU or GELUTanh
 	WorkspaceSize int
 	// Handle is what Options.Product returned.
 	Handle any

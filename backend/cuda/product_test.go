@@ -1,0 +1,66 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"math"
+	"testing"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
+)
+
+// TestProducts counts what a product takes: one call of the library with what
+// follows it where that can be, and launches for the rest.
+func TestProducts(t *testing.T) {
+	f, b := newFake(t, 1)
+	for _, c := range []struct {
+		name, body         string
+		products, launches int
+	}{
+		{"plain", "return matmul(%x, %w)", 1, 0},
+		{"bias", "return add(matmul(%x, %w), %b)", 1, 0},
+		{"bias and relu", "return relu(add(matmul(%x, %w), %b))", 1, 0},
+		{"addend", "%0 = neg(%r)\n return add(add(matmul(%x, %w), %b), %0), %0", 1, 1},
+		{"factor", "return mul(matmul(%x, %w), full(size=[], fill_value=2.0, dtype=f32))", 1, 1},
+		{"another activation", "return tanh(add(matmul(%x, %w), %b))", 1, 1},
+		{"transposed", "%0 = permute(%w, dims=[1,0])\n return matmul(%r, %0)", 1, 0},
+		{"rows apart", "%0 = slice(%x, dim=1, start=0, end=8, step=2)\n %1 = slice(%w, dim=0, start=4, end=8, step=1)\n return matmul(%0, %1)", 1, 1},
+		{"a vector", "%0 = slice(%x, dim=0, start=1, end=2, step=1)\n return matmul(%x, reshape(%0, shape=[8]))", 1, 0},
+		{"integers", "%0 = cast(%x, dtype=i32)\n %1 = cast(%w, dtype=i32)\n return matmul(%0, %1)", 0, 3},
+	} {
+		p, err := graph.Parse("program @p {\n %x = parameter \"x\" : f32[4,8]\n %w = parameter \"w\" : f32[8,4]\n %b = parameter \"b\" : f32[4]\n %r = parameter \"r\" : f32[4,4]\n " + c.body + "\n}")
+		check(t, err)
+		var raw [][]byte
+		var in []backend.Buffer
+		for i, q := range p.Params {
+			v := make([]float64, q.Shape.Numel())
+			for k := range v {
+				v[k] = 3 * math.Sin(float64(1+k*(i+2)))
+			}
+			raw = append(raw, elements.EncodeFloats(q.Shape.DType(), v))
+			in = append(in, uploaded(t, b, q.Shape, raw[i]))
+		}
+		want, err := ref.Eval(p, raw)
+		check(t, err)
+		m, err := b.Compile(t.Context(), p, gpu(0), backend.CompileOptions{})
+		check(t, err)
+		f.Calls()
+		outs, err := m.Run(t.Context(), in, nil)
+		check(t, err)
+		for i, o := range outs {
+			expected := numbers(o.Shape(), want[i])
+			for k, y := range got(t, o) {
+				if !(math.Abs(y-expected[k]) < 1e-4) {
+					t.Errorf("%s: output %d, element %d is %v, want %v", c.name, i, k, y, expected[k])
+				}
+			}
+		}
+		if n := calls(f, "cublasLtMatmul", "cuLaunchKernel"); n[0] != c.products || n[1] != c.launches {
+			t.Errorf("%s: %d products and %d launches, want %d and %d", c.name, n[0], n[1], c.products, c.launches)
+		}
+		check(t, m.Close())
+	}
+}
