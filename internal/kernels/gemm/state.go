@@ -182,7 +182,11 @@ func (s *state[A]) run(threads int) {
 		if p.packB && p.row0 == 0 {
 			n += ceil(s.n, s.kernel.nr*panelGroup)
 		}
-		s.loop(threads, n, max(1, packGrain/(s.k*p.mr+1)), s.packBody)
+		unit := s.k * p.mr
+		if p.units == 0 {
+			unit = s.k * s.kernel.nr * panelGroup
+		}
+		s.loop(threads, n, max(1, packGrain/(unit+1)), s.packBody)
 		s.loop(p.threads, p.rowTiles*p.colTiles, 1, s.workBody)
 	}
 }
