@@ -25,6 +25,7 @@ type job struct {
 	parts   []part
 	arrived atomic.Int32 // threads that somebody has lent, so far
 	helpers []*worker    // that were called
+	woke    bool         // one of them slept
 	fault   atomic.Pointer[fault]
 
 	// pending counts the helpers that have not finished; the caller adds

@@ -53,6 +53,20 @@ var team crew
 
 // call hands a job to at most n helpers.
 func (t *crew) call(j *job, n int) {
+	t.offer(j, n)
+	if j.woke {
+		j.woke = false
+		go nudge()
+	}
+}
+
+// nudge does nothing. The goroutine that was made ready last is the one that the
+// caller's thread would run next, and others leave it to that for some 50 µs. Starting
+// this one puts a woken helper where an idle thread takes it at once.
+func nudge() {}
+
+// offer makes the offers of call.
+func (t *crew) offer(j *job, n int) {
 	var all []*worker
 	if l := t.workers.Load(); l != nil {
 		all = *l
@@ -113,6 +127,7 @@ func (w *worker) take(j *job) bool {
 	}
 	if w.mail.CompareAndSwap(parked, j) {
 		j.helpers = append(j.helpers, w)
+		j.woke = true
 		select {
 		case w.wake <- struct{}{}:
 		default:
