@@ -154,7 +154,7 @@ func (f *Fake) symbol(name string) unsafe.Pointer {
 
 // Set changes the machine: shuffle (if not 0, work is done in any order that
 // streams and events allow, by this seed; 0), sms (multiprocessors of each device,
-// 132), version (of the driver, 12090), devices (1), init
+// 132), trap (if not 0, the so many-th kernel from now on traps; 0), version (of the driver, 12090), devices (1), init
 // (cuInit's result, 0), memory (of each device, 1 GiB), peers (whether devices
 // can access each other, 1).
 func (f *Fake) Set(key string, v int) {
@@ -167,7 +167,8 @@ func (f *Fake) Set(key string, v int) {
 }
 
 // Fail makes calls of a function fail with CUDA's number, after skip ones that
-// succeed: one call, or all further ones until Heal.
+// succeed: one call, or all further ones until Heal. By 700 and 719 for all calls
+// the context is lost, too.
 func (f *Fake) Fail(call string, code, skip int, once bool) {
 	f.t.Helper()
 	ccall := C.CString(call)

@@ -51,6 +51,8 @@ CUresult fake_enter(const char *call, bool quiet, const char *format, ...)
 		CUresult code = f->code;
 		if (f->once)
 			*f = (struct fault){0};
+		else if (current && (code == LORI_ERROR_ILLEGAL_ADDRESS || code == LORI_ERROR_LAUNCH_FAILED))
+			current->lost = code;
 		return fake_leave(code);
 	}
 	return 0;
@@ -109,7 +111,7 @@ bool fake_set(const char *key, long v)
 	} entries[] = {
 		{"version", &fake_config.version}, {"devices", &fake_config.devices}, {"init", &fake_config.init},
 		{"memory", &fake_config.memory},   {"peers", &fake_config.peers}, {"sms", &fake_config.sms},
-		{"shuffle", &fake_config.shuffle},
+		{"shuffle", &fake_config.shuffle}, {"trap", &fake_config.trap},
 	};
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (!strcmp(entries[i].key, key)) {

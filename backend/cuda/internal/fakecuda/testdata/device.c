@@ -143,8 +143,11 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
 	context *c = fake_device_context(d);
 	if (!fake_is(c, CONTEXT))
 		LEAVE(201);
-	if (!--c->retained)
+	if (!--c->retained) {
+		if (c->lost)
+			fake_lose(c);
 		fake_end(c);
+	}
 	LEAVE(0);
 }
 

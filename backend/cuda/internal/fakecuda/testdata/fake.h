@@ -92,7 +92,7 @@ typedef struct graph {
 // core.c
 extern pthread_mutex_t fake_lock;
 extern struct fake_config {
-	long version, devices, init, memory, peers, sms, shuffle;
+	long version, devices, init, memory, peers, sms, shuffle, trap;
 } fake_config;
 extern long fake_live[KINDS];
 
@@ -172,5 +172,6 @@ struct gpu *fake_gpu(void); // on which the kernels of images run
 bool fake_device_range(uint64_t p, uint64_t n);
 uint64_t fake_device_alloc(size_t n);
 void fake_forget(void);
+void fake_lose(context *ctx); // frees what a lost context has left
 
 #endif

@@ -28,6 +28,8 @@ static CUresult run_image(item *i)
 static CUresult run_kernel(item *i)
 {
 	const uint64_t *p = i->own;
+	if (fake_config.trap && !--fake_config.trap)
+		return LORI_ERROR_LAUNCH_FAILED;
 	if (i->k->run)
 		return run_image(i);
 	if (!strcmp(i->k->name, "trap"))

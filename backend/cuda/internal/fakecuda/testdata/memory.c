@@ -234,6 +234,22 @@ void fake_forget(void)
 		forget_oldest();
 }
 
+void fake_lose(context *ctx)
+{
+	for (block **b = &blocks; *b;) {
+		block *gone = *b;
+		if (!gone->pool || gone->pool->ctx != ctx) {
+			b = &gone->next;
+			continue;
+		}
+		*b = gone->next;
+		gone->pool->used -= gone->n;
+		free(gone->memory);
+		free(gone);
+		fake_live[MEMORY]--;
+	}
+}
+
 static CUresult run_free(item *i)
 {
 	for (block **b = &blocks; *b; b = &(*b)->next)
