@@ -32,7 +32,7 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	case from == nil:
 		return errNotSynced
 	}
-	to := placeholder(from.shape, d, c.nextID.Add(1))
+	to := placeholder(from.shape, d, c.nextID.Add(1), make(chan struct{}))
 	from.escaped, to.escaped = true, true
 	dst.s, dst.data, dst.step = s, to, s.step
 	c.registerTensor(dst)
@@ -40,7 +40,8 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	go func() {
 		defer c.running.Done()
 		buf, err := c.upload(context.Background(), be, from, d)
-		to.complete(buf, err)
+		to.buf, to.err = buf, err
+		close(to.done)
 	}()
 	return nil
 }

@@ -57,8 +57,10 @@ func readyData(buf backend.Buffer, info DeviceDataInfo) *Data {
 	return &Data{shape: buf.Shape(), device: buf.Device(), buf: buf, info: info}
 }
 
-func placeholder(s ir.Shape, d ir.Device, id uint64) *Data {
-	return &Data{shape: s, device: d, info: DeviceDataInfo{TensorID: id}, done: make(chan struct{})}
+// placeholder returns data that is to come: done is closed when buf and err are
+// set. It may be that of several.
+func placeholder(s ir.Shape, d ir.Device, id uint64, done chan struct{}) *Data {
+	return &Data{shape: s, device: d, info: DeviceDataInfo{TensorID: id}, done: done}
 }
 
 // Shape returns the dtype and dimensions.
@@ -98,11 +100,6 @@ func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
 		}
 	}
 	return d.buf, d.err
-}
-
-func (d *Data) complete(buf backend.Buffer, err error) {
-	d.buf, d.err = buf, err
-	close(d.done)
 }
 
 // mayDie reports whether nothing can reach the data once the variable that holds it

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -231,6 +232,51 @@ func (s *Session) Build(name string, newTensor func() *Tensor, in []*Tensor, fn 
 	}
 	outs := fn(s.b, vals)
 	return s.handles(newTensor, outs)
+}
+
+// Again records what fn records from the tensors in and returns what fn returns, in
+// handles of its own. It may do so without calling fn, where it was called before
+// in this place of a step with the same what and tensors of the same graph: then
+// what is recorded is what fn recorded there, see ir.Builder.Again.
+func (s *Session) Again(what any, newTensor func() *Tensor, in []*Tensor, fn func() []*Tensor) []*Tensor {
+	s.begin("again", in...)
+	locked := true
+	defer func() {
+		if locked {
+			s.core.mu.Unlock()
+		}
+	}()
+	var scratch struct {
+		nodes [32]*ir.Node
+		shape [64]uint32
+	}
+	nodes, shape := scratch.nodes[:0], scratch.shape[:0]
+	for _, t := range in {
+		v := t.value()
+		at := slices.Index(nodes, v.Node)
+		if at < 0 {
+			at = len(nodes)
+			nodes = append(nodes, v.Node)
+		}
+		shape = append(shape, uint32(at), uint32(v.Index))
+	}
+	var outs []*Tensor // of fn
+	values := s.b.Again(what, nodes, shape, func() []ir.Value {
+		locked = false
+		s.core.mu.Unlock()
+		outs = fn()
+		s.begin("again", outs...)
+		locked = true
+		vals := make([]ir.Value, len(outs))
+		for i, t := range outs {
+			vals[i] = t.value()
+		}
+		return vals
+	})
+	if outs != nil {
+		return outs
+	}
+	return s.handles(newTensor, values)
 }
 
 // Grad records the gradients of outs with respect to wrt, weighted by the

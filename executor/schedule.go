@@ -24,6 +24,7 @@ type Async struct {
 	donated []bool
 	began   bool // the computation may have overwritten what is donated
 	outputs []*Data
+	ready   chan struct{} // closed when the outputs are final
 	done    chan struct{}
 	err     error
 }
@@ -74,12 +75,11 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		c.observe(Observation{Stage: StageRun, Start: start, Device: a.Device, Hash: a.Hash, Err: err})
 		c.stats.runs.Add(1)
 		for i, d := range a.outputs {
-			if err != nil {
-				d.complete(nil, err)
-				continue
+			if d.err = err; err == nil {
+				d.buf = outs[i]
 			}
-			d.complete(outs[i], nil)
 		}
+		close(a.ready)
 		if err == nil {
 			for _, r := range vars {
 				if r.dies {

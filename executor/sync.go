@@ -273,10 +273,10 @@ func (s *Session) assignAndSchedule(jobs []*syncJob, variables []*Variable) []*A
 // has assigned in the meantime keeps what it got.
 func (s *Session) assign(j *syncJob) *Async {
 	c := s.core
-	a := &Async{Device: j.coll.Device, Indices: j.coll.Indices, Hash: j.coll.Hash, done: make(chan struct{}), session: s}
+	a := &Async{Device: j.coll.Device, Indices: j.coll.Indices, Hash: j.coll.Hash, ready: make(chan struct{}), done: make(chan struct{}), session: s}
 	a.outputs = make([]*Data, len(j.roots))
 	for i, r := range j.roots {
-		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1))
+		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1), a.ready)
 	}
 	a.params = j.params
 	for _, d := range j.donors {

@@ -296,11 +296,11 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	if err := tr.gather(ctx, j, inputs); err != nil {
 		return nil, err
 	}
-	a := &Async{Device: tr.device, Hash: tr.hash, params: j.params, done: make(chan struct{}), session: s}
+	a := &Async{Device: tr.device, Hash: tr.hash, params: j.params, ready: make(chan struct{}), done: make(chan struct{}), session: s}
 	outs := make([]*Tensor, tr.numOut)
 	c.mu.Lock()
 	for i, id := range tr.program.Returns {
-		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1))
+		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1), a.ready)
 		a.outputs = append(a.outputs, d)
 		if i < tr.numOut {
 			d.escaped = true

@@ -20,6 +20,7 @@ type Variable struct {
 	from  *origin  // of the tensor that data was assigned by
 	// shape never changes: an assignment of another one is a mistake.
 	shape ir.Shape
+	kind  ir.LeafKind // of leaves where the value is
 }
 
 // NewVariable returns a variable that holds t's value: data at once if t has
@@ -29,6 +30,7 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
 	v.assign(t)
+	v.kind = ir.NewLeafKind(v.shape, v.device())
 	return v
 }
 
@@ -85,7 +87,10 @@ func (v *Variable) node() *ir.Node {
 	if v.leaf != nil && !v.until.ended() {
 		return v.leaf
 	}
-	v.leaf, v.until = ir.NewLeaf(&held{v.data, v.alias, v.from}, v.data.shape, v.data.device), nil
+	if v.kind.Device() != v.data.device {
+		v.kind = ir.NewLeafKind(v.shape, v.data.device)
+	}
+	v.leaf, v.until = v.kind.Leaf(&held{v.data, v.alias, v.from}), nil
 	if o := originOf(v.leaf); !o.ended() {
 		v.until = o
 	}

@@ -44,11 +44,11 @@ func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt 
 	if !ok {
 		return run()
 	}
-	return b.Again(gradients, in, shape, run)
+	return b.Again(gradients{}, in, shape, run)
 }
 
 // gradients is what the recorder's memory calls them.
-const gradients = 1
+type gradients struct{}
 
 // signature returns what the gradients of a walk's roots depend on: all nodes, and
 // how they hang together. It returns false where the walk went through leaves, whose

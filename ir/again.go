@@ -6,7 +6,7 @@ import "slices"
 // recorded again from others like them. As the trie it has entries and no nodes,
 // so it binds no old data.
 type script struct {
-	what  uint64
+	what  any
 	in    []scriptIn
 	shape []uint32
 	ops   []scriptOp
@@ -47,10 +47,11 @@ const (
 // Again records what record records. It may do so without calling it, where it was
 // called before in this place of the step with the same what and shape and with
 // inputs of the same ops, shapes and devices. So these have to decide all that
-// record does, and in has to have all nodes, once each, that it uses. A node that
-// nothing returned depends on may be left out, not the mark that its operands are
-// consumed.
-func (b *Builder) Again(what uint64, in []*Node, shape []uint32, record func() []Value) []Value {
+// record does, and in has to have all nodes, once each, that it uses: where it uses
+// others, it is called each time. A node that nothing returned depends on may be
+// left out, not the mark that its operands are consumed. What is compared, and
+// kept as long as the Builder may be.
+func (b *Builder) Again(what any, in []*Node, shape []uint32, record func() []Value) []Value {
 	if !b.records() || b.OnNode != nil || b.Lines == LinesAlways || b.Line != 0 || !b.Place.IsAny() {
 		return record()
 	}
@@ -128,7 +129,7 @@ func newScript(in, made []*Node, outs []Value) *script {
 }
 
 // fits reports whether the script was written for inputs like these.
-func (s *script) fits(what uint64, in []*Node, shape []uint32) bool {
+func (s *script) fits(what any, in []*Node, shape []uint32) bool {
 	if s.what != what || len(s.in) != len(in) || !slices.Equal(s.shape, shape) {
 		return false
 	}

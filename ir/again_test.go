@@ -62,7 +62,7 @@ func TestAgain(t *testing.T) {
 // what it is called.
 func TestAgainAsksWhere(t *testing.T) {
 	b := NewRecorder()
-	record := func(what uint64, shape uint32, x Value) {
+	record := func(what int, shape uint32, x Value) {
 		t.Helper()
 		called := false
 		b.Again(what, []*Node{x.Node}, []uint32{shape}, func() []Value {

@@ -28,6 +28,7 @@ type Node struct {
 const (
 	flagWrapped = 1 << iota
 	flagNumber  // the node is a number's
+	flagLeaf    // the node is a leafNode's
 )
 
 // Leaf is what a leaf node stands for: device data of an executor, a scalar, a
@@ -97,7 +98,10 @@ func (n *Node) Leaf() Leaf {
 	if n.flags&flagNumber != 0 {
 		return n.scalar()
 	}
-	return n.e.leaf
+	if n.flags&flagLeaf != 0 {
+		return (*leafNode)(unsafe.Pointer(n)).leaf
+	}
+	return nil
 }
 
 // IsLeaf reports whether the node is a leaf.
@@ -138,10 +142,32 @@ func leafEntry(s Shape, d Device) *entry {
 }
 
 // NewLeaf returns a leaf for data of the given shape on a device.
-func NewLeaf(l Leaf, s Shape, d Device) *Node {
-	n := &Node{e: leafEntry(s, d), device: d}
-	n.e.leaf = l
-	return n
+func NewLeaf(l Leaf, s Shape, d Device) *Node { return NewLeafKind(s, d).Leaf(l) }
+
+// LeafKind is what leaves of one shape on one device have in common.
+type LeafKind struct {
+	e      *entry
+	device Device
+}
+
+// leafNode is a leaf together with what it stands for. The node comes first: a
+// *Node with flagLeaf is a *leafNode.
+type leafNode struct {
+	Node
+	leaf Leaf
+}
+
+// NewLeafKind returns the kind of leaves for data of the given shape on a device.
+func NewLeafKind(s Shape, d Device) LeafKind { return LeafKind{leafEntry(s, d), d} }
+
+// Device returns the device of the leaves.
+func (k LeafKind) Device() Device { return k.device }
+
+// Leaf returns a leaf of the kind.
+func (k LeafKind) Leaf(l Leaf) *Node {
+	n := &leafNode{leaf: l}
+	n.e, n.device, n.flags = k.e, k.device, flagLeaf
+	return &n.Node
 }
 
 func appendShape(b []byte, s Shape) []byte {

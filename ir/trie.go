@@ -22,7 +22,6 @@ type entry struct {
 	shapes []Shape
 	hash   Hash
 	line   uintptr
-	leaf   Leaf     // of a leaf, whose entry is its own and in no trie
 	last   *entry   // the child taken last, tried first
 	kids   []*entry // at most maxKids: the oldest goes
 	oldest int

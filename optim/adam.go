@@ -91,7 +91,7 @@ func (r *adam) constants() []any {
 	return f
 }
 
-func (r *adam) update(p, g *loris.Tensor, decay bool, state []*loris.Tensor, f []any) (*loris.Tensor, []*loris.Tensor) {
+func (r *adam) update(p, g *loris.Tensor, decay bool, state, f []*loris.Tensor) (*loris.Tensor, []*loris.Tensor) {
 	switch {
 	case decay && r.decoupled:
 		p = p.Mul(f[adamDecay])
@@ -110,7 +110,7 @@ func (r *adam) update(p, g *loris.Tensor, decay bool, state []*loris.Tensor, f [
 }
 
 // average is m + (1-β₁)·(g-m), which rounds as PyTorch's lerp does.
-func (r *adam) average(m, g *loris.Tensor, f []any) *loris.Tensor {
+func (r *adam) average(m, g *loris.Tensor, f []*loris.Tensor) *loris.Tensor {
 	diff := g.Sub(m)
 	if 1-r.beta1 < 0.5 {
 		return m.Add(diff.Mul(f[adamGain1]))

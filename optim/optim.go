@@ -30,6 +30,9 @@ type param struct {
 	v     *loris.Variable
 	decay bool
 	slots []*loris.Variable
+	// block is the update: from the value, the gradient, the state and the numbers
+	// of the rule to the next value and state.
+	block *loris.Block
 }
 
 // rule is the formula of an algorithm.
@@ -42,7 +45,7 @@ type rule interface {
 	captured(lr, step *loris.Tensor) []any
 	// update records a parameter's next value and state from its value, gradient
 	// and state; decay says whether weight decay applies.
-	update(p, g *loris.Tensor, decay bool, state []*loris.Tensor, f []any) (*loris.Tensor, []*loris.Tensor)
+	update(p, g *loris.Tensor, decay bool, state, f []*loris.Tensor) (*loris.Tensor, []*loris.Tensor)
 }
 
 // Option sets up an Optimizer. Each constructor says which it takes; another one
@@ -142,6 +145,7 @@ func newOptimizer(algorithm string, r rule, params iter.Seq2[string, *loris.Vari
 		for range r.slots() {
 			p.slots = append(p.slots, loris.NewVariable(m.Zeros(v.Shape().Dims()...).Discard()))
 		}
+		p.block = o.block(p.decay, len(p.slots))
 		o.params = append(o.params, p)
 	}
 	check(algorithm, len(o.params) > 0, "there are no parameters")
@@ -204,7 +208,7 @@ func (o *Optimizer) Step(grads []*loris.Tensor) {
 }
 
 // factorsOf gives the numbers of a step as tensors of a dtype, in a session.
-type factorsOf func(s *loris.Session, d loris.DType) []any
+type factorsOf func(s *loris.Session, d loris.DType) []*loris.Tensor
 
 // factors counts the step and returns the numbers that the rule uses in it. Each
 // is a parameter of the graph once, however many parameters use it.
@@ -223,13 +227,13 @@ func (o *Optimizer) factors() factorsOf {
 		s *loris.Session
 		d loris.DType
 	}
-	made := map[key][]any{}
-	return func(s *loris.Session, d loris.DType) []any {
+	made := map[key][]*loris.Tensor{}
+	return func(s *loris.Session, d loris.DType) []*loris.Tensor {
 		k := key{s, d}
 		if made[k] != nil {
 			return made[k]
 		}
-		f := make([]any, len(numbers))
+		f := make([]*loris.Tensor, len(numbers))
 		for i, n := range numbers {
 			if t, ok := n.(*loris.Tensor); ok {
 				f[i] = cast(t, d)
@@ -246,18 +250,30 @@ func (o *Optimizer) factors() factorsOf {
 func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
 	d := computeDType(p.v)
 	s := g.Session()
-	state := make([]*loris.Tensor, len(p.slots))
+	factors := f(s, d)
+	in := make([]*loris.Tensor, 0, 2+len(p.slots)+len(factors))
+	in = append(in, p.v.ValueIn(s), g)
+	for _, v := range p.slots {
+		in = append(in, v.ValueIn(s))
+	}
+	next := p.block.Record(append(in, factors...)...)
 	for i, v := range p.slots {
-		state[i] = v.ValueIn(s)
+		v.Assign(next[1+i])
 	}
-	if o.maximize {
-		g = g.Neg()
-	}
-	next, state := o.rule.update(cast(p.v.ValueIn(s), d), cast(g, d), p.decay, state, f(s, d))
-	for i, v := range p.slots {
-		v.Assign(state[i])
-	}
-	p.v.Assign(cast(next, p.v.Shape().DType()))
+	p.v.Assign(next[0])
+}
+
+// block returns the update of a parameter with so many slots.
+func (o *Optimizer) block(decay bool, slots int) *loris.Block {
+	return loris.NewBlock(func(in ...*loris.Tensor) []*loris.Tensor {
+		p, g, state, factors := in[0], in[1], in[2:2+slots], in[2+slots:]
+		d := factors[0].DType()
+		if g = cast(g, d); o.maximize {
+			g = g.Neg()
+		}
+		next, state := o.rule.update(cast(p, d), g, decay, state, factors)
+		return append([]*loris.Tensor{cast(next, p.DType())}, state...)
+	})
 }
 
 func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {

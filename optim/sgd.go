@@ -66,7 +66,7 @@ func (r *sgd) constants() []any {
 	return f
 }
 
-func (r *sgd) update(p, g *loris.Tensor, decay bool, state []*loris.Tensor, f []any) (*loris.Tensor, []*loris.Tensor) {
+func (r *sgd) update(p, g *loris.Tensor, decay bool, state, f []*loris.Tensor) (*loris.Tensor, []*loris.Tensor) {
 	if decay {
 		g = g.Add(p.Mul(f[sgdDecay]))
 	}
