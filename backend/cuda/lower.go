@@ -114,7 +114,7 @@ func (m *model) product(p *steps.Product) (workspace int, _ *driver.Matmul, _ er
 	mm, err := h.NewMatmul(driver.MatmulSpec{
 		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A), B: matrix(p.B), D: driver.Matrix{Type: t, Stride: p.M * p.N},
 		Bias: p.Bias, BiasType: t, Activation: activations[p.Act],
-		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace,
+		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace, Align: p.Align,
 	})
 	if err != nil {
 		return 0, nil, m.dev.check(err)

@@ -153,6 +153,7 @@ typedef struct lori_matmul_spec {
 	uint32_t compute, scale, transa, transb;
 	uint32_t epilogue, bias_type;
 	uint64_t workspace; // the most that may be used, in bytes
+	uint32_t align;     // addresses of matrices are multiples of it
 } lori_matmul_spec;
 
 enum { LORI_MAX_CHOICES = 8 };

@@ -133,6 +133,9 @@ type Matrix struct {
 	Stride int
 }
 
+// minAlign is what the addresses of matrices are multiples of at least.
+const minAlign = 16
+
 // MatmulSpec describes D = activation(alpha·A·B + beta·C + bias), where A is M×K,
 // B is K×N, C and D, of one layout, are M×N, and the bias, of D's type (F16 or
 // BF16 for 8-bit floats), is a vector of N. A product of D's type I32 is of I8.
@@ -145,6 +148,9 @@ type MatmulSpec struct {
 	Activation Activation
 	TF32       bool  // F32 operands may be rounded to TF32
 	Workspace  int64 // bytes that may be used at most
+	// Align is what the addresses of A, B, C and D are multiples of in each run: a
+	// power of two from 16 to 256. 0 is 16.
+	Align int
 }
 
 // Matmul is a product that is ready to run. Its methods exclude each other.
@@ -191,6 +197,7 @@ func (s *MatmulSpec) c() C.lori_matmul_spec {
 		a: s.B.c(s.K, s.N), b: s.A.c(s.M, s.K), d: s.D.c(s.M, s.N),
 		batch: C.int32_t(max(s.Batch, 1)), compute: C.LORI_COMPUTE_32F, scale: C.LORI_R_32F,
 		epilogue: C.LORI_EPILOGUE_DEFAULT, bias_type: C.uint32_t(s.BiasType), workspace: C.uint64_t(s.Workspace),
+		align: C.uint32_t(max(s.Align, minAlign)),
 	}
 	if s.B.Trans {
 		c.transa = C.LORI_OP_T
@@ -240,8 +247,7 @@ func (x Matrix) c(rows, cols int) C.lori_matrix {
 // Choices returns the ways to compute the product, the most promising first.
 func (m *Matmul) Choices() []MatmulChoice { return m.choices }
 
-// MatmulArgs are the operands of one run. Addresses are aligned to 16 bytes at
-// least, those that come from a pool are.
+// MatmulArgs are the operands of one run. Addresses are aligned as the spec says.
 type MatmulArgs struct {
 	A, B, C, D  DevicePtr // C may be 0 if Beta is
 	Bias        DevicePtr // if the product has one

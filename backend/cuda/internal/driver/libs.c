@@ -117,6 +117,11 @@ static cublasStatus_t choose(const lori_cublaslt *l, cublasLtHandle_t h, const l
 {
 	TRY(cublasLtMatmulPreferenceSetAttribute, p, LORI_PREFERENCE_WORKSPACE, &spec->workspace,
 	    sizeof spec->workspace);
+	static const cublasLtMatmulPreferenceAttributes_t aligns[] = {
+		LORI_PREFERENCE_ALIGN_A, LORI_PREFERENCE_ALIGN_B, LORI_PREFERENCE_ALIGN_C, LORI_PREFERENCE_ALIGN_D,
+	};
+	for (int i = 0; i < 4; i++)
+		TRY(cublasLtMatmulPreferenceSetAttribute, p, aligns[i], &spec->align, sizeof spec->align);
 	TRY(cublasLtMatmulAlgoGetHeuristic, h, m->desc, m->a, m->b, m->d, m->d, p, LORI_MAX_CHOICES, m->choices,
 	    &m->n);
 	return m->n > 0 ? 0 : LORI_BLAS_NOT_SUPPORTED;

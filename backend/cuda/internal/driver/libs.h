@@ -118,6 +118,10 @@ typedef struct {
 	N(LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5)                                 \
 	N(LAYOUT_BATCH_STRIDE, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)                       \
 	N(PREFERENCE_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                         \
+	N(PREFERENCE_ALIGN_A, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                         \
+	N(PREFERENCE_ALIGN_B, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)                         \
+	N(PREFERENCE_ALIGN_C, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)                         \
+	N(PREFERENCE_ALIGN_D, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)                         \
 	N(EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_DEFAULT, 1)                                            \
 	N(EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU, 2)                                                  \
 	N(EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BIAS, 4)                                                  \

@@ -90,7 +90,7 @@ func (c *call) rows() (outer, size, inner int) {
 
 func indexSelect(c *call) {
 	x, index, out := c.dense(c.in[0]), c.index(), c.result()
-	g := emit.IndexSelect{N: index.shape.Numel(), Element: x.size(), Align: max(x.size(), aligned(x))}
+	g := emit.IndexSelect{N: index.shape.Numel(), Element: x.size(), Align: max(x.size(), aligned(16, x))}
 	g.Outer, g.Size, g.Inner = c.rows()
 	c.kernels(g.Plan(c.l.opt.Limits), 1, out, x, index)
 	c.indexed()

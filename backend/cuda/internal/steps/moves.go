@@ -81,10 +81,10 @@ func nearest(strides []int) int {
 	return slices.IndexFunc(strides, func(s int) bool { return s == 1 || s == -1 })
 }
 
-// aligned returns the greatest power of two up to 16 that the addresses of values
-// are multiples of.
-func aligned(values ...value) int {
-	align := 16
+// aligned returns the greatest power of two, most at most, that the addresses of
+// values are multiples of.
+func aligned(most int, values ...value) int {
+	align := most
 	for _, v := range values {
 		for at(v).off%align != 0 {
 			align /= 2
@@ -126,7 +126,7 @@ func cat(c *call) {
 		}
 	}
 	if ready {
-		g := emit.Cat{Size: out.size(), Align: aligned(parts...)}
+		g := emit.Cat{Size: out.size(), Align: aligned(16, parts...)}
 		g.Outer, _, _ = lines(out.shape, c.Dim("dim", out.shape.Rank()))
 		for _, v := range parts {
 			g.Parts = append(g.Parts, v.shape.Numel()/g.Outer)

@@ -93,6 +93,7 @@ func (c *call) libraryProduct(b *batch) bool {
 	p := &Product{DType: c.outs[0].DType(), M: b.m, N: b.n, K: b.k, Batch: numel(b.dims)}
 	x, y := c.matrix(b, b.x, &p.A), c.matrix(b, b.y, &p.B)
 	more := c.finish(p)
+	p.Align = aligned(Alignment, append(more, x, y)...)
 	var ok bool
 	if p.WorkspaceSize, p.Handle, ok = c.l.opt.Product(p); !ok {
 		b.x, b.y = x, y

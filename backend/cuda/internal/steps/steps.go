@@ -118,8 +118,11 @@ type Product struct {
 	A, B    Matrix
 	// Bias says that there is a vector of N, and Addend that there is a dense batch of
 	// M×N matrices, which may be where D is.
-	Bias, Addend  bool
-	Act           fuse.Activation // Identity, ReLU or GELUTanh
+	Bias, Addend bool
+	Act          fuse.Activation // Identity, ReLU or GELUTanh
+	// Align is what the addresses of all matrices are multiples of: a power of two from
+	// 16 to 256.
+	Align         int
 	WorkspaceSize int
 	// Handle is what Options.Product returned.
 	Handle any

@@ -21,6 +21,7 @@ typedef struct desc {
 typedef struct preference {
 	object o;
 	uint64_t workspace;
+	uint32_t align[4]; // of a, b, c, d; 0 is cuBLASLt's default, 256
 } preference;
 
 // What a product needs when its turn comes.
@@ -150,9 +151,13 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
 	preference *p = (preference *)h;
 	ENTER("%u size=%zu", a, size);
 	NEED_OBJECT(p, PREFERENCE);
-	if (a != LORI_PREFERENCE_WORKSPACE)
-		LEAVE(LORI_BLAS_INVALID_VALUE);
-	STORE(p->workspace);
+	switch (a) {
+	case LORI_PREFERENCE_WORKSPACE:
+		STORE(p->workspace);
+	case LORI_PREFERENCE_ALIGN_A ... LORI_PREFERENCE_ALIGN_D:
+		STORE(p->align[a - LORI_PREFERENCE_ALIGN_A]);
+	}
+	LEAVE(LORI_BLAS_INVALID_VALUE);
 }
 
 // fits reports whether the shapes of a product go together.
@@ -203,9 +208,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 		LEAVE(LORI_BLAS_INVALID_VALUE);
 	if (!computes(d, a, c))
 		LEAVE(LORI_BLAS_NOT_SUPPORTED);
-	out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{1}}, .wavesCount = 1};
+	// An algorithm relies on the alignment that was promised for each matrix.
+	uint64_t align = 0;
+	for (int i = 0; i < 4; i++)
+		align |= (uint64_t)(p->align[i] ? p->align[i] : 256) << 16 * i;
+	out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{1, align}}, .wavesCount = 1};
 	if (p->workspace >= 1024 && want > 1)
-		out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{2}}, .workspaceSize = 1024, .wavesCount = 0.5f};
+		out[(*n)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{2, align}}, .workspaceSize = 1024, .wavesCount = 0.5f};
 	LEAVE(0);
 }
 
@@ -293,6 +302,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t hd, const
 	NEED_OBJECT(lc, LAYOUT);
 	if (algo->data[0] == 2 && (size < 1024 || !fake_device_range((uint64_t)workspace, 1024)))
 		LEAVE(LORI_BLAS_INVALID_VALUE);
+	const uint64_t at[4] = {(uint64_t)a, (uint64_t)b, (uint64_t)c, (uint64_t)d};
+	for (int i = 0; i < 4; i++)
+		if (at[i] % (algo->data[1] >> 16 * i & 0xffff))
+			LEAVE(LORI_BLAS_INVALID_VALUE);
 	product *p = malloc(sizeof *p);
 	*p = (product){*how, *(layout *)la, *(layout *)lb, *(layout *)ld, (uint64_t)a, (uint64_t)b, (uint64_t)c,
 		       (uint64_t)d, factor_of(how->scale, alpha), factor_of(how->scale, beta)};
