@@ -153,6 +153,39 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestWithStream checks that a run comes after what is in the caller's stream, and
+// before what follows.
+func TestWithStream(t *testing.T) {
+	f, b := newFake(t, 1)
+	m := compiled(t, b, "program @p {\n %x = parameter \"x\" : f32[2]\n return neg(%x)\n}")
+	x := floats(t, b, 1, 2)
+	check(t, x.(*buffer).mem.ready.wait(t.Context()))
+	s, err := m.dev.ctx.NewStream(0)
+	check(t, err)
+	defer s.Close()
+	f.Calls()
+	outs, err := m.Run(WithStream(t.Context(), s.Handle()), []backend.Buffer{x}, nil)
+	check(t, err)
+	var order []string
+	for _, c := range f.Calls() {
+		name, _, _ := strings.Cut(c, " ")
+		if name == "cuEventRecord" || name == "cuStreamWaitEvent" || name == "cuLaunchKernel" {
+			order = append(order, name)
+		}
+	}
+	if got, want := strings.Join(order, " "), "cuEventRecord cuStreamWaitEvent cuLaunchKernel cuEventRecord cuStreamWaitEvent"; got != want {
+		t.Errorf("calls %s, want %s", got, want)
+	}
+	// What follows in the stream sees the result.
+	data := make([]byte, 8)
+	check(t, s.CopyOut(data, outs[0].(*buffer).address()))
+	check(t, s.Wait(t.Context()))
+	if y := elements.DecodeFloats(ir.F32, data); y[0] != -1 || y[1] != -2 {
+		t.Errorf("got %v", y)
+	}
+	outs[0].Release()
+}
+
 func TestDevicesOfInputs(t *testing.T) {
 	_, b := newFake(t, 2)
 	m := compiled(t, b, "program @p {\n %x = parameter \"x\" : f32[1]\n return neg(%x)\n}")

@@ -26,11 +26,17 @@ func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool
 	if err := m.check(inputs, donated); err != nil {
 		return nil, m.named(err)
 	}
-	err := m.begin(ctx, inputs, donated)
+	err := m.follow(ctx)
+	if err == nil {
+		err = m.begin(ctx, inputs, donated)
+	}
 	if err == nil {
 		err = m.enqueue()
 	}
 	err = errors.Join(err, m.end(inputs))
+	if err == nil {
+		err = m.lead(ctx)
+	}
 	outs := make([]backend.Buffer, len(m.outs))
 	for i, o := range m.outs {
 		if o != nil && err != nil {
@@ -43,6 +49,36 @@ func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		return nil, m.named(err)
 	}
 	return outs, nil
+}
+
+// userStream returns the stream of WithStream, or nil.
+func (m *model) userStream(ctx context.Context) *driver.Stream {
+	if handle, ok := ctx.Value(streamKey{}).(uintptr); ok {
+		return m.dev.ctx.WrapStream(handle)
+	}
+	return nil
+}
+
+// follow makes the run wait for what is in the caller's stream.
+func (m *model) follow(ctx context.Context) error {
+	s := m.userStream(ctx)
+	if s == nil {
+		return nil
+	}
+	at, err := m.dev.moment(s)
+	if err != nil {
+		return err
+	}
+	defer at.release()
+	return at.before(m.stream)
+}
+
+// lead makes the caller's stream wait for the run.
+func (m *model) lead(ctx context.Context) error {
+	if s := m.userStream(ctx); s != nil {
+		return m.last.end.before(s)
+	}
+	return nil
 }
 
 // begin makes the stream wait for the inputs and finds memory for the rest.
