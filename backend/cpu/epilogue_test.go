@@ -170,6 +170,22 @@ var epilogueCases = []struct {
 		%r = parameter "r" : f32[2,37,9,8]
 		%0, %1, %2 = batch_norm(conv2d(%x, %w, padding=[1,1]), %g, %b, %m, exp(%v), false, 0.1, 1e-05)
 		return relu(add(%0, %r))`, 3}, // eᵛ, 1/√(eᵛ+ε)
+	{"convolution by Winograd's method of logarithms, some NaN, batch norm, residual, relu", `
+		%x = parameter "x" : f32[2,32,13,12]
+		%w = parameter "w" : f32[36,32,3,3]
+		%g = parameter "g" : f32[36]
+		%b = parameter "b" : f32[36]
+		%m = parameter "m" : f32[36]
+		%v = parameter "v" : f32[36]
+		%r = parameter "r" : f32[2,36,13,12]
+		%y = conv2d(log(add(%x, 3.0)), mul(%w, 0.03), padding=[1,1])
+		%0, %1, %2 = batch_norm(%y, %g, %b, %m, exp(%v), false, 0.1, 1e-05)
+		return nan_to_num(relu(add(%0, %r)), -7.0)`, 6},
+	{"convolution by Winograd's method of bf16, channels innermost", `
+		%x = parameter "x" : bf16[2,13,12,32]
+		%w = parameter "w" : bf16[36,32,3,3]
+		%b = parameter "b" : bf16[36]
+		return relu(conv2d(permute(%x, [0,3,1,2]), mul(%w, 0.125), %b, padding=[1,1]))`, 2},
 	{"convolution as a product, batch norm, residual, relu", `
 		%x = parameter "x" : f32[1,6,9,8]
 		%w = parameter "w" : f32[37,6,3,3]

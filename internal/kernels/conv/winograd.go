@@ -39,6 +39,9 @@ const (
 	winogradDeep  = 256
 	// winogradChannels is from how many channels on each way it may be worth it.
 	winogradChannels = 16
+	// winogradUnits is how many units a processor gets at least, if the work can be
+	// cut so.
+	winogradUnits = 2
 )
 
 // allowsWinograd reports whether a convolution has the form that Winograd's is for.
@@ -88,7 +91,9 @@ func (p *Plan[A]) blockWinograd(procs int) {
 	b := winogradShape(p.g.N, p.g.Out, p.g.CIn)
 	p.images, p.rows, p.cols = b.images, b.rows, b.cols
 	p.chunk = p.panels
-	for procs > 1 && p.chunk > 1 && b.blocks()*ceil(p.panels, p.chunk) < unitsPerWorker*procs {
+	// Each unit transforms its part of the image, which costs about as much as half
+	// a panel: panels are parted for the sake of few processors' balance only.
+	for procs > 1 && p.chunk > 1 && b.blocks()*ceil(p.panels, p.chunk) < winogradUnits*procs {
 		p.chunk = (p.chunk + 1) / 2
 	}
 	line := lineBytes / p.size
