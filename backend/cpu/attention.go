@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -37,7 +38,7 @@ var attentions = byType[lowerFunc]{
 // attendWide converts operands of other dtypes, and masks of another dtype than
 // the rest, to the dtype that kernels compute in.
 func (c *call) attendWide() {
-	d := computeDType(c.in[0].dtype())
+	d := loop.ComputeDType(c.in[0].dtype())
 	wide := &call{l: c.l, instr: c.instr, Args: c.Args, outs: []ir.Shape{c.outs[0].WithDType(d)}}
 	for _, v := range c.in {
 		if v.dtype() != ir.Bool {

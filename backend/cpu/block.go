@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -145,7 +146,7 @@ func (b *blockBuilder) apply(fn blockFunc, cost float64, d ir.DType, exact bool,
 			*p = src[i]
 		}
 	}
-	wide := computeDType(d)
+	wide := loop.ComputeDType(d)
 	if out != nil && wide == d {
 		op.d = b.addSlot(slot{dtype: d, at: operand{out.buf, 0, b.n}})
 		b.write(out.buf)

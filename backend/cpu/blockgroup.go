@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -43,9 +44,9 @@ func (l *lowering) addOp(b *blockBuilder, in *graph.Instr, src []int, out *value
 	d := l.p.Shape(in.Out).DType()
 	operand := l.p.Shape(in.Args[len(in.Args)-1]).DType()
 	if in.Op == ir.OpCast {
-		return b.apply(castKernel(computeDType(operand), computeDType(d)), arithmeticCost, d, false, src, out)
+		return b.apply(castKernel(loop.ComputeDType(operand), loop.ComputeDType(d)), arithmeticCost, d, false, src, out)
 	}
-	k := kernelOf(in.Op.Spec(), computeDType(operand))
+	k := kernelOf(in.Op.Spec(), loop.ComputeDType(operand))
 	return b.apply(k.fn, k.cost, d, fuse.Exact(in.Op), src, out)
 }
 
@@ -58,7 +59,7 @@ func (l *lowering) cast(in *graph.Instr, v value, d ir.DType) value {
 	b := newBlockBuilder(l, v.shape)
 	b.cur = in
 	out := l.newValue(v.shape.WithDType(d))
-	b.apply(castKernel(computeDType(from), computeDType(d)), arithmeticCost, d, true, []int{b.load(v)}, &out) // stored only, which rounds
+	b.apply(castKernel(loop.ComputeDType(from), loop.ComputeDType(d)), arithmeticCost, d, true, []int{b.load(v)}, &out) // stored only, which rounds
 	b.finish(in)
 	return out
 }

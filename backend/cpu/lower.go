@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -407,26 +408,16 @@ func widened(f lowerFunc) lowerFunc {
 	return func(c *call) {
 		wide := &call{l: c.l, instr: c.instr, Args: c.Args}
 		for _, v := range c.in {
-			wide.in = append(wide.in, c.l.cast(c.instr, v, computeDType(v.dtype())))
+			wide.in = append(wide.in, c.l.cast(c.instr, v, loop.ComputeDType(v.dtype())))
 		}
 		for _, s := range c.outs {
-			wide.outs = append(wide.outs, s.WithDType(computeDType(s.DType())))
+			wide.outs = append(wide.outs, s.WithDType(loop.ComputeDType(s.DType())))
 		}
 		f(wide)
 		for i, s := range c.outs {
 			c.out = append(c.out, c.l.cast(c.instr, wide.out[i], s.DType()))
 		}
 	}
-}
-
-// computeDType returns the dtype that kernels compute in: f32 for the narrower
-// floats, the dtype itself for the rest.
-func computeDType(d ir.DType) ir.DType {
-	switch d {
-	case ir.F16, ir.BF16, ir.F8E4M3FN, ir.F8E5M2:
-		return ir.F32
-	}
-	return d
 }
 
 // byType holds one instantiation of a generic function for each compute dtype.

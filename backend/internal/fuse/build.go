@@ -235,22 +235,13 @@ func (b *builder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Valu
 // member writes a pointwise member of the group.
 func (b *builder) member(in *graph.Instr, src []loop.Value) loop.Value {
 	v := b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
-	if divides[in.Op] && b.dtype(in.Out).IsInt() {
+	if loop.Divides(in.Op) && b.dtype(in.Out).IsInt() {
 		if b.divisions == nil {
 			b.divisions = map[loop.Value]*graph.Instr{}
 		}
 		b.divisions[v] = in
 	}
 	return v
-}
-
-// divides has the ops that integers of 0 are no divisors for.
-var divides = map[ir.Op]bool{}
-
-func init() {
-	for _, op := range []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod} {
-		divides[op] = true
-	}
 }
 
 // value returns a value in the body of this pass.

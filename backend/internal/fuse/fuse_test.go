@@ -32,7 +32,7 @@ func plans() map[string]*planned {
 func TestRandomPrograms(t *testing.T) {
 	n := uint64(400)
 	if testing.Short() {
-		n = 100
+		n = 60
 	}
 	for name, b := range plans() {
 		t.Run(name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func (w *writer) chunk(p int, pl place) {
 // there are zeros.
 func (w *writer) faults(p int) bool {
 	for _, v := range w.k.Passes[p].Body {
-		if in := &w.k.Instrs[v]; in.Code == loop.Apply && divides(in.Op) {
+		if in := &w.k.Instrs[v]; in.Code == loop.Apply && loop.Divides(in.Op) {
 			return true
 		}
 	}

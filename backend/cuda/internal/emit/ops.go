@@ -35,11 +35,6 @@ var simple = func() map[ir.Op]bool {
 	return all
 }()
 
-// divides reports whether an op has an error for a divisor of 0.
-func divides(op ir.Op) bool {
-	return op == ir.OpFloorDivide || op == ir.OpTruncDivide || op == ir.OpRemainder || op == ir.OpFmod
-}
-
 // stored returns the C++ type of an element in memory.
 func stored(d ir.DType) string {
 	if d == ir.Bool {
@@ -120,7 +115,7 @@ func apply(in *loop.Instr, v loop.Value, from ir.DType, x []string) string {
 			return "!" + x[0]
 		}
 	}
-	if divides(in.Op) && !from.IsFloat() {
+	if loop.Divides(in.Op) && !from.IsFloat() {
 		x = append(x, "f.fault", strconv.Itoa(int(v)+1))
 	}
 	call := fmt.Sprintf("op_%v(%s)", in.Op, strings.Join(x, ", "))

@@ -60,7 +60,7 @@ func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
 		if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere || !looptest.Defined(sp, c) {
 			continue
 		}
-		k := class{bound(bounds, sp.Op, d), divides(sp.Op) && !c.IsFloat()}
+		k := class{bound(bounds, sp.Op, d), loop.Divides(sp.Op) && !c.IsFloat()}
 		byClass[k] = append(byClass[k], sp)
 	}
 	for k, specs := range byClass {

@@ -186,9 +186,6 @@ func (n *nest) pick(g grid, row, col int) (of func(operand int) axes) {
 
 func same(int) bool { return true }
 
-// divides has the ops that integers of 0 are no divisors for.
-var divides = []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod}
-
 // pointwise lowers a pointwise op: one loop over the elements of the result.
 func pointwise(c *call) { c.elementwise(c.in, c.result()) }
 
@@ -231,7 +228,7 @@ func (c *call) elementwise(in []value, out value) {
 	}
 	n.store(n.arg(out, a, true), x)
 	n.emit(c, d, overwrites(reads, out)...)
-	if slices.Contains(divides, c.instr.Op) && d.IsIntegral() {
+	if loop.Divides(c.instr.Op) && d.IsIntegral() {
 		c.mayFail(0)
 	}
 }

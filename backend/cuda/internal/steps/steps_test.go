@@ -159,7 +159,7 @@ func runPrograms(t *testing.T, programs map[string]string) {
 // of fibers, and holds the results against the reference's.
 func TestConformance(t *testing.T) {
 	d := newDevice(t)
-	r := &recorder{Backend: ref.New(), stride: 1}
+	r := &recorder{Backend: ref.New(), stride: 5} // a compiler takes minutes for all, of many alike
 	if testing.Short() {
 		r.stride = 50
 	}
