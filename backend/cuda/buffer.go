@@ -59,18 +59,6 @@ func (b *buffer) address() driver.DevicePtr { return b.mem.ptr + driver.DevicePt
 // waitReady makes the work that follows in a stream wait for the contents.
 func (b *buffer) waitReady(s *driver.Stream) error { return b.mem.waitReady(s) }
 
-// markReady says that the contents are there after what is in a stream. For
-// several buffers of a stream use one moment, with mem.markReady.
-func (b *buffer) markReady(s *driver.Stream) error {
-	m, err := b.dev.moment(s)
-	if err != nil {
-		return err
-	}
-	defer m.release()
-	b.mem.markReady(m)
-	return nil
-}
-
 // Bytes copies the elements to the host. It waits for them, or until ctx is
 // done. A fault of the work that makes them, or of other work on the device, is
 // its error.

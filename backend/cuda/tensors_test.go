@@ -58,3 +58,20 @@ func TestGPUsThatAreNotThere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What the data cache of a session keeps on a device makes room when memory is
+// short there, as do tensors that nobody can reach.
+func TestCachedDataMakesRoom(t *testing.T) {
+	f := onFake(t)
+	f.Set("memory", 1<<20)
+	s := session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	table := make([]byte, 160<<10)
+	for i := range 20 {
+		table[0] = byte(i)
+		x := s.With().Constant(table, loris.MakeShape(loris.U8, len(table)))
+		if got, err := x.Narrow(0, 0, 1).Item(t.Context()); err != nil || got != float64(i) {
+			t.Fatalf("table %d: %v, %v", i, got, err)
+		}
+	}
+}
