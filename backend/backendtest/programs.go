@@ -37,7 +37,7 @@ func CheckProgram(seed uint64, ops int, d ir.Device, backends ...backend.Backend
 		return fmt.Errorf("ref: %w\n%s", err, p)
 	}
 	for i, b := range backends {
-		s := suite{b, d}
+		s := suite{b: b, d: d}
 		got, err := s.run(context.Background(), p, inputs)
 		if err != nil {
 			return fmt.Errorf("backend %d: %w\n%s", i, err, p)

@@ -159,12 +159,13 @@ func runPrograms(t *testing.T, programs map[string]string) {
 // of fibers, and holds the results against the reference's.
 func TestConformance(t *testing.T) {
 	d := newDevice(t)
-	r := &recorder{Backend: ref.New(), stride: 5} // a compiler takes minutes for all, of many alike
+	r := &recorder{Backend: ref.New(), stride: 1}
 	if testing.Short() {
-		r.stride = 50
-	}
-	backendtest.Run(t, r, ref.Device)
-	if !testing.Short() {
+		backendtest.RunSome(t, r, ref.Device, 100)
+		backendtest.RunRules(t, r, ref.Device)
+	} else {
+		r.stride = 5 // a compiler takes minutes for all, of many alike
+		backendtest.Run(t, r, ref.Device)
 		backendtest.RunOpInfo(t, r, ref.Device)
 	}
 	r.check(t, d)
