@@ -158,6 +158,7 @@ func (a *Allocator) take(n int, live *atomic.Int64) *block {
 func newBlock(c int) *block {
 	size := classSize(c)
 	mem := make([]byte, size+Align-1)
+	adviseHuge(mem)
 	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
 	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{}}
 	b.cleanup = runtime.AddCleanup(b, func(acc *account) { acc.live.Add(-acc.bytes) }, b.account)
