@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
@@ -20,7 +21,9 @@ import (
 type recorder struct {
 	*ref.Backend
 	stride, count int
-	runs          []recorded
+
+	mu   sync.Mutex // models run at once
+	runs []recorded // guarded by mu
 }
 
 type recorded struct {
@@ -72,7 +75,9 @@ func (m *recording) Run(ctx context.Context, inputs []backend.Buffer, donated []
 		}
 		c.out = append(c.out, append([]byte(nil), data...))
 	}
+	m.r.mu.Lock()
 	m.r.runs = append(m.r.runs, c)
+	m.r.mu.Unlock()
 	return outs, err
 }
 
