@@ -2,11 +2,14 @@ package aoti
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/backend"
 )
 
 // Opener opens a model of a package for one device type. The package is closed
@@ -42,12 +45,12 @@ func RegisterRunner(device string, open Opener) {
 func Runners() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	var out []string
+	out := host.AcceleratorTypes()
 	for d := range openers.byDevice {
 		out = append(out, d)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // opener returns the opener for the device that o asks for, or that the model
@@ -66,8 +69,15 @@ func opener(pkg string, m *pt2.Model, o *Options) (Opener, error) {
 	openers.RLock()
 	open := openers.byDevice[kind]
 	openers.RUnlock()
+	if open == nil && host.AcceleratorsOf(kind) != nil {
+		open = openLibrary
+	}
 	if open == nil {
-		return nil, &pt2.TargetError{Path: pkg, Model: m.Name, What: "device", Need: kind, Have: strings.Join(Runners(), ", "), Missing: []string{kind}}
+		target := &pt2.TargetError{Path: pkg, Model: m.Name, What: "device", Need: kind, Have: strings.Join(Runners(), ", "), Missing: []string{kind}}
+		if why := backend.Absent(kind); why != nil {
+			return nil, fmt.Errorf("%w: %w", target, why)
+		}
+		return nil, target
 	}
 	if compiled != "" && compiled != kind {
 		return nil, &pt2.TargetError{Path: pkg, Model: m.Name, What: "device", Need: compiled, Have: want}

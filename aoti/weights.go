@@ -45,7 +45,7 @@ func openSection(s *pt2.Section) (*mapping, error) {
 
 // readWeights opens the weights that lie outside of the library: one file for
 // all, which the library reads, or one for each, which are set as constants.
-func (c *cpuModel) readWeights(m *pt2.Model) error {
+func (c *hostedModel) readWeights(m *pt2.Model) error {
 	if m.BlobFile != "" {
 		s, err := m.Open(m.BlobFile)
 		if err != nil {

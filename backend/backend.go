@@ -132,6 +132,19 @@ func RegisterAbsent(t ir.DeviceType, why error) {
 	registry.absent[t] = why
 }
 
+// Absent returns what RegisterAbsent said of a device type, by its name; nil if
+// nothing.
+func Absent(deviceType string) error {
+	registry.RLock()
+	defer registry.RUnlock()
+	for t, why := range registry.absent {
+		if t.String() == deviceType {
+			return why
+		}
+	}
+	return nil
+}
+
 // For returns the backend that serves a device, or an error wrapping
 // ir.ErrDevice that says which devices there are.
 func For(d ir.Device) (Backend, error) {

@@ -14,7 +14,8 @@ import sys
 import torch
 
 BASE = os.path.join(os.path.dirname(torch.__file__), "include", "torch", "csrc", "inductor", "aoti_torch")
-HEADERS = ["c/shim.h", "c/shim_deprecated.h", "c/shim_cpu.h", "generated/c_shim_cpu.h", "generated/c_shim_aten.h"]
+HEADERS = ["c/shim.h", "c/shim_deprecated.h", "c/shim_cpu.h", "generated/c_shim_cpu.h", "generated/c_shim_aten.h",
+           "generated/c_shim_cuda.h"]
 
 # C types by kind. A pointer that is followed by a length is a list.
 KINDS = {

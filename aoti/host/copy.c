@@ -1,6 +1,7 @@
 // Copies between strided views.
 
 #include "convert.h"
+#include "device.h"
 #include "tensor.h"
 
 #include <string.h>
@@ -91,6 +92,8 @@ lori_error lori_copy(lori_tensor *dst, const lori_tensor *src)
 	walk w;
 	if (lori_tensor_check(dst, "copy") || lori_tensor_check(src, "copy") || walk_of(&w, dst, src) != LORI_OK)
 		return LORI_FAIL;
+	if (lori_on_device(dst) || lori_on_device(src))
+		return lori_device_copy(dst, src);
 	if (dst->layout != LORI_STRIDED || src->layout != LORI_STRIDED)
 		return lori_fail("copy: a tensor of packed layout");
 	if (dst->dtype != src->dtype && (dst->dtype == LORI_F8E8M0FNU || dst->dtype == LORI_F4E2M1FNX2 ||
@@ -130,7 +133,7 @@ lori_error lori_copy(lori_tensor *dst, const lori_tensor *src)
 
 lori_tensor *lori_dense(const lori_tensor *t)
 {
-	if (lori_tensor_dense(t))
+	if (lori_tensor_dense(t) && !lori_on_device(t))
 		return lori_tensor_alias(t);
 	lori_tensor *dense = lori_tensor_empty(t->ndim, t->sizes, NULL, t->dtype);
 	if (dense && lori_copy(dense, t) != LORI_OK) {

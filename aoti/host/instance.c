@@ -45,12 +45,14 @@ static lori_error done(lori_instance *m, lori_error code)
 lori_error lori_instance_delete(lori_instance *m)
 {
 	lori_error code = LORI_OK;
+	lori_place before = lori_enter(&m->place);
 	lori_call_begin();
 	if (m->model)
 		code = m->library->calls.model_destroy(m->model);
 	if (m->container && m->library->calls.destroy(m->container) != LORI_OK)
 		code = LORI_FAIL;
 	code = lori_call_end(m->library, code);
+	lori_leave(&before);
 	free(m->in);
 	free(m->out);
 	free(m->in_handles);
@@ -83,7 +85,7 @@ void lori_instance_unpair(lori_instance *m)
 	}
 }
 
-lori_error lori_instance_bind(lori_instance *m)
+static lori_error bind(lori_instance *m)
 {
 	const lori_calls *f = &m->library->calls;
 	lori_call_begin();
@@ -105,6 +107,14 @@ lori_error lori_instance_bind(lori_instance *m)
 		lori_map_free(map);
 	}
 	return done(m, lori_call_end(m->library, code));
+}
+
+lori_error lori_instance_bind(lori_instance *m)
+{
+	lori_place before = lori_enter(&m->place);
+	lori_error code = bind(m);
+	lori_leave(&before);
+	return code;
 }
 
 lori_error lori_instance_bind_container(lori_instance *m, const char *device)
@@ -161,6 +171,7 @@ static lori_tensor *lend(lori_instance *m, int32_t i)
 		free(b);
 		return NULL;
 	}
+	lori_device_mark(s, LORI_CUDA);
 	lori_row_major(v->ndim, v->sizes, strides);
 	return lori_tensor_over(s, v->ndim, v->sizes, strides, 0, v->dtype);
 }
@@ -168,7 +179,7 @@ static lori_tensor *lend(lori_instance *m, int32_t i)
 // restride replaces t by a copy with the strides that v asks for.
 static lori_tensor *restride(lori_tensor *t, const lori_value *v)
 {
-	lori_tensor *k = lori_tensor_empty(v->ndim, v->sizes, v->strides, v->dtype);
+	lori_tensor *k = lori_tensor_empty_like(t, v->strides);
 	if (k && lori_copy(k, t) != LORI_OK) {
 		lori_tensor_delete(k);
 		k = NULL;
@@ -212,6 +223,23 @@ static bool fits(const lori_tensor *t, const lori_value *v)
 	       memcmp(t->sizes, v->sizes, (size_t)t->ndim * sizeof *t->sizes) == 0;
 }
 
+// fill copies t to the memory that v gives.
+static lori_error fill(const lori_tensor *t, const lori_value *v)
+{
+	if (!lori_here.gpu)
+		return lori_tensor_read(t, v->data, v->nbytes);
+	int64_t strides[LORI_INLINE_DIMS];
+	lori_storage *s = lori_storage_wrap(v->data, v->nbytes, LORI_BORROWED, NULL, NULL);
+	if (!s)
+		return LORI_FAIL;
+	lori_device_mark(s, LORI_CUDA);
+	lori_row_major(v->ndim, v->sizes, strides);
+	lori_tensor *to = lori_tensor_over(s, v->ndim, v->sizes, strides, 0, v->dtype);
+	lori_error code = to ? lori_copy(to, t) : LORI_FAIL;
+	lori_tensor_delete(to);
+	return code;
+}
+
 // deliver brings output i, as t, to where the caller wants it. It does not
 // consume t.
 static lori_error deliver(lori_instance *m, int32_t i, lori_tensor *t)
@@ -220,10 +248,10 @@ static lori_error deliver(lori_instance *m, int32_t i, lori_tensor *t)
 	if (!t || lori_tensor_check(t, "an output"))
 		return LORI_FAIL;
 	if (v->data)
-		return fits(t, v) ? lori_tensor_read(t, v->data, v->nbytes) : shape_error(t, v, i);
+		return fits(t, v) ? fill(t, v) : shape_error(t, v, i);
 	if (t->ndim > LORI_INLINE_DIMS)
 		return lori_fail("output %d has %d dimensions; %d are the most", i, t->ndim, LORI_INLINE_DIMS);
-	lori_tensor *kept = lori_tensor_exclusive(t) ? lori_tensor_alias(t) : lori_tensor_empty(t->ndim, t->sizes, NULL, t->dtype);
+	lori_tensor *kept = lori_tensor_exclusive(t) ? lori_tensor_alias(t) : lori_tensor_empty_like(t, NULL);
 	m->results[i] = kept;
 	if (!kept || (kept->storage != t->storage && lori_copy(kept, t) != LORI_OK))
 		return LORI_FAIL;
@@ -304,6 +332,7 @@ lori_error lori_instance_run(lori_instance *m)
 {
 	if (lomp_run_begin)
 		lomp_run_begin();
+	lori_place before = lori_enter(&m->place);
 	lori_call_begin();
 	lori_check_inputs = m->library->check_inputs;
 	lori_proxy = m->library->proxy;
@@ -321,6 +350,7 @@ lori_error lori_instance_run(lori_instance *m)
 	}
 	if (code != LORI_OK)
 		lori_instance_drop(m);
+	lori_leave(&before);
 	if (lomp_run_end)
 		lomp_run_end();
 	return done(m, code);

@@ -29,6 +29,7 @@ import (
 // makes nothing in Go.
 type Instance struct {
 	lib     *Library
+	place   *lane // nil on the CPU
 	c       *C.lori_instance
 	in, out []C.lori_value
 	results []*tensor
@@ -40,6 +41,7 @@ type Instance struct {
 	private []*mutable // by index of lib.all: this instance's own
 	ready   bool       // bound is complete and the library has it
 
+	used  []Memory   // of the inputs of the run in progress
 	token cgo.Handle // of the instance, while it is open
 	boxed []*Boxed   // by input of the run in progress; empty if none is
 }
@@ -66,6 +68,13 @@ func (l *Library) NewInstance() (*Instance, error) {
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make an instance: %w", err), l.release())
+	}
+	if l.site != nil {
+		if m.place, err = l.site.newLane(); err != nil {
+			C.lori_instance_delete(m.c)
+			return nil, errors.Join(fmt.Errorf("make an instance: %w", err), l.release())
+		}
+		m.c.place = *m.place.c
 	}
 	m.in, m.out = unsafe.Slice(m.c.in, in), unsafe.Slice(m.c.out, out)
 	m.results, m.pairs = unsafe.Slice(m.c.results, out), unsafe.Slice(m.c.pair, n)
@@ -95,6 +104,11 @@ func (m *Instance) Close() error {
 	if m.c == nil {
 		return nil
 	}
+	var failed error
+	if m.place != nil {
+		// What the library frees, its kernels too, must not be in use.
+		failed = m.place.stream.Wait(context.Background())
+	}
 	for i := range m.private {
 		m.dropPrivate(i)
 	}
@@ -102,7 +116,14 @@ func (m *Instance) Close() error {
 	m.c = nil
 	err := guarded(func() C.lori_error { return C.lori_instance_delete(c) })
 	m.token.Delete()
-	return errors.Join(err, m.lib.release())
+	if m.place != nil {
+		err = errors.Join(err, m.place.close())
+	}
+	err = errors.Join(err, m.lib.release())
+	if failed != nil {
+		return nil // a device that fails all calls has told so in the run
+	}
+	return err
 }
 
 // Run computes the outputs from dense inputs in host memory, which must be what
@@ -159,7 +180,8 @@ func (m *Instance) box(inputs []backend.Buffer) {
 			clear(m.boxed)
 		}
 		m.boxed[i] = b
-		m.c.boxed = C.bool(m.lib.c.tensors.own)
+		// The device may still use what the library has dropped.
+		m.c.boxed = C.bool(bool(m.lib.c.tensors.own) && m.place == nil)
 	}
 }
 
@@ -180,6 +202,7 @@ func (m *Instance) load(ctx context.Context, inputs []backend.Buffer) error {
 		return ErrNoConstants
 	}
 	m.box(inputs)
+	m.used = m.used[:0]
 	for i, b := range inputs {
 		if err := m.describe(ctx, &m.in[i], b); err != nil {
 			return fmt.Errorf("input %d: %w", i, err)
@@ -201,20 +224,29 @@ func (m *Instance) lay(v *C.lori_value, strides []int64) {
 }
 
 func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buffer) error {
-	data, err := b.Bytes(ctx)
-	if err != nil {
-		return err
-	}
 	s := b.Shape()
-	if len(data) != s.Bytes() {
-		return fmt.Errorf("%w: %v has %d bytes, the buffer %d", ir.ErrShape, s, s.Bytes(), len(data))
+	if d := b.Device(); m.lib.elsewhere(d) {
+		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, ErrPlace, d, m.lib.where())
+	}
+	var data []byte
+	if m.place == nil {
+		var err error
+		if data, err = b.Bytes(ctx); err != nil {
+			return err
+		}
+		if len(data) != s.Bytes() {
+			return fmt.Errorf("%w: %v has %d bytes, the buffer %d", ir.ErrShape, s, s.Bytes(), len(data))
+		}
 	}
 	v.dtype = C.int32_t(codes[s.DType()])
 	v.ndim = C.int32_t(s.Rank())
 	for d := range s.Rank() {
 		v.sizes[d] = C.int64_t(s.Dim(d))
 	}
-	v.nbytes = C.int64_t(len(data))
+	v.nbytes = C.int64_t(s.Bytes())
+	if m.place != nil {
+		return m.locate(v, b)
+	}
 	p := unsafe.SliceData(data)
 	if p != nil {
 		m.pin.Pin(p)
@@ -244,19 +276,39 @@ func (m *Instance) call(outputs []backend.Buffer) error {
 		if err := m.describe(context.Background(), &m.out[i], b); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
-		if m.out[i].data == nil {
+		if m.place != nil {
+			if err := m.place.stream.Overwrite(m.used[len(m.used)-1]); err != nil {
+				return fmt.Errorf("output %d: %w", i, err)
+			}
+		}
+		if m.place == nil && m.out[i].data == nil {
 			// Of no bytes: any address that is not NULL.
 			storePointer(unsafe.Pointer(&m.out[i].data), unsafe.Pointer(m.c))
 		}
 	}
-	if C.lori_instance_run(m.c) != C.LORI_OK {
-		return m.failure()
+	code := C.lori_instance_run(m.c)
+	var err error
+	if m.place != nil {
+		err = m.ran(outputs)
 	}
-	return nil
+	if code != C.LORI_OK {
+		return m.failure(err)
+	}
+	return err
 }
 
-// failure returns the text that the last call left.
-func (m *Instance) failure() error { return errors.New(C.GoString(&m.c.text[0])) }
+// failure returns the text that the last call left, with what the device said.
+func (m *Instance) failure(said error) error {
+	text := C.GoString(&m.c.text[0])
+	if m.place != nil {
+		said = errors.Join(m.place.fault, said)
+		m.place.fault = nil
+	}
+	if said == nil {
+		return errors.New(text)
+	}
+	return &deviceError{text, said}
+}
 
 // smallOutput is the size in bytes up to which an output is copied: that costs
 // less than keeping track of memory of C.
@@ -297,6 +349,9 @@ func (m *Instance) takeOutput(i int) (backend.Buffer, error) {
 	s, err := ir.NewShape(d, dims[:v.ndim])
 	if err != nil {
 		return nil, err
+	}
+	if h := heldOf(m.results[i]); h != nil {
+		return m.takeThere(s, h, m.results[i])
 	}
 	data := unsafe.Slice((*byte)(v.data), int(v.nbytes))
 	if len(data) <= smallOutput {

@@ -2,9 +2,11 @@
 #ifndef LORI_INSTANCE_H
 #define LORI_INSTANCE_H
 
+#include "device.h"
 #include "library.h"
 
-// lori_value is a dense tensor on its way in or out. The library gets an input
+// lori_value is a dense tensor on its way in or out, at an address of the instance's
+// device. The library gets an input
 // that is strided in a copy with these strides.
 typedef struct lori_value {
 	void *data;
@@ -21,6 +23,7 @@ typedef struct lori_instance {
 	lori_library *library;
 	lori_model model;         // of the poolless interface
 	lori_container container; // instead of it where only a container folds
+	lori_place place; // where it runs; without a GPU on the CPU
 	int32_t inputs, outputs, pairs;
 	lori_value *in, *out;
 	lori_handle *in_handles, *out_handles; // of the library, during a run

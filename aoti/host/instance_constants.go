@@ -112,12 +112,12 @@ func (m *Instance) BindConstants(values []backend.Buffer) error {
 func (m *Instance) bind() error {
 	if !bool(m.lib.c.tensors.own) && m.lib.foldable {
 		if C.lori_instance_bind_container(m.c, m.lib.device) != C.LORI_OK {
-			return m.failure()
+			return m.failure(nil)
 		}
 		return nil
 	}
 	if C.lori_instance_bind(m.c) != C.LORI_OK {
-		return m.failure()
+		return m.failure(nil)
 	}
 	return nil
 }
@@ -131,6 +131,9 @@ func (m *Instance) fill() error {
 		}
 		t, err := m.own(i, p)
 		var h C.lori_handle
+		if err == nil {
+			err = m.place.await(t)
+		}
 		if err == nil {
 			h, err = m.lib.hand(t)
 		}
@@ -158,7 +161,10 @@ func (m *Instance) own(i int, p *packed) (*tensor, error) {
 	if m.private[i] != nil && m.private[i].from == p {
 		return m.private[i].t, nil
 	}
-	t, err := made(func() *tensor { return C.lori_tensor_copy(p.t) })
+	if err := m.place.await(p.t); err != nil {
+		return nil, err
+	}
+	t, err := m.place.made(func() *tensor { return C.lori_tensor_copy(p.t) })
 	if err != nil {
 		return nil, err
 	}

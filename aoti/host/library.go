@@ -29,6 +29,7 @@ type Library struct {
 	from   C.lori_source
 	blob   []byte      // what from points to
 	proxy  C.uintptr_t // runs what the library calls by name; 0 for none
+	site   *site       // of the device; nil for the CPU
 
 	strides func(i int, inputs []backend.Buffer, dst []int64) []int64 // of inputs; may be nil
 
@@ -73,14 +74,19 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
 	l := &Library{users: 1}
-	err = guarded(func() C.lori_error {
+	if o.Device != nil {
+		if l.site, err = newSite(o.Device, o.Files); err != nil {
+			return nil, fmt.Errorf("open the library: %w", err)
+		}
+	}
+	err = l.at().guarded(func() C.lori_error {
 		if l.c = C.lori_library_open(name, torch); l.c == nil {
 			return C.LORI_FAIL
 		}
 		return C.LORI_OK
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the library: %w", err)
+		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.site.close())
 	}
 	l.c.check_inputs = C.bool(o.CheckInputs)
 	l.keepNothing = o.KeepNothing
@@ -88,7 +94,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.Close())
 	}
 	l.c.proxy = l.proxy
-	l.device = C.CString("cpu")
+	l.device = C.CString(l.where().String())
 	l.blob, l.strides = o.Weights, o.Strides
 	l.from = C.lori_source{device: l.device}
 	if err := l.learn(o); err != nil {
@@ -137,9 +143,9 @@ func (l *Library) release() error {
 	}
 	C.free(unsafe.Pointer(l.device))
 	c := l.c
-	err := guarded(func() C.lori_error { return C.lori_library_close(c) })
+	err := l.at().guarded(func() C.lori_error { return C.lori_library_close(c) })
 	freeProxy(l.proxy)
-	return err
+	return errors.Join(err, l.site.close())
 }
 
 func (i *initial) retain() {
@@ -163,7 +169,7 @@ func (i *initial) release() error {
 	for _, t := range i.tensors {
 		release(t)
 	}
-	err := guarded(func() C.lori_error { return C.lori_container_delete(i.lib.c, i.container) })
+	err := i.lib.at().guarded(func() C.lori_error { return C.lori_container_delete(i.lib.c, i.container) })
 	return errors.Join(err, i.lib.release())
 }
 
@@ -198,7 +204,7 @@ func (l *Library) describe(read func(*C.lori_summary) error) (*initial, error) {
 	var s C.lori_summary
 	err := withPinned(func(pin pinner) error {
 		from := l.source(pin)
-		return guarded(func() C.lori_error { return C.lori_library_describe(l.c, &from, &s) })
+		return l.at().guarded(func() C.lori_error { return C.lori_library_describe(l.c, &from, &s) })
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.release())
@@ -314,7 +320,15 @@ func setenv(name, value string) error {
 	return nil
 }
 
-// hostDevice returns where the values of libraries are.
+// where returns the device of the library's values.
+func (l *Library) where() ir.Device {
+	if l.site == nil {
+		return hostDevice()
+	}
+	return l.site.acc.Device()
+}
+
+// hostDevice returns where the values of libraries for the CPU are.
 func hostDevice() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
 
 var (

@@ -131,11 +131,12 @@ type packed struct {
 	refs  atomic.Int32
 	shape ir.Shape
 	t     *tensor
-	free  func() // after the handle is gone, may be nil
+	lib   *Library // which is not held
+	free  func()   // after the handle is gone, may be nil
 }
 
-func newPacked(s ir.Shape, t *tensor, free func()) *packed {
-	p := &packed{shape: s, t: t, free: free}
+func (l *Library) newPacked(s ir.Shape, t *tensor, free func()) *packed {
+	p := &packed{shape: s, t: t, lib: l, free: free}
 	p.refs.Store(1)
 	return p
 }
@@ -143,8 +144,8 @@ func newPacked(s ir.Shape, t *tensor, free func()) *packed {
 // Shape returns the dtype and dimensions of the dense value.
 func (p *packed) Shape() ir.Shape { return p.shape }
 
-// Device returns the CPU.
-func (p *packed) Device() ir.Device { return hostDevice() }
+// Device returns the library's device.
+func (p *packed) Device() ir.Device { return p.lib.where() }
 
 // Bytes returns a dense copy of the elements.
 func (p *packed) Bytes(context.Context) ([]byte, error) {
@@ -153,7 +154,7 @@ func (p *packed) Bytes(context.Context) ([]byte, error) {
 }
 
 func (p *packed) read(dst []byte) error {
-	return guarded(func() C.lori_error {
+	return p.lib.awaited(p.t).guarded(func() C.lori_error {
 		return C.lori_tensor_read(p.t, unsafe.Pointer(unsafe.SliceData(dst)), C.int64_t(len(dst)))
 	})
 }
@@ -188,6 +189,9 @@ func (l *Library) pack(ctx context.Context, k *constant, value backend.Buffer, c
 	if k.opaque != nil {
 		return nil, fmt.Errorf("constant %q: its library holds it packed for oneDNN; such a constant cannot be replaced", k.Name)
 	}
+	if l.site != nil {
+		return l.packThere(ctx, k, value, cp)
+	}
 	data, err := value.Bytes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
@@ -199,7 +203,7 @@ func (l *Library) pack(ctx context.Context, k *constant, value backend.Buffer, c
 	}
 	if !cp && k.strides == nil {
 		value.Retain()
-		return newPacked(value.Shape(), t, func() { pin.Unpin(); value.Release() }), nil
+		return l.newPacked(value.Shape(), t, func() { pin.Unpin(); value.Release() }), nil
 	}
 	defer pin.Unpin()
 	defer release(t)
@@ -207,11 +211,14 @@ func (l *Library) pack(ctx context.Context, k *constant, value backend.Buffer, c
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
 	}
-	return newPacked(value.Shape(), own, nil), nil
+	return l.newPacked(value.Shape(), own, nil), nil
 }
 
 // packBlob makes a value of the bytes of constant i as they lie in a blob.
 func (l *Library) packBlob(k *constant, raw []byte, cp bool) (backend.Buffer, error) {
+	if l.site != nil {
+		return l.packBlobThere(k, raw)
+	}
 	pin := new(runtime.Pinner)
 	if p := unsafe.SliceData(raw); p != nil {
 		pin.Pin(p)
@@ -233,7 +240,7 @@ func (l *Library) packBlob(k *constant, raw []byte, cp bool) (backend.Buffer, er
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
 	}
 	if !cp {
-		return newPacked(k.Shape, t, pin.Unpin), nil
+		return l.newPacked(k.Shape, t, pin.Unpin), nil
 	}
 	defer pin.Unpin()
 	defer release(t)
@@ -241,7 +248,7 @@ func (l *Library) packBlob(k *constant, raw []byte, cp bool) (backend.Buffer, er
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
 	}
-	return newPacked(k.Shape, own, nil), nil
+	return l.newPacked(k.Shape, own, nil), nil
 }
 
 // copyOf returns a new tensor with the constant's strides and the elements of t.
@@ -269,6 +276,9 @@ func (k *constant) copyOf(t *tensor) (*tensor, error) {
 func unpack(v *packed, cp bool) (backend.Buffer, error) {
 	if v.t.opaque != nil {
 		return nil, fmt.Errorf("the constant is packed for oneDNN and cannot be read")
+	}
+	if v.lib.site != nil {
+		return unpackThere(v, cp)
 	}
 	if data := tensorBytes(v.t); !cp && data != nil {
 		v.Retain()
@@ -321,18 +331,18 @@ func (l *Library) takeInitial() ([]*packed, error) {
 // library's own memory the value is a copy.
 func (i *initial) pack(k *constant, t *tensor) (*packed, error) {
 	if i.lib.ownMemory {
-		own, err := made(func() *tensor { return C.lori_tensor_keep(t) })
+		own, err := i.lib.at().made(func() *tensor { return C.lori_tensor_keep(t) })
 		if err != nil {
 			return nil, err
 		}
-		return newPacked(k.Shape, own, nil), nil
+		return i.lib.newPacked(k.Shape, own, nil), nil
 	}
 	own, err := made(func() *tensor { return C.lori_tensor_alias(t) })
 	if err != nil {
 		return nil, err
 	}
 	i.retain()
-	return newPacked(k.Shape, own, func() { i.release() }), nil
+	return i.lib.newPacked(k.Shape, own, func() { i.release() }), nil
 }
 
 func releaseAll(list []*packed) {
@@ -360,9 +370,14 @@ func (l *Library) fold(values []*packed) ([]*packed, error) {
 		unsafe.Slice(pairs, len(values))[n] = C.lori_pair{name: l.all[i].name, handle: C.lori_handle(unsafe.Pointer(values[i].t))}
 		n++
 	}
+	for _, v := range values {
+		if v != nil {
+			l.awaited(v.t)
+		}
+	}
 	err := withPinned(func(pin pinner) error {
 		f := C.lori_fold{from: l.source(pin), pairs: pairs, n_pairs: C.size_t(n), constants: C.size_t(len(values))}
-		return guarded(func() C.lori_error { return C.lori_library_fold(l.c, &f, results) })
+		return l.at().guarded(func() C.lori_error { return C.lori_library_fold(l.c, &f, results) })
 	})
 	runtime.KeepAlive(values)
 	if err != nil {
@@ -377,7 +392,7 @@ func (l *Library) fold(values []*packed) ([]*packed, error) {
 		if lay, err := describe(t); err == nil {
 			s = lay.shape
 		}
-		out[i] = newPacked(s, t, nil)
+		out[i] = l.newPacked(s, t, nil)
 	}
 	return out, nil
 }

@@ -1,5 +1,6 @@
 // What a library says of itself, and the folding of its constants.
 
+#include "device.h"
 #include "library.h"
 #include "proxy.h"
 
@@ -285,10 +286,14 @@ lori_tensor *lori_tensor_raw(void *data, int64_t nbytes, int64_t ndim, const int
 
 lori_tensor *lori_tensor_copy(const lori_tensor *t)
 {
-	lori_storage *s = lori_alloc(t->storage->nbytes);
+	bool there = lori_on_device(t);
+	lori_storage *s = there ? lori_device_alloc(t->storage->nbytes) : lori_alloc(t->storage->nbytes);
 	if (!s)
 		return NULL;
-	memcpy(s->data, t->storage->data, (size_t)s->nbytes);
+	if (lori_device_move(s->data, there, t->storage->data, there, s->nbytes) != LORI_OK) {
+		lori_storage_release(s);
+		return NULL;
+	}
 	lori_tensor *k = lori_tensor_over(s, t->ndim, t->sizes, t->strides, t->offset, t->dtype);
 	if (k && t->opaque && lori_opaque_set(k, t->opaque->bytes, t->opaque->size) != LORI_OK) {
 		lori_tensor_delete(k);
@@ -299,7 +304,7 @@ lori_tensor *lori_tensor_copy(const lori_tensor *t)
 
 lori_tensor *lori_tensor_keep(const lori_tensor *t)
 {
-	return t->storage->flags & LORI_OWNED ? lori_tensor_alias(t) : lori_tensor_copy(t);
+	return t->storage->flags & (LORI_OWNED | LORI_DEVICE) ? lori_tensor_alias(t) : lori_tensor_copy(t);
 }
 
 lori_error lori_tensor_hand(const lori_library *l, const lori_tensor *t, lori_handle *out)

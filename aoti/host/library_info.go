@@ -41,6 +41,12 @@ type LibraryOptions struct {
 	// KeepNothing keeps nothing beside the constants that could be computed from
 	// them again: weights are packed for the dense kernels by each call.
 	KeepNothing bool
+	// Device is where the library runs, nil for the CPU; it must be of the type that
+	// the library was compiled for.
+	Device Accelerator
+	// Files returns a file of the package by its name: kernels that the library
+	// keeps apart. Nil says that there are none.
+	Files func(name string) ([]byte, error)
 	// Externs are the ops that the library calls by name, as the package lists
 	// them, in order.
 	Externs []json.RawMessage

@@ -4,6 +4,7 @@ package host
 
 /*
 #include <stdlib.h>
+#include "device.h"
 #include "op.h"
 #include "shim.h"
 */
@@ -52,10 +53,14 @@ func loriGoCall(op C.int32_t, args *C.int64_t) (code C.lori_error) {
 		return C.LORI_FAIL
 	}
 	fn := handlers[op]
+	c := call{sig: s, args: unsafe.Slice((*int64)(args), len(s.params))}
+	if p := laneOf(C.lori_here_token()); p != nil {
+		fn = func(c call) error { return p.compute(int(op), c) }
+	}
 	if fn == nil {
 		return failWith(s.name, errUnimplemented)
 	}
-	if err := fn(call{sig: s, args: unsafe.Slice((*int64)(args), len(s.params))}); err != nil {
+	if err := fn(c); err != nil {
 		return failWith(s.name, err)
 	}
 	return C.LORI_OK

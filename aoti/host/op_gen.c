@@ -1185,8 +1185,1010 @@ lori_error lori_torch_aten_subtract_Tensor(lori_tensor *self, lori_tensor *other
 	return loriGoCall(339, args);
 }
 
+lori_error lori_torch_cuda__adaptive_avg_pool2d(lori_tensor *self, const int64_t *output_size, int64_t output_size_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)output_size, output_size_len, (intptr_t)ret0};
+	return loriGoCall(340, args);
+}
+
+lori_error lori_torch_cuda__adaptive_avg_pool2d_backward(lori_tensor *grad_output, lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(341, args);
+}
+
+lori_error lori_torch_cuda__adaptive_avg_pool3d(lori_tensor *self, const int64_t *output_size, int64_t output_size_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)output_size, output_size_len, (intptr_t)ret0};
+	return loriGoCall(342, args);
+}
+
+lori_error lori_torch_cuda__adaptive_avg_pool3d_backward(lori_tensor *grad_output, lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(343, args);
+}
+
+lori_error lori_torch_cuda__addmm_activation(lori_tensor *self, lori_tensor *mat1, lori_tensor *mat2, double beta, double alpha, int32_t use_gelu, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat1, (intptr_t)mat2, lori_word(beta), lori_word(alpha), use_gelu, (intptr_t)ret0};
+	return loriGoCall(344, args);
+}
+
+lori_error lori_torch_cuda__cdist_backward(lori_tensor *grad_output, lori_tensor *x1, lori_tensor *x2, double p, lori_tensor *cdist, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)x1, (intptr_t)x2, lori_word(p), (intptr_t)cdist, (intptr_t)ret0};
+	return loriGoCall(345, args);
+}
+
+lori_error lori_torch_cuda__cdist_forward(lori_tensor *x1, lori_tensor *x2, double p, int64_t *compute_mode, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)x1, (intptr_t)x2, lori_word(p), (intptr_t)compute_mode, (intptr_t)ret0};
+	return loriGoCall(346, args);
+}
+
+lori_error lori_torch_cuda__cudnn_rnn(lori_tensor *input, lori_tensor *const *weight, int64_t weight_len, int64_t weight_stride0, lori_tensor **weight_buf, lori_tensor *hx, lori_tensor **cx, int64_t mode, int64_t hidden_size, int64_t proj_size, int64_t num_layers, int32_t batch_first, double dropout, int32_t train, int32_t bidirectional, const int64_t *batch_sizes, int64_t batch_sizes_len, lori_tensor **dropout_state, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, lori_tensor **ret4)
+{
+	int64_t args[] = {(intptr_t)input, (intptr_t)weight, weight_len, weight_stride0, (intptr_t)weight_buf, (intptr_t)hx, (intptr_t)cx, mode, hidden_size, proj_size, num_layers, batch_first, lori_word(dropout), train, bidirectional, (intptr_t)batch_sizes, batch_sizes_len, (intptr_t)dropout_state, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4};
+	return loriGoCall(347, args);
+}
+
+lori_error lori_torch_cuda__efficient_attention_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **bias, lori_tensor *out, lori_tensor **cu_seqlens_q, lori_tensor **cu_seqlens_k, int64_t max_seqlen_q, int64_t max_seqlen_k, lori_tensor *logsumexp, double dropout_p, lori_tensor *philox_seed, lori_tensor *philox_offset, int64_t custom_mask_type, int32_t bias_requires_grad, double *scale, int64_t *num_splits_key, int64_t *window_size, int32_t shared_storage_dqdkdv, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)bias, (intptr_t)out, (intptr_t)cu_seqlens_q, (intptr_t)cu_seqlens_k, max_seqlen_q, max_seqlen_k, (intptr_t)logsumexp, lori_word(dropout_p), (intptr_t)philox_seed, (intptr_t)philox_offset, custom_mask_type, bias_requires_grad, (intptr_t)scale, (intptr_t)num_splits_key, (intptr_t)window_size, shared_storage_dqdkdv, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(348, args);
+}
+
+lori_error lori_torch_cuda__efficient_attention_forward(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **bias, lori_tensor **cu_seqlens_q, lori_tensor **cu_seqlens_k, int64_t *max_seqlen_q, int64_t *max_seqlen_k, double dropout_p, int64_t custom_mask_type, int32_t compute_log_sumexp, double *scale, lori_tensor **seqlen_k, int64_t *window_size, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)bias, (intptr_t)cu_seqlens_q, (intptr_t)cu_seqlens_k, (intptr_t)max_seqlen_q, (intptr_t)max_seqlen_k, lori_word(dropout_p), custom_mask_type, compute_log_sumexp, (intptr_t)scale, (intptr_t)seqlen_k, (intptr_t)window_size, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5};
+	return loriGoCall(349, args);
+}
+
+lori_error lori_torch_cuda__efficientzerotensor(const int64_t *size, int64_t size_len, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)size, size_len, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(350, args);
+}
+
+lori_error lori_torch_cuda__embedding_bag(lori_tensor *weight, lori_tensor *indices, lori_tensor *offsets, int32_t scale_grad_by_freq, int64_t mode, int32_t sparse, lori_tensor **per_sample_weights, int32_t include_last_offset, int64_t padding_idx, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)weight, (intptr_t)indices, (intptr_t)offsets, scale_grad_by_freq, mode, sparse, (intptr_t)per_sample_weights, include_last_offset, padding_idx, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(351, args);
+}
+
+lori_error lori_torch_cuda__embedding_bag_dense_backward(lori_tensor *grad, lori_tensor *indices, lori_tensor *offset2bag, lori_tensor *bag_size, lori_tensor *maximum_indices, int64_t num_weights, int32_t scale_grad_by_freq, int64_t mode, lori_tensor **per_sample_weights, int64_t padding_idx, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad, (intptr_t)indices, (intptr_t)offset2bag, (intptr_t)bag_size, (intptr_t)maximum_indices, num_weights, scale_grad_by_freq, mode, (intptr_t)per_sample_weights, padding_idx, (intptr_t)ret0};
+	return loriGoCall(352, args);
+}
+
+lori_error lori_torch_cuda__embedding_bag_forward_only(lori_tensor *weight, lori_tensor *indices, lori_tensor *offsets, int32_t scale_grad_by_freq, int64_t mode, int32_t sparse, lori_tensor **per_sample_weights, int32_t include_last_offset, int64_t padding_idx, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)weight, (intptr_t)indices, (intptr_t)offsets, scale_grad_by_freq, mode, sparse, (intptr_t)per_sample_weights, include_last_offset, padding_idx, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(353, args);
+}
+
+lori_error lori_torch_cuda__embedding_bag_per_sample_weights_backward(lori_tensor *grad, lori_tensor *weight, lori_tensor *indices, lori_tensor *offsets, lori_tensor *offset2bag, int64_t mode, int64_t padding_idx, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad, (intptr_t)weight, (intptr_t)indices, (intptr_t)offsets, (intptr_t)offset2bag, mode, padding_idx, (intptr_t)ret0};
+	return loriGoCall(354, args);
+}
+
+lori_error lori_torch_cuda__fft_c2c(lori_tensor *self, const int64_t *dim, int64_t dim_len, int64_t normalization, int32_t forward, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)dim, dim_len, normalization, forward, (intptr_t)ret0};
+	return loriGoCall(355, args);
+}
+
+lori_error lori_torch_cuda__fft_r2c(lori_tensor *self, const int64_t *dim, int64_t dim_len, int64_t normalization, int32_t onesided, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)dim, dim_len, normalization, onesided, (intptr_t)ret0};
+	return loriGoCall(356, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *out, lori_tensor *logsumexp, lori_tensor *cum_seq_q, lori_tensor *cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, lori_tensor *rng_state, lori_tensor *unused, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)out, (intptr_t)logsumexp, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, (intptr_t)rng_state, (intptr_t)unused, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(357, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_forward_v2(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **cum_seq_q, lori_tensor **cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **seqused_k, lori_tensor **alibi_slopes, lori_tensor **block_table, int64_t *num_splits, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, lori_tensor **ret4)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)seqused_k, (intptr_t)alibi_slopes, (intptr_t)block_table, (intptr_t)num_splits, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4};
+	return loriGoCall(358, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_forward(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **cum_seq_q, lori_tensor **cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **seqused_k, lori_tensor **alibi_slopes, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, lori_tensor **ret4)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)seqused_k, (intptr_t)alibi_slopes, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4};
+	return loriGoCall(359, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_forward_quantized(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **cum_seq_q, lori_tensor **cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, int32_t return_debug_mask, lori_tensor **q_descale, lori_tensor **k_descale, lori_tensor **v_descale, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **seqused_k, lori_tensor **alibi_slopes, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, lori_tensor **ret4)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)q_descale, (intptr_t)k_descale, (intptr_t)v_descale, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)seqused_k, (intptr_t)alibi_slopes, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4};
+	return loriGoCall(360, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_forward_no_dropout_inplace_v2(lori_tensor *out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **cum_seq_q, lori_tensor **cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **seqused_k, lori_tensor **alibi_slopes, lori_tensor **block_table, int64_t *num_splits, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)seqused_k, (intptr_t)alibi_slopes, (intptr_t)block_table, (intptr_t)num_splits, (intptr_t)ret0};
+	return loriGoCall(361, args);
+}
+
+lori_error lori_torch_cuda__flash_attention_forward_no_dropout_inplace(lori_tensor *out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **cum_seq_q, lori_tensor **cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, int64_t *window_size_left, int64_t *window_size_right, lori_tensor **seqused_k, lori_tensor **alibi_slopes, lori_tensor **block_table, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)window_size_left, (intptr_t)window_size_right, (intptr_t)seqused_k, (intptr_t)alibi_slopes, (intptr_t)block_table, (intptr_t)ret0};
+	return loriGoCall(362, args);
+}
+
+lori_error lori_torch_cuda__fused_moving_avg_obs_fq_helper(lori_tensor *self, lori_tensor *observer_on, lori_tensor *fake_quant_on, lori_tensor *running_min, lori_tensor *running_max, lori_tensor *scale, lori_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis, int32_t per_row_fake_quant, int32_t symmetric_quant, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)observer_on, (intptr_t)fake_quant_on, (intptr_t)running_min, (intptr_t)running_max, (intptr_t)scale, (intptr_t)zero_point, lori_word(averaging_const), quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(363, args);
+}
+
+lori_error lori_torch_cuda__fused_moving_avg_obs_fq_helper_functional(lori_tensor *self, lori_tensor *observer_on, lori_tensor *fake_quant_on, lori_tensor *running_min, lori_tensor *running_max, lori_tensor *scale, lori_tensor *zero_point, double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis, int32_t per_row_fake_quant, int32_t symmetric_quant, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, lori_tensor **ret4, lori_tensor **ret5)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)observer_on, (intptr_t)fake_quant_on, (intptr_t)running_min, (intptr_t)running_max, (intptr_t)scale, (intptr_t)zero_point, lori_word(averaging_const), quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5};
+	return loriGoCall(364, args);
+}
+
+lori_error lori_torch_cuda__fused_rms_norm(lori_tensor *input, const int64_t *normalized_shape, int64_t normalized_shape_len, lori_tensor **weight, double *eps, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)input, (intptr_t)normalized_shape, normalized_shape_len, (intptr_t)weight, (intptr_t)eps, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(365, args);
+}
+
+lori_error lori_torch_cuda__grouped_mm(lori_tensor *self, lori_tensor *mat2, lori_tensor **offs, lori_tensor **bias, int32_t *out_dtype, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat2, (intptr_t)offs, (intptr_t)bias, (intptr_t)out_dtype, (intptr_t)ret0};
+	return loriGoCall(366, args);
+}
+
+lori_error lori_torch_cuda__int_mm_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat2)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat2};
+	return loriGoCall(367, args);
+}
+
+lori_error lori_torch_cuda__pdist_backward(lori_tensor *grad_output, lori_tensor *self, double p, lori_tensor *pdist, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, lori_word(p), (intptr_t)pdist, (intptr_t)ret0};
+	return loriGoCall(368, args);
+}
+
+lori_error lori_torch_cuda__pdist_forward(lori_tensor *self, double p, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(p), (intptr_t)ret0};
+	return loriGoCall(369, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_cudnn_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **attn_bias, int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, compute_log_sumexp, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(370, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_cudnn_attention_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *out, lori_tensor *logsumexp, lori_tensor *philox_seed, lori_tensor *philox_offset, lori_tensor *attn_bias, lori_tensor *cum_seq_q, lori_tensor *cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)out, (intptr_t)logsumexp, (intptr_t)philox_seed, (intptr_t)philox_offset, (intptr_t)attn_bias, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(371, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_efficient_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **attn_bias, int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, compute_log_sumexp, lori_word(dropout_p), is_causal, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(372, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_efficient_attention_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *attn_bias, lori_tensor *out, lori_tensor *logsumexp, lori_tensor *philox_seed, lori_tensor *philox_offset, double dropout_p, const int32_t *grad_input_mask, int64_t grad_input_mask_len, int32_t is_causal, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, (intptr_t)out, (intptr_t)logsumexp, (intptr_t)philox_seed, (intptr_t)philox_offset, lori_word(dropout_p), (intptr_t)grad_input_mask, grad_input_mask_len, is_causal, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(373, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_flash_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(374, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_flash_attention_quantized(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **q_descale, lori_tensor **k_descale, lori_tensor **v_descale, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)q_descale, (intptr_t)k_descale, (intptr_t)v_descale, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(375, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_flash_attention_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *out, lori_tensor *logsumexp, lori_tensor *cum_seq_q, lori_tensor *cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, lori_tensor *philox_seed, lori_tensor *philox_offset, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)out, (intptr_t)logsumexp, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, (intptr_t)philox_seed, (intptr_t)philox_offset, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(376, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_fused_attention_overrideable(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor **attn_bias, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(377, args);
+}
+
+lori_error lori_torch_cuda__scaled_dot_product_fused_attention_overrideable_backward(lori_tensor *grad_out, lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *attn_bias, const int32_t *grad_input_mask, int64_t grad_input_mask_len, lori_tensor *out, lori_tensor *logsumexp, lori_tensor *cum_seq_q, lori_tensor *cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p, int32_t is_causal, lori_tensor *philox_seed, lori_tensor *philox_offset, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)grad_out, (intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, (intptr_t)grad_input_mask, grad_input_mask_len, (intptr_t)out, (intptr_t)logsumexp, (intptr_t)cum_seq_q, (intptr_t)cum_seq_k, max_q, max_k, lori_word(dropout_p), is_causal, (intptr_t)philox_seed, (intptr_t)philox_offset, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(378, args);
+}
+
+lori_error lori_torch_cuda__scaled_grouped_mm(lori_tensor *self, lori_tensor *mat2, lori_tensor *scale_a, lori_tensor *scale_b, lori_tensor **offs, lori_tensor **bias, lori_tensor **scale_result, int32_t *out_dtype, int32_t use_fast_accum, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat2, (intptr_t)scale_a, (intptr_t)scale_b, (intptr_t)offs, (intptr_t)bias, (intptr_t)scale_result, (intptr_t)out_dtype, use_fast_accum, (intptr_t)ret0};
+	return loriGoCall(379, args);
+}
+
+lori_error lori_torch_cuda__scaled_mm(lori_tensor *self, lori_tensor *mat2, lori_tensor *scale_a, lori_tensor *scale_b, lori_tensor **bias, lori_tensor **scale_result, int32_t *out_dtype, int32_t use_fast_accum, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat2, (intptr_t)scale_a, (intptr_t)scale_b, (intptr_t)bias, (intptr_t)scale_result, (intptr_t)out_dtype, use_fast_accum, (intptr_t)ret0};
+	return loriGoCall(380, args);
+}
+
+lori_error lori_torch_cuda__scaled_mm_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat2, lori_tensor *scale_a, lori_tensor *scale_b, lori_tensor **bias, lori_tensor **scale_result, int32_t *out_dtype, int32_t use_fast_accum)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat2, (intptr_t)scale_a, (intptr_t)scale_b, (intptr_t)bias, (intptr_t)scale_result, (intptr_t)out_dtype, use_fast_accum};
+	return loriGoCall(381, args);
+}
+
+lori_error lori_torch_cuda__segment_reduce_backward(lori_tensor *grad, lori_tensor *output, lori_tensor *data, const char *reduce, lori_tensor **lengths, lori_tensor **offsets, int64_t axis, double *initial, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad, (intptr_t)output, (intptr_t)data, (intptr_t)reduce, (intptr_t)lengths, (intptr_t)offsets, axis, (intptr_t)initial, (intptr_t)ret0};
+	return loriGoCall(382, args);
+}
+
+lori_error lori_torch_cuda__thnn_fused_lstm_cell(lori_tensor *input_gates, lori_tensor *hidden_gates, lori_tensor *cx, lori_tensor **input_bias, lori_tensor **hidden_bias, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)input_gates, (intptr_t)hidden_gates, (intptr_t)cx, (intptr_t)input_bias, (intptr_t)hidden_bias, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(383, args);
+}
+
+lori_error lori_torch_cuda__to_sparse(lori_tensor *self, int32_t *layout, const int64_t *const *blocksize, int64_t blocksize_len, int64_t *dense_dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)layout, (intptr_t)blocksize, blocksize_len, (intptr_t)dense_dim, (intptr_t)ret0};
+	return loriGoCall(384, args);
+}
+
+lori_error lori_torch_cuda__trilinear(lori_tensor *i1, lori_tensor *i2, lori_tensor *i3, const int64_t *expand1, int64_t expand1_len, const int64_t *expand2, int64_t expand2_len, const int64_t *expand3, int64_t expand3_len, const int64_t *sumdim, int64_t sumdim_len, int64_t unroll_dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)i1, (intptr_t)i2, (intptr_t)i3, (intptr_t)expand1, expand1_len, (intptr_t)expand2, expand2_len, (intptr_t)expand3, expand3_len, (intptr_t)sumdim, sumdim_len, unroll_dim, (intptr_t)ret0};
+	return loriGoCall(385, args);
+}
+
+lori_error lori_torch_cuda__weight_int4pack_mm(lori_tensor *self, lori_tensor *mat2, int64_t qGroupSize, lori_tensor *qScaleAndZeros, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat2, qGroupSize, (intptr_t)qScaleAndZeros, (intptr_t)ret0};
+	return loriGoCall(386, args);
+}
+
+lori_error lori_torch_cuda__weight_int8pack_mm(lori_tensor *self, lori_tensor *mat2, lori_tensor *scales, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat2, (intptr_t)scales, (intptr_t)ret0};
+	return loriGoCall(387, args);
+}
+
+lori_error lori_torch_cuda_abs(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(388, args);
+}
+
+lori_error lori_torch_cuda_adaptive_max_pool2d(lori_tensor *self, const int64_t *output_size, int64_t output_size_len, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)output_size, output_size_len, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(389, args);
+}
+
+lori_error lori_torch_cuda_adaptive_max_pool2d_backward(lori_tensor *grad_output, lori_tensor *self, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(390, args);
+}
+
+lori_error lori_torch_cuda_adaptive_max_pool3d(lori_tensor *self, const int64_t *output_size, int64_t output_size_len, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)output_size, output_size_len, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(391, args);
+}
+
+lori_error lori_torch_cuda_adaptive_max_pool3d_backward(lori_tensor *grad_output, lori_tensor *self, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(392, args);
+}
+
+lori_error lori_torch_cuda_add_Scalar(lori_tensor *self, double other, double alpha, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(other), lori_word(alpha), (intptr_t)ret0};
+	return loriGoCall(393, args);
+}
+
+lori_error lori_torch_cuda_add_Tensor(lori_tensor *self, lori_tensor *other, double alpha, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)other, lori_word(alpha), (intptr_t)ret0};
+	return loriGoCall(394, args);
+}
+
+lori_error lori_torch_cuda_addbmm(lori_tensor *self, lori_tensor *batch1, lori_tensor *batch2, double beta, double alpha, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)batch1, (intptr_t)batch2, lori_word(beta), lori_word(alpha), (intptr_t)ret0};
+	return loriGoCall(395, args);
+}
+
+lori_error lori_torch_cuda_addmm_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat1, lori_tensor *mat2, double beta, double alpha)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat1, (intptr_t)mat2, lori_word(beta), lori_word(alpha)};
+	return loriGoCall(396, args);
+}
+
+lori_error lori_torch_cuda_addmv(lori_tensor *self, lori_tensor *mat, lori_tensor *vec, double beta, double alpha, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mat, (intptr_t)vec, lori_word(beta), lori_word(alpha), (intptr_t)ret0};
+	return loriGoCall(397, args);
+}
+
+lori_error lori_torch_cuda_angle(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(398, args);
+}
+
+lori_error lori_torch_cuda_avg_pool2d(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, int32_t ceil_mode, int32_t count_include_pad, int64_t *divisor_override, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, ceil_mode, count_include_pad, (intptr_t)divisor_override, (intptr_t)ret0};
+	return loriGoCall(399, args);
+}
+
+lori_error lori_torch_cuda_avg_pool2d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, int32_t ceil_mode, int32_t count_include_pad, int64_t *divisor_override, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, ceil_mode, count_include_pad, (intptr_t)divisor_override, (intptr_t)ret0};
+	return loriGoCall(400, args);
+}
+
+lori_error lori_torch_cuda_avg_pool3d(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, int32_t ceil_mode, int32_t count_include_pad, int64_t *divisor_override, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, ceil_mode, count_include_pad, (intptr_t)divisor_override, (intptr_t)ret0};
+	return loriGoCall(401, args);
+}
+
+lori_error lori_torch_cuda_avg_pool3d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, int32_t ceil_mode, int32_t count_include_pad, int64_t *divisor_override, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, ceil_mode, count_include_pad, (intptr_t)divisor_override, (intptr_t)ret0};
+	return loriGoCall(402, args);
+}
+
+lori_error lori_torch_cuda_baddbmm_out(lori_tensor *out, lori_tensor *self, lori_tensor *batch1, lori_tensor *batch2, double beta, double alpha)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)batch1, (intptr_t)batch2, lori_word(beta), lori_word(alpha)};
+	return loriGoCall(403, args);
+}
+
+lori_error lori_torch_cuda_bernoulli__Tensor(lori_tensor *self, lori_tensor *p, void *const *generator)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)p, (intptr_t)generator};
+	return loriGoCall(404, args);
+}
+
+lori_error lori_torch_cuda_bernoulli__float(lori_tensor *self, double p, void *const *generator)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(p), (intptr_t)generator};
+	return loriGoCall(405, args);
+}
+
+lori_error lori_torch_cuda_bmm_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat2)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat2};
+	return loriGoCall(406, args);
+}
+
+lori_error lori_torch_cuda_bucketize_Tensor(lori_tensor *self, lori_tensor *boundaries, int32_t out_int32, int32_t right, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)boundaries, out_int32, right, (intptr_t)ret0};
+	return loriGoCall(407, args);
+}
+
+lori_error lori_torch_cuda_cat(lori_tensor *const *tensors, int64_t tensors_len, int64_t dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)tensors, tensors_len, dim, (intptr_t)ret0};
+	return loriGoCall(408, args);
+}
+
+lori_error lori_torch_cuda_cholesky_inverse(lori_tensor *self, int32_t upper, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, upper, (intptr_t)ret0};
+	return loriGoCall(409, args);
+}
+
+lori_error lori_torch_cuda_cholesky_solve(lori_tensor *self, lori_tensor *input2, int32_t upper, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)input2, upper, (intptr_t)ret0};
+	return loriGoCall(410, args);
+}
+
+lori_error lori_torch_cuda_convolution(lori_tensor *input, lori_tensor *weight, lori_tensor **bias, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t transposed, const int64_t *output_padding, int64_t output_padding_len, int64_t groups, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)input, (intptr_t)weight, (intptr_t)bias, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, transposed, (intptr_t)output_padding, output_padding_len, groups, (intptr_t)ret0};
+	return loriGoCall(411, args);
+}
+
+lori_error lori_torch_cuda_convolution_backward(lori_tensor *grad_output, lori_tensor *input, lori_tensor *weight, const int64_t *const *bias_sizes, int64_t bias_sizes_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t transposed, const int64_t *output_padding, int64_t output_padding_len, int64_t groups, const int32_t *output_mask, int64_t output_mask_len, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)input, (intptr_t)weight, (intptr_t)bias_sizes, bias_sizes_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, transposed, (intptr_t)output_padding, output_padding_len, groups, (intptr_t)output_mask, output_mask_len, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(412, args);
+}
+
+lori_error lori_torch_cuda_cummax(lori_tensor *self, int64_t dim, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(413, args);
+}
+
+lori_error lori_torch_cuda_cummin(lori_tensor *self, int64_t dim, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(414, args);
+}
+
+lori_error lori_torch_cuda_cumprod(lori_tensor *self, int64_t dim, int32_t *dtype, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)dtype, (intptr_t)ret0};
+	return loriGoCall(415, args);
+}
+
+lori_error lori_torch_cuda_cumsum(lori_tensor *self, int64_t dim, int32_t *dtype, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)dtype, (intptr_t)ret0};
+	return loriGoCall(416, args);
+}
+
+lori_error lori_torch_cuda_exponential(lori_tensor *self, double lambd, void *const *generator, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(lambd), (intptr_t)generator, (intptr_t)ret0};
+	return loriGoCall(417, args);
+}
+
+lori_error lori_torch_cuda_fill__Scalar(lori_tensor *self, double value)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(value)};
+	return loriGoCall(418, args);
+}
+
+lori_error lori_torch_cuda_fractional_max_pool2d(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *output_size, int64_t output_size_len, lori_tensor *random_samples, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)output_size, output_size_len, (intptr_t)random_samples, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(419, args);
+}
+
+lori_error lori_torch_cuda_fractional_max_pool2d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *output_size, int64_t output_size_len, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)output_size, output_size_len, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(420, args);
+}
+
+lori_error lori_torch_cuda_fractional_max_pool3d(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *output_size, int64_t output_size_len, lori_tensor *random_samples, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)output_size, output_size_len, (intptr_t)random_samples, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(421, args);
+}
+
+lori_error lori_torch_cuda_fractional_max_pool3d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *output_size, int64_t output_size_len, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)output_size, output_size_len, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(422, args);
+}
+
+lori_error lori_torch_cuda_gcd(lori_tensor *self, lori_tensor *other, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)other, (intptr_t)ret0};
+	return loriGoCall(423, args);
+}
+
+lori_error lori_torch_cuda_geqrf(lori_tensor *self, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(424, args);
+}
+
+lori_error lori_torch_cuda_grid_sampler_2d_backward(lori_tensor *grad_output, lori_tensor *input, lori_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, int32_t align_corners, const int32_t *output_mask, int64_t output_mask_len, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)input, (intptr_t)grid, interpolation_mode, padding_mode, align_corners, (intptr_t)output_mask, output_mask_len, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(425, args);
+}
+
+lori_error lori_torch_cuda_grid_sampler_3d(lori_tensor *input, lori_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, int32_t align_corners, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)input, (intptr_t)grid, interpolation_mode, padding_mode, align_corners, (intptr_t)ret0};
+	return loriGoCall(426, args);
+}
+
+lori_error lori_torch_cuda_grid_sampler_3d_backward(lori_tensor *grad_output, lori_tensor *input, lori_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, int32_t align_corners, const int32_t *output_mask, int64_t output_mask_len, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)input, (intptr_t)grid, interpolation_mode, padding_mode, align_corners, (intptr_t)output_mask, output_mask_len, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(427, args);
+}
+
+lori_error lori_torch_cuda_hann_window(int64_t window_length, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {window_length, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(428, args);
+}
+
+lori_error lori_torch_cuda_histc(lori_tensor *self, int64_t bins, double min, double max, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, bins, lori_word(min), lori_word(max), (intptr_t)ret0};
+	return loriGoCall(429, args);
+}
+
+lori_error lori_torch_cuda_index_Tensor(lori_tensor *self, lori_tensor *const *const *indices, int64_t indices_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)indices, indices_len, (intptr_t)ret0};
+	return loriGoCall(430, args);
+}
+
+lori_error lori_torch_cuda_index_put(lori_tensor *self, lori_tensor *const *const *indices, int64_t indices_len, lori_tensor *values, int32_t accumulate, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)indices, indices_len, (intptr_t)values, accumulate, (intptr_t)ret0};
+	return loriGoCall(431, args);
+}
+
+lori_error lori_torch_cuda_index_reduce(lori_tensor *self, int64_t dim, lori_tensor *index, lori_tensor *source, const char *reduce, int32_t include_self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)index, (intptr_t)source, (intptr_t)reduce, include_self, (intptr_t)ret0};
+	return loriGoCall(432, args);
+}
+
+lori_error lori_torch_cuda_kthvalue(lori_tensor *self, int64_t k, int64_t dim, int32_t keepdim, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, k, dim, keepdim, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(433, args);
+}
+
+lori_error lori_torch_cuda_logcumsumexp(lori_tensor *self, int64_t dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)ret0};
+	return loriGoCall(434, args);
+}
+
+lori_error lori_torch_cuda_lu_unpack(lori_tensor *LU_data, lori_tensor *LU_pivots, int32_t unpack_data, int32_t unpack_pivots, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2)
+{
+	int64_t args[] = {(intptr_t)LU_data, (intptr_t)LU_pivots, unpack_data, unpack_pivots, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2};
+	return loriGoCall(435, args);
+}
+
+lori_error lori_torch_cuda_masked_scatter(lori_tensor *self, lori_tensor *mask, lori_tensor *source, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mask, (intptr_t)source, (intptr_t)ret0};
+	return loriGoCall(436, args);
+}
+
+lori_error lori_torch_cuda_masked_scatter_backward(lori_tensor *grad_output, lori_tensor *mask, const int64_t *sizes, int64_t sizes_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)mask, (intptr_t)sizes, sizes_len, (intptr_t)ret0};
+	return loriGoCall(437, args);
+}
+
+lori_error lori_torch_cuda_masked_select(lori_tensor *self, lori_tensor *mask, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)mask, (intptr_t)ret0};
+	return loriGoCall(438, args);
+}
+
+lori_error lori_torch_cuda_max_pool2d_with_indices(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t ceil_mode, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, ceil_mode, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(439, args);
+}
+
+lori_error lori_torch_cuda_max_pool2d_with_indices_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t ceil_mode, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, ceil_mode, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(440, args);
+}
+
+lori_error lori_torch_cuda_max_pool3d_with_indices(lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t ceil_mode, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, ceil_mode, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(441, args);
+}
+
+lori_error lori_torch_cuda_max_pool3d_with_indices_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *kernel_size, int64_t kernel_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int32_t ceil_mode, lori_tensor *indices, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)kernel_size, kernel_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, ceil_mode, (intptr_t)indices, (intptr_t)ret0};
+	return loriGoCall(442, args);
+}
+
+lori_error lori_torch_cuda_max_unpool2d(lori_tensor *self, lori_tensor *indices, const int64_t *output_size, int64_t output_size_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)indices, (intptr_t)output_size, output_size_len, (intptr_t)ret0};
+	return loriGoCall(443, args);
+}
+
+lori_error lori_torch_cuda_max_unpool3d(lori_tensor *self, lori_tensor *indices, const int64_t *output_size, int64_t output_size_len, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)indices, (intptr_t)output_size, output_size_len, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)ret0};
+	return loriGoCall(444, args);
+}
+
+lori_error lori_torch_cuda_median(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(445, args);
+}
+
+lori_error lori_torch_cuda_mm_dtype_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat2, int32_t out_dtype)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat2, out_dtype};
+	return loriGoCall(446, args);
+}
+
+lori_error lori_torch_cuda_mm_out(lori_tensor *out, lori_tensor *self, lori_tensor *mat2)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, (intptr_t)mat2};
+	return loriGoCall(447, args);
+}
+
+lori_error lori_torch_cuda_mode(lori_tensor *self, int64_t dim, int32_t keepdim, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, dim, keepdim, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(448, args);
+}
+
+lori_error lori_torch_cuda_mul_Scalar(lori_tensor *self, double other, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(other), (intptr_t)ret0};
+	return loriGoCall(449, args);
+}
+
+lori_error lori_torch_cuda_mul_Tensor(lori_tensor *self, lori_tensor *other, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)other, (intptr_t)ret0};
+	return loriGoCall(450, args);
+}
+
+lori_error lori_torch_cuda_nanmedian(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(451, args);
+}
+
+lori_error lori_torch_cuda_narrow(lori_tensor *self, int64_t dim, int64_t start, int64_t length, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, start, length, (intptr_t)ret0};
+	return loriGoCall(452, args);
+}
+
+lori_error lori_torch_cuda_native_dropout(lori_tensor *input, double p, int32_t *train, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)input, lori_word(p), (intptr_t)train, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(453, args);
+}
+
+lori_error lori_torch_cuda_nonzero(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(454, args);
+}
+
+lori_error lori_torch_cuda_nonzero_static(lori_tensor *self, int64_t size, int64_t fill_value, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, size, fill_value, (intptr_t)ret0};
+	return loriGoCall(455, args);
+}
+
+lori_error lori_torch_cuda_normal_functional(lori_tensor *self, double mean, double std, void *const *generator, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(mean), lori_word(std), (intptr_t)generator, (intptr_t)ret0};
+	return loriGoCall(456, args);
+}
+
+lori_error lori_torch_cuda_ormqr(lori_tensor *self, lori_tensor *input2, lori_tensor *input3, int32_t left, int32_t transpose, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)input2, (intptr_t)input3, left, transpose, (intptr_t)ret0};
+	return loriGoCall(457, args);
+}
+
+lori_error lori_torch_cuda_pad(lori_tensor *self, const int64_t *pad, int64_t pad_len, const char *mode, double *value, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)pad, pad_len, (intptr_t)mode, (intptr_t)value, (intptr_t)ret0};
+	return loriGoCall(458, args);
+}
+
+lori_error lori_torch_cuda_permute(lori_tensor *self, const int64_t *dims, int64_t dims_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)dims, dims_len, (intptr_t)ret0};
+	return loriGoCall(459, args);
+}
+
+lori_error lori_torch_cuda_polar(lori_tensor *abs, lori_tensor *angle, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)abs, (intptr_t)angle, (intptr_t)ret0};
+	return loriGoCall(460, args);
+}
+
+lori_error lori_torch_cuda_pow_Scalar(double self, lori_tensor *exponent, lori_tensor **ret0)
+{
+	int64_t args[] = {lori_word(self), (intptr_t)exponent, (intptr_t)ret0};
+	return loriGoCall(461, args);
+}
+
+lori_error lori_torch_cuda_pow_Tensor_Scalar(lori_tensor *self, double exponent, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(exponent), (intptr_t)ret0};
+	return loriGoCall(462, args);
+}
+
+lori_error lori_torch_cuda_pow_Tensor_Tensor(lori_tensor *self, lori_tensor *exponent, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)exponent, (intptr_t)ret0};
+	return loriGoCall(463, args);
+}
+
+lori_error lori_torch_cuda_rand(const int64_t *size, int64_t size_len, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)size, size_len, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(464, args);
+}
+
+lori_error lori_torch_cuda_rand_generator(const int64_t *size, int64_t size_len, void *const *generator, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)size, size_len, (intptr_t)generator, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(465, args);
+}
+
+lori_error lori_torch_cuda_rand_like(lori_tensor *self, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(466, args);
+}
+
+lori_error lori_torch_cuda_rand_like_generator(lori_tensor *self, void *const *generator, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)generator, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(467, args);
+}
+
+lori_error lori_torch_cuda_randint(int64_t high, const int64_t *size, int64_t size_len, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {high, (intptr_t)size, size_len, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(468, args);
+}
+
+lori_error lori_torch_cuda_randint_generator(int64_t high, const int64_t *size, int64_t size_len, void *const *generator, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {high, (intptr_t)size, size_len, (intptr_t)generator, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(469, args);
+}
+
+lori_error lori_torch_cuda_randint_low(int64_t low, int64_t high, const int64_t *size, int64_t size_len, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {low, high, (intptr_t)size, size_len, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(470, args);
+}
+
+lori_error lori_torch_cuda_randint_low_out(lori_tensor *out, int64_t low, int64_t high, const int64_t *size, int64_t size_len)
+{
+	int64_t args[] = {(intptr_t)out, low, high, (intptr_t)size, size_len};
+	return loriGoCall(471, args);
+}
+
+lori_error lori_torch_cuda_randint_like(lori_tensor *self, int64_t high, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, high, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(472, args);
+}
+
+lori_error lori_torch_cuda_randint_like_low_dtype(lori_tensor *self, int64_t low, int64_t high, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, low, high, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(473, args);
+}
+
+lori_error lori_torch_cuda_randn(const int64_t *size, int64_t size_len, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)size, size_len, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(474, args);
+}
+
+lori_error lori_torch_cuda_randn_generator(const int64_t *size, int64_t size_len, void *const *generator, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)size, size_len, (intptr_t)generator, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(475, args);
+}
+
+lori_error lori_torch_cuda_randn_like(lori_tensor *self, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(476, args);
+}
+
+lori_error lori_torch_cuda_randn_like_generator(lori_tensor *self, void *const *generator, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, int32_t *memory_format, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)generator, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)memory_format, (intptr_t)ret0};
+	return loriGoCall(477, args);
+}
+
+lori_error lori_torch_cuda_randperm(int64_t n, int32_t *dtype, int32_t *layout, int32_t *device, int32_t device_index, int32_t *pin_memory, lori_tensor **ret0)
+{
+	int64_t args[] = {n, (intptr_t)dtype, (intptr_t)layout, (intptr_t)device, device_index, (intptr_t)pin_memory, (intptr_t)ret0};
+	return loriGoCall(478, args);
+}
+
+lori_error lori_torch_cuda_repeat_interleave_Tensor(lori_tensor *repeats, int64_t *output_size, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)repeats, (intptr_t)output_size, (intptr_t)ret0};
+	return loriGoCall(479, args);
+}
+
+lori_error lori_torch_cuda_replication_pad1d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *padding, int64_t padding_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)padding, padding_len, (intptr_t)ret0};
+	return loriGoCall(480, args);
+}
+
+lori_error lori_torch_cuda_replication_pad2d_backward(lori_tensor *grad_output, lori_tensor *self, const int64_t *padding, int64_t padding_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)padding, padding_len, (intptr_t)ret0};
+	return loriGoCall(481, args);
+}
+
+lori_error lori_torch_cuda_reshape(lori_tensor *self, const int64_t *shape, int64_t shape_len, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)shape, shape_len, (intptr_t)ret0};
+	return loriGoCall(482, args);
+}
+
+lori_error lori_torch_cuda_resize_(lori_tensor *self, const int64_t *size, int64_t size_len, int32_t *memory_format)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)size, size_len, (intptr_t)memory_format};
+	return loriGoCall(483, args);
+}
+
+lori_error lori_torch_cuda_resize_as_(lori_tensor *self, lori_tensor *the_template, int32_t *memory_format)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)the_template, (intptr_t)memory_format};
+	return loriGoCall(484, args);
+}
+
+lori_error lori_torch_cuda_scatter_src_out(lori_tensor *out, lori_tensor *self, int64_t dim, lori_tensor *index, lori_tensor *src)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, dim, (intptr_t)index, (intptr_t)src};
+	return loriGoCall(485, args);
+}
+
+lori_error lori_torch_cuda_scatter_value_out(lori_tensor *out, lori_tensor *self, int64_t dim, lori_tensor *index, double value)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, dim, (intptr_t)index, lori_word(value)};
+	return loriGoCall(486, args);
+}
+
+lori_error lori_torch_cuda_scatter_reduce_two_out(lori_tensor *out, lori_tensor *self, int64_t dim, lori_tensor *index, lori_tensor *src, const char *reduce, int32_t include_self)
+{
+	int64_t args[] = {(intptr_t)out, (intptr_t)self, dim, (intptr_t)index, (intptr_t)src, (intptr_t)reduce, include_self};
+	return loriGoCall(487, args);
+}
+
+lori_error lori_torch_cuda_searchsorted_Scalar(lori_tensor *sorted_sequence, double self, int32_t out_int32, int32_t right, const char *const *side, lori_tensor **sorter, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)sorted_sequence, lori_word(self), out_int32, right, (intptr_t)side, (intptr_t)sorter, (intptr_t)ret0};
+	return loriGoCall(488, args);
+}
+
+lori_error lori_torch_cuda_searchsorted_Tensor(lori_tensor *sorted_sequence, lori_tensor *self, int32_t out_int32, int32_t right, const char *const *side, lori_tensor **sorter, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)sorted_sequence, (intptr_t)self, out_int32, right, (intptr_t)side, (intptr_t)sorter, (intptr_t)ret0};
+	return loriGoCall(489, args);
+}
+
+lori_error lori_torch_cuda_segment_reduce(lori_tensor *data, const char *reduce, lori_tensor **lengths, lori_tensor **indices, lori_tensor **offsets, int64_t axis, int32_t unsafe_6, double *initial, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)data, (intptr_t)reduce, (intptr_t)lengths, (intptr_t)indices, (intptr_t)offsets, axis, unsafe_6, (intptr_t)initial, (intptr_t)ret0};
+	return loriGoCall(490, args);
+}
+
+lori_error lori_torch_cuda_set__source_Tensor(lori_tensor *self, lori_tensor *source)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)source};
+	return loriGoCall(491, args);
+}
+
+lori_error lori_torch_cuda_slice_Tensor(lori_tensor *self, int64_t dim, int64_t *start, int64_t *end, int64_t step, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)start, (intptr_t)end, step, (intptr_t)ret0};
+	return loriGoCall(492, args);
+}
+
+lori_error lori_torch_cuda_soft_margin_loss_backward(lori_tensor *grad_output, lori_tensor *self, lori_tensor *target, int64_t reduction, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)self, (intptr_t)target, reduction, (intptr_t)ret0};
+	return loriGoCall(493, args);
+}
+
+lori_error lori_torch_cuda_sort(lori_tensor *self, int64_t dim, int32_t descending, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, dim, descending, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(494, args);
+}
+
+lori_error lori_torch_cuda_sort_stable(lori_tensor *self, int32_t *stable, int64_t dim, int32_t descending, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)stable, dim, descending, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(495, args);
+}
+
+lori_error lori_torch_cuda_squeeze_dim(lori_tensor *self, int64_t dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dim, (intptr_t)ret0};
+	return loriGoCall(496, args);
+}
+
+lori_error lori_torch_cuda_to_sparse(lori_tensor *self, int32_t *layout, const int64_t *const *blocksize, int64_t blocksize_len, int64_t *dense_dim, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)layout, (intptr_t)blocksize, blocksize_len, (intptr_t)dense_dim, (intptr_t)ret0};
+	return loriGoCall(497, args);
+}
+
+lori_error lori_torch_cuda_topk(lori_tensor *self, int64_t k, int64_t dim, int32_t largest, int32_t sorted, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, k, dim, largest, sorted, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(498, args);
+}
+
+lori_error lori_torch_cuda_triangular_solve(lori_tensor *self, lori_tensor *A, int32_t upper, int32_t transpose, int32_t unitriangular, lori_tensor **ret0, lori_tensor **ret1)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)A, upper, transpose, unitriangular, (intptr_t)ret0, (intptr_t)ret1};
+	return loriGoCall(499, args);
+}
+
+lori_error lori_torch_cuda_uniform(lori_tensor *self, double from_1, double to, void *const *generator, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, lori_word(from_1), lori_word(to), (intptr_t)generator, (intptr_t)ret0};
+	return loriGoCall(500, args);
+}
+
+lori_error lori_torch_cuda_upsample_bicubic2d_backward(lori_tensor *grad_output, const int64_t *output_size, int64_t output_size_len, const int64_t *input_size, int64_t input_size_len, int32_t align_corners, double *scales_h, double *scales_w, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)output_size, output_size_len, (intptr_t)input_size, input_size_len, align_corners, (intptr_t)scales_h, (intptr_t)scales_w, (intptr_t)ret0};
+	return loriGoCall(501, args);
+}
+
+lori_error lori_torch_cuda_upsample_linear1d_backward(lori_tensor *grad_output, const int64_t *output_size, int64_t output_size_len, const int64_t *input_size, int64_t input_size_len, int32_t align_corners, double *scales, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)output_size, output_size_len, (intptr_t)input_size, input_size_len, align_corners, (intptr_t)scales, (intptr_t)ret0};
+	return loriGoCall(502, args);
+}
+
+lori_error lori_torch_cuda_upsample_trilinear3d_backward(lori_tensor *grad_output, const int64_t *output_size, int64_t output_size_len, const int64_t *input_size, int64_t input_size_len, int32_t align_corners, double *scales_d, double *scales_h, double *scales_w, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)grad_output, (intptr_t)output_size, output_size_len, (intptr_t)input_size, input_size_len, align_corners, (intptr_t)scales_d, (intptr_t)scales_h, (intptr_t)scales_w, (intptr_t)ret0};
+	return loriGoCall(503, args);
+}
+
+lori_error lori_torch_cuda_view_dtype(lori_tensor *self, int32_t dtype, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, dtype, (intptr_t)ret0};
+	return loriGoCall(504, args);
+}
+
+lori_error lori_torch_cuda_view_as_complex(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(505, args);
+}
+
+lori_error lori_torch_cuda_view_as_real(lori_tensor *self, lori_tensor **ret0)
+{
+	int64_t args[] = {(intptr_t)self, (intptr_t)ret0};
+	return loriGoCall(506, args);
+}
+
 lori_error lori_torch_cpu__qconv2d_pointwise_tensor(lori_tensor *X, lori_tensor *act_scale, lori_tensor *act_zero_point, lori_tensor *onednn_weight, lori_tensor *weight_scales, lori_tensor *weight_zero_points, lori_tensor **B, const int64_t *stride, int64_t stride_len, const int64_t *padding, int64_t padding_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, double output_scale, int64_t output_zero_point, int32_t *output_dtype, const char *attr, const double *const *post_op_args, int64_t post_op_args_len, const char *const *algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)act_scale, (intptr_t)act_zero_point, (intptr_t)onednn_weight, (intptr_t)weight_scales, (intptr_t)weight_zero_points, (intptr_t)B, (intptr_t)stride, stride_len, (intptr_t)padding, padding_len, (intptr_t)dilation, dilation_len, groups, lori_word(output_scale), output_zero_point, (intptr_t)output_dtype, (intptr_t)attr, (intptr_t)post_op_args, post_op_args_len, (intptr_t)algorithm, (intptr_t)ret0};
-	return loriGoCall(340, args);
+	return loriGoCall(507, args);
 }

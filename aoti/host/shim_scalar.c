@@ -9,8 +9,11 @@ static lori_error item(lori_tensor *t, int32_t dtype, void *ret)
 		return LORI_FAIL;
 	if (t->numel != 1)
 		return lori_fail("item: a tensor of %lld elements is not one number", (long long)t->numel);
-	lori_store(ret, dtype, lori_load(lori_tensor_data(t), t->dtype));
-	return LORI_OK;
+	lori_tensor *h = lori_dense(t);
+	if (!h)
+		return LORI_FAIL;
+	lori_store(ret, dtype, lori_load(lori_tensor_data(h), h->dtype));
+	return lori_tensor_delete(h);
 }
 
 static lori_error scalar(const void *value, int32_t dtype, lori_tensor **ret)

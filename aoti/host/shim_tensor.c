@@ -1,5 +1,6 @@
 // The functions of the artefacts' interface that make, look at and copy tensors.
 
+#include "device.h"
 #include "library.h"
 #include "shim.h"
 
@@ -110,8 +111,6 @@ static lori_error view(lori_tensor *t, int64_t ndim, const int64_t *sizes, const
 	*ret = lori_tensor_over(t->storage, ndim, sizes, strides, offset, dtype);
 	if (!*ret)
 		return LORI_FAIL;
-	(*ret)->device_type = t->device_type;
-	(*ret)->device_index = t->device_index;
 	return LORI_OK;
 }
 
@@ -144,20 +143,16 @@ lori_error lori_torch_as_strided(lori_tensor *t, const int64_t *sizes, const int
 	return view(t, t->ndim, sizes, strides, t->offset, t->dtype, ret);
 }
 
-static lori_error need_cpu(const char *what, int32_t device_type)
-{
-	if (device_type == LORI_CPU)
-		return LORI_OK;
-	return lori_fail("%s: this host has no device of type %d, only the CPU", what, device_type);
-}
-
 lori_error lori_torch_empty_strided(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype,
 				    int32_t device_type, int32_t device_index, lori_tensor **ret)
 {
-	(void)device_index;
-	if (need_cpu("empty_strided", device_type) || (lori_pending() && lori_take_pending()))
+	if (lori_pending() && lori_take_pending())
 		return LORI_FAIL;
-	return give(lori_tensor_empty(ndim, sizes, strides, dtype), ret);
+	if (device_type == LORI_CPU)
+		return give(lori_tensor_empty(ndim, sizes, strides, dtype), ret);
+	if (lori_device_check("empty_strided", device_type, device_index))
+		return LORI_FAIL;
+	return give(lori_device_empty(ndim, sizes, strides, dtype), ret);
 }
 
 lori_error lori_torch_empty_strided_pinned(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype,
@@ -173,8 +168,7 @@ lori_error lori_torch_create_tensor_from_blob_v2(void *data, int64_t ndim, const
 						 int64_t opaque_metadata_size)
 {
 	int64_t numel, reach, nbytes, size = lori_dtype_size(dtype);
-	(void)device_index;
-	if (need_cpu("create_tensor_from_blob", device_type) || lori_extent(ndim, sizes, strides, &numel, &reach))
+	if (lori_device_check("create_tensor_from_blob", device_type, device_index) || lori_extent(ndim, sizes, strides, &numel, &reach))
 		return LORI_FAIL;
 	if (layout != LORI_STRIDED && layout != LORI_MKLDNN)
 		return lori_fail("create_tensor_from_blob: layout %d", layout);
@@ -189,6 +183,8 @@ lori_error lori_torch_create_tensor_from_blob_v2(void *data, int64_t ndim, const
 		nbytes = packed > nbytes ? packed : nbytes;
 	}
 	lori_storage *s = lori_storage_wrap(data, nbytes, LORI_FOREIGN, NULL, NULL);
+	if (s)
+		lori_device_mark(s, device_type);
 	lori_tensor *t = s ? lori_tensor_over(s, ndim, sizes, strides, storage_offset, dtype) : NULL;
 	if (t && layout == LORI_MKLDNN && lori_opaque_set(t, opaque_metadata, opaque_metadata_size) != LORI_OK) {
 		lori_tensor_delete(t);
@@ -256,7 +252,7 @@ static lori_error clone_with(lori_tensor *t, const int64_t *strides, lori_tensor
 {
 	if (t->layout != LORI_STRIDED)
 		return clone_packed(t, ret);
-	lori_tensor *copy = lori_tensor_empty(t->ndim, t->sizes, strides, t->dtype);
+	lori_tensor *copy = lori_tensor_empty_like(t, strides);
 	if (copy && lori_copy(copy, t) != LORI_OK) {
 		lori_tensor_delete(copy);
 		copy = NULL;
@@ -281,11 +277,14 @@ lori_error lori_torch_clone_preserve_strides(lori_tensor *t, lori_tensor **ret)
 	if (lori_tensor_check(t, "clone_preserve_strides") ||
 	    lori_extent(t->ndim, t->sizes, t->strides, &numel, &reach))
 		return LORI_FAIL;
-	lori_tensor *flat = lori_tensor_empty(1, &reach, &one, t->dtype);
+	bool there = lori_on_device(t);
+	lori_tensor *flat = there ? lori_device_empty(1, &reach, &one, t->dtype) : lori_tensor_empty(1, &reach, &one, t->dtype);
 	if (!flat)
 		return LORI_FAIL;
-	memcpy(lori_tensor_data(flat), lori_tensor_data(t), (size_t)(reach * lori_dtype_size(t->dtype)));
-	lori_error err = view(flat, t->ndim, t->sizes, t->strides, 0, t->dtype, ret);
+	lori_error err = lori_device_move(lori_tensor_data(flat), there, lori_tensor_data(t), there,
+					  reach * lori_dtype_size(t->dtype));
+	if (err == LORI_OK)
+		err = view(flat, t->ndim, t->sizes, t->strides, 0, t->dtype, ret);
 	lori_tensor_delete(flat);
 	return err;
 }
@@ -302,6 +301,8 @@ lori_error lori_torch_zero_(lori_tensor *t)
 {
 	if (lori_tensor_check(t, "zero_"))
 		return LORI_FAIL;
+	if (lori_tensor_dense(t) && lori_on_device(t))
+		return lori_device_zero(lori_tensor_data(t), t->numel * lori_dtype_size(t->dtype));
 	if (lori_tensor_dense(t)) {
 		memset(lori_tensor_data(t), 0, (size_t)(t->numel * lori_dtype_size(t->dtype)));
 		return LORI_OK;

@@ -31,7 +31,7 @@ func TestStorePointerLooksAtNothing(t *testing.T) {
 	heap := [][]byte{make([]byte, size)}
 	t.Cleanup(func() { runtime.KeepAlive(heap) }) // on the heap, and alive
 	stale := uintptr(unsafe.Pointer(&heap[0][0])) + size + 100
-	m := &Instance{}
+	m := &Instance{lib: &Library{}}
 	defer m.pin.Unpin()
 	m.in = over(m.in, mem[:2048])
 	slot := unsafe.Pointer(&mem[2048])

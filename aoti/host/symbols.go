@@ -19,7 +19,7 @@ import (
 // implemented reports whether the process has the function in a line of
 // symbolText: math by its handler, the others by what the executable exports.
 func implemented(line int) bool {
-	if handlers[line] != nil {
+	if handlers[line] != nil || twins()[line] != nil {
 		return true
 	}
 	s := &signatures[line]

@@ -10,11 +10,8 @@ import (
 
 func TestShimIsThere(t *testing.T) {
 	for _, s := range Symbols() {
-		if s.Header == "shim.h" && !s.Implemented {
+		if (s.Header == "shim.h" || s.Header == "shim.h:cuda") && !s.Implemented {
 			t.Errorf("%s is missing", s.Name)
-		}
-		if s.Header == "shim.h:cuda" && s.Implemented {
-			t.Errorf("%s is there", s.Name)
 		}
 	}
 }

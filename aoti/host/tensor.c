@@ -116,6 +116,8 @@ lori_tensor *lori_tensor_over(lori_storage *s, int64_t ndim, const int64_t *size
 		return NULL;
 	}
 	t->storage = s;
+	t->device_type = s->device_type;
+	t->device_index = s->device_index;
 	t->dtype = dtype;
 	t->offset = offset;
 	memcpy(t->sizes, sizes, (size_t)ndim * sizeof *sizes);
@@ -264,7 +266,7 @@ bool lori_tensor_dense(const lori_tensor *t)
 bool lori_tensor_exclusive(const lori_tensor *t)
 {
 	const lori_storage *s = t->storage;
-	return s->flags == LORI_OWNED && atomic_load(&s->refs) == 1 && t->layout == LORI_STRIDED &&
+	return (s->flags == LORI_OWNED || s->flags == LORI_DEVICE) && atomic_load(&s->refs) == 1 && t->layout == LORI_STRIDED &&
 	       lori_tensor_dense(t) && t->numel * lori_dtype_size(t->dtype) >= s->nbytes / 2;
 }
 
@@ -275,7 +277,7 @@ lori_error lori_tensor_read(const lori_tensor *t, void *dst, int64_t nbytes)
 	if (nbytes != t->numel * lori_dtype_size(t->dtype))
 		return lori_fail("read: %lld elements of %s into %lld bytes", (long long)t->numel,
 				 lori_dtype_name(t->dtype), (long long)nbytes);
-	if (lori_tensor_dense(t) && t->layout == LORI_STRIDED) {
+	if (lori_tensor_dense(t) && t->layout == LORI_STRIDED && !lori_on_device(t)) {
 		if (nbytes > 0)
 			memcpy(dst, lori_tensor_data(t), (size_t)nbytes);
 		return LORI_OK;

@@ -50,6 +50,7 @@ enum {
 	LORI_BORROWED = 2, // lent by the caller for one call, perhaps pinned Go memory
 	LORI_FOREIGN = 4,  // of a library: its constants, its blobs
 	LORI_CONSTANT = 8, // nobody writes it as long as it lives
+	LORI_DEVICE = 16,  // of a device's allocator; release frees it (device.go)
 };
 
 // lori_storage is a piece of memory. Owned memory follows the struct in the same
@@ -63,6 +64,7 @@ typedef struct lori_storage {
 	void (*release)(void *arg); // called with the last reference, may be NULL
 	void *arg;
 	atomic_uintptr_t cache; // what Go keeps with a constant (cache.go), 0 for nothing
+	int32_t device_type, device_index; // where the memory is; the CPU can read that of LORI_CPU alone
 } lori_storage;
 
 enum { LORI_INLINE_DIMS = 8 };
@@ -173,6 +175,12 @@ lori_error lori_extent(int64_t ndim, const int64_t *sizes, const int64_t *stride
 void lori_row_major(int64_t ndim, const int64_t *sizes, int64_t *strides);
 int64_t lori_dtype_size(int32_t dtype); // 0 for one that is unknown
 const char *lori_dtype_name(int32_t dtype);
+
+// lori_tensor_empty_like returns a handle to new memory on the device of t, with
+// its dtype and sizes. strides may be NULL for the row-major ones.
+lori_tensor *lori_tensor_empty_like(const lori_tensor *t, const int64_t *strides);
+// lori_on_device reports that the CPU cannot read the memory of t.
+static inline bool lori_on_device(const lori_tensor *t) { return t->storage && t->storage->device_type != LORI_CPU; }
 
 // lori_copy converts and copies elements between views that broadcast: the sizes
 // are those of dst, a stride of 0 repeats an element of src (copy.c).

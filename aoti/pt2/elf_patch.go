@@ -34,7 +34,15 @@ func HostRenames() []Rename {
 		{From: "__cxa_thread_atexit_impl", To: "__lor_thread_atexit_impl", Whole: true},
 		{From: "__cxa_begin_catch", To: "__lor_begin_catch", Whole: true}, // keeps the text of exceptions
 		{From: "_ZSt4cerr", To: "_LSt4cerr", Whole: true},                 // where libraries print that text
-		{From: "getenv", To: "lorenv", Whole: true},                       // tells whether inputs are checked
+		{From: "cuda", To: "lrta"},                                        // CUDA's runtime, and below the parts of its driver
+		{From: "cuDriverGet", To: "lrDriverGet"},
+		{From: "cuGetError", To: "lrGetError"},
+		{From: "cuCtx", To: "lrCtx"},
+		{From: "cuModule", To: "lrModule"},
+		{From: "cuFunc", To: "lrFunc"},
+		{From: "cuLaunch", To: "lrLaunch"},
+		{From: "cuTensorMap", To: "lrTensorMap"},
+		{From: "getenv", To: "lorenv", Whole: true}, // tells whether inputs are checked
 	}
 }
 
@@ -54,7 +62,7 @@ func renamed(name string, renames []Rename) string {
 // replacedLibrary reports whether the host stands in for a needed library.
 func replacedLibrary(name string) bool {
 	base := path.Base(name)
-	for _, p := range []string{"libtorch", "libc10", "libgomp"} {
+	for _, p := range []string{"libtorch", "libc10", "libgomp", "libcudart", "libcuda.so"} {
 		if strings.HasPrefix(base, p) {
 			return true
 		}
@@ -76,7 +84,7 @@ const (
 
 // HostEdits returns the changes that make a copy of the library one that this
 // process can host: undefined symbols get the names of HostRenames, needed
-// libtorch, libc10 and libgomp become the C library, the versions asked of them
+// libtorch, libc10, libgomp, libcuda and libcudart become the C library, the versions asked of them
 // are dropped, process-wide unique symbols become weak ones, which don't pin the
 // library in memory, and no executable stack is asked for, which newer C libraries
 // refuse to give. Everything else keeps its place. Names that share bytes

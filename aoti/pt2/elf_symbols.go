@@ -43,11 +43,13 @@ func (s *Symbol) Class() Class {
 		return ClassVectorMath
 	case strings.HasPrefix(s.Library, "libgomp"), hasAnyPrefix(s.Name, "GOMP_", "omp_", "__kmpc_", "kmp_"):
 		return ClassOpenMP
+	case hasAnyPrefix(s.Library, "libcuda.so", "libcudart"):
+		return ClassDevice
 	case s.Version != "", strings.HasPrefix(s.Name, "__cxa_thread_atexit"):
 		return ClassSystem
 	case libtorchName(s.Name):
 		return ClassLibtorch
-	case hasAnyPrefix(s.Name, "cuda", "cuLaunch", "cuModule", "cuFunc", "cuCtx", "cuDevice", "cuMem", "cuGet", "cuStream", "cuEvent", "cublas", "cudnn"):
+	case hasAnyPrefix(s.Name, "cuda", "cuLaunch", "cuModule", "cuFunc", "cuCtx", "cuDevice", "cuMem", "cuGet", "cuStream", "cuEvent", "cuTensorMap", "cuDriver", "cublas", "cudnn"):
 		return ClassDevice
 	case s.Weak:
 		return ClassOptional

@@ -86,7 +86,7 @@ const char *test_refusals(void *arg)
 	FAILS(lori_torch_empty_strided(2, negative, one, 6, 0, 0, &t), "negative size");
 	FAILS(lori_torch_empty_strided(2, one, negative, 6, 0, 0, &t), "negative stride");
 	FAILS(lori_torch_empty_strided(1, one, one, 12, 0, 0, &t), "unknown dtype");
-	FAILS(lori_torch_empty_strided(1, one, one, 6, 1, 0, &t), "only the CPU");
+	FAILS(lori_torch_empty_strided(1, one, one, 6, 1, 0, &t), "runs on the CPU");
 	FAILS(lori_torch_empty_strided(65, one, one, 6, 0, 0, &t), "dimensions");
 	FAILS(lori_torch_get_dim(NULL, &n), "NULL");
 	t = iota(4);

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/loris-ml/loris/aoti/host"
@@ -15,7 +20,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { RegisterRunner("cpu", openCPU) }
+func init() { RegisterRunner("cpu", openLibrary) }
 
 // UnsupportedError says that a model calls functions or ops that this host does
 // not have.
@@ -42,8 +47,8 @@ func (e *UnsupportedError) Error() string {
 // Unwrap returns backend.ErrUnsupported.
 func (e *UnsupportedError) Unwrap() error { return backend.ErrUnsupported }
 
-// cpuModel is a library opened in this process.
-type cpuModel struct {
+// hostedModel is a library opened in this process.
+type hostedModel struct {
 	lib     *host.Library
 	private *pt2.Private
 	shims   *host.BoundShims // the custom ops that it calls by a C function; may be nil
@@ -53,17 +58,20 @@ type cpuModel struct {
 	weights map[string]Buffer
 }
 
-func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
+func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
 	if err := host.Available(); err != nil {
 		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
-	if _, index, ok := strings.Cut(o.Device, ":"); ok && index != "0" {
-		return nil, fmt.Errorf("%w: %q: the only CPU is cpu:0", ir.ErrDevice, o.Device)
+	acc, err := accelerator(o)
+	if err != nil {
+		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
-	if err := m.CheckTarget(pt2.HostTarget()); err != nil {
+	target := pt2.HostTarget()
+	target.Devices = append(target.Devices, host.AcceleratorTypes()...)
+	if err := m.CheckTarget(target); err != nil {
 		return nil, err
 	}
-	calls, err := supported(m, o.Libtorch != "")
+	calls, err := supported(m, o.Libtorch != "", acc != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -71,18 +79,19 @@ func openCPU(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cpuModel{step: o.Step}
+	c := &hostedModel{step: o.Step}
 	if !o.Unchecked && m.SourceFile != "" {
 		c.spec = spec
 	}
-	if err := c.open(ctx, m, spec, calls, o); err != nil {
+	if err := c.open(ctx, m, spec, calls, acc, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("load model %q: %w", m.Name, err), c.Close())
 	}
 	return c, nil
 }
 
-func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, o *Options) (err error) {
+func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, acc host.Accelerator, o *Options) (err error) {
 	lo := host.LibraryOptions{
+		Device:      acc,
 		Libtorch:    o.Libtorch,
 		KeepNothing: o.UnpackedWeights,
 		CheckInputs: !o.Unchecked && (o.LibraryChecks || m.SourceFile == ""),
@@ -114,6 +123,11 @@ func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls
 	for from, to := range c.shims.Names {
 		renames = append(renames, pt2.Rename{From: from, To: to, Whole: true})
 	}
+	if acc != nil {
+		if lo.Files, err = kernelFiles(m); err != nil {
+			return err
+		}
+	}
 	if c.private, err = m.Private(ctx, o.TempDir, o.Libtorch != "", renames...); err != nil {
 		return err
 	}
@@ -121,13 +135,69 @@ func (c *cpuModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls
 	return err
 }
 
+// accelerator returns the device to run on, nil for the CPU.
+func accelerator(o *Options) (host.Accelerator, error) {
+	kind, number, numbered := strings.Cut(o.Device, ":")
+	index, err := 0, error(nil)
+	if numbered {
+		index, err = strconv.Atoi(number)
+	}
+	devices := host.AcceleratorsOf(kind)
+	switch {
+	case err != nil || index < 0 || index > math.MaxUint8:
+		return nil, fmt.Errorf("%w: %q", ir.ErrDevice, o.Device)
+	case devices == nil && index != 0:
+		return nil, fmt.Errorf("%w: %q: the only CPU is cpu:0", ir.ErrDevice, o.Device)
+	case devices == nil:
+		return nil, nil
+	case o.Libtorch != "":
+		return nil, fmt.Errorf("%w: a libtorch is for models on the CPU, not on %s", ir.ErrDevice, o.Device)
+	}
+	return devices.Accelerator(index)
+}
+
+// kernelFiles reads the kernels that a model keeps in files of its package: a library
+// asks for them when it first runs, after the package is closed.
+func kernelFiles(m *pt2.Model) (func(string) ([]byte, error), error) {
+	files := map[string][]byte{}
+	for _, name := range m.Files() {
+		switch path.Ext(name) {
+		case ".cubin", ".ptx", ".fatbin":
+		default:
+			continue
+		}
+		s, err := m.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		data := make([]byte, s.Size)
+		_, err = io.ReadFull(io.NewSectionReader(s, 0, s.Size), data)
+		if err := errors.Join(err, s.Close()); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		files[path.Base(name)] = data
+	}
+	return func(name string) ([]byte, error) {
+		if data, ok := files[name]; ok {
+			return data, nil
+		}
+		return nil, fmt.Errorf("the package has no %s: %w", name, fs.ErrNotExist)
+	}, nil
+}
+
+// callsByName are the functions by which libraries call ops by their names; they
+// compute on the CPU only.
+var callsByName = []string{"aoti_torch_call_dispatcher", "aoti_torch_proxy_executor_call_function"}
+
 // supported returns an *UnsupportedError if the model calls what this process,
 // or with libtorch that, does not have. Otherwise it returns the functions that the
 // library calls and this process has.
-func supported(m *pt2.Model, libtorch bool) (calls []string, err error) {
+//
+// On an accelerator ops cannot be called by name.
+func supported(m *pt2.Model, libtorch, accelerated bool) (calls []string, err error) {
 	e := &UnsupportedError{Model: m.Name}
 	for _, x := range m.Externs {
-		if libtorch || !supportsExtern(x.Target) {
+		if libtorch || accelerated || !supportsExtern(x.Target) {
 			e.Ops = append(e.Ops, x.Target)
 		}
 	}
@@ -142,7 +212,7 @@ func supported(m *pt2.Model, libtorch bool) (calls []string, err error) {
 		if libtorch {
 			continue
 		}
-		if host.Provides(s.Name) {
+		if host.Provides(s.Name) && !(accelerated && slices.Contains(callsByName, s.Name)) {
 			calls = append(calls, s.Name)
 			continue
 		}
@@ -186,23 +256,23 @@ func rowMajor(sizes, strides []int64) bool {
 }
 
 // NewInstance returns an instance of the library's model.
-func (c *cpuModel) NewInstance(context.Context) (Model, error) {
+func (c *hostedModel) NewInstance(context.Context) (Model, error) {
 	m, err := c.lib.NewInstance()
 	if err != nil {
 		return nil, err
 	}
-	return &cpuInstance{m, c}, nil
+	return &hostedInstance{m, c}, nil
 }
 
 // Weights hands over the constants that lay in files of their own.
-func (c *cpuModel) Weights(context.Context) (map[string]Buffer, error) {
+func (c *hostedModel) Weights(context.Context) (map[string]Buffer, error) {
 	w := c.weights
 	c.weights = nil
 	return w, nil
 }
 
 // Close unloads the library once nothing of it is in use.
-func (c *cpuModel) Close() error {
+func (c *hostedModel) Close() error {
 	var errs []error
 	for _, b := range c.weights {
 		b.Release()
@@ -222,15 +292,15 @@ func (c *cpuModel) Close() error {
 	return errors.Join(errs...)
 }
 
-// cpuInstance is an instance whose inputs are checked and whose run can be
+// hostedInstance is an instance whose inputs are checked and whose run can be
 // replaced.
-type cpuInstance struct {
+type hostedInstance struct {
 	*host.Instance
-	of *cpuModel
+	of *hostedModel
 }
 
 // Run checks the inputs and runs the instance.
-func (m *cpuInstance) Run(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error) {
+func (m *hostedInstance) Run(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error) {
 	if err := m.check(inputs); err != nil {
 		return nil, err
 	}
@@ -241,7 +311,7 @@ func (m *cpuInstance) Run(ctx context.Context, inputs []Buffer, donated []bool) 
 }
 
 // RunInto is Run into given buffers.
-func (m *cpuInstance) RunInto(ctx context.Context, inputs []Buffer, donated []bool, outputs []Buffer) error {
+func (m *hostedInstance) RunInto(ctx context.Context, inputs []Buffer, donated []bool, outputs []Buffer) error {
 	if err := m.check(inputs); err != nil {
 		return err
 	}
@@ -293,7 +363,7 @@ func fill(ctx context.Context, i int, to, from Buffer) error {
 	return nil
 }
 
-func (m *cpuInstance) check(inputs []Buffer) error {
+func (m *hostedInstance) check(inputs []Buffer) error {
 	if m.of.spec == nil {
 		return nil
 	}

@@ -1,0 +1,317 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include <stdlib.h>
+#include "device.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend"
+)
+
+// cudaPrefix begins the names of the ops that PyTorch has for CUDA.
+const cudaPrefix = "aoti_torch_cuda_"
+
+// twins are, by line of symbolText, the functions that compute an op for CUDA from
+// tensors on the host: those of the same op for the CPU.
+var twins = sync.OnceValue(func() []opFunc {
+	out := make([]opFunc, len(signatures))
+	for line := range signatures {
+		s := &signatures[line]
+		name, ok := strings.CutPrefix(s.name, cudaPrefix)
+		if !ok || !s.math || !stageable(name) {
+			continue
+		}
+		for _, prefix := range []string{"aoti_torch_cpu_", "aoti_torch_aten_"} {
+			cpu, ok := shimLines()[prefix+name]
+			if ok && handlers[cpu] != nil && sameKinds(s, &signatures[cpu]) {
+				out[line] = handlers[cpu]
+				break
+			}
+		}
+	}
+	return out
+})
+
+func sameKinds(a, b *signature) bool {
+	return slices.EqualFunc(a.params, b.params, func(x, y param) bool { return x.kind == y.kind })
+}
+
+// stageable reports whether an op does no more than compute results and write
+// into its first argument.
+func stageable(name string) bool {
+	for _, prefix := range []string{"resize_", "set_", "_fused_moving_avg"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// writesFirst reports whether an op writes into its first argument.
+func writesFirst(name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "aoti_torch_"), "cuda_")
+	name = strings.TrimLeft(name, "_")
+	return strings.HasSuffix(name, "_out") || strings.HasSuffix(name, "_") || strings.Contains(name, "__")
+}
+
+// native are the ops that a device computes itself, by their names.
+var native = map[string]func(p *lane, c call) error{
+	"aoti_torch_cuda_mm_out":      nativeProduct(1, -1),
+	"aoti_torch_mm_out":           nativeProduct(1, -1),
+	"aoti_torch_cuda_bmm_out":     nativeProduct(1, -1),
+	"aoti_torch_bmm_out":          nativeProduct(1, -1),
+	"aoti_torch_cuda_addmm_out":   nativeProduct(2, 1),
+	"aoti_torch_addmm_out":        nativeProduct(2, 1),
+	"aoti_torch_cuda_baddbmm_out": nativeProduct(2, 1),
+}
+
+// compute computes an op for a place: on the device if there is a way to, and
+// else on the host from copies of its tensors.
+func (p *lane) compute(line int, c call) error {
+	if fn := native[c.sig.name]; fn != nil && c.onDevice() {
+		err := fn(p, c)
+		if !errors.Is(err, backend.ErrUnsupported) {
+			return err
+		}
+	}
+	fn := handlers[line]
+	if fn == nil {
+		fn = twins()[line]
+	}
+	if fn == nil {
+		return errUnimplemented
+	}
+	if !c.onDevice() && !strings.HasPrefix(c.sig.name, cudaPrefix) {
+		return fn(c)
+	}
+	return c.staged(fn)
+}
+
+// handles returns the tensors of an argument of any kind that has some.
+func (c call) handles(i int) []*tensor {
+	switch c.sig.params[i].kind {
+	case kindTensor, kindOptTensor:
+		return []*tensor{c.tensor(i)}
+	case kindTensors, kindOptTensors:
+		return c.tensors(i)
+	}
+	return nil
+}
+
+// onDevice reports whether some tensor of the call is on a device.
+func (c call) onDevice() bool {
+	for i := range c.sig.params {
+		if slices.ContainsFunc(c.handles(i), onDevice) {
+			return true
+		}
+	}
+	return false
+}
+
+// stage holds what a call on the host uses in the place of what is on the device.
+type stage struct {
+	tensors []*tensor
+	memory  []unsafe.Pointer // of C
+}
+
+func (s *stage) free() {
+	for _, t := range s.tensors {
+		release(t)
+	}
+	for _, p := range s.memory {
+		C.free(p)
+	}
+}
+
+// host returns a copy of t in the host's memory, or t if that is there.
+func (s *stage) host(t *tensor) (*tensor, error) {
+	if !onDevice(t) {
+		return t, nil
+	}
+	h, err := made(func() *tensor { return C.lori_device_host(t) })
+	if err == nil {
+		s.tensors = append(s.tensors, h)
+	}
+	return h, err
+}
+
+// words returns memory for n pointers.
+func (s *stage) words(n int) []uintptr {
+	p := C.calloc(C.size_t(n+1), C.size_t(unsafe.Sizeof(uintptr(0))))
+	s.memory = append(s.memory, p)
+	return unsafe.Slice((*uintptr)(p), n)
+}
+
+// argument returns the word that stands for argument i on the host.
+func (s *stage) argument(c call, i int) (int64, error) {
+	kind, list := c.sig.params[i].kind, c.handles(i)
+	if len(list) == 0 || kind != kindTensors && kind != kindOptTensors && list[0] == nil {
+		return c.args[i], nil
+	}
+	out := s.words(len(list))
+	for j, t := range list {
+		h, err := s.host(t)
+		if err != nil {
+			return 0, err
+		}
+		out[j] = uintptr(unsafe.Pointer(h))
+	}
+	at := int64(uintptr(unsafe.Pointer(unsafe.SliceData(out))))
+	switch kind {
+	case kindTensor:
+		return int64(out[0]), nil
+	case kindOptTensors:
+		to := s.words(len(list))
+		for j := range list {
+			if list[j] != nil {
+				to[j] = uintptr(unsafe.Pointer(&out[j]))
+			}
+		}
+		return int64(uintptr(unsafe.Pointer(unsafe.SliceData(to)))), nil
+	}
+	return at, nil
+}
+
+// staged calls fn with copies of the tensors on the host, and brings what it makes
+// and what it wrote to the device.
+func (c call) staged(fn opFunc) error {
+	var s stage
+	defer s.free()
+	on := call{sig: c.sig, args: slices.Clone(c.args)}
+	for i := range c.sig.params {
+		var err error
+		if on.args[i], err = s.argument(c, i); err != nil {
+			return err
+		}
+	}
+	if err := fn(on); err != nil {
+		return err
+	}
+	for i, p := range c.sig.params {
+		if p.kind == kindOut && c.args[i] != 0 {
+			if err := c.deliver(i); err != nil {
+				return err
+			}
+		}
+	}
+	if first := c.handles(0); len(first) == 1 && onDevice(first[0]) && writesFirst(c.sig.name) {
+		return copyTensor(first[0], on.handles(0)[0])
+	}
+	return nil
+}
+
+// deliver brings a result to the device.
+func (c call) deliver(i int) error {
+	slot := (**tensor)(c.pointer(i))
+	h := *slot
+	if h == nil || h.storage == nil || onDevice(h) {
+		return nil
+	}
+	t, err := made(func() *tensor { return C.lori_device_empty(C.int64_t(h.ndim), h.sizes, h.strides, h.dtype) })
+	if err == nil {
+		if err = copyTensor(t, h); err != nil {
+			release(t)
+		}
+	}
+	release(h)
+	if err != nil {
+		storePointer(unsafe.Pointer(slot), nil)
+		return err
+	}
+	storePointer(unsafe.Pointer(slot), unsafe.Pointer(t))
+	return nil
+}
+
+// nativeProduct is a product of arguments a and a+1 into argument 0, with a summand if
+// self is not negative: then scales follow the operands.
+func nativeProduct(a, self int) func(*lane, call) error {
+	return func(p *lane, c call) error {
+		if self < 0 {
+			return p.product(c.tensor(0), nil, c.tensor(a), c.tensor(a+1), 0, 1)
+		}
+		return p.product(c.tensor(0), c.tensor(self), c.tensor(a), c.tensor(a+1), c.float(a+2), c.float(a+3))
+	}
+}
+
+// product is out = beta·self + alpha·a@b.
+func (p *lane) product(out, self, a, b *tensor, beta, alpha float64) error {
+	if err := sameDTypes(out, a, b); err != nil {
+		return err
+	}
+	x := Product{Alpha: alpha}
+	var err error
+	for _, o := range []struct {
+		to *Operand
+		t  *tensor
+	}{{&x.Out, out}, {&x.A, a}, {&x.B, b}} {
+		if *o.to, err = operandOf(o.t); err != nil {
+			return err
+		}
+	}
+	if self == nil || self.storage == nil {
+		beta = 0
+	}
+	switch {
+	case beta == 0:
+	case self == out:
+		x.Beta = beta
+	case beta == 1 && out.ndim == 2 && isRow(self, sizesOf(out)[1]) && onDevice(self):
+		if err := sameDTypes(out, self); err != nil {
+			return err
+		}
+		x.Bias = addressOf(self)
+	default:
+		if err := copyTensor(out, self); err != nil {
+			return err
+		}
+		x.Beta = beta
+	}
+	return p.stream.Product(context.Background(), x)
+}
+
+// isRow reports whether t is one vector of n elements for all rows.
+func isRow(t *tensor, n int64) bool {
+	sizes, strides := sizesOf(t), stridesOf(t)
+	last := len(sizes) - 1
+	if last < 0 || sizes[last] != n || n > 1 && strides[last] != 1 {
+		return false
+	}
+	for i := range last {
+		if sizes[i] != 1 && strides[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// addressOf is the address of a tensor's first element.
+func addressOf(t *tensor) uintptr {
+	return *(*uintptr)(unsafe.Pointer(&t.storage.data)) + uintptr(int64(t.offset)*int64(C.lori_dtype_size(t.dtype)))
+}
+
+// operandOf describes a matrix or a batch of them on the device.
+func operandOf(t *tensor) (Operand, error) {
+	d, err := DTypeOfCode(int32(t.dtype))
+	sizes, strides := sizesOf(t), stridesOf(t)
+	if err != nil || len(sizes) < 2 || len(sizes) > 3 || !onDevice(t) {
+		return Operand{}, backend.ErrUnsupported
+	}
+	o := Operand{Address: addressOf(t), DType: d, Batch: 1}
+	if len(sizes) == 3 {
+		o.Batch, o.BatchStride = int(sizes[0]), int(strides[0])
+		sizes, strides = sizes[1:], strides[1:]
+	}
+	o.Rows, o.Cols, o.RowStride, o.ColumnStride = int(sizes[0]), int(sizes[1]), int(strides[0]), int(strides[1])
+	return o, nil
+}
