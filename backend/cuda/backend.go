@@ -8,12 +8,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { backend.Register(New(Libraries{})) }
+func init() {
+	b := New(Libraries{})
+	backend.Register(b)
+	host.RegisterAccelerators(DeviceType.String(), b)
+}
 
 // Libraries says where CUDA's libraries are: files, or folders that have them
 // under their usual names. Where a path is empty the environment says it

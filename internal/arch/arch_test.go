@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"backend/ref":          {"backend", "ir", "graph", "internal"},
 	"backend/null":         {"backend", "ir", "graph", "internal"},
 	"backend/cpu":          {"backend", "ir", "graph", "internal"},
-	"backend/cuda":         {"backend", "ir", "graph", "internal"},
+	"backend/cuda":         {"aoti/host", "backend", "ir", "graph", "internal"},
 	"backend/backendtest":  {"backend", "ir", "graph", "internal"},
 	"executor":             {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half", "internal/modelcall"},
 	"aoti/pt2":             {"ir", "backend", "internal/isa"},

@@ -24,6 +24,8 @@ typedef struct lori_cublaslt {
 // lori_cu_open opens a library; without one it returns NULL and sets *why to the
 // loader's text, which the caller frees.
 void *lori_cu_open(const char *path, char **why);
+// lori_cu_symbol returns the address of a symbol, 0 if there is none.
+uintptr_t lori_cu_symbol(void *library, const char *name);
 
 // lori_cu_resolve_… fills the table of a library and returns NULL, or the name of a
 // function that is missing.

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"sync/atomic"
+	"unsafe"
 )
 
 // Context is the device's primary context, the one that CUDA's runtime API and
@@ -28,6 +29,9 @@ func (g *Device) Retain() (*Context, error) {
 	}
 	return c, nil
 }
+
+// Handle returns the context as other libraries take it, its CUcontext.
+func (c *Context) Handle() uintptr { return uintptr(unsafe.Pointer(c.c)) }
 
 // Device returns the context's device.
 func (c *Context) Device() *Device { return c.dev }

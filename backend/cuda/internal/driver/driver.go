@@ -29,6 +29,7 @@ const (
 // Driver is the driver of this machine, initialised.
 type Driver struct {
 	c       *C.lori_driver
+	handle  unsafe.Pointer // of dlopen
 	path    string
 	version Version
 }
@@ -44,7 +45,7 @@ func Open(path string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{path: path, c: (*C.lori_driver)(C.calloc(1, C.sizeof_lori_driver))}
+	d := &Driver{path: path, handle: handle, c: (*C.lori_driver)(C.calloc(1, C.sizeof_lori_driver))}
 	missing := C.lori_cu_resolve_driver(handle, d.c)
 	var v C.int
 	if d.c.cuDriverGetVersion != nil && C.lori_cu_driver_version(d.c, &v) == 0 {
@@ -64,6 +65,14 @@ func Open(path string) (*Driver, error) {
 
 // Version returns the CUDA that the driver is for.
 func (d *Driver) Version() Version { return d.version }
+
+// Symbol returns the address of a function of the driver, for other libraries that
+// call it; 0 for one that it does not have.
+func (d *Driver) Symbol(name string) uintptr {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	return uintptr(C.lori_cu_symbol(d.handle, cname))
+}
 
 // Path returns the file that was opened.
 func (d *Driver) Path() string { return d.path }

@@ -26,6 +26,8 @@ static int find(void *library, const char *name, void *slot)
 	return p != NULL;
 }
 
+uintptr_t lori_cu_symbol(void *library, const char *name) { return (uintptr_t)dlsym(library, name); }
+
 #define FIND(name, ...)                            \
 	if (!find(library, #name, &table->name))   \
 		return #name;

@@ -1,0 +1,304 @@
+//go:build cuda && linux && cgo
+
+package cuda
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
+	"github.com/loris-ml/loris/ir"
+)
+
+// compiledModel is testdata/inductor.c as a library, compiled once.
+var compiledModel = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "inductor")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	so := filepath.Join(dir, "model.so")
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-Wall", "-o", so, "testdata/inductor.c").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(so)
+})
+
+// writePackage writes an archive of the model for CUDA.
+func writePackage(t testing.TB) string {
+	t.Helper()
+	so, err := compiledModel()
+	check(t, err)
+	path := filepath.Join(t.TempDir(), "model.pt2")
+	f, err := os.Create(path)
+	check(t, err)
+	z := zip.NewWriter(f)
+	const dir = "model/data/aotinductor/model/"
+	for _, m := range []struct {
+		name string
+		data []byte
+	}{
+		{"model/archive_format", []byte("pt2")},
+		{"model/archive_version", []byte("0")},
+		{"model/byteorder", []byte("little")},
+		{dir + "model.wrapper.so", so},
+		{dir + "model.wrapper_metadata.json", []byte(`{"AOTI_DEVICE_KEY": "cuda"}`)},
+		{dir + "kernels.cubin", fakecuda.Cubin(90, "kernel add_f32 4", "kernel trap 1")},
+	} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: m.name, Method: zip.Store})
+		check(t, err)
+		_, err = w.Write(m.data)
+		check(t, err)
+	}
+	check(t, z.Close())
+	check(t, f.Close())
+	return path
+}
+
+// loadModel loads the model on a stand-in.
+func loadModel(t testing.TB, devices int, opts ...aoti.Option) (*fakecuda.Fake, *Backend, *aoti.Runner) {
+	t.Helper()
+	f, b := newFake(t, devices)
+	before := host.AcceleratorsOf("cuda")
+	host.RegisterAccelerators("cuda", b)
+	t.Cleanup(func() { host.RegisterAccelerators("cuda", before) })
+	r, err := aoti.Load(t.Context(), writePackage(t), opts...)
+	check(t, err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return f, b, r
+}
+
+// filled returns an array on a GPU whose elements are all v.
+func filled(t testing.TB, b *Backend, d ir.Device, v float32, dims ...int) backend.Buffer {
+	t.Helper()
+	s := ir.MakeShape(ir.F32, dims...)
+	data := make([]float32, s.Numel())
+	for i := range data {
+		data[i] = v
+	}
+	host := aoti.FromSlice(data, dims...)
+	if d.Type != DeviceType {
+		return host
+	}
+	bytes, err := host.Bytes(t.Context())
+	check(t, err)
+	buf, err := b.Upload(t.Context(), s, d, bytes)
+	check(t, err)
+	t.Cleanup(buf.Release)
+	return buf
+}
+
+// same returns the element that all elements of a buffer are; an error if they differ.
+func same(ctx context.Context, b backend.Buffer) (float32, error) {
+	v, err := aoti.Float32s(b)
+	if err != nil {
+		return 0, err
+	}
+	for i, x := range v {
+		if x != v[0] {
+			return 0, fmt.Errorf("torn: element %d is %v, the first %v", i, x, v[0])
+		}
+	}
+	return v[0], nil
+}
+
+// runs runs the model and returns what all elements of the output are.
+func runs(t testing.TB, r *aoti.Runner, x backend.Buffer) float32 {
+	t.Helper()
+	out, err := r.Run(t.Context(), x)
+	check(t, err)
+	defer out[0].Release()
+	v, err := same(t.Context(), out[0])
+	check(t, err)
+	return v
+}
+
+func TestInductorRun(t *testing.T) {
+	_, b, r := loadModel(t, 2, aoti.Device("cuda:1"), aoti.Instances(2))
+	x := filled(t, b, gpu(1), 3, 5, 8)
+	for range 3 {
+		if v := runs(t, r, x); v != 2*(3*8+1) {
+			t.Errorf("got %v", v)
+		}
+	}
+	out, err := r.Run(t.Context(), x)
+	check(t, err)
+	if out[0].Device() != gpu(1) || out[0].Shape() != ir.MakeShape(ir.F32, 5, 4) {
+		t.Errorf("the output is %v on %v", out[0].Shape(), out[0].Device())
+	}
+	into := filled(t, b, gpu(1), 0, 5, 4)
+	check(t, r.RunInto(t.Context(), []backend.Buffer{x}, []backend.Buffer{into}))
+	if v, err := same(t.Context(), into); v != 50 || err != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+	check(t, r.Close())
+	if v, err := same(t.Context(), out[0]); v != 50 || err != nil {
+		t.Errorf("after Close: %v, %v", v, err)
+	}
+	out[0].Release()
+}
+
+func TestInductorWantsItsDevice(t *testing.T) {
+	_, b, r := loadModel(t, 2)
+	for _, d := range []ir.Device{{Type: ir.RegisterDeviceType("cpu")}, gpu(1)} {
+		_, err := r.Run(t.Context(), filled(t, b, d, 1, 2, 8))
+		if !errors.Is(err, ir.ErrDevice) || !errors.Is(err, host.ErrPlace) || !strings.Contains(err.Error(), "input 0") {
+			t.Errorf("an input on %v: %v", d, err)
+		}
+	}
+	if v := runs(t, r, filled(t, b, gpu(0), 1, 2, 8)); v != 18 {
+		t.Errorf("got %v", v)
+	}
+	_, err := aoti.Load(t.Context(), writePackage(t), aoti.Device("cuda:9"))
+	if !errors.Is(err, ErrNoDevice) || !errors.Is(err, ir.ErrDevice) {
+		t.Errorf("a device that there is not: %v", err)
+	}
+	var target *pt2.TargetError
+	if _, err = aoti.Load(t.Context(), writePackage(t), aoti.Device("cpu")); !errors.As(err, &target) {
+		t.Errorf("on the CPU: %v", err)
+	}
+}
+
+func TestInductorConstants(t *testing.T) {
+	for _, where := range []ir.Device{{Type: ir.RegisterDeviceType("cpu")}, gpu(0), gpu(1)} {
+		for _, managed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v managed=%v", where, managed), func(t *testing.T) {
+				_, b, r := loadModel(t, 2)
+				x := filled(t, b, gpu(0), 1, 2, 8)
+				var opts []aoti.UpdateOption
+				if managed {
+					opts = append(opts, aoti.UserManaged())
+				}
+				check(t, r.Update(t.Context(), map[string]backend.Buffer{
+					"layer.weight": filled(t, b, where, 2, 8, 4), "layer.bias": filled(t, b, where, 5, 4),
+				}, aoti.Inactive, opts...))
+				if v := runs(t, r, x); v != 18 {
+					t.Errorf("before the swap: %v", v)
+				}
+				check(t, r.Swap(t.Context()))
+				if v := runs(t, r, x); v != 42 {
+					t.Errorf("after the swap: %v", v)
+				}
+			})
+		}
+	}
+}
+
+func TestInductorSwapUnderLoad(t *testing.T) {
+	_, b, r := loadModel(t, 1, aoti.Instances(3))
+	x := filled(t, b, gpu(0), 1, 16, 8)
+	sets := [2]map[string]backend.Buffer{}
+	for i := range sets {
+		v := float32(i + 1)
+		sets[i] = map[string]backend.Buffer{"w": filled(t, b, gpu(0), v, 8, 4), "b": filled(t, b, gpu(0), v, 4)}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				out, err := r.Run(t.Context(), x)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				v, err := same(t.Context(), out[0])
+				if out[0].Release(); err != nil || v != 18 && v != 36 {
+					t.Errorf("got %v, %v", v, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		check(t, r.Update(t.Context(), sets[i%2], aoti.Inactive))
+		check(t, r.Swap(t.Context()))
+	}
+	close(done)
+	wg.Wait()
+}
+
+func TestInductorFaults(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rows int
+		want error
+		text string
+		lost bool
+	}{
+		{"a kernel traps", 101, driver.ErrLost, "", true},
+		{"memory is exhausted", 102, ErrOutOfMemory, "compute", false},
+		{"another device is asked for", 103, nil, "device 3", false},
+		{"a launch is refused", 104, nil, "launch", false},
+		{"a kernel is not in the package", 105, nil, "none.cubin", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, b, r := loadModel(t, 2)
+			out, err := r.Run(t.Context(), filled(t, b, gpu(0), 1, c.rows, 8))
+			if err == nil {
+				_, err = out[0].Bytes(t.Context()) // what happens there is told when it is read
+				out[0].Release()
+			}
+			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Fatalf("got %v", err)
+			}
+			if c.lost {
+				_, err := r.Run(t.Context(), filled(t, b, gpu(1), 1, 2, 8))
+				if err == nil {
+					t.Error("a model on a device that is lost runs")
+				}
+				other := filled(t, b, gpu(1), 1, 2)
+				_, err = other.Bytes(t.Context())
+				check(t, err)
+				return
+			}
+			if v := runs(t, r, filled(t, b, gpu(0), 1, 2, 8)); v != 18 {
+				t.Errorf("the next run: %v", v)
+			}
+		})
+	}
+}
+
+func TestInductorFrees(t *testing.T) {
+	_, b, r := loadModel(t, 1, aoti.Instances(2))
+	x := filled(t, b, gpu(0), 1, 2, 8)
+	_ = runs(t, r, x)
+	before := b.BytesInUse(gpu(0))
+	for i := range 6 {
+		cpu := ir.Device{Type: ir.RegisterDeviceType("cpu")}
+		check(t, r.Update(t.Context(), map[string]backend.Buffer{
+			"w": filled(t, b, cpu, float32(i), 8, 4), "b": filled(t, b, cpu, float32(i), 4),
+		}, aoti.Active))
+		_ = runs(t, r, x)
+	}
+	if now := b.BytesInUse(gpu(0)); now > before+int64(2*8*4*4) {
+		t.Errorf("%d bytes in use, before the updates %d", now, before)
+	}
+	check(t, r.Close())
+	if now := b.BytesInUse(gpu(0)); now != int64(x.Shape().Bytes()) {
+		t.Errorf("%d bytes in use after Close, the input has %d", now, x.Shape().Bytes())
+	}
+}

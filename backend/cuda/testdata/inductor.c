@@ -1,0 +1,225 @@
+// A model for CUDA as AOTInductor compiles one, by hand: y = 2·(x@w + b) of x [rows, 8],
+// w [8, 4] and b [4], by a product of the host and a kernel of a file. Some numbers
+// of rows make it fail.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { K = 8, N = 4, F32 = 6 };
+enum { TRAPS = 101, EXHAUSTS = 102, STRAYS = 103, LAUNCHES_NOTHING = 104, LACKS = 105 };
+
+typedef void *tensor;
+typedef struct pair {
+	const char *name;
+	tensor handle;
+} pair;
+
+int aoti_torch_device_type_cuda(void);
+int aoti_torch_empty_strided(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, tensor *);
+int aoti_torch_create_tensor_from_blob_v2(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t,
+					  int32_t, tensor *, int32_t, const uint8_t *, int64_t);
+int aoti_torch_delete_tensor_object(tensor);
+int aoti_torch_get_data_ptr(tensor, void **);
+int aoti_torch_get_size(tensor, int64_t, int64_t *);
+int aoti_torch_cuda_addmm_out(tensor, tensor, tensor, tensor, double, double);
+int aoti_torch_create_cuda_guard(int32_t, void **);
+int aoti_torch_delete_cuda_guard(void *);
+int aoti_torch_create_cuda_stream_guard(void *, int32_t, void **);
+int aoti_torch_delete_cuda_stream_guard(void *);
+unsigned cudaMalloc(void **, size_t);
+unsigned cudaFree(void *);
+unsigned cudaMemcpy(void *, const void *, size_t, int);
+unsigned cudaGetDevice(int *);
+const char *cudaGetErrorString(unsigned);
+unsigned cuModuleLoad(void **, const char *);
+unsigned cuModuleUnload(void *);
+unsigned cuModuleGetFunction(void **, void *, const char *);
+unsigned cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+
+static _Thread_local char text[256];
+
+static int fail(const char *what, unsigned code)
+{
+	snprintf(text, sizeof text, "%s: %s", what, code ? cudaGetErrorString(code) : "failed");
+	return 1;
+}
+
+int AOTInductorGetLastError(const char **out)
+{
+	*out = text;
+	return 0;
+}
+
+typedef struct container {
+	int device;
+	float *blob;
+	tensor constants[2];
+} container;
+
+static const int64_t w_sizes[] = {K, N}, w_strides[] = {N, 1}, b_sizes[] = {N}, b_strides[] = {1};
+
+int AOTInductorModelContainerCreateWithDevice(container **out, size_t models, const char *device, const char *dir)
+{
+	float values[K * N + 16];
+	container *c = calloc(1, sizeof *c);
+	for (int i = 0; i < K * N + 16; i++)
+		values[i] = 1;
+	*out = c;
+	if (strncmp(device, "cuda:", 5) || models != 1 || dir)
+		return fail(device, 0);
+	c->device = atoi(device + 5);
+	unsigned r = cudaMalloc((void **)&c->blob, sizeof values);
+	if (!r)
+		r = cudaMemcpy(c->blob, values, sizeof values, 1);
+	if (r)
+		return fail("load the constants", r);
+	int cuda = aoti_torch_device_type_cuda();
+	return aoti_torch_create_tensor_from_blob_v2(c->blob, 2, w_sizes, w_strides, 0, F32, cuda, c->device, &c->constants[0], 0, NULL, 0) ||
+	       aoti_torch_create_tensor_from_blob_v2(c->blob + K * N, 1, b_sizes, b_strides, 0, F32, cuda, c->device, &c->constants[1], 0, NULL, 0);
+}
+
+int AOTInductorModelContainerDelete(container *c)
+{
+	for (int i = 0; i < 2; i++)
+		if (c->constants[i])
+			aoti_torch_delete_tensor_object(c->constants[i]);
+	unsigned r = cudaFree(c->blob);
+	free(c);
+	return r ? fail("free the constants", r) : 0;
+}
+
+int AOTInductorModelContainerRun(container *c, tensor *in, size_t n_in, tensor *out, size_t n_out, void *stream, void *proxy)
+{
+	return fail("the container does not run", 0);
+}
+
+#define COUNT(name, n)                                          \
+	int AOTInductorModelContainer##name(container *c, size_t *out) \
+	{                                                       \
+		*out = n;                                       \
+		return 0;                                       \
+	}
+COUNT(GetNumInputs, 1)
+COUNT(GetNumOutputs, 1)
+COUNT(GetNumConstants, 2)
+
+#define OF(name, type, value)                                                \
+	int AOTInductorModelContainer##name(container *c, size_t i, type *out) \
+	{                                                                    \
+		*out = value;                                                \
+		return 0;                                                    \
+	}
+OF(GetInputName, const char *, "x")
+OF(GetOutputName, const char *, "y")
+OF(GetConstantName, const char *, i ? "b" : "w")
+OF(GetConstantOriginalFQN, const char *, i ? "layer.bias" : "layer.weight")
+OF(GetConstantFromFolded, _Bool, 0)
+OF(GetConstantDtype, int32_t, F32)
+OF(GetConstantType, int32_t, 1)
+OF(GetConstantDataSize, size_t, 4 * (i ? N : K * N))
+
+int AOTInductorModelContainerGetCallSpec(container *c, const char **in, const char **out)
+{
+	*in = *out = "";
+	return 0;
+}
+
+int AOTInductorModelContainerRunConstantFolding(container *c, _Bool inactive, void *stream, void *proxy) { return 0; }
+
+typedef struct model {
+	int device;
+	tensor w, b;
+	void *module, *function, *trap;
+} model;
+
+int AOTInductorModelCreate(model **out, void *map)
+{
+	*out = calloc(1, sizeof **out);
+	unsigned r = cudaGetDevice(&(*out)->device);
+	return r ? fail("make the model", r) : 0;
+}
+
+static void forget(model *m)
+{
+	if (m->w)
+		aoti_torch_delete_tensor_object(m->w);
+	if (m->b)
+		aoti_torch_delete_tensor_object(m->b);
+	m->w = m->b = NULL;
+}
+
+int AOTInductorModelUpdateConstantsMap(model *m, void *map) { return fail("the model takes pairs", 0); }
+
+int AOTInductorModelUpdateConstantsMapV2(model *m, const pair *pairs, int32_t n)
+{
+	forget(m);
+	for (int i = 0; i < n; i++)
+		*(strcmp(pairs[i].name, "w") ? &m->b : &m->w) = pairs[i].handle;
+	return 0;
+}
+
+int AOTInductorModelDelete(model *m)
+{
+	forget(m);
+	unsigned r = m->module ? cuModuleUnload(m->module) : 0;
+	free(m);
+	return r ? fail("unload the kernels", r) : 0;
+}
+
+int AOTInductorModelGetNumOutputs(model *m, size_t *n)
+{
+	*n = 1;
+	return 0;
+}
+
+// compute is the model between its guards.
+static int compute(model *m, tensor x, tensor *out)
+{
+	int64_t rows, cuda = aoti_torch_device_type_cuda();
+	void *product = NULL, *from, *to;
+	if (aoti_torch_get_size(x, 0, &rows))
+		return fail("ask for the size", 0);
+	if (!m->function) {
+		unsigned r = cuModuleLoad(&m->module, rows == LACKS ? "/far/away/none.cubin" : "/far/away/kernels.cubin");
+		if (r)
+			return fail("load the kernels", r);
+		if ((r = cuModuleGetFunction(&m->function, m->module, "add_f32")) || (r = cuModuleGetFunction(&m->trap, m->module, "trap")))
+			return fail("find the kernels", r);
+	}
+	const int64_t sizes[] = {rows == EXHAUSTS ? (int64_t)1 << 40 : rows, N}, strides[] = {N, 1};
+	if (aoti_torch_empty_strided(2, sizes, strides, F32, cuda, m->device, &product) ||
+	    aoti_torch_cuda_addmm_out(product, m->b, x, m->w, 1, 1) ||
+	    aoti_torch_empty_strided(2, sizes, strides, F32, cuda, m->device, out) ||
+	    aoti_torch_get_data_ptr(product, &from) || aoti_torch_get_data_ptr(*out, &to)) {
+		if (product)
+			aoti_torch_delete_tensor_object(product);
+		return fail("compute", 0);
+	}
+	uint64_t n = (uint64_t)rows * N, code = 719;
+	void *params[] = {&to, &from, &from, &n}, *trap[] = {&code};
+	unsigned r = cuLaunchKernel(rows == TRAPS ? m->trap : m->function, rows == LAUNCHES_NOTHING ? 0 : 1, 1, 1, 32, 1, 1, 0, NULL,
+				    rows == TRAPS ? trap : params, NULL);
+	aoti_torch_delete_tensor_object(product);
+	return r ? fail("launch", r) : 0;
+}
+
+int AOTInductorModelRun(model *m, tensor *in, tensor *out)
+{
+	void *guard, *stream_guard;
+	int64_t rows;
+	tensor x = in[0];
+	in[0] = NULL;
+	int code = aoti_torch_get_size(x, 0, &rows);
+	code = code || aoti_torch_create_cuda_guard(rows == STRAYS ? 3 : m->device, &guard);
+	if (!code) {
+		code = aoti_torch_create_cuda_stream_guard(NULL, m->device, &stream_guard);
+		code = code || compute(m, x, &out[0]);
+		aoti_torch_delete_cuda_stream_guard(stream_guard);
+		aoti_torch_delete_cuda_guard(guard);
+	}
+	aoti_torch_delete_tensor_object(x);
+	return code;
+}
