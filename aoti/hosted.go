@@ -66,9 +66,7 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	if err != nil {
 		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
-	target := pt2.HostTarget()
-	target.Devices = append(target.Devices, host.AcceleratorTypes()...)
-	if err := m.CheckTarget(target); err != nil {
+	if err := m.CheckTarget(target()); err != nil {
 		return nil, err
 	}
 	calls, err := supported(m, o.Libtorch != "", acc != nil)
@@ -133,6 +131,13 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 	}
 	c.lib, err = host.OpenLibrary(c.private.Path(), lo)
 	return err
+}
+
+// target is what this process can run.
+func target() pt2.Target {
+	t := pt2.HostTarget()
+	t.Devices = append(t.Devices, host.AcceleratorTypes()...)
+	return t
 }
 
 // accelerator returns the device to run on, nil for the CPU.

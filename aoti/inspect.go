@@ -19,7 +19,7 @@ func Inspect(path string) (r *pt2.Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	h := pt2.Host{Target: pt2.HostTarget(), Provides: host.Provides, ProvidesOp: supportsExtern}
+	h := pt2.Host{Target: target(), Provides: host.Provides, ProvidesOp: supportsExtern}
 	why := host.Available()
 	if why != nil {
 		h.Provides = nil // whether it has them says nothing where none can be called
