@@ -42,6 +42,7 @@ lori_result lrtaPointerGetAttributes(void *attributes, const void *p);
 lori_result lrtaStreamCreateWithFlags(void **stream, uint32_t flags);
 lori_result lrtaStreamDestroy(void *stream);
 lori_result lrtaStreamQuery(void *stream);
+lori_result lrtaStreamIsCapturing(void *stream, int *status);
 lori_result lrtaStreamSynchronize(void *stream);
 lori_result lrtaStreamWaitEvent(void *stream, void *event, uint32_t flags);
 lori_result lrtaEventCreate(void **event);

@@ -30,6 +30,7 @@ RUN(lrtaMemsetAsync, (void *p, int value, size_t n, void *stream),
 RUN(lrtaStreamCreateWithFlags, (void **stream, uint32_t flags), stream_create(stream, flags, 0))
 RUN(lrtaStreamDestroy, (void *stream), stream_destroy(stream))
 RUN(lrtaStreamQuery, (void *stream), stream_query(STREAM(stream)))
+RUN(lrtaStreamIsCapturing, (void *stream, int *status), stream_capturing(STREAM(stream), status))
 RUN(lrtaStreamWaitEvent, (void *stream, void *event, uint32_t flags), stream_wait(STREAM(stream), event, flags))
 RUN(lrtaEventCreateWithFlags, (void **event, uint32_t flags), event_create(event, flags))
 RUN(lrtaEventDestroy, (void *event), event_destroy(event))

@@ -36,6 +36,7 @@ enum {
 	F(stream_create, cuStreamCreateWithPriority, (void **, uint32_t, int), true)                                   \
 	F(stream_destroy, cuStreamDestroy_v2, (void *), true)                                                          \
 	F(stream_query, cuStreamQuery, (void *), true)                                                                 \
+	F(stream_capturing, cuStreamIsCapturing, (void *, int *), true)                                                \
 	F(stream_wait, cuStreamWaitEvent, (void *, void *, uint32_t), true)                                            \
 	F(event_create, cuEventCreate, (void **, uint32_t), true)                                                      \
 	F(event_destroy, cuEventDestroy_v2, (void *), true)                                                            \
