@@ -166,6 +166,9 @@ func (b *Backend) BytesInUse(d ir.Device) int64 {
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, d := range b.devices {
+		d.rest()
+	}
 	var errs []error
 	for i, d := range b.devices {
 		errs = append(errs, d.close())

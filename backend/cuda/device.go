@@ -105,8 +105,17 @@ func (d *device) atClose(f func() error) {
 	d.closers = append(d.closers, f)
 }
 
-// close gives the GPU back with all that is allocated on it. Of a lost device it
-// tells no errors: every call says again that it is lost.
+// rest ends the use of the device and waits for the copies that use its pinned
+// memory, those of other devices too.
+func (d *device) rest() {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.closed = true
+	d.staging.rest()
+}
+
+// close gives the GPU back, after rest, with all that is allocated on it. Of a lost
+// device it tells no errors: every call says again that it is lost.
 func (d *device) close() error {
 	d.life.Lock()
 	defer d.life.Unlock()

@@ -139,6 +139,22 @@ func (s *staging) put(c *chunk, until *moment) {
 	s.sizes[c.size].free <- c
 }
 
+// rest waits until no copy uses a chunk. Nobody takes one any more. A copy that
+// failed, with its device, uses none either.
+func (s *staging) rest() {
+	for i := range s.sizes {
+		for range len(s.sizes[i].free) {
+			c := <-s.sizes[i].free
+			if c.busy != nil {
+				_ = c.busy.wait(context.Background())
+				c.busy.release()
+				c.busy = nil
+			}
+			s.sizes[i].free <- c
+		}
+	}
+}
+
 // drop takes a chunk out of use: nobody knows when its copy is done.
 func (s *staging) drop(c *chunk) {
 	z := &s.sizes[c.size]

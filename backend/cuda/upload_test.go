@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -178,4 +180,29 @@ func TestMisuseOfReferences(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+// The pinned memory of a copy is freed when the copy is done.
+func TestCloseWaitsForCopies(t *testing.T) {
+	f, b := newFake(t, 1)
+	f.Hold()
+	s := ir.MakeShape(ir.U8, 2*smallBytes)
+	buf, err := b.Upload(t.Context(), s, gpu(0), make([]byte, s.Bytes()))
+	check(t, err)
+	buf.Release()
+	f.Calls()
+	done := make(chan error)
+	go func() { done <- b.Close() }()
+	select {
+	case err := <-done:
+		t.Errorf("closed during a copy: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for _, c := range f.Calls() {
+		if strings.HasPrefix(c, "cuMemFreeHost") {
+			t.Error("pinned memory is freed during a copy")
+		}
+	}
+	f.Resume()
+	check(t, <-done)
 }
