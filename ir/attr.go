@@ -227,6 +227,17 @@ func (a Args) OptFloat(name string) (float64, bool) {
 	return v, ok
 }
 
+// Number returns an attribute that is a number as float64 and, truncated, as int64.
+func (a Args) Number(name string) (float64, int64) {
+	switch v := a.Get(name).(type) {
+	case int64:
+		return float64(v), v
+	case float64:
+		return v, int64(v)
+	}
+	panic("a number is an int64 or a float64")
+}
+
 // Bool returns a bool attribute.
 func (a Args) Bool(name string) bool { return a.Get(name).(bool) }
 

@@ -95,6 +95,23 @@ func (s Shape) WithDims(dims ...int) Shape { return MakeShape(s.dtype, dims...) 
 // SameDims reports whether the dimensions are equal, whatever the dtypes.
 func (s Shape) SameDims(o Shape) bool { return s.rank == o.rank && s.dims == o.dims }
 
+// Around returns the shape as [outer, n, inner], where n is dimension dim; without
+// dimensions all three are 1.
+func (s Shape) Around(dim int) (outer, n, inner int) {
+	outer, n, inner = 1, 1, 1
+	for d := range s.Rank() {
+		switch {
+		case d < dim:
+			outer *= s.Dim(d)
+		case d > dim:
+			inner *= s.Dim(d)
+		default:
+			n = s.Dim(d)
+		}
+	}
+	return outer, n, inner
+}
+
 // Strides returns the element strides of a dense row-major layout.
 func (s Shape) Strides() []int {
 	st := make([]int, s.rank)

@@ -25,34 +25,7 @@ var (
 // lowerFull makes one element, read as often as the result has elements.
 func lowerFull(c *call) {
 	d := c.outs[0].DType()
-	c.out = append(c.out, expand(c.l.newConst(d, encode(d, c.Get("fill_value"))), c.outs[0]))
-}
-
-// encode returns a number converted to a dtype as an element, little endian.
-func encode(d ir.DType, number any) []byte {
-	f, isFloat := number.(float64)
-	i, _ := number.(int64)
-	if d.IsIntegral() {
-		if isFloat {
-			i = ir.FloatToInt(d, f)
-		}
-		return elems.AppendInt(nil, d, i)
-	}
-	if !isFloat {
-		f = ir.IntToFloat(d, i)
-	}
-	return elems.AppendFloat(nil, d, f)
-}
-
-// number returns a number attribute as float64 and, truncated, as int64.
-func (c *call) number(name string) (float64, int64) {
-	switch v := c.Get(name).(type) {
-	case int64:
-		return float64(v), v
-	case float64:
-		return v, int64(v)
-	}
-	panic("a number is an int64 or a float64")
+	c.out = append(c.out, expand(c.l.newConst(d, elems.AppendNumber(nil, d, c.Get("fill_value"))), c.outs[0]))
 }
 
 // fill emits a step that makes the elements of out from their numbers.
@@ -65,21 +38,21 @@ func fill[T any](c *call, out operand, nanos float64, reads []operand, f func(ds
 }
 
 func arangeInt[T kernels.Number](c *call) {
-	_, start := c.number("start")
-	_, step := c.number("step")
+	_, start := c.Number("start")
+	_, step := c.Number("step")
 	fill(c, c.result(), 1, nil, func(dst []T, lo int) { kernels.ArangeInt(dst, start, step, lo) })
 }
 
 func arangeFloat[T kernels.Number](c *call) {
-	start, _ := c.number("start")
-	step, _ := c.number("step")
+	start, _ := c.Number("start")
+	step, _ := c.Number("step")
 	fill(c, c.result(), 1, nil, func(dst []T, lo int) { kernels.ArangeFloat(dst, start, step, lo) })
 }
 
 // lowerLinspace computes in f64 and converts.
 func lowerLinspace(c *call) {
-	start, startInt := c.number("start")
-	end, endInt := c.number("end")
+	start, startInt := c.Number("start")
+	end, endInt := c.Number("end")
 	s := c.outs[0]
 	if !s.DType().IsFloat() {
 		start, end = float64(startInt), float64(endInt)
@@ -137,8 +110,8 @@ func lowerNormal(c *call) {
 
 func randint[T kernels.Number](c *call) {
 	seed, offset := c.seed()
-	_, low := c.number("low")
-	_, high := c.number("high")
+	_, low := c.Number("low")
+	_, high := c.Number("high")
 	m := c.l.mem
 	fill(c, c.result(), 15, []operand{seed}, func(dst []T, lo int) {
 		kernels.Randint(dst, uint64(elements[int64](m, seed)[0]), offset, low, uint64(high-low), lo)

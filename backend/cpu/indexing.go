@@ -123,7 +123,7 @@ func scatterReduce[T kernels.Number](c *call) {
 // rows returns self as [outer, size, inner] around the indexed dimension.
 func (c *call) rows() (outer, size, inner int) {
 	s := ir.AtLeast1D(c.in[0].shape)
-	return lines(s, c.Dim("dim", s.Rank()))
+	return s.Around(c.Dim("dim", s.Rank()))
 }
 
 func indexSelect[T kernels.Moved](c *call) {
@@ -164,7 +164,7 @@ func indexAdd[T kernels.Number](c *call) {
 
 func sortAlong[T kernels.Number](c *call) {
 	s := c.in[0].shape
-	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	descending := c.Bool("descending")
 	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
 	m := c.l.mem

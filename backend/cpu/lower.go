@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -150,11 +151,6 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 	if o.Deterministic {
 		l.workers = fixedWorkers
 	}
-	for i := range p.Instrs {
-		if err := l.check(&p.Instrs[i]); err != nil {
-			return nil, located(&p.Instrs[i], err)
-		}
-	}
 	l.Uses = fuse.UsesOf(p)
 	l.plan = fuse.New(p, l.Uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, l.Uses, l.epilogueRule)
@@ -163,7 +159,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 	}
 	for i := range p.Instrs {
 		if err := l.instr(i); err != nil {
-			return nil, located(&p.Instrs[i], err)
+			return nil, check.Located(&p.Instrs[i], err)
 		}
 	}
 	for _, id := range p.Returns {
@@ -173,30 +169,8 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 	return l, nil
 }
 
-// located adds the op and the user's line to an error.
-func located(in *graph.Instr, err error) error {
-	if in == nil {
-		return err
-	}
-	if line := ir.FormatLine(in.Line); line != "" {
-		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
-	}
-	return fmt.Errorf("%v: %w", in.Op, err)
-}
-
-// recoverTo turns a panic into an error.
-func recoverTo(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case error:
-		*err = r
-	default:
-		*err = fmt.Errorf("panic: %v", r)
-	}
-}
-
 func (l *lowering) instr(i int) (err error) {
-	defer recoverTo(&err)
+	defer check.Recover(&err)
 	in := &l.p.Instrs[i]
 	if l.inner[i] {
 		return nil
@@ -234,39 +208,6 @@ func (l *lowering) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
 	}
 	copy(l.vals[last.Out:], c.out)
-}
-
-// check finds Programs that were not built by a Builder or parser.
-func (l *lowering) check(in *graph.Instr) (err error) {
-	defer recoverTo(&err)
-	if in.Op.Spec() == nil {
-		return backend.ErrUnsupported
-	}
-	if in.Out < 0 || int(in.Out)+in.NOut > len(l.p.Shapes) {
-		return fmt.Errorf("%w: outputs from %d on, of %d values", ir.ErrArg, in.Out, len(l.p.Shapes))
-	}
-	for _, id := range in.Args {
-		if id < 0 || id >= in.Out {
-			return fmt.Errorf("%w: operand %d is not computed before value %d", ir.ErrArg, id, in.Out)
-		}
-	}
-	sp := in.Op.Spec()
-	if composites[in.Op] {
-		return nil
-	}
-	if sp.Infer == nil {
-		return backend.ErrUnsupported
-	}
-	want := sp.Infer(l.p.Args(in))
-	if len(want) != in.NOut {
-		return fmt.Errorf("%w: %d outputs, want %d", ir.ErrArg, in.NOut, len(want))
-	}
-	for i, s := range l.p.Outs(in) {
-		if s != want[i] {
-			return fmt.Errorf("%w: output %d is %v, want %v", ir.ErrShape, i, s, want[i])
-		}
-	}
-	return nil
 }
 
 // val returns where a value is, computing it first if it waits in a group.

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -48,7 +49,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 
 // compileNoting is compile that notes in j what it needs of the engine.
 func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
-	if err := checkProgram(p); err != nil {
+	if err := check.Program(p, b.Supports); err != nil {
 		return nil, err
 	}
 	l, err := lower(p, b.tune, j, o)
@@ -72,24 +73,6 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 		m.spec.Outputs = append(m.spec.Outputs, backend.Param{Name: fmt.Sprintf("out%d", i), Shape: p.Shape(id)})
 	}
 	return m, nil
-}
-
-// checkProgram finds Programs whose parts do not fit together.
-func checkProgram(p *graph.Program) error {
-	if len(p.Shapes) < len(p.Params) {
-		return fmt.Errorf("%w: %d shapes for %d parameters", ir.ErrArg, len(p.Shapes), len(p.Params))
-	}
-	for i, q := range p.Params {
-		if q.Shape != p.Shapes[i] {
-			return fmt.Errorf("%w: parameter %d is %v and %v", ir.ErrShape, i, q.Shape, p.Shapes[i])
-		}
-	}
-	for i, id := range p.Returns {
-		if id < 0 || int(id) >= len(p.Shapes) {
-			return fmt.Errorf("%w: return %d is value %d of %d", ir.ErrArg, i, id, len(p.Shapes))
-		}
-	}
-	return nil
 }
 
 // alignedCopy returns the bytes at an address that is good for all dtypes.
@@ -307,11 +290,11 @@ func runError(in *graph.Instr, r any) error {
 	}
 	switch v := r.(type) {
 	case kernels.IndexError:
-		return located(in, fmt.Errorf("%w: %v", ir.ErrIndex, v))
+		return check.Located(in, fmt.Errorf("%w: %v", ir.ErrIndex, v))
 	case error:
-		return located(in, v)
+		return check.Located(in, v)
 	}
-	return located(in, fmt.Errorf("panic: %v", r))
+	return check.Located(in, fmt.Errorf("panic: %v", r))
 }
 
 // Close ends the use of the model; a later Run fails.

@@ -160,22 +160,6 @@ func (c *call) resultGrain(r *kernels.Reduction) int {
 	return g
 }
 
-// lines returns a tensor as [outer, n, inner] around a dimension.
-func lines(s ir.Shape, dim int) (outer, n, inner int) {
-	outer, n, inner = 1, 1, 1
-	for d := range s.Rank() {
-		switch {
-		case d < dim:
-			outer *= s.Dim(d)
-		case d > dim:
-			inner *= s.Dim(d)
-		default:
-			n = s.Dim(d)
-		}
-	}
-	return outer, n, inner
-}
-
 func argmax[T kernels.Number](c *call) { argReduce(c, kernels.Argmax[T]) }
 func argmin[T kernels.Number](c *call) { argReduce(c, kernels.Argmin[T]) }
 
@@ -183,7 +167,7 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 	s := c.in[0].shape
 	outer, n, inner := 1, s.Numel(), 1
 	if d, ok := c.OptInt("dim"); ok {
-		outer, n, inner = lines(s, c.NormDim(d, s.Rank()))
+		outer, n, inner = s.Around(c.NormDim(d, s.Rank()))
 	}
 	x, out := c.dense(c.in[0]), c.result()
 	m := c.l.mem
@@ -204,7 +188,7 @@ func scanProd[T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cu
 
 func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
 	s := c.in[0].shape
-	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	x, out := c.dense(c.in[0]), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
@@ -214,7 +198,7 @@ func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
 
 func cummax[T kernels.Number](c *call) {
 	s := c.in[0].shape
-	outer, n, inner := lines(s, c.Dim("dim", s.Rank()))
+	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {

@@ -8,17 +8,6 @@ func init() {
 	kernels[ir.OpLinspace] = linspace
 }
 
-// number returns a number attribute as float64 and, truncated, as int64.
-func number(c *call, name string) (f float64, i int64) {
-	switch v := c.Get(name).(type) {
-	case int64:
-		return float64(v), v
-	case float64:
-		return v, int64(v)
-	}
-	panic("a number is an int64 or a float64")
-}
-
 func full(c *call) {
 	out := c.out[0]
 	for i := range out.numel() {
@@ -33,8 +22,8 @@ func full(c *call) {
 
 func arange(c *call) {
 	out := c.out[0]
-	startF, startI := number(c, "start")
-	stepF, stepI := number(c, "step")
+	startF, startI := c.Number("start")
+	stepF, stepI := c.Number("step")
 	for i := range out.numel() {
 		if out.dtype().IsFloat() {
 			out.setFloat(i, startF+float64(i)*stepF)
@@ -46,8 +35,8 @@ func arange(c *call) {
 
 func linspace(c *call) {
 	out := c.out[0]
-	start, startI := number(c, "start")
-	end, endI := number(c, "end")
+	start, startI := c.Number("start")
+	end, endI := c.Number("end")
 	if !out.dtype().IsFloat() {
 		start, end = float64(startI), float64(endI)
 	}

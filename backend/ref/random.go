@@ -44,8 +44,8 @@ func normal(c *call) {
 
 func randint(c *call) {
 	seed, offset := stream(c)
-	_, low := number(c, "low")
-	_, high := number(c, "high")
+	_, low := c.Number("low")
+	_, high := c.Number("high")
 	for i := range c.out[0].numel() {
 		c.out[0].setInt(i, low+int64(philox.Uint64n(seed, offset, int64(i), uint64(high-low))))
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
@@ -68,7 +69,7 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
-	if err := check(p); err != nil {
+	if err := check.Program(p, has); err != nil {
 		return nil, fmt.Errorf("ref: program %q: %w", p.Name, err)
 	}
 	return &model{p: p, mem: b.mem}, nil
@@ -129,7 +130,7 @@ func (*model) Close() error { return nil }
 // raw results, without buffers or a backend. Results may share the memory of
 // inputs that the Program returns.
 func Eval(p *graph.Program, inputs [][]byte) ([][]byte, error) {
-	if err := check(p); err != nil {
+	if err := check.Program(p, has); err != nil {
 		return nil, fmt.Errorf("ref: program %q: %w", p.Name, err)
 	}
 	if len(inputs) != len(p.Params) {

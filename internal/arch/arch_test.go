@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/native/x64":  {},
 	"internal/kernels":     {"ir", "internal/half", "internal/isa", "internal/philox"},
 
+	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"graph", "internal/kernels", "internal/loop", "ir"},
 	"backend/cuda/internal/emit":     {"ir", "internal/loop"},
 	"backend/cuda/internal/steps":    {"backend", "backend/cuda/internal/emit", "graph", "internal", "ir"},

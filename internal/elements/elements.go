@@ -46,6 +46,22 @@ func AppendFloat(b []byte, d ir.DType, v float64) []byte {
 	panic(fmt.Sprintf("elements: %v is no float", d))
 }
 
+// AppendNumber appends a number, an int64 or a float64, converted to a dtype.
+func AppendNumber(b []byte, d ir.DType, number any) []byte {
+	f, isFloat := number.(float64)
+	i, _ := number.(int64)
+	if d.IsIntegral() {
+		if isFloat {
+			i = ir.FloatToInt(d, f)
+		}
+		return AppendInt(b, d, i)
+	}
+	if !isFloat {
+		f = ir.IntToFloat(d, i)
+	}
+	return AppendFloat(b, d, f)
+}
+
 // Int returns element i of an integer dtype or bool. A bool that is neither 0 nor
 // 1 is to be seen.
 func Int(d ir.DType, data []byte, i int) int64 {

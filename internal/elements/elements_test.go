@@ -62,3 +62,21 @@ func TestFloats(t *testing.T) {
 		})
 	}
 }
+
+func TestAppendNumber(t *testing.T) {
+	for _, c := range []struct {
+		d      ir.DType
+		number any
+		want   []byte
+	}{
+		{ir.I16, int64(-2), []byte{0xfe, 0xff}},
+		{ir.I16, -2.9, []byte{0xfe, 0xff}},
+		{ir.Bool, 0.5, []byte{1}},
+		{ir.F32, int64(1), []byte{0, 0, 0x80, 0x3f}},
+		{ir.BF16, 1.5, []byte{0xc0, 0x3f}},
+	} {
+		if got := AppendNumber([]byte{7}, c.d, c.number); !bytes.Equal(got, append([]byte{7}, c.want...)) {
+			t.Errorf("%v as %v: %x, want 07%x", c.number, c.d, got, c.want)
+		}
+	}
+}

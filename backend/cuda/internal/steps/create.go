@@ -20,35 +20,8 @@ func init() {
 // full is one element, read as often as the result has elements.
 func full(c *call) {
 	s := c.outs[0]
-	v := c.l.constant(ir.MakeShape(s.DType()), encode(s.DType(), c.Get("fill_value")))
+	v := c.l.constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), c.Get("fill_value")))
 	c.out = append(c.out, v.as(s, v.view.Expand(s.Dims())))
-}
-
-// encode returns a number converted to a dtype as an element, little endian.
-func encode(d ir.DType, number any) []byte {
-	f, isFloat := number.(float64)
-	i, _ := number.(int64)
-	if d.IsIntegral() {
-		if isFloat {
-			i = ir.FloatToInt(d, f)
-		}
-		return elements.AppendInt(nil, d, i)
-	}
-	if !isFloat {
-		f = ir.IntToFloat(d, i)
-	}
-	return elements.AppendFloat(nil, d, f)
-}
-
-// number returns a number attribute as float64 and, truncated, as int64.
-func (c *call) number(name string) (float64, int64) {
-	switch v := c.Get(name).(type) {
-	case int64:
-		return float64(v), v
-	case float64:
-		return v, int64(v)
-	}
-	panic("a number is an int64 or a float64")
 }
 
 // series writes a loop that computes the elements of a vector from their numbers.
@@ -96,14 +69,14 @@ func arange(c *call) {
 		d = ir.F64
 	}
 	s := c.series(d, c.outs[0].Numel())
-	start, step := s.param(c.number("start")), s.param(c.number("step"))
+	start, step := s.param(c.Number("start")), s.param(c.Number("step"))
 	s.finish(s.apply(ir.OpAdd, d, start, s.apply(ir.OpMul, d, s.index, step)))
 }
 
 // linspace counts from the start in the first half and from the end in the second.
 func linspace(c *call) {
-	start, startInt := c.number("start")
-	end, endInt := c.number("end")
+	start, startInt := c.Number("start")
+	end, endInt := c.Number("end")
 	if !c.outs[0].DType().IsFloat() {
 		start, end = float64(startInt), float64(endInt)
 	}
@@ -128,8 +101,8 @@ func random(c *call) {
 	s := c.outs[0]
 	g := emit.Random{Op: c.instr.Op, DType: s.DType(), N: s.Numel(), Offset: int64(c.Int("offset"))}
 	if c.instr.Op == ir.OpRandint {
-		_, g.Low = c.number("low")
-		_, g.High = c.number("high")
+		_, g.Low = c.Number("low")
+		_, g.High = c.Number("high")
 	}
 	seed := c.dense(c.in[0])
 	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), seed)

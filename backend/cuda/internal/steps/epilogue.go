@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -28,7 +29,7 @@ func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
 // withEpilogue emits a product and what follows it as one step, or one by one if
 // the library cannot.
 func (l *lowering) withEpilogue(e *fuse.Epilogue) (err error) {
-	defer recoverTo(&err)
+	defer check.Recover(&err)
 	in, last := &l.p.Instrs[e.Anchor], slices.MaxFunc(e.Ops, byOutput)
 	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
 	for _, id := range in.Args {

@@ -85,7 +85,7 @@ func scatterReduce(c *call) {
 // dimension.
 func (c *call) rows() (outer, size, inner int) {
 	s := ir.AtLeast1D(c.in[0].shape)
-	return lines(s, c.Dim("dim", s.Rank()))
+	return s.Around(c.Dim("dim", s.Rank()))
 }
 
 func indexSelect(c *call) {
@@ -112,7 +112,7 @@ func indexAdd(c *call) {
 func sortAlong(c *call) {
 	s := c.in[0].shape
 	g := emit.Sort{DType: s.DType(), Descending: c.Bool("descending")}
-	g.Outer, g.N, g.Inner = lines(s, c.Dim("dim", s.Rank()))
+	g.Outer, g.N, g.Inner = s.Around(c.Dim("dim", s.Rank()))
 	x := c.dense(c.in[0])
 	values := c.result()
 	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.result(), x)

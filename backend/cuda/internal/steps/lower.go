@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -109,7 +110,7 @@ func Supports(op ir.Op) bool {
 // that wraps backend.ErrUnsupported; a Program whose parts do not fit together is
 // one that wraps ir.ErrArg or ir.ErrShape. Errors name the op and the user's line.
 func Lower(p *graph.Program, o Options) (*Sequence, error) {
-	if err := check(p); err != nil {
+	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
 	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}}
@@ -130,58 +131,6 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	return l.sequence(), nil
 }
 
-// check finds Programs that were not built by a Builder or parser.
-func check(p *graph.Program) error {
-	if len(p.Shapes) < len(p.Params) {
-		return fmt.Errorf("%w: %d shapes for %d parameters", ir.ErrArg, len(p.Shapes), len(p.Params))
-	}
-	for i, q := range p.Params {
-		if q.Shape != p.Shapes[i] {
-			return fmt.Errorf("%w: parameter %d is %v and %v", ir.ErrShape, i, q.Shape, p.Shapes[i])
-		}
-	}
-	for i := range p.Instrs {
-		if err := checkInstr(p, &p.Instrs[i]); err != nil {
-			return located(&p.Instrs[i], err)
-		}
-	}
-	for i, id := range p.Returns {
-		if id < 0 || int(id) >= len(p.Shapes) {
-			return fmt.Errorf("%w: return %d is value %d of %d", ir.ErrArg, i, id, len(p.Shapes))
-		}
-	}
-	return nil
-}
-
-func checkInstr(p *graph.Program, in *graph.Instr) (err error) {
-	defer recoverTo(&err)
-	sp := in.Op.Spec()
-	if sp == nil {
-		return backend.ErrUnsupported
-	}
-	if in.Out < 0 || int(in.Out)+in.NOut > len(p.Shapes) {
-		return fmt.Errorf("%w: outputs from %d on, of %d values", ir.ErrArg, in.Out, len(p.Shapes))
-	}
-	for _, id := range in.Args {
-		if id < 0 || id >= in.Out {
-			return fmt.Errorf("%w: operand %d is not computed before value %d", ir.ErrArg, id, in.Out)
-		}
-	}
-	if !Supports(in.Op) {
-		return fmt.Errorf("%w: there is no kernel for it", backend.ErrUnsupported)
-	}
-	want := sp.Infer(p.Args(in))
-	if len(want) != in.NOut {
-		return fmt.Errorf("%w: %d outputs, want %d", ir.ErrArg, in.NOut, len(want))
-	}
-	for i, s := range p.Outs(in) {
-		if s != want[i] {
-			return fmt.Errorf("%w: output %d is %v, want %v", ir.ErrShape, i, s, want[i])
-		}
-	}
-	return nil
-}
-
 // opError is an error with the op and the user's line.
 type opError struct{ error }
 
@@ -192,31 +141,13 @@ func located(in *graph.Instr, err error) error {
 	if e := (*opError)(nil); errors.As(err, &e) {
 		return err
 	}
-	return &opError{named(in, err)}
-}
-
-func named(in *graph.Instr, err error) error {
-	if line := ir.FormatLine(in.Line); line != "" {
-		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
-	}
-	return fmt.Errorf("%v: %w", in.Op, err)
-}
-
-// recoverTo turns a panic with an error into that.
-func recoverTo(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case error:
-		*err = r
-	default:
-		*err = fmt.Errorf("panic: %v", r)
-	}
+	return &opError{check.Located(in, err)}
 }
 
 // instr has an instruction wait for others that it will be computed with, or emits
 // its steps.
 func (l *lowering) instr(i int32) (err error) {
-	defer recoverTo(&err)
+	defer check.Recover(&err)
 	if l.inner[i] {
 		return nil
 	}
@@ -237,7 +168,7 @@ func (l *lowering) val(id graph.ID) value {
 
 // alone emits the steps of an instruction.
 func (l *lowering) alone(in *graph.Instr) (err error) {
-	defer recoverTo(&err)
+	defer check.Recover(&err)
 	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(in)}
 	if f := early[in.Op]; f != nil {
 		f(c)
@@ -260,7 +191,7 @@ func (l *lowering) alone(in *graph.Instr) (err error) {
 // results gives each result of the Program a buffer of its own, copying what is
 // an input, a constant, a strided view, or returned twice.
 func (l *lowering) results() (err error) {
-	defer recoverTo(&err)
+	defer check.Recover(&err)
 	c := &call{l: l}
 	for j, id := range l.p.Returns {
 		v := l.val(id)

@@ -127,7 +127,7 @@ func cat(c *call) {
 	}
 	if ready {
 		g := emit.Cat{Size: out.size(), Align: aligned(16, parts...)}
-		g.Outer, _, _ = lines(out.shape, c.Dim("dim", out.shape.Rank()))
+		g.Outer, _, _ = out.shape.Around(c.Dim("dim", out.shape.Rank()))
 		for _, v := range parts {
 			g.Parts = append(g.Parts, v.shape.Numel()/g.Outer)
 		}

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
@@ -129,24 +130,8 @@ func (c *call) identity(s ir.Shape) value {
 	if c.instr.Op == ir.OpProd || c.instr.Op == ir.OpAll {
 		one = 1
 	}
-	v := c.l.constant(ir.MakeShape(s.DType()), encode(s.DType(), one))
+	v := c.l.constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), one))
 	return v.as(s, v.view.Expand(s.Dims()))
-}
-
-// lines returns a tensor as [outer, n, inner] around a dimension.
-func lines(s ir.Shape, dim int) (outer, n, inner int) {
-	outer, n, inner = 1, 1, 1
-	for d := range s.Rank() {
-		switch {
-		case d < dim:
-			outer *= s.Dim(d)
-		case d > dim:
-			inner *= s.Dim(d)
-		default:
-			n = s.Dim(d)
-		}
-	}
-	return outer, n, inner
 }
 
 // scan converts to the result's dtype first. Bools are summed as numbers.
@@ -158,7 +143,7 @@ func scan(c *call) {
 	}
 	g := emit.Scan{Op: c.instr.Op, DType: d}
 	s := c.in[0].shape
-	g.Outer, g.N, g.Inner = lines(s, c.Dim("dim", s.Rank()))
+	g.Outer, g.N, g.Inner = s.Around(c.Dim("dim", s.Rank()))
 	x := c.dense(c.cast(c.in[0], d))
 	values := []value{c.result()}
 	if c.instr.Op == ir.OpCummax {
