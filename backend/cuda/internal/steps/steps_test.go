@@ -169,7 +169,7 @@ func TestConformance(t *testing.T) {
 		backendtest.RunSome(t, r, ref.Device, 100)
 		backendtest.RunRules(t, r, ref.Device)
 	} else {
-		r.stride = 5 // a compiler takes minutes for all, of many alike
+		r.stride = 20 // a compiler takes minutes for all, of many alike
 		backendtest.Run(t, r, ref.Device)
 		backendtest.RunOpInfo(t, r, ref.Device)
 	}
