@@ -320,7 +320,7 @@ def gpt2():
         torch._dynamo.reset()
         call = torch.compile(model, fullgraph=True, dynamic=False)
     elif MODE == "aoti":
-        call = called(model, [torch.zeros(1, dtype=torch.int64, device=DEVICE)] * 2)
+        call = called(model, [torch.zeros(1, dtype=torch.int64, device=DEVICE) for _ in range(2)])
     else:
         call = model
 
