@@ -143,3 +143,30 @@ func TestRewritesKeepMeaning(t *testing.T) {
 		}
 	}
 }
+
+// TestRandomProgramsStaySmall checks that no random Program grows beyond what ref
+// computes quickly: a chain of products of values with their own transposes once
+// took half a minute (seed 1725, 62 ops), which the fuzzer takes for a deadlock.
+func TestRandomProgramsStaySmall(t *testing.T) {
+	check := func(seed uint64, ops int) {
+		p, _ := RandomProgram(seed, ops)
+		for _, sh := range p.Shapes {
+			if sh.Numel() > mostElements {
+				t.Errorf("seed %d, %d ops: a value of %v", seed, ops, sh)
+			}
+		}
+		for _, in := range p.Instrs {
+			if in.Op != ir.OpMatMul {
+				continue
+			}
+			x, y := p.Shapes[in.Args[0]], p.Shapes[in.Out]
+			if work := y.Numel() * x.Dim(-1); work > mostProducts {
+				t.Errorf("seed %d, %d ops: a product of %d multiplications", seed, ops, work)
+			}
+		}
+	}
+	check(1725, 62)
+	for seed := range uint64(2000) {
+		check(seed, 64)
+	}
+}

@@ -137,6 +137,14 @@ func RandomGradient(seed uint64, ops int) (*graph.Program, [][]byte) {
 	return graph.FromValues(fmt.Sprintf("gradient%d", seed), w.params, append(grads, loss)), w.inputs
 }
 
+// mostElements bounds each value of a random Program and mostProducts the
+// multiplications of each of its matrix products: chains of broadcasts and of
+// products with a value's own transpose would grow until ref takes minutes.
+const (
+	mostElements = 1 << 15
+	mostProducts = 1 << 20
+)
+
 // write makes the parameters, with data, and the ops of a random Program.
 func write(seed uint64, ops int) *writer {
 	w := &writer{rng: rand.New(rand.NewPCG(seed, 99))}
@@ -195,6 +203,9 @@ func (w *writer) step() {
 		y = w.move(x)
 	default:
 		y = w.contract(x)
+	}
+	if y.Shape().Numel() > mostElements {
+		y = w.b.Cos(x)
 	}
 	w.floats = append(w.floats, y)
 }
@@ -323,6 +334,9 @@ func (w *writer) contract(x ir.Value) ir.Value {
 		return values
 	}
 	if r >= 2 {
+		if x.Shape().Numel()*x.Dim(-2) > mostProducts {
+			return b.Cos(x)
+		}
 		return b.Tanh(b.MatMul(x, b.Transpose(x, -2, -1)))
 	}
 	return b.Tanh(b.MatMul(x, x))
