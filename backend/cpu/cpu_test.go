@@ -53,7 +53,7 @@ func FuzzPrograms(f *testing.F) {
 	}
 	f.Add(uint64(35), uint8(189))  // reduced dimensions apart in memory
 	f.Add(uint64(453), uint8(162)) // the same, with ops on the sum
-	f.Add(uint64(1725), byte('='))  // grew until ref took half a minute
+	f.Add(uint64(1725), byte('=')) // grew until ref took half a minute
 	f.Fuzz(func(t *testing.T, seed uint64, ops uint8) {
 		if err := backendtest.CheckProgram(seed, 1+int(ops)%64, cpu.Device, native, portable); err != nil {
 			t.Error(err)
