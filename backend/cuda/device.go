@@ -77,6 +77,7 @@ func (d *device) open(drv *driver.Driver) (err error) {
 	d.limits = emit.Limits{
 		Processors: d.props.SMs,
 		Threads:    1 << (bits.Len(uint(min(d.props.MaxThreadsPerBlock, 1024))) - 1),
+		Tensor:     d.props.Major >= 8,
 	}
 	d.nudgeAt.Store(d.props.Memory / 4 * 3)
 	if d.ctx, err = d.gpu.Retain(); err != nil {

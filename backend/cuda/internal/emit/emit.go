@@ -55,10 +55,12 @@ var (
 	randomSource string
 	//go:embed cuda/move.cuh
 	moveSource string
+	//go:embed cuda/mma.cuh
+	mmaSource string
 	//go:embed cuda/product.cuh
 	productSource string
 	// library has the kernels that are no loops.
-	library = indexSource + sortSource + scanSource + randomSource + moveSource + productSource
+	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + productSource
 )
 
 // Options says what a kernel's structure does not.

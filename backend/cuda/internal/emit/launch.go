@@ -12,6 +12,9 @@ type Limits struct {
 	Processors int
 	// Threads is the most that a block may have, a power of two from 32 on.
 	Threads int
+	// Tensor says that there are tensor cores with what mma.cuh uses: from sm_80 on.
+	// Sums of their products are rounded otherwise than those without them.
+	Tensor bool
 }
 
 // Plan is how a kernel is computed: launches that follow each other.

@@ -41,7 +41,7 @@ func newDevice(t *testing.T) *device {
 }
 
 // limits are small, so that loops over blocks are tested.
-var limits = emit.Limits{Processors: 2, Threads: 64}
+var limits = emit.Limits{Processors: 2, Threads: 64, Tensor: true}
 
 // entry returns the number of an entry.
 func (d *device) entry(l *emit.Launch) int {
