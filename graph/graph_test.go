@@ -119,6 +119,7 @@ func TestTextRoundTrip(t *testing.T) {
 		"program @c { return }",
 		"program @d { %a = parameter \"a\" : f32[2]\n %b = parameter \"b\" : f32[3]\n %c = cat([%a, %b], 0) : f32[5]\n return %c }",
 		"program @e { %x = parameter \"x\" : f32[2,3]\n %y, %m, %v = batch_norm(%x, None, None, None, None, true, 0.1, 0.01)\n return %y }",
+		"program @f { %x = parameter \"x\" : f16[2,3]\n %q, %k, %v = _scaled_dot_product_attention_backward(%x, %x, %x, %x, %x)\n return %q, %v }",
 	} {
 		p, err := graph.Parse(src)
 		if err != nil {

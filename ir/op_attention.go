@@ -2,10 +2,26 @@ package ir
 
 import "math"
 
+// The ops of attention: backends may have kernels for them, that never store the
+// scores.
+var (
+	OpAttention, OpAttentionBackward Op
+	opAttentionMaskBackward          Op
+)
+
 func init() {
-	register("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", Spec{
+	OpAttention = register("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", Spec{
 		Doc:      "softmax(query @ keyᵀ·scale + mask) @ value for query [*, L, E], key [*, S, E] and value [*, S, V]; scale is 1/√E unless given. attn_mask broadcasts to [*, L, S]: bool chooses what takes part, another is added; is_causal lets row i see columns up to i. A row that sees nothing is 0. enable_gqa repeats the heads, dimension -3, of key and value to query's. f16 and bf16 compute in f32. As torch.nn.functional.scaled_dot_product_attention without dropout.",
-		Category: Neural, Decompose: attention,
+		Category: Neural, Decompose: attention, VJP: vjpAttention,
+	})
+	const operands = "(Tensor grad, Tensor out, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)"
+	OpAttentionBackward = register("_scaled_dot_product_attention_backward"+operands+" -> (Tensor, Tensor, Tensor)", Spec{
+		Doc:      "The gradients of scaled_dot_product_attention with respect to query, key and value. out is its result.",
+		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[:3] },
+	})
+	opAttentionMaskBackward = register("_scaled_dot_product_attention_mask_backward"+operands+" -> Tensor", Spec{
+		Doc:      "The gradient of scaled_dot_product_attention with respect to a floating attn_mask.",
+		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[3:] },
 	})
 }
 
@@ -41,6 +57,30 @@ func attention(b *Builder, a Args) []Value {
 		p = b.callNamed("softmax", []any{s, -1})
 	}
 	return []Value{b.Cast(b.MatMul(p, v), d)}
+}
+
+// vjpAttention records the gradients as ops of their own: one for those that a
+// kernel finds together, and one for that of the mask. out spares the kernel a pass
+// over the keys; the decompositions do without.
+func vjpAttention(b *Builder, a Args, out, grad []Value) []Value {
+	in := append([]Value{grad[0], out[0]}, a.In...)
+	grads := append([]Value{}, b.Emit(OpAttentionBackward, a.Attr, in...)...)
+	if mask := a.Tensor("attn_mask"); !mask.IsNil() && mask.DType().IsFloat() {
+		grads = append(grads, b.Emit(opAttentionMaskBackward, a.Attr, in...)...)
+	}
+	return grads
+}
+
+// attentionGradients differentiates the decomposition: query, key, value and mask.
+func attentionGradients(b *Builder, a Args) []Value {
+	forward := Args{Spec: OpAttention.Spec(), Attr: a.Attr, In: a.In[2:]}
+	grads := b.pullBackOf(forward, a.In[:1])
+	for i, g := range grads {
+		if g.IsNil() && forward.In[i].DType().IsFloat() {
+			grads[i] = b.FullLike(forward.In[i], 0)
+		}
+	}
+	return grads
 }
 
 // causalMask is true on and below the diagonal of the last two dimensions.

@@ -170,9 +170,10 @@ func Lookup(name string) (Op, bool) {
 }
 
 // Ops returns the rows of the table, sorted by category and name, but for
-// call_model, which has no meaning of its own.
+// call_model, which has no meaning of its own, and ops that only gradients record,
+// whose names begin with a low line.
 func Ops() []*Spec {
-	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool { return sp.Category == Foreign })
+	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool { return sp.Category == Foreign || sp.Name[0] == '_' })
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {
 			return out[i].Category < out[j].Category
