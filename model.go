@@ -14,8 +14,10 @@ type Model = backend.Callable
 
 // Call records a run of a model as one op: its outputs are lazy tensors, and its
 // inputs are synced in the same step. The model runs when the outputs are needed,
-// once for each Call that a sync computes; on the backends cpu and ref it does,
-// on null it does not, and others refuse it when they compile.
+// once for each Call that a sync computes; on the backend null it does not. On a GPU
+// it is given tensors there, and its work is ordered with that of the step by the
+// device: nobody waits. A model that runs elsewhere than its inputs are
+// is a *backend.PlaceError, which is ErrDevice and says what to do.
 //
 // What the model returns must be known to record it. Where the model's Spec does
 // not say all shapes, the model is run once, now, on zeros of the inputs' shapes;
@@ -43,7 +45,7 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 	if err != nil {
 		panic(ir.NewOpError("call", err, nil, "nothing is recorded"))
 	}
-	outs, err := modelcall.Outputs(context.Background(), id, shapes)
+	outs, err := modelcall.Outputs(context.Background(), id, shapes, deviceOf(s, in))
 	if err != nil {
 		e := ir.NewOpError("call", err, nil, "nothing is recorded")
 		e.Shapes = shapes
@@ -51,6 +53,16 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 	}
 	text := string(ir.AppendShapes(nil, outs))
 	return tensors(s.ex().Call(ir.OpCallModel, newTensor, []any{handles(in), id, text}, nil))
+}
+
+// deviceOf returns the device that an op on the tensors will be on.
+func deviceOf(s *Session, in []*Tensor) Device {
+	for _, t := range in {
+		if d := t.Device(); !d.IsAny() {
+			return d
+		}
+	}
+	return s.Device()
 }
 
 // ReleaseModel lets go of a model that Call has remembered. Steps that are

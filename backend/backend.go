@@ -178,14 +178,3 @@ func All() []Backend {
 	sort.Slice(out, func(i, j int) bool { return out[i].DeviceType() < out[j].DeviceType() })
 	return out
 }
-
-// Callable is a model as programs call it: a container, or whatever else runs
-// on tensors in host memory. Both methods are safe for concurrent use. Inputs
-// are the caller's and valid during Run only.
-type Callable interface {
-	// Spec returns the inputs and outputs. A parameter whose shape has no dtype
-	// may have any.
-	Spec() Spec
-	// Call computes the outputs, as Model.Run.
-	Call(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, error)
-}

@@ -57,6 +57,18 @@ func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated 
 	return p, nil
 }
 
+// StartCall is Start as programs call it: see backend.AsyncCallable.
+func (c *Container) StartCall(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, func(context.Context) error, error) {
+	p, err := c.Start(ctx, inputs, donated)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case p.inst == nil:
+		return p.outs, nil, nil
+	}
+	return p.outs, p.Wait, nil
+}
+
 // Outputs returns the outputs; they are the caller's. Their contents are
 // there when Wait has returned nil, or when the device gets to what is queued
 // behind the run.

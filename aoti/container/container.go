@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Config sets the size of a container.
@@ -146,6 +147,20 @@ func (c *Container) CallSpec() (in, out string) {
 		return m.CallSpec()
 	}
 	return "", ""
+}
+
+// Place returns the device that the instances run on, if they say it
+// (backend.PlacedModel).
+func (c *Container) Place() ir.Device {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) == 0 { // it is closed
+		return ir.Device{}
+	}
+	if m, ok := c.all[0].model.(backend.PlacedModel); ok {
+		return m.Place()
+	}
+	return ir.Device{}
 }
 
 // Instances returns how many instances there are now.

@@ -191,6 +191,9 @@ func (m *programModel) connect(p *Program, index map[string]int) error {
 // Spec returns the parameters that are no constants and the results.
 func (m *programModel) Spec() backend.Spec { return m.spec }
 
+// Place returns the device.
+func (m *programModel) Place() ir.Device { return m.device }
+
 // Run computes with the bound constants, which are never donated.
 func (m *programModel) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
 	if len(inputs) != len(m.spec.Inputs) {

@@ -96,6 +96,9 @@ func (m *Instance) Spec() backend.Spec {
 	return s
 }
 
+// Place returns the device that the library runs on.
+func (m *Instance) Place() ir.Device { return m.lib.where() }
+
 // CallSpec returns how the inputs and outputs nest, as PyTorch's pytrees in JSON.
 func (m *Instance) CallSpec() (in, out string) { return m.lib.info.InSpec, m.lib.info.OutSpec }
 

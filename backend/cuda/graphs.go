@@ -13,14 +13,14 @@ import (
 const (
 	// fewCommands are enqueued one by one: a graph gains nothing.
 	fewCommands = 6
-	// maxReplays bounds the graphs of a model. A training step whose outputs are the
+	// maxReplays bounds the graphs of a part. A training step whose outputs are the
 	// next one's inputs needs two or three.
 	maxReplays = 4
 	// patience is how many captures a model may have more than replays.
 	patience = 8
 )
 
-// replays are the commands of a model as CUDA graphs, which a device starts with a
+// replays are the commands of a part as CUDA graphs, which a device starts with a
 // single call: kernels that are shorter than their launches would leave it idle. A
 // graph has the addresses of a run. They come again, as a rule, since the pool gives
 // memory in the same order; a model whose addresses do not is enqueued command by
@@ -45,27 +45,27 @@ type capturer struct {
 	stream *driver.Stream // guarded by mu; nil until it is needed
 }
 
-// start enqueues the commands of a run, as a graph if that is possible and worth it.
-func (m *model) start() error {
-	r := &m.replays
+// start enqueues the commands of a part, as a graph if that is possible and worth it.
+func (m *model) start(p *part) error {
+	r := &p.replays
 	r.runs++
 	// What runs once is not worth a capture.
-	if r.off || r.runs == 1 || len(m.commands) < fewCommands {
-		return m.issue(m.stream)
+	if r.off || r.runs == 1 || len(p.commands) < fewCommands {
+		return m.issue(m.stream, p)
 	}
 	i := slices.IndexFunc(r.made, func(x *replay) bool { return slices.Equal(x.bases, m.bases) })
 	if i < 0 {
 		if r.spent++; r.spent > patience {
-			m.dropReplays()
-			return m.issue(m.stream)
+			m.dropReplays(p)
+			return m.issue(m.stream, p)
 		}
-		x, err := m.capture()
+		x, err := m.capture(p)
 		if err != nil {
-			m.dropReplays()
+			m.dropReplays(p)
 			if driver.IsLost(err) {
 				return err
 			}
-			return m.issue(m.stream)
+			return m.issue(m.stream, p)
 		}
 		i = len(r.made)
 		r.made = append(r.made, x)
@@ -79,7 +79,7 @@ func (m *model) start() error {
 
 // capture makes a graph of the commands with the present addresses, of the one that
 // was not used for longest if there are enough.
-func (m *model) capture() (*replay, error) {
+func (m *model) capture(p *part) (*replay, error) {
 	c := &m.dev.capturer
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *model) capture() (*replay, error) {
 	if err := c.stream.BeginCapture(); err != nil {
 		return nil, err
 	}
-	err := m.issue(c.stream)
+	err := m.issue(c.stream, p)
 	g, endErr := c.stream.EndCapture()
 	if endErr != nil {
 		return nil, errors.Join(err, endErr)
@@ -103,7 +103,7 @@ func (m *model) capture() (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r := &m.replays; len(r.made) == maxReplays {
+	if r := &p.replays; len(r.made) == maxReplays {
 		x := r.made[0]
 		r.made = slices.Delete(r.made, 0, 1)
 		if err := x.exec.Update(g); err == nil {
@@ -121,10 +121,10 @@ func (m *model) capture() (*replay, error) {
 	return &replay{slices.Clone(m.bases), exec}, nil
 }
 
-// dropReplays has the model enqueue command by command from now on.
-func (m *model) dropReplays() {
-	for _, x := range m.replays.made {
+// dropReplays has the part enqueued command by command from now on.
+func (m *model) dropReplays(p *part) {
+	for _, x := range p.replays.made {
 		_ = m.dev.check(x.exec.Close()) // only that the device is lost, which is kept
 	}
-	m.replays.made, m.replays.off = nil, true
+	p.replays.made, p.replays.off = nil, true
 }

@@ -59,7 +59,7 @@ func TestReplays(t *testing.T) {
 		copy(m.bases, sets[set])
 		x, y := m.bases[m.seq.Input(0)], m.bases[m.seq.Output(0)]
 		check(t, m.stream.CopyIn(x, elements.EncodeFloats(ir.F32, []float64{1, 2, float64(set)})))
-		check(t, m.start())
+		check(t, m.start(&m.parts[0]))
 		out := make([]byte, 12)
 		check(t, m.stream.CopyOut(out, y))
 		check(t, m.stream.Wait(t.Context()))

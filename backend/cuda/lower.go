@@ -162,10 +162,14 @@ func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string
 	for entry, k := range found {
 		cubins[entry] = k.cubin
 	}
+	m.parts = []part{{}}
 	for i := range m.seq.Steps {
 		m.commandsOf(&m.seq.Steps[i], found)
 	}
 	m.bases = make([]driver.DevicePtr, m.seq.Memories()+1)
+	if len(m.parts) > 1 {
+		m.mems = make([]*memory, len(m.bases))
+	}
 	return cubins, m.allocate(ctx)
 }
 
@@ -175,14 +179,19 @@ func (m *model) faults() int { return m.seq.Memories() }
 
 // commandsOf appends what a step does.
 func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
+	p := &m.parts[len(m.parts)-1]
 	switch {
+	case s.Call != nil:
+		p.call = s
+		m.parts = append(m.parts, part{})
+		return
 	case s.Product != nil:
-		m.commands = append(m.commands, command{
+		p.commands = append(p.commands, command{
 			product: s.Product.Handle.(*driver.Matmul), bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
 		})
 		return
 	case s.Copy > 0:
-		m.commands = append(m.commands, command{copy: s.Copy, refs: s.Refs})
+		p.commands = append(p.commands, command{copy: s.Copy, refs: s.Refs})
 		return
 	}
 	for k := range s.Kernels.Launches {
@@ -200,7 +209,7 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 			}
 			c.fixes = append(c.fixes, fix{a.Slot, r.Memory, r.Offset + a.Offset})
 		}
-		m.commands = append(m.commands, c)
+		p.commands = append(p.commands, c)
 	}
 }
 

@@ -26,7 +26,7 @@ type model struct {
 	dev      *device
 	spec     backend.Spec
 	seq      *steps.Sequence
-	commands []command
+	parts    []part
 	products []*driver.Matmul
 
 	constants *memory         // nil if there are none
@@ -36,19 +36,34 @@ type model struct {
 	mu      sync.Mutex // held by Run: guards the rest
 	stream  *driver.Stream
 	bases   []driver.DevicePtr // by memory, in the present run
+	mems    []*memory          // by memory, of a model with calls, in the present run
 	outs    []*buffer          // of the present run
 	marks   []bool             // by input: it is donated and becomes an output
 	temps   []*memory          // of the present run
+	foreign []*memory          // of the present run: what called models returned
+	waits   []waiter           // of the present run: for the work of called models
 	last    *run               // nil before the first
-	replays replays
 	closed  bool
 }
+
+// part is what a run enqueues without asking anybody: all commands, or those up to
+// the call of a model.
+type part struct {
+	commands []command
+	call     *steps.Step // after the commands; nil in the last part
+	replays  replays
+}
+
+// waiter waits for the work of a called model.
+type waiter = func(context.Context) error
 
 // run is the work of one Run.
 type run struct {
 	end  *moment // nil when it is settled
 	err  error   // of the work, when it is settled
 	safe bool    // it leaves no fault
+	// waits are for the called models, whose work ends before the end.
+	waits []waiter
 }
 
 // Spec returns the parameters and the results, the latter named out0, out1, …
@@ -133,7 +148,16 @@ func (m *model) settle(r *run, err error) {
 	}
 	r.end.release()
 	r.end, r.err = nil, err
-	if err != nil || r.safe {
+	if err != nil {
+		return
+	}
+	for _, wait := range r.waits {
+		if r.err = wait(context.Background()); r.err != nil {
+			r.err = fmt.Errorf("a called model: %w", r.err)
+			return
+		}
+	}
+	if r.safe {
 		return
 	}
 	left := m.faultHost.Bytes()
@@ -168,7 +192,9 @@ func (m *model) Close() error {
 	if r := m.last; r != nil && r.end != nil {
 		m.settle(r, r.end.wait(context.Background()))
 	}
-	m.dropReplays()
+	for i := range m.parts {
+		m.dropReplays(&m.parts[i])
+	}
 	var errs []error
 	for _, p := range m.products {
 		errs = append(errs, p.Close())

@@ -31,7 +31,7 @@ func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		err = m.begin(ctx, inputs, donated)
 	}
 	if err == nil {
-		err = m.enqueue()
+		err = m.enqueue(ctx)
 	}
 	err = errors.Join(err, m.end(inputs))
 	if err == nil {
@@ -92,7 +92,7 @@ func (m *model) begin(ctx context.Context, inputs []backend.Buffer, donated []bo
 		m.settle(m.last, err)
 	}
 	if m.constants != nil {
-		m.bases[steps.Constants] = m.constants.ptr
+		m.place(steps.Constants, m.constants, m.constants.ptr)
 	}
 	if m.faultMem != nil {
 		m.bases[m.faults()] = m.faultMem.ptr
@@ -112,9 +112,17 @@ func (m *model) begin(ctx context.Context, inputs []backend.Buffer, donated []bo
 		if err != nil {
 			return err
 		}
-		m.bases[steps.Workspace] = work.ptr
+		m.place(steps.Workspace, work, work.ptr)
 	}
 	return nil
+}
+
+// place says where a memory of the run is.
+func (m *model) place(memory int, in *memory, at driver.DevicePtr) {
+	m.bases[memory] = at
+	if m.mems != nil {
+		m.mems[memory] = in
+	}
 }
 
 // temporary returns memory until the end of the run.
@@ -131,7 +139,7 @@ func (m *model) input(ctx context.Context, i int, b *buffer) error {
 	if err := b.waitReady(m.stream); err != nil {
 		return err
 	}
-	at := b.address()
+	at, mem := b.address(), b.mem
 	if at%steps.Alignment != 0 {
 		t, err := m.temporary(ctx, b.shape.Bytes())
 		if err != nil {
@@ -140,9 +148,9 @@ func (m *model) input(ctx context.Context, i int, b *buffer) error {
 		if err := m.dev.check(m.stream.Copy(t.ptr, at, int64(b.shape.Bytes()))); err != nil {
 			return err
 		}
-		at = t.ptr
+		at, mem = t.ptr, t
 	}
-	m.bases[m.seq.Input(i)] = at
+	m.place(m.seq.Input(i), mem, at)
 	return nil
 }
 
@@ -161,7 +169,7 @@ func (m *model) output(ctx context.Context, j int, inputs []backend.Buffer, dona
 				m.outs[j] = newBuffer(shape, b.mem.retain(), b.off)
 			}
 			m.marks[i] = true
-			m.bases[m.seq.Output(j)] = b.address()
+			m.place(m.seq.Output(j), b.mem, b.address())
 			return nil
 		}
 	}
@@ -170,7 +178,7 @@ func (m *model) output(ctx context.Context, j int, inputs []backend.Buffer, dona
 		return err
 	}
 	m.outs[j] = newBuffer(shape, mem, 0)
-	m.bases[m.seq.Output(j)] = mem.ptr
+	m.place(m.seq.Output(j), mem, mem.ptr)
 	return nil
 }
 
@@ -190,14 +198,22 @@ func (m *model) donor(inputs []backend.Buffer, i int) *buffer {
 }
 
 // enqueue enqueues the work.
-func (m *model) enqueue() error {
+func (m *model) enqueue(ctx context.Context) error {
 	if m.faultMem != nil {
 		if err := m.stream.Set(m.faultMem.ptr, 0, 4, int64(steps.FaultBytes/4*m.seq.Faults)); err != nil {
 			return m.dev.check(err)
 		}
 	}
-	if err := m.start(); err != nil {
-		return m.dev.check(err)
+	for i := range m.parts {
+		p := &m.parts[i]
+		if err := m.start(p); err != nil {
+			return m.dev.check(err)
+		}
+		if p.call != nil {
+			if err := m.call(ctx, p.call); err != nil {
+				return p.call.Located(err)
+			}
+		}
 	}
 	if m.faultMem != nil {
 		return m.dev.check(m.stream.CopyOut(m.faultHost.Bytes(), m.faultMem.ptr))
@@ -206,9 +222,9 @@ func (m *model) enqueue() error {
 }
 
 // issue enqueues the commands in a stream.
-func (m *model) issue(s *driver.Stream) error {
-	for i := range m.commands {
-		if err := m.command(s, &m.commands[i]); err != nil {
+func (m *model) issue(s *driver.Stream, p *part) error {
+	for i := range p.commands {
+		if err := m.command(s, &p.commands[i]); err != nil {
 			return err
 		}
 	}
@@ -251,8 +267,18 @@ func (m *model) end(inputs []backend.Buffer) error {
 	}
 	clear(m.temps)
 	m.temps = m.temps[:0]
+	clear(m.mems)
 	end, err := m.dev.moment(m.stream)
+	for _, x := range m.foreign {
+		if err == nil {
+			x.use(end)
+		}
+		x.release()
+	}
+	clear(m.foreign)
+	m.foreign = m.foreign[:0]
 	if err != nil {
+		m.waits = nil
 		clear(m.marks)
 		return err
 	}
@@ -270,7 +296,8 @@ func (m *model) end(inputs []backend.Buffer) error {
 	if m.last != nil {
 		m.settleEarly()
 	}
-	m.last = &run{end: end, safe: m.faultMem == nil}
+	m.last = &run{end: end, safe: m.faultMem == nil, waits: m.waits}
+	m.waits = nil
 	return nil
 }
 

@@ -5,13 +5,16 @@ package cuda_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
+	"github.com/loris-ml/loris/graph"
 )
 
 // onFake puts a stand-in in the place of the machine's GPUs until the end of the
@@ -101,5 +104,48 @@ func TestLineOfFault(t *testing.T) {
 	_, err = y.Float32s(t.Context())
 	if !errors.Is(err, loris.ErrIndex) || !strings.Contains(err.Error(), "index 7") || !strings.Contains(err.Error(), "session_test.go") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestCallInSession calls a model on a GPU between ops, and one that is elsewhere.
+func TestCallInSession(t *testing.T) {
+	onFake(t)
+	onto := func(d loris.Device) *container.Container {
+		run, err := graph.Parse("program @p {\n %x = parameter \"x\" : f32[3]\n return cumsum(%x, dim=0)\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := container.Program{Run: run, Device: d}
+		c, err := container.New(t.Context(), p.Compile, container.Config{Instances: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	models := map[loris.Device]*container.Container{loris.CPU: onto(loris.CPU), loris.CUDA(0): onto(loris.CUDA(0))}
+	for d, m := range models {
+		s := session(t, d)
+		defer s.Close(t.Context())
+		x := s.With().FromSlice([]float32{1, 2, 3}, 3)
+		y := loris.Call(m, loris.Call(m, x.Add(1))[0].Neg())[0].Mul(2)
+		got, err := y.Float32s(t.Context())
+		if err != nil || !slices.Equal(got, []float32{-4, -14, -32}) {
+			t.Errorf("on %v: %v, %v", d, got, err)
+		}
+		for other, m := range models {
+			if other == d {
+				continue
+			}
+			err := loris.Try(func() { loris.Call(m, x) })
+			var e *backend.PlaceError
+			if !errors.As(err, &e) || e.Model != other || e.Tensors != d || !errors.Is(err, loris.ErrDevice) {
+				t.Errorf("on %v, the model on %v: %v", d, other, err)
+			}
+		}
 	}
 }

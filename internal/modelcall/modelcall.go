@@ -94,12 +94,16 @@ func Known(id int) error {
 }
 
 // Outputs returns the shapes that a model returns for inputs of the given
-// shapes: those of its Spec where it says them all, and otherwise those that it
-// returns for zeros, which it is run on once. Inputs that contradict the Spec
-// are an error wrapping ir.ErrArg, ir.ErrShape or ir.ErrDType.
-func Outputs(ctx context.Context, id int, inputs []ir.Shape) ([]ir.Shape, error) {
+// shapes on a device: those of its Spec where it says them all, and otherwise those
+// that it returns for zeros, which it is run on once. Inputs that contradict the
+// Spec are an error wrapping ir.ErrArg, ir.ErrShape or ir.ErrDType, and a model
+// that runs elsewhere is a *backend.PlaceError.
+func Outputs(ctx context.Context, id int, inputs []ir.Shape, d ir.Device) ([]ir.Shape, error) {
 	e, err := find(id)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.fits(d); err != nil {
 		return nil, err
 	}
 	spec := e.model.Spec()
@@ -118,7 +122,7 @@ func Outputs(ctx context.Context, id int, inputs []ir.Shape) ([]ir.Shape, error)
 	if out, ok := e.probed[string(key)]; ok {
 		return out, nil
 	}
-	out, err := e.probe(ctx, inputs)
+	out, err := e.probe(ctx, inputs, d)
 	if err != nil {
 		return nil, fmt.Errorf("run the model on zeros, to learn the shapes of its outputs: %w", err)
 	}
@@ -160,12 +164,42 @@ func fixed(params []backend.Param) ([]ir.Shape, bool) {
 	return out, true
 }
 
-func (e *entry) probe(ctx context.Context, inputs []ir.Shape) ([]ir.Shape, error) {
-	in := make([]Tensor, len(inputs))
-	for i, s := range inputs {
-		in[i] = Tensor{s, make([]byte, s.Bytes())}
+// fits returns a *backend.PlaceError if the model says that it runs where tensors
+// of the device are not.
+func (e *entry) fits(d ir.Device) error {
+	placed, ok := e.model.(backend.PlacedModel)
+	if !ok || d.IsAny() {
+		return nil
 	}
-	bufs, err := e.run(ctx, in)
+	here := placed.Place()
+	if here.IsAny() || here == d || memoryOf(here) == nil && memoryOf(d) == nil {
+		return nil
+	}
+	return &backend.PlaceError{Model: here, Tensors: d}
+}
+
+// memoryOf returns the backend of a device that has memory of its own, nil if the
+// device's tensors are in host memory.
+func memoryOf(d ir.Device) backend.MemoryBackend {
+	if b, err := backend.For(d); err == nil {
+		m, _ := b.(backend.MemoryBackend)
+		return m
+	}
+	return nil
+}
+
+func (e *entry) probe(ctx context.Context, inputs []ir.Shape, d ir.Device) ([]ir.Shape, error) {
+	var bufs []backend.Buffer
+	var err error
+	if m := memoryOf(d); m != nil {
+		bufs, err = e.probeOn(ctx, inputs, d, m)
+	} else {
+		in := make([]Tensor, len(inputs))
+		for i, s := range inputs {
+			in[i] = Tensor{s, make([]byte, s.Bytes())}
+		}
+		bufs, err = e.run(ctx, in)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +209,19 @@ func (e *entry) probe(ctx context.Context, inputs []ir.Shape) ([]ir.Shape, error
 		b.Release()
 	}
 	return out, nil
+}
+
+// probeOn runs the model on zeros of a device.
+func (e *entry) probeOn(ctx context.Context, inputs []ir.Shape, d ir.Device, m backend.MemoryBackend) (out []backend.Buffer, err error) {
+	defer recovered(&err)
+	bufs := make([]backend.Buffer, len(inputs))
+	for i, s := range inputs {
+		if bufs[i], err = m.Upload(ctx, s, d, make([]byte, s.Bytes())); err != nil {
+			return nil, err
+		}
+		defer bufs[i].Release()
+	}
+	return e.model.Call(ctx, bufs, nil)
 }
 
 // Tensor is dense data in host memory.
@@ -199,13 +246,14 @@ func Run(ctx context.Context, id int, in, out []Tensor) error {
 			b.Release()
 		}
 	}()
-	if len(bufs) != len(out) {
-		return fmt.Errorf("%w: the model returned %d outputs, not %d", ir.ErrArg, len(bufs), len(out))
+	shapes := make([]ir.Shape, len(out))
+	for i := range out {
+		shapes[i] = out[i].Shape
+	}
+	if err := match(bufs, shapes); err != nil {
+		return err
 	}
 	for i, b := range bufs {
-		if b.Shape() != out[i].Shape {
-			return fmt.Errorf("%w: output %d of the model is %v, expected was %v", ir.ErrShape, i, b.Shape(), out[i].Shape)
-		}
 		data, err := b.Bytes(ctx)
 		if err != nil {
 			return fmt.Errorf("output %d of the model: %w", i, err)
@@ -229,15 +277,7 @@ func normalise(bools []byte) {
 
 // run runs the model on host data, which it must not keep.
 func (e *entry) run(ctx context.Context, in []Tensor) (out []backend.Buffer, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			cause, ok := r.(error)
-			if !ok {
-				cause = fmt.Errorf("%v", r)
-			}
-			err = fmt.Errorf("panic in a model: %w\n%s", cause, debug.Stack())
-		}
-	}()
+	defer recovered(&err)
 	bufs := make([]backend.Buffer, len(in))
 	for i, t := range in {
 		b, err := hostmem.Wrap(t.Shape, ir.Device{}, t.Data, func() {})
@@ -248,4 +288,74 @@ func (e *entry) run(ctx context.Context, in []Tensor) (out []backend.Buffer, err
 		bufs[i] = b
 	}
 	return e.model.Call(ctx, bufs, nil)
+}
+
+// recovered turns a panic of a model into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		cause, ok := r.(error)
+		if !ok {
+			cause = fmt.Errorf("%v", r)
+		}
+		*err = fmt.Errorf("panic in a model: %w\n%s", cause, debug.Stack())
+	}
+}
+
+// Start runs a model on tensors of a device with memory of its own, and does not
+// wait for the work where the model need not. The outputs have these shapes and are on the
+// device. wait, if it is not nil, waits for the work and returns its error. Outputs
+// that are elsewhere are a *backend.PlaceError.
+func Start(ctx context.Context, id int, d ir.Device, in []backend.Buffer, want []ir.Shape) (outs []backend.Buffer, wait func(context.Context) error, err error) {
+	e, err := find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.fits(d); err != nil {
+		return nil, nil, err
+	}
+	if outs, wait, err = e.start(ctx, in); err != nil {
+		return nil, nil, err
+	}
+	if err := accept(outs, want, d); err != nil {
+		for _, b := range outs {
+			b.Release()
+		}
+		return nil, nil, err
+	}
+	return outs, wait, nil
+}
+
+func (e *entry) start(ctx context.Context, in []backend.Buffer) (outs []backend.Buffer, wait func(context.Context) error, err error) {
+	defer recovered(&err)
+	if a, ok := e.model.(backend.AsyncCallable); ok {
+		return a.StartCall(ctx, in, nil)
+	}
+	outs, err = e.model.Call(ctx, in, nil)
+	return outs, nil, err
+}
+
+// accept checks the outputs of a model and where they are.
+func accept(outs []backend.Buffer, want []ir.Shape, d ir.Device) error {
+	if err := match(outs, want); err != nil {
+		return err
+	}
+	for i, b := range outs {
+		if at := b.Device(); at != d {
+			return fmt.Errorf("output %d of the model: %w", i, &backend.PlaceError{Model: at, Tensors: d})
+		}
+	}
+	return nil
+}
+
+// match checks the outputs of a model.
+func match(outs []backend.Buffer, want []ir.Shape) error {
+	if len(outs) != len(want) {
+		return fmt.Errorf("%w: the model returned %d outputs, not %d", ir.ErrArg, len(outs), len(want))
+	}
+	for i, b := range outs {
+		if b.Shape() != want[i] {
+			return fmt.Errorf("%w: output %d of the model is %v, expected was %v", ir.ErrShape, i, b.Shape(), want[i])
+		}
+	}
+	return nil
 }

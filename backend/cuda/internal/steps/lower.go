@@ -39,7 +39,7 @@ func (v value) as(s ir.Shape, view kernels.View) value { return value{s, v.buf, 
 type buffer struct {
 	kind  bufferKind
 	bytes int
-	// input is the number of an input; output that of the result that it becomes, or
+	// input is the number of an input, or of what a model returns; output that of the result that it becomes, or
 	// -1; donor the input whose memory that result may have, or -1.
 	input, output, donor int
 	offset               int // of a constant, in all of them
@@ -54,6 +54,7 @@ const (
 	workBuffer bufferKind = iota // in the workspace, or an output
 	inputBuffer
 	constBuffer
+	returnBuffer // what a called model returns
 )
 
 // operand is a place in a buffer.
@@ -83,6 +84,7 @@ type lowering struct {
 	constants []byte
 	known     map[string]int // the buffers of constants, by content
 	faults    int
+	returned  int // by called models
 	plan      *fuse.Plan
 	probes    map[fuse.Probe]bool
 	// epilogues are by their last instruction; inner marks those before it.

@@ -27,7 +27,8 @@ import (
 // Everything that a Sequence places in one begins at a multiple, too.
 const Alignment = 256
 
-// The memories of a run are numbered: these two, the inputs, the outputs.
+// The memories of a run are numbered: these two, the inputs, the outputs, and what
+// called models return.
 const (
 	// Workspace is memory of Sequence.Workspace bytes, with anything in it.
 	Workspace = iota
@@ -49,6 +50,8 @@ type Sequence struct {
 	Donors []int
 	// Faults is the number of steps that may find a fault when they run.
 	Faults int
+	// Returned is the number of memories that called models return.
+	Returned int
 }
 
 // Input returns the number of the memory of an input.
@@ -57,15 +60,23 @@ func (s *Sequence) Input(i int) int { return firstInput + i }
 // Output returns the number of the memory of an output.
 func (s *Sequence) Output(i int) int { return firstInput + len(s.Inputs) + i }
 
+// Return returns the number of the k-th memory that called models return.
+func (s *Sequence) Return(k int) int { return s.Output(len(s.Outputs)) + k }
+
 // Memories returns how many memories there are.
-func (s *Sequence) Memories() int { return firstInput + len(s.Inputs) + len(s.Outputs) }
+func (s *Sequence) Memories() int { return s.Return(s.Returned) }
+
+// Writable reports whether steps may write in a memory.
+func (s *Sequence) Writable(memory int) bool {
+	return memory == Workspace || memory >= s.Output(0) && memory < s.Return(0)
+}
 
 // Ref is a place in a memory.
 type Ref struct {
 	Memory, Offset int // the offset is in bytes
 }
 
-// Step is one thing to do: Kernels, Product or Copy.
+// Step is one thing to do: Kernels, Product, Copy or Call.
 type Step struct {
 	// Instr is the instruction that it is for, the first of several; nil for the copy
 	// of an operand or a result.
@@ -81,6 +92,9 @@ type Step struct {
 	// Copy is the number of bytes to copy from operand 1 to operand 0. There is
 	// nothing to do if they are at the same place.
 	Copy int
+	// Call is a call of a model. Its results are the memories from Returns on, its
+	// operands the Refs.
+	Call *Call
 	// Fault is the number of the FaultBytes in which the kernels leave a fault (see
 	// emit.Fault), or -1.
 	Fault int
@@ -109,6 +123,9 @@ func (s *Step) Failed(fault []byte) error {
 	return located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
 }
 
+// Located adds the op and the user's line to an error of running the step.
+func (s *Step) Located(err error) error { return located(s.Instr, err) }
+
 // Product is a batch of products D = Act(A·B + bias + addend) of M×K and K×N
 // matrices of floats.
 type Product struct {
@@ -126,6 +143,13 @@ type Product struct {
 	WorkspaceSize int
 	// Handle is what Options.Product returned.
 	Handle any
+}
+
+// Call is a use of a model, see package modelcall. Its operands are dense.
+type Call struct {
+	Model   int
+	In, Out []ir.Shape
+	Returns int // the number of the first result: see Sequence.Return
 }
 
 // Matrix is how an operand of a product lies. The result is dense.

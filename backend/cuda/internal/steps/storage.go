@@ -18,7 +18,7 @@ type storage struct {
 
 // sequence gives everything its place.
 func (l *lowering) sequence() *Sequence {
-	s := &Sequence{Constants: l.constants, Faults: l.faults, Donors: make([]int, len(l.p.Returns))}
+	s := &Sequence{Constants: l.constants, Faults: l.faults, Returned: l.returned, Donors: make([]int, len(l.p.Returns))}
 	for _, q := range l.p.Params {
 		s.Inputs = append(s.Inputs, q.Shape)
 	}
@@ -43,7 +43,7 @@ func (l *lowering) sequence() *Sequence {
 		if p.work >= 0 {
 			p.Work = l.ref(s, storages, p.work)
 		}
-		if p.Product != nil || p.Copy > 0 || p.Kernels != nil && len(p.Kernels.Launches) > 0 {
+		if p.Product != nil || p.Copy > 0 || p.Call != nil || p.Kernels != nil && len(p.Kernels.Launches) > 0 {
 			s.Steps = append(s.Steps, p.Step)
 		}
 	}
@@ -58,6 +58,8 @@ func (l *lowering) ref(s *Sequence, storages []storage, buf int) Ref {
 		return Ref{s.Input(b.input), 0}
 	case constBuffer:
 		return Ref{Constants, b.offset}
+	case returnBuffer:
+		return Ref{s.Return(b.input), 0}
 	}
 	st := &storages[b.storage]
 	if st.output >= 0 {
