@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/build"
 	"github.com/loris-ml/loris/ir"
@@ -30,28 +31,76 @@ func (b *Backend) ArtifactID(d ir.Device) string {
 	return fmt.Sprintf("%s %s nvrtc %v %s", b.Version(), g.props.Arch(), c.Version(), id)
 }
 
-// CompileArtifact is Compile that takes the machine code of kernels from an
-// artefact, see backend.ArtifactBackend: cubins by the names of their entries.
-func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, artifact []byte) (backend.Model, []byte, error) {
-	var kept map[string][]byte
-	if artifact != nil {
-		if err := gob.NewDecoder(bytes.NewReader(artifact)).Decode(&kept); err != nil {
-			kept = nil // what cannot be read is made anew and replaced
+// artifact is what is kept of a compiled Program.
+type artifact struct {
+	Cubins map[string][]byte // by entry
+	// Products are the choices that were the fastest, on a GPU of this name with this
+	// version of cuBLASLt, which numbers them.
+	Products map[driver.MatmulSpec]int
+	GPU      string
+	BLAS     int
+}
+
+// fitting returns the choices that count on the device.
+func (d *device) fitting(a *artifact) map[driver.MatmulSpec]int {
+	if len(a.Products) == 0 || a.GPU != d.props.Name || a.BLAS != d.blasVersion() {
+		return nil
+	}
+	return a.Products
+}
+
+// artifactOf returns what is to be kept.
+func (d *device) artifactOf(cubins map[string][]byte, products map[driver.MatmulSpec]int) *artifact {
+	a := &artifact{Cubins: cubins}
+	if len(products) > 0 {
+		a.Products, a.GPU, a.BLAS = products, d.props.Name, d.blasVersion()
+	}
+	return a
+}
+
+// blasVersion returns the version of cuBLASLt, 0 if there is none.
+func (d *device) blasVersion() int {
+	lt, err := d.backend.blas()
+	if err != nil {
+		return 0
+	}
+	return lt.Version()
+}
+
+// has reports whether an artefact has all of another one.
+func (a *artifact) has(b *artifact) bool {
+	for entry := range b.Cubins {
+		if a.Cubins[entry] == nil {
+			return false
 		}
 	}
-	m, cubins, err := b.compile(ctx, p, d, o, kept)
+	for spec, c := range b.Products {
+		if was, ok := a.Products[spec]; !ok || was != c || a.GPU != b.GPU || a.BLAS != b.BLAS {
+			return false
+		}
+	}
+	return true
+}
+
+// CompileArtifact is Compile that takes the machine code of kernels from an
+// artefact, see backend.ArtifactBackend: cubins by the names of their entries, and
+// which ways to compute products were the fastest.
+func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, data []byte) (backend.Model, []byte, error) {
+	kept := &artifact{}
+	if data != nil {
+		if err := gob.NewDecoder(bytes.NewReader(data)).Decode(kept); err != nil {
+			kept = &artifact{} // what cannot be read is made anew and replaced
+		}
+	}
+	m, made, err := b.compile(ctx, p, d, o, kept)
 	if err != nil {
 		return nil, nil, err
 	}
-	complete := true
-	for entry := range cubins {
-		complete = complete && kept[entry] != nil
-	}
-	if complete {
+	if kept.has(made) {
 		return m, nil, nil
 	}
 	var fresh bytes.Buffer
-	if err := gob.NewEncoder(&fresh).Encode(cubins); err != nil {
+	if err := gob.NewEncoder(&fresh).Encode(made); err != nil {
 		_ = m.Close() // the first error tells more
 		return nil, nil, fmt.Errorf("cuda: program %q: %w", p.Name, err)
 	}

@@ -29,7 +29,8 @@ type Libraries struct{ Driver, NVRTC, CUBLASLt string }
 // New.
 type Backend struct {
 	libs Libraries
-	tf32 atomic.Bool // see AllowTF32
+	tf32 atomic.Bool  // see AllowTF32
+	tune atomic.Int64 // see TuneProducts
 
 	mu      sync.Mutex
 	drv     *driver.Driver   // guarded by mu; nil until it is opened
@@ -42,7 +43,11 @@ type Backend struct {
 
 // New returns a backend over these libraries, which are opened when they are
 // first needed. The one that is registered uses those of the machine.
-func New(libs Libraries) *Backend { return &Backend{libs: libs, devices: map[int]*device{}} }
+func New(libs Libraries) *Backend {
+	b := &Backend{libs: libs, devices: map[int]*device{}}
+	b.TuneProducts(tuneBudget)
+	return b
+}
 
 // DeviceType returns "cuda".
 func (*Backend) DeviceType() ir.DeviceType { return DeviceType }

@@ -30,6 +30,7 @@ type device struct {
 
 	staging staging
 	kernels kernelSet
+	tuned   tuned
 
 	capturer capturer
 

@@ -35,9 +35,9 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	return m, nil
 }
 
-// compile returns the model and the machine code of its kernels by entry. kept is
-// machine code of before.
-func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, kept map[string][]byte) (*model, map[string][]byte, error) {
+// compile returns the model and what can be kept of it for another time. kept is
+// what was kept before, or nil.
+func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, kept *artifact) (*model, *artifact, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -45,24 +45,34 @@ func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err != nil {
 		return nil, nil, err
 	}
-	m, cubins, err := newModel(ctx, g, p, o, kept)
+	if kept == nil {
+		kept = &artifact{}
+	}
+	m, made, err := newModel(ctx, g, p, o, kept)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cuda: program %q: %w", p.Name, err)
 	}
-	return m, cubins, nil
+	return m, made, nil
 }
 
-func newModel(ctx context.Context, d *device, p *graph.Program, o backend.CompileOptions, kept map[string][]byte) (*model, map[string][]byte, error) {
+func newModel(ctx context.Context, d *device, p *graph.Program, o backend.CompileOptions, kept *artifact) (*model, *artifact, error) {
 	m := &model{name: p.Name, dev: d}
+	t := d.newTuner(o.Deterministic, d.fitting(kept))
 	var blasErr error
 	seq, err := steps.Lower(p, steps.Options{
 		Limits: d.limits, Aliases: o.Aliases,
 		Product: func(q *steps.Product) (int, any, bool) {
-			size, product, err := m.product(q)
-			if err != nil && !errors.Is(err, driver.ErrNotSupported) && !errors.Is(err, driver.ErrInvalid) {
-				blasErr = err
+			if blasErr != nil {
+				return 0, nil, false
 			}
-			return size, product, err == nil
+			x, err := m.product(ctx, t, q)
+			if err != nil {
+				if !errors.Is(err, driver.ErrNotSupported) && !errors.Is(err, driver.ErrInvalid) {
+					blasErr = err
+				}
+				return 0, nil, false
+			}
+			return int(x.mm.Choices()[x.choice].Workspace), x, true
 		},
 	})
 	if err == nil {
@@ -71,13 +81,13 @@ func newModel(ctx context.Context, d *device, p *graph.Program, o backend.Compil
 	var cubins map[string][]byte
 	if err == nil {
 		m.describe(p, seq)
-		cubins, err = m.prepare(ctx, kept)
+		cubins, err = m.prepare(ctx, kept.Cubins)
 	}
 	if err != nil {
 		_ = m.Close() // of what was made so far; the first error tells more
 		return nil, nil, err
 	}
-	return m, cubins, nil
+	return m, d.artifactOf(cubins, t.used), nil
 }
 
 // describe fills in the Spec.
@@ -100,31 +110,37 @@ var activations = map[fuse.Activation]driver.Activation{fuse.ReLU: driver.ReLU, 
 // productWorkspace is how many bytes of workspace a product may use.
 const productWorkspace = 32 << 20
 
-// product asks cuBLASLt for a way to compute a product, the one that it finds most
-// promising.
-func (m *model) product(p *steps.Product) (workspace int, _ *driver.Matmul, _ error) {
+// product is a product with the choice that was made of the ways to compute it.
+type product struct {
+	mm     *driver.Matmul
+	choice int
+}
+
+// product asks cuBLASLt for ways to compute a product, and chooses one.
+func (m *model) product(ctx context.Context, tune *tuner, p *steps.Product) (*product, error) {
 	h, err := m.dev.blas()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	t := dataTypes[p.DType]
 	matrix := func(x steps.Matrix) driver.Matrix {
 		return driver.Matrix{Type: t, Trans: x.Trans, LD: x.LD, Stride: x.Stride}
 	}
-	mm, err := h.NewMatmul(driver.MatmulSpec{
+	spec := driver.MatmulSpec{
 		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A), B: matrix(p.B), D: driver.Matrix{Type: t, Stride: p.M * p.N},
 		Bias: p.Bias, BiasType: t, Activation: activations[p.Act],
 		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace, Align: p.Align,
-	})
+	}
+	mm, err := h.NewMatmul(spec)
 	if err != nil {
-		return 0, nil, m.dev.check(err)
+		return nil, m.dev.check(err)
 	}
 	m.products = append(m.products, mm)
-	choices := mm.Choices()
-	if len(choices) == 0 {
-		return 0, nil, driver.ErrNotSupported
+	if len(mm.Choices()) == 0 {
+		return nil, driver.ErrNotSupported
 	}
-	return int(choices[0].Workspace), mm, nil
+	choice, err := tune.choose(ctx, mm, spec)
+	return &product{mm, choice}, err
 }
 
 // command is one thing that a run enqueues: a launch, a product or a copy.
@@ -134,7 +150,7 @@ type command struct {
 	params []uint64 // of f; the slots of fixes are set for each run
 	fixes  []fix
 
-	product      *driver.Matmul
+	product      *product
 	bias, addend bool        // of the product
 	refs         []steps.Ref // of the product or copy
 	work         steps.Ref   // of the product
@@ -187,7 +203,7 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 		return
 	case s.Product != nil:
 		p.commands = append(p.commands, command{
-			product: s.Product.Handle.(*driver.Matmul), bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
+			product: s.Product.Handle.(*product), bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
 		})
 		return
 	case s.Copy > 0:

@@ -244,14 +244,14 @@ func (m *model) command(s *driver.Stream, c *command) error {
 		}
 		return c.f.Launch(s, c.how, c.params)
 	case c.product != nil:
-		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Workspace: m.at(c.work)}
+		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Choice: c.product.choice, Workspace: m.at(c.work)}
 		if c.bias {
 			args.Bias = m.at(c.refs[3])
 		}
 		if c.addend {
 			args.C, args.Beta = m.at(c.refs[len(c.refs)-1]), 1
 		}
-		return c.product.Run(s, args)
+		return c.product.mm.Run(s, args)
 	}
 	to, from := m.at(c.refs[0]), m.at(c.refs[1])
 	if to == from {

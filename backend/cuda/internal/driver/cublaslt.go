@@ -111,6 +111,19 @@ const (
 	F8E5M2 DataType = C.LORI_R_8F_E5M2
 )
 
+// Size returns the bytes of an element.
+func (t DataType) Size() int {
+	switch t {
+	case F64:
+		return 8
+	case F32, I32:
+		return 4
+	case F16, BF16:
+		return 2
+	}
+	return 1
+}
+
 // Activation is what is applied to a product, after the bias.
 type Activation uint8
 

@@ -30,6 +30,7 @@ typedef struct product {
 	layout la, lb, ld;
 	uint64_t a, b, c, d;
 	double alpha, beta;
+	uint64_t algo;
 } product;
 
 size_t cublasLtGetVersion(void) { return 120900; }
@@ -257,6 +258,7 @@ static bool inside(const layout *l, uint64_t p)
 static CUresult multiply(item *it)
 {
 	product *p = it->own;
+	fake_skipped += p->algo == 2 ? fake_config.algo2 : fake_config.algo1;
 	const layout *a = &p->la, *b = &p->lb, *d = &p->ld;
 	if (!inside(a, p->a) || !inside(b, p->b) || !inside(d, p->d))
 		return LORI_ERROR_ILLEGAL_ADDRESS;
@@ -308,7 +310,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t hd, const
 			LEAVE(LORI_BLAS_INVALID_VALUE);
 	product *p = malloc(sizeof *p);
 	*p = (product){*how, *(layout *)la, *(layout *)lb, *(layout *)ld, (uint64_t)a, (uint64_t)b, (uint64_t)c,
-		       (uint64_t)d, factor_of(how->scale, alpha), factor_of(how->scale, beta)};
+		       (uint64_t)d, factor_of(how->scale, alpha), factor_of(how->scale, beta), algo->data[0]};
 	item *i = fake_item((stream *)s, "matmul", multiply);
 	i->own = p;
 	i->own_size = sizeof *p;

@@ -111,7 +111,8 @@ bool fake_set(const char *key, long v)
 	} entries[] = {
 		{"version", &fake_config.version}, {"devices", &fake_config.devices}, {"init", &fake_config.init},
 		{"memory", &fake_config.memory},   {"peers", &fake_config.peers}, {"sms", &fake_config.sms},
-		{"shuffle", &fake_config.shuffle}, {"trap", &fake_config.trap},
+		{"shuffle", &fake_config.shuffle}, {"trap", &fake_config.trap},   {"algo1", &fake_config.algo1},
+		{"algo2", &fake_config.algo2},
 	};
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (!strcmp(entries[i].key, key)) {

@@ -8,6 +8,7 @@
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static item *first, **last = &first;
 static bool held, started, busy;
+uint64_t fake_skipped;
 
 static void finish(item *i)
 {
@@ -216,7 +217,7 @@ static CUresult reach(item *i)
 	for (int j = 0; j < e->n_pending; j++)
 		if (e->pending[j] == i->ticket)
 			e->pending[j] = e->pending[--e->n_pending];
-	e->nanoseconds = t.tv_sec * 1000000000ull + t.tv_nsec;
+	e->nanoseconds = t.tv_sec * 1000000000ull + t.tv_nsec + fake_skipped;
 	return 0;
 }
 

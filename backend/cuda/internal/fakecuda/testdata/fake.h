@@ -92,7 +92,7 @@ typedef struct graph {
 // core.c
 extern pthread_mutex_t fake_lock;
 extern struct fake_config {
-	long version, devices, init, memory, peers, sms, shuffle, trap;
+	long version, devices, init, memory, peers, sms, shuffle, trap, algo1, algo2;
 } fake_config;
 extern long fake_live[KINDS];
 
@@ -160,6 +160,7 @@ CUresult fake_enqueue(item *i);
 graph *fake_capture(stream *s); // what it captures into, NULL for none
 item *fake_clone(const item *i);
 void fake_free(item *i);
+extern uint64_t fake_skipped; // nanoseconds that work took besides those that it did
 void fake_wait(stream *s); // with the lock, which it releases meanwhile
 
 // nvrtc.c
