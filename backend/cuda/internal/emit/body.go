@@ -8,8 +8,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// place is where a Body is written: inside loops that have found a pack of m
-// elements from column c on.
+// place is where a Body is written: inside loops over packs.
 type place struct {
 	// at returns the address of an operand's element in this row, column 0.
 	at func(arg int) string
@@ -18,8 +17,26 @@ type place struct {
 	// fixed says that operands that do not move along columns were loaded before
 	// the loop.
 	fixed bool
-	// hold allows operands in registers: the loop has a counter i.
+	// one is set where packs are of one element and are not unrolled.
+	one bool
+	// hold leaves out accesses of what is held in registers, if H.
 	hold bool
+}
+
+// width returns how many elements a pack has.
+func (pl *place) width() string {
+	if pl.one {
+		return "1"
+	}
+	return "V"
+}
+
+// of returns the array with an operand's pack.
+func (pl *place) of(arg int) string {
+	if pl.one {
+		return fmt.Sprintf("one%d", arg)
+	}
+	return fmt.Sprintf("in%d[u]", arg)
 }
 
 // value returns the name of an instruction's result.
@@ -74,83 +91,118 @@ func (w *writer) fixedLoads(p int, at func(arg int) string) {
 	}
 }
 
-// packs writes the loads of a Body.
-func (w *writer) packs(p int, pl place) {
+// arrays declares what holds the packs of operands that a Body loads, but for
+// those that are held from one pass to another.
+func (w *writer) arrays(p int) {
+	for _, a := range w.operands(w.k.Passes[p].Body, loop.Load) {
+		switch t := stored(w.k.Args[a].DType); {
+		case w.k.Args[a].Cols == loop.Fixed:
+		case !w.persists(a):
+			w.line("%s in%d[U][V];", t, a)
+		}
+	}
+}
+
+// persists reports whether a form has the packs of an operand in arrays that
+// outlive a pass.
+func (w *writer) persists(arg int) bool { return w.k.Axis == loop.Columns && !w.split && w.holds(arg) }
+
+// fetches writes the loads of a Body.
+func (w *writer) fetches(p int, pl place) {
+	for _, a := range w.operands(w.k.Passes[p].Body, loop.Load) {
+		arg := &w.k.Args[a]
+		if arg.Cols == loop.Fixed {
+			continue
+		}
+		when := ""
+		if pl.hold && w.holds(a) && w.reloaded[a]&(1<<p-1) != 0 {
+			when = "if (!H) "
+		}
+		if pl.one {
+			w.line("%s one%d[1];", stored(arg.DType), a)
+		}
+		if arg.Cols == loop.Unit {
+			w.line("%sfetch<%s>(%s, %s + c * %d);", when, pl.width(), pl.of(a), pl.at(a), arg.DType.Size())
+		} else {
+			w.line("%sgather<%s>(%s, %s + c * f.arg[%d].col, f.arg[%d].col);", when, pl.width(), pl.of(a), pl.at(a), a, a)
+		}
+	}
+}
+
+// compute writes what a pass does with a pack that is there.
+func (w *writer) compute(p int, pl place) {
 	body := w.k.Passes[p].Body
 	if !pl.fixed {
 		w.fixedLoads(p, pl.at)
 	}
 	for _, a := range w.operands(body, loop.Load) {
-		arg := &w.k.Args[a]
-		if arg.Cols == loop.Fixed {
-			continue
-		}
-		t, size := stored(arg.DType), arg.DType.Size()
-		when := ""
-		if pl.hold && w.holds(a) {
-			w.line("%s (&in%d)[V] = held%d[H ? i : 0];", t, a, a)
-			if w.reloaded[a]&(1<<p-1) != 0 {
-				when = "if (H == 0) "
-			}
-		} else {
-			w.line("%s in%d[V] = {};", t, a)
-		}
-		if arg.Cols == loop.Unit {
-			w.line("%sfetch<V>(in%d, %s + c * %d, m);", when, a, pl.at(a), size)
-		} else {
-			w.line("%sgather<V>(in%d, %s + c * f.arg[%d].col, f.arg[%d].col, m);", when, a, pl.at(a), a, a)
+		if t := stored(w.k.Args[a].DType); w.k.Args[a].Cols != loop.Fixed {
+			w.line("const %s* const x%d = %s;", t, a, pl.of(a))
 		}
 	}
 	for _, a := range w.operands(body, loop.Store) {
-		t := stored(w.k.Args[a].DType)
-		if pl.hold && w.holds(a) {
-			w.line("%s (&out%d)[V] = held%d[H ? i : 0];", t, a, a)
+		if t := stored(w.k.Args[a].DType); !pl.one && w.persists(a) {
+			w.line("%s (&out%d)[V] = in%d[u];", t, a, a)
 		} else {
-			w.line("%s out%d[V];", t, a)
+			w.line("%s out%d[%s];", t, a, pl.width())
 		}
 	}
-}
-
-// unpacks writes the stores of a Body.
-func (w *writer) unpacks(p int, pl place) {
-	for _, a := range w.operands(w.k.Passes[p].Body, loop.Store) {
-		arg := &w.k.Args[a]
-		when := ""
-		if pl.hold && w.scratch(a) {
-			when = "if (H == 0) "
-		}
-		if arg.Cols == loop.Unit {
-			w.line("%sput<V>(%s + c * %d, out%d, m);", when, pl.at(a), arg.DType.Size(), a)
-		} else {
-			w.line("%sspread<V>(%s + c * f.arg[%d].col, f.arg[%d].col, out%d, m);", when, pl.at(a), a, a, a)
-		}
-	}
-}
-
-// chunk writes what a pass does with a pack of m elements.
-func (w *writer) chunk(p int, pl place) {
-	w.packs(p, pl)
 	w.line("#pragma unroll")
-	w.line("for (int j = 0; j < V; j++) {")
-	if w.faults(p) {
-		w.line("if (j >= m) continue;")
-	}
-	for _, v := range w.k.Passes[p].Body {
+	w.line("for (int j = 0; j < %s; j++) {", pl.width())
+	for _, v := range body {
 		w.instr(v, pl)
 	}
 	w.line("}")
-	w.unpacks(p, pl)
-}
-
-// faults reports whether a Body has a division that may fail: beyond the end
-// there are zeros.
-func (w *writer) faults(p int) bool {
-	for _, v := range w.k.Passes[p].Body {
-		if in := &w.k.Instrs[v]; in.Code == loop.Apply && loop.Divides(in.Op) {
-			return true
+	for _, a := range w.operands(body, loop.Store) {
+		arg := &w.k.Args[a]
+		when := ""
+		if pl.hold && w.scratch(a) {
+			when = "if (!H) "
+		}
+		if arg.Cols == loop.Unit {
+			w.line("%sput<%s>(%s + c * %d, out%d);", when, pl.width(), pl.at(a), arg.DType.Size(), a)
+		} else {
+			w.line("%sspread<%s>(%s + c * f.arg[%d].col, f.arg[%d].col, out%d);", when, pl.width(), pl.at(a), a, a, a)
 		}
 	}
-	return false
+}
+
+// walk writes the body of a loop whose rounds have U packs: together of them are
+// loaded before anything is computed with those, so that the loads are under way
+// at once. where declares c of pack u, and inside says when there is one.
+func (w *writer) walk(p int, pl place, together, inside string, where func()) {
+	w.line("#pragma unroll")
+	w.line("for (int from = 0; from < U; from += %s) {", together)
+	for _, load := range []bool{true, false} {
+		if load && len(w.operands(w.k.Passes[p].Body, loop.Load)) == 0 {
+			continue
+		}
+		w.line("#pragma unroll")
+		w.line("for (int u = from; u < from + (%s); u++) {", together)
+		where()
+		w.line("if (%s) {", inside)
+		if load {
+			w.fetches(p, pl)
+		} else {
+			w.compute(p, pl)
+		}
+		w.line("}")
+		w.line("}")
+	}
+	w.line("}")
+}
+
+// tail writes what is done with the elements behind the last pack of a row, one by
+// one. first is the number of the thread, step that of all of them; when says who
+// sees to the end of a row.
+func (w *writer) tail(p int, pl place, first, step, when string) {
+	pl.one, pl.hold = true, false
+	w.line("if (V > 1%s) {", when)
+	w.line("for (i64 c = packs * V + %s; c < f.cols; c += %s) {", first, step)
+	w.fetches(p, pl)
+	w.compute(p, pl)
+	w.line("}")
+	w.line("}")
 }
 
 // instr writes one instruction of a Body for element j.
@@ -158,7 +210,7 @@ func (w *writer) instr(v loop.Value, pl place) {
 	in := &w.k.Instrs[v]
 	switch in.Code {
 	case loop.Load:
-		elem := fmt.Sprintf("in%d[j]", in.Arg)
+		elem := fmt.Sprintf("x%d[j]", in.Arg)
 		if w.k.Args[in.Arg].Cols == loop.Fixed {
 			elem = fmt.Sprintf("in%d", in.Arg)
 		}
@@ -171,7 +223,7 @@ func (w *writer) instr(v loop.Value, pl place) {
 		from := w.k.Instrs[in.In[0]].Result()
 		f := foldOf(in, from)
 		acc := w.accumulator(v)
-		w.line("if (V == 1 || j < m) %s = %s::fold(%s, %s);", acc, f.name, acc, f.in(w.use(in.In[0]), pl.index))
+		w.line("%s = %s::fold(%s, %s);", acc, f.name, acc, f.in(w.use(in.In[0]), pl.index))
 	case loop.Store:
 		w.line("set(out%d[j], %s);", in.Arg, w.use(in.In[0]))
 	}

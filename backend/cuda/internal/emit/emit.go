@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/loris-ml/loris/internal/loop"
@@ -82,14 +83,18 @@ type Loop struct {
 	// the structure: equal kernels have equal names.
 	Name string
 
-	k     *loop.Kernel
-	opt   Options
-	width int // of packs, in elements; 1 if there are none
-	held  bool
-	saved int // line values that live between launches
-	most  int // reductions of one pass
-	body  []bool
-	forms string // the source without entries
+	k        *loop.Kernel
+	opt      Options
+	width    int  // of packs, in elements; 1 if there are none
+	holdable bool // operands are read in several passes along rows
+	saved    int  // line values that live between launches
+	most     int  // reductions of one pass
+	size     int  // of the code for one element
+	loads    int  // bytes that a pass reads for one element, at most
+	// registers is how many an element takes that is held or loaded first.
+	registers int
+	body      []bool
+	forms     string // the source without entries
 }
 
 // Entries returns the names of all entries of the source.
@@ -105,8 +110,10 @@ func (l *Loop) Entries() (names []string) {
 		return names
 	}
 	add("whole", true)
-	if l.held {
-		names = append(names, l.entry("held", l.width))
+	for _, scheme := range []string{"held", "broad"} {
+		if l.canHold(holdings[scheme]) {
+			names = append(names, l.entry(scheme, l.width))
+		}
 	}
 	for p := range l.k.Passes {
 		add(fmt.Sprintf("part%d", p), true)
@@ -138,7 +145,7 @@ func (l *Loop) Source(entries ...string) string {
 		b.WriteString(part)
 	}
 	for _, name := range entries {
-		fmt.Fprintf(&b, "\nextern \"C\" __global__ void %s(const %s f) {\n  %s(f);\n}\n", name, l.Frame(), l.instance(name))
+		b.WriteString(entrySource(name, l.Frame(), l.instance(name), l.boundsOf(name)))
 	}
 	return b.String()
 }
@@ -146,18 +153,87 @@ func (l *Loop) Source(entries ...string) string {
 // Frame returns the name of the type of the parameter of the entries.
 func (l *Loop) Frame() string { return l.Name + "_frame" }
 
+// form returns the form of an entry, such as "whole".
+func (l *Loop) form(entry string) string {
+	form, _ := strings.CutPrefix(entry, l.Name+"_")
+	form, _, _ = strings.Cut(form, "_x")
+	return form
+}
+
 // instance returns the function that an entry calls.
 func (l *Loop) instance(entry string) string {
-	form, _ := strings.CutPrefix(entry, l.Name+"_")
-	form, width, _ := strings.Cut(form, "_x")
-	lined := l.k.Axis == loop.Columns || l.k.Axis == loop.Both
+	form, width := l.form(entry), entry[strings.LastIndex(entry, "x")+1:]
+	n, _ := strconv.Atoi(width) // as entry wrote it
 	switch {
-	case form == "held":
-		return fmt.Sprintf("%s_whole<%s, %d>", l.Name, width, holds)
-	case form == "whole" && lined:
-		return fmt.Sprintf("%s_whole<%s, 0>", l.Name, width)
+	case holdings[form] != nil:
+		return fmt.Sprintf("%s_whole<%s, %d, true>", l.Name, width, holdings[form].packs)
+	case form == "whole" && l.k.Axis != loop.Rows:
+		return fmt.Sprintf("%s_whole<%s, %d, false>", l.Name, width, l.unroll(n))
 	case strings.HasPrefix(form, "final"):
 		return l.Name + "_" + form
 	}
-	return fmt.Sprintf("%s_%s<%s>", l.Name, form, width)
+	return fmt.Sprintf("%s_%s<%s, %d>", l.Name, form, width, l.unroll(n))
+}
+
+// mostThreads is how many threads a block of most entries has at most, so that they
+// may have as many registers as they want.
+const mostThreads = 256
+
+// holding is a form in which threads hold lines in registers: how many packs of an
+// operand each has, in how many threads at most.
+type holding struct {
+	packs, threads int
+	bounds         string
+}
+
+var holdings = map[string]*holding{
+	"held":  {packs: 4, threads: mostThreads, bounds: "256, 2"},
+	"broad": {packs: 8, threads: 512, bounds: "512"},
+}
+
+// canHold reports whether a form holds lines without spilling registers, nor code
+// that takes long to compile.
+func (l *Loop) canHold(h *holding) bool {
+	return l.holdable && l.registers*l.width*h.packs <= mostRegisters && l.size*l.width*h.packs <= mostHeld
+}
+
+const (
+	// mostRegisters bounds the registers of a thread with held elements, of 128.
+	mostRegisters = 64
+	// mostUnrolled bounds the code of the elements of a pack, mostHeld that of a
+	// thread that holds packs: more takes long to compile and gains nothing.
+	mostUnrolled = 256
+	mostHeld     = 2048
+)
+
+// boundsOf returns the launch bounds of an entry of a loop.
+func (l *Loop) boundsOf(entry string) string {
+	form := l.form(entry)
+	if h := holdings[form]; h != nil {
+		if form == "held" && l.registers*l.width*h.packs <= mostRegisters/2 {
+			return "256, 3"
+		}
+		return h.bounds
+	}
+	return strconv.Itoa(mostThreads)
+}
+
+// entrySource returns the source of an entry that calls a function, with launch
+// bounds.
+func entrySource(name, frame, function, bounds string) string {
+	return fmt.Sprintf("\nextern \"C\" __global__ void __launch_bounds__(%s) %s(const %s f) {\n  %s(f);\n}\n", bounds, name, frame, function)
+}
+
+// unroll returns how many packs of some width a thread loads before it computes:
+// enough for the memory to be busy while all threads wait.
+func (l *Loop) unroll(width int) int {
+	enough := 64
+	if l.k.Axis == loop.None {
+		enough = 32
+	}
+	n := 1
+	for l.loads > 0 && 2*n*l.loads*width <= enough && 2*n*width*l.size <= mostUnrolled && n < 4 {
+		n *= 2
+	}
+	return n
 }

@@ -10,9 +10,9 @@ import (
 // and what is around them.
 func (w *writer) each() {
 	w.line("")
-	w.line("template <int V> INLINE void %s_each(const %s& f) {", w.Name, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_each(const %s& f) {", w.Name, w.Frame())
 	w.consts()
-	w.line("const i64 packs = (f.cols + V - 1) / V;")
+	w.line("const i64 packs = f.cols / V, first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;")
 	w.line("for (i64 o = (i64)blockIdx.z * blockDim.z + threadIdx.z; o < f.outers; o += (i64)gridDim.z * blockDim.z) {")
 	w.line("for (i64 row = (i64)blockIdx.y * blockDim.y + threadIdx.y; row < f.rows; row += (i64)gridDim.y * blockDim.y) {")
 	w.pointers()
@@ -21,10 +21,11 @@ func (w *writer) each() {
 		w.line("{ // pass %d", p)
 		w.depth++
 		w.fixedLoads(p, pl.at)
-		w.line("for (i64 t = (i64)blockIdx.x * blockDim.x + threadIdx.x; t < packs; t += (i64)gridDim.x * blockDim.x) {")
-		w.line("const i64 c = t * V, m = least(V, f.cols - c);")
-		w.chunk(p, pl)
+		w.line("for (i64 t = first; t < packs; t += U * step) {")
+		w.arrays(p)
+		w.walk(p, pl, "U", "U == 1 || s < packs", func() { w.line("const i64 s = t + u * step, c = s * V;") })
 		w.line("}")
+		w.tail(p, pl, "first", "step", "")
 		w.line("}")
 	}
 	w.line("}")
@@ -63,10 +64,10 @@ func (w *writer) linesForms() {
 // dims declares how many lines there are and how many packs each has.
 func (w *writer) dims() {
 	if w.k.Axis == loop.Both {
-		w.line("const i64 lines = f.outers, across = (f.cols + V - 1) / V, packs = across * f.rows;")
+		w.line("const i64 lines = f.outers, across = f.cols / V, packs = across * f.rows;")
 		return
 	}
-	w.line("const i64 lines = f.outers * f.rows, packs = (f.cols + V - 1) / V;")
+	w.line("const i64 lines = f.outers * f.rows, packs = f.cols / V;")
 }
 
 // lineStart declares what belongs to a line.
@@ -83,10 +84,10 @@ func (w *writer) lineStart() {
 }
 
 // whole writes the form in which the threads along x of a block have a line,
-// which they read in each pass (H = 0), or hold H packs each of.
+// which they read in each pass or, if H, hold in registers, U packs each.
 func (w *writer) whole() {
 	w.line("")
-	w.line("template <int V, int H> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
+	w.line("template <int V, int U, bool H> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
 	w.line("__shared__ u64 pool[64];")
 	w.consts()
 	w.dims()
@@ -94,10 +95,11 @@ func (w *writer) whole() {
 	w.line("const bool live = base + threadIdx.y < lines;")
 	w.line("const i64 line = live ? base + threadIdx.y : lines - 1;")
 	w.lineStart()
-	w.line("const i64 lo = 0, hi = live ? packs : 0;")
+	w.line("typedef typename Counter<H>::type I;")
+	w.line("const I lo = 0, hi = live ? packs : 0;")
 	for a := range w.k.Args {
-		if w.k.Axis == loop.Columns && w.holds(a) {
-			w.line("%s held%d[H ? H : 1][V] = {};", stored(w.k.Args[a].DType), a)
+		if w.persists(a) {
+			w.line("%s in%d[U][V];", stored(w.k.Args[a].DType), a)
 		}
 	}
 	for p := range w.k.Passes {
@@ -131,30 +133,38 @@ func (w *writer) linePass(p int) {
 	}
 	pl := place{at: pointer, index: "c + j + f.first", fixed: true, hold: !w.split}
 	w.fixedLoads(p, pl.at)
-	w.line("i64 t = lo + threadIdx.x;")
+	next, end, together := "t + U * blockDim.x", " && part == f.parts - 1", "U"
 	if w.split {
-		w.line("for (; t < hi; t += blockDim.x) {")
+		w.line("typedef i64 I;")
 	} else {
-		w.line("#pragma unroll (H ? H : 1)")
-		w.line("for (int i = 0; H ? i < H : t < hi; i++, t += blockDim.x) {")
-		w.line("if (H && t >= hi) continue;")
+		next, end = "H ? hi : "+next, " && live && !H"
+		if p > 0 {
+			together = "H ? 1 : U" // what is held is there; the rest would take registers
+		}
 	}
-	w.line("const i64 c = t * V, m = least(V, f.cols - c);")
-	w.chunk(p, pl)
+	w.line("for (I t = lo + threadIdx.x; t < hi; t = %s) {", next)
+	w.arrays(p)
+	w.walk(p, pl, together, "s < hi", func() { w.line("const I s = t + u * blockDim.x, c = s * V;") })
 	w.line("}")
+	w.tail(p, pl, "threadIdx.x", "blockDim.x", end)
 	w.line("}")
 }
 
 // bothPass writes the walk through rows and columns.
 func (w *writer) bothPass(p int) {
-	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r * f.cols + c + j + f.first"}
-	w.line("i64 r = (lo + threadIdx.x) / across, s = (lo + threadIdx.x) %% across;")
+	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r[u] * f.arg[%d].row", arg, arg) }, index: "r[u] * f.cols + c + j + f.first"}
+	w.line("i64 q = (lo + threadIdx.x) / across, s = (lo + threadIdx.x) %% across;")
 	w.line("const i64 down = blockDim.x / across, along = blockDim.x %% across;")
-	w.line("for (i64 t = lo + threadIdx.x; t < hi; t += blockDim.x) {")
-	w.line("const i64 c = s * V, m = least(V, f.cols - c);")
-	w.chunk(p, pl)
-	w.line("r += down, s += along;")
-	w.line("if (s >= across) s -= across, r++;")
+	w.line("for (i64 t = lo + threadIdx.x; t < hi; t += U * blockDim.x) {")
+	w.arrays(p)
+	w.line("i64 r[U], cols[U];")
+	w.line("#pragma unroll")
+	w.line("for (int u = 0; u < U; u++) {")
+	w.line("r[u] = q, cols[u] = s * V;")
+	w.line("q += down, s += along;")
+	w.line("if (s >= across) s -= across, q++;")
+	w.line("}")
+	w.walk(p, pl, "U", "U == 1 || t + u * blockDim.x < hi", func() { w.line("const i64 c = cols[u];") })
 	w.line("}")
 }
 
@@ -168,7 +178,7 @@ func (w *writer) loadKept(at int) {
 // part writes pass p of parts of lines, which leaves accumulators behind.
 func (w *writer) part(p int) {
 	w.line("")
-	w.line("template <int V> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
 	w.line("__shared__ u64 pool[64];")
 	w.consts()
 	w.dims()

@@ -109,8 +109,8 @@ func plans(l *Loop, g *gridOf, dev Limits) (all []*Plan) {
 		default:
 			all = append(all, p.whole("whole", w), p.parted(w, 3))
 		}
-		if p.holdable(w) {
-			all = append(all, p.whole("held", w))
+		if scheme := p.scheme(w); l.k.Axis == loop.Columns && scheme != "whole" {
+			all = append(all, p.whole(scheme, w))
 		}
 	}
 	return all

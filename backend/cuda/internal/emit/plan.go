@@ -68,14 +68,11 @@ func (l *Loop) Plan(g *Geometry, dev Limits) *Plan {
 	case loop.Rows:
 		return p.rows(width, p.rowParts(width))
 	}
-	packs := p.packs(width)
-	if parts := p.lineParts(packs); parts > 1 {
+	scheme := p.scheme(width)
+	if parts := p.lineParts(p.packs(width)); scheme == "whole" && parts > 1 {
 		return p.parted(width, parts)
 	}
-	if p.holdable(width) {
-		return p.whole("held", width)
-	}
-	return p.whole("whole", width)
+	return p.whole(scheme, width)
 }
 
 // planner makes a plan.
@@ -91,7 +88,8 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 // power returns the least power of two that is not below n.
 func power(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// packs returns how many packs a line has, or a row for None and Rows.
+// packs returns how many packs a line has, or a row for None and Rows. The last
+// one may be a few elements.
 func (p *planner) packs(width int) int {
 	n := ceil(p.g.Cols, width)
 	if p.l.k.Axis == loop.Both {
@@ -112,8 +110,10 @@ func (p *planner) lines() int {
 }
 
 // aligned reports whether packs of all operands are where such accesses may be.
+// Only those forms that walk along rows do something about a part of a pack.
 func (p *planner) aligned() bool {
-	if p.l.width == 1 || p.g.Cols < p.l.width {
+	axis := p.l.k.Axis
+	if p.l.width == 1 || p.g.Cols < p.l.width || p.g.Cols%p.l.width != 0 && axis != loop.None && axis != loop.Columns {
 		return false
 	}
 	for i, a := range p.l.k.Args {
@@ -136,7 +136,7 @@ func (p *planner) aligned() bool {
 func (l *Loop) isScratch(arg int) bool { return l.opt.Scratch != nil && l.opt.Scratch[arg] }
 
 func (p *planner) each(width int) *Plan {
-	n := p.packs(width)
+	n := ceil(p.packs(width), p.l.unroll(width))
 	x := min(power(n), p.dev.block())
 	y := min(power(p.g.Rows), p.dev.block()/x)
 	z := min(power(p.outers), p.dev.block()/(x*y), 64)
@@ -145,40 +145,53 @@ func (p *planner) each(width int) *Plan {
 }
 
 const (
+	// manyBlocks keep every device busy.
+	manyBlocks = 1024
 	// partPacks is how many packs a part of a line has at least.
 	partPacks = 2048
-	// fewLines is how many lines leave a device idle.
-	fewLines = 64
-	maxParts = 1024
-	// partRows is how many rows a part of a column has at least.
-	partRows = 128
-	// fewColumns is how many blocks of columns leave a device idle.
-	fewColumns = 64
-	// mostRowParts bounds the parts of columns, which one thread combines.
-	mostRowParts = 64
+	// partRounds is how often a thread goes round in a part of a column at least,
+	// manyRounds what takes longer than another launch.
+	partRounds = 2
+	manyRounds = 8
+	// mostRowParts bounds the parts of columns.
+	mostRowParts = 128
+	// manyLines are so many that threads do better with several packs each than
+	// side by side.
+	manyLines = 4096
 )
 
+// lineParts returns into how many parts lines are cut.
 func (p *planner) lineParts(packs int) int {
-	if p.lines() > fewLines {
-		return 1
-	}
-	return max(1, min(packs/partPacks, maxParts))
+	return max(1, min(packs/partPacks, manyBlocks/p.lines()))
 }
 
-// holdable reports whether a line fits the registers of a block.
-func (p *planner) holdable(width int) bool {
-	return p.l.held && width == p.l.width && p.packs(width) <= holds*p.dev.Threads
+// scheme returns the form in which groups of threads have a line each: that which
+// holds it in registers, if a block has enough of them.
+func (p *planner) scheme(width int) string {
+	if p.l.k.Axis != loop.Columns || width != p.l.width || p.g.Cols%width != 0 {
+		return "whole"
+	}
+	for _, scheme := range []string{"held", "broad"} {
+		h := holdings[scheme]
+		if p.l.canHold(h) && p.packs(width) <= h.packs*min(h.threads, p.dev.Threads) {
+			return scheme
+		}
+	}
+	return "whole"
 }
 
 // whole launches groups of threads, each for a line.
 func (p *planner) whole(scheme string, width int) *Plan {
 	packs, lines := p.packs(width), p.lines()
-	threads := ceil(packs, 4)
-	if scheme == "held" {
-		threads = ceil(packs, holds)
+	each, most := p.l.unroll(width), p.dev.block()
+	if h := holdings[scheme]; h != nil {
+		each, most = h.packs, min(h.threads, p.dev.Threads)
 	}
-	// A warp at least, or as many threads as there are packs.
-	x := min(max(power(threads), min(power(packs), 32)), p.dev.Threads)
+	near := 32 // a warp at least, or as many threads as there are packs
+	if lines >= manyLines {
+		near = 8
+	}
+	x := min(max(power(ceil(packs, each)), min(power(packs), near)), most)
 	y := max(1, p.dev.block()/x)
 	grid := [3]int{p.dev.blocks(ceil(lines, y)), 1, 1}
 	launch := p.launch(scheme, width, 1, grid, [3]int{x, y, 1})
@@ -214,7 +227,7 @@ func (p *planner) parted(width, parts int) *Plan {
 	lines := p.lines()
 	var launches []Launch
 	for pass := range p.l.k.Passes {
-		x := min(256, p.dev.Threads)
+		x := p.dev.block()
 		launches = append(launches, p.launch(numbered("part", pass), width, parts, [3]int{parts, min(lines, maxGridYZ), 1}, [3]int{x, 1, 1}))
 		if !p.l.combines(pass) {
 			continue
@@ -233,21 +246,32 @@ func (p *planner) parted(width, parts int) *Plan {
 // between returns the bytes of what lives between launches.
 func (p *planner) between(parts int) int { return p.lines() * (8*p.l.saved + 16*p.l.most*parts) }
 
-// rowParts returns into how many parts columns are cut.
-func (p *planner) rowParts(width int) int {
-	if ceil(p.packs(width), 32)*p.outers >= fewColumns {
-		return 1
+// columns returns how threads share columns out: so many side by side have packs,
+// in so many blocks. Where columns are few a line of the cache is enough.
+func (p *planner) columns(width int) (x, blocks int) {
+	packs := p.packs(width)
+	for x = min(power(packs), 32); x > 8 && ceil(packs, x)*p.outers < manyBlocks/4; {
+		x /= 2
 	}
-	return max(1, min(p.g.Rows/partRows, mostRowParts))
+	return x, ceil(packs, x) * p.outers
 }
 
-// rows launches blocks of 32 packs of columns, with threads along y that share
-// the rows.
+// rowParts returns into how many parts columns are cut.
+func (p *planner) rowParts(width int) int {
+	x, blocks := p.columns(width)
+	rounds := p.g.Rows / (p.dev.block() / x * p.l.unroll(width))
+	if rounds < manyRounds {
+		return 1
+	}
+	return max(1, min(rounds/partRounds, manyBlocks/blocks, mostRowParts))
+}
+
+// rows launches blocks of up to 32 packs of columns, with threads along y that
+// share the rows.
 func (p *planner) rows(width, parts int) *Plan {
-	packs := p.packs(width)
-	x := min(power(packs), 32)
-	y := min(power(ceil(ceil(p.g.Rows, parts), 4)), min(512, p.dev.Threads)/x)
-	grid := [3]int{p.dev.blocks(ceil(packs, x)), min(p.outers, maxGridYZ), parts}
+	x, _ := p.columns(width)
+	y := min(power(ceil(ceil(p.g.Rows, parts), p.l.unroll(width))), p.dev.block()/x)
+	grid := [3]int{p.dev.blocks(ceil(p.packs(width), x)), min(p.outers, maxGridYZ), parts}
 	if parts == 1 {
 		return p.plan(0, p.launch("whole", width, 1, grid, [3]int{x, y, 1}))
 	}
@@ -257,8 +281,9 @@ func (p *planner) rows(width, parts int) *Plan {
 		if !p.l.combines(pass) {
 			continue
 		}
-		threads := p.dev.block()
-		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.dev.blocks(ceil(p.lines(), threads)), 1, 1}, [3]int{threads, 1, 1}))
+		x := min(power(p.lines()), 32)
+		y := min(power(parts), p.dev.block()/x)
+		launches = append(launches, p.launch(numbered("final", pass), 1, parts, [3]int{p.dev.blocks(ceil(p.lines(), x)), 1, 1}, [3]int{x, y, 1}))
 	}
 	return p.plan(p.between(parts), launches...)
 }

@@ -22,14 +22,14 @@ func (w *writer) rowsForms() {
 
 // rowsStart opens the loops over outer indices and packs of columns.
 func (w *writer) rowsStart() {
-	w.line("__shared__ u64 pool[2048];")
+	w.line("__shared__ u64 pool[512];")
 	w.consts()
-	w.line("const i64 packs = (f.cols + V - 1) / V;")
+	w.line("const i64 packs = f.cols / V;")
 	w.line("for (i64 o = blockIdx.y; o < f.outers; o += gridDim.y) {")
 	w.line("const i64 row = 0;")
 	w.pointers()
 	w.line("for (i64 base = (i64)blockIdx.x * blockDim.x; base < packs; base += (i64)gridDim.x * blockDim.x) {")
-	w.line("const i64 t = base + threadIdx.x, c = t * V, m = t < packs ? least(V, f.cols - c) : 0;")
+	w.line("const i64 t = base + threadIdx.x, c = t * V;")
 }
 
 // lineArrays declares the line values of a pass: one for each column.
@@ -50,7 +50,7 @@ func (w *writer) perColumn(write func()) {
 
 func (w *writer) rowsWhole() {
 	w.line("")
-	w.line("template <int V> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
 	w.rowsStart()
 	w.line("const i64 lo = 0, hi = f.rows;")
 	for p := range w.k.Passes {
@@ -65,7 +65,7 @@ func (w *writer) rowsWhole() {
 				w.line("%s = %s;", w.use(v), f.out(fmt.Sprintf("fold_rows<%s>(%s, pool)", f.name, w.accumulator(v))))
 			}
 			if len(w.k.Passes[p].Final) > 0 {
-				w.line("if (j >= m) continue;")
+				w.line("if (t >= packs) continue;")
 				w.finals(p, w.columnAt("(c + j)"), "threadIdx.y == 0")
 			}
 		})
@@ -95,14 +95,16 @@ func (w *writer) rowsPass(p int) {
 		w.line("%s::A %s_acc[V];", f.name, w.value(v))
 		w.perColumn(func() { w.line("%s = %s::zero();", w.accumulator(v), f.name) })
 	}
-	w.line("for (i64 r = m > 0 ? lo + threadIdx.y : hi; r < hi; r += blockDim.y) {")
-	w.chunk(p, place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r + f.first"})
+	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r + f.first"}
+	w.line("for (i64 q = t < packs ? lo + threadIdx.y : hi; q < hi; q += U * blockDim.y) {")
+	w.arrays(p)
+	w.walk(p, pl, "U", "U == 1 || r < hi", func() { w.line("const i64 r = q + u * blockDim.y;") })
 	w.line("}")
 }
 
 func (w *writer) rowsPart(p int) {
 	w.line("")
-	w.line("template <int V> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
 	w.rowsStart()
 	w.line("const i64 lines = f.outers * f.cols, part = blockIdx.z;")
 	w.line("const i64 lo = part * f.rows / f.parts, hi = (part + 1) * f.rows / f.parts;")
@@ -110,7 +112,7 @@ func (w *writer) rowsPart(p int) {
 		w.lineArrays(kept)
 		w.perColumn(func() {
 			for _, v := range kept {
-				w.line("if (j < m) %s = *%s;", w.use(v), w.keep(v, "o * f.cols + c + j"))
+				w.line("if (t < packs) %s = *%s;", w.use(v), w.keep(v, "o * f.cols + c + j"))
 			}
 		})
 	}
@@ -120,7 +122,7 @@ func (w *writer) rowsPart(p int) {
 			for k, v := range reds {
 				f := w.foldOf(v)
 				w.line("const %s::A %s_all = fold_rows<%s>(%s, pool);", f.name, w.value(v), f.name, w.accumulator(v))
-				w.line("if (j < m && threadIdx.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
+				w.line("if (t < packs && threadIdx.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
 			}
 		})
 	}
@@ -129,13 +131,17 @@ func (w *writer) rowsPart(p int) {
 	w.line("}")
 }
 
-// rowsFinal writes what combines the parts of pass p, a thread for each column.
+// rowsFinal writes what combines the parts of pass p: threads along x have columns,
+// those along y share the parts.
 func (w *writer) rowsFinal(p int) {
 	w.line("")
 	w.line("INLINE void %s_final%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("__shared__ u64 pool[512];")
 	w.consts()
 	w.line("const i64 lines = f.outers * f.cols;")
-	w.line("for (i64 line = (i64)blockIdx.x * blockDim.x + threadIdx.x; line < lines; line += (i64)gridDim.x * blockDim.x) {")
+	w.line("for (i64 base = (i64)blockIdx.x * blockDim.x; base < lines; base += (i64)gridDim.x * blockDim.x) {")
+	w.line("const bool live = base + threadIdx.x < lines;")
+	w.line("const i64 line = live ? base + threadIdx.x : lines - 1;")
 	w.line("const i64 o = line / f.cols, c = line %% f.cols, row = 0;")
 	w.pointers()
 	w.loadKept(2*p + 1)
@@ -143,11 +149,12 @@ func (w *writer) rowsFinal(p int) {
 		f := w.foldOf(v)
 		name := w.value(v)
 		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
-		w.line("for (i64 k = 0; k < f.parts; k++) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
-		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(name+"_acc"))
+		w.line("#pragma unroll 4")
+		w.line("for (i64 k = threadIdx.y; k < f.parts; k += blockDim.y) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
+		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_rows<%s>(%s_acc, pool)", f.name, name)))
 	}
-	w.finals(p, w.columnAt("c"), "true")
-	w.keeps(p, "line", "true")
+	w.finals(p, w.columnAt("c"), "live && threadIdx.y == 0")
+	w.keeps(p, "line", "live && threadIdx.y == 0")
 	w.line("}")
 	w.line("}")
 }

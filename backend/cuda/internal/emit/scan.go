@@ -21,6 +21,8 @@ const (
 	// sideBySide is how many lines that lie side by side keep a device busy with a
 	// thread for each.
 	sideBySide = 4096
+	// fewLines is how many lines leave a device idle.
+	fewLines = 64
 	// scanPart is how many elements a part of a line has at least.
 	scanPart = 4096
 	// mostScanParts bounds the parts, which one thread joins.

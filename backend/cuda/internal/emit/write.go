@@ -82,6 +82,13 @@ func (w *writer) examine() string {
 	widest := 0
 	for p := range w.k.Passes {
 		pass := &w.k.Passes[p]
+		loads := 0
+		for _, a := range w.operands(pass.Body, loop.Load) {
+			if w.k.Args[a].Cols != loop.Fixed {
+				loads += w.k.Args[a].DType.Size()
+			}
+		}
+		w.loads = max(w.loads, loads)
 		for _, v := range pass.Body {
 			in := &w.k.Instrs[v]
 			if why := w.supported(in, false); why != "" {
@@ -124,27 +131,25 @@ func (w *writer) examine() string {
 	if widest > 0 {
 		w.width = min(16/widest, 8)
 	}
-	size := w.size()
-	for w.width > 1 && size*w.width > mostUnrolled {
+	w.size = w.sizeOf()
+	for w.width > 1 && w.size*w.width > mostUnrolled {
 		w.width /= 2
 	}
-	for i := range w.k.Args {
-		w.held = w.held || w.k.Axis == loop.Columns && w.holds(i) && size*w.width*holds <= mostHeld
+	for i, a := range w.k.Args {
+		switch {
+		case w.k.Axis != loop.Columns:
+		case w.holds(i):
+			w.holdable = true
+			w.registers += max(1, a.DType.Size()/4)
+		case a.Cols != loop.Fixed && w.reloaded[i] == 1:
+			w.registers += max(1, a.DType.Size()/4)
+		}
 	}
 	return ""
 }
 
-const (
-	// holds is how many packs of an operand a thread holds.
-	holds = 4
-	// mostUnrolled bounds the code of the elements of a pack, mostHeld that of a
-	// thread that holds packs: more takes long to compile and gains nothing.
-	mostUnrolled = 256
-	mostHeld     = 1024
-)
-
-// size estimates the code of all passes for one element, in simple operations.
-func (w *writer) size() (n int) {
+// sizeOf estimates the code of all passes for one element, in simple operations.
+func (w *writer) sizeOf() (n int) {
 	for i := range w.k.Instrs {
 		in := &w.k.Instrs[i]
 		switch {

@@ -28,15 +28,27 @@ template <class T> struct Prod {
   static INLINE A zero() { return 1; }
   static INLINE A fold(A a, A b) { return op_mul(a, b); }
 };
+template <class T> INLINE T greater(T x, T y) { return above(y, x) ? y : x; }
+template <class T> INLINE T less(T x, T y) { return below(y, x) ? y : x; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+INLINE f32 greater(f32 x, f32 y) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+  return x;
+}
+INLINE f32 less(f32 x, f32 y) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+  return x;
+}
+#endif
 template <class T> struct Max {
   typedef T A;
   static INLINE A zero() { return lowest<T>(); }
-  static INLINE A fold(A a, A b) { return above(b, a) ? b : a; }
+  static INLINE A fold(A a, A b) { return greater(a, b); }
 };
 template <class T> struct Min {
   typedef T A;
   static INLINE A zero() { return highest<T>(); }
-  static INLINE A fold(A a, A b) { return below(b, a) ? b : a; }
+  static INLINE A fold(A a, A b) { return less(a, b); }
 };
 struct Any {
   typedef i32 A;
@@ -109,6 +121,7 @@ template <class R> INLINE typename R::A fold_rows(typename R::A a, u64* pool) {
   all[threadIdx.y * blockDim.x + threadIdx.x] = a;
   __syncthreads();
   a = all[threadIdx.x];
+#pragma unroll 8
   for (int y = 1; y < blockDim.y; y++) a = R::fold(a, all[y * blockDim.x + threadIdx.x]);
   return a;
 }

@@ -115,47 +115,32 @@ INLINE i64 trunc64(f64 x) { return x >= -0x1p63 && x < 0x1p63 ? (i64)x : (i64)0x
 // Pack is V elements that are read or written at once.
 template <class T, int V> struct alignas(sizeof(T) * V) Pack { T v[V]; };
 
-// fetch reads the first m ≤ V elements at p.
-template <int V, class T> INLINE void fetch(T* x, const char* p, i64 m) {
-  if (m == V) {
-    const Pack<T, V> pack = *(const Pack<T, V>*)p;
+// fetch reads V elements at p, put writes them.
+template <int V, class T> INLINE void fetch(T* x, const char* p) {
+  const Pack<T, V> pack = *(const Pack<T, V>*)p;
 #pragma unroll
-    for (int j = 0; j < V; j++) x[j] = pack.v[j];
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < V; j++) {
-    if (j < m) x[j] = ((const T*)p)[j];
-  }
+  for (int j = 0; j < V; j++) x[j] = pack.v[j];
 }
-
-// put writes the first m ≤ V elements at p.
-template <int V, class T> INLINE void put(char* p, const T* x, i64 m) {
-  if (m == V) {
-    Pack<T, V> pack;
+template <int V, class T> INLINE void put(char* p, const T* x) {
+  Pack<T, V> pack;
 #pragma unroll
-    for (int j = 0; j < V; j++) pack.v[j] = x[j];
-    *(Pack<T, V>*)p = pack;
-    return;
-  }
-#pragma unroll
-  for (int j = 0; j < V; j++) {
-    if (j < m) ((T*)p)[j] = x[j];
-  }
+  for (int j = 0; j < V; j++) pack.v[j] = x[j];
+  *(Pack<T, V>*)p = pack;
 }
 
 // gather and spread do the same with elements that are step bytes apart.
-template <int V, class T> INLINE void gather(T* x, const char* p, i64 step, i64 m) {
+template <int V, class T> INLINE void gather(T* x, const char* p, i64 step) {
 #pragma unroll
-  for (int j = 0; j < V; j++) {
-    if (j < m) x[j] = *(const T*)(p + j * step);
-  }
+  for (int j = 0; j < V; j++) x[j] = *(const T*)(p + j * step);
 }
-template <int V, class T> INLINE void spread(char* p, i64 step, const T* x, i64 m) {
+template <int V, class T> INLINE void spread(char* p, i64 step, const T* x) {
 #pragma unroll
-  for (int j = 0; j < V; j++) {
-    if (j < m) *(T*)(p + j * step) = x[j];
-  }
+  for (int j = 0; j < V; j++) *(T*)(p + j * step) = x[j];
 }
+
+// Counter is what counts the packs of a line: of one that registers hold there are
+// few.
+template <bool H> struct Counter { typedef i64 type; };
+template <> struct Counter<true> { typedef int type; };
 
 INLINE i64 least(i64 x, i64 y) { return x < y ? x : y; }

@@ -1,0 +1,136 @@
+//go:build cuda && linux && cgo
+
+package emit
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/loop/looptest"
+	"github.com/loris-ml/loris/ir"
+)
+
+// pointwiseKernel is tanh(x·w + b)·sigmoid(x) + relu(x - w).
+func pointwiseKernel() *loop.Kernel {
+	b := looptest.New(loop.None)
+	var in [3]loop.Value
+	for i := range in {
+		in[i] = b.Load(b.Arg(ir.F32, loop.Unit, false))
+	}
+	t := b.Op(ir.OpTanh, b.Op(ir.OpAdd, b.Op(ir.OpMul, in[0], in[1]), in[2]))
+	r := b.Op(ir.OpRelu, b.Op(ir.OpSub, in[0], in[1]))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(ir.OpAdd, b.Op(ir.OpMul, t, b.Op(ir.OpSigmoid, in[0])), r))
+	return &b.Kernel
+}
+
+func castKernel(from, to ir.DType) *loop.Kernel {
+	b := looptest.New(loop.None)
+	b.Store(b.Arg(to, loop.Unit, true), b.Load(b.Arg(from, loop.Unit, false)))
+	return &b.Kernel
+}
+
+// A multiprocessor of sm_80 and of sm_90.
+const (
+	registerFile  = 65536
+	mostResidents = 2048
+	// inFlight is how many bytes a multiprocessor must have asked for at a time to
+	// keep its share of the memory busy: 25 GB/s times 700 ns, and as much again for
+	// threads that compute meanwhile.
+	inFlight = 32 << 10
+)
+
+// TestRegisters holds what the compiler says of kernels that are to be bound by
+// memory: nothing is spilled, and so many threads fit a multiprocessor that enough
+// loads are under way.
+func TestRegisters(t *testing.T) {
+	c, err := driver.OpenCompiler("", 0)
+	if errors.Is(err, driver.ErrNoLibrary) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name       string
+		k          *loop.Kernel
+		rows, cols int
+		short      bool // is compiled in short tests, too
+	}{
+		{"pointwise", pointwiseKernel(), 1, 1 << 20, true},
+		{"cast to bf16", castKernel(ir.F32, ir.BF16), 1, 1 << 20, false},
+		{"cast from bf16", castKernel(ir.BF16, ir.F32), 1, 1 << 20, false},
+		{"softmax", softmaxInPlace(), 4096, 1024, true},
+		{"softmax of bf16", softmax(ir.BF16), 4096, 1024, false},
+		{"softmax of long rows", softmaxInPlace(), 4096, 16384, false},
+		{"layer norm", layerNorm(ir.F32), 4096, 1024, true},
+		{"layer norm of bf16", layerNorm(ir.BF16), 4096, 1024, false},
+		{"sums of rows", sumOf(loop.Columns), 4096, 4096, false},
+		{"sums of columns", sumOf(loop.Rows), 4096, 1024, false},
+		{"sum", sumOf(loop.Columns), 1, 1 << 24, false},
+	} {
+		if testing.Short() && !test.short {
+			continue
+		}
+		l, err := WriteLoop(test.k, Options{Scratch: make([]bool, len(test.k.Args))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &Geometry{Rows: test.rows, Cols: test.cols}
+		for _, a := range test.k.Args {
+			g.Args = append(g.Args, Place{Row: test.cols * a.DType.Size()})
+		}
+		launch := &l.Plan(g, Limits{Processors: 132, Threads: 1024}).Launches[0]
+		for _, arch := range []string{"sm_80", "sm_90"} {
+			if testing.Short() && arch != "sm_90" {
+				continue
+			}
+			_, log, err := c.Compile(launch.Source(), launch.Entry+".cu", arch, append([]string{"--ptxas-options=-v"}, options...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			registers, spilled := said(t, log, `Used (\d+) registers`), said(t, log, `(\d+) bytes spill stores`)
+			threads := launch.Block[0] * launch.Block[1] * launch.Block[2]
+			residents := min(mostResidents/threads, registerFile/(threads*((registers+7)/8*8))) * threads
+			width, packs := l.width, l.unroll(l.width)
+			if form := l.form(launch.Entry); holdings[form] != nil {
+				packs = holdings[form].packs
+			}
+			bytes := residents * packs * width * loadsOf(test.k)
+			t.Logf("%s, %s: %d registers, %d threads, %d KiB under way", test.name, arch, registers, residents, bytes>>10)
+			if spilled > 0 {
+				t.Errorf("%s, %s: %d bytes are spilled", test.name, arch, spilled)
+			}
+			if bytes < inFlight {
+				t.Errorf("%s, %s: %d registers leave %d bytes under way", test.name, arch, registers, bytes)
+			}
+		}
+	}
+}
+
+// loadsOf returns how many bytes the first pass reads for an element.
+func loadsOf(k *loop.Kernel) (n int) {
+	for _, v := range k.Passes[0].Body {
+		if in := &k.Instrs[v]; in.Code == loop.Load {
+			n += k.Args[in.Arg].DType.Size()
+		}
+	}
+	return n
+}
+
+// said returns a number of the compiler's log.
+func said(t *testing.T, log, pattern string) int {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(log)
+	if m == nil {
+		t.Fatalf("the compiler's log has no %s:\n%s", pattern, log)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
