@@ -39,7 +39,7 @@ func dtypeOf[T Elem]() DType {
 
 // Read waits for a tensor and returns a copy of its elements in row-major order
 // as T, which must be able to hold every value of the tensor's dtype: float32
-// also reads f16 and bf16, float64 any float, int and int64 any integer; the
+// also reads f16, bf16 and the 8-bit floats, float64 any float, int and int64 any integer; the
 // others read their own dtype only. Another dtype is an error wrapping ErrDType.
 func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
 	if err := t.session("read").Readable(t.ex()); err != nil {
@@ -62,9 +62,9 @@ func readable(d, as DType) bool {
 	case d:
 		return true
 	case F32:
-		return d == F16 || d == BF16
+		return d == F16 || d == BF16 || d.IsF8()
 	case F64:
-		return d.IsFloat()
+		return d.IsFloatOrF8()
 	case I64:
 		return d.IsInt()
 	}
@@ -124,6 +124,14 @@ func decodeFloats[T float32 | float64](out []T, b []byte, d DType) {
 		for i, x := range hostmem.View[uint16](b) {
 			out[i] = T(half.BF16ToF32(x))
 		}
+	case F8E4M3FN:
+		for i, x := range b {
+			out[i] = T(half.E4M3ToF32(x))
+		}
+	case F8E5M2:
+		for i, x := range b {
+			out[i] = T(half.E5M2ToF32(x))
+		}
 	case F32:
 		convert(out, hostmem.View[float32](b))
 	case F64:
@@ -137,10 +145,12 @@ func convert[T int | int64 | float32 | float64, U uint8 | int8 | int16 | int32 |
 	}
 }
 
-// Float32s returns the elements of an f32, f16 or bf16 tensor, as Read.
+// Float32s returns the elements of an f32, f16, bf16 or 8-bit float tensor, as
+// Read.
 func (t *Tensor) Float32s(ctx context.Context) ([]float32, error) { return Read[float32](ctx, t) }
 
-// Float64s returns the elements of a floating tensor, as Read.
+// Float64s returns the elements of a floating tensor, the 8-bit ones included, as
+// Read.
 func (t *Tensor) Float64s(ctx context.Context) ([]float64, error) { return Read[float64](ctx, t) }
 
 // Int64s returns the elements of an integer tensor, as Read.
@@ -174,7 +184,7 @@ func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
 
 // Item waits for a tensor of one element and returns it as a float64: integers
 // are converted, a bool is 0 or 1. More or no elements are an error wrapping
-// ErrShape, storage-only dtypes one wrapping ErrDType.
+// ErrShape, complex dtypes one wrapping ErrDType.
 func (t *Tensor) Item(ctx context.Context) (float64, error) {
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return 0, err
@@ -183,7 +193,7 @@ func (t *Tensor) Item(ctx context.Context) (float64, error) {
 	switch {
 	case s.Numel() != 1:
 		return 0, fmt.Errorf("loris: item of %v: %w: one element is needed", s, ErrShape)
-	case s.DType().IsStorage():
+	case s.DType().IsStorage() && !s.DType().IsF8():
 		return 0, fmt.Errorf("loris: item of %v: %w", s, ErrDType)
 	}
 	b, err := t.ex().Fetch(ctx)

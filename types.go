@@ -9,7 +9,9 @@ import (
 type DType = ir.DType
 
 // The dtypes. C64, C128 and the F8 kinds can be held, moved and saved, but no
-// arithmetic is defined on them.
+// arithmetic is defined on them. The F8 kinds are cast to and from the others, too
+// (F8E4M3FN has no infinity and stops at ±448), and ScaledMM multiplies matrices of
+// them.
 const (
 	Bool     = ir.Bool
 	U8       = ir.U8

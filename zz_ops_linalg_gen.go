@@ -2,6 +2,42 @@
 
 package loris
 
+// IntMM records _int_mm. Product of matrices [m, k] of i8 or u8 and [k, n] of
+// i8, summed in i32, which is the result's dtype. As torch._int_mm.
+//
+//	ATen: _int_mm(Tensor self, Tensor mat2) -> Tensor
+//
+// No gradient flows through it: integers have none.
+func (t *Tensor) IntMM(mat2 *Tensor) *Tensor {
+	return t.binary(opIntMM, mat2)
+}
+
+// IntMM is the method of that name of its first argument.
+func IntMM(self *Tensor, mat2 *Tensor) *Tensor {
+	return self.IntMM(mat2)
+}
+
+// ScaledMM records _scaled_mm. (self·scale_a) @ (mat2·scale_b) + bias for
+// matrices [m, k] and [k, n] of 8-bit floats, summed in f32 and rounded once to
+// out_dtype: f32, f16, bf16 or an 8-bit float, by default self's. The f32
+// scales are single numbers, or scale_a is [m, 1] and scale_b [1, n]; bias [n]
+// is f32, f16 or bf16. An 8-bit result is divided by scale_result, an f32
+// number, before it is rounded, as on PyTorch's CPU; others take no notice of
+// it. use_fast_accum lets a GPU sum with fewer bits. As torch._scaled_mm.
+//
+//	ATen: _scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor
+//
+// No gradient flows through it: ATen defines none either; differentiate a
+// product of casts.
+func (t *Tensor) ScaledMM(mat2 *Tensor, scaleA *Tensor, scaleB *Tensor, opts ...Opt) *Tensor {
+	return call1(opScaledMM, []any{t.ex(), mat2.ex(), scaleA.ex(), scaleB.ex()}, opts)
+}
+
+// ScaledMM is the method of that name of its first argument.
+func ScaledMM(self *Tensor, mat2 *Tensor, scaleA *Tensor, scaleB *Tensor, opts ...Opt) *Tensor {
+	return self.ScaledMM(mat2, scaleA, scaleB, opts...)
+}
+
 // Addmm records addmm. beta·self + alpha·(mat1 @ mat2) for matrices, self
 // broadcasting to the product; where beta is 0 self counts nothing, even NaN.
 // As torch.addmm.

@@ -21,7 +21,7 @@ func AttnMask(v *Tensor) Opt { return Opt{Name: "attn_mask", Value: v.ex()} }
 func Beta(v any) Opt { return Opt{Name: "beta", Value: arg(v)} }
 
 // Bias is the argument bias of Conv1d, Conv2d, Conv3d, ConvTranspose1d,
-// ConvTranspose2d, ConvTranspose3d, GroupNorm, LayerNorm, Linear.
+// ConvTranspose2d, ConvTranspose3d, GroupNorm, LayerNorm, Linear, ScaledMM.
 func Bias(v *Tensor) Opt { return Opt{Name: "bias", Value: v.ex()} }
 
 // CeilMode is the argument ceil_mode of AvgPool1d, AvgPool2d, AvgPool3d,
@@ -137,6 +137,9 @@ func Offset(v int) Opt { return Opt{Name: "offset", Value: v} }
 // Ord is the argument ord of LinalgVectorNorm.
 func Ord(v float64) Opt { return Opt{Name: "ord", Value: v} }
 
+// OutDtype is the argument out_dtype of ScaledMM.
+func OutDtype(v DType) Opt { return Opt{Name: "out_dtype", Value: v} }
+
 // OutputPadding is the argument output_padding of ConvTranspose1d,
 // ConvTranspose2d, ConvTranspose3d.
 func OutputPadding(v ...int) Opt { return Opt{Name: "output_padding", Value: intsArg(v)} }
@@ -176,6 +179,9 @@ func Scale(v any) Opt { return Opt{Name: "scale", Value: arg(v)} }
 // ScaleFactor is the argument scale_factor of Interpolate.
 func ScaleFactor(v float64) Opt { return Opt{Name: "scale_factor", Value: v} }
 
+// ScaleResult is the argument scale_result of ScaledMM.
+func ScaleResult(v *Tensor) Opt { return Opt{Name: "scale_result", Value: v.ex()} }
+
 // Size is the argument size of Interpolate.
 func Size(v ...int) Opt { return Opt{Name: "size", Value: intsArg(v)} }
 
@@ -199,6 +205,9 @@ func Stride(v ...int) Opt { return Opt{Name: "stride", Value: intsArg(v)} }
 
 // ThresholdOpt is the argument threshold of Softplus.
 func ThresholdOpt(v any) Opt { return Opt{Name: "threshold", Value: arg(v)} }
+
+// UseFastAccum is the argument use_fast_accum of ScaledMM.
+func UseFastAccum(v bool) Opt { return Opt{Name: "use_fast_accum", Value: v} }
 
 // Value is the argument value of Addcdiv, Addcmul, Pad.
 func Value(v any) Opt { return Opt{Name: "value", Value: arg(v)} }

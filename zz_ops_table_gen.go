@@ -174,6 +174,8 @@ var (
 	opTopk                         = lookup("topk")
 	opTril                         = lookup("tril")
 	opTriu                         = lookup("triu")
+	opIntMM                        = lookup("_int_mm")
+	opScaledMM                     = lookup("_scaled_mm")
 	opAddmm                        = lookup("addmm")
 	opAddmv                        = lookup("addmv")
 	opBaddbmm                      = lookup("baddbmm")

@@ -146,8 +146,8 @@ func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d 
 	return data, nil
 }
 
-// scalarBits returns the element of a computing dtype that the number becomes,
-// as its bits.
+// scalarBits returns the element of a dtype that is not complex that the number
+// becomes, as its bits.
 func scalarBits(l *ir.ScalarLeaf, dt ir.DType) uint64 {
 	f := l.AsFloat()
 	switch dt {
@@ -164,6 +164,10 @@ func scalarBits(l *ir.ScalarLeaf, dt ir.DType) uint64 {
 		return uint64(half.F32ToF16(float32(f)))
 	case ir.BF16:
 		return uint64(half.F32ToBF16(float32(f)))
+	case ir.F8E4M3FN:
+		return uint64(half.F32ToE4M3(float32(f)))
+	case ir.F8E5M2:
+		return uint64(half.F32ToE5M2(float32(f)))
 	}
 	i := l.Int
 	if l.IsFloat {

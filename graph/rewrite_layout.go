@@ -95,7 +95,7 @@ func dividesByZero(op ir.Op, vals []any) bool {
 
 func convert(v any, from, to ir.DType) any {
 	switch {
-	case to.IsFloat():
+	case to.IsFloatOrF8():
 		return ir.RoundFloat(to, asFloat(v))
 	case to == ir.Bool:
 		if asFloat(v) != 0 {

@@ -6,8 +6,9 @@ import "fmt"
 // PyTorch's: f32 is torch.float32, i64 torch.int64 and so on.
 type DType uint8
 
-// The dtypes. C64, C128 and the F8 kinds are storage only: they can be held,
-// moved, saved and viewed, but no arithmetic is defined on them.
+// The dtypes. No arithmetic is defined on C64, C128 and the F8 kinds, as in
+// PyTorch: they can be held, moved, saved and viewed. The F8 kinds can be cast to
+// and from the others, too, and _scaled_mm multiplies matrices of them.
 const (
 	Invalid DType = iota
 	Bool
@@ -45,7 +46,7 @@ const (
 	kindInt
 	kindFloat
 	kindComplex
-	kindOpaque
+	kindF8
 )
 
 var dtypes = [numDTypes]dtypeInfo{
@@ -62,8 +63,8 @@ var dtypes = [numDTypes]dtypeInfo{
 	F64:      {"f64", 8, kindFloat},
 	C64:      {"c64", 8, kindComplex},
 	C128:     {"c128", 16, kindComplex},
-	F8E4M3FN: {"f8e4m3fn", 1, kindOpaque},
-	F8E5M2:   {"f8e5m2", 1, kindOpaque},
+	F8E4M3FN: {"f8e4m3fn", 1, kindF8},
+	F8E5M2:   {"f8e5m2", 1, kindF8},
 }
 
 // DTypes returns every dtype, storage-only ones included, in declaration order.
@@ -104,6 +105,13 @@ func (d DType) IsSigned() bool { return d != Bool && d != U8 }
 // IsStorage reports whether d can be held and moved but not computed with.
 func (d DType) IsStorage() bool { return dtypes[d].kind >= kindComplex }
 
+// IsF8 reports whether d is one of the 8-bit floats.
+func (d DType) IsF8() bool { return dtypes[d].kind == kindF8 }
+
+// IsFloatOrF8 reports whether d is a float of any width. Gradients flow through
+// values of all of them; cotangents of 8-bit ones have their dtype, as in PyTorch.
+func (d DType) IsFloatOrF8() bool { return d.IsFloat() || d.IsF8() }
+
 // Valid reports whether d names a dtype.
 func (d DType) Valid() bool { return d > Invalid && d < numDTypes }
 
@@ -129,7 +137,7 @@ func PromoteTypes(a, b DType) DType {
 		return a | b
 	}
 	ka, kb := dtypes[a].kind, dtypes[b].kind
-	if ka == kindOpaque || kb == kindOpaque {
+	if ka == kindF8 || kb == kindF8 {
 		return Invalid
 	}
 	if ka != kb {

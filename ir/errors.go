@@ -48,13 +48,19 @@ func (e *OpError) Error() string {
 // Unwrap returns the kind of the mistake.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// NewOpError returns an OpError at the user's line.
+// NewOpError returns an OpError at the user's line. One about dtypes says what to
+// do about 8-bit floats.
 func NewOpError(op string, kind error, in []Value, format string, args ...any) *OpError {
 	e := &OpError{Op: op, Msg: fmt.Sprintf(format, args...), Err: kind, Line: FormatLine(UserPC())}
+	narrow := false
 	for _, v := range in {
 		if v.Node != nil {
 			e.Shapes = append(e.Shapes, v.Shape())
+			narrow = narrow || v.DType().IsF8()
 		}
+	}
+	if narrow && kind == ErrDType {
+		e.Msg += "; 8-bit floats are only moved, cast and multiplied by _scaled_mm, so cast first"
 	}
 	return e
 }

@@ -9,7 +9,7 @@ func init() {
 		Category: Creation,
 		Doc:      "A tensor of the given size with every element fill_value, converted to dtype. ATen's full.",
 		Infer: func(a Args) []Shape {
-			requireArithmetic(a, a.DType("dtype"))
+			requireNumbers(a, a.DType("dtype"))
 			return inferDims(a, a.DType("dtype"), a.Ints("size"))
 		},
 		NoGrad: constantGrad,

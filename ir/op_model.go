@@ -14,7 +14,7 @@ func init() {
 	OpCallModel = register("call_model(Tensor[] inputs, int model, str outputs) -> Tensor[]", Spec{
 		Doc:      "The outputs of a model that is registered in this process under a number, whose shapes are given as text. Each use runs the model, also on equal inputs.",
 		Category: Foreign, Impure: true, Infer: inferCallModel,
-		NoGrad: "the model is opaque",
+		NoGrad: "the model is opaque", GradFails: true,
 	})
 }
 

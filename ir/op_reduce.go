@@ -133,6 +133,13 @@ func requireArithmetic(a Args, d DType) {
 	}
 }
 
+// requireNumbers fails for dtypes that a number cannot be converted to.
+func requireNumbers(a Args, d DType) {
+	if !d.IsF8() {
+		requireArithmetic(a, d)
+	}
+}
+
 func inferAccumulate(a Args) []Shape {
 	d := accumulateDType(a)
 	mask, keepdim := ReduceDims(a)

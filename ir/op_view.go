@@ -235,7 +235,7 @@ func inferCat(a Args) []Shape {
 
 func inferConstantPad(a Args) []Shape {
 	s := a.In[0].Shape()
-	requireArithmetic(a, s.DType())
+	requireNumbers(a, s.DType())
 	if v := a.Tensor("value"); v.Rank() != 0 {
 		a.Fail(ErrShape, "value has rank %d, want 0", v.Rank())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Op identifies a row of the op table.
@@ -90,6 +91,9 @@ type Spec struct {
 	Impure bool
 	// NoGrad says why an op without VJP has none, for the listing.
 	NoGrad string
+	// GradFails makes a gradient that would flow through the op an error, for ops
+	// that have one which is not known.
+	GradFails bool
 	// Op is this row's number.
 	Op Op
 	// pure: no attribute string is ever needed.
@@ -171,9 +175,11 @@ func Lookup(name string) (Op, bool) {
 
 // Ops returns the rows of the table, sorted by category and name, but for
 // call_model, which has no meaning of its own, and ops that only gradients record,
-// whose names begin with a low line.
+// whose names begin with a low line and end with "_backward".
 func Ops() []*Spec {
-	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool { return sp.Category == Foreign || sp.Name[0] == '_' })
+	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool {
+		return sp.Category == Foreign || sp.Name[0] == '_' && strings.HasSuffix(sp.Name, "_backward")
+	})
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {
 			return out[i].Category < out[j].Category

@@ -101,14 +101,14 @@ func (t *Tape) back(n *Node, grad []Value) {
 		in = sp.VJP(t.Builder, n.Args(), n.Outs(), grad)
 	case sp.Decompose != nil && sp.NoGrad == "":
 		in = t.through(n, grad)
-	case sp.Category == Foreign:
+	case sp.GradFails:
 		panic(NewOpError(sp.Name, ErrArg, n.Inputs(), "no gradient flows through the op: %s", sp.NoGrad))
 	default:
 		return
 	}
 	for i, g := range in {
 		x := n.Inputs()[i]
-		if g.IsNil() || !x.DType().IsFloat() {
+		if g.IsNil() || !x.DType().IsFloatOrF8() {
 			continue
 		}
 		if g.Shape() != x.Shape() {

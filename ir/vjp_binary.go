@@ -78,7 +78,7 @@ func vjpWhere(b *Builder, a Args, out, grad []Value) []Value {
 // vjpCast converts the cotangent back; integers have none.
 func vjpCast(b *Builder, a Args, out, grad []Value) []Value {
 	d := a.In[0].DType()
-	if !d.IsFloat() || !out[0].DType().IsFloat() {
+	if !d.IsFloatOrF8() || !out[0].DType().IsFloatOrF8() {
 		return []Value{{}}
 	}
 	return []Value{b.Cast(grad[0], d)}

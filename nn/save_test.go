@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +167,29 @@ func TestLoadMismatch(t *testing.T) {
 				t.Error("a refused file changed the module")
 			}
 		})
+	}
+}
+
+// Weights of 8 bits are saved and loaded as they are.
+func TestSaveLoadEightBits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	for _, d := range []loris.DType{loris.F8E4M3FN, loris.F8E5M2} {
+		s := newSession(t)
+		make8 := func(values ...float32) *Base {
+			m := &Base{}
+			m.Param("w", loris.NewVariable(s.With(loris.As(d)).FromSlice(values)))
+			return m
+		}
+		a, b := make8(1.5, -448, 0.001, 0), make8(0, 0, 0, 0)
+		if err := Save(t.Context(), path, a, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(t.Context(), path, b); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := bytesOf(t, b), bytesOf(t, a); !maps.Equal(got, want) {
+			t.Errorf("%v: loaded %q, want %q", d, got, want)
+		}
 	}
 }
 

@@ -1,10 +1,14 @@
-"""Writes internal/half/testdata/torch.csv: what PyTorch makes of chosen float32 patterns.
+"""Writes internal/half/testdata/torch.csv and narrow.csv: what PyTorch makes of chosen float32 patterns, and what of all
+16-bit ones.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0
     .venv/bin/python scripts/make_half_golden.py
 
-Each line is a float32 pattern and the f16, bf16, float8_e4m3fn and float8_e5m2 patterns that torch's
+Each line of torch.csv is a float32 pattern and the f16, bf16, float8_e4m3fn and float8_e5m2 patterns that torch's
 Tensor.to gives for it, in hexadecimal. NaNs are left out: their payload depends on the processor.
+
+Each line of narrow.csv is a 16-bit format, the first pattern of a run, and the float8_e4m3fn and float8_e5m2 patterns that
+all patterns of the run give.
 """
 
 import pathlib
@@ -13,6 +17,7 @@ import random
 import torch
 
 OUT = pathlib.Path(__file__).parent.parent / "internal/half/testdata/torch.csv"
+NARROW = OUT.with_name("narrow.csv")
 
 
 def patterns():
@@ -59,6 +64,19 @@ def main():
         f.write("f32,f16,bf16,e4m3fn,e5m2\n")
         for p, h, b, e4, e5 in zip(pats, *columns):
             f.write(f"{p:08x},{h & 0xFFFF:04x},{b & 0xFFFF:04x},{e4:02x},{e5:02x}\n")
+    narrow()
+
+
+def narrow():
+    with NARROW.open("w") as f:
+        f.write("from,first,e4m3fn,e5m2\n")
+        for name, dtype in (("f16", torch.float16), ("bf16", torch.bfloat16)):
+            x = torch.arange(1 << 16, dtype=torch.int32).to(torch.uint16).view(dtype)
+            last = None
+            for p, pair in enumerate(zip(x.to(torch.float8_e4m3fn).view(torch.uint8).tolist(), x.to(torch.float8_e5m2).view(torch.uint8).tolist())):
+                if pair != last:
+                    f.write(f"{name},{p:04x},{pair[0]:02x},{pair[1]:02x}\n")
+                last = pair
 
 
 main()

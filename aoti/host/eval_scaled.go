@@ -9,7 +9,7 @@ import "C"
 
 import (
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"unsafe"
 
@@ -18,13 +18,6 @@ import (
 
 // scaledEvals are the products of scaled and of grouped matrices.
 var scaledEvals = map[string]evalFunc{
-	"_scaled_mm": func(v values) ([]*tensor, error) {
-		p, err := scaledProduct(v)
-		if err != nil {
-			return nil, err
-		}
-		return one(p.save())
-	},
 	"_scaled_mm_amax": scaledMMLargest,
 	"_grouped_mm":     groupedMM,
 	"_efficientzerotensor": func(v values) ([]*tensor, error) {
@@ -87,86 +80,29 @@ func descending(hi, lo int) []int {
 	return out
 }
 
-// scaled is the product of two scaled matrices, before it is divided by the scale
-// of the result.
-type scaled struct {
-	matrix
-	by    float64
-	dtype ir.DType
-}
-
-// scaledProduct multiplies two matrices, each scaled as a whole or by its rows or
-// columns.
-func scaledProduct(v values) (scaled, error) {
-	t, x, err := argument[float64](v, "self")
-	if err != nil {
-		return scaled{}, err
-	}
-	_, y, err := argument[float64](v, "mat2")
-	if err != nil {
-		return scaled{}, err
-	}
-	if len(x.dims) != 2 || len(y.dims) != 2 || x.dims[1] != y.dims[0] {
-		return scaled{}, fmt.Errorf("%w: %v×%v", ir.ErrShape, x.dims, y.dims)
-	}
-	a, b := matrix{x.dims[0], x.dims[1], x.data}, matrix{y.dims[0], y.dims[1], y.data}
-	rows, err := factors(v, "scale_a", a.rows)
-	if err != nil {
-		return scaled{}, err
-	}
-	cols, err := factors(v, "scale_b", b.cols)
-	if err != nil {
-		return scaled{}, err
-	}
-	bias := array[float64]{make([]float64, b.cols), []int{b.cols}}
-	if t, ok := v["bias"].(*tensor); ok {
-		if bias, err = expanded[float64](t, []int{b.cols}); err != nil {
-			return scaled{}, err
-		}
-	}
-	by := 1.0
-	if v.has("scale_result") {
-		r, err := factors(v, "scale_result", 1)
-		if err != nil {
-			return scaled{}, err
-		}
-		by = r[0]
-	}
-	p := multiply(a, b)
-	for i := range p.rows {
-		for j, s := range p.row(i) {
-			p.set(i, j, s*rows[i]*cols[j]+bias.data[j])
-		}
-	}
-	return scaled{p, by, outDType(v, dtypeOf(t))}, nil
-}
-
-// save makes the result.
-func (p scaled) save() (*tensor, error) {
-	out := make([]float64, len(p.a))
-	for i, x := range p.a {
-		out[i] = x / p.by
-	}
-	return save(array[float64]{out, []int{p.rows, p.cols}}, p.dtype)
-}
-
 // scaledMMLargest also returns the largest magnitude before the result was scaled,
 // as PyTorch did until it was version 2.5.
 func scaledMMLargest(v values) ([]*tensor, error) {
-	p, err := scaledProduct(v)
+	plain := maps.Clone(v)
+	plain["out_dtype"] = ir.F32
+	delete(plain, "scale_result")
+	wide, err := evalIR(ir.OpScaledMM, plain)
 	if err != nil {
 		return nil, err
 	}
-	largest := 0.0
-	for _, x := range p.a {
-		largest = max(largest, math.Abs(x))
-	}
-	out, err := p.save()
+	defer release(wide[0])
+	most, err := computed("largest", wide, func(b *ir.Builder, in []ir.Value) []ir.Value {
+		return []ir.Value{b.Amax(b.Abs(in[0]), nil, false)}
+	})
 	if err != nil {
 		return nil, err
 	}
-	most, err := save(array[float64]{[]float64{largest}, nil}, ir.F32)
-	return all(err, out, most)
+	out, err := evalIR(ir.OpScaledMM, v)
+	if err != nil {
+		release(most[0])
+		return nil, err
+	}
+	return append(out, most...), nil
 }
 
 // factors returns n numbers, of which the tensor holds all or one.

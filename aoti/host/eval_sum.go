@@ -36,15 +36,6 @@ var sumEvals = map[string]evalFunc{
 		}
 		return one(save(array[float64]{out, []int{len(out)}}, dtypeOf(t)))
 	},
-	"_int_mm": func(v values) ([]*tensor, error) {
-		x, y, err := v.two("self", "mat2")
-		if err != nil {
-			return nil, err
-		}
-		return computed("_int_mm", []*tensor{x, y}, func(b *ir.Builder, in []ir.Value) []ir.Value {
-			return []ir.Value{b.MatMul(b.Cast(in[0], ir.I32), b.Cast(in[1], ir.I32))}
-		})
-	},
 	"_weight_int8pack_mm": func(v values) ([]*tensor, error) {
 		x, y, err := v.two("self", "mat2")
 		if err != nil {

@@ -183,7 +183,7 @@ func TestObserverState(t *testing.T) {
 // TestScaledLargest: the oldest form also returns the largest magnitude.
 func TestScaledLargest(t *testing.T) {
 	leakCheck(t)
-	x, y := tensorOf(t, ir.F32, []float64{1, 2, 3, -4}, 2, 2), tensorOf(t, ir.F32, []float64{1, 0, 0, 1}, 2, 2)
+	x, y := tensorOf(t, ir.F8E4M3FN, []float64{1, 2, 3, -4}, 2, 2), tensorOf(t, ir.F8E4M3FN, []float64{1, 0, 0, 1}, 2, 2)
 	two, half := tensorOf(t, ir.F32, []float64{2}, 1), tensorOf(t, ir.F32, []float64{0.5}, 1)
 	var out, most *tensor
 	if err := invoke(t, "_scaled_mm", x, y, nil, nil, two, two, half, 0, &out, &most); err != nil {

@@ -48,7 +48,7 @@ func TestResize(t *testing.T) {
 // Sizes that make no sense are errors and no panics.
 func TestEvaluatedOpsCheckShapes(t *testing.T) {
 	x, three := tensorOf(t, ir.F32, []float64{1, 2, 3, 4}, 2, 2), tensorOf(t, ir.F32, []float64{1, 2, 3}, 3)
-	at := tensorOf(t, ir.I64, []float64{9, 9}, 2)
+	at, narrow := tensorOf(t, ir.I64, []float64{9, 9}, 2), tensorOf(t, ir.F8E5M2, []float64{1, 2, 3, 4}, 2, 2)
 	for _, c := range []struct {
 		name string
 		args []any
@@ -63,7 +63,7 @@ func TestEvaluatedOpsCheckShapes(t *testing.T) {
 		{"cpu_index_reduce", []any{x, 0, at, x, "prod", true}},
 		{"cpu_index_reduce", []any{x, 0, at, x, "first", true}},
 		{"cpu_segment_reduce", []any{x, "sum", at, nil, nil, 0, false, nil}},
-		{"cpu__scaled_mm", []any{x, x, three, three, nil, nil, nil, false}},
+		{"cpu__scaled_mm", []any{narrow, narrow, three, three, nil, nil, nil, false}},
 		{"cpu__grouped_mm", []any{x, x, at, nil, nil}},
 		{"cpu_upsample_linear1d_backward", []any{x, []int64{2}, []int64{1, 1, 2}, false, nil}},
 	} {

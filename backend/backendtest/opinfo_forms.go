@@ -47,6 +47,7 @@ var forms = map[string]func(f *form){
 	"sort":               func(f *form) { f.take("stable") }, // ours always is
 	"scatter":            scatterValue,
 	"to":                 func(f *form) { f.op = "cast" },
+	"to_f8":              func(f *form) { f.op = "cast" },
 	"cross_entropy_loss": func(f *form) { f.op = "cross_entropy" },
 	"linspace":           func(f *form) { f.deflt("dtype", ir.DefaultDType) },
 	"arange":             arangeDefaults,

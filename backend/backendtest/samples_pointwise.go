@@ -118,7 +118,7 @@ func castSamples(m *maker) {
 			wide := elements.EncodeFloats(m.dtype, []float64{1<<31 + 77, -1<<31 - 1, 1<<32 + 7, 1e12 + 7, 9.3e18, -9.3e18})
 			m.call("values beyond 32 bits to "+to.String(), []input{vector(m.dtype, wide)}, to)
 		}
-		if m.dtype.Size() <= 2 && !m.short {
+		if m.dtype.IsF8() || m.dtype.Size() <= 2 && !m.short {
 			m.call("all values to "+to.String(), []input{every(m.dtype)}, to)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -225,6 +226,44 @@ func TestMatchesPyTorch(t *testing.T) {
 			}
 			if got := f.fromF32(math.Float32frombits(uint32(in))); uint64(got) != want {
 				t.Errorf("%s(%s) = %#x, PyTorch gives %#x", f.name, row[0], got, want)
+			}
+		}
+	}
+}
+
+// TestNarrowFrom16Bits goes over all patterns of f16 and bf16.
+func TestNarrowFrom16Bits(t *testing.T) {
+	data, err := os.ReadFile("testdata/narrow.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type run struct{ first, e4, e5 uint16 }
+	runs := map[string][]run{}
+	for _, line := range strings.Fields(string(data))[1:] {
+		f := strings.Split(line, ",")
+		var n [3]uint16
+		for i := range n {
+			v, err := strconv.ParseUint(f[1+i], 16, 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n[i] = uint16(v)
+		}
+		runs[f[0]] = append(runs[f[0]], run{n[0], n[1], n[2]})
+	}
+	for name, widen := range map[string]func(uint16) float32{"f16": F16ToF32, "bf16": BF16ToF32} {
+		list := runs[name]
+		if len(list) < 400 {
+			t.Fatalf("%s: only %d runs", name, len(list))
+		}
+		at := 0
+		for h := range 1 << 16 {
+			if at+1 < len(list) && h == int(list[at+1].first) {
+				at++
+			}
+			x := widen(uint16(h))
+			if e4, e5 := F32ToE4M3(x), F32ToE5M2(x); uint16(e4) != list[at].e4 || uint16(e5) != list[at].e5 {
+				t.Fatalf("%s %#x = %v gives %#x and %#x, want %#x and %#x", name, h, x, e4, e5, list[at].e4, list[at].e5)
 			}
 		}
 	}

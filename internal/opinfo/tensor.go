@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// DType names an element type: bool, u8, i8, i16, i32, i64, f16, bf16, f32 or f64.
+// DType names an element type: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, f8e4m3fn or f8e5m2.
 type DType string
 
 // Size returns the bytes of one element, and 0 for an unknown name.
 func (d DType) Size() int {
 	switch d {
-	case "bool", "u8", "i8":
+	case "bool", "u8", "i8", "f8e4m3fn", "f8e5m2":
 		return 1
 	case "i16", "f16", "bf16":
 		return 2
@@ -25,9 +25,13 @@ func (d DType) Size() int {
 	return 0
 }
 
-// IsFloat reports whether d is one of f16, bf16, f32 and f64.
+// IsFloat reports whether d is a float: one of f16, bf16, f32, f64, f8e4m3fn and f8e5m2.
 func (d DType) IsFloat() bool {
-	return d == "f16" || d == "bf16" || d == "f32" || d == "f64"
+	switch d {
+	case "f16", "bf16", "f32", "f64", "f8e4m3fn", "f8e5m2":
+		return true
+	}
+	return false
 }
 
 // A Tensor is a dense row-major array. Data holds the elements little endian; a bool is one byte, 0 or 1.
@@ -64,6 +68,10 @@ func (t Tensor) Float64s() []float64 {
 		switch t.DType {
 		case "f16":
 			out[i] = half(binary.LittleEndian.Uint16(t.Data[2*i:]))
+		case "f8e4m3fn":
+			out[i] = e4m3(t.Data[i])
+		case "f8e5m2":
+			out[i] = half(uint16(t.Data[i]) << 8) // the upper half of the binary16 number
 		case "bf16":
 			out[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.Data[2*i:])) << 16))
 		case "f32":
@@ -111,6 +119,22 @@ func (t Tensor) validate() error {
 		return fmt.Errorf("%v has %d bytes, want %d", t, len(t.Data), want)
 	}
 	return nil
+}
+
+// e4m3 widens an E4M3FN number: no infinities, and NaN where all bits but the sign are set.
+func e4m3(bits uint8) float64 {
+	exponent, fraction := int(bits>>3)&15, float64(bits&7)
+	v := math.Ldexp(8+fraction, exponent-10)
+	switch {
+	case bits&0x7f == 0x7f:
+		return math.NaN()
+	case exponent == 0:
+		v = math.Ldexp(fraction, -9)
+	}
+	if bits>>7 != 0 {
+		return -v
+	}
+	return v
 }
 
 // half widens an IEEE 754 binary16 number.

@@ -19,7 +19,7 @@ var byHand = map[string]string{
 // goNames are the ops whose Go name is not the CamelCase of ATen's.
 var goNames = map[string]string{
 	"matmul": "MatMul", "isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite",
-	"logsumexp": "LogSumExp",
+	"logsumexp": "LogSumExp", "_scaled_mm": "ScaledMM", "_int_mm": "IntMM",
 }
 
 // reserved are the names of the root package that options must not take, on top
