@@ -60,7 +60,7 @@ func newModel(ctx context.Context, d *device, p *graph.Program, o backend.Compil
 	t := d.newTuner(o.Deterministic, d.fitting(kept))
 	var blasErr error
 	seq, err := steps.Lower(p, steps.Options{
-		Limits: d.limits, Aliases: o.Aliases,
+		Limits: d.limits, Aliases: o.Aliases, TF32: d.backend.tf32.Load(),
 		Product: func(q *steps.Product) (int, any, bool) {
 			if blasErr != nil {
 				return 0, nil, false

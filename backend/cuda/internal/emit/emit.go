@@ -16,7 +16,7 @@
 // (-fmad=false) and without fast-math, so that each operation is rounded as
 // package ir says. Elementary functions are those of CUDA's library: of f32s
 // within 2 units in the last place, but for tan and pow (4), sinh, atanh, asinh
-// and atan2 (3), acosh (4); of f64s within 2. Sums and products of f32s are
+// and atan2 (3), acosh (4); of f64s within 2. Reductions of f32s are
 // kept in f64, with the bound of package native.
 package emit
 
@@ -58,10 +58,14 @@ var (
 	moveSource string
 	//go:embed cuda/mma.cuh
 	mmaSource string
+	//go:embed cuda/tile.cuh
+	tileSource string
 	//go:embed cuda/product.cuh
 	productSource string
+	//go:embed cuda/pool.cuh
+	poolSource string
 	// library has the kernels that are no loops.
-	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + productSource
+	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + tileSource + productSource + poolSource
 )
 
 // Options says what a kernel's structure does not.

@@ -8,7 +8,8 @@ import (
 // Limits is what launches must keep to.
 type Limits struct {
 	// Processors is the number of multiprocessors. It bounds how many blocks are
-	// launched and has no influence on results.
+	// launched, and decides into how many parts the depth of a product is cut, which
+	// has an influence on how sums are rounded; on other results it has none.
 	Processors int
 	// Threads is the most that a block may have, a power of two from 32 on.
 	Threads int

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -17,33 +18,121 @@ func spatial(src []int, lead int) [3]int {
 	return out
 }
 
-// convolution reads image and filters where they lie.
+// convolution is a product by the library where it is one of matrices in memory,
+// and else a kernel, which reads image and filters where they lie unless other
+// places are worth a copy.
 func convolution(c *call) {
-	g, x, f := ir.ConvOf(c.Args), c.in[0], c.in[1]
+	g := ir.ConvOf(c.Args)
+	if c.pointwiseProduct(g) {
+		return
+	}
+	x, f := c.in[0], c.filters(g, c.in[1])
+	if c.lastChannels(g) {
+		x, f = c.withChannelsLast(x, 1), c.withChannelsLast(f, 2)
+	}
 	n := g.Spatial
 	e := emit.Convolution{
 		DType: g.DType, Images: g.Batch, Groups: g.Groups, Channels: g.In / g.Groups, Results: g.Out / g.Groups,
-		Transposed: g.Transposed, Bias: len(c.in) > 2,
+		Transposed: g.Transposed, TF32: c.l.opt.TF32,
 		XImage: x.view.Strides[0], XChannel: x.view.Strides[1], XAt: spatial(x.view.Strides[2:2+n], 0),
-		FAt: spatial(f.view.Strides[2:2+n], 0),
+		FGroup: f.view.Strides[0], FResult: f.view.Strides[1], FInput: f.view.Strides[2], FAt: spatial(f.view.Strides[3:3+n], 0),
+		XAlign: aligned(Alignment, x), FAlign: aligned(Alignment, f),
 		Window: emit.Window{
 			In: spatial(g.InDims[:n], 1), Out: spatial(g.OutDims[:n], 1), Kernel: spatial(g.Kernel[:n], 1),
 			Stride: spatial(g.Stride[:n], 1), Pad: spatial(g.Padding[:n], 0), Dilation: spatial(g.Dilation[:n], 1),
 		},
 	}
-	// Filters are [results, channels of a group], transposed ones [channels, results
-	// of a group].
-	e.FResult, e.FInput = f.view.Strides[0], f.view.Strides[1]
-	e.FGroup = e.Results * f.view.Strides[0]
-	if g.Transposed {
-		e.FResult, e.FInput = f.view.Strides[1], f.view.Strides[0]
-		e.FGroup = e.Channels * f.view.Strides[0]
-	}
 	values := []value{x, f}
-	if e.Bias {
+	if len(c.in) > 2 {
+		e.Post.Links = append(e.Post.Links, emit.Link{Op: ir.OpAdd, Vector: true})
 		values = append(values, c.dense(c.in[2]))
 	}
-	c.kernels(e.Plan(c.l.opt.Limits), 1, append([]value{c.result()}, values...)...)
+	c.withPost(&e.Post, values, func() *emit.Plan { return e.Plan(c.l.opt.Limits) })
+}
+
+// filters sees the filters as [groups, results, channels, taps...]. They are
+// [results, channels of a group, taps...], transposed [channels, results of a group,
+// taps...].
+func (c *call) filters(g *ir.Conv, f value) value {
+	taps := f.shape.Dims()[2:]
+	dims := append([]int{g.Groups, f.shape.Dim(0) / g.Groups, f.shape.Dim(1)}, taps...)
+	view, _ := f.view.Reshape(dims) // to split a dimension is always possible
+	if g.Transposed {
+		order := []int{0, 2, 1, 3, 4, 5}[:len(dims)]
+		dims[1], dims[2] = dims[2], dims[1]
+		view = view.Permute(order)
+	}
+	return f.as(f.shape.WithDims(dims...), view)
+}
+
+// lastChannels reports whether tensor cores compute a convolution, which want the
+// channels of each position together.
+func (c *call) lastChannels(g *ir.Conv) bool {
+	narrow := g.DType == ir.F16 || g.DType == ir.BF16
+	if !c.l.opt.Limits.Tensor || !narrow && !(g.DType == ir.F32 && c.l.opt.TF32) {
+		return false
+	}
+	return g.Out/g.Groups > emit.FewResults && g.In/g.Groups*g.DType.Size()%emit.Chunk == 0
+}
+
+// withChannelsLast returns a value whose dimension of that number has its elements
+// side by side, and everything else at multiples of what is copied at once.
+func (c *call) withChannelsLast(v value, dim int) value {
+	r := v.view.Rank
+	good := aligned(emit.Chunk, v) == emit.Chunk && v.view.Strides[dim] == 1
+	for d := range r {
+		good = good && (d == dim || v.view.Dims[d] == 1 || v.view.Strides[d]*v.size()%emit.Chunk == 0)
+	}
+	if good {
+		return v
+	}
+	order, back := make([]int, 0, r), make([]int, r)
+	for d := range r {
+		if d != dim {
+			back[d] = len(order)
+			order = append(order, d)
+		}
+	}
+	back[dim] = r - 1
+	turned := v.view.Permute(append(order, dim))
+	v = c.copied(v.as(v.shape.WithDims(turned.Dims[:r]...), turned))
+	view := v.view.Permute(back)
+	return v.as(v.shape.WithDims(view.Dims[:r]...), view)
+}
+
+// pointwiseProduct has the library compute a convolution with one tap and steps of
+// one: the filters times the positions of each image.
+func (c *call) pointwiseProduct(g *ir.Conv) bool {
+	n := g.Spatial
+	if c.l.opt.Product == nil || g.Groups != 1 || g.Transposed || len(c.in) > 2 || c.outs[0].Numel() == 0 || g.In == 0 || !c.libraryFinishes() {
+		return false
+	}
+	positions := 1
+	for d := range n {
+		if g.Kernel[d] != 1 || g.Stride[d] != 1 || g.Padding[d] != 0 {
+			return false
+		}
+		positions *= g.InDims[d]
+	}
+	x, ok := c.in[0].view.Reshape([]int{g.Batch, g.In, positions})
+	if !ok {
+		return false
+	}
+	f, _ := c.in[1].view.Reshape([]int{g.Out, g.In}) // without dimensions of size 1
+	b := &batch{m: g.Out, n: positions, k: g.In, dims: []int{g.Batch}}
+	b.y = c.in[0].as(c.in[0].shape.WithDims(g.Batch, g.In, positions), x)
+	b.x = c.in[1].as(c.in[1].shape.WithDims(g.Out, g.In), f).spread(b.dims)
+	return c.libraryProduct(b)
+}
+
+// libraryFinishes reports whether the library can do what follows a product, apart
+// from vectors.
+func (c *call) libraryFinishes() bool {
+	if c.post == nil {
+		return true
+	}
+	act := c.post.Act
+	return len(c.post.Links) == 0 && (act == fuse.Identity || act == fuse.ReLU || act == fuse.GELUTanh) && c.outs[0].DType() != ir.F64
 }
 
 func maxPool(c *call) {

@@ -4,30 +4,40 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
-// epilogueRule says what of the ops after an instruction the library can do with
-// it: add a vector to each row of a product, add another result, and two of the
-// activations.
+// epilogueRule says what of the ops after an instruction can be done with it. The
+// library adds a vector to each row of a product, adds another result, and has two
+// of the activations; kernels can do all.
 func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
-	d := l.p.Shape(in.Out).DType()
-	if in.Op != ir.OpMatMul || l.opt.Product == nil || !d.IsFloat() || d == ir.F64 {
-		return fuse.Rule{}, false
-	}
-	// A product with a vector has its results along what are rows to the library.
 	out := l.p.Shape(in.Out)
-	if l.p.Shape(in.Args[1]).Rank() < 2 || out.Numel() == 0 || l.p.Shape(in.Args[0]).Dim(-1) == 0 {
+	d := out.DType()
+	if !d.IsFloat() || out.Numel() == 0 {
 		return fuse.Rule{}, false
 	}
-	return fuse.Rule{Channel: out.Rank() - 1, NoFactors: true, Acts: []fuse.Activation{fuse.ReLU, fuse.GELUTanh}}, true
+	switch in.Op {
+	case ir.OpConvolution:
+		return fuse.Rule{Channel: 1, Affine: d == loop.ComputeDType(d)}, true
+	case ir.OpMatMul:
+		// A product with a vector has its results along what are rows to the library.
+		if l.p.Shape(in.Args[1]).Rank() < 2 || l.p.Shape(in.Args[0]).Dim(-1) == 0 {
+			return fuse.Rule{}, false
+		}
+		if l.opt.Product == nil {
+			return fuse.Rule{Channel: out.Rank() - 1, Affine: d == loop.ComputeDType(d)}, true
+		}
+		return fuse.Rule{Channel: out.Rank() - 1, NoFactors: true, Acts: []fuse.Activation{fuse.ReLU, fuse.GELUTanh}}, d != ir.F64
+	}
+	return fuse.Rule{}, false
 }
 
-// withEpilogue emits a product and what follows it as one step, or one by one if
-// the library cannot.
+// withEpilogue emits a product or convolution and what follows it as one step.
 func (l *lowering) withEpilogue(e *fuse.Epilogue) (err error) {
 	defer check.Recover(&err)
 	in, last := &l.p.Instrs[e.Anchor], slices.MaxFunc(e.Ops, byOutput)
@@ -35,15 +45,8 @@ func (l *lowering) withEpilogue(e *fuse.Epilogue) (err error) {
 	for _, id := range in.Args {
 		c.in = append(c.in, l.val(id))
 	}
-	if c.libraryProduct(batchOf(c.in[0], c.in[1])) {
-		l.vals[last.Out] = c.out[0]
-		return nil
-	}
-	for _, op := range slices.SortedFunc(slices.Values(e.Ops), byOutput) {
-		if err := l.alone(op); err != nil {
-			return located(op, err)
-		}
-	}
+	lowerings[in.Op](c)
+	l.vals[last.Out] = c.out[0]
 	return nil
 }
 
@@ -73,4 +76,48 @@ func (c *call) toAligned(v value) value {
 		return c.copied(v)
 	}
 	return v
+}
+
+// activations are the names that kernels have for what fuse finds.
+var activations = [...]emit.Activation{
+	fuse.Identity: emit.Identity, fuse.ReLU: emit.ReLU, fuse.GELU: emit.GELU, fuse.GELUTanh: emit.GELUTanh, fuse.SiLU: emit.SiLU,
+	fuse.Sigmoid: emit.Sigmoid, fuse.Tanh: emit.Tanh,
+}
+
+// withPost emits the kernels of a product or convolution on some operands. post is
+// what it has by itself; the call's epilogue comes after it.
+func (c *call) withPost(post *emit.Post, operands []value, plan func() *emit.Plan) {
+	residual := -1
+	if c.post != nil {
+		for _, k := range c.post.Links {
+			v := c.dense(c.l.val(k.ID))
+			post.Links = append(post.Links, emit.Link{Op: k.Op, Vector: v.shape.Numel() > 1})
+			operands = append(operands, v)
+		}
+		if c.post.Residual != fuse.NoValue {
+			post.Addend, residual = true, len(operands)
+			operands = append(operands, c.dense(c.l.val(c.post.Residual)))
+		}
+		post.Act = activations[c.post.Act]
+	}
+	out := c.result()
+	s := planned{Step: Step{Kernels: plan()}, operands: places(append([]value{out}, operands...)...), writes: 1}
+	if residual >= 0 {
+		s.replaces(residual + 1)
+	}
+	c.emit(s)
+}
+
+// replaces says that the result may be written over a dense operand of its
+// dimensions, if nothing else is read from there.
+func (s *planned) replaces(operand int) {
+	r := s.operands[operand]
+	for i, o := range s.operands {
+		if i != operand && o.buf == r.buf {
+			return
+		}
+	}
+	if r.off == 0 {
+		s.inPlace = []pair{{s.operands[0].buf, r.buf}}
+	}
 }

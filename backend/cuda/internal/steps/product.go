@@ -37,7 +37,7 @@ func batchOf(x, y value) *batch {
 	b := &batch{m: x.shape.Dim(-2), n: y.shape.Dim(-1), k: x.shape.Dim(-1)}
 	all, _ := ir.BroadcastDims(leading(x), leading(y)) // Infer has checked that they do
 	b.dims = all.Dims()
-	b.x, b.y = x.spread(b.dims), y.spread(b.dims)
+	b.x, b.y = x, y
 	return b
 }
 
@@ -84,8 +84,9 @@ func matmul(c *call) {
 	g := emit.Product{
 		DType: s.DType(), M: b.m, N: b.n, K: b.k, Batch: b.dims, XBatch: b.x.view.Strides[:r], YBatch: b.y.view.Strides[:r],
 		XRow: b.x.view.Strides[r], XCol: b.x.view.Strides[r+1], YRow: b.y.view.Strides[r], YCol: b.y.view.Strides[r+1],
+		XAlign: aligned(Alignment, b.x), YAlign: aligned(Alignment, b.y), TF32: c.l.opt.TF32,
 	}
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), b.x, b.y)
+	c.withPost(&g.Post, []value{b.x, b.y}, func() *emit.Plan { return g.Plan(c.l.opt.Limits) })
 }
 
 // libraryProduct emits a product by the library, if that can compute it.
@@ -100,11 +101,10 @@ func (c *call) libraryProduct(b *batch) bool {
 		return false
 	}
 	out := c.result()
-	s := planned{Step: Step{Product: p, Fault: -1}, operands: places(append([]value{out, x, y}, more...)...), writes: 1}
+	operands := append([]value{out, x, y}, more...)
+	s := planned{Step: Step{Product: p, Fault: -1}, operands: places(operands...), writes: 1}
 	if p.Addend {
-		if addend := more[len(more)-1]; addend.view.Offset == 0 {
-			s.inPlace = []pair{{out.buf, addend.buf}}
-		}
+		s.replaces(len(operands) - 1)
 	}
 	c.emit(s)
 	return true

@@ -1,227 +1,244 @@
-// Products of matrices, and convolutions, which are products of what a filter sees
-// with the filters. A block computes a square of results; the rows and columns that
-// it needs pass through shared memory, some of the depth at a time.
-
-// What products are summed in: floats in their own type or f32, integers modulo
-// 2ⁿ, and bools as numbers.
-INLINE f32 summed(f32 x) { return x; }
-INLINE f64 summed(f64 x) { return x; }
-INLINE u32 summed(i32 x) { return (u32)x; }
-INLINE u64 summed(i64 x) { return (u64)x; }
-INLINE u64 summed(bool x) { return x; }
-
-INLINE f32 fused(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
-INLINE f64 fused(f64 x, f64 y, f64 z) { return fma(x, y, z); }
-INLINE u32 fused(u32 x, u32 y, u32 z) { return x * y + z; }
-INLINE u64 fused(u64 x, u64 y, u64 z) { return x * y + z; }
-
-const int tile_edge = 64, tile_depth = 16, tile_threads = 256;
-const int tile_lanes = 16, tile_each = tile_edge / tile_lanes; // results of a thread along each side
-
-// product computes m × n results of depth k for each of a batch. P says what the
-// operands are: row, col and depth of a number, left of a row and a depth, right of
-// a depth and a col, and where results go.
-template <class P> INLINE void product(const typename P::Frame& f) {
-  typedef typename P::A A;
-  __shared__ A left[tile_depth][tile_edge], right[tile_depth][tile_edge];
-  const i64 down = (f.m + tile_edge - 1) / tile_edge, across = (f.n + tile_edge - 1) / tile_edge;
-  const int t = threadIdx.x, own = t % tile_edge;
-  // Threads side by side have results that are side by side in memory.
-  const int r = P::by_columns ? t % tile_lanes : t / tile_lanes, c = P::by_columns ? t / tile_lanes : t % tile_lanes;
-  for (i64 b = blockIdx.x; b < f.batch * down * across; b += gridDim.x) {
-    const P p(f, b / (down * across));
-    const i64 m0 = b / across % down * tile_edge, n0 = b % across * tile_edge;
-    const bool has_row = m0 + own < f.m, has_col = n0 + own < f.n;
-    const typename P::Row row = p.row(has_row ? m0 + own : 0);
-    const typename P::Col col = p.col(has_col ? n0 + own : 0);
-    A acc[tile_each][tile_each] = {};
-    for (i64 k0 = 0; k0 < f.k; k0 += tile_depth) {
-#pragma unroll
-      for (int k = t / tile_edge; k < tile_depth; k += tile_threads / tile_edge) {
-        A x = 0, y = 0;
-        if (k0 + k < f.k) {
-          const typename P::Depth depth = p.depth(k0 + k);
-          if (has_row) x = p.left(row, depth);
-          if (has_col) y = p.right(depth, col);
-        }
-        left[k][own] = x, right[k][own] = y;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int k = 0; k < tile_depth; k++) {
-        A x[tile_each], y[tile_each];
-#pragma unroll
-        for (int i = 0; i < tile_each; i++) x[i] = left[k][r + i * tile_lanes], y[i] = right[k][c + i * tile_lanes];
-#pragma unroll
-        for (int i = 0; i < tile_each; i++) {
-#pragma unroll
-          for (int j = 0; j < tile_each; j++) acc[i][j] = fused(x[i], y[j], acc[i][j]);
-        }
-      }
-      __syncthreads();
-    }
-#pragma unroll
-    for (int i = 0; i < tile_each; i++) {
-#pragma unroll
-      for (int j = 0; j < tile_each; j++) {
-        const i64 m = m0 + r + i * tile_lanes, n = n0 + c + j * tile_lanes;
-        if (m < f.m && n < f.n) p.put(m, n, acc[i][j]);
-      }
-    }
-  }
-}
+// Products of matrices, and convolutions, which are products of the filters with
+// what they see.
 
 // ProductFrame is a batch of products of matrices that lie in any way; the result
 // is dense. Strides are in elements.
 struct ProductFrame {
-  char *dst, *x, *y;
-  i64 batch, m, n, k;
+  char *x, *y;
+  i64 batch, down, across; // products, and their tiles
+  i64 m, n, k;
   i64 x_row, x_col, y_row, y_col;
   i64 rank, dims[8], x_batch[8], y_batch[8]; // of the batch
+  Tail tail;
 };
 
-template <class T> struct Matrices {
+template <class T_> struct Matrices {
+  typedef T_ T;
   typedef ProductFrame Frame;
-  typedef decltype(summed(widen(T()))) A;
-  typedef const T* Row;
-  typedef const T* Col;
-  typedef i64 Depth;
-  static const bool by_columns = false;
+  typedef i64 Digits;
+  struct Row { i64 at; }; // -1 outside
   const Frame& f;
   const T *x, *y;
-  T* dst;
-  INLINE Matrices(const Frame& frame, i64 b) : f(frame), x((const T*)frame.x), y((const T*)frame.y), dst((T*)frame.dst + b * frame.m * frame.n) {
+  i64 m, n, k, apart, first;
+  INLINE Matrices(const Frame& frame, i64 b)
+      : f(frame), x((const T*)frame.x), y((const T*)frame.y), m(f.m), n(f.n), k(f.k), apart(f.n), first(b * f.m * f.n) {
     for (int d = f.rank - 1; d >= 0; d--) {
       const i64 c = b % f.dims[d];
       b /= f.dims[d];
       x += c * f.x_batch[d], y += c * f.y_batch[d];
     }
   }
-  INLINE Row row(i64 m) const { return x + m * f.x_row; }
-  INLINE Col col(i64 n) const { return y + n * f.y_col; }
-  INLINE Depth depth(i64 k) const { return k; }
-  INLINE A left(Row r, Depth k) const { return summed(widen(r[k * f.x_col])); }
-  INLINE A right(Depth k, Col c) const { return summed(widen(c[k * f.y_row])); }
-  INLINE void put(i64 m, i64 n, A a) const { set(dst[m * f.n + n], (decltype(widen(T())))a); }
+  INLINE i64 digits(i64 k) const { return k; }
+  INLINE void advance(i64& k, i64 by) const { k += by; }
+  INLINE void next(i64& k) const { k++; }
+  template <bool right> INLINE Row row(i64 i) const { return Row{i < (right ? n : m) ? i : -1}; }
+  template <bool right> INLINE const T* at(const Row& r, i64 k, bool& inside) const {
+    inside = r.at >= 0;
+    return right ? y + (r.at * f.y_col + k * f.y_row) : x + (r.at * f.x_row + k * f.x_col);
+  }
+  INLINE i64 place(i64 n) const { return first + n; }
+  INLINE i64 channel(i64, i64 n) const { return n; }
 };
 
-// ConvFrame is a convolution with three spatial dimensions: for each group, rows
-// are the positions of all images, columns the channels of results, and the depth
-// is channels times taps of the filter. Strides are in elements, and for
-// dimensions those of the input.
+// ConvFrame is a convolution with three spatial dimensions. Strides are in elements,
+// and for dimensions those of the input.
 struct ConvFrame {
-  char *dst, *x, *w, *bias; // no bias is 0
-  i64 batch, m, n, k;       // batch has the groups
-  i64 in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-  i64 channels;             // of the input in a group
+  char *x, *w;
+  i64 batch, down, across; // groups times phases, and their tiles
+  i64 m, channels;         // of results and of the input in a group
+  i64 groups, images;
+  // A transposed convolution has as many phases along a dimension as its stride:
+  // positions of one phase see the same taps, period apart.
+  i64 in[3], out[3], kernel[3], stride[3], pad[3], dilation[3], period[3];
   i64 x_image, x_channel, x_at[3];
   i64 w_group, w_out, w_in, w_at[3];
+  Tail tail;
 };
 
-template <class T, bool transposed> struct Convolution {
+// Axis is one dimension of one phase: of its outs, number q being first + q·apart
+// of the result, each meets with tap + t·period of the filter, t < taps, what is at
+// q·step + from + t·dilation of the input.
+struct Axis { i32 outs, first, apart, step, from, taps, tap, period, dilation; };
+
+template <bool transposed> INLINE Axis axis_of(const ConvFrame& f, int d, i32 phase) {
+  const i32 out = f.out[d], kernel = f.kernel[d], stride = f.stride[d], pad = f.pad[d], dilation = f.dilation[d];
+  if (!transposed) return Axis{out, 0, 1, stride, -pad, kernel, 0, 1, dilation};
+  const i32 period = f.period[d];
+  i32 tap = 0;
+  while (tap < period && (phase + pad - tap * dilation) % stride != 0) tap++;
+  const i32 taps = tap < period && tap < kernel ? (kernel - tap + period - 1) / period : 0;
+  const i32 outs = phase < out ? (out - phase + stride - 1) / stride : 0;
+  return Axis{outs, phase, stride, 1, (phase + pad - tap * dilation) / stride, taps, tap, period, -(dilation * period / stride)};
+}
+
+// Convolution has channels of the result as left rows and positions of all images
+// as right ones. The depth is channels of the input times taps, and the channels
+// are last in it, or first.
+template <class T_, bool transposed, bool last> struct Convolution {
+  typedef T_ T;
   typedef ConvFrame Frame;
-  typedef decltype(summed(widen(T()))) A;
-  struct Row {
-    const T* image;
-    i64 at[3];
-  };
-  typedef const T* Col;
-  struct Depth {
-    i64 x, w, at[3];
-  };
-  static const bool by_columns = true;
+  struct Digits { i32 d[4]; };
+  struct Row { i64 from; i32 at[3]; };
+  static const int tap = last ? 0 : 1, channel_digit = last ? 3 : 0;
   const Frame& f;
   const T *x, *w;
-  i64 group;
-  INLINE Convolution(const Frame& frame, i64 g)
-      : f(frame), x((const T*)frame.x + g * frame.channels * frame.x_channel), w((const T*)frame.w + g * frame.w_group), group(g) {}
-  INLINE Row row(i64 m) const {
-    Row r;
+  i64 m, n, k, apart;
+  i32 group;
+  Axis axis[3];
+  i32 sizes[4];
+  i64 x_steps[4], w_steps[4];
+
+  INLINE Convolution(const Frame& frame, i64 b) : f(frame), x((const T*)frame.x), w((const T*)frame.w), m(frame.m), n(frame.images), k(frame.channels) {
+    group = b % f.groups;
+    i32 phases = b / f.groups;
+    x += group * f.channels * f.x_channel, w += group * f.w_group;
+#pragma unroll
     for (int d = 2; d >= 0; d--) {
-      const i64 o = m % f.out[d];
-      m /= f.out[d];
-      r.at[d] = transposed ? o + f.pad[d] : o * f.stride[d] - f.pad[d];
+      const i32 stride = transposed ? f.stride[d] : 1;
+      axis[d] = axis_of<transposed>(f, d, phases % stride);
+      phases /= stride;
+      n *= axis[d].outs, k *= axis[d].taps;
+      w += axis[d].tap * f.w_at[d];
+      sizes[tap + d] = axis[d].taps;
+      x_steps[tap + d] = axis[d].dilation * f.x_at[d], w_steps[tap + d] = axis[d].period * f.w_at[d];
     }
-    r.image = x + m * f.x_image;
+    sizes[channel_digit] = f.channels, x_steps[channel_digit] = f.x_channel, w_steps[channel_digit] = f.w_in;
+    apart = f.out[0] * f.out[1] * f.out[2];
+  }
+  INLINE Digits digits(i64 number) const {
+    Digits r;
+    u32 k = (u32)number;
+#pragma unroll
+    for (int i = 3; i > 0; i--) r.d[i] = k % (u32)sizes[i], k /= (u32)sizes[i];
+    r.d[0] = k;
     return r;
   }
-  INLINE Col col(i64 n) const { return w + n * f.w_out; }
-  INLINE Depth depth(i64 number) const {
-    Depth p;
-    u32 k = (u32)number;
-    p.x = p.w = 0;
+  INLINE void advance(Digits& r, const Digits& by) const {
+#pragma unroll
+    for (int i = 3; i > 0; i--) {
+      r.d[i] += by.d[i];
+      if (r.d[i] >= sizes[i]) r.d[i] -= sizes[i], r.d[i - 1]++;
+    }
+    r.d[0] += by.d[0];
+  }
+  INLINE void next(Digits& r) const { advance(r, Digits{{0, 0, 0, 1}}); }
+  template <bool right> INLINE Row row(i64 i) const {
+    Row r;
+    const bool outside = i >= (right ? n : m);
+    if (!right) {
+      r.from = i * f.w_out, r.at[0] = outside ? -1 : 0;
+      return r;
+    }
+    u32 rest = outside ? 0 : (u32)i;
+    r.from = 0;
+#pragma unroll
     for (int d = 2; d >= 0; d--) {
-      const u32 q = k % (u32)f.kernel[d];
-      k /= (u32)f.kernel[d];
-      p.at[d] = q * f.dilation[d];
-      p.w += q * f.w_at[d];
+      r.at[d] = (i32)(rest % (u32)axis[d].outs) * axis[d].step + axis[d].from;
+      rest /= (u32)axis[d].outs;
+      r.from += r.at[d] * f.x_at[d];
     }
-    p.x = k * f.x_channel;
-    p.w += k * f.w_in;
-    return p;
+    r.from += rest * f.x_image;
+    if (outside) r.at[0] = -(1 << 30);
+    return r;
   }
-  // left is the element that a tap of the filter meets, 0 in the padding.
-  INLINE A left(const Row& r, const Depth& p) const {
-    i64 at = p.x;
-    for (int d = 0; d < 3; d++) {
-      i64 i = transposed ? r.at[d] - p.at[d] : r.at[d] + p.at[d];
-      if (transposed && f.stride[d] != 1) {
-        if (i % f.stride[d] != 0) return 0;
-        i /= f.stride[d];
-      }
-      if (i < 0 || i >= f.in[d]) return 0;
-      at += i * f.x_at[d];
+  template <bool right> INLINE const T* at(const Row& r, const Digits& k, bool& inside) const {
+    inside = right || r.at[0] == 0;
+    i64 from = r.from;
+#pragma unroll
+    for (int i = 0; i < 4; i++) from += k.d[i] * (right ? x_steps[i] : w_steps[i]);
+    if (right) {
+#pragma unroll
+      for (int d = 0; d < 3; d++) inside = inside && (u32)(r.at[d] + k.d[tap + d] * axis[d].dilation) < (u32)f.in[d];
     }
-    return summed(widen(r.image[at]));
+    return right ? x + from : w + from;
   }
-  INLINE A right(const Depth& p, Col c) const { return summed(widen(c[p.w])); }
-  INLINE void put(i64 m, i64 n, A a) const {
-    const i64 size = f.out[0] * f.out[1] * f.out[2], channel = group * f.n + n;
-    if (f.bias) a += summed(widen(((const T*)f.bias)[channel]));
-    set(((T*)f.dst)[(m / size * f.batch * f.n + channel) * size + m % size], a);
+  // place is where a position has its first result.
+  INLINE i64 place(i64 i) const {
+    u32 rest = (u32)i;
+    i64 at = 0, size = 1;
+#pragma unroll
+    for (int d = 2; d >= 0; d--) {
+      at += (rest % (u32)axis[d].outs * axis[d].apart + axis[d].first) * size;
+      rest /= (u32)axis[d].outs;
+      size *= f.out[d];
+    }
+    return (rest * f.groups + group) * m * size + at;
+  }
+  INLINE i64 channel(i64 m_, i64) const { return group * m + m_; }
+};
+
+// Seen is one result of a convolution and what it sees.
+template <class T, bool transposed> struct Seen {
+  const ConvFrame& f;
+  const T *x, *w;
+  i64 channel;
+  Axis axis[3];
+  i32 at[3];
+  INLINE Seen(const ConvFrame& frame, i64 result) : f(frame), x((const T*)frame.x), w((const T*)frame.w) {
+#pragma unroll
+    for (int d = 2; d >= 0; d--) {
+      const i32 o = result % f.out[d], stride = transposed ? f.stride[d] : 1;
+      result /= f.out[d];
+      axis[d] = axis_of<transposed>(f, d, o % stride);
+      at[d] = o / stride * axis[d].step + axis[d].from;
+      w += axis[d].tap * f.w_at[d];
+    }
+    channel = result % (f.groups * f.m);
+    x += result / (f.groups * f.m) * f.x_image + channel / f.m * f.channels * f.x_channel;
+    w += channel / f.m * f.w_group + channel % f.m * f.w_out;
+  }
+  // meets moves both operands to a tap of a dimension; false in the padding.
+  INLINE bool meets(int d, i32 t, const T*& x, const T*& w) const {
+    const i32 i = at[d] + t * axis[d].dilation;
+    x += i * f.x_at[d], w += t * axis[d].period * f.w_at[d];
+    return (u32)i < (u32)f.in[d];
   }
 };
 
-// PoolFrame finds the largest element of each window over the last three
-// dimensions of a dense tensor.
-struct PoolFrame {
-  char *dst, *indices, *x;
-  i64 n; // results
-  i64 in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-};
-
-template <class T> INLINE T least_of(T) { return (T)-1 < 0 ? (T)(1ull << (8 * sizeof(T) - 1)) : (T)0; }
-INLINE f32 least_of(f32) { return lowest<f32>(); }
-INLINE f64 least_of(f64) { return lowest<f64>(); }
-
-// max_pool takes the first of equal elements, and the last NaN. A window in the
-// padding alone gives the least number and index 0.
-template <class T> INLINE void max_pool(const PoolFrame& f) {
-  EACH(i, f.n) {
-    i64 rest = i, from[3];
-    for (int d = 2; d >= 0; d--) {
-      from[d] = rest % f.out[d] * f.stride[d] - f.pad[d];
-      rest /= f.out[d];
-    }
-    const T* const x = (const T*)f.x + rest * f.in[0] * f.in[1] * f.in[2];
-    i64 best = -1;
-    auto most = least_of(widen(T()));
-    for (i64 a = 0; a < f.kernel[0]; a++) {
-      const i64 p0 = from[0] + a * f.dilation[0];
-      if (p0 < 0 || p0 >= f.in[0]) continue;
-      for (i64 b = 0; b < f.kernel[1]; b++) {
-        const i64 p1 = from[1] + b * f.dilation[1];
-        if (p1 < 0 || p1 >= f.in[1]) continue;
-        for (i64 c = 0; c < f.kernel[2]; c++) {
-          const i64 p2 = from[2] + c * f.dilation[2];
-          if (p2 < 0 || p2 >= f.in[2]) continue;
-          const i64 at = (p0 * f.in[1] + p1) * f.in[2] + p2;
-          const auto v = widen(x[at]);
-          if (best < 0 || v > most || v != v) best = at, most = v;
+// convolve_each computes a result by each thread, for few channels.
+template <class T, bool transposed, bool post> INLINE void convolve_each(const ConvFrame& f) {
+  typedef decltype(summed(widen(T()))) A;
+  EACH(i, f.tail.total) {
+    const Seen<T, transposed> s(f, i);
+    A sum = 0;
+    for (i64 c = 0; c < f.channels; c++) {
+      for (i32 a = 0; a < s.axis[0].taps; a++) {
+        const T *x0 = s.x + c * f.x_channel, *w0 = s.w + c * f.w_in;
+        if (!s.meets(0, a, x0, w0)) continue;
+        for (i32 b = 0; b < s.axis[1].taps; b++) {
+          const T *x1 = x0, *w1 = w0;
+          if (!s.meets(1, b, x1, w1)) continue;
+          for (i32 e = 0; e < s.axis[2].taps; e++) {
+            const T *x2 = x1, *w2 = w1;
+            if (s.meets(2, e, x2, w2)) sum = fused(summed(widen(*x2)), summed(widen(*w2)), sum);
+          }
         }
       }
     }
-    set(((T*)f.dst)[i], most);
-    ((i64*)f.indices)[i] = best < 0 ? 0 : best;
+    finish<T, post>(f.tail, i, s.channel, sum);
+  }
+}
+
+// convolve_sums computes a result by each block, for few results that see much:
+// a warp takes a line of taps.
+template <class T, bool transposed, bool post> INLINE void convolve_sums(const ConvFrame& f) {
+  typedef decltype(summed(widen(T()))) A;
+  __shared__ u64 pool[64];
+  const int warps = (blockDim.x + 31) / 32;
+  for (i64 i = blockIdx.x; i < f.tail.total; i += gridDim.x) {
+    const Seen<T, transposed> s(f, i);
+    A sum = 0;
+    for (i64 line = threadIdx.x / 32; line < f.channels * s.axis[0].taps * s.axis[1].taps; line += warps) {
+      const i64 c = line / s.axis[1].taps / s.axis[0].taps;
+      const T *x1 = s.x + c * f.x_channel, *w1 = s.w + c * f.w_in;
+      const bool near = s.meets(0, line / s.axis[1].taps % s.axis[0].taps, x1, w1);
+      if (!s.meets(1, line % s.axis[1].taps, x1, w1) || !near) continue;
+      for (i32 e = threadIdx.x % 32; e < s.axis[2].taps; e += 32) {
+        const T *x2 = x1, *w2 = w1;
+        if (s.meets(2, e, x2, w2)) sum = fused(summed(widen(*x2)), summed(widen(*w2)), sum);
+      }
+    }
+    sum = fold_group<Sum<A>>(sum, pool);
+    if (threadIdx.x == 0) finish<T, post>(f.tail, i, s.channel, sum);
   }
 }
