@@ -86,6 +86,14 @@ func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c
 // WithInstances bounds the instances of one computation that may run at once.
 func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.Instances = n } }
 
+// WithInFlight bounds how many steps a device that keeps the order of its work, such
+// as a GPU, is given before the first of them is done, so that it need not wait for
+// the host between them. The default is 3; 1 has a step wait for the one before.
+// What a step fails by is known when it is done: by the readers of its results, by
+// the steps that used them, and by one of the next calls of MarkStep. The CPU
+// backend runs one step after another.
+func WithInFlight(n int) SessionOption { return func(c *executor.Config) { c.InFlight = n } }
+
 // WithThreads bounds how many processors the steps of a session and its forks use
 // at a time on the CPU backend; 0, the default, leaves it at GOMAXPROCS, which is
 // never exceeded. Sessions with different bounds may run side by side: all steps

@@ -94,6 +94,26 @@ type AsyncModel interface {
 	Wait(ctx context.Context) error
 }
 
+// QueueModel is an AsyncModel whose runs may be started before those ahead of
+// them have finished, because its device keeps them in order: outputs may be
+// inputs of further runs on that device at once, constants may be bound and
+// released.
+type QueueModel interface {
+	AsyncModel
+	// Start is Run, and returns the run. The caller asks it until it has finished.
+	Start(ctx context.Context, inputs []Buffer, donated []bool) ([]Buffer, Run, error)
+}
+
+// Run is work that was started. It is safe for concurrent use.
+type Run interface {
+	// Finished reports, without waiting, whether the work has finished. An error
+	// is the work's.
+	Finished() (bool, error)
+	// Wait waits for the work to finish and returns its error, or ctx's if that
+	// ends first.
+	Wait(ctx context.Context) error
+}
+
 // BlobModel is a ConstantModel whose constants do not all lie dense in a blob.
 type BlobModel interface {
 	ConstantModel

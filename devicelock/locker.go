@@ -13,13 +13,15 @@
 //     ends early when the context does.
 //   - A free Locker has an empty queue: whoever unlocks hands over directly.
 //   - An error given to Unlock is delivered exactly once, to the next Lock or
-//     Barrier in line, and that Lock does not get the lock.
+//     Barrier in line, and that Lock does not get the lock. So is one given to
+//     Fail, by work that went on after Unlock.
 //   - A held Locker carries no error: it was delivered before the lock was.
 package devicelock
 
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -30,7 +32,7 @@ import (
 type AsyncError struct {
 	// Device names the device, or is empty for a Locker without a name.
 	Device string
-	// Err is what was given to Unlock.
+	// Err is what was given to Unlock or Fail; several are joined.
 	Err error
 }
 
@@ -77,6 +79,7 @@ type Locker struct {
 	mu     sync.Mutex // guards what follows
 	locked bool
 	err    error     // of the last holder, not yet delivered; nil while locked
+	late   error     // given to Fail while locked, to be delivered after that
 	queue  list.List // of *waiter, first come first; empty unless locked
 	stats  Stats
 }
@@ -134,6 +137,30 @@ func (l *Locker) Unlock(err error) {
 		panic("devicelock: Unlock of an unlocked Locker " + l.name)
 	}
 	l.release(err)
+}
+
+// Fail tells of the failure of work that was done under the lock and went on after
+// Unlock. It is delivered as if it had been given to Unlock: to the next Lock or
+// Barrier, or, while the lock is held, to the one after.
+func (l *Locker) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.locked {
+		l.late = both(l.late, err)
+	} else {
+		l.err = both(l.err, err)
+	}
+}
+
+// both joins two errors, either of which may be nil.
+func both(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // Barrier waits until the present holder, and whoever queued before this call,
@@ -197,7 +224,7 @@ func (l *Locker) wait(ctx context.Context, w *waiter, e *list.Element) error {
 // or none is left. The caller holds mu, and the lock is held.
 func (l *Locker) release(err error) {
 	l.locked = false
-	l.err = err
+	l.err, l.late = both(l.late, err), nil
 	for !l.locked && l.queue.Len() > 0 {
 		w := l.queue.Remove(l.queue.Front()).(*waiter)
 		w.err = l.takeErr()

@@ -63,6 +63,35 @@ func TestErrorIsDeliveredOnce(t *testing.T) {
 	}
 }
 
+// An error that comes after Unlock is delivered once, when the lock is next free,
+// together with that of whoever has it meanwhile.
+func TestFail(t *testing.T) {
+	other := errors.New("another fault")
+	for _, held := range []bool{false, true} {
+		for _, unlock := range []error{nil, other} {
+			l := NewLocker("cuda:0")
+			mustLock(t, l)
+			if !held {
+				l.Unlock(unlock)
+			}
+			l.Fail(errWork)
+			if held {
+				l.Unlock(unlock)
+			}
+			err := l.Lock(t.Context())
+			asyncCause(t, err)
+			if unlock != nil && !errors.Is(err, unlock) {
+				t.Errorf("held %v: %v does not wrap what was given to Unlock", held, err)
+			}
+			mustLock(t, l)
+			l.Unlock(nil)
+			if err := l.Barrier(t.Context()); err != nil {
+				t.Errorf("held %v: second delivery: %v", held, err)
+			}
+		}
+	}
+}
+
 func TestAsyncErrorWithoutName(t *testing.T) {
 	var l Locker
 	mustLock(t, &l)

@@ -41,12 +41,17 @@ type Data struct {
 	done chan struct{}
 	buf  backend.Buffer
 	err  error
+	// flight, final with them, is what has yet to land for the contents to be there;
+	// nil if nothing has.
+	flight *flight
 
 	// Guarded by core.mu:
 	leaf    *ir.Node // made when the data is first used in a graph
 	escaped bool     // a handle may outlive the step: never donated, nor released
 	donated bool
 	holder  *Variable // the last variable that it was the value of
+	failed  bool      // it was never computed
+	prior   *Data     // of one that failed: what its variable held before
 	origin  *origin   // what it was computed as, if that was in this step
 }
 
@@ -79,7 +84,7 @@ func (d *Data) Ready() bool {
 	}
 	select {
 	case <-d.done:
-		return true
+		return d.flight == nil || d.flight.hasLanded()
 	default:
 		return false
 	}
@@ -88,6 +93,29 @@ func (d *Data) Ready() bool {
 // Wait blocks until the data is there and returns its buffer, or the error of
 // the computation that should have made it, or ctx's error.
 func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
+	buf, err := d.queued(ctx)
+	if f := d.flight; err == nil && f != nil {
+		select {
+		case <-f.landed:
+			err = f.err
+		default:
+			select {
+			case <-f.landed:
+				err = f.err
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return buf, nil
+}
+
+// queued is Wait for those who enqueue work behind what makes the contents: it does
+// not wait for a flight to land, nor does it return its error.
+func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 	if d.done != nil {
 		select {
 		case <-d.done:

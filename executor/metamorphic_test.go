@@ -44,7 +44,7 @@ func modes(t *testing.T, dev string) []*mode {
 		}
 		return newSession(t, c)
 	}
-	return []*mode{
+	ms := []*mode{
 		{name: "eager", form: eager, s: cfg(executor.Config{})},
 		{name: "one sync a step", s: cfg(executor.Config{})},
 		{name: "cache of one", s: cfg(executor.Config{CacheBytes: -1, CacheStrong: 1})},
@@ -53,6 +53,15 @@ func modes(t *testing.T, dev string) []*mode {
 		{name: "traced", form: traced, takes: pure, s: cfg(executor.Config{})},
 		{name: "8 forks", forks: 8, s: cfg(executor.Config{})},
 	}
+	if dev == "ref" { // which a queue computes as
+		newQueue(t)
+		ahead := executor.Config{Device: queueDevice}
+		ms = append(ms,
+			&mode{name: "enqueued", s: cfg(ahead)},
+			&mode{name: "enqueued Step", form: scoped, s: cfg(ahead)},
+			&mode{name: "4 forks, enqueued", forks: 4, s: cfg(ahead)})
+	}
+	return ms
 }
 
 // run returns the observations of a mode; those of forks are held equal.

@@ -44,6 +44,9 @@ type Config struct {
 	Hooks Hooks
 	// Instances bounds the model instances of one computation; 0 means 1.
 	Instances int
+	// InFlight bounds the computations that a device which keeps them in order is
+	// given before the first of them is done; 0 means 3, 1 one after another.
+	InFlight int
 	// Threads bounds the processors of the host that the steps of the session and
 	// its forks use; 0 does not.
 	Threads int
@@ -67,6 +70,7 @@ type core struct {
 	disk    *cache.Disk // nil: none
 	scalars *cache.Data[ir.Device, *Data]
 	lockers *devicelock.Arena[ir.Device]
+	queues  map[ir.Device]*deviceQueue // guarded by mu
 	stats   stats
 	nextID  atomic.Uint64
 
@@ -142,6 +146,7 @@ func New(cfg Config) (*Session, error) {
 	})
 	c.scalars = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
 	c.lockers = devicelock.NewArena(compareDevices)
+	c.queues = map[ir.Device]*deviceQueue{}
 	c.arena.live = map[ir.Device]*liveSet{}
 	c.stats.init()
 	c.heedShortage()

@@ -201,6 +201,13 @@ func (s *Session) dropStep() {
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
 	defer func() { s.core.stage(StageLock, start) }()
+	if err := s.core.lockers.Barrier(ctx, devices...); err != nil {
+		return err
+	}
+	waited, err := s.core.waitFlights(ctx, devices)
+	if err != nil || !waited {
+		return err
+	}
 	return s.core.lockers.Barrier(ctx, devices...)
 }
 

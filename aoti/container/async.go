@@ -10,7 +10,8 @@ import (
 // Pending is a run that has been started and may not be done.
 type Pending struct {
 	c    *Container
-	inst *instance // nil if the run was done when it returned
+	inst *instance   // that the run holds; nil if it holds none
+	run  backend.Run // nil if the run was done when it returned
 	outs []backend.Buffer
 	done chan struct{}
 	err  error // set before done is closed
@@ -18,10 +19,14 @@ type Pending struct {
 	claimed bool // somebody waits for the model; guarded by Container.mu
 }
 
+// lastRun is the last run of an instance, which is held by it.
+type lastRun struct{ backend.AsyncModel }
+
 // Start is Run without waiting for the work of an asynchronous model
-// (backend.AsyncModel). The instance returns to the pool when the work is done;
-// who needs one meanwhile takes it as soon as that is so. Failures of starting
-// the work are returned; those of the work itself are Pending.Wait's.
+// (backend.AsyncModel). The instance returns to the pool when the work is done,
+// that of a backend.QueueModel at once; who needs one meanwhile takes it as soon as
+// that is so. Failures of starting the work are returned; those of the work itself
+// are Pending.Wait's.
 func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated []bool) (*Pending, error) {
 	if err := c.check(inputs, donated); err != nil {
 		return nil, err
@@ -36,20 +41,24 @@ func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated 
 			c.put(inst)
 		}
 	}()
-	p := &Pending{c: c, inst: inst, done: make(chan struct{})}
-	p.outs, err = c.invoke(ctx, inst, inputs, donated)
-	if inst.async == nil || err != nil {
+	p := &Pending{c: c, done: make(chan struct{})}
+	p.outs, p.run, err = c.launch(ctx, inst, inputs, donated)
+	if p.run == nil || err != nil {
 		if inst.async != nil { // what it has started before it failed
 			queued, err = c.await(ctx, inst, err, (*Container).put)
 		}
 		close(p.done)
-		p.inst = nil
 		if err != nil {
 			return nil, err
 		}
 		return p, nil
 	}
 	c.mu.Lock()
+	if inst.queue != nil {
+		c.putLocked(inst)
+	} else {
+		p.inst = inst
+	}
 	c.pending = append(c.pending, p)
 	c.reapLocked()
 	c.mu.Unlock()
@@ -63,10 +72,34 @@ func (c *Container) StartCall(ctx context.Context, inputs []backend.Buffer, dona
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case p.inst == nil:
+	case p.run == nil:
 		return p.outs, nil, nil
 	}
 	return p.outs, p.Wait, nil
+}
+
+// launch is invoke that returns the run, nil if that is done.
+func (c *Container) launch(ctx context.Context, inst *instance, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, run backend.Run, err error) {
+	start := inst.model.Run
+	switch {
+	case inst.queue != nil:
+		start = func(ctx context.Context, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, err error) {
+			outs, run, err = inst.queue.Start(ctx, inputs, donated)
+			return outs, err
+		}
+	case inst.async != nil:
+		run = lastRun{inst.async}
+	}
+	outs, err = c.invoke(ctx, inst, start, inputs, donated)
+	return outs, run, err
+}
+
+// Queues reports whether runs are started before those ahead of them are done, and
+// kept in order by the device (backend.QueueModel).
+func (c *Container) Queues() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed && c.all[0].queue != nil
 }
 
 // Outputs returns the outputs; they are the caller's. Their contents are
@@ -94,11 +127,11 @@ func (p *Pending) Wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	err := guard(func() error { return p.inst.async.Wait(ctx) })
+	err := guard(func() error { return p.run.Wait(ctx) })
 	if ctx.Err() != nil {
-		finished, late := p.inst.finished()
+		finished, late := finished(p.run)
 		if !finished {
-			go func() { p.settle(p.inst.wait()) }()
+			go func() { p.settle(p.rest()) }()
 			return ctx.Err()
 		}
 		err = late
@@ -129,45 +162,49 @@ func (p *Pending) settle(err error) {
 func (p *Pending) endLocked(err error) {
 	p.err = err
 	close(p.done)
-	p.c.putLocked(p.inst)
+	if p.inst != nil {
+		p.c.putLocked(p.inst)
+	}
 	p.c.leaveLocked()
 }
 
-// finished asks whether the last run is done, without waiting. A model that
-// panics is done, with that error.
-func (i *instance) finished() (done bool, err error) {
-	if p := guard(func() error { done, err = i.async.Finished(); return nil }); p != nil {
+// rest waits for the work, however long it takes.
+func (p *Pending) rest() error {
+	return guard(func() error { return p.run.Wait(context.Background()) })
+}
+
+// finished asks whether a run is done, without waiting. A model that panics is
+// done, with that error.
+func finished(r backend.Run) (done bool, err error) {
+	if p := guard(func() error { done, err = r.Finished(); return nil }); p != nil {
 		return true, p
 	}
 	return done, err
 }
 
-func (i *instance) wait() error {
-	return guard(func() error { return i.async.Wait(context.Background()) })
-}
-
 // await waits for the work of an instance's run, which returned err. If ctx ends
 // first the instance lingers: done is called with it when the work is done.
 func (c *Container) await(ctx context.Context, inst *instance, err error, done func(*Container, *instance)) (lingers bool, _ error) {
-	finished, late := inst.finished()
-	if !finished {
+	over, late := finished(inst.async)
+	if !over {
 		late = guard(func() error { return inst.async.Wait(ctx) })
 		if ctx.Err() != nil {
-			if finished, late = inst.finished(); !finished {
+			if over, late = finished(inst.async); !over {
 				go func() {
-					_ = inst.wait() // its run has been told that it was given up
+					// Its run has been told that it was given up.
+					_ = guard(func() error { return inst.async.Wait(context.Background()) })
 					done(c, inst)
 				}()
 				late = ctx.Err()
 			}
 		} else {
-			finished = true
+			over = true
 		}
 	}
 	if err == nil {
 		err = late
 	}
-	return !finished, err
+	return !over, err
 }
 
 // reclaimLocked puts back the instances whose runs have finished. It may unlock
@@ -181,7 +218,7 @@ func (c *Container) reclaimLocked() {
 		if p.claimed {
 			return false
 		}
-		done, err := p.inst.finished()
+		done, err := finished(p.run)
 		if done {
 			p.claimed, p.err = true, err
 			ended = append(ended, p)
@@ -207,7 +244,7 @@ func (c *Container) reapLocked() {
 func (c *Container) reapableLocked() *Pending {
 	reason := c.closed || c.waiters.head != nil
 	for _, p := range c.pending {
-		if !p.claimed && (reason || p.inst.bound != nil && p.inst.bound.retired.Load()) {
+		if !p.claimed && (reason || p.inst != nil && p.inst.bound != nil && p.inst.bound.retired.Load()) {
 			return p
 		}
 	}
@@ -225,6 +262,6 @@ func (c *Container) reap() {
 		}
 		p.claimed = true
 		c.mu.Unlock()
-		p.settle(p.inst.wait())
+		p.settle(p.rest())
 	}
 }

@@ -16,6 +16,7 @@ type instance struct {
 	model     backend.Model
 	constants backend.ConstantModel // nil if it has none
 	async     backend.AsyncModel    // nil if runs are done when they return
+	queue     backend.QueueModel    // nil if runs do not follow each other at once
 	into      backend.IntoModel     // nil if it cannot
 
 	// bound is the set whose values the model has, with one reference; nil at
@@ -41,6 +42,7 @@ func (c *Container) newInstance(ctx context.Context) (*instance, error) {
 	inst := &instance{model: m}
 	inst.constants, _ = m.(backend.ConstantModel)
 	inst.async, _ = m.(backend.AsyncModel)
+	inst.queue, _ = m.(backend.QueueModel)
 	inst.into, _ = m.(backend.IntoModel)
 	return inst, nil
 }

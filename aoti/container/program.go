@@ -63,8 +63,11 @@ func (p *Program) Compile(ctx context.Context) (backend.Model, error) {
 		}
 	}
 	m.spec.Outputs = m.run.Spec().Outputs
-	if async, ok := m.run.(backend.AsyncModel); ok {
-		return &asyncProgramModel{m, async}, nil
+	switch run := m.run.(type) {
+	case backend.QueueModel:
+		return &queueProgramModel{asyncProgramModel{m, run}, run}, nil
+	case backend.AsyncModel:
+		return &asyncProgramModel{m, run}, nil
 	}
 	return m, nil
 }
@@ -80,6 +83,22 @@ func (m *asyncProgramModel) Finished() (bool, error) { return m.async.Finished()
 
 // Wait is the model's.
 func (m *asyncProgramModel) Wait(ctx context.Context) error { return m.async.Wait(ctx) }
+
+// queueProgramModel is an asyncProgramModel whose runs may follow each other at
+// once.
+type queueProgramModel struct {
+	asyncProgramModel
+	queue backend.QueueModel
+}
+
+// Start is Run, and returns the run.
+func (m *queueProgramModel) Start(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, backend.Run, error) {
+	if err := m.arguments(inputs, donated); err != nil {
+		return nil, nil, err
+	}
+	defer clear(m.args)
+	return m.queue.Start(ctx, m.args, m.marks)
+}
 
 func compile(ctx context.Context, be backend.Backend, p *graph.Program, d ir.Device) (backend.Model, error) {
 	lowered, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
@@ -196,8 +215,17 @@ func (m *programModel) Place() ir.Device { return m.device }
 
 // Run computes with the bound constants, which are never donated.
 func (m *programModel) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	if err := m.arguments(inputs, donated); err != nil {
+		return nil, err
+	}
+	defer clear(m.args)
+	return m.run.Run(ctx, m.args, m.marks)
+}
+
+// arguments puts the inputs among the bound constants.
+func (m *programModel) arguments(inputs []backend.Buffer, donated []bool) error {
 	if len(inputs) != len(m.spec.Inputs) {
-		return nil, fmt.Errorf("%w: %d inputs, the model takes %d", ir.ErrArg, len(inputs), len(m.spec.Inputs))
+		return fmt.Errorf("%w: %d inputs, the model takes %d", ir.ErrArg, len(inputs), len(m.spec.Inputs))
 	}
 	next := 0
 	for j, i := range m.runConst {
@@ -210,8 +238,7 @@ func (m *programModel) Run(ctx context.Context, inputs []backend.Buffer, donated
 		m.marks[j] = donated != nil && donated[next]
 		next++
 	}
-	defer clear(m.args)
-	return m.run.Run(ctx, m.args, m.marks)
+	return nil
 }
 
 // Close closes both models.

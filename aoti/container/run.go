@@ -36,7 +36,7 @@ func (c *Container) Run(ctx context.Context, inputs []backend.Buffer, donated []
 			c.put(inst)
 		}
 	}()
-	outs, err := c.invoke(ctx, inst, inputs, donated)
+	outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
 	if inst.async != nil {
 		lingers, err = c.await(ctx, inst, err, (*Container).put)
 		if err != nil {
@@ -112,7 +112,7 @@ func (c *Container) RunSingleThreaded(ctx context.Context, inputs []backend.Buff
 	if c.shut.Load() {
 		return nil, ErrClosed
 	}
-	outs, err := c.invoke(ctx, inst, inputs, donated)
+	outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
 	if inst.async != nil {
 		lingers, err = c.await(ctx, inst, err, (*Container).soloDone)
 		if err != nil {
@@ -170,8 +170,11 @@ func (c *Container) ready(ctx context.Context, inst *instance) error {
 	return c.bindActive(ctx, inst)
 }
 
-// invoke runs the model on an instance that the caller has.
-func (c *Container) invoke(ctx context.Context, inst *instance, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, err error) {
+// starter is Run of a model, or what does as much and more.
+type starter func(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error)
+
+// invoke runs the model, by run, on an instance that the caller has.
+func (c *Container) invoke(ctx context.Context, inst *instance, run starter, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			outs, err = nil, &PanicError{Value: r, Stack: debug.Stack()}
@@ -180,7 +183,7 @@ func (c *Container) invoke(ctx context.Context, inst *instance, inputs []backend
 	if err := c.ready(ctx, inst); err != nil {
 		return nil, err
 	}
-	outs, err = inst.model.Run(ctx, inputs, donated)
+	outs, err = run(ctx, inputs, donated)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +202,7 @@ func (c *Container) invokeInto(ctx context.Context, inst *instance, inputs []bac
 				return fmt.Errorf("%w: output %d (%s) is given, the model makes its own", backend.ErrUnsupported, i, c.spec.Outputs[i].Name)
 			}
 		}
-		outs, err := c.invoke(ctx, inst, inputs, donated)
+		outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
 		copy(outputs, outs)
 		return err
 	}

@@ -31,7 +31,7 @@ type model struct {
 
 	constants *memory         // nil if there are none
 	faultMem  *memory         // nil if no step may leave a fault
-	faultHost *driver.HostMem // a copy of it after each run
+	faultHost *driver.HostMem // copies of it after runs, in maxFlights slots
 
 	mu      sync.Mutex // held by Run: guards the rest
 	stream  *driver.Stream
@@ -43,6 +43,8 @@ type model struct {
 	foreign []*memory          // of the present run: what called models returned
 	waits   []waiter           // of the present run: for the work of called models
 	last    *run               // nil before the first
+	flights []*run             // those that left with a slot or a handle and are not settled, in order
+	slots   []int              // of faultHost, those that no run has
 	closed  bool
 }
 
@@ -56,15 +58,6 @@ type part struct {
 
 // waiter waits for the work of a called model.
 type waiter = func(context.Context) error
-
-// run is the work of one Run.
-type run struct {
-	end  *moment // nil when it is settled
-	err  error   // of the work, when it is settled
-	safe bool    // it leaves no fault
-	// waits are for the called models, whose work ends before the end.
-	waits []waiter
-}
 
 // Spec returns the parameters and the results, the latter named out0, out1, …
 func (m *model) Spec() backend.Spec { return m.spec }
@@ -89,87 +82,14 @@ func (m *model) allocate(ctx context.Context) (err error) {
 		if m.faultMem, err = m.dev.alloc(ctx, m.stream, n); err != nil {
 			return err
 		}
-		if m.faultHost, err = m.dev.ctx.NewHostMem(n); err != nil {
+		if m.faultHost, err = m.dev.ctx.NewHostMem(maxFlights * n); err != nil {
 			return m.dev.check(err)
+		}
+		for i := range maxFlights {
+			m.slots = append(m.slots, i)
 		}
 	}
 	return nil
-}
-
-// Finished reports whether the last run's work is done. The error is that of the
-// run, which may be an index out of range or a division by 0 that names the op and
-// the user's line.
-func (m *model) Finished() (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.last
-	if r == nil {
-		return true, nil
-	}
-	if r.end != nil {
-		ok, err := r.end.done()
-		if !ok && err == nil {
-			return false, nil
-		}
-		m.settle(r, err)
-	}
-	return true, m.named(r.err)
-}
-
-// Wait waits for the last run's work, or until ctx is done, and returns its error.
-func (m *model) Wait(ctx context.Context) error {
-	m.mu.Lock()
-	r := m.last
-	var end *moment
-	if r != nil && r.end != nil {
-		end = r.end.retain()
-	}
-	m.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	if end != nil {
-		err := end.wait(ctx)
-		end.release()
-		if err != nil && ctx.Err() != nil {
-			return m.named(ctx.Err())
-		}
-		m.mu.Lock()
-		m.settle(r, err)
-		m.mu.Unlock()
-	}
-	return m.named(r.err)
-}
-
-// settle ends a run whose work is done, or failed with err; mu is held.
-func (m *model) settle(r *run, err error) {
-	if r.end == nil {
-		return
-	}
-	r.end.release()
-	r.end, r.err = nil, err
-	if err != nil {
-		return
-	}
-	for _, wait := range r.waits {
-		if r.err = wait(context.Background()); r.err != nil {
-			r.err = fmt.Errorf("a called model: %w", r.err)
-			return
-		}
-	}
-	if r.safe {
-		return
-	}
-	left := m.faultHost.Bytes()
-	for i := range m.seq.Steps {
-		s := &m.seq.Steps[i]
-		if s.Fault < 0 {
-			continue
-		}
-		if r.err = s.Failed(left[steps.FaultBytes*s.Fault:]); r.err != nil {
-			return
-		}
-	}
 }
 
 // named adds the program to an error.
@@ -189,9 +109,7 @@ func (m *model) Close() error {
 		return nil
 	}
 	m.closed = true
-	if r := m.last; r != nil && r.end != nil {
-		m.settle(r, r.end.wait(context.Background()))
-	}
+	m.settleAll()
 	for i := range m.parts {
 		m.dropReplays(&m.parts[i])
 	}

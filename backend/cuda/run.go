@@ -18,22 +18,30 @@ import (
 // Errors: ir.ErrArg, ir.ErrShape, ir.ErrDevice for an input that is not on the
 // model's device, *OutOfMemory, a device that is lost.
 func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.launch(ctx, inputs, donated)
+}
+
+// launch enqueues a run, which is then last; mu is held.
+func (m *model) launch(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if err := m.check(inputs, donated); err != nil {
 		return nil, m.named(err)
 	}
-	err := m.follow(ctx)
-	if err == nil {
+	slot, err := m.takeSlot(ctx)
+	if err != nil {
+		return nil, m.named(err)
+	}
+	if err = m.follow(ctx); err == nil {
 		err = m.begin(ctx, inputs, donated)
 	}
 	if err == nil {
-		err = m.enqueue(ctx)
+		err = m.enqueue(ctx, slot)
 	}
-	err = errors.Join(err, m.end(inputs))
+	err = errors.Join(err, m.end(inputs, &run{m: m, slot: slot, broken: err != nil}))
 	if err == nil {
 		err = m.lead(ctx)
 	}
@@ -83,14 +91,6 @@ func (m *model) lead(ctx context.Context) error {
 
 // begin makes the stream wait for the inputs and finds memory for the rest.
 func (m *model) begin(ctx context.Context, inputs []backend.Buffer, donated []bool) error {
-	if m.last != nil && m.last.end != nil && !m.last.safe {
-		// The faults of the run before are where this one's will be.
-		err := m.last.end.wait(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		m.settle(m.last, err)
-	}
 	if m.constants != nil {
 		m.place(steps.Constants, m.constants, m.constants.ptr)
 	}
@@ -197,8 +197,8 @@ func (m *model) donor(inputs []backend.Buffer, i int) *buffer {
 	return b
 }
 
-// enqueue enqueues the work.
-func (m *model) enqueue(ctx context.Context) error {
+// enqueue enqueues the work, and a copy of its faults.
+func (m *model) enqueue(ctx context.Context, slot int) error {
 	if m.faultMem != nil {
 		if err := m.stream.Set(m.faultMem.ptr, 0, 4, int64(steps.FaultBytes/4*m.seq.Faults)); err != nil {
 			return m.dev.check(err)
@@ -216,7 +216,7 @@ func (m *model) enqueue(ctx context.Context) error {
 		}
 	}
 	if m.faultMem != nil {
-		return m.dev.check(m.stream.CopyOut(m.faultHost.Bytes(), m.faultMem.ptr))
+		return m.dev.check(m.stream.CopyOut(m.faultsOf(slot), m.faultMem.ptr))
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (m *model) command(s *driver.Stream, c *command) error {
 }
 
 // end notes what the work that was enqueued uses, also if not all of it was.
-func (m *model) end(inputs []backend.Buffer) error {
+func (m *model) end(inputs []backend.Buffer, r *run) error {
 	for _, t := range m.temps {
 		t.release() // in the order of the stream
 	}
@@ -280,6 +280,9 @@ func (m *model) end(inputs []backend.Buffer) error {
 	if err != nil {
 		m.waits = nil
 		clear(m.marks)
+		if r.slot >= 0 {
+			m.slots = append(m.slots, r.slot)
+		}
 		return err
 	}
 	for i, in := range inputs {
@@ -293,18 +296,7 @@ func (m *model) end(inputs []backend.Buffer) error {
 			o.mem.markReady(end)
 		}
 	}
-	if m.last != nil {
-		m.settleEarly()
-	}
-	m.last = &run{end: end, safe: m.faultMem == nil, waits: m.waits}
-	m.waits = nil
+	r.end, r.waits, m.waits = end, m.waits, nil
+	m.depart(r)
 	return nil
-}
-
-// settleEarly forgets a run that another follows: the stream keeps their order.
-func (m *model) settleEarly() {
-	if m.last.end != nil {
-		m.last.end.release()
-		m.last.end = nil
-	}
 }

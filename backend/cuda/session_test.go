@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti/container"
@@ -87,6 +88,45 @@ func TestTraining(t *testing.T) {
 		if d := math.Abs(float64(got[i] - want[i])); !(d < 1e-5) {
 			t.Errorf("number %d is %v, want %v", i, got[i], want[i])
 		}
+	}
+}
+
+// TestStepsAreEnqueuedAhead checks that a device that is at work is given the steps
+// that follow, which overwrite each other's results in order.
+func TestStepsAreEnqueuedAhead(t *testing.T) {
+	f := onFake(t)
+	s := session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	v := loris.NewVariable(s.With().FromSlice([]float32{1, 3}, 2))
+	step := func() {
+		t.Helper()
+		if err := s.Step(t.Context(), func() error { v.Assign(v.Value().Mul(2)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	step()
+	if err := s.WaitDeviceOps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.Calls()
+	f.Hold()
+	for range 3 {
+		step()
+	}
+	launches := 0
+	for launches < 3 {
+		for _, c := range f.Calls() {
+			if strings.HasPrefix(c, "cuLaunchKernel") {
+				launches++
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	f.Resume()
+	got, err := v.Value().Float32s(t.Context())
+	if err != nil || got[0] != 32 || got[1] != 96 {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

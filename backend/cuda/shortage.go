@@ -72,16 +72,31 @@ func (d *device) shed(ctx context.Context) error {
 	return d.trim(ctx)
 }
 
-// Cleanups of what a collection found run by and by: collect waits until nothing
-// was freed for settle, and for maxSettle at most.
+// Cleanups of what a collection found run by and by: collect waits until that of a
+// mark, which the same collection finds, has run and nothing was freed for settle,
+// and for maxSettle at most.
 const (
 	settle    = 2 * time.Millisecond
-	maxSettle = 50 * time.Millisecond
+	maxSettle = time.Second
 )
+
+// mark is garbage to be found by a collection. It has a pointer: the allocator
+// gives tiny objects without any one fate.
+type mark struct{ self *mark }
 
 // collect releases the memory of garbage.
 func (d *device) collect(ctx context.Context) error {
+	found := make(chan struct{})
+	runtime.AddCleanup(new(mark), func(c chan struct{}) { close(c) }, found)
 	runtime.GC()
+	end := time.NewTimer(maxSettle)
+	defer end.Stop()
+	select {
+	case <-found:
+	case <-end.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	for start, last := time.Now(), int64(-1); time.Since(start) < maxSettle; {
 		now := d.inUse.Load()
 		if now == last {
