@@ -37,7 +37,7 @@ func batchOf(x, y value) *batch {
 	b := &batch{m: x.shape.Dim(-2), n: y.shape.Dim(-1), k: x.shape.Dim(-1)}
 	all, _ := ir.BroadcastDims(leading(x), leading(y)) // Infer has checked that they do
 	b.dims = all.Dims()
-	b.x, b.y = x, y
+	b.x, b.y = x.spread(b.dims), y.spread(b.dims)
 	return b
 }
 
