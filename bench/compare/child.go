@@ -91,9 +91,10 @@ func (c *child) ask(request string) (string, error) {
 	return rest, errors.Join(err, pause(c.cmd.Process))
 }
 
-// turn runs the open workload for a while and returns the median nanoseconds.
-func (c *child) turn(_ context.Context, d time.Duration) (int64, error) {
-	rest, err := c.ask(fmt.Sprintf("turn %d", d.Milliseconds()))
+// turn runs the open workload for a while, so many runs at a time, and returns the
+// median nanoseconds of a run.
+func (c *child) turn(d time.Duration, batch int) (int64, error) {
+	rest, err := c.ask(fmt.Sprintf("turn %d %d", d.Milliseconds(), batch))
 	if err != nil {
 		return 0, err
 	}

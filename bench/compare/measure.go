@@ -125,7 +125,9 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 		default:
 			r.Difference = max(r.Difference, d)
 			open = append(open, c)
-			runners = append(runners, &runner{name: c.name, turn: c.turn, child: c})
+			runners = append(runners, &runner{name: c.name, child: c, turn: func(_ context.Context, d time.Duration) (int64, error) {
+				return c.turn(d, w.Batch(m.device != loris.CPU))
+			}})
 			fmt.Fprintf(m.progress, " %s", c.name)
 		}
 	}

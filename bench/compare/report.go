@@ -10,6 +10,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/bench/workloads"
 )
 
 // report prints the tables.
@@ -25,7 +28,11 @@ func (m *measurement) report(w io.Writer, all []*peer) error {
 	for _, l := range m.limits {
 		fmt.Fprintln(w, l)
 	}
-	fmt.Fprintf(w, "Medians of %d turns of %v; chains: of an op. Ratios: of Loris to the best peer, and to the machine's limit.\n\n", m.rounds, m.turn)
+	fmt.Fprintf(w, "Medians of %d turns of %v; chains: of an op. Ratios: of Loris to the best peer, and to the machine's limit.\n", m.rounds, m.turn)
+	if m.device != loris.CPU {
+		fmt.Fprintf(w, "Runs are waited for %d at a time, but where each must be seen by itself.\n", workloads.AheadGPU)
+	}
+	fmt.Fprintln(w)
 	if err := table(w, all, m.rows, formatTime); err != nil {
 		return err
 	}

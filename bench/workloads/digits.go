@@ -95,11 +95,12 @@ func openDigits(ctx context.Context, s *loris.Session, step func(s *loris.Sessio
 				return err
 			}
 		}
-		return s.WaitDeviceOps(ctx)
+		return nil
 	}
 	_, training := model(0.3)
 	return &Instance{
-		Run: func(ctx context.Context) error { return epoch(ctx, training) },
+		Start:  func(ctx context.Context) error { return epoch(ctx, training) },
+		Finish: waiting(s),
 		Results: func(ctx context.Context) ([]float32, error) {
 			p, training := model(0)
 			if err := epoch(ctx, training); err != nil {

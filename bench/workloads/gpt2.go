@@ -72,17 +72,15 @@ func openGPT2(ctx context.Context, s *loris.Session) (*Instance, error) {
 	}
 	runs := 0
 	return &Instance{
-		Run: func(ctx context.Context) error {
+		Start: func(ctx context.Context) error {
 			place, token := gptToken(runs)
 			runs++
-			if err := s.Step(ctx, func() error {
+			return s.Step(ctx, func() error {
 				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
 				return nil
-			}); err != nil {
-				return err
-			}
-			return s.WaitDeviceOps(ctx)
+			})
 		},
+		Finish:  waiting(s),
 		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
 	}, s.WaitDeviceOps(ctx)
 }

@@ -70,15 +70,13 @@ func mlpOf(name string, dtype loris.DType, tolerance float64) *Workload {
 				return nil, err
 			}
 			return &Instance{
-				Run: func(ctx context.Context) error {
-					if err := s.Step(ctx, func() error {
+				Start: func(ctx context.Context) error {
+					return s.Step(ctx, func() error {
 						opt.Minimize(p.forward(x, 0).CrossEntropy(y))
 						return nil
-					}); err != nil {
-						return err
-					}
-					return s.WaitDeviceOps(ctx)
+					})
 				},
+				Finish:  waiting(s),
 				Results: p.results,
 			}, s.WaitDeviceOps(ctx)
 		},

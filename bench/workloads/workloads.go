@@ -43,6 +43,8 @@ type Workload struct {
 	// Rivals are those of them whose best the ratio is to; nil means all. The
 	// others are run for comparison.
 	Rivals []string
+	// Alone says that on GPUs, too, each run is waited for before the next.
+	Alone bool
 	// MustGPU is Must on a GPU, against torch.compile; 0 where nothing is asked.
 	// GPU says that the workload is for GPUs only.
 	MustGPU float64
@@ -53,13 +55,24 @@ type Workload struct {
 
 // Instance is a workload that is ready to run in one session.
 type Instance struct {
-	// Run runs it once and returns when all results are there.
-	Run func(ctx context.Context) error
+	// Start runs it once and may return before the results are there; runs may follow
+	// each other.
+	Start func(ctx context.Context) error
+	// Finish waits for the results of all runs.
+	Finish func(ctx context.Context) error
 	// Results returns what is compared, after the runs so far.
 	Results func(ctx context.Context) ([]float32, error)
 	// Forget lets go of the results of the runs so far; nil where there are none
 	// but the state.
 	Forget func()
+}
+
+// Run runs the workload once and returns when all results are there.
+func (in *Instance) Run(ctx context.Context) error {
+	if err := in.Start(ctx); err != nil {
+		return err
+	}
+	return in.Finish(ctx)
 }
 
 // Open makes the inputs and the state of a workload in a session and waits until
@@ -70,6 +83,18 @@ func (w *Workload) Open(ctx context.Context, s *loris.Session) (*Instance, error
 		return nil, fmt.Errorf("workload %s: %w", w.Name, err)
 	}
 	return in, nil
+}
+
+// AheadGPU is how many runs a GPU is given before they are waited for: a loop that
+// trains, or serves, keeps it at work.
+const AheadGPU = 10
+
+// Batch returns how many runs are timed together.
+func (w *Workload) Batch(gpu bool) int {
+	if gpu && !w.Alone {
+		return AheadGPU
+	}
+	return 1
 }
 
 // For reports whether the workload is meaningful for a peer.
@@ -153,22 +178,25 @@ func ready(ctx context.Context, ts ...*loris.Tensor) error {
 // weights: the result is the new value of a variable.
 func function(ctx context.Context, s *loris.Session, f func() *loris.Tensor) (*Instance, error) {
 	var out *loris.Variable
-	run := func(ctx context.Context) error {
-		if err := s.Step(ctx, func() error {
-			if y := f(); out == nil {
-				out = loris.NewVariable(y)
-			} else {
-				out.Assign(y)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		return s.WaitDeviceOps(ctx)
-	}
-	return &Instance{
-		Run:     run,
+	in := &Instance{
+		Start: func(ctx context.Context) error {
+			return s.Step(ctx, func() error {
+				if y := f(); out == nil {
+					out = loris.NewVariable(y)
+				} else {
+					out.Assign(y)
+				}
+				return nil
+			})
+		},
+		Finish:  waiting(s),
 		Results: func(ctx context.Context) ([]float32, error) { return numbers(ctx, out.Value()) },
 		Forget:  func() { out = nil },
-	}, run(ctx)
+	}
+	return in, in.Run(ctx)
+}
+
+// waiting returns a wait for what a session has on its devices.
+func waiting(s *loris.Session) func(context.Context) error {
+	return func(ctx context.Context) error { return s.WaitDeviceOps(ctx) }
 }

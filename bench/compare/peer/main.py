@@ -6,7 +6,8 @@ It says "ready VERSION" and then answers requests, line by line:
 
     open NAME RUNS FILE   make the workload, run it RUNS times, write its results to
                           FILE as f32: "ok", "none" if it has no such workload, or "error TEXT"
-    turn MILLISECONDS     run it for a while: "ok COUNT MEDIAN LEAST", in nanoseconds
+    turn MILLISECONDS N   run it for a while, waiting after each N runs: "ok COUNT MEDIAN
+                          LEAST", in nanoseconds a run
     peak                  the most bytes of tensors in a run, beyond those before it:
                           "ok BYTES", or "none" if the system does not say
     limits                what the device can do: "ok FLOP BYTES", a second, or "none"
@@ -28,23 +29,17 @@ def pin(threads):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
-def turn(run, milliseconds):
+def turn(run, finish, milliseconds, batch):
     end = time.perf_counter_ns() + milliseconds * 1_000_000
     times = []
     while not times or time.perf_counter_ns() < end:
         begin = time.perf_counter_ns()
-        run()
-        times.append(time.perf_counter_ns() - begin)
+        for _ in range(batch):
+            run()
+        finish()
+        times.append((time.perf_counter_ns() - begin) // batch)
     times.sort()
     return f"ok {len(times)} {times[len(times) // 2]} {times[0]}"
-
-
-def then(run, finish):
-    def both():
-        run()
-        finish()
-
-    return both
 
 
 def opened(system, name, runs, path):
@@ -53,8 +48,6 @@ def opened(system, name, runs, path):
     if make is None:
         return None
     workload = make()
-    if finish := getattr(system, "finish", None):  # a run returns before it is done
-        workload.run = then(workload.run, finish)
     for _ in range(runs):
         workload.run()
     workload.results().astype("<f4").tofile(path)
@@ -63,6 +56,8 @@ def opened(system, name, runs, path):
 
 def serve(system, out):
     workload = None
+    # Of systems whose runs may return before they are done.
+    finish = getattr(system, "finish", None) or (lambda: None)
     for line in sys.stdin:
         request = line.split()
         try:
@@ -70,7 +65,7 @@ def serve(system, out):
                 workload = opened(system, request[1], int(request[2]), request[3])
                 answer = "ok" if workload else "none"
             elif request[0] == "turn":
-                answer = turn(workload.run, int(request[1]))
+                answer = turn(workload.run, finish, int(request[1]), int(request[2]))
             elif request[0] == "peak":
                 peak = system.peak(workload) if hasattr(system, "peak") else None
                 answer = "none" if peak is None else f"ok {peak}"
