@@ -163,10 +163,18 @@ func gcd(a, b int) int {
 	return a
 }
 
-// small reports whether positions and depth have 31 bits.
+// small reports whether positions, the depth, and how far it reaches in an image
+// and a filter have 31 bits.
 func (g *Convolution) small() bool {
-	return max(g.Images*numel(g.Out[:]), g.Channels*numel(g.Kernel[:])) <= math.MaxInt32
+	x, f := g.Channels*abs(g.XChannel), g.Channels*abs(g.FInput)
+	for d := range 3 {
+		x += g.Kernel[d] * g.Dilation[d] * abs(g.XAt[d])
+		f += g.Kernel[d] * abs(g.FAt[d])
+	}
+	return max(x, f, g.Images*numel(g.Out[:]), g.Channels*numel(g.Kernel[:])) <= math.MaxInt32
 }
+
+func abs(n int) int { return max(n, -n) }
 
 // slots returns those of the frame before the numbers of tiles, and between them
 // and the tail.

@@ -15,29 +15,34 @@ struct ProductFrame {
 template <class T_> struct Matrices {
   typedef T_ T;
   typedef ProductFrame Frame;
-  typedef i64 Digits;
-  struct Row { i64 at; }; // -1 outside
+  typedef i32 Digits;
+  typedef i64 Reach;
+  struct Row {
+    const T* at;
+    bool inside;
+  };
   const Frame& f;
   const T *x, *y;
   i64 m, n, k, apart, first;
   INLINE Matrices(const Frame& frame, i64 b)
       : f(frame), x((const T*)frame.x), y((const T*)frame.y), m(f.m), n(f.n), k(f.k), apart(f.n), first(b * f.m * f.n) {
     for (int d = f.rank - 1; d >= 0; d--) {
-      const i64 c = b % f.dims[d];
-      b /= f.dims[d];
+      const u32 c = (u32)b % (u32)f.dims[d];
+      b = (u32)b / (u32)f.dims[d];
       x += c * f.x_batch[d], y += c * f.y_batch[d];
     }
   }
-  INLINE i64 digits(i64 k) const { return k; }
-  INLINE void advance(i64& k, i64 by) const { k += by; }
-  INLINE void next(i64& k) const { k++; }
-  template <bool right> INLINE Row row(i64 i) const { return Row{i < (right ? n : m) ? i : -1}; }
-  template <bool right> INLINE const T* at(const Row& r, i64 k, bool& inside) const {
-    inside = r.at >= 0;
-    return right ? y + (r.at * f.y_col + k * f.y_row) : x + (r.at * f.x_row + k * f.x_col);
+  INLINE i32 digits(i32 k) const { return k; }
+  INLINE void advance(i32& k, i32 by) const { k += by; }
+  INLINE void next(i32& k) const { k++; }
+  template <bool right> INLINE i64 reach(i32 k) const { return k * (right ? f.y_row : f.x_col); }
+  template <bool right> INLINE Row row(i32 i) const { return Row{(right ? y : x) + i * (right ? f.y_col : f.x_row), i < (right ? n : m)}; }
+  template <bool right> INLINE const T* at(const Row& r, i64 reach, bool& inside) const {
+    inside = r.inside;
+    return r.at + reach;
   }
-  INLINE i64 place(i64 n) const { return first + n; }
-  INLINE i64 channel(i64, i64 n) const { return n; }
+  INLINE i64 place(i32 n) const { return first + n; }
+  INLINE i64 channel(i32, i32 n) const { return n; }
 };
 
 // ConvFrame is a convolution with three spatial dimensions. Strides are in elements,
@@ -78,23 +83,26 @@ template <class T_, bool transposed, bool last> struct Convolution {
   typedef T_ T;
   typedef ConvFrame Frame;
   struct Digits { i32 d[4]; };
-  struct Row { i64 from; i32 at[3]; };
+  struct Row {
+    const T* from;
+    i32 at[3];
+  };
+  struct Reach { i32 far, at[3]; };
   static const int tap = last ? 0 : 1, channel_digit = last ? 3 : 0;
   const Frame& f;
   const T *x, *w;
   i64 m, n, k, apart;
   i32 group;
   Axis axis[3];
-  i32 sizes[4];
-  i64 x_steps[4], w_steps[4];
+  i32 sizes[4], x_steps[4], w_steps[4];
 
   INLINE Convolution(const Frame& frame, i64 b) : f(frame), x((const T*)frame.x), w((const T*)frame.w), m(frame.m), n(frame.images), k(frame.channels) {
-    group = b % f.groups;
-    i32 phases = b / f.groups;
+    group = (u32)b % (u32)f.groups;
+    u32 phases = (u32)b / (u32)f.groups;
     x += group * f.channels * f.x_channel, w += group * f.w_group;
 #pragma unroll
     for (int d = 2; d >= 0; d--) {
-      const i32 stride = transposed ? f.stride[d] : 1;
+      const u32 stride = transposed ? f.stride[d] : 1;
       axis[d] = axis_of<transposed>(f, d, phases % stride);
       phases /= stride;
       n *= axis[d].outs, k *= axis[d].taps;
@@ -105,9 +113,8 @@ template <class T_, bool transposed, bool last> struct Convolution {
     sizes[channel_digit] = f.channels, x_steps[channel_digit] = f.x_channel, w_steps[channel_digit] = f.w_in;
     apart = f.out[0] * f.out[1] * f.out[2];
   }
-  INLINE Digits digits(i64 number) const {
+  INLINE Digits digits(u32 k) const {
     Digits r;
-    u32 k = (u32)number;
 #pragma unroll
     for (int i = 3; i > 0; i--) r.d[i] = k % (u32)sizes[i], k /= (u32)sizes[i];
     r.d[0] = k;
@@ -122,15 +129,15 @@ template <class T_, bool transposed, bool last> struct Convolution {
     r.d[0] += by.d[0];
   }
   INLINE void next(Digits& r) const { advance(r, Digits{{0, 0, 0, 1}}); }
-  template <bool right> INLINE Row row(i64 i) const {
+  template <bool right> INLINE Row row(i32 i) const {
     Row r;
     const bool outside = i >= (right ? n : m);
     if (!right) {
-      r.from = i * f.w_out, r.at[0] = outside ? -1 : 0;
+      r.from = w + i * f.w_out, r.at[0] = outside ? -1 : 0;
       return r;
     }
     u32 rest = outside ? 0 : (u32)i;
-    r.from = 0;
+    r.from = x;
 #pragma unroll
     for (int d = 2; d >= 0; d--) {
       r.at[d] = (i32)(rest % (u32)axis[d].outs) * axis[d].step + axis[d].from;
@@ -141,20 +148,26 @@ template <class T_, bool transposed, bool last> struct Convolution {
     if (outside) r.at[0] = -(1 << 30);
     return r;
   }
-  template <bool right> INLINE const T* at(const Row& r, const Digits& k, bool& inside) const {
-    inside = right || r.at[0] == 0;
-    i64 from = r.from;
+  template <bool right> INLINE Reach reach(const Digits& k) const {
+    Reach r;
+    r.far = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) from += k.d[i] * (right ? x_steps[i] : w_steps[i]);
+    for (int i = 0; i < 4; i++) r.far += k.d[i] * (right ? x_steps[i] : w_steps[i]);
+#pragma unroll
+    for (int d = 0; d < 3; d++) r.at[d] = k.d[tap + d] * axis[d].dilation;
+    return r;
+  }
+  template <bool right> INLINE const T* at(const Row& r, const Reach& k, bool& inside) const {
+    inside = right || r.at[0] == 0;
     if (right) {
 #pragma unroll
-      for (int d = 0; d < 3; d++) inside = inside && (u32)(r.at[d] + k.d[tap + d] * axis[d].dilation) < (u32)f.in[d];
+      for (int d = 0; d < 3; d++) inside = inside && (u32)(r.at[d] + k.at[d]) < (u32)f.in[d];
     }
-    return right ? x + from : w + from;
+    return r.from + k.far;
   }
   // place is where a position has its first result.
-  INLINE i64 place(i64 i) const {
-    u32 rest = (u32)i;
+  INLINE i64 place(i32 i) const {
+    u32 rest = i;
     i64 at = 0, size = 1;
 #pragma unroll
     for (int d = 2; d >= 0; d--) {
@@ -164,7 +177,7 @@ template <class T_, bool transposed, bool last> struct Convolution {
     }
     return (rest * f.groups + group) * m * size + at;
   }
-  INLINE i64 channel(i64 m_, i64) const { return group * m + m_; }
+  INLINE i64 channel(i32 m_, i32) const { return group * m + m_; }
 };
 
 // Seen is one result of a convolution and what it sees.

@@ -6,7 +6,8 @@
 //
 // A problem P says what the matrices are: m left rows and n right ones, which are
 // columns of the right matrix, both of depth k. Row is a row, Digits are a place in
-// the depth, and at is where both meet; inside is false where there is nothing.
+// the depth, Reach how far that is, and at where both meet; inside is false where
+// there is nothing.
 
 // What products are summed in: floats in their own type or f32, integers modulo
 // 2ⁿ, and bools as numbers.
@@ -87,8 +88,16 @@ enum {
   along_depth, // by elements; lanes are neighbours along the depth
 };
 
+struct alignas(128) Banks { char bytes[128]; };
+
 // chunk_at returns where a chunk of a row is.
 INLINE int chunk_at(int row, int chunk) { return row * 64 + ((chunk ^ (row >> 1 & 3)) << 4); }
+
+// Walk is where a thread is in the depth, and how far it goes on after each step.
+template <class P> struct Walk {
+  typename P::Digits digits, by;
+  i32 k;
+};
 
 // TileSide is the left or the right rows of a tile on their way to shared memory.
 template <class P, bool right, int rows, int threads, int way> struct TileSide {
@@ -97,50 +106,43 @@ template <class P, bool right, int rows, int threads, int way> struct TileSide {
   static const int each = rows * (way == by_chunks ? 4 : deep) / threads; // of chunks or elements
   static const int states = way == by_chunks ? each : 1;
   typename P::Row row[states];
-  typename P::Digits digits, by;
-  i64 first, k; // rows of the problem, depth
+  i32 first; // row of the problem
   T held[way == by_chunks ? 1 : each];
 
-  INLINE TileSide(const P& p, i64 first, i64 k0) : first(first) {
+  INLINE TileSide(const P& p, i32 first) : first(first) {
     const int t = threadIdx.x;
-    if (way == by_chunks) {
 #pragma unroll
-      for (int j = 0; j < states; j++) row[j] = p.template row<right>(first + t / 4 + j * (threads / 4));
-      k = k0 + t % 4 * V;
-    } else if (way == across_rows) {
-      row[0] = p.template row<right>(first + t % rows);
-      k = k0 + t / rows * each;
-    } else {
-      k = k0 + t % deep;
-    }
-    digits = p.digits(k);
-    by = p.digits(way == across_rows ? deep - each : deep);
+    for (int j = 0; j < states; j++) row[j] = p.template row<right>(first + (way == by_chunks ? t / 4 + j * (threads / 4) : t % rows));
   }
 
-  // begin has the rows at the present depth come, and moves on in the depth.
-  INLINE void begin(const P& p, char* to) {
+  INLINE static Walk<P> walk(const P& p, i32 k0) {
+    const int t = threadIdx.x, k = k0 + (way == by_chunks ? t % 4 * V : way == across_rows ? t / rows * each : t % deep);
+    return Walk<P>{p.digits(k), p.digits(way == across_rows ? deep - each : deep), k};
+  }
+
+  // begin has the rows come. Lanes that are neighbours across rows move on by each
+  // element.
+  INLINE void begin(const P& p, Walk<P>& walk, char* to) {
     const int t = threadIdx.x;
+    typename P::Reach reach = p.template reach<right>(walk.digits);
+    bool inside;
     if (way == by_chunks) {
-      const i64 left = p.k - k;
-      const int valid = (int)(left < V ? left < 0 ? 0 : left : V) * (int)sizeof(T);
+      const i32 left = (i32)p.k - walk.k;
+      const int valid = (left < V ? left < 0 ? 0 : left : V) * (int)sizeof(T);
 #pragma unroll
       for (int j = 0; j < states; j++) {
-        bool inside;
-        const T* const from = p.template at<right>(row[j], digits, inside);
+        const T* const from = p.template at<right>(row[j], reach, inside);
         cp_async<16>(to + chunk_at(t / 4 + j * (threads / 4), t % 4), from, inside ? valid : 0);
       }
     } else {
 #pragma unroll
       for (int j = 0; j < each; j++) {
         if (way == along_depth) row[0] = p.template row<right>(first + t / deep + j * (threads / deep));
-        bool inside;
-        const T* const from = p.template at<right>(row[0], digits, inside);
-        held[j] = inside && k + (way == across_rows ? j : 0) < p.k ? *from : T();
-        if (way == across_rows) p.next(digits);
+        const T* const from = p.template at<right>(row[0], reach, inside);
+        held[j] = inside && walk.k + (way == across_rows ? j : 0) < (i32)p.k ? *from : T();
+        if (way == across_rows) p.next(walk.digits), reach = p.template reach<right>(walk.digits);
       }
     }
-    if (way != across_rows || deep != each) p.advance(digits, by);
-    k += deep;
   }
 
   // end puts what came to registers where it belongs.
@@ -169,21 +171,22 @@ enum { by_fma, by_mma, by_tf32 };
 // TileWarp is the WM × WN results of a warp, 16 of the rows at a time.
 template <class T, int WM, int WN, int unit> struct TileWarp;
 
-// A lane has the rows lane%8 + 8·i and the columns lane/8 + 4·j.
+// add adds the products of rows in shared memory. A lane has the rows lane%8 + 8·i and the columns lane/8 + 4·j.
 template <class T, int WM, int WN> struct TileWarp<T, WM, WN, by_fma> {
   typedef decltype(summed(widen(T()))) A;
   static const int V = 16 / sizeof(T), I = WM / 8, J = WN / 4;
   A acc[I][J] = {};
-  INLINE void add(const char* left, const char* right, int m0, int n0) {
-    const int m = m0 + threadIdx.x % 8, n = n0 + threadIdx.x % 32 / 8;
+  int left, right; // where the lane's first rows are; the bits of 48 number chunks
+  INLINE TileWarp(int m0, int n0) : left(chunk_at(m0 + threadIdx.x % 8, 0)), right(chunk_at(n0 + threadIdx.x % 32 / 8, 0)) {}
+  INLINE void add(const char* from) {
 #pragma unroll 1
-    for (int q = 0; q < 4; q++) {
+    for (int q = 0; q < 64; q += 16) {
       Pack<T, V> y[J];
 #pragma unroll
-      for (int j = 0; j < J; j++) y[j] = *(const Pack<T, V>*)(right + chunk_at(n + 4 * j, q));
+      for (int j = 0; j < J; j++) y[j] = *(const Pack<T, V>*)(from + (right ^ j % 2 * 32 ^ q) + j * 256);
 #pragma unroll
       for (int i = 0; i < I; i++) {
-        const Pack<T, V> x = *(const Pack<T, V>*)(left + chunk_at(m + 8 * i, q));
+        const Pack<T, V> x = *(const Pack<T, V>*)(from + (left ^ q) + i * 512);
 #pragma unroll
         for (int v = 0; v < V; v++) {
 #pragma unroll
@@ -218,20 +221,25 @@ template <class T, int WM, int WN, int unit> struct TileWarp {
   typedef f32 A;
   static const int I = WM / 16, J = WN / 8;
   f32 acc[I][J][4] = {};
-  INLINE void add(const char* left, const char* right, int m0, int n0) {
+  int left, right;
+  INLINE TileWarp(int m0, int n0) {
     const int lane = threadIdx.x % 32;
+    left = chunk_at(m0 + lane % 16, lane / 16);
+    right = chunk_at(n0 + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  }
+  INLINE void add(const char* from) {
 #pragma unroll
-    for (int s = 0; s < 2; s++) {
+    for (int s = 0; s < 64; s += 32) {
       u32 b[J / 2][4];
 #pragma unroll
       for (int j = 0; j < J / 2; j++) {
-        ldmatrix<false>(b[j], right + chunk_at(n0 + 16 * j + lane / 16 * 8 + lane % 8, 2 * s + lane / 8 % 2));
+        ldmatrix<false>(b[j], from + (right ^ s) + j * 1024);
         rounded<unit>(b[j]);
       }
 #pragma unroll
       for (int i = 0; i < I; i++) {
         u32 a[4];
-        ldmatrix<false>(a, left + chunk_at(m0 + 16 * i + lane % 16, 2 * s + lane / 16));
+        ldmatrix<false>(a, from + (left ^ s) + i * 1024);
         rounded<unit>(a);
 #pragma unroll
         for (int j = 0; j < J; j++) {
@@ -270,61 +278,75 @@ template <class P, class F> INLINE void tiles(const typename P::Frame& f) {
   typedef TileWarp<T, F::WM, F::WN, F::unit> W;
   typedef typename W::A A;
   const int shown = F::warps * 16 * F::pitch * sizeof(A), all = F::stages * F::stage;
-  __shared__ Pack<u32, 4> pool[(all > shown ? all : shown) / 16];
+  __shared__ Banks pool[((all > shown ? all : shown) + 127) / 128];
   char* const memory = (char*)pool;
   const int warp = threadIdx.x / 32, wm = warp % (F::BM / F::WM) * F::WM, wn = warp / (F::BM / F::WM) * F::WN;
-  const i64 each = f.down * f.across;
-  for (i64 item = blockIdx.x; item < f.batch * each * f.tail.parts; item += gridDim.x) {
-    const i64 tile = item % (f.batch * each), part = item / (f.batch * each);
+  const u32 each = f.down * f.across, all_tiles = f.batch * each;
+  for (u32 item = blockIdx.x; item < all_tiles * (u32)f.tail.parts; item += gridDim.x) {
+    const u32 tile = item % all_tiles, part = item / all_tiles, inner = tile % each;
     const P p(f, tile / each);
-    const i64 m0 = tile % f.down * F::BM, n0 = tile % each / f.down * F::BN;
+    const i32 m0 = inner % (u32)f.down * F::BM, n0 = inner / (u32)f.down * F::BN;
     if (n0 >= p.n) continue;
-    const int deep = 64 / sizeof(T);
-    const i64 steps = (p.k + deep - 1) / deep, lo = part * steps / f.tail.parts;
-    const int count = (int)((part + 1) * steps / f.tail.parts - lo);
-    W sums;
+    const i32 deep = 64 / sizeof(T);
+    const u32 steps = (p.k + deep - 1) / deep, lo = part * steps / (u32)f.tail.parts;
+    const i32 count = (part + 1) * steps / (u32)f.tail.parts - lo;
+    W sums(wm, F::BM + wn);
     if (count > 0) {
-      TileSide<P, false, F::BM, F::threads, F::left> left(p, m0, lo * deep);
-      TileSide<P, true, F::BN, F::threads, F::right> right(p, n0, lo * deep);
+      typedef TileSide<P, false, F::BM, F::threads, F::left> Left;
+      typedef TileSide<P, true, F::BN, F::threads, F::right> Right;
+      const bool together = F::left == by_chunks && F::right == by_chunks;
+      Left left(p, m0);
+      Right right(p, n0);
+      Walk<P> walk = Left::walk(p, lo * deep), other = Right::walk(p, lo * deep);
+      auto begin = [&](char* to) {
+        left.begin(p, walk, to);
+        right.begin(p, together ? walk : other, to + F::BM * 64);
+        p.advance(walk.digits, walk.by), walk.k += deep;
+        p.advance(other.digits, other.by), other.k += deep;
+      };
 #pragma unroll
       for (int s = 0; s < F::stages - 1; s++) {
         char* const to = memory + s * F::stage;
         if (s < count) {
-          left.begin(p, to), right.begin(p, to + F::BM * 64);
+          begin(to);
           left.end(to), right.end(to + F::BM * 64);
         }
         if (F::copies) cp_async_commit();
       }
-      int now = 0, next = F::stages - 1;
+      int now = 0, next = F::stage * (F::stages - 1);
       for (int i = 0; i < count; i++) {
         if (F::copies) cp_async_wait<F::stages - 2>();
         __syncthreads();
-        char *const from = memory + now * F::stage, *const to = memory + next * F::stage;
+        char* const to = memory + next;
         const bool more = i + F::stages - 1 < count;
-        if (more) left.begin(p, to), right.begin(p, to + F::BM * 64);
+        if (more) begin(to);
         if (F::copies) cp_async_commit();
-        sums.add(from, from + F::BM * 64, wm, wn);
+        sums.add(memory + now);
         if (more) left.end(to), right.end(to + F::BM * 64);
-        now = now + 1 == F::stages ? 0 : now + 1;
-        next = next + 1 == F::stages ? 0 : next + 1;
+        now = now == F::stage * (F::stages - 1) ? 0 : now + F::stage;
+        next = next == F::stage * (F::stages - 1) ? 0 : next + F::stage;
       }
       __syncthreads();
     }
     // Sums pass through shared memory, so that lanes are neighbours along a row.
     A* const own = (A*)memory + warp * 16 * F::pitch;
     const int lane = threadIdx.x % 32;
-    const i64 n = n0 + wn + lane, place = n < p.n ? p.place(n) : 0;
+    const i32 n = n0 + wn + lane;
+    const i64 place = n < p.n ? p.place(n) : 0;
 #pragma unroll
     for (int i = 0; i < F::WM / 16; i++) {
       sums.show(i, own, F::pitch);
       __syncwarp();
-#pragma unroll 1
-      for (int r = 0; r < 16; r++) {
-        const i64 m = m0 + wm + 16 * i + r, at = place + m * p.apart;
-        if (m >= p.m || n >= p.n) continue;
-        const A sum = own[r * F::pitch + lane];
-        if (f.tail.parts > 1) ((A*)f.tail.work)[part * f.tail.total + at] = sum;
-        else finish<T, F::post>(f.tail, at, p.channel(m, n), sum);
+      const i32 m = m0 + wm + 16 * i;
+      const int rows = n < p.n ? least(16, p.m - m) : 0;
+      i64 at = place + m * p.apart;
+      if (f.tail.parts > 1) {
+        A* const to = (A*)f.tail.work + part * f.tail.total;
+#pragma unroll 4
+        for (int r = 0; r < rows; r++, at += p.apart) to[at] = own[r * F::pitch + lane];
+      } else {
+#pragma unroll(F::post ? 1 : 4)
+        for (int r = 0; r < rows; r++, at += p.apart) finish<T, F::post>(f.tail, at, p.channel(m + r, n), own[r * F::pitch + lane]);
       }
       __syncwarp();
     }
