@@ -16,6 +16,7 @@ import (
 // follows it where that can be, and launches for the rest.
 func TestProducts(t *testing.T) {
 	f, b := newFake(t, 1)
+	const image = "%0 = reshape(%x, shape=[1,8,4])\n %1 = reshape(%w, shape=[4,8,1])\n "
 	for _, c := range []struct {
 		name, body         string
 		products, launches int
@@ -30,6 +31,9 @@ func TestProducts(t *testing.T) {
 		{"rows apart", "%0 = slice(%x, dim=1, start=0, end=8, step=2)\n %1 = slice(%w, dim=0, start=4, end=8, step=1)\n return matmul(%0, %1)", 1, 1},
 		{"a vector", "%0 = slice(%x, dim=0, start=1, end=2, step=1)\n return matmul(%x, reshape(%0, shape=[8]))", 1, 0},
 		{"a part", "%0 = reshape(slice(%x, dim=0, start=1, end=3, step=1), shape=[4,4])\n return matmul(%0, %0)", 1, 0},
+		{"a convolution with one tap", image + "return relu(convolution(%0, %1, None, [1], [0], [1], false, [0], 1))", 1, 0},
+		{"one with a bias", image + "return tanh(convolution(%0, %1, %b, [1], [0], [1], false, [0], 1))", 0, 1},
+		{"one with steps", image + "return convolution(%0, %1, None, [2], [0], [1], false, [0], 1)", 0, 1},
 		{"integers", "%0 = cast(%x, dtype=i32)\n %1 = cast(%w, dtype=i32)\n return matmul(%0, %1)", 0, 3},
 	} {
 		p, err := graph.Parse("program @p {\n %x = parameter \"x\" : f32[4,8]\n %w = parameter \"w\" : f32[8,4]\n %b = parameter \"b\" : f32[4]\n %r = parameter \"r\" : f32[4,4]\n " + c.body + "\n}")
