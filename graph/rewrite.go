@@ -17,6 +17,8 @@ type Options struct {
 	// Supports says which composites the backend computes itself; the others are
 	// decomposed. Nil: none.
 	Supports func(ir.Op) bool
+	// Takes says which uses of those composites it does. Nil: all.
+	Takes func(ir.Args) bool
 	// NoRules leaves everything but decomposition, common subexpressions and dead
 	// code alone.
 	NoRules bool
@@ -38,9 +40,9 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 	b := ir.NewConsing()
 	b.Rewrite = func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 		sp := op.Spec()
-		if sp.Composite() && (o.Supports == nil || !o.Supports(op)) {
+		if use := (ir.Args{Spec: sp, Attr: attr, In: in}); sp.Composite() && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use)) {
 			st.Applied["decompose"]++
-			return sp.Decompose(b, ir.Args{Spec: sp, Attr: attr, In: in}), true
+			return sp.Decompose(b, use), true
 		}
 		if o.NoRules {
 			return nil, false

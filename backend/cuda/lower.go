@@ -16,10 +16,11 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Supports reports whether op is a primitive.
+// Supports reports whether op is a primitive, or attention, which is decomposed where
+// there is no kernel for it.
 func (*Backend) Supports(op ir.Op) bool { return steps.Supports(op) }
 
-// AllowTF32 says whether products of f32 matrices may round their operands to
+// AllowTF32 says whether products of f32 matrices, and attention, may round their operands to
 // TF32, which has 10 bits of precision and is several times as fast. It counts for
 // what is compiled from now on, and is off at first.
 func (b *Backend) AllowTF32(yes bool) { b.tf32.Store(yes) }

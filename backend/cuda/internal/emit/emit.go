@@ -64,8 +64,11 @@ var (
 	productSource string
 	//go:embed cuda/pool.cuh
 	poolSource string
+	//go:embed cuda/attention.cuh
+	attentionSource string
 	// library has the kernels that are no loops.
-	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + tileSource + productSource + poolSource
+	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + tileSource + productSource + poolSource +
+		attentionSource
 )
 
 // Options says what a kernel's structure does not.

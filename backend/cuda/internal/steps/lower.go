@@ -102,10 +102,11 @@ var lowerings = map[ir.Op]lowerFunc{}
 // early has what some ops do before their operands are computed.
 var early = map[ir.Op]lowerFunc{}
 
-// Supports reports whether there is a lowering for an op: a primitive, as a rule.
+// Supports reports whether there is a lowering for an op: a primitive, or attention.
+// What of a composite's uses there is no kernel for is decomposed by Lower.
 func Supports(op ir.Op) bool {
 	sp := op.Spec()
-	return sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
+	return sp != nil && (lowerings[op] != nil || sp.Category == ir.Pointwise && !sp.Composite())
 }
 
 // Lower returns the steps of a Program. An op or dtype without kernel is an error
@@ -115,6 +116,7 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
+	p = decomposed(p, &o)
 	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}}
 	uses := fuse.UsesOf(p)
 	l.plan = fuse.New(p, uses, l)

@@ -170,6 +170,6 @@ type Options struct {
 	// or false for one that the library cannot compute, which a kernel does then.
 	// Nil leaves all products to kernels.
 	Product func(p *Product) (workspace int, handle any, ok bool)
-	// TF32 lets kernels round f32s that are multiplied to TF32.
+	// TF32 lets kernels round f32s that are multiplied to TF32, attention among them.
 	TF32 bool
 }

@@ -1,0 +1,189 @@
+package steps
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+func init() { lowerings[ir.OpAttention] = attention }
+
+// decomposed returns the Program with its composites decomposed where no kernel
+// takes them.
+func decomposed(p *graph.Program, o *Options) *graph.Program {
+	takes := func(a ir.Args) bool {
+		g := geometry(a)
+		return g != nil && g.kernel(a).Takes(o.Limits)
+	}
+	for i := range p.Instrs {
+		if in := &p.Instrs[i]; in.Op.Spec().Composite() && !takes(p.Args(in)) {
+			p, _ = graph.Optimize(p, graph.Options{Supports: Supports, Takes: takes})
+			break
+		}
+	}
+	return p
+}
+
+// heads is the geometry of an attention. Heads of query that share those of key and
+// value are a dimension of their own at the end of the batch.
+type heads struct {
+	lead   []int // the dimensions of the result before the last two
+	shared int   // that many heads of query to one of key
+}
+
+// geometry returns nil for operands that kernels know no geometry of.
+func geometry(a ir.Args) *heads {
+	q, k, v := a.Tensor("query").Shape(), a.Tensor("key").Shape(), a.Tensor("value").Shape()
+	h := &heads{shared: 1}
+	before := func(s ir.Shape) []int { return s.Dims()[:s.Rank()-2] }
+	dims := [][]int{before(q), before(k), before(v)}
+	if a.Bool("enable_gqa") {
+		all := q.Dim(-3)
+		if h.shared = all / k.Dim(-3); v.Dim(-3) != k.Dim(-3) {
+			return nil
+		}
+		for _, d := range dims[1:] {
+			d[len(d)-1] = all
+		}
+	}
+	lead := q.WithDims()
+	for _, d := range dims {
+		lead, _ = ir.BroadcastDims(lead, q.WithDims(d...)) // Infer has checked that they do
+	}
+	h.lead = lead.Dims()
+	return h
+}
+
+// kernel returns what is known of a kernel by shapes.
+func (h *heads) kernel(a ir.Args) *emit.Attention {
+	q, k, v := a.Tensor("query").Shape(), a.Tensor("key").Shape(), a.Tensor("value").Shape()
+	g := &emit.Attention{
+		DType: q.DType(), Batch: h.split(h.lead), Queries: q.Dim(-2), Keys: k.Dim(-2), Dim: q.Dim(-1), ValueDim: v.Dim(-1), Causal: a.Bool("is_causal"),
+	}
+	var ok bool
+	if g.Scale, ok = a.OptFloat("scale"); !ok {
+		g.Scale = 1 / math.Sqrt(float64(g.Dim))
+	}
+	if m := a.Tensor("attn_mask"); !m.IsNil() {
+		g.Mask = m.DType()
+	}
+	return g
+}
+
+// split splits the heads in a list of the dimensions of a batch.
+func (h *heads) split(lead []int) []int {
+	if h.shared == 1 {
+		return lead
+	}
+	n := len(lead) - 1
+	return append(slices.Clone(lead[:n]), lead[n]/h.shared, h.shared)
+}
+
+// lie returns how an operand lies, which is broadcast to the lead. few says that it
+// has a head for several.
+func (h *heads) lie(v value, few bool) emit.Lie {
+	lead := slices.Clone(h.lead)
+	if few && h.shared > 1 {
+		lead[len(lead)-1] /= h.shared
+	}
+	v = v.spread(lead)
+	n := len(lead)
+	l := emit.Lie{Row: v.view.Strides[n], Col: v.view.Strides[n+1], Batch: slices.Clone(v.view.Strides[:n])}
+	switch {
+	case h.shared > 1 && few:
+		l.Batch = append(l.Batch, 0)
+	case h.shared > 1:
+		step := l.Batch[n-1]
+		l.Batch = append(l.Batch[:n-1], step*h.shared, step)
+	}
+	return l
+}
+
+// packed reports whether rows of operands can be moved 16 bytes at a time.
+func packed(values ...value) bool {
+	for _, v := range values {
+		const bytes = 16
+		r, n := v.view.Rank, v.size()
+		if v.view.Strides[r-1] != 1 || at(v).off%bytes != 0 || v.view.Dims[r-1]*n%bytes != 0 {
+			return false
+		}
+		for d, s := range v.view.Strides[:r-1] {
+			if v.view.Dims[d] > 1 && s*n%bytes != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// heads makes the next result. Where what follows has the heads beside each other,
+// as the projection behind attention, it lies so.
+func (c *call) heads() value {
+	s := c.outs[len(c.out)]
+	r := s.Rank()
+	id := c.instr.Out + graph.ID(len(c.out))
+	if r < 3 || !slices.ContainsFunc(c.l.p.Instrs, func(in graph.Instr) bool { return swaps(c.l.p, &in, id) }) {
+		return c.result()
+	}
+	order := make([]int, r)
+	for i := range order {
+		order[i] = i
+	}
+	order[r-3], order[r-2] = r-2, r-3
+	dims := s.Dims()
+	dims[r-3], dims[r-2] = dims[r-2], dims[r-3]
+	v := c.l.newValue(s.WithDims(dims...))
+	v = v.as(s, v.view.Permute(order))
+	c.out = append(c.out, v)
+	return v
+}
+
+// swaps reports whether an instruction swaps the two dimensions before the last of a
+// value.
+func swaps(p *graph.Program, in *graph.Instr, id graph.ID) bool {
+	if in.Op != ir.OpPermute || in.Args[0] != id {
+		return false
+	}
+	order := ir.PermuteDims(p.Args(in))
+	r := len(order)
+	return r > 2 && order[r-3] == r-2 && order[r-2] == r-3
+}
+
+// attention is a kernel in the flash form.
+func attention(c *call) {
+	u := c.attended()
+	u.run(c, c.heads())
+}
+
+// attended is attention on operands that are computed.
+type attended struct {
+	*heads
+	*emit.Attention
+	operands []value // query, key, value, and the mask if there is one
+}
+
+func (c *call) attended() *attended {
+	h := geometry(c.Args)
+	u := &attended{heads: h, Attention: h.kernel(c.Args)}
+	u.TF32 = c.l.opt.TF32
+	q, k, v := c.operand("query"), c.operand("key"), c.operand("value")
+	u.Query, u.Key, u.Value = h.lie(q, false), h.lie(k, true), h.lie(v, true)
+	u.Packed = packed(q, k, v)
+	u.operands = []value{q, k, v}
+	if u.Mask != ir.Invalid {
+		m, dims := c.operand("attn_mask"), append(slices.Clone(h.lead), u.Queries, u.Keys)
+		m = m.as(m.shape.WithDims(dims...), m.view.Expand(dims))
+		u.MaskAt = h.lie(m, false)
+		u.operands = append(u.operands, m)
+	}
+	return u
+}
+
+// run emits the kernel.
+func (u *attended) run(c *call, out value) {
+	u.Out = u.lie(out, false)
+	c.kernels(u.Plan(c.l.opt.Limits), 1, append([]value{out}, u.operands...)...)
+}
