@@ -17,8 +17,9 @@ type Lines struct {
 	Dims  []int
 	Dim   int
 	Index []int
-	// Source are the strides, in elements, of what is scattered.
-	Source []int
+	// Source are the strides, in elements, of what is scattered, Strides those of the
+	// index.
+	Source, Strides []int
 }
 
 func numel(dims []int) int {
@@ -39,11 +40,12 @@ func (l *Lines) slots(s *slots) *slots {
 		}
 		n *= l.Dims[d]
 	}
-	return s.num(numel(l.Index), len(l.Index), l.Dims[l.Dim], step).array(l.Index).array(base).array(l.Source)
+	return s.num(numel(l.Index), len(l.Index), l.Dims[l.Dim], step).array(l.Index).array(base).array(l.Source).array(l.Strides)
 }
 
 // Gather sets each element of dst, of the index's dimensions, to the element of x
-// that the index points at. Its operands are dst, x and the i64 index, all dense.
+// that the index points at. Its operands are dst and x, which are dense, and the
+// i64 index.
 type Gather struct {
 	Lines
 	// Size is that of an element in bytes: 1, 2, 4, 8 or 16.
@@ -62,7 +64,7 @@ func (g *Gather) Plan(dev Limits) *Plan {
 
 // Scatter sets the elements of dst that an index points at to those of a source;
 // of several the last wins. Its operands are dst, which has what the others are
-// set in, the dense i64 index and the source.
+// set in, the i64 index and the source.
 type Scatter struct {
 	Lines
 	// Size is that of an element in bytes: 1, 2, 4, 8 or 16.
@@ -74,6 +76,10 @@ func (g *Scatter) Plan(dev Limits) *Plan {
 	r := &routine{dev: dev}
 	n := numel(g.Index)
 	if n == 0 {
+		return &r.Plan
+	}
+	if g.Index[g.Dim] == 1 { // elements differ in another dimension: each has its place
+		r.each(fmt.Sprintf("scatter_all<%s>", movers[g.Size]), "ScatterFrame", g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0).num(0)), n)
 		return &r.Plan
 	}
 	size := numel(g.Dims)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -82,50 +83,56 @@ func TestGatherAndScatter(t *testing.T) {
 		{[]int{3, 5, 4}, 1, []int{2, 9, 4}},
 		{[]int{3, 5, 4}, 2, []int{3, 4, 7}},
 		{[]int{6, 50}, 0, []int{40, 45}},
+		{[]int{3, 5, 4}, 1, []int{3, 1, 4}},
 	} {
 		n, size := numel(test.index), numel(test.dims)
 		index := random(n, func() int64 { return int64(r.IntN(test.dims[test.dim])) })
 		x := random(size, r.Uint32)
 		l := kernels.NewLines(test.dims, test.dim, test.index)
-		lines := Lines{Dims: test.dims, Dim: test.dim, Index: test.index}
+		view := kernels.Dense(test.index)
+		lines := Lines{Dims: test.dims, Dim: test.dim, Index: test.index, Strides: slices.Clone(view.Strides[:view.Rank])}
 
 		want := make([]uint32, n)
 		kernels.Gather(want, x, index, &l, 0, n)
 		name := fmt.Sprintf("%v along %d by %v", test.dims, test.dim, test.index)
 		d.routine("gather of "+name, (&Gather{lines, 4}).Plan(small), [][]byte{make([]byte, 4*n), bytesOf(x), bytesOf(index)}, []ir.DType{ir.I32}, 0, bytesOf(want))
 
-		// The source is a part of something larger.
-		view := kernels.Dense(test.index)
+		// The source and the index are parts of something larger.
 		for i := range test.index {
 			view.Strides[i] *= 2
 			lines.Source = append(lines.Source, view.Strides[i])
+			lines.Strides[i] *= 3
+		}
+		apart := make([]int64, 3*n)
+		for i, at := range index {
+			apart[3*i] = at
 		}
 		src := random(2*n, r.Uint32)
 		want = append([]uint32{}, x...)
 		kernels.Scatter(want, index, src, &view, &l)
-		d.routine("scatter to "+name, (&Scatter{lines, 4}).Plan(small), [][]byte{bytesOf(x), bytesOf(index), bytesOf(src)}, []ir.DType{ir.I32}, 0, bytesOf(want))
+		d.routine("scatter to "+name, (&Scatter{lines, 4}).Plan(small), [][]byte{bytesOf(x), bytesOf(apart), bytesOf(src)}, []ir.DType{ir.I32}, 0, bytesOf(want))
 		for reduce, how := range map[string]kernels.Combine{
 			"sum": kernels.CombineSum, "prod": kernels.CombineProd, "mean": kernels.CombineMean, "amax": kernels.CombineMax, "amin": kernels.CombineMin,
 		} {
 			for _, self := range []bool{false, true} {
 				name := fmt.Sprintf("%s, self %v, to %s", reduce, self, name)
-				scatterReduce(d, name, ScatterReduce{lines, ir.F32, reduce, self}, how, &view, &l, index, func() float32 { return float32(r.NormFloat64()) }, size)
-				scatterReduce(d, name, ScatterReduce{lines, ir.I8, reduce, self}, how, &view, &l, index, func() int8 { return int8(r.Uint32()) }, size)
+				scatterReduce(d, name, ScatterReduce{lines, ir.F32, reduce, self}, how, &view, &l, index, apart, func() float32 { return float32(r.NormFloat64()) }, size)
+				scatterReduce(d, name, ScatterReduce{lines, ir.I8, reduce, self}, how, &view, &l, index, apart, func() int8 { return int8(r.Uint32()) }, size)
 			}
 		}
 	}
 	bad := int64(-3)
-	p := (&Gather{Lines{Dims: []int{4}, Index: []int{2}}, 4}).Plan(small)
+	p := (&Gather{Lines{Dims: []int{4}, Index: []int{2}, Strides: []int{1}}, 4}).Plan(small)
 	d.faulty("gather out of range", p, [][]byte{make([]byte, 8), make([]byte, 16), bytesOf([]int64{1, bad})}, nil, 0, &bad)
 	d.run()
 }
 
-func scatterReduce[T kernels.Number](d *device, name string, g ScatterReduce, how kernels.Combine, view *kernels.View, l *kernels.Lines, index []int64, element func() T, size int) {
+func scatterReduce[T kernels.Number](d *device, name string, g ScatterReduce, how kernels.Combine, view *kernels.View, l *kernels.Lines, index, apart []int64, element func() T, size int) {
 	d.t.Helper()
 	x, src := random(size, element), random(2*len(index), element)
 	want := append([]T{}, x...)
 	kernels.ScatterReduce(want, index, src, view, l, how, g.Self, make([]int64, size))
-	d.routine(fmt.Sprintf("%v %s", g.DType, name), g.Plan(small), [][]byte{bytesOf(x), bytesOf(index), bytesOf(src)}, []ir.DType{g.DType}, 0, bytesOf(want))
+	d.routine(fmt.Sprintf("%v %s", g.DType, name), g.Plan(small), [][]byte{bytesOf(x), bytesOf(apart), bytesOf(src)}, []ir.DType{g.DType}, 0, bytesOf(want))
 }
 
 func TestRows(t *testing.T) {

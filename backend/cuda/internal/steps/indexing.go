@@ -17,12 +17,20 @@ func init() {
 // index returns the index operand as dense i64.
 func (c *call) index() value { return c.dense(c.cast(c.operand("index"), ir.I64)) }
 
-// geometry returns that of gather and scatter.
-func (c *call) geometry() emit.Lines {
-	self := c.in[0].shape
+// geometry returns that of gather and scatter, and the index as i64.
+func (c *call) geometry() (emit.Lines, value) {
+	self, index := c.in[0].shape, c.cast(c.operand("index"), ir.I64)
 	return emit.Lines{
-		Dims: ir.AtLeast1D(self).Dims(), Dim: c.Dim("dim", self.Rank()), Index: ir.AtLeast1D(c.operand("index").shape).Dims(),
+		Dims: ir.AtLeast1D(self).Dims(), Dim: c.Dim("dim", self.Rank()), Index: ir.AtLeast1D(index.shape).Dims(), Strides: strides(index),
+	}, index
+}
+
+// strides returns those of a value that counts as a vector if it is a number.
+func strides(v value) []int {
+	if v.view.Rank == 0 {
+		return []int{1}
 	}
+	return v.view.Strides[:v.view.Rank]
 }
 
 // indexed lets the last step leave an index behind that is out of range.
@@ -32,20 +40,11 @@ func (c *call) indexed() {
 }
 
 func gather(c *call) {
-	g := emit.Gather{Lines: c.geometry(), Size: c.in[0].size()}
-	x, index := c.dense(c.in[0]), c.index()
+	lines, index := c.geometry()
+	g := emit.Gather{Lines: lines, Size: c.in[0].size()}
+	x := c.dense(c.in[0])
 	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), x, index)
 	c.indexed()
-}
-
-// source returns the operand that is scattered and its strides.
-func (c *call) source() (value, []int) {
-	v := c.operand("src")
-	strides := v.view.Strides[:v.view.Rank]
-	if len(strides) == 0 {
-		strides = []int{1}
-	}
-	return v, strides
 }
 
 // selfCopy makes the result a copy of the first operand, where that is if it is
@@ -57,10 +56,10 @@ func (c *call) selfCopy() value {
 }
 
 func scatter(c *call) {
-	g := emit.Scatter{Lines: c.geometry(), Size: c.in[0].size()}
-	var src value
-	src, g.Source = c.source()
-	index := c.index()
+	lines, index := c.geometry()
+	src := c.operand("src")
+	lines.Source = strides(src)
+	g := emit.Scatter{Lines: lines, Size: c.in[0].size()}
 	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
 	c.indexed()
 }
@@ -70,13 +69,13 @@ func scatter(c *call) {
 var boolReductions = map[string]string{"sum": "amax", "prod": "amin", "mean": "amin", "amax": "amax", "amin": "amin"}
 
 func scatterReduce(c *call) {
-	g := emit.ScatterReduce{Lines: c.geometry(), DType: c.in[0].dtype(), Reduce: c.Str("reduce"), Self: c.Bool("include_self")}
+	lines, index := c.geometry()
+	src := c.operand("src")
+	lines.Source = strides(src)
+	g := emit.ScatterReduce{Lines: lines, DType: c.in[0].dtype(), Reduce: c.Str("reduce"), Self: c.Bool("include_self")}
 	if g.DType == ir.Bool {
 		g.DType, g.Reduce = ir.U8, boolReductions[g.Reduce]
 	}
-	var src value
-	src, g.Source = c.source()
-	index := c.index()
 	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
 	c.indexed()
 }

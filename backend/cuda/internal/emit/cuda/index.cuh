@@ -24,15 +24,18 @@ struct Lines {
   i64 dims[8];       // of the index
   i64 base[8];       // strides of the tensor, 0 for the indexed dimension
   i64 source[8];     // strides of what is scattered
+  i64 strides[8];    // of the index
 
-  // line returns where the line of element i begins, and in from where its source is.
-  INLINE i64 line(i64 i, i64& from) const {
+  // line returns where the line of element i begins, in from where its source is,
+  // and in which where the index lies.
+  INLINE i64 line(i64 i, i64& from, i64& which) const {
     i64 at = 0;
-    from = 0;
+    from = which = 0;
     for (int d = rank - 1; d >= 0; d--) {
       const i64 c = i % dims[d];
       at += c * base[d];
       from += c * source[d];
+      which += c * strides[d];
       i /= dims[d];
     }
     return at;
@@ -46,8 +49,8 @@ struct GatherFrame {
 };
 template <class T> INLINE void gather_lines(const GatherFrame& f) {
   EACH(i, f.lines.n) {
-    i64 from;
-    const i64 at = f.lines.line(i, from), ix = ((const i64*)f.index)[i];
+    i64 from, which;
+    const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     if (within(ix, f.lines.size, f.fault)) ((T*)f.dst)[i] = ((const T*)f.x)[at + ix * f.lines.step];
   }
 }
@@ -67,18 +70,27 @@ struct ScatterFrame {
 // scatter_mark finds the winners; what they are among is cleared before.
 INLINE void scatter_mark(const ScatterFrame& f) {
   EACH(i, f.lines.n) {
-    i64 from;
-    const i64 at = f.lines.line(i, from), ix = ((const i64*)f.index)[i];
+    i64 from, which;
+    const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     if (within(ix, f.lines.size, f.fault)) atomicMax(&f.winner[at + ix * f.lines.step], (u32)i + 1);
   }
 }
 template <class T> INLINE void scatter_write(const ScatterFrame& f) {
   EACH(i, f.lines.n) {
-    i64 from;
-    const i64 at = f.lines.line(i, from), ix = ((const i64*)f.index)[i];
+    i64 from, which;
+    const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     if (ix < 0 || ix >= f.lines.size) continue;
     const i64 to = at + ix * f.lines.step;
     if (f.winner[to] == (u32)i + 1) ((T*)f.dst)[to] = ((const T*)f.src)[from];
+  }
+}
+
+// scatter_all is for an index of which no two elements point at the same place.
+template <class T> INLINE void scatter_all(const ScatterFrame& f) {
+  EACH(i, f.lines.n) {
+    i64 from, which;
+    const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
+    if (within(ix, f.lines.size, f.fault)) ((T*)f.dst)[at + ix * f.lines.step] = ((const T*)f.src)[from];
   }
 }
 
@@ -112,8 +124,8 @@ const u64 nowhere = 0xffffffffffffffffull; // the key of an index out of range
 
 INLINE void scatter_keys(const ScatterFrame& f) {
   EACH(i, f.lines.n) {
-    i64 from;
-    const i64 at = f.lines.line(i, from), ix = ((const i64*)f.index)[i];
+    i64 from, which;
+    const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     f.keys[i] = within(ix, f.lines.size, f.fault) ? at + ix * f.lines.step : nowhere;
   }
 }
@@ -126,8 +138,8 @@ template <class T> INLINE void scatter_fold(const FoldFrame& f) {
     auto acc = widen(y);
     i64 count = f.self != 0;
     for (i64 k = i; k < f.n && f.keys[k] == key; k++) {
-      i64 from;
-      f.lines.line(f.order[k], from);
+      i64 from, which;
+      f.lines.line(f.order[k], from, which);
       const auto x = widen(((const T*)f.src)[from]);
       acc = count == 0 ? x : combined(f.how, acc, x);
       count++;
