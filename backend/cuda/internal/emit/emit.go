@@ -152,7 +152,8 @@ func (l *Loop) Source(entries ...string) string {
 		b.WriteString(part)
 	}
 	for _, name := range entries {
-		b.WriteString(entrySource(name, l.Frame(), l.instance(name), l.boundsOf(name)))
+		fmt.Fprintf(&b, "\nextern \"C\" __global__ void __launch_bounds__(%s) %s(const %s f) {\n%s  %s(f, own_grid(), pool);\n}\n",
+			l.boundsOf(name), name, l.Frame(), poolWords(l.pool()), l.instance(name))
 	}
 	return b.String()
 }
@@ -225,11 +226,18 @@ func (l *Loop) boundsOf(entry string) string {
 	return strconv.Itoa(mostThreads)
 }
 
-// entrySource returns the source of an entry that calls a function, with launch
-// bounds.
-func entrySource(name, frame, function, bounds string) string {
-	return fmt.Sprintf("\nextern \"C\" __global__ void __launch_bounds__(%s) %s(const %s f) {\n  %s(f);\n}\n", bounds, name, frame, function)
+// pool returns how many words of shared memory the forms need.
+func (l *Loop) pool() int {
+	switch l.k.Axis {
+	case loop.None:
+		return 1
+	case loop.Rows:
+		return 2 * mostThreads
+	}
+	return 64
 }
+
+func poolWords(n int) string { return fmt.Sprintf("  __shared__ u64 pool[%d];\n", n) }
 
 // unroll returns how many packs of some width a thread loads before it computes:
 // enough for the memory to be busy while all threads wait.

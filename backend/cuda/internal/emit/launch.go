@@ -38,6 +38,8 @@ type Launch struct {
 	Params []uint64
 	// Addresses says which slots are addresses on the device.
 	Addresses []Address
+
+	loop *Loop // that it is a launch of, or nil
 }
 
 // Address is a slot that has the address of an operand, plus Offset bytes.

@@ -10,11 +10,11 @@ import (
 // and what is around them.
 func (w *writer) each() {
 	w.line("")
-	w.line("template <int V, int U> INLINE void %s_each(const %s& f) {", w.Name, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_each(const %s& f, const Grid& g, u64* pool) {", w.Name, w.Frame())
 	w.consts()
-	w.line("const i64 packs = f.cols / V, first = (i64)blockIdx.x * blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;")
-	w.line("for (i64 o = (i64)blockIdx.z * blockDim.z + threadIdx.z; o < f.outers; o += (i64)gridDim.z * blockDim.z) {")
-	w.line("for (i64 row = (i64)blockIdx.y * blockDim.y + threadIdx.y; row < f.rows; row += (i64)gridDim.y * blockDim.y) {")
+	w.line("const i64 packs = f.cols / V, first = (i64)g.block.x * g.threads.x + g.thread.x, step = (i64)g.blocks.x * g.threads.x;")
+	w.line("for (i64 o = (i64)g.block.z * g.threads.z + g.thread.z; o < f.outers; o += (i64)g.blocks.z * g.threads.z) {")
+	w.line("for (i64 row = (i64)g.block.y * g.threads.y + g.thread.y; row < f.rows; row += (i64)g.blocks.y * g.threads.y) {")
 	w.pointers()
 	pl := place{at: pointer, index: "c + j + f.first", fixed: true}
 	for p := range w.k.Passes {
@@ -40,7 +40,7 @@ func (w *writer) pointers() {
 	for a := range w.k.Args {
 		o, row := "o", "row"
 		if w.scratch(a) {
-			o, row = "0", "(i64)blockIdx.x * blockDim.y + threadIdx.y"
+			o, row = "0", "(i64)g.block.x * g.threads.y + g.thread.y"
 			if w.split {
 				row = "line"
 			}
@@ -87,13 +87,12 @@ func (w *writer) lineStart() {
 // which they read in each pass or, if H, hold in registers, U packs each.
 func (w *writer) whole() {
 	w.line("")
-	w.line("template <int V, int U, bool H> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
-	w.line("__shared__ u64 pool[64];")
+	w.line("template <int V, int U, bool H> INLINE void %s_whole(const %s& f, const Grid& g, u64* pool) {", w.Name, w.Frame())
 	w.consts()
 	w.dims()
-	w.line("for (i64 base = (i64)blockIdx.x * blockDim.y; base < lines; base += (i64)gridDim.x * blockDim.y) {")
-	w.line("const bool live = base + threadIdx.y < lines;")
-	w.line("const i64 line = live ? base + threadIdx.y : lines - 1;")
+	w.line("for (i64 base = (i64)g.block.x * g.threads.y; base < lines; base += (i64)g.blocks.x * g.threads.y) {")
+	w.line("const bool live = base + g.thread.y < lines;")
+	w.line("const i64 line = live ? base + g.thread.y : lines - 1;")
 	w.lineStart()
 	w.line("typedef typename Counter<H>::type I;")
 	w.line("const I lo = 0, hi = live ? packs : 0;")
@@ -108,9 +107,9 @@ func (w *writer) whole() {
 		w.linePass(p)
 		for _, v := range w.reduces(p) {
 			f := w.foldOf(v)
-			w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), f.out(fmt.Sprintf("fold_group<%s>(%s_acc, pool)", f.name, w.value(v))))
+			w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), f.out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.name, w.value(v))))
 		}
-		w.finals(p, w.finalAt, "live && threadIdx.x == 0")
+		w.finals(p, w.finalAt, "live && g.thread.x == 0")
 	}
 	w.line("}")
 	w.line("}")
@@ -133,7 +132,7 @@ func (w *writer) linePass(p int) {
 	}
 	pl := place{at: pointer, index: "c + j + f.first", fixed: true, hold: !w.split}
 	w.fixedLoads(p, pl.at)
-	next, end, together := "t + U * blockDim.x", " && part == f.parts - 1", "U"
+	next, end, together := "t + U * g.threads.x", " && part == f.parts - 1", "U"
 	if w.split {
 		w.line("typedef i64 I;")
 	} else {
@@ -142,20 +141,20 @@ func (w *writer) linePass(p int) {
 			together = "H ? 1 : U" // what is held is there; the rest would take registers
 		}
 	}
-	w.line("for (I t = lo + threadIdx.x; t < hi; t = %s) {", next)
+	w.line("for (I t = lo + g.thread.x; t < hi; t = %s) {", next)
 	w.arrays(p)
-	w.walk(p, pl, together, "s < hi", func() { w.line("const I s = t + u * blockDim.x, c = s * V;") })
+	w.walk(p, pl, together, "s < hi", func() { w.line("const I s = t + u * g.threads.x, c = s * V;") })
 	w.line("}")
-	w.tail(p, pl, "threadIdx.x", "blockDim.x", end)
+	w.tail(p, pl, "g.thread.x", "g.threads.x", end)
 	w.line("}")
 }
 
 // bothPass writes the walk through rows and columns.
 func (w *writer) bothPass(p int) {
 	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r[u] * f.arg[%d].row", arg, arg) }, index: "r[u] * f.cols + c + j + f.first"}
-	w.line("i64 q = (lo + threadIdx.x) / across, s = (lo + threadIdx.x) %% across;")
-	w.line("const i64 down = blockDim.x / across, along = blockDim.x %% across;")
-	w.line("for (i64 t = lo + threadIdx.x; t < hi; t += U * blockDim.x) {")
+	w.line("i64 q = (lo + g.thread.x) / across, s = (lo + g.thread.x) %% across;")
+	w.line("const i64 down = g.threads.x / across, along = g.threads.x %% across;")
+	w.line("for (i64 t = lo + g.thread.x; t < hi; t += U * g.threads.x) {")
 	w.arrays(p)
 	w.line("i64 r[U], cols[U];")
 	w.line("#pragma unroll")
@@ -164,7 +163,7 @@ func (w *writer) bothPass(p int) {
 	w.line("q += down, s += along;")
 	w.line("if (s >= across) s -= across, q++;")
 	w.line("}")
-	w.walk(p, pl, "U", "U == 1 || t + u * blockDim.x < hi", func() { w.line("const i64 c = cols[u];") })
+	w.walk(p, pl, "U", "U == 1 || t + u * g.threads.x < hi", func() { w.line("const i64 c = cols[u];") })
 	w.line("}")
 }
 
@@ -178,19 +177,18 @@ func (w *writer) loadKept(at int) {
 // part writes pass p of parts of lines, which leaves accumulators behind.
 func (w *writer) part(p int) {
 	w.line("")
-	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
-	w.line("__shared__ u64 pool[64];")
+	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f, const Grid& g, u64* pool) {", w.Name, p, w.Frame())
 	w.consts()
 	w.dims()
-	w.line("for (i64 line = blockIdx.y; line < lines; line += gridDim.y) {")
+	w.line("for (i64 line = g.block.y; line < lines; line += g.blocks.y) {")
 	w.lineStart()
-	w.line("const i64 part = blockIdx.x, lo = part * packs / f.parts, hi = (part + 1) * packs / f.parts;")
+	w.line("const i64 part = g.block.x, lo = part * packs / f.parts, hi = (part + 1) * packs / f.parts;")
 	w.loadKept(2 * p)
 	w.linePass(p)
 	for k, v := range w.reduces(p) {
 		f := w.foldOf(v)
-		w.line("%s_acc = fold_group<%s>(%s_acc, pool);", w.value(v), f.name, w.value(v))
-		w.line("if (threadIdx.x == 0) *%s = %s_acc;", w.partial(k, f, "line * f.parts + part"), w.value(v))
+		w.line("%s_acc = fold_group<%s>(%s_acc, g, pool);", w.value(v), f.name, w.value(v))
+		w.line("if (g.thread.x == 0) *%s = %s_acc;", w.partial(k, f, "line * f.parts + part"), w.value(v))
 	}
 	w.line("}")
 	w.line("}")
@@ -199,25 +197,24 @@ func (w *writer) part(p int) {
 // final writes what combines the parts of pass p and computes its Final.
 func (w *writer) final(p int) {
 	w.line("")
-	w.line("INLINE void %s_final%d(const %s& f) {", w.Name, p, w.Frame())
-	w.line("__shared__ u64 pool[64];")
+	w.line("INLINE void %s_final%d(const %s& f, const Grid& g, u64* pool) {", w.Name, p, w.Frame())
 	w.consts()
 	w.line("const i64 lines = f.outers%s;", map[bool]string{false: " * f.rows"}[w.k.Axis == loop.Both])
-	w.line("for (i64 base = (i64)blockIdx.x * blockDim.y; base < lines; base += (i64)gridDim.x * blockDim.y) {")
-	w.line("const bool live = base + threadIdx.y < lines;")
-	w.line("const i64 line = live ? base + threadIdx.y : lines - 1;")
+	w.line("for (i64 base = (i64)g.block.x * g.threads.y; base < lines; base += (i64)g.blocks.x * g.threads.y) {")
+	w.line("const bool live = base + g.thread.y < lines;")
+	w.line("const i64 line = live ? base + g.thread.y : lines - 1;")
 	w.lineStart()
 	w.loadKept(2*p + 1)
 	for k, v := range w.reduces(p) {
 		f := w.foldOf(v)
 		name := w.value(v)
 		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
-		w.line("for (i64 k = threadIdx.x; k < f.parts; k += blockDim.x) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name,
+		w.line("for (i64 k = g.thread.x; k < f.parts; k += g.threads.x) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name,
 			w.partial(k, f, "line * f.parts + k"))
-		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_group<%s>(%s_acc, pool)", f.name, name)))
+		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.name, name)))
 	}
-	w.finals(p, w.finalAt, "live && threadIdx.x == 0")
-	w.keeps(p, "line", "live && threadIdx.x == 0")
+	w.finals(p, w.finalAt, "live && g.thread.x == 0")
+	w.keeps(p, "line", "live && g.thread.x == 0")
 	w.line("}")
 	w.line("}")
 }

@@ -140,6 +140,7 @@ func (p *planner) each(width int) *Plan {
 	x := min(power(n), p.dev.block())
 	y := min(power(p.g.Rows), p.dev.block()/x)
 	z := min(power(p.outers), p.dev.block()/(x*y), 64)
+	x = p.dev.block() / (y * z) // a block has all its threads, so that kernels may share a launch
 	grid := [3]int{p.dev.blocks(ceil(n, x)), min(ceil(p.g.Rows, y), maxGridYZ), min(ceil(p.outers, z), maxGridYZ)}
 	return p.plan(0, p.launch("each", width, 1, grid, [3]int{x, y, z}))
 }
@@ -195,6 +196,9 @@ func (p *planner) whole(scheme string, width int) *Plan {
 	y := max(1, p.dev.block()/x)
 	grid := [3]int{p.dev.blocks(ceil(lines, y)), 1, 1}
 	launch := p.launch(scheme, width, 1, grid, [3]int{x, y, 1})
+	if holdings[scheme] != nil {
+		return p.plan(0, launch) // registers are its scratch
+	}
 	return p.plan(p.scratch(grid[0]*y, &launch), launch)
 }
 
@@ -297,7 +301,7 @@ func (p *planner) launch(form string, width, parts int, grid, block [3]int) Laun
 	outer := max(p.l.opt.Outer, 1)
 	n := len(p.l.k.Args)
 	entry := p.l.entry(form, width)
-	l := Launch{Entry: entry, Source: func() string { return p.l.Source(entry) }, Grid: grid, Block: block}
+	l := Launch{Entry: entry, Source: func() string { return p.l.Source(entry) }, Grid: grid, Block: block, loop: p.l}
 	l.Params = make([]uint64, slotsBefore+outer+max(n, 1)*(3+outer))
 	l.Addresses = []Address{{Slot: slotWork, Operand: Work}, {Slot: slotFault, Operand: Fault}}
 	for slot, v := range map[int]int{slotRows: p.g.Rows, slotCols: p.g.Cols, slotFirst: p.g.First, slotOuters: p.outers, slotParts: parts} {

@@ -37,7 +37,7 @@ func TestPlans(t *testing.T) {
 		{"short rows", addition(), 1000, 8, 0, 0, "each_x4 1×8×1 of 2×128×1"},
 		{"rows that are not aligned", addition(), 64, 64, 4, 0, "each_x1 1×4×1 of 16×16×1"},
 		{"an operand that is not aligned", addition(), 1, 4096, 0, 4, "each_x1 4×1×1 of 256×1×1"},
-		{"fewer elements than a pack", addition(), 1, 3, 0, 0, "each_x1 1×1×1 of 1×1×1"},
+		{"fewer elements than a pack", addition(), 1, 3, 0, 0, "each_x1 1×1×1 of 256×1×1"},
 		{"no elements", addition(), 0, 3, 0, 0, ""},
 		{"softmax of short rows", softmax(ir.F32), 4096, 64, 0, 0, "held_x4 128×1×1 of 8×32×1"},
 		{"softmax of rows", softmax(ir.F32), 4096, 1024, 0, 0, "held_x4 1024×1×1 of 64×4×1"},

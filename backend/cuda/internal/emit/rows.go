@@ -22,14 +22,13 @@ func (w *writer) rowsForms() {
 
 // rowsStart opens the loops over outer indices and packs of columns.
 func (w *writer) rowsStart() {
-	w.line("__shared__ u64 pool[512];")
 	w.consts()
 	w.line("const i64 packs = f.cols / V;")
-	w.line("for (i64 o = blockIdx.y; o < f.outers; o += gridDim.y) {")
+	w.line("for (i64 o = g.block.y; o < f.outers; o += g.blocks.y) {")
 	w.line("const i64 row = 0;")
 	w.pointers()
-	w.line("for (i64 base = (i64)blockIdx.x * blockDim.x; base < packs; base += (i64)gridDim.x * blockDim.x) {")
-	w.line("const i64 t = base + threadIdx.x, c = t * V;")
+	w.line("for (i64 base = (i64)g.block.x * g.threads.x; base < packs; base += (i64)g.blocks.x * g.threads.x) {")
+	w.line("const i64 t = base + g.thread.x, c = t * V;")
 }
 
 // lineArrays declares the line values of a pass: one for each column.
@@ -50,7 +49,7 @@ func (w *writer) perColumn(write func()) {
 
 func (w *writer) rowsWhole() {
 	w.line("")
-	w.line("template <int V, int U> INLINE void %s_whole(const %s& f) {", w.Name, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_whole(const %s& f, const Grid& g, u64* pool) {", w.Name, w.Frame())
 	w.rowsStart()
 	w.line("const i64 lo = 0, hi = f.rows;")
 	for p := range w.k.Passes {
@@ -62,11 +61,11 @@ func (w *writer) rowsWhole() {
 		w.perColumn(func() {
 			for _, v := range w.reduces(p) {
 				f := w.foldOf(v)
-				w.line("%s = %s;", w.use(v), f.out(fmt.Sprintf("fold_rows<%s>(%s, pool)", f.name, w.accumulator(v))))
+				w.line("%s = %s;", w.use(v), f.out(fmt.Sprintf("fold_rows<%s>(%s, g, pool)", f.name, w.accumulator(v))))
 			}
 			if len(w.k.Passes[p].Final) > 0 {
 				w.line("if (t >= packs) continue;")
-				w.finals(p, w.columnAt("(c + j)"), "threadIdx.y == 0")
+				w.finals(p, w.columnAt("(c + j)"), "g.thread.y == 0")
 			}
 		})
 	}
@@ -96,17 +95,17 @@ func (w *writer) rowsPass(p int) {
 		w.perColumn(func() { w.line("%s = %s::zero();", w.accumulator(v), f.name) })
 	}
 	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r + f.first"}
-	w.line("for (i64 q = t < packs ? lo + threadIdx.y : hi; q < hi; q += U * blockDim.y) {")
+	w.line("for (i64 q = t < packs ? lo + g.thread.y : hi; q < hi; q += U * g.threads.y) {")
 	w.arrays(p)
-	w.walk(p, pl, "U", "U == 1 || r < hi", func() { w.line("const i64 r = q + u * blockDim.y;") })
+	w.walk(p, pl, "U", "U == 1 || r < hi", func() { w.line("const i64 r = q + u * g.threads.y;") })
 	w.line("}")
 }
 
 func (w *writer) rowsPart(p int) {
 	w.line("")
-	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f) {", w.Name, p, w.Frame())
+	w.line("template <int V, int U> INLINE void %s_part%d(const %s& f, const Grid& g, u64* pool) {", w.Name, p, w.Frame())
 	w.rowsStart()
-	w.line("const i64 lines = f.outers * f.cols, part = blockIdx.z;")
+	w.line("const i64 lines = f.outers * f.cols, part = g.block.z;")
 	w.line("const i64 lo = part * f.rows / f.parts, hi = (part + 1) * f.rows / f.parts;")
 	if kept := w.uses(2 * p); len(kept) > 0 {
 		w.lineArrays(kept)
@@ -121,8 +120,8 @@ func (w *writer) rowsPart(p int) {
 		w.perColumn(func() {
 			for k, v := range reds {
 				f := w.foldOf(v)
-				w.line("const %s::A %s_all = fold_rows<%s>(%s, pool);", f.name, w.value(v), f.name, w.accumulator(v))
-				w.line("if (t < packs && threadIdx.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
+				w.line("const %s::A %s_all = fold_rows<%s>(%s, g, pool);", f.name, w.value(v), f.name, w.accumulator(v))
+				w.line("if (t < packs && g.thread.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
 			}
 		})
 	}
@@ -135,13 +134,12 @@ func (w *writer) rowsPart(p int) {
 // those along y share the parts.
 func (w *writer) rowsFinal(p int) {
 	w.line("")
-	w.line("INLINE void %s_final%d(const %s& f) {", w.Name, p, w.Frame())
-	w.line("__shared__ u64 pool[512];")
+	w.line("INLINE void %s_final%d(const %s& f, const Grid& g, u64* pool) {", w.Name, p, w.Frame())
 	w.consts()
 	w.line("const i64 lines = f.outers * f.cols;")
-	w.line("for (i64 base = (i64)blockIdx.x * blockDim.x; base < lines; base += (i64)gridDim.x * blockDim.x) {")
-	w.line("const bool live = base + threadIdx.x < lines;")
-	w.line("const i64 line = live ? base + threadIdx.x : lines - 1;")
+	w.line("for (i64 base = (i64)g.block.x * g.threads.x; base < lines; base += (i64)g.blocks.x * g.threads.x) {")
+	w.line("const bool live = base + g.thread.x < lines;")
+	w.line("const i64 line = live ? base + g.thread.x : lines - 1;")
 	w.line("const i64 o = line / f.cols, c = line %% f.cols, row = 0;")
 	w.pointers()
 	w.loadKept(2*p + 1)
@@ -150,11 +148,11 @@ func (w *writer) rowsFinal(p int) {
 		name := w.value(v)
 		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
 		w.line("#pragma unroll 4")
-		w.line("for (i64 k = threadIdx.y; k < f.parts; k += blockDim.y) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
-		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_rows<%s>(%s_acc, pool)", f.name, name)))
+		w.line("for (i64 k = g.thread.y; k < f.parts; k += g.threads.y) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
+		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_rows<%s>(%s_acc, g, pool)", f.name, name)))
 	}
-	w.finals(p, w.columnAt("c"), "live && threadIdx.y == 0")
-	w.keeps(p, "line", "live && threadIdx.y == 0")
+	w.finals(p, w.columnAt("c"), "live && g.thread.y == 0")
+	w.keeps(p, "line", "live && g.thread.y == 0")
 	w.line("}")
 	w.line("}")
 }

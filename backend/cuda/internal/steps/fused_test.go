@@ -30,7 +30,7 @@ var fusedPrograms = []struct {
 		%x = parameter "x" : f16[3,4,24]
 		%w = parameter "w" : f16[24]
 		%b = parameter "b" : f16[24]
-		return layer_norm(%x, [24], %w, %b)`, 3}, // with the casts of the vectors,
+		return layer_norm(%x, [24], %w, %b)`, 2}, // with the casts of the vectors, which share a launch
 	{"batch_norm in training", `
 		%x = parameter "x" : f32[4,3,6,5]
 		%w = parameter "w" : f32[3]
@@ -54,6 +54,19 @@ var fusedPrograms = []struct {
 		%x = parameter "x" : i64[6,24]
 		%y = parameter "y" : i32[6,24]
 		return add(floor_divide(%x, 7), remainder(cast(%y, i64), add(mul(%x, %x), 1)))`, 1},
+	{"updates of parameters", `
+		%w = parameter "w" : f32[6,24]
+		%b = parameter "b" : f32[24]
+		%c = parameter "c" : f32[3]
+		%x = parameter "x" : f32[10,24]
+		%0 = sum(%x, [0])
+		return sub(%w, mul(%w, 0.1)), sub(%b, mul(%0, 0.1)), sub(%c, mul(%c, 0.1)), softmax(%x, -1)`, 2},
+	{"what depends on another waits", `
+		%x = parameter "x" : f32[10,24]
+		%y = parameter "y" : f32[7]
+		%0 = exp(%x)
+		%1 = sum(reshape(%0, [16,15]), [1])
+		return add(sum(%1), %y), neg(%1), %0`, 4},
 	{"a view of lines", `
 		%x = parameter "x" : f32[6,24]
 		%0 = amax(%x, [1])

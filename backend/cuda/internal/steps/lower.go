@@ -132,6 +132,7 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	if err := l.results(); err != nil {
 		return nil, err
 	}
+	l.together()
 	return l.sequence(), nil
 }
 

@@ -90,39 +90,40 @@ template <class A> INLINE A shuffle(A a, int d) {
   return x.a;
 }
 
-// fold_group joins the accumulators of the threads that differ in threadIdx.x,
-// whose number is a power of two, and gives all of them the result. All threads
-// of the block call it. pool has 16 bytes for each warp.
-template <class R> INLINE typename R::A fold_group(typename R::A a, u64* pool) {
+// fold_group joins the accumulators of the threads that differ in thread.x, whose
+// number is a power of two, and gives all of them the result. All threads of the
+// block call it. pool has 16 bytes for each warp.
+template <class R> INLINE typename R::A fold_group(typename R::A a, const Grid& g, u64* pool) {
   typedef typename R::A A;
-  const int width = blockDim.x < 32 ? blockDim.x : 32;
+  const int width = g.threads.x < 32 ? g.threads.x : 32;
   for (int d = width / 2; d > 0; d /= 2) {
     const A b = shuffle(a, d);
-    a = threadIdx.x & d ? R::fold(b, a) : R::fold(a, b);
+    a = g.thread.x & d ? R::fold(b, a) : R::fold(a, b);
   }
-  if (blockDim.x <= 32) return a;
-  const int warps = blockDim.x / 32;
-  A* const mine = (A*)pool + threadIdx.y * warps;
+  if (g.threads.x <= 32) return a;
+  const int warps = g.threads.x / 32;
+  A* const mine = (A*)pool + g.thread.y * warps;
   __syncthreads();
-  if (threadIdx.x % 32 == 0) mine[threadIdx.x / 32] = a;
+  if (g.thread.x % 32 == 0) mine[g.thread.x / 32] = a;
   __syncthreads();
   a = mine[0];
   for (int w = 1; w < warps; w++) a = R::fold(a, mine[w]);
   return a;
 }
+template <class R> INLINE typename R::A fold_group(typename R::A a, u64* pool) { return fold_group<R>(a, own_grid(), pool); }
 
-// fold_rows joins the accumulators of the threads that differ in threadIdx.y.
-// pool has 16 bytes for each thread.
-template <class R> INLINE typename R::A fold_rows(typename R::A a, u64* pool) {
+// fold_rows joins the accumulators of the threads that differ in thread.y. pool has
+// 16 bytes for each thread.
+template <class R> INLINE typename R::A fold_rows(typename R::A a, const Grid& g, u64* pool) {
   typedef typename R::A A;
-  if (blockDim.y == 1) return a;
+  if (g.threads.y == 1) return a;
   A* const all = (A*)pool;
   __syncthreads();
-  all[threadIdx.y * blockDim.x + threadIdx.x] = a;
+  all[g.thread.y * g.threads.x + g.thread.x] = a;
   __syncthreads();
-  a = all[threadIdx.x];
+  a = all[g.thread.x];
 #pragma unroll 8
-  for (int y = 1; y < blockDim.y; y++) a = R::fold(a, all[y * blockDim.x + threadIdx.x]);
+  for (int y = 1; y < g.threads.y; y++) a = R::fold(a, all[y * g.threads.x + g.thread.x]);
   return a;
 }
 

@@ -138,6 +138,29 @@ template <int V, class T> INLINE void spread(char* p, i64 step, const T* x) {
   for (int j = 0; j < V; j++) *(T*)(p + j * step) = x[j];
 }
 
+// Grid is where a thread is in its block, and the block among those of a kernel,
+// which has a launch for itself or shares one.
+struct Three { u32 x, y, z; };
+struct Grid { Three block, blocks, thread, threads; };
+
+INLINE Grid own_grid() {
+  return Grid{{blockIdx.x, blockIdx.y, blockIdx.z}, {gridDim.x, gridDim.y, gridDim.z},
+              {threadIdx.x, threadIdx.y, threadIdx.z}, {blockDim.x, blockDim.y, blockDim.z}};
+}
+
+// Share is the part of a launch that a kernel has: blocks from start on. Its
+// threads are 2 to the powers of across along x, and down along y.
+struct Share {
+  i64 start, x, y, z; // blocks
+  i64 across, down;
+
+  INLINE Grid grid() const {
+    const u32 b = blockIdx.x - (u32)start, t = threadIdx.x, u = t >> across;
+    return Grid{{b % (u32)x, b / (u32)x % (u32)y, b / (u32)(x * y)}, {(u32)x, (u32)y, (u32)z},
+                {t & ((1u << across) - 1), u & ((1u << down) - 1), u >> down}, {1u << across, 1u << down, blockDim.x >> (across + down)}};
+  }
+};
+
 // Counter is what counts the packs of a line: of one that registers hold there are
 // few.
 template <bool H> struct Counter { typedef i64 type; };

@@ -16,6 +16,7 @@
 #define __forceinline__ inline
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 static gpu* here; // it runs the kernels of this file
 #define threadIdx (here->threadIdx)

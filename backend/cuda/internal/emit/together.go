@@ -1,0 +1,105 @@
+package emit
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+const (
+	// mostSlots bounds the parameter of an entry: 4096 bytes.
+	mostSlots = 512
+	// shareSlots is the size of Share in prelude.cuh.
+	shareSlots = 6
+	// mostShared bounds the blocks of a kernel that shares a launch: more keep a
+	// device busy.
+	mostShared = 2 * manyBlocks
+)
+
+// Shares reports whether the launch can be a part of another: it is of a loop, and
+// small.
+func (l *Launch) Shares(dev Limits) bool {
+	return l.loop != nil && numel(l.Block[:]) == dev.block() && numel(l.Grid[:]) <= mostShared && l.loop.boundsOf(l.Entry) != "512"
+}
+
+// Slots returns how many slots the launch takes as a part of another.
+func (l *Launch) Slots() int { return shareSlots + len(l.Params) }
+
+// Together returns one launch that does what several do, which have no more than
+// mostSlots together and of which none depends on another. Blocks of each follow
+// those of the one before. number tells which operand of all an operand of launch
+// i is.
+func Together(launches []*Launch, number func(i, operand int) int) Launch {
+	order := make([]int, len(launches))
+	for i := range order {
+		order[i] = i
+	}
+	// Those of one entry lie beside each other, and share its code.
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(launches[a].Entry, launches[b].Entry) })
+	t := together{}
+	all := Launch{Block: [3]int{numel(launches[0].Block[:]), 1, 1}, Grid: [3]int{0, 1, 1}}
+	for _, i := range order {
+		l := launches[i]
+		if n := len(t.entries); n == 0 || t.entries[n-1].Entry != l.Entry {
+			t.entries, t.counts = append(t.entries, l), append(t.counts, 0)
+		}
+		t.counts[len(t.counts)-1]++
+		for _, v := range []int{all.Grid[0], l.Grid[0], l.Grid[1], l.Grid[2], bits.Len(uint(l.Block[0])) - 1, bits.Len(uint(l.Block[1])) - 1} {
+			all.Params = append(all.Params, uint64(v))
+		}
+		all.Grid[0] += numel(l.Grid[:])
+	}
+	for _, i := range order {
+		for _, a := range launches[i].Addresses {
+			if a.Slot += len(all.Params); a.Operand >= 0 {
+				a.Operand = number(i, a.Operand)
+			}
+			all.Addresses = append(all.Addresses, a)
+		}
+		all.Params = append(all.Params, launches[i].Params...)
+	}
+	all.Entry, all.Source = t.name(), t.source
+	return all
+}
+
+// together is the entry of a launch that kernels share.
+type together struct {
+	entries []*Launch // one of each
+	counts  []int     // how many there are
+}
+
+func (t *together) name() string {
+	h := sha256.New()
+	for i, l := range t.entries {
+		fmt.Fprintln(h, l.Entry, t.counts[i])
+	}
+	return fmt.Sprintf("together_%x", h.Sum(nil)[:8])
+}
+
+// source returns the complete source. The loops are in a namespace: one that has
+// them, too, may be compiled beside it.
+func (t *together) source() string {
+	name := t.name()
+	var b, frame, calls strings.Builder
+	b.WriteString(prelude + opsSource + foldSource)
+	fmt.Fprintf(&b, "// kernel that is several\nnamespace in_%s {\n", name)
+	seen := map[string]bool{}
+	pool, first := 0, 0
+	for i, l := range t.entries {
+		if loop := l.loop; !seen[loop.Name] {
+			seen[loop.Name] = true
+			b.WriteString(loop.forms)
+			pool = max(pool, loop.pool())
+		}
+		fmt.Fprintf(&frame, "  %s frame%d[%d];\n", l.loop.Frame(), i, t.counts[i])
+		fmt.Fprintf(&calls, "  if (k < %d) return in_%s::%s(f.frame%d[k - %d], f.share[k].grid(), pool);\n", first+t.counts[i], name, l.loop.instance(l.Entry), i, first)
+		first += t.counts[i]
+	}
+	fmt.Fprintf(&b, "struct Frames {\n  Share share[%d];\n%s};\n\nINLINE void all(const Frames& f, u64* pool) {\n", first, &frame)
+	fmt.Fprintf(&b, "  int k = 0;\n  while (k + 1 < %d && blockIdx.x >= f.share[k + 1].start) k++;\n%s}\n}\n", first, &calls)
+	fmt.Fprintf(&b, "\nextern \"C\" __global__ void __launch_bounds__(%d, 2) %s(const __grid_constant__ in_%s::Frames f) {\n%s  in_%s::all(f, pool);\n}\n",
+		mostThreads, name, name, poolWords(pool), name)
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package steps
+
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+)
+
+const (
+	// mostSlots bounds the parameters of kernels that share a launch, to what a
+	// device takes.
+	mostSlots = 512
+	// reach is how many steps earlier a kernel may run than it was emitted: what it
+	// writes takes memory from then on.
+	reach = 16
+)
+
+// schedule is the order of steps in the making. A step joins an earlier one if
+// both are small kernels, and nothing that it depends on is between them: then
+// they share a launch. The updates of the parameters of a model are such, which
+// take longer to be launched than to be computed.
+type schedule struct {
+	l      *lowering
+	groups [][]int // of steps
+	slots  []int   // by group: of its parameters; 0 if none may join it
+	// By buffer: the last group that writes it and the last that uses it, or -1.
+	written, used []int
+	fence         int // what comes from now on runs after this group
+}
+
+// together has kernels that do not depend on each other share launches.
+func (l *lowering) together() {
+	s := &schedule{l: l, fence: -1}
+	for range l.bufs {
+		s.written, s.used = append(s.written, -1), append(s.used, -1)
+	}
+	l.findDonors()
+	for i := range l.steps {
+		s.add(i)
+	}
+	steps := make([]planned, len(s.groups))
+	for g, members := range s.groups {
+		steps[g] = l.shared(members)
+	}
+	l.steps = steps
+}
+
+// writes calls f for the buffers that a step writes, and for inputs whose memory
+// its results are to have: what reads those runs before.
+func (s *schedule) writes(p *planned, f func(buf int)) {
+	for _, b := range p.written() {
+		f(b)
+		if d := s.l.bufs[b].donor; d >= 0 {
+			f(d)
+		}
+	}
+}
+
+// add puts a step into a group that is there, or into a new one at the end.
+func (s *schedule) add(i int) {
+	p := &s.l.steps[i]
+	after := s.fence // the group runs after this one
+	for _, o := range p.operands {
+		after = max(after, s.written[o.buf])
+	}
+	s.writes(p, func(b int) { after = max(after, s.used[b]) })
+	slots, joins := s.joins(p)
+	at := len(s.groups)
+	if joins {
+		for g := len(s.groups) - 1; g > after && g >= len(s.groups)-reach; g-- {
+			if s.slots[g] > 0 && s.slots[g]+slots <= mostSlots {
+				at = g
+				break
+			}
+		}
+	}
+	if at == len(s.groups) {
+		s.groups, s.slots = append(s.groups, nil), append(s.slots, 0)
+	}
+	s.groups[at] = append(s.groups[at], i)
+	s.slots[at] += slots
+	for _, o := range p.operands {
+		s.used[o.buf] = max(s.used[o.buf], at)
+	}
+	s.writes(p, func(b int) { s.written[b], s.used[b] = max(s.written[b], at), max(s.used[b], at) })
+	if p.Call != nil {
+		s.fence = at
+	}
+}
+
+// joins reports whether a step is a small kernel that others may run beside, and
+// how many slots its parameter has.
+func (s *schedule) joins(p *planned) (slots int, ok bool) {
+	if p.Kernels == nil || len(p.Kernels.Launches) != 1 || p.work >= 0 || p.Fault >= 0 {
+		return 0, false
+	}
+	l := &p.Kernels.Launches[0]
+	if !l.Shares(s.l.opt.Limits) {
+		return 0, false
+	}
+	return l.Slots(), true
+}
+
+// shared returns the step that does what some steps do at the same time.
+func (l *lowering) shared(members []int) planned {
+	if len(members) == 1 {
+		return l.steps[members[0]]
+	}
+	var launches []*emit.Launch
+	var reads []operand
+	all := planned{Step: Step{Instr: l.steps[members[0]].Instr, Fault: -1}, work: -1}
+	firsts := make([][2]int, len(members)) // where the operands of each are: those written, and the others
+	for k, i := range members {
+		p := &l.steps[i]
+		launches = append(launches, &p.Kernels.Launches[0])
+		firsts[k] = [2]int{len(all.operands), len(reads)}
+		all.operands, reads = append(all.operands, p.operands[:p.writes]...), append(reads, p.operands[p.writes:]...)
+	}
+	all.writes = len(all.operands)
+	all.operands = append(all.operands, reads...)
+	launch := emit.Together(launches, func(k, operand int) int {
+		if writes := l.steps[members[k]].writes; operand >= writes {
+			return all.writes + firsts[k][1] + operand - writes
+		}
+		return firsts[k][0] + operand
+	})
+	all.Kernels = &emit.Plan{Launches: []emit.Launch{launch}}
+	for _, i := range members {
+		for _, q := range l.steps[i].inPlace {
+			alone := !slices.ContainsFunc(members, func(k int) bool {
+				return k != i && slices.ContainsFunc(l.steps[k].operands, func(o operand) bool { return o.buf == q.r })
+			})
+			if alone { // nobody else reads it meanwhile
+				all.inPlace = append(all.inPlace, q)
+			}
+		}
+	}
+	return all
+}
