@@ -52,6 +52,16 @@ else
   exit 1
 fi
 
+# Python's packages have CUDA's libraries where nobody else looks for them.
+packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null)
+from_python() { # VARIABLE LIBRARY
+  local found
+  found=$(ls -d "$packages"/nvidia/*/lib/"$2".so.1[23] 2>/dev/null | tail -n 1)
+  if [ -z "${!1:-}" ] && [ -n "$found" ]; then export "$1=$found"; fi
+}
+from_python LORIS_LIBNVRTC libnvrtc
+from_python LORIS_LIBCUBLASLT libcublasLt
+
 mkdir -p "$out"
 report=$out/report.txt
 : >"$report"

@@ -77,13 +77,20 @@ func (d *Driver) Symbol(name string) uintptr {
 // Path returns the file that was opened.
 func (d *Driver) Path() string { return d.path }
 
-// open opens the first library that there is of: path, what env says, names.
+// toolkit is where CUDA's toolkit has its libraries. Its installer does not tell
+// the loader.
+const toolkit = "/usr/local/cuda/lib64"
+
+// open opens the first library that there is of: path, what env says, names where
+// the loader looks and in the toolkit.
 func open(what, path, env string, names []string, none error, hint string) (unsafe.Pointer, string, error) {
 	if path == "" {
 		path = os.Getenv(env)
 	}
 	if path != "" {
 		names = within(path, names)
+	} else if info, err := os.Stat(toolkit); err == nil && info.IsDir() && none == ErrNoLibrary {
+		names = append(names, within(toolkit, names)...)
 	}
 	e := &LoadError{Library: what, Hint: hint, is: none}
 	for _, name := range names {
