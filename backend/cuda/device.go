@@ -52,6 +52,8 @@ type device struct {
 	events  []*driver.Event     // guarded by mu: those that nobody has
 	handle  *driver.BLASHandle  // guarded by mu; nil until it is made
 	peers   map[*device]bool    // guarded by mu: whether copies can be direct
+	keepers map[*model]struct{} // guarded by mu: those that keep a workspace
+	kept    int64               // guarded by mu: the bytes of those
 	closers []func() error      // guarded by mu: see atClose
 }
 
@@ -59,7 +61,7 @@ type device struct {
 func openDevice(b *Backend, drv *driver.Driver, index int) (*device, error) {
 	d := &device{
 		backend: b, index: index, id: ir.Device{Type: DeviceType, Index: uint8(index)},
-		live: map[*block]struct{}{}, peers: map[*device]bool{}, relief: make(chan struct{}, 1),
+		live: map[*block]struct{}{}, peers: map[*device]bool{}, keepers: map[*model]struct{}{}, relief: make(chan struct{}, 1),
 	}
 	d.staging.init(d)
 	if err := d.open(drv); err != nil {

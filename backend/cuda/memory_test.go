@@ -312,3 +312,37 @@ func TestCopyBetweenDevices(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkspaces checks that models keep their workspaces between runs, as far as
+// there is room, and lose them when memory is short.
+func TestWorkspaces(t *testing.T) {
+	f, b := newFake(t, 1)
+	f.Set("memory", 1<<20) // of which a sixteenth may be kept
+	text := `program @big {
+		%x = parameter "x" : f32[4096]
+		return cumsum(cumsum(%x, dim=0), dim=0)
+	}`
+	x := uploaded(t, b, ir.MakeShape(ir.F32, 4096), make([]byte, 1<<14))
+	var kept int64
+	for i := range 6 {
+		m := compiled(t, b, strings.Replace(text, "big", fmt.Sprint("big", i), 1))
+		for range 2 {
+			outs, err := m.Run(t.Context(), []backend.Buffer{x}, nil)
+			check(t, err)
+			outs[0].Release()
+		}
+		kept += int64(m.seq.Workspace)
+		if (m.work != nil) != (kept <= 1<<16) {
+			t.Errorf("model %d keeps its workspace: %v", i, m.work != nil)
+		}
+	}
+	// All but what is kept can be had, and then that, too.
+	before := b.BytesInUse(gpu(0))
+	const rest = 1<<20 - 1<<15
+	big, err := b.Upload(t.Context(), ir.MakeShape(ir.U8, rest), gpu(0), make([]byte, rest))
+	check(t, err)
+	if now := b.BytesInUse(gpu(0)) - rest; now > before-1<<15 {
+		t.Errorf("%d bytes are in use beside the new ones, were %d", now, before)
+	}
+	big.Release()
+}

@@ -40,6 +40,7 @@ type model struct {
 	outs    []*buffer          // of the present run
 	marks   []bool             // by input: it is donated and becomes an output
 	temps   []*memory          // of the present run
+	work    *memory            // the workspace, if it is kept between runs
 	foreign []*memory          // of the present run: what called models returned
 	waits   []waiter           // of the present run: for the work of called models
 	last    *run               // nil before the first
@@ -117,6 +118,7 @@ func (m *model) Close() error {
 	for _, p := range m.products {
 		errs = append(errs, p.Close())
 	}
+	m.dropWorkspace()
 	for _, held := range []*memory{m.constants, m.faultMem} {
 		if held != nil {
 			held.release()

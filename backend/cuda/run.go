@@ -108,7 +108,7 @@ func (m *model) begin(ctx context.Context, inputs []backend.Buffer, donated []bo
 		}
 	}
 	if m.seq.Workspace > 0 {
-		work, err := m.temporary(ctx, m.seq.Workspace)
+		work, err := m.workspace(ctx)
 		if err != nil {
 			return err
 		}
@@ -236,12 +236,18 @@ func (m *model) at(r steps.Ref) driver.DevicePtr {
 	return m.bases[r.Memory] + driver.DevicePtr(r.Offset)
 }
 
+// bind sets the addresses of a kernel.
+func (m *model) bind(c *command) {
+	for _, x := range c.fixes {
+		c.params[x.slot] = uint64(m.bases[x.memory] + driver.DevicePtr(x.offset))
+	}
+}
+
+// command enqueues a command.
 func (m *model) command(s *driver.Stream, c *command) error {
 	switch {
 	case c.f != nil:
-		for _, x := range c.fixes {
-			c.params[x.slot] = uint64(m.bases[x.memory] + driver.DevicePtr(x.offset))
-		}
+		m.bind(c)
 		return c.f.Launch(s, c.how, c.params)
 	case c.product != nil:
 		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Choice: c.product.choice, Workspace: m.at(c.work)}

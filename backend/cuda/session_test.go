@@ -20,7 +20,7 @@ import (
 
 // onFake puts a stand-in in the place of the machine's GPUs until the end of the
 // test.
-func onFake(t *testing.T) *fakecuda.Fake {
+func onFake(t testing.TB) *fakecuda.Fake {
 	t.Helper()
 	f := fakecuda.New(t)
 	b := cuda.New(cuda.Libraries{Driver: f.Path, NVRTC: f.Path, CUBLASLt: f.Path})
@@ -34,7 +34,7 @@ func onFake(t *testing.T) *fakecuda.Fake {
 	return f
 }
 
-func session(t *testing.T, d loris.Device) *loris.Session {
+func session(t testing.TB, d loris.Device) *loris.Session {
 	t.Helper()
 	s, err := loris.New(loris.WithDevice(d))
 	if err != nil {

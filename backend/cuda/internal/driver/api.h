@@ -81,10 +81,15 @@ typedef struct CUlaunchConfig_st {
 	unsigned int numAttrs;
 } CUlaunchConfig;
 
-typedef struct CUgraphExecUpdateResultInfo_st {
-	unsigned int result;
-	CUgraphNode errorNode, errorFromNode;
-} CUgraphExecUpdateResultInfo;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+	CUfunction func;
+	unsigned int gridDimX, gridDimY, gridDimZ;
+	unsigned int blockDimX, blockDimY, blockDimZ;
+	unsigned int sharedMemBytes;
+	void **kernelParams, **extra;
+	struct CUkern_st *kern;
+	CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS_v2;
 #endif
 
 // The functions of the driver: F(symbol, parameters). All return CUresult.
@@ -147,7 +152,12 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 	F(cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))                         \
 	F(cuMemsetD32Async, (CUdeviceptr, unsigned int, size_t, CUstream))                           \
 	F(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                 \
-	F(cuGraphExecUpdate_v2, (CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *))               \
+	F(cuGraphCreate, (CUgraph *, unsigned int))                                                  \
+	F(cuGraphAddKernelNode_v2, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t,             \
+				    const CUDA_KERNEL_NODE_PARAMS_v2 *))                             \
+	F(cuGraphAddChildGraphNode, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraph))  \
+	F(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v2 *)) \
+	F(cuGraphExecChildGraphNodeSetParams, (CUgraphExec, CUgraphNode, CUgraph))                   \
 	F(cuGraphLaunch, (CUgraphExec, CUstream))                                                    \
 	F(cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *))                                       \
 	F(cuGraphExecDestroy, (CUgraphExec))                                                         \
@@ -221,8 +231,7 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 	N(POOL_USED_HIGH, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 8)                                          \
 	N(LAUNCH_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                                    \
 	N(LAUNCH_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                                  \
-	N(LAUNCH_OVERLAP, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)                  \
-	N(GRAPH_TOPOLOGY_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, 2)
+	N(LAUNCH_OVERLAP, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)
 
 #define LORI_NUMBER(name, cuda, value) LORI_##name = value,
 enum { LORI_DRIVER_NUMBERS(LORI_NUMBER) };

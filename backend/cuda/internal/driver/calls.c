@@ -4,6 +4,8 @@
 
 #include "calls.h"
 
+#include <stdbool.h>
+
 #define PLAIN(name, params, call) \
 	CUresult lori_cu_##name(const lori_driver *d, LORI_UNPACK params) { return d->call; }
 LORI_PLAIN(PLAIN)
@@ -58,16 +60,6 @@ CUresult lori_cu_pool_access(const lori_driver *d, CUcontext c, CUmemoryPool p, 
 	return r ? r : d->cuMemPoolSetAccess(p, &access, 1);
 }
 
-CUresult lori_cu_graph_update(const lori_driver *d, CUcontext c, CUgraphExec x, CUgraph g, unsigned int *why)
-{
-	CUgraphExecUpdateResultInfo info = {0};
-	CUresult r = d->cuCtxSetCurrent(c);
-	if (!r)
-		r = d->cuGraphExecUpdate_v2(x, g, &info);
-	*why = info.result;
-	return r;
-}
-
 // launch_ex is for kernels that need more than a grid and blocks.
 static CUresult launch_ex(const lori_driver *d, CUfunction f, CUstream s, const lori_launch *l, void **params)
 {
@@ -102,14 +94,22 @@ static CUresult launch_ex(const lori_driver *d, CUfunction f, CUstream s, const 
 	return d->cuLaunchKernelEx(&config, f, params, NULL);
 }
 
+// point makes params what the driver takes; false if there are too many.
+static bool point(void **params, const uint64_t *slots, size_t n)
+{
+	if (n > LORI_MAX_SLOTS)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		params[i] = (void *)&slots[i];
+	return true;
+}
+
 CUresult lori_cu_launch(const lori_driver *d, CUcontext c, CUfunction f, CUstream s, const lori_launch *l,
 			const uint64_t *slots, size_t n)
 {
 	void *params[LORI_MAX_SLOTS];
-	if (n > LORI_MAX_SLOTS)
+	if (!point(params, slots, n))
 		return LORI_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < n; i++)
-		params[i] = (void *)&slots[i];
 	CUresult r = d->cuCtxSetCurrent(c);
 	if (r)
 		return r;
@@ -117,4 +117,42 @@ CUresult lori_cu_launch(const lori_driver *d, CUcontext c, CUfunction f, CUstrea
 		return launch_ex(d, f, s, l, params);
 	return d->cuLaunchKernel(f, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
 				 l->shared, s, params, NULL);
+}
+
+// node_params are those of a kernel without attributes.
+static CUDA_KERNEL_NODE_PARAMS_v2 node_params(CUfunction f, const lori_launch *l, void **params)
+{
+	return (CUDA_KERNEL_NODE_PARAMS_v2){
+		.func = f,
+		.gridDimX = l->grid[0],
+		.gridDimY = l->grid[1],
+		.gridDimZ = l->grid[2],
+		.blockDimX = l->block[0],
+		.blockDimY = l->block[1],
+		.blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared,
+		.kernelParams = params,
+	};
+}
+
+CUresult lori_cu_graph_add_kernel(const lori_driver *d, CUcontext c, CUgraph g, CUgraphNode after, CUfunction f,
+				  const lori_launch *l, const uint64_t *slots, size_t n, CUgraphNode *node)
+{
+	void *params[LORI_MAX_SLOTS];
+	if (!point(params, slots, n))
+		return LORI_ERROR_INVALID_VALUE;
+	CUDA_KERNEL_NODE_PARAMS_v2 how = node_params(f, l, params);
+	CUresult r = d->cuCtxSetCurrent(c);
+	return r ? r : d->cuGraphAddKernelNode_v2(node, g, &after, after != NULL, &how);
+}
+
+CUresult lori_cu_graph_set_kernel(const lori_driver *d, CUcontext c, CUgraphExec x, CUgraphNode node, CUfunction f,
+				  const lori_launch *l, const uint64_t *slots, size_t n)
+{
+	void *params[LORI_MAX_SLOTS];
+	if (!point(params, slots, n))
+		return LORI_ERROR_INVALID_VALUE;
+	CUDA_KERNEL_NODE_PARAMS_v2 how = node_params(f, l, params);
+	CUresult r = d->cuCtxSetCurrent(c);
+	return r ? r : d->cuGraphExecKernelNodeSetParams_v2(x, node, &how);
 }

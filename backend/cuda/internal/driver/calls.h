@@ -91,6 +91,11 @@ const char *lori_cu_resolve_cublaslt(void *library, lori_cublaslt *table);
 	W(set8, (CUdeviceptr p, uint32_t v, size_t n, CUstream s), cuMemsetD8Async(p, (unsigned char)v, n, s)) \
 	W(set16, (CUdeviceptr p, uint32_t v, size_t n, CUstream s), cuMemsetD16Async(p, (unsigned short)v, n, s)) \
 	W(set32, (CUdeviceptr p, uint32_t v, size_t n, CUstream s), cuMemsetD32Async(p, v, n, s))    \
+	W(graph_create, (CUgraph *g), cuGraphCreate(g, 0))                                           \
+	W(graph_add_child, (CUgraph g, CUgraphNode after, CUgraph child, CUgraphNode *node),         \
+	  cuGraphAddChildGraphNode(node, g, &after, after != NULL, child))                           \
+	W(graph_set_child, (CUgraphExec x, CUgraphNode node, CUgraph child),                         \
+	  cuGraphExecChildGraphNodeSetParams(x, node, child))                                        \
 	W(graph_instantiate, (CUgraph g, CUgraphExec *x), cuGraphInstantiateWithFlags(x, g, 0))      \
 	W(graph_nodes, (CUgraph g, size_t *n), cuGraphGetNodes(g, NULL, n))                          \
 	W(graph_launch, (CUgraphExec x, CUstream s), cuGraphLaunch(x, s))                            \
@@ -114,7 +119,6 @@ CUstream lori_cu_stream(uintptr_t handle);
 CUresult lori_cu_capturing(const lori_driver *d, CUcontext c, CUstream s, int *yes);
 CUresult lori_cu_pool_create(const lori_driver *d, CUcontext c, int device, CUmemoryPool *p);
 CUresult lori_cu_pool_access(const lori_driver *d, CUcontext c, CUmemoryPool p, int peer);
-CUresult lori_cu_graph_update(const lori_driver *d, CUcontext c, CUgraphExec x, CUgraph g, unsigned int *why);
 
 // lori_cu_text returns the name and the text of an error, "" for unknown ones.
 void lori_cu_text(const lori_driver *d, CUresult r, const char **name, const char **text);
@@ -132,6 +136,13 @@ typedef struct lori_launch {
 // kernel reads as many bytes as its parameter has.
 CUresult lori_cu_launch(const lori_driver *d, CUcontext c, CUfunction f, CUstream s, const lori_launch *l,
 			const uint64_t *slots, size_t n);
+
+// lori_cu_graph_add_kernel adds such a start to a graph, after another node unless
+// that is NULL; lori_cu_graph_set_kernel replaces that of a node.
+CUresult lori_cu_graph_add_kernel(const lori_driver *d, CUcontext c, CUgraph g, CUgraphNode after, CUfunction f,
+				  const lori_launch *l, const uint64_t *slots, size_t n, CUgraphNode *node);
+CUresult lori_cu_graph_set_kernel(const lori_driver *d, CUcontext c, CUgraphExec x, CUgraphNode node, CUfunction f,
+				  const lori_launch *l, const uint64_t *slots, size_t n);
 
 // lori_cu_nvrtc_version returns the version and the number of architectures.
 nvrtcResult lori_cu_nvrtc_version(const lori_nvrtc *v, int *major, int *minor, int *archs);

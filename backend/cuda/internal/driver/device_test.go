@@ -113,16 +113,19 @@ func onDeviceKernel(t *testing.T, c *Context, s *Stream, v *Compiler, p Properti
 	if d, err := to.Since(from); d < 0 || err != nil {
 		t.Errorf("the time is %v, %v", d, err)
 	}
-	capture := func(value uint64) *Graph {
-		check(t, s.BeginCapture())
-		launch(value)
-		return closing[*Graph](t)(s.EndCapture())
-	}
-	exec := closing[*GraphExec](t)(capture(8).Instantiate())
+	// A graph of the kernel and a captured copy, whose kernel is replaced.
+	check(t, s.BeginCapture())
+	check(t, s.CopyOut(host.Bytes(), x))
+	copied := closing[*Graph](t)(s.EndCapture())
+	params := func(value uint64) []uint64 { return []uint64{uint64(x), value, n} }
+	g := closing[*Graph](t)(c.NewGraph())
+	kernel := must[Node](t)(g.AddKernel(Node{}, fill, Launch{Block: Dim{X: 128}}, params(8)))
+	must[Node](t)(g.AddChild(kernel, copied))
+	exec := closing[*GraphExec](t)(g.Instantiate())
 	expect(7)
 	check(t, exec.Launch(s))
 	expect(8)
-	check(t, exec.Update(capture(9)))
+	check(t, exec.SetKernel(kernel, fill, Launch{Block: Dim{X: 128}}, params(9)))
 	check(t, exec.Launch(s))
 	expect(9)
 }

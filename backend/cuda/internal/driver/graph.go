@@ -4,15 +4,62 @@ package driver
 
 // #cgo noescape lori_cu_graph_launch
 // #cgo nocallback lori_cu_graph_launch
+// #cgo noescape lori_cu_graph_set_kernel
+// #cgo nocallback lori_cu_graph_set_kernel
 // #include "calls.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
-// Graph is work that was captured from a stream.
+// Graph is work that was captured from a stream, or that AddKernel and AddChild
+// made.
 type Graph struct {
 	ctx *Context
 	g   C.CUgraph
+}
+
+// Node is a piece of work of a Graph; the zero Node is none. What is made of the graph
+// knows its pieces by their nodes, as long as the graph is open.
+type Node struct{ n C.CUgraphNode }
+
+// NewGraph makes an empty graph.
+func (c *Context) NewGraph() (*Graph, error) {
+	g := &Graph{ctx: c}
+	if err := c.check("cuGraphCreate", C.lori_cu_graph_create(c.drv.c, c.c, &g.g)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// AddKernel adds a launch that comes after another node. Launches with clusters,
+// cooperative ones and those that overlap can be captured only.
+func (g *Graph) AddKernel(after Node, f *Function, l Launch, params []uint64) (Node, error) {
+	var n Node
+	how, err := f.nodeParams(l, params)
+	if err != nil {
+		return n, err
+	}
+	r := C.lori_cu_graph_add_kernel(g.ctx.drv.c, g.ctx.c, g.g, after.n, f.f, &how,
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(params))), C.size_t(len(params)), &n.n)
+	return n, f.check("cuGraphAddKernelNode", r)
+}
+
+// AddChild adds a copy of another graph that comes after another node.
+func (g *Graph) AddChild(after Node, child *Graph) (Node, error) {
+	var n Node
+	r := C.lori_cu_graph_add_child(g.ctx.drv.c, g.ctx.c, g.g, after.n, child.g, &n.n)
+	return n, g.ctx.check("cuGraphAddChildGraphNode", r)
+}
+
+// nodeParams checks what a node of a graph can have.
+func (f *Function) nodeParams(l Launch, params []uint64) (C.lori_launch, error) {
+	if !l.Plain() || len(params) > MaxParams {
+		return C.lori_launch{}, fmt.Errorf("kernel %q: %w: %d parameters, or attributes, in a node of a graph", f.name, ErrInvalid, len(params))
+	}
+	return C.lori_launch{grid: l.Grid.c(), block: l.Block.c(), shared: C.uint32_t(l.Shared)}, nil
 }
 
 // BeginCapture makes the stream, until EndCapture, keep the work that it is
@@ -80,16 +127,26 @@ func (x *GraphExec) Launch(s *Stream) error {
 	return x.ctx.check("cuGraphLaunch", C.lori_cu_graph_launch(x.ctx.drv.c, x.ctx.c, x.x, s.s))
 }
 
-// Update gives the nodes the parameters of another graph of the same structure,
-// for launches from now on. An error that is ErrGraphChanged says that the
-// structures differ: a new GraphExec is needed.
-func (x *GraphExec) Update(g *Graph) error {
-	var why C.uint
-	r := C.lori_cu_graph_update(x.ctx.drv.c, x.ctx.c, x.x, g.g, &why)
-	if err := x.ctx.check("cuGraphExecUpdate", r); err != nil {
-		return fmt.Errorf("%w (reason %d)", err, why)
+// SetKernel gives a node of AddKernel other parameters, grid and blocks, for launches
+// from now on.
+func (x *GraphExec) SetKernel(n Node, f *Function, l Launch, params []uint64) error {
+	how, err := f.nodeParams(l, params)
+	if err != nil {
+		return err
 	}
-	return nil
+	r := C.lori_cu_graph_set_kernel(x.ctx.drv.c, x.ctx.c, x.x, n.n, f.f, &how,
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(params))), C.size_t(len(params)))
+	if r == 0 {
+		return nil
+	}
+	return f.check("cuGraphExecKernelNodeSetParams", r)
+}
+
+// SetChild gives a node of AddChild the parameters of another graph of the same
+// structure, for launches from now on. An error that is ErrGraphChanged says that
+// the structures differ.
+func (x *GraphExec) SetChild(n Node, child *Graph) error {
+	return x.ctx.check("cuGraphExecChildGraphNodeSetParams", C.lori_cu_graph_set_child(x.ctx.drv.c, x.ctx.c, x.x, n.n, child.g))
 }
 
 // Close destroys the executable graph; launches that are under way finish.

@@ -93,20 +93,24 @@ func TestKernelsInGraphs(t *testing.T) {
 	m := loadKernels(t, f, c)
 	_, x := pool(t, s, 64)
 	sums := must[*Function](t)(m.Function("sums"))
-	capture := func(n uint64) *Graph {
-		t.Helper()
-		check(t, s.BeginCapture())
-		check(t, sums.Launch(s, Launch{Block: Dim{X: 32}}, []uint64{uint64(x), n}))
-		check(t, sums.Launch(s, Launch{Block: Dim{X: 32}}, []uint64{uint64(x) + 4, n + 1}))
-		return closing[*Graph](t)(s.EndCapture())
-	}
+	how := Launch{Block: Dim{X: 32}}
+	params := func(i, n uint64) []uint64 { return []uint64{uint64(x) + 4*i, n + i} }
+	check(t, s.BeginCapture())
+	check(t, sums.Launch(s, how, params(1, 5)))
+	second := closing[*Graph](t)(s.EndCapture())
+	g := closing[*Graph](t)(c.NewGraph())
+	kernel := must[Node](t)(g.AddKernel(Node{}, sums, how, params(0, 5)))
+	child := must[Node](t)(g.AddChild(kernel, second))
 	check(t, s.Set(x, 0, 4, 2))
-	exec := closing[*GraphExec](t)(capture(5).Instantiate())
+	exec := closing[*GraphExec](t)(g.Instantiate())
 	if got := fmt.Sprint(numbers(t, s, x, 2)); got != "[0 0]" {
 		t.Errorf("after the capture: %s", got)
 	}
 	for _, n := range []uint64{5, 9} {
-		check(t, exec.Update(capture(n)))
+		check(t, exec.SetKernel(kernel, sums, how, params(0, n)))
+		check(t, s.BeginCapture())
+		check(t, sums.Launch(s, how, params(1, n)))
+		check(t, exec.SetChild(child, closing[*Graph](t)(s.EndCapture())))
 		for range 2 {
 			check(t, s.Set(x, 0, 4, 2))
 			check(t, exec.Launch(s))

@@ -184,6 +184,9 @@ type Launch struct {
 	Overlap bool
 }
 
+// Plain reports that it is a grid of blocks and nothing else.
+func (l *Launch) Plain() bool { return l.Cluster == Dim{} && !l.Cooperative && !l.Overlap }
+
 // MaxParams is how many parameters a kernel may have.
 const MaxParams = C.LORI_MAX_SLOTS
 

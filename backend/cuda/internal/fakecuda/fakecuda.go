@@ -157,7 +157,7 @@ func (f *Fake) symbol(name string) unsafe.Pointer {
 // 132), trap (if not 0, the so many-th kernel from now on traps; 0), version (of the driver, 12090), devices (1), init
 // (cuInit's result, 0), memory (of each device, 1 GiB), peers (whether devices
 // can access each other, 1), algo1 and algo2 (nanoseconds that a product by that
-// choice of cuBLASLt takes longer than it does, 0).
+// choice of cuBLASLt takes longer than it does, 0), idle (if not 0, kernels do nothing; 0).
 func (f *Fake) Set(key string, v int) {
 	f.t.Helper()
 	ckey := C.CString(key)

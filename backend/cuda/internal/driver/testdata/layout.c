@@ -35,8 +35,15 @@ int main(void)
 	PLACE(CUlaunchConfig, hStream);
 	PLACE(CUlaunchConfig, attrs);
 	PLACE(CUlaunchConfig, numAttrs);
-	SIZE(CUgraphExecUpdateResultInfo);
-	PLACE(CUgraphExecUpdateResultInfo, result);
+	SIZE(CUDA_KERNEL_NODE_PARAMS_v2);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, func);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, extra);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, kern);
+	PLACE(CUDA_KERNEL_NODE_PARAMS_v2, ctx);
 #ifdef WITH_CUBLASLT
 	SIZE(cublasStatus_t);
 	SIZE(cublasLtMatmulAlgo_t);

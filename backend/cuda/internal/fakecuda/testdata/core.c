@@ -112,7 +112,7 @@ bool fake_set(const char *key, long v)
 		{"version", &fake_config.version}, {"devices", &fake_config.devices}, {"init", &fake_config.init},
 		{"memory", &fake_config.memory},   {"peers", &fake_config.peers}, {"sms", &fake_config.sms},
 		{"shuffle", &fake_config.shuffle}, {"trap", &fake_config.trap},   {"algo1", &fake_config.algo1},
-		{"algo2", &fake_config.algo2},
+		{"algo2", &fake_config.algo2},     {"idle", &fake_config.idle},
 	};
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
 		if (!strcmp(entries[i].key, key)) {

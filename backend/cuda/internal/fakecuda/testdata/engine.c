@@ -88,13 +88,19 @@ static void *work(void *unused)
 	return NULL;
 }
 
-item *fake_item(stream *s, const char *what, CUresult (*run)(item *))
+item *fake_bare(context *ctx, const char *what, CUresult (*run)(item *))
 {
 	item *i = calloc(1, sizeof *i);
 	i->run = run;
 	i->what = what;
+	i->ctx = ctx;
+	return i;
+}
+
+item *fake_item(stream *s, const char *what, CUresult (*run)(item *))
+{
+	item *i = fake_bare(s->ctx, what, run);
 	i->s = s;
-	i->ctx = s->ctx;
 	return i;
 }
 

@@ -77,6 +77,7 @@ typedef struct item {
 	uint32_t value, size;
 	void *host;
 	struct item *next;
+	void *node; // of a graph that was made node by node
 	void *own; // freed with the item; own_size bytes. Of a kernel: its parameters.
 	size_t own_size;
 } item;
@@ -87,12 +88,18 @@ typedef struct graph {
 	item *first, **last;
 	size_t nodes;
 	bool ended; // its capture
+	struct graph *from; // of an executable one
 } graph;
+
+// node is a piece of a graph.
+typedef struct node {
+	graph *g;
+} node;
 
 // core.c
 extern pthread_mutex_t fake_lock;
 extern struct fake_config {
-	long version, devices, init, memory, peers, sms, shuffle, trap, algo1, algo2;
+	long version, devices, init, memory, peers, sms, shuffle, trap, algo1, algo2, idle;
 } fake_config;
 extern long fake_live[KINDS];
 
@@ -160,6 +167,7 @@ CUresult fake_enqueue(item *i);
 graph *fake_capture(stream *s); // what it captures into, NULL for none
 item *fake_clone(const item *i);
 void fake_free(item *i);
+item *fake_bare(context *ctx, const char *what, CUresult (*run)(item *)); // in no stream
 extern uint64_t fake_skipped; // nanoseconds that work took besides those that it did
 void fake_wait(stream *s); // with the lock, which it releases meanwhile
 
@@ -168,6 +176,7 @@ extern char fake_cache[]; // a folder for files
 
 // kernel.c
 struct gpu *fake_gpu(void); // on which the kernels of images run
+CUresult fake_kernel_item(const CUDA_KERNEL_NODE_PARAMS_v2 *p, item **out);
 
 // memory.c
 bool fake_device_range(uint64_t p, uint64_t n);

@@ -30,6 +30,8 @@ static CUresult run_kernel(item *i)
 	const uint64_t *p = i->own;
 	if (fake_config.trap && !--fake_config.trap)
 		return LORI_ERROR_LAUNCH_FAILED;
+	if (fake_config.idle)
+		return 0;
 	if (i->k->run)
 		return run_image(i);
 	if (!strcmp(i->k->name, "trap"))
@@ -50,16 +52,16 @@ static CUresult run_kernel(item *i)
 	return 0;
 }
 
-static CUresult launch(kernel *k, const CUlaunchConfig *c, void **params)
+// kernel_item makes the work of a kernel, or refuses it.
+static CUresult kernel_item(kernel *k, const CUlaunchConfig *c, void **params, item **out)
 {
-	stream *s = (stream *)c->hStream;
-	NEED_OBJECT(s, STREAM);
-	if (k->ctx != s->ctx || s->ctx != fake_current())
-		LEAVE(LORI_ERROR_INVALID_HANDLE);
+	if (k->ctx != fake_current())
+		return LORI_ERROR_INVALID_HANDLE;
 	uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
-	NEED(threads && threads <= 1024 && c->gridDimX && c->gridDimY && c->gridDimZ);
-	NEED(c->gridDimY <= 65535 && c->gridDimZ <= 65535 && (int)c->sharedMemBytes <= k->max_dynamic);
-	item *i = fake_item(s, k->name, run_kernel);
+	if (!threads || threads > 1024 || !c->gridDimX || !c->gridDimY || !c->gridDimZ || c->gridDimY > 65535 ||
+	    c->gridDimZ > 65535 || (int)c->sharedMemBytes > k->max_dynamic)
+		return LORI_ERROR_INVALID_VALUE;
+	item *i = *out = fake_bare(k->ctx, k->name, run_kernel);
 	i->k = k;
 	i->grid = (fake_dim){c->gridDimX, c->gridDimY, c->gridDimZ};
 	i->block = (fake_dim){c->blockDimX, c->blockDimY, c->blockDimZ};
@@ -70,6 +72,29 @@ static CUresult launch(kernel *k, const CUlaunchConfig *c, void **params)
 		memcpy(at, params[j], k->sizes ? k->sizes[j] : sizeof(uint64_t));
 		at += k->sizes ? (k->sizes[j] + 15) / 16 * 16 : sizeof(uint64_t);
 	}
+	return 0;
+}
+
+CUresult fake_kernel_item(const CUDA_KERNEL_NODE_PARAMS_v2 *p, item **out)
+{
+	if (p->extra || p->kern || p->ctx)
+		return LORI_ERROR_INVALID_VALUE;
+	CUlaunchConfig c = {p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX, p->blockDimY, p->blockDimZ,
+			    p->sharedMemBytes, NULL, NULL, 0};
+	return kernel_item((kernel *)p->func, &c, p->kernelParams, out);
+}
+
+static CUresult launch(kernel *k, const CUlaunchConfig *c, void **params)
+{
+	stream *s = (stream *)c->hStream;
+	item *i;
+	NEED_OBJECT(s, STREAM);
+	if (s->ctx != fake_current())
+		LEAVE(LORI_ERROR_INVALID_HANDLE);
+	CUresult r = kernel_item(k, c, params, &i);
+	if (r)
+		LEAVE(r);
+	i->s = s;
 	LEAVE(fake_enqueue(i));
 }
 
