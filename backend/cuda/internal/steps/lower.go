@@ -46,6 +46,7 @@ type buffer struct {
 	first, last          int // the steps of the first write and the last use
 	storage              int
 	taken                bool // another buffer has taken over the storage
+	apart                bool // of an output, whose elements have others' between them
 }
 
 type bufferKind uint8
@@ -122,7 +123,13 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	l.plan = fuse.New(p, uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, uses, l.epilogueRule)
 	for i, q := range p.Params {
-		l.vals[i] = dense(q.Shape, l.newBuffer(buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}))
+		b := buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}
+		if o.Inputs == nil {
+			l.vals[i] = dense(q.Shape, l.newBuffer(b))
+			continue
+		}
+		b.bytes = Extent(q.Shape, &o.Inputs[i])
+		l.vals[i] = value{q.Shape, l.newBuffer(b), o.Inputs[i]}
 	}
 	for i := range p.Instrs {
 		if err := l.instr(int32(i)); err != nil {
@@ -200,15 +207,42 @@ func (l *lowering) results() (err error) {
 	c := &call{l: l}
 	for j, id := range l.p.Returns {
 		v := l.val(id)
-		b := &l.bufs[v.buf]
-		if !v.contiguous() || v.view.Offset != 0 || b.kind != workBuffer || b.output >= 0 || b.bytes != v.shape.Bytes() {
-			v = c.copied(v)
-			b = &l.bufs[v.buf]
+		want := kernels.Dense(v.shape.Dims())
+		if l.opt.Outputs != nil {
+			want = l.opt.Outputs[j]
 		}
-		b.output = j
+		if b := &l.bufs[v.buf]; b.kind != workBuffer || b.output >= 0 || b.bytes != Extent(v.shape, &want) || !liesAs(v, want) {
+			to := value{v.shape, l.newBuffer(buffer{bytes: Extent(v.shape, &want)}), want}
+			l.bufs[to.buf].apart = !packed(to)
+			c.copyTo(to, v)
+			v = to
+		}
+		l.bufs[v.buf].output = j
 	}
 	return nil
 }
+
+// Extent returns the bytes from the start of a memory to the last element that a
+// view has there.
+func Extent(s ir.Shape, v *kernels.View) int {
+	if s.Numel() == 0 {
+		return 0
+	}
+	last := v.Offset
+	for i := range v.Rank {
+		last += (v.Dims[i] - 1) * v.Strides[i]
+	}
+	return (last + 1) * s.DType().Size()
+}
+
+// liesAs reports whether the elements of a value are where a view of the same
+// dimensions has them.
+func liesAs(v value, want kernels.View) bool {
+	return v.shape.Numel() == 0 || v.view.Merge() == want.Merge()
+}
+
+// packed reports whether a value fills its memory.
+func packed(v value) bool { return Extent(v.shape, &v.view) == v.shape.Bytes() }
 
 func (l *lowering) newBuffer(b buffer) int {
 	b.output, b.donor, b.first, b.last, b.storage = -1, -1, -1, -1, -1

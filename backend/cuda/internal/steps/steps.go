@@ -165,6 +165,10 @@ type Options struct {
 	Limits emit.Limits
 	// Aliases are the donated inputs and the outputs that replace them.
 	Aliases []backend.Alias
+	// Inputs and Outputs say how each lies in its memory, with the dimensions that it
+	// has. Without them all are dense. What lies between the elements of an output
+	// keeps what it was.
+	Inputs, Outputs []kernels.View
 	// Product makes ready for a product by the device's library. It returns how many
 	// bytes of workspace it needs and anything by which the caller knows it again,
 	// or false for one that the library cannot compute, which a kernel does then.

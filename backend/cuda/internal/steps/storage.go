@@ -153,6 +153,9 @@ func (l *lowering) hasDonor(i, w int) bool {
 
 // takeOver returns the storage that buffer w can take over in step i, or -1.
 func (l *lowering) takeOver(p *planned, i, w int) int {
+	if l.bufs[w].apart {
+		return -1
+	}
 	for _, q := range p.inPlace {
 		r := &l.bufs[q.r]
 		if q.w == w && r.kind == workBuffer && r.last == i && r.output < 0 && !r.taken && r.bytes == l.bufs[w].bytes {
