@@ -69,7 +69,7 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	if err := m.CheckTarget(target()); err != nil {
 		return nil, err
 	}
-	calls, err := supported(m, o.Libtorch != "", acc != nil)
+	calls, err := supported(m, o.Libtorch != "")
 	if err != nil {
 		return nil, err
 	}
@@ -190,19 +190,13 @@ func kernelFiles(m *pt2.Model) (func(string) ([]byte, error), error) {
 	}, nil
 }
 
-// callsByName are the functions by which libraries call ops by their names; they
-// compute on the CPU only.
-var callsByName = []string{"aoti_torch_call_dispatcher", "aoti_torch_proxy_executor_call_function"}
-
 // supported returns an *UnsupportedError if the model calls what this process,
 // or with libtorch that, does not have. Otherwise it returns the functions that the
 // library calls and this process has.
-//
-// On an accelerator ops cannot be called by name.
-func supported(m *pt2.Model, libtorch, accelerated bool) (calls []string, err error) {
+func supported(m *pt2.Model, libtorch bool) (calls []string, err error) {
 	e := &UnsupportedError{Model: m.Name}
 	for _, x := range m.Externs {
-		if libtorch || accelerated || !supportsExtern(x.Target) {
+		if libtorch || !supportsExtern(x.Target) {
 			e.Ops = append(e.Ops, x.Target)
 		}
 	}
@@ -217,7 +211,7 @@ func supported(m *pt2.Model, libtorch, accelerated bool) (calls []string, err er
 		if libtorch {
 			continue
 		}
-		if host.Provides(s.Name) && !(accelerated && slices.Contains(callsByName, s.Name)) {
+		if host.Provides(s.Name) {
 			calls = append(calls, s.Name)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,6 +19,38 @@ type Memory interface {
 	Release()
 }
 
+// Layout is how a tensor lies in its memory: the strides of its dimensions and how
+// far from the memory's start the first element is, in elements.
+type Layout struct {
+	Offset  int
+	Strides []int
+}
+
+// Layouts are how the operands and results of a Computation lie. The memories of
+// all start at multiples of Alignment.
+type Layouts struct {
+	In, Out []Layout
+	// InPlace names pairs of operand and result that are in the same place: the result
+	// is computed over the operand if that is possible.
+	InPlace []backend.Alias
+}
+
+// Alignment is what the starts of all memories of a Computation are multiples of.
+const Alignment = 256
+
+// Computation is a Program that an accelerator has compiled for some Layouts. It
+// is safe for concurrent use.
+type Computation interface {
+	// Run enqueues it in a stream of the same accelerator, which it waits for
+	// nothing in. ins and outs are the memories' addresses; operands may overlap each
+	// other and the results. What goes wrong in the work itself, such as an index out
+	// of range, is the error of who reads a memory that the stream has Made since it
+	// began.
+	Run(ctx context.Context, s Stream, ins, outs []uintptr) error
+	// Close frees it, after the runs that are under way.
+	Close() error
+}
+
 // Stream is a sequence of work on an accelerator. Its methods enqueue or note;
 // only Wait waits for work. It is safe for concurrent use.
 type Stream interface {
@@ -25,6 +58,10 @@ type Stream interface {
 	Handle() uintptr
 	// Alloc returns memory for the work that follows, with one reference.
 	Alloc(ctx context.Context, bytes int) (Memory, error)
+	// Begin starts a run: faults of what was enqueued before are not its own.
+	Begin()
+	// Store enqueues the writing of a number of 64 bits.
+	Store(address uintptr, v uint64) error
 	// Await makes the work that follows wait for the contents of a memory, and
 	// Overwrite for everything that reads or makes them.
 	Await(m Memory) error
@@ -69,6 +106,9 @@ type Accelerator interface {
 	Symbol(name string) uintptr
 	// NewStream returns a stream that nobody else has.
 	NewStream() (Stream, error)
+	// Compile makes a Program ready, whose operands and results lie as the layouts say.
+	// What it has no way to compute is an error wrapping backend.ErrUnsupported.
+	Compile(ctx context.Context, p *graph.Program, l Layouts) (Computation, error)
 	// Upload returns new memory with a copy of the data.
 	Upload(ctx context.Context, data []byte) (Memory, error)
 	// Locate returns where a buffer of the device lies; false for any other

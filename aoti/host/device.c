@@ -225,6 +225,11 @@ lori_error lori_device_copy(lori_tensor *dst, const lori_tensor *src)
 		return lori_device_move(lori_tensor_data(dst), to, lori_tensor_data(src), from,
 					dst->numel * lori_dtype_size(dst->dtype));
 	}
+	if (to) {
+		lori_error done = loriGoDeviceCopy(lori_here.token, dst, (lori_tensor *)src);
+		if (done != LORI_ELSEWHERE)
+			return done;
+	}
 	lori_tensor *s = from ? lori_device_host(src) : lori_tensor_alias(src);
 	// What lies between the elements of dst stays as it is.
 	lori_tensor *d = to ? lori_device_host(dst) : lori_tensor_alias(dst);

@@ -26,6 +26,7 @@ type site struct {
 	c      *C.lori_gpu
 	files  func(name string) ([]byte, error) // of the library's package; may be nil
 	loader *lane                             // of what is done outside of instances
+	ready  *computations                     // what was compiled for ops
 
 	mu     sync.Mutex
 	places map[*lane]struct{} // guarded by mu
@@ -52,7 +53,7 @@ type held struct {
 
 // newSite finds the driver's functions for an accelerator.
 func newSite(acc Accelerator, files func(string) ([]byte, error)) (*site, error) {
-	s := &site{acc: acc, files: files, places: map[*lane]struct{}{}, blocks: map[uintptr]*held{}}
+	s := &site{acc: acc, files: files, ready: newComputations(), places: map[*lane]struct{}{}, blocks: map[uintptr]*held{}}
 	s.c = (*C.lori_gpu)(C.calloc(1, C.sizeof_lori_gpu))
 	s.c._type, s.c.index = C.LORI_CUDA, C.int32_t(acc.Device().Index)
 	*(*uintptr)(unsafe.Pointer(&s.c.context)) = acc.Context()
@@ -79,7 +80,7 @@ func (s *site) close() error {
 	if s == nil {
 		return nil
 	}
-	err := s.loader.close()
+	err := errors.Join(s.ready.close(), s.loader.close())
 	C.free(unsafe.Pointer(s.c))
 	return err
 }

@@ -94,8 +94,7 @@ void lori_device_mark(lori_storage *s, int32_t type);
 lori_tensor *lori_device_empty(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype);
 // lori_device_alloc is lori_alloc on the thread's device.
 lori_storage *lori_device_alloc(int64_t nbytes);
-// lori_device_copy is lori_copy where one of the two is on the thread's device. What
-// is not a plain copy of bytes goes through the host.
+// lori_device_copy is lori_copy where one of the two is on the thread's device.
 lori_error lori_device_copy(lori_tensor *dst, const lori_tensor *src);
 // lori_device_move copies bytes in the thread's stream. It waits only where the
 // host gets them.
@@ -121,6 +120,11 @@ void loriGoDeviceFree(uintptr_t held);
 // its address.
 lori_error loriGoDeviceMalloc(uintptr_t token, int64_t nbytes, uint64_t *address);
 lori_error loriGoDeviceMallocFree(uintptr_t token, uint64_t address);
+// loriGoDeviceCopy is lori_device_copy between views of the thread's device that lie
+// otherwise or differ in dtype; src may be on the host. It returns LORI_ELSEWHERE
+// where the device has no way to.
+enum { LORI_ELSEWHERE = 2 };
+lori_error loriGoDeviceCopy(uintptr_t token, lori_tensor *dst, lori_tensor *src);
 // loriGoDeviceFile returns a file of the library's package in memory of malloc,
 // NULL if there is none.
 void *loriGoDeviceFile(uintptr_t token, char *name);

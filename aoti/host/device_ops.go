@@ -85,6 +85,12 @@ func (p *lane) compute(line int, c call) error {
 			return err
 		}
 	}
+	if way := ways()[line]; way != nil && (c.onDevice() || c.makesOnDevice()) {
+		err := way(p, c)
+		if !errors.Is(err, backend.ErrUnsupported) {
+			return err
+		}
+	}
 	fn := handlers[line]
 	if fn == nil {
 		fn = twins()[line]
@@ -92,7 +98,7 @@ func (p *lane) compute(line int, c call) error {
 	if fn == nil {
 		return errUnimplemented
 	}
-	if !c.onDevice() && !strings.HasPrefix(c.sig.name, cudaPrefix) {
+	if !c.onDevice() && !c.makesOnDevice() {
 		return fn(c)
 	}
 	return c.staged(fn)
@@ -117,6 +123,24 @@ func (c call) onDevice() bool {
 		}
 	}
 	return false
+}
+
+// makesOnDevice reports whether a call without tensors is to make one on a device:
+// it is told so, or is a function for CUDA.
+func (c call) makesOnDevice() bool {
+	for i, p := range c.sig.params {
+		if p.name != "device" {
+			continue
+		}
+		kind, there := c.bool32(i), true
+		if p.kind == kindOptBool {
+			kind, there = c.optBool32(i)
+		}
+		if there {
+			return kind != C.LORI_CPU
+		}
+	}
+	return strings.HasPrefix(c.sig.name, cudaPrefix)
 }
 
 // stage holds what a call on the host uses in the place of what is on the device.
@@ -214,23 +238,13 @@ func (c call) staged(fn opFunc) error {
 // deliver brings a result to the device.
 func (c call) deliver(i int) error {
 	slot := (**tensor)(c.pointer(i))
-	h := *slot
-	if h == nil || h.storage == nil || onDevice(h) {
-		return nil
-	}
-	t, err := made(func() *tensor { return C.lori_device_empty(C.int64_t(h.ndim), h.sizes, h.strides, h.dtype) })
-	if err == nil {
-		if err = copyTensor(t, h); err != nil {
-			release(t)
-		}
-	}
-	release(h)
+	t, err := toDevice(*slot)
 	if err != nil {
-		storePointer(unsafe.Pointer(slot), nil)
-		return err
+		release(t)
+		t = nil
 	}
 	storePointer(unsafe.Pointer(slot), unsafe.Pointer(t))
-	return nil
+	return err
 }
 
 // nativeProduct is a product of arguments a and a+1 into argument 0, with a summand if

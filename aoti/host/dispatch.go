@@ -164,7 +164,7 @@ func loriGoDispatch(name, overload *C.char, stack *C.uint64_t) C.lori_error {
 		if err != nil {
 			return err
 		}
-		return s.call(unsafe.Slice((*uint64)(stack), max(len(s.params), s.returns, 1)), fn)
+		return s.call(unsafe.Slice((*uint64)(stack), max(len(s.params), s.returns, 1)), byName(full, fn))
 	})
 }
 

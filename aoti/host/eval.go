@@ -43,6 +43,15 @@ func evaluator(name string) evalFunc {
 	if fn := evals[name]; fn != nil {
 		return fn
 	}
+	if fn := recipes[name]; fn != nil {
+		return func(v values) ([]*tensor, error) {
+			r, err := fn(v)
+			if err != nil {
+				return nil, err
+			}
+			return r.onHost()
+		}
+	}
 	if op, ok := ir.Lookup(name); ok {
 		return func(v values) ([]*tensor, error) { return evalIR(op, v) }
 	}

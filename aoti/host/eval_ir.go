@@ -2,6 +2,11 @@
 
 package host
 
+/*
+#include "tensor.h"
+*/
+import "C"
+
 import (
 	"context"
 	"fmt"
@@ -13,6 +18,70 @@ import (
 
 // evalIR computes an op of ir: its parameters are found by their names.
 func evalIR(op ir.Op, v values) ([]*tensor, error) {
+	r, err := recipeIR(op, v)
+	if err != nil {
+		return nil, err
+	}
+	return r.onHost()
+}
+
+// onHost computes a recipe on the CPU. The results are new.
+func (r *recipe) onHost() ([]*tensor, error) {
+	in := r.in
+	for _, t := range r.tables {
+		x, err := newTensor(t.shape)
+		if err != nil {
+			return nil, err
+		}
+		defer release(x)
+		copy(tensorBytes(x), t.data)
+		in = append(in[:len(in):len(in)], x)
+	}
+	if r.draws {
+		x, err := save(array[int64]{data: []int64{int64(drawSeed())}}, ir.I64)
+		if err != nil {
+			return nil, err
+		}
+		defer release(x)
+		in = append(in[:len(in):len(in)], x)
+	}
+	bufs, err := eager(r.what, in, r.build)
+	if err != nil {
+		return nil, err
+	}
+	strides := make([][]int64, len(bufs))
+	for i, b := range bufs {
+		if r.strides != nil {
+			strides[i] = r.strides(i, b.Shape())
+		}
+	}
+	outs, err := fromBuffers(bufs, strides)
+	for _, z := range r.zeros {
+		if err == nil {
+			var t *tensor
+			if t, err = zerosOnHost(z); err == nil {
+				outs = append(outs, t)
+			}
+		}
+	}
+	return all(err, outs...)
+}
+
+// zerosOnHost returns a new tensor of zeros.
+func zerosOnHost(z zeroTensor) (*tensor, error) {
+	var dims [ir.MaxRank]C.int64_t
+	for i, n := range z.dims {
+		dims[i] = C.int64_t(n)
+	}
+	t, err := made(func() *tensor { return C.lori_tensor_empty(C.int64_t(len(z.dims)), &dims[0], nil, C.int32_t(z.code)) })
+	if err == nil {
+		clear(tensorBytes(t))
+	}
+	return t, err
+}
+
+// recipeIR is an op of ir.
+func recipeIR(op ir.Op, v values) (*recipe, error) {
 	sp := op.Spec()
 	var in []*tensor
 	what := []byte(sp.Name)
@@ -55,7 +124,7 @@ func evalIR(op ir.Op, v values) ([]*tensor, error) {
 			what = fmt.Appendf(what, ",%T%v", a, a)
 		}
 	}
-	bufs, err := eager(what, in, func(b *ir.Builder, vals []ir.Value) []ir.Value {
+	build := func(b *ir.Builder, vals []ir.Value) []ir.Value {
 		bound := make([]any, len(args))
 		for i, a := range args {
 			switch a := a.(type) {
@@ -77,11 +146,8 @@ func evalIR(op ir.Op, v values) ([]*tensor, error) {
 			}
 		}
 		return b.Call(op, bound)
-	})
-	if err != nil {
-		return nil, err
 	}
-	return fromBuffers(bufs, stridesFrom(sp, in, bufs))
+	return &recipe{what: what, in: in, build: build, strides: stridesFrom(sp, in)}, nil
 }
 
 // attribute converts an argument to what ir takes for a kind of parameter.
@@ -115,20 +181,18 @@ func attribute(k ir.ParamKind, x any) (any, error) {
 
 // stridesFrom returns the strides of the results: elementwise ops keep those of
 // their operands, others give row-major results.
-func stridesFrom(sp *ir.Spec, in []*tensor, bufs []*hostmem.Buffer) [][]int64 {
-	out := make([][]int64, len(bufs))
+func stridesFrom(sp *ir.Spec, in []*tensor) func(i int, s ir.Shape) []int64 {
 	if sp.Category != ir.Pointwise {
-		return out
+		return nil
 	}
-	for i, b := range bufs {
+	return func(_ int, s ir.Shape) []int64 {
 		for _, t := range in {
-			if s, err := shapeOf(t); err == nil && s.SameDims(b.Shape()) {
-				out[i] = denseLike(t)
-				break
+			if x, err := shapeOf(t); err == nil && x.SameDims(s) {
+				return denseLike(t)
 			}
 		}
+		return nil
 	}
-	return out
 }
 
 // fromBuffers makes tensors of results, which it releases.
@@ -142,16 +206,6 @@ func fromBuffers(bufs []*hostmem.Buffer, strides [][]int64) ([]*tensor, error) {
 		b.Release()
 	}
 	return all(err, outs...)
-}
-
-// computed runs ops of ir on tensors and returns new row-major tensors. what
-// names the ops and their attributes.
-func computed(what string, in []*tensor, build builder) ([]*tensor, error) {
-	bufs, err := eager([]byte(what), in, build)
-	if err != nil {
-		return nil, err
-	}
-	return fromBuffers(bufs, make([][]int64, len(bufs)))
 }
 
 // fromBackend copies a buffer into a new tensor.

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"unsafe"
 
@@ -18,8 +17,7 @@ import (
 
 // scaledEvals are the products of scaled and of grouped matrices.
 var scaledEvals = map[string]evalFunc{
-	"_scaled_mm_amax": scaledMMLargest,
-	"_grouped_mm":     groupedMM,
+	"_grouped_mm": groupedMM,
 	"_efficientzerotensor": func(v values) ([]*tensor, error) {
 		var dims []int
 		for _, n := range v.ints("size") {
@@ -54,21 +52,30 @@ func memoryFormat(c call, i int) int32 {
 // resizeTensor gives a tensor other sizes. What it held stays in its memory; if
 // that is too small it becomes larger, unless others hold it, too.
 func resizeTensor(t *tensor, sizes []int64, format int32) error {
+	strides, err := resizedStrides(sizes, format)
+	if err != nil {
+		return err
+	}
+	at := func(a []int64) *C.int64_t { return (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(a))) }
+	return guarded(func() C.lori_error { return C.lori_tensor_resize(t, C.int64_t(len(sizes)), at(sizes), at(strides)) })
+}
+
+// resizedStrides are dense strides in a memory format.
+func resizedStrides(sizes []int64, format int32) ([]int64, error) {
 	strides := make([]int64, len(sizes))
 	step := int64(1)
 	for i := range sizes {
 		k := len(sizes) - 1 - i
 		if format == formatLast || format == formatLast3d {
 			if len(sizes) != int(format)+2 {
-				return fmt.Errorf("%w: %d dimensions with channels innermost", ir.ErrShape, len(sizes))
+				return nil, fmt.Errorf("%w: %d dimensions with channels innermost", ir.ErrShape, len(sizes))
 			}
 			k = append([]int{1}, append(descending(len(sizes)-1, 2), 0)...)[i]
 		}
 		strides[k] = step
 		step *= max(sizes[k], 1)
 	}
-	at := func(a []int64) *C.int64_t { return (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(a))) }
-	return guarded(func() C.lori_error { return C.lori_tensor_resize(t, C.int64_t(len(sizes)), at(sizes), at(strides)) })
+	return strides, nil
 }
 
 // descending returns the numbers from hi down to lo.
@@ -78,31 +85,6 @@ func descending(hi, lo int) []int {
 		out = append(out, hi)
 	}
 	return out
-}
-
-// scaledMMLargest also returns the largest magnitude before the result was scaled,
-// as PyTorch did until it was version 2.5.
-func scaledMMLargest(v values) ([]*tensor, error) {
-	plain := maps.Clone(v)
-	plain["out_dtype"] = ir.F32
-	delete(plain, "scale_result")
-	wide, err := evalIR(ir.OpScaledMM, plain)
-	if err != nil {
-		return nil, err
-	}
-	defer release(wide[0])
-	most, err := computed("largest", wide, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		return []ir.Value{b.Amax(b.Abs(in[0]), nil, false)}
-	})
-	if err != nil {
-		return nil, err
-	}
-	out, err := evalIR(ir.OpScaledMM, v)
-	if err != nil {
-		release(most[0])
-		return nil, err
-	}
-	return append(out, most...), nil
 }
 
 // factors returns n numbers, of which the tensor holds all or one.

@@ -26,7 +26,6 @@ var segmentEvals = map[string]evalFunc{
 		}
 		return outs[:1], nil
 	},
-	"_trilinear": trilinear,
 }
 
 // segments are stretches along a dimension of an array: outer rows, each of
@@ -272,37 +271,4 @@ func quotient[T ordered](x, n T) T {
 		}
 	}
 	return q
-}
-
-// trilinear is a sum over products of three tensors.
-func trilinear(v values) ([]*tensor, error) {
-	in := make([]*tensor, 3)
-	what := fmt.Sprint("_trilinear ", v.ints("expand1"), v.ints("expand2"), v.ints("expand3"), v.ints("sumdim"))
-	for i, name := range []string{"i1", "i2", "i3"} {
-		var err error
-		if in[i], err = v.tensor(name); err != nil {
-			return nil, err
-		}
-	}
-	return computed(what, in, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		var p ir.Value
-		for i, name := range []string{"expand1", "expand2", "expand3"} {
-			x := in[i]
-			for _, d := range v.ints(name) {
-				x = b.Call1(lookup("unsqueeze"), []any{x, int(d)})
-			}
-			if p = x; i > 0 {
-				p = b.Call1(ir.OpMul, []any{in[i-1], x})
-			}
-			in[i] = p
-		}
-		var dims []int
-		for _, d := range v.ints("sumdim") {
-			dims = append(dims, int(d))
-		}
-		if len(dims) > 0 {
-			p = b.Sum(p, dims, false)
-		}
-		return []ir.Value{p}
-	})
 }

@@ -206,6 +206,9 @@ func (m *Instance) load(ctx context.Context, inputs []backend.Buffer) error {
 	}
 	m.box(inputs)
 	m.used = m.used[:0]
+	if m.place != nil {
+		m.place.stream.Begin()
+	}
 	for i, b := range inputs {
 		if err := m.describe(ctx, &m.in[i], b); err != nil {
 			return fmt.Errorf("input %d: %w", i, err)

@@ -123,6 +123,24 @@ lori_error lori_torch_view_dtype(lori_tensor *self, int32_t dtype, lori_tensor *
 	return loriGoCall(159, args);
 }
 
+lori_error lori_torch__scaled_dot_product_flash_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, double dropout_p, bool is_causal, bool return_debug_mask, double scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, lori_word(dropout_p), is_causal, return_debug_mask, lori_word(scale), (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(160, args);
+}
+
+lori_error lori_torch__scaled_dot_product_flash_attention_v2(lori_tensor *query, lori_tensor *key, lori_tensor *value, double dropout_p, int32_t is_causal, int32_t return_debug_mask, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3, int64_t *ret4, int64_t *ret5, lori_tensor **ret6, lori_tensor **ret7, lori_tensor **ret8)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, lori_word(dropout_p), is_causal, return_debug_mask, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3, (intptr_t)ret4, (intptr_t)ret5, (intptr_t)ret6, (intptr_t)ret7, (intptr_t)ret8};
+	return loriGoCall(161, args);
+}
+
+lori_error lori_torch__scaled_dot_product_efficient_attention(lori_tensor *query, lori_tensor *key, lori_tensor *value, lori_tensor *attn_bias, int32_t compute_log_sumexp, double dropout_p, int32_t is_causal, double *scale, lori_tensor **ret0, lori_tensor **ret1, lori_tensor **ret2, lori_tensor **ret3)
+{
+	int64_t args[] = {(intptr_t)query, (intptr_t)key, (intptr_t)value, (intptr_t)attn_bias, compute_log_sumexp, lori_word(dropout_p), is_causal, (intptr_t)scale, (intptr_t)ret0, (intptr_t)ret1, (intptr_t)ret2, (intptr_t)ret3};
+	return loriGoCall(162, args);
+}
+
 lori_error lori_torch_cpu_mkldnn__convolution_pointwise_binary(lori_tensor *X, lori_tensor *other, lori_tensor *W, lori_tensor **B, const int64_t *padding, int64_t padding_len, const int64_t *stride, int64_t stride_len, const int64_t *dilation, int64_t dilation_len, int64_t groups, const char *binary_attr, double *alpha, const char *const *unary_attr, const double *const *unary_scalars, int64_t unary_scalars_len, const char *const *unary_algorithm, lori_tensor **ret0)
 {
 	int64_t args[] = {(intptr_t)X, (intptr_t)other, (intptr_t)W, (intptr_t)B, (intptr_t)padding, padding_len, (intptr_t)stride, stride_len, (intptr_t)dilation, dilation_len, groups, (intptr_t)binary_attr, (intptr_t)alpha, (intptr_t)unary_attr, (intptr_t)unary_scalars, unary_scalars_len, (intptr_t)unary_algorithm, (intptr_t)ret0};

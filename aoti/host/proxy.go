@@ -263,7 +263,7 @@ func (c *proxyCall) run(ints []int64, tensors []*tensor) error {
 	if len(ints) != 0 || len(tensors) != c.outs {
 		return fmt.Errorf("%w: %d ints and %d tensors are left for %d results", ErrExtern, len(ints), len(tensors), c.outs)
 	}
-	outs, err := c.fn(v)
+	outs, err := byName(c.target, c.fn)(v)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,23 @@ type Symbol struct {
 	Header string
 	// Implemented says that this host has it.
 	Implemented bool
+	// Where says how models for an accelerator have it computed: OnDevice, ThroughHost,
+	// Refused, or "" for what no such model calls and what computes
+	// nothing.
+	Where Where `json:",omitempty"`
 }
+
+// Where is how an op of a model for an accelerator is computed.
+type Where string
+
+const (
+	// OnDevice is an op that the device computes; some dtypes may go through the host.
+	OnDevice Where = "device"
+	// ThroughHost is one that the CPU computes from copies of its tensors.
+	ThroughHost Where = "CPU copy"
+	// Refused is one that no model may call.
+	Refused Where = "refused"
+)
 
 // argKind is the kind of an argument of a C function. Each argument is one
 // machine word in a call; a list is followed by its length, a device by its
@@ -97,7 +113,7 @@ func Symbols() []Symbol {
 	var out []Symbol
 	for i := range signatures {
 		if s := &signatures[i]; s.name != "" {
-			out = append(out, Symbol{Name: s.name, Header: s.header, Implemented: implemented(i)})
+			out = append(out, Symbol{Name: s.name, Header: s.header, Implemented: implemented(i), Where: where(i)})
 		}
 	}
 	return out

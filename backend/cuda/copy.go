@@ -63,6 +63,7 @@ func (d *device) copyFrom(ctx context.Context, src *buffer) (*memory, error) {
 		m.release()
 		return nil, err
 	}
+	m.setReports(src.mem.reported())
 	return m, nil
 }
 

@@ -50,6 +50,7 @@ type device struct {
 	made    []*driver.Stream    // guarded by mu: all of stream's
 	streams []*driver.Stream    // guarded by mu: those that nobody has
 	events  []*driver.Event     // guarded by mu: those that nobody has
+	faults  []*driver.HostMem   // guarded by mu: for reports, those that nobody has
 	handle  *driver.BLASHandle  // guarded by mu; nil until it is made
 	peers   map[*device]bool    // guarded by mu: whether copies can be direct
 	keepers map[*model]struct{} // guarded by mu: those that keep a workspace

@@ -173,12 +173,7 @@ func (m *model) settle(r *run, err error) {
 	if r.slot < 0 {
 		return
 	}
-	left := m.faultsOf(r.slot)
-	for i := 0; i < len(m.seq.Steps) && r.err == nil; i++ {
-		if s := &m.seq.Steps[i]; s.Fault >= 0 {
-			r.err = s.Failed(left[steps.FaultBytes*s.Fault:])
-		}
-	}
+	r.err = failed(m.seq, m.faultsOf(r.slot))
 }
 
 // settleAll waits for all that is enqueued; mu is held.

@@ -84,11 +84,12 @@ func (m *memory) Retain() { m.retain() }
 func (m *memory) Release() { m.release() }
 
 // hostStream is a stream as package host knows it. One goroutine at a time
-// computes products in it.
+// computes in it.
 type hostStream struct {
 	d        *device
 	s        *driver.Stream
 	products map[driver.MatmulSpec]*driver.Matmul // those that were computed before
+	faults   faultLog
 }
 
 // Handle returns the CUstream.
@@ -103,14 +104,41 @@ func (h *hostStream) Alloc(ctx context.Context, bytes int) (host.Memory, error) 
 	return m, nil
 }
 
+// Begin starts a run.
+func (h *hostStream) Begin() { h.faults.begin() }
+
+// Store enqueues the writing of a number of 64 bits.
+func (h *hostStream) Store(address uintptr, v uint64) error {
+	for i, half := range []uint32{uint32(v), uint32(v >> 32)} {
+		if err := h.s.Set(driver.DevicePtr(address)+driver.DevicePtr(4*i), half, 4, 1); err != nil {
+			return h.d.check(err)
+		}
+	}
+	return nil
+}
+
 // Await makes the work that follows wait for the contents of a memory.
-func (h *hostStream) Await(m host.Memory) error { return m.(*memory).waitReady(h.s) }
+func (h *hostStream) Await(m host.Memory) error {
+	b := m.(*memory)
+	if rs := b.reported(); rs != nil {
+		h.faults.inherit(rs)
+	}
+	return b.waitReady(h.s)
+}
 
 // Overwrite makes the work that follows wait for everything that uses a memory.
 func (h *hostStream) Overwrite(m host.Memory) error { return m.(*memory).waitIdle(h.s) }
 
 // Made says that what is in the stream makes the contents.
-func (h *hostStream) Made(ms ...host.Memory) error { return h.note((*block).markReady, ms) }
+func (h *hostStream) Made(ms ...host.Memory) error {
+	if err := h.faults.flush(h); err != nil {
+		return err
+	}
+	for _, m := range ms {
+		m.(*memory).setReports(h.faults.reports)
+	}
+	return h.note((*block).markReady, ms)
+}
 
 // Use says that what is in the stream reads the contents.
 func (h *hostStream) Use(ms ...host.Memory) error { return h.note((*block).use, ms) }
@@ -138,6 +166,7 @@ func (h *hostStream) Close() error {
 		errs = append(errs, m.Close())
 	}
 	h.products = nil
+	errs = append(errs, h.faults.flush(h))
 	h.d.putStream(h.s)
 	if h.d.lostErr() != nil {
 		return nil // every call says again that it is

@@ -59,36 +59,43 @@ func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 func newModel(ctx context.Context, d *device, p *graph.Program, o backend.CompileOptions, kept *artifact) (*model, *artifact, error) {
 	m := &model{name: p.Name, dev: d}
 	t := d.newTuner(o.Deterministic, d.fitting(kept))
-	var blasErr error
-	seq, err := steps.Lower(p, steps.Options{
-		Limits: d.limits, Aliases: o.Aliases, TF32: d.backend.tf32.Load(),
-		Product: func(q *steps.Product) (int, any, bool) {
-			if blasErr != nil {
-				return 0, nil, false
-			}
-			x, err := m.product(ctx, t, q)
-			if err != nil {
-				if !errors.Is(err, driver.ErrNotSupported) && !errors.Is(err, driver.ErrInvalid) {
-					blasErr = err
-				}
-				return 0, nil, false
-			}
-			return int(x.mm.Choices()[x.choice].Workspace), x, true
-		},
-	})
+	cubins, err := m.lower(ctx, p, steps.Options{Aliases: o.Aliases}, t, kept.Cubins)
 	if err == nil {
-		err = blasErr
-	}
-	var cubins map[string][]byte
-	if err == nil {
-		m.describe(p, seq)
-		cubins, err = m.prepare(ctx, kept.Cubins)
+		err = m.allocate(ctx)
 	}
 	if err != nil {
 		_ = m.Close() // of what was made so far; the first error tells more
 		return nil, nil, err
 	}
 	return m, d.artifactOf(cubins, t.used), nil
+}
+
+// lower plans the model and compiles its kernels, whose machine code it returns.
+func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t *tuner, kept map[string][]byte) (map[string][]byte, error) {
+	var blasErr error
+	o.Limits, o.TF32 = m.dev.limits, m.dev.backend.tf32.Load()
+	o.Product = func(q *steps.Product) (int, any, bool) {
+		if blasErr != nil {
+			return 0, nil, false
+		}
+		x, err := m.product(ctx, t, q)
+		if err != nil {
+			if !errors.Is(err, driver.ErrNotSupported) && !errors.Is(err, driver.ErrInvalid) {
+				blasErr = err
+			}
+			return 0, nil, false
+		}
+		return int(x.mm.Choices()[x.choice].Workspace), x, true
+	}
+	seq, err := steps.Lower(p, o)
+	if err == nil {
+		err = blasErr
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.describe(p, seq)
+	return m.prepare(ctx, kept)
 }
 
 // describe fills in the Spec.
@@ -161,7 +168,7 @@ type command struct {
 // fix is a slot that has an address in a memory of the run.
 type fix struct{ slot, memory, offset int }
 
-// prepare compiles the kernels and uploads the constants.
+// prepare compiles the kernels.
 func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string][]byte, error) {
 	launches := map[string]*emit.Launch{}
 	for i := range m.seq.Steps {
@@ -187,7 +194,7 @@ func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string
 	if len(m.parts) > 1 {
 		m.mems = make([]*memory, len(m.bases))
 	}
-	return cubins, m.allocate(ctx)
+	return cubins, nil
 }
 
 // faults is the number of the memory that has the faults: the one after those of

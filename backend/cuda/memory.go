@@ -37,6 +37,8 @@ type block struct {
 	// uses are the moments after which streams have done with the memory, at most
 	// one of each. Guarded by mu.
 	uses []*moment
+	// reports are of the faults that the contents may come from. Guarded by mu.
+	reports []*report
 }
 
 // alloc returns memory for work that follows in a stream, aligned to 256 bytes.

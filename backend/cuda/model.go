@@ -69,10 +69,10 @@ func (m *model) allocate(ctx context.Context) (err error) {
 	if m.stream, err = m.dev.stream(); err != nil {
 		return err
 	}
-	if len(m.seq.Constants) > 0 {
-		if m.constants, err = m.dev.upload(ctx, m.seq.Constants, false); err != nil {
-			return fmt.Errorf("constants: %w", err)
-		}
+	if err := m.uploadConstants(ctx); err != nil {
+		return err
+	}
+	if m.constants != nil {
 		if err := m.constants.waitReady(m.stream); err != nil {
 			return err
 		}
@@ -89,6 +89,16 @@ func (m *model) allocate(ctx context.Context) (err error) {
 		for i := range maxFlights {
 			m.slots = append(m.slots, i)
 		}
+	}
+	return nil
+}
+
+func (m *model) uploadConstants(ctx context.Context) (err error) {
+	if len(m.seq.Constants) == 0 {
+		return nil
+	}
+	if m.constants, err = m.dev.upload(ctx, m.seq.Constants, false); err != nil {
+		return fmt.Errorf("constants: %w", err)
 	}
 	return nil
 }

@@ -99,6 +99,9 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 	if err := d.awaitReady(ctx, m); err != nil {
 		return err
 	}
+	if err := m.fault(ctx); err != nil {
+		return err
+	}
 	var ahead []arriving
 	defer func() { // those that ctx or an error left
 		for _, a := range ahead {

@@ -45,7 +45,7 @@ func Parse(text string) []Function {
 // do.
 func (f *Function) Math() bool {
 	switch f.Header {
-	case "c_shim_cpu.h", "c_shim_cuda.h", "c_shim_aten.h", "shim_cpu.h", "shim_deprecated.h":
+	case "c_shim_cpu.h", "c_shim_cuda.h", "c_shim_aten.h", "shim_cpu.h", "shim_deprecated.h", "shim_deprecated.h:cuda":
 		return true
 	}
 	for _, part := range []string{"_mm_plus_mm_out", "scatter_out", "scatter_reduce_out", "index_put_out", "_wrapped_", "_fbgemm_"} {

@@ -10,6 +10,7 @@
 
 enum { K = 8, N = 4, F32 = 6 };
 enum { TRAPS = 101, EXHAUSTS = 102, STRAYS = 103, LAUNCHES_NOTHING = 104, LACKS = 105, ADDS_UP = 106, TURNS = 107 };
+enum { CONVOLVES = 108, ATTENDS = 109, PUTS = 110, PUTS_OUTSIDE = 111, COPIES = 112, COUNTS = 113, DECOMPOSES = 114 };
 
 typedef void *tensor;
 typedef struct pair {
@@ -27,6 +28,15 @@ int aoti_torch_get_size(tensor, int64_t, int64_t *);
 int aoti_torch_cuda_addmm_out(tensor, tensor, tensor, tensor, double, double);
 int aoti_torch_cuda_cumsum(tensor, int64_t, int32_t *, tensor *);
 int aoti_torch__reinterpret_tensor(tensor, int64_t, const int64_t *, const int64_t *, int64_t, tensor *);
+int aoti_torch_cuda_convolution(tensor, tensor, tensor *, const int64_t *, int64_t, const int64_t *, int64_t, const int64_t *, int64_t,
+				int32_t, const int64_t *, int64_t, int64_t, tensor *);
+int aoti_torch_cuda__scaled_dot_product_flash_attention(tensor, tensor, tensor, double, int32_t, int32_t, double *, tensor *, tensor *,
+							tensor *, tensor *, int64_t *, int64_t *, tensor *, tensor *, tensor *);
+int aoti_torch_cuda_sort(tensor, int64_t, int32_t, tensor *, tensor *);
+int aoti_torch_cuda_nonzero(tensor, tensor *);
+int aoti_torch_cuda_geqrf(tensor, tensor *, tensor *);
+int aoti_torch_index_put_out(tensor, tensor, const tensor *, uint32_t, tensor, _Bool);
+int aoti_torch_copy_(tensor, tensor, int32_t);
 int aoti_torch_create_cuda_guard(int32_t, void **);
 int aoti_torch_delete_cuda_guard(void *);
 int aoti_torch_create_cuda_stream_guard(void *, int32_t, void **);
@@ -208,14 +218,109 @@ static int compute(model *m, tensor x, tensor *out)
 	return r ? fail("launch", r) : 0;
 }
 
-// finish replaces the result by its sums along the columns, or by a view of it that
+// look returns a view of a tensor's memory.
+static tensor look(tensor t, int64_t n, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+	tensor view = NULL;
+	return aoti_torch__reinterpret_tensor(t, n, sizes, strides, offset, &view) ? NULL : view;
+}
+
+static void drop(int n, tensor *list)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i])
+			aoti_torch_delete_tensor_object(list[i]);
+}
+
+// convolve takes the result for an image with its channels innermost, and w for
+// filters.
+static int convolve(model *m, tensor before, tensor *out)
+{
+	const int64_t sizes[] = {1, 4, 9, 12}, strides[] = {432, 1, 48, 4}, filters[] = {2, 4, 2, 2}, rows[] = {16, 4, 2, 1};
+	const int64_t one[] = {1, 1}, none[] = {0, 0};
+	tensor t[] = {look(before, 4, sizes, strides, 0), look(m->w, 4, filters, rows, 0)};
+	int code = aoti_torch_cuda_convolution(t[0], t[1], NULL, one, 2, none, 2, one, 2, 0, none, 2, 1, out);
+	drop(2, t);
+	return code;
+}
+
+// attend takes parts of the result for queries, keys and values.
+static int attend(tensor before, tensor *out)
+{
+	const int64_t sizes[] = {1, 2, 5, 8}, strides[] = {80, 8, 16, 1};
+	int64_t q, k;
+	tensor t[] = {look(before, 4, sizes, strides, 0), look(before, 4, sizes, strides, 80), look(before, 4, sizes, strides, 160)}, more[6] = {0};
+	int code = aoti_torch_cuda__scaled_dot_product_flash_attention(t[0], t[1], t[2], 0, 1, 0, NULL, out, &more[0], &more[1], &more[2], &q, &k,
+								      &more[3], &more[4], &more[5]);
+	code = code || q != 5 || k != 5;
+	drop(3, t);
+	drop(6, more);
+	return code;
+}
+
+// put moves the rows of the result, of which there are fewer than indices where one
+// is to be outside, to where sorting the first column would have them.
+static int put(int64_t rows, int outside, tensor before, tensor *out)
+{
+	const int64_t column[] = {rows}, step[] = {N}, sizes[] = {outside ? rows - 1 : rows, N}, strides[] = {N, 1};
+	tensor t[4] = {look(before, 1, column, step, 0)};
+	int code = aoti_torch_cuda_sort(t[0], 0, 1, &t[1], &t[2]);
+	t[3] = look(before, 2, sizes, strides, 0);
+	tensor value = look(before, 1, (const int64_t[]){N}, (const int64_t[]){1}, 0), index[] = {t[2]};
+	code = code || aoti_torch_index_put_out(t[3], t[3], index, 1, outside ? value : before, 0);
+	*out = look(before, 2, sizes, strides, 0);
+	drop(4, t);
+	drop(1, &value);
+	return code;
+}
+
+// copy takes the result to another dtype and order, and back.
+static int copy(model *m, int64_t rows, tensor before, tensor *out)
+{
+	const int64_t sizes[] = {rows, N}, columns[] = {1, rows}, strides[] = {N, 1};
+	int32_t cuda = aoti_torch_device_type_cuda();
+	tensor wide = NULL;
+	int code = aoti_torch_empty_strided(2, sizes, columns, 7, cuda, m->device, &wide) || aoti_torch_copy_(wide, before, 0) ||
+		   aoti_torch_empty_strided(2, sizes, strides, F32, cuda, m->device, out) || aoti_torch_copy_(*out, wide, 0);
+	drop(1, &wide);
+	return code;
+}
+
+// finish replaces the result by what an op of the host makes of it, or by a view that
 // is turned around.
-static int finish(int64_t rows, tensor *out)
+static int finish(model *m, int64_t rows, tensor *out)
 {
 	const int64_t sizes[] = {N, rows}, strides[] = {1, N};
-	tensor before = *out;
-	int code = rows == ADDS_UP ? aoti_torch_cuda_cumsum(before, 1, NULL, out)
-				   : aoti_torch__reinterpret_tensor(before, 2, sizes, strides, 0, out);
+	tensor before = *out, more = NULL;
+	int code = 0;
+	*out = NULL;
+	switch (rows) {
+	case ADDS_UP:
+		code = aoti_torch_cuda_cumsum(before, 1, NULL, out);
+		break;
+	case TURNS:
+		code = aoti_torch__reinterpret_tensor(before, 2, sizes, strides, 0, out);
+		break;
+	case CONVOLVES:
+		code = convolve(m, before, out);
+		break;
+	case ATTENDS:
+		code = attend(before, out);
+		break;
+	case PUTS:
+	case PUTS_OUTSIDE:
+		code = put(rows, rows == PUTS_OUTSIDE, before, out);
+		break;
+	case COPIES:
+		code = copy(m, rows, before, out);
+		break;
+	case COUNTS:
+		code = aoti_torch_cuda_nonzero(before, out);
+		break;
+	case DECOMPOSES:
+		code = aoti_torch_cuda_geqrf(before, out, &more);
+		drop(1, &more);
+	}
 	return aoti_torch_delete_tensor_object(before) || code;
 }
 
@@ -230,7 +335,7 @@ int AOTInductorModelRun(model *m, tensor *in, tensor *out)
 	if (!code) {
 		code = aoti_torch_create_cuda_stream_guard(NULL, m->device, &stream_guard);
 		code = code || compute(m, x, &out[0]);
-		code = code || ((rows == ADDS_UP || rows == TURNS) && finish(rows, &out[0]));
+		code = code || (rows >= ADDS_UP && rows <= DECOMPOSES && finish(m, rows, &out[0]));
 		aoti_torch_delete_cuda_stream_guard(stream_guard);
 		aoti_torch_delete_cuda_guard(guard);
 	}

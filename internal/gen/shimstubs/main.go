@@ -84,7 +84,8 @@ func (f *function) stub() string {
 		f.prototype(), strings.Join(words, ", "), f.line)
 }
 
-// functions returns those of the list that C can declare, less those for CUDA.
+// functions returns those of the list that C can declare, less those for CUDA that
+// compute nothing.
 func functions(text string) []function {
 	var out []function
 	for line, s := range shim.Parse(text) {
@@ -99,7 +100,7 @@ func functions(text string) []function {
 			known = known && cTypes[p.Kind] != ""
 			f.names, f.kinds = append(f.names, n), append(f.kinds, p.Kind)
 		}
-		if known && !strings.HasSuffix(s.Header, ":cuda") {
+		if known && (f.math || !strings.HasSuffix(s.Header, ":cuda")) {
 			out = append(out, f)
 		}
 	}

@@ -104,6 +104,7 @@ func inspectModel(path, model string) (*pt2.ModelReport, error) {
 type symbolGroup struct {
 	header      string
 	have, count int
+	where       map[host.Where]int
 }
 
 func newSymbols() *cobra.Command {
@@ -112,7 +113,9 @@ func newSymbols() *cobra.Command {
 		Use:   "symbols",
 		Short: "List PyTorch's C functions that this host has and has not",
 		Long: `List the functions of PyTorch's C headers and of Sleef that compiled models may
-call, and whether this host has them.`,
+call, and whether this host has them. Of those that compute for models on an
+accelerator it says where: on the device, on the CPU from copies of their
+tensors, or nowhere, so that models which call them are refused.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			list := []host.Symbol{}
@@ -146,27 +149,34 @@ func printSymbols(w io.Writer, list []host.Symbol) error {
 	var groups []symbolGroup
 	at := map[string]int{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "function\theader\timplemented")
+	fmt.Fprintln(t, "function\theader\ton accelerators\timplemented")
 	for _, s := range list {
 		i, ok := at[s.Header]
 		if !ok {
 			i = len(groups)
 			at[s.Header] = i
-			groups = append(groups, symbolGroup{header: s.Header})
+			groups = append(groups, symbolGroup{header: s.Header, where: map[host.Where]int{}})
 		}
 		groups[i].count++
+		groups[i].where[s.Where]++
 		word := "no"
 		if s.Implemented {
 			groups[i].have++
 			word = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, s.Header, word)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Header, s.Where, word)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if _, err := fmt.Fprintf(w, "%s: %d of %d implemented\n", g.header, g.have, g.count); err != nil {
+		line := fmt.Sprintf("%s: %d of %d implemented", g.header, g.have, g.count)
+		for i, where := range []host.Where{host.OnDevice, host.ThroughHost, host.Refused} {
+			if n := g.where[where]; n > 0 {
+				line += fmt.Sprintf("%s %d %s", [...]string{"; on accelerators", ",", ","}[min(i, 1)], n, where)
+			}
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,131 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "device.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/loris-ml/loris/backend"
+)
+
+// byName computes an op that a library calls by its name: on the thread's device as
+// an op with a C function is, else by fn.
+func byName(target string, fn evalFunc) evalFunc {
+	p := laneOf(C.lori_here_token())
+	if p == nil {
+		return fn
+	}
+	_, op := opName(target)
+	if customOp(target) != nil {
+		op = ""
+	}
+	return func(v values) ([]*tensor, error) { return p.named(op, fn, v) }
+}
+
+// named computes an op of ATen's, or "" for one of the user's.
+func (p *lane) named(op string, fn evalFunc, v values) ([]*tensor, error) {
+	if viewers[op] || op == "alias" {
+		return fn(v)
+	}
+	if make := recipeOf(op); make != nil && op != "" {
+		outs, err := p.byRecipe(op, make, v)
+		if !errors.Is(err, backend.ErrUnsupported) {
+			return outs, err
+		}
+	}
+	return p.throughHost(op, fn, v)
+}
+
+// inPlace reports whether an op writes into self, by its name in ATen.
+func inPlace(op string) bool { return strings.HasSuffix(op, "_") && !strings.HasSuffix(op, "__") }
+
+func (p *lane) byRecipe(op string, make recipeFunc, v values) ([]*tensor, error) {
+	r, err := make(v)
+	if err != nil {
+		return nil, err
+	}
+	into := r.into
+	if self, ok := v["self"].(*tensor); ok && inPlace(op) {
+		into = []*tensor{self}
+	}
+	made, err := p.run(r, into...)
+	if err != nil || r.places == nil {
+		return made, err
+	}
+	outs := slices.Repeat([]*tensor{nil}, slices.Max(append(r.places, -1))+1)
+	for i, t := range made {
+		outs[r.places[i]] = t
+	}
+	for i, t := range outs {
+		if t == nil && err == nil {
+			outs[i], err = newUndefined()
+		}
+	}
+	return all(err, outs...)
+}
+
+// throughHost calls fn with copies of the tensors on the host and brings what it
+// makes to the device.
+func (p *lane) throughHost(op string, fn evalFunc, v values) ([]*tensor, error) {
+	var s stage
+	defer s.free()
+	on := values{}
+	for name, x := range v {
+		switch x := x.(type) {
+		case *tensor:
+			h, err := s.host(x)
+			if err != nil {
+				return nil, err
+			}
+			on[name] = h
+		case []*tensor:
+			list := make([]*tensor, len(x))
+			for i, t := range x {
+				var err error
+				if t != nil {
+					if list[i], err = s.host(t); err != nil {
+						return nil, err
+					}
+				}
+			}
+			on[name] = list
+		default:
+			on[name] = x
+		}
+	}
+	outs, err := fn(on)
+	for i, h := range outs {
+		if err == nil {
+			outs[i], err = toDevice(h)
+		}
+	}
+	if self, ok := v["self"].(*tensor); ok && err == nil && inPlace(op) {
+		err = copyTensor(self, on["self"].(*tensor))
+	}
+	return all(err, outs...)
+}
+
+// toDevice returns a copy of a result on the device, and releases the result, or
+// returns what is there or nowhere already.
+func toDevice(h *tensor) (*tensor, error) {
+	if h == nil || h.storage == nil || onDevice(h) {
+		return h, nil
+	}
+	t, err := made(func() *tensor { return C.lori_device_empty(C.int64_t(h.ndim), h.sizes, h.strides, h.dtype) })
+	if err != nil {
+		return h, err
+	}
+	if err := copyTensor(t, h); err != nil {
+		release(t)
+		return h, err
+	}
+	release(h)
+	return t, nil
+}

@@ -1,0 +1,408 @@
+//go:build linux && cgo
+
+package host
+
+/*
+#include "device.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
+)
+
+// way is how a device computes an op without the host. What it cannot is an error
+// wrapping backend.ErrUnsupported.
+type way func(p *lane, c call) error
+
+// ways are, by line of symbolText, those of the ops that have one.
+var ways = sync.OnceValue(func() []way {
+	out := make([]way, len(signatures))
+	for line := range signatures {
+		if s := &signatures[line]; s.math {
+			out[line] = wayOf(s.name)
+		}
+	}
+	return out
+})
+
+// forDevices reports whether models for devices other than the CPU may call a
+// function: one for CUDA or for all.
+func forDevices(symbol string) bool { return !strings.HasPrefix(symbol, "aoti_torch_cpu_") }
+
+// wayOf returns the way of a function, or nil.
+func wayOf(symbol string) way {
+	if !forDevices(symbol) {
+		return nil
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(symbol, "aoti_torch_"), "cuda_"), "aten_")
+	if w := ownWays[name]; w != nil {
+		return w
+	}
+	for _, op := range opsOf(symbol) {
+		if viewers[op] {
+			return wayByEval(evals[op])
+		}
+		if fn := recipeOf(op); fn != nil {
+			return wayByRecipe(fn)
+		}
+	}
+	return nil
+}
+
+// opsOf returns the names that the op behind a function may have: one for CUDA has
+// that of the same for the CPU.
+func opsOf(symbol string) []string {
+	name, cuda := strings.CutPrefix(strings.TrimPrefix(symbol, "aoti_torch_"), "cuda_")
+	var out []string
+	if op, ok := evaluated[name]; ok && !cuda {
+		out = append(out, op)
+	}
+	name = strings.TrimPrefix(name, "aten_")
+	if op, ok := evaluated["cpu_"+name]; ok && op != "" {
+		out = append(out, op)
+	}
+	return append(out, name, strings.TrimSuffix(strings.TrimSuffix(name, "_v2"), "_out"))
+}
+
+// viewers are the ops that look at the same memory in another way, which no device
+// takes part in.
+var viewers = map[string]bool{
+	"permute": true, "slice": true, "narrow": true, "squeeze": true, "view_dtype": true, "view_as_real": true, "view_as_complex": true,
+}
+
+// ownWays are those that no Program says, by the functions' names.
+var ownWays = map[string]way{
+	"reshape":                  (*lane).reshape,
+	"nonzero":                  (*lane).nonzero,
+	"masked_select":            (*lane).maskedSelect,
+	"repeat_interleave_Tensor": (*lane).repeatInterleave,
+	"resize_": func(p *lane, c call) error {
+		return p.resize(c.tensor(0), c.ints(1), memoryFormat(c, 3))
+	},
+	"resize_as_": func(p *lane, c call) error {
+		return p.resize(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
+	},
+	"set__source_Tensor": func(p *lane, c call) error {
+		return p.guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
+	},
+}
+
+// wayByEval calls an op's function with the tensors as they are.
+func wayByEval(fn evalFunc) way {
+	return func(_ *lane, c call) error { return evaluate(fn)(c) }
+}
+
+// wayByRecipe runs an op's Program.
+func wayByRecipe(fn recipeFunc) way {
+	return func(p *lane, c call) error {
+		v, err := c.values()
+		if err != nil {
+			return err
+		}
+		r, err := fn(v)
+		if err != nil {
+			return err
+		}
+		into := r.into
+		if first := c.handles(0); into == nil && len(first) == 1 && c.sig.params[0].kind == kindTensor && writesFirst(c.sig.name) {
+			into = first
+		}
+		outs, err := p.run(r, into...)
+		if err != nil {
+			return err
+		}
+		return c.deliverAll(r, outs)
+	}
+}
+
+// deliverAll hands new tensors out, which it takes over, where the recipe says;
+// the other results are undefined.
+func (c call) deliverAll(r *recipe, outs []*tensor) error {
+	byResult := map[int]*tensor{}
+	for i, t := range outs {
+		if r.places != nil {
+			i = r.places[i]
+		}
+		byResult[i] = t
+	}
+	result, number := 0, 0
+	for i, p := range c.sig.params {
+		switch p.kind {
+		case kindOut:
+			t := byResult[result]
+			delete(byResult, result)
+			if result++; c.args[i] == 0 {
+				release(t)
+				continue
+			}
+			if t == nil {
+				var err error
+				if t, err = newUndefined(); err != nil {
+					return err
+				}
+			}
+			c.give(i, t)
+		case kindOutInt:
+			if number < len(r.numbers) && c.args[i] != 0 {
+				*(*int64)(c.pointer(i)) = r.numbers[number]
+			}
+			number++
+		}
+	}
+	for _, t := range byResult {
+		release(t)
+	}
+	return nil
+}
+
+// read copies i64 numbers of the device, for which it waits.
+func (p *lane) read(t *tensor) ([]int64, error) {
+	h, err := p.made(func() *tensor { return C.lori_device_host(t) })
+	if err != nil {
+		return nil, err
+	}
+	defer release(h)
+	return slices.Clone(elements[int64](h)), nil
+}
+
+// resize is resizeTensor on the device: memory that is too small is replaced.
+func (p *lane) resize(t *tensor, sizes []int64, format int32) error {
+	strides, err := resizedStrides(sizes, format)
+	if err != nil {
+		return err
+	}
+	last := int64(0)
+	for i, n := range sizes {
+		if n < 0 {
+			return fmt.Errorf("%w: size %d", ir.ErrShape, n)
+		}
+		last += (n - 1) * strides[i]
+	}
+	need := (int64(t.offset) + last + 1) * int64(dtypeSize(int32(t.dtype)))
+	if slices.Contains(sizes, 0) || need <= int64(t.storage.nbytes) {
+		at := func(a []int64) *C.int64_t { return (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(a))) }
+		return p.guarded(func() C.lori_error { return C.lori_tensor_resize(t, C.int64_t(len(sizes)), at(sizes), at(strides)) })
+	}
+	s, err := ir.NewShape(dtypeOf(t), intsOf(sizes))
+	if err != nil {
+		return err
+	}
+	grown, err := p.empty(s, strides)
+	if err != nil {
+		return err
+	}
+	defer release(grown)
+	had := t.storage.nbytes - t.offset*C.int64_t(dtypeSize(int32(t.dtype)))
+	if had > 0 {
+		err = p.guarded(func() C.lori_error {
+			return C.lori_device_move(C.lori_tensor_data(grown), true, C.lori_tensor_data(t), true, had)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return p.guarded(func() C.lori_error { return C.lori_tensor_assign(t, grown) })
+}
+
+// reshape is a view if one can say it, else of a copy.
+func (p *lane) reshape(c call) error {
+	t := c.tensor(0)
+	sizes, err := fillIn(c.ints(1), int64(t.numel))
+	if err != nil {
+		return err
+	}
+	if strides, ok := reshapedStrides(t, sizes); ok {
+		v, err := viewOf(t, sizes, strides, 0, int32(t.dtype))
+		if err == nil {
+			c.give(3, v)
+		}
+		return err
+	}
+	s, err := shapeOf(t)
+	if err != nil {
+		return fmt.Errorf("%w: %w", backend.ErrUnsupported, err)
+	}
+	dense, err := p.empty(s, rowMajor(int64s(s.Dims())))
+	if err != nil {
+		return err
+	}
+	defer release(dense)
+	if err := p.copied(dense, t); err != nil {
+		return err
+	}
+	v, err := viewOf(dense, sizes, rowMajor(sizes), 0, int32(t.dtype))
+	if err == nil {
+		c.give(3, v)
+	}
+	return err
+}
+
+// reshapedStrides returns the strides of a view of t with other sizes, if there is
+// one.
+func reshapedStrides(t *tensor, sizes []int64) ([]int64, bool) {
+	if t.numel == 0 {
+		return rowMajor(sizes), true
+	}
+	from, strides := sizesOf(t), stridesOf(t)
+	out := make([]int64, len(sizes))
+	d := len(sizes) - 1
+	for i := len(from) - 1; i >= 0; {
+		// A run of dimensions that lie in a row in memory.
+		n, step := from[i], strides[i]
+		next := step * n
+		for i--; i >= 0 && (from[i] == 1 || strides[i] == next || n == 1); i-- {
+			if n == 1 {
+				step = strides[i]
+			}
+			if from[i] != 1 {
+				n *= from[i]
+				next = step * n
+			}
+		}
+		for n > 1 || d >= 0 && sizes[d] == 1 {
+			if d < 0 || n%sizes[d] != 0 {
+				return nil, false
+			}
+			out[d] = step
+			step *= sizes[d]
+			n /= sizes[d]
+			d--
+		}
+	}
+	for ; d >= 0; d-- { // those left over are of size 1
+		out[d] = 1
+	}
+	return out, true
+}
+
+// nonzero lists where a tensor is not zero. How many there are is read back.
+func (p *lane) nonzero(c call) error {
+	t := c.tensor(0)
+	if complexAmong(values{"self": t}, "self") || t.numel == 0 {
+		return errNoRecipe
+	}
+	n := int(t.numel)
+	outs, err := p.run(&recipe{what: []byte("nonzero"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		count, rows := nonzeros(b, in[0], n, 0)
+		return []ir.Value{count, b.Transpose(rows, 0, 1)}
+	}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = discard(outs) }()
+	count, err := p.read(outs[0])
+	if err != nil {
+		return err
+	}
+	// As PyTorch's, its columns lie in a row each.
+	out, err := p.empty(ir.MakeShape(ir.I64, int(count[0]), int(t.ndim)), []int64{1, max(count[0], 1)})
+	if err != nil {
+		return err
+	}
+	for d := range int64(t.ndim) {
+		to, e := viewOf(out, []int64{count[0]}, []int64{1}, d*max(count[0], 1), int32(out.dtype))
+		if e != nil || count[0] == 0 {
+			if err = e; e == nil {
+				release(to)
+			}
+			break
+		}
+		from, e := viewOf(outs[1], []int64{count[0]}, []int64{1}, d*int64(n), int32(out.dtype))
+		if e == nil {
+			e = copyTensor(to, from)
+			release(from)
+		}
+		release(to)
+		if err = e; err != nil {
+			break
+		}
+	}
+	if err != nil {
+		release(out)
+		return err
+	}
+	c.give(1, out)
+	return nil
+}
+
+// maskedSelect returns the elements where the mask holds. How many there are is
+// read back.
+func (p *lane) maskedSelect(c call) error {
+	x, m := c.tensor(0), c.tensor(1)
+	outs, err := p.run(&recipe{what: []byte("masked_select"), in: []*tensor{x, m}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		dims := b.Call1(ir.OpLogicalAnd, []any{in[0], in[1]}).Shape().Dims()
+		mask, all := flat(b, b.Expand(in[1], dims...)), flat(b, b.Expand(in[0], dims...))
+		return []ir.Value{b.Sum(b.Cast(mask, ir.I64), []int{0}, false), front(b, mask, all, mask.Dim(0), b.Cast(b.Const(0, ir.I64), all.DType()))}
+	}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = discard(outs) }()
+	count, err := p.read(outs[0])
+	if err != nil {
+		return err
+	}
+	return p.giveFront(c, 2, outs[1], count[0])
+}
+
+// giveFront hands out a copy of the first n elements of a vector.
+func (p *lane) giveFront(c call, ret int, from *tensor, n int64) error {
+	part, err := viewOf(from, []int64{n}, []int64{1}, 0, int32(from.dtype))
+	if err != nil {
+		return err
+	}
+	defer release(part)
+	out, err := p.empty(ir.MakeShape(dtypeOf(from), int(n)), []int64{1})
+	if err != nil {
+		return err
+	}
+	if err := copyTensor(out, part); err != nil {
+		release(out)
+		return err
+	}
+	c.give(ret, out)
+	return nil
+}
+
+// repeatInterleave names each position as often as it is to be repeated. The sum is
+// read back unless it is given.
+func (p *lane) repeatInterleave(c call) error {
+	t := c.tensor(0)
+	if t.ndim != 1 || t.numel == 0 {
+		return errNoRecipe
+	}
+	n, given := c.optInt(1)
+	if !given {
+		outs, err := p.run(&recipe{what: []byte("sum"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+			return []ir.Value{b.Sum(b.Cast(in[0], ir.I64), []int{0}, false)}
+		}})
+		if err != nil {
+			return err
+		}
+		sum, err := p.read(outs[0])
+		if _ = discard(outs); err != nil {
+			return err
+		}
+		n = int(sum[0])
+	}
+	if n < 0 {
+		return fmt.Errorf("%w: %d repeats", ir.ErrArg, n)
+	}
+	outs, err := p.run(&recipe{what: fmt.Append(nil, "repeat_interleave ", n), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		ends := b.Cumsum(b.Cast(in[0], ir.I64), 0)
+		return []ir.Value{b.Cast(search2(b, ends, b.Iota(n, ir.I64), true), in[0].DType())}
+	}})
+	if err != nil {
+		return err
+	}
+	c.give(2, outs[0])
+	return nil
+}

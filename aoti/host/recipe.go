@@ -1,0 +1,132 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// recipe is one call of an op as a Program, which a device runs on tensors where
+// they lie. It depends on the operands' shapes and layouts and on what only.
+type recipe struct {
+	what  []byte // names the op and its attributes
+	in    []*tensor
+	build builder // of in, then of tables, then of the seed
+	// tables are operands that follow from what and the shapes.
+	tables []table
+	// draws says that the op is random: a seed, an i64 scalar, is the last operand.
+	draws bool
+	// strides returns those of result i where a new tensor is made for it; nil for
+	// row-major ones, as the function may be.
+	strides func(i int, s ir.Shape) []int64
+	// places has, by result, the number of the op's result that it is, which may leave
+	// some undefined; nil for all in order.
+	places []int
+	// into has the tensors that results go to; nil makes new ones.
+	into []*tensor
+	// zeros are further results, after the others, which are 0.
+	zeros []zeroTensor
+	// numbers are the results that are no tensors.
+	numbers []int64
+}
+
+// zeroTensor is a tensor of zeros, of any of PyTorch's dtypes.
+type zeroTensor struct {
+	code int32
+	dims []int64
+}
+
+// table is a constant operand.
+type table struct {
+	shape ir.Shape
+	data  []byte
+}
+
+// recipeFunc reads the arguments of an op.
+type recipeFunc func(v values) (*recipe, error)
+
+// ints makes a table of i64 and floats one of f64.
+func intTable(dims []int, data []int64) table {
+	t := table{shape: ir.MakeShape(ir.I64, dims...)}
+	for _, x := range data {
+		t.data = binary.LittleEndian.AppendUint64(t.data, uint64(x))
+	}
+	return t
+}
+
+func floatTable(dims []int, data []float64) table {
+	t := table{shape: ir.MakeShape(ir.F64, dims...)}
+	for _, x := range data {
+		t.data = binary.LittleEndian.AppendUint64(t.data, math.Float64bits(x))
+	}
+	return t
+}
+
+// shapes returns those of all operands.
+func (r *recipe) shapes() ([]ir.Shape, error) {
+	var out []ir.Shape
+	for i, t := range r.in {
+		s, err := shapeOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("operand %d: %w", i, err)
+		}
+		out = append(out, s)
+	}
+	for _, t := range r.tables {
+		out = append(out, t.shape)
+	}
+	if r.draws {
+		out = append(out, ir.MakeShape(ir.I64))
+	}
+	return out, nil
+}
+
+// program records the op. into has the shapes that results are converted to and
+// broadcast, which are Invalid for those that may be what they are.
+func (r *recipe) program(into []ir.Shape) (p *graph.Program, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = recovered(x)
+		}
+	}()
+	shapes, err := r.shapes()
+	if err != nil {
+		return nil, err
+	}
+	params := make([]graph.Param, len(shapes))
+	for i, s := range shapes {
+		params[i] = graph.Param{Name: fmt.Sprintf("in%d", i), Shape: s}
+	}
+	vals := graph.NewParams(params)
+	b := ir.NewConsing()
+	outs := r.build(b, vals)
+	for i, s := range into {
+		if i < len(outs) && s.DType() != ir.Invalid {
+			x := b.Cast(outs[i], s.DType())
+			if n := x.Rank() - s.Rank(); n > 0 && product(x.Shape().Dims()[:n]) == 1 {
+				x = b.Reshape(x, x.Shape().Dims()[n:]...)
+			}
+			outs[i] = b.Expand(x, s.Dims()...)
+		}
+	}
+	return graph.FromValues("eager", vals, outs), nil
+}
+
+// key is what two calls with the same Program have in common, but for layouts.
+func (r *recipe) key() ([]byte, error) {
+	key := append([]byte(nil), r.what...)
+	key = append(key, '|')
+	for i, t := range r.in {
+		s, err := shapeOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("operand %d: %w", i, err)
+		}
+		key = append(s.Append(key), ';')
+	}
+	return key, nil
+}

@@ -1,0 +1,361 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// recipes are the ops that a device computes by a Program of their own, by ATen's
+// name. Ops of ir that are not here are found by their own name.
+var recipes = func() map[string]recipeFunc {
+	m := map[string]recipeFunc{}
+	for _, g := range []map[string]recipeFunc{
+		mathRecipes, matrixRecipes, networkRecipes, windowRecipes, indexRecipes, orderRecipes, randomRecipes, bagRecipes, attentionRecipes,
+	} {
+		maps.Copy(m, g)
+	}
+	return m
+}()
+
+// recipeOf returns the recipe of an op, or nil.
+func recipeOf(name string) recipeFunc {
+	if fn := recipes[name]; fn != nil {
+		return fn
+	}
+	if op, ok := ir.Lookup(name); ok && evals[name] == nil {
+		return func(v values) (*recipe, error) { return recipeIR(op, v) }
+	}
+	return nil
+}
+
+// simple is a recipe whose results are row-major.
+func simple(what string, in []*tensor, build builder) (*recipe, error) {
+	return &recipe{what: []byte(what), in: in, build: build}, nil
+}
+
+// tensors returns those of some names, which must be there.
+func (v values) tensors(names ...string) ([]*tensor, error) {
+	out := make([]*tensor, len(names))
+	for i, n := range names {
+		var err error
+		if out[i], err = v.tensor(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// likeStrides gives results of the size of t the strides that a copy of it has.
+func likeStrides(t *tensor) func(int, ir.Shape) []int64 {
+	return func(_ int, s ir.Shape) []int64 {
+		if x, err := shapeOf(t); err == nil && x.SameDims(s) {
+			return denseLike(t)
+		}
+		return nil
+	}
+}
+
+// do records an op of ir by its name.
+func do(b *ir.Builder, name string, args ...any) ir.Value { return b.Call1(lookup(name), args) }
+
+// num is a number as an operand of x's dtype.
+func num(b *ir.Builder, v float64, x ir.Value) ir.Value {
+	if x.DType().IsFloat() {
+		return b.Const(v, x.DType())
+	}
+	return b.Const(int(v), x.DType())
+}
+
+// wide is the dtype that floats of d are computed in.
+func wide(d ir.DType) ir.DType {
+	if d == ir.F64 {
+		return d
+	}
+	return ir.F32
+}
+
+// named hands an op of ir arguments of the same names.
+func named(name string) recipeFunc {
+	return func(v values) (*recipe, error) {
+		if complexAmong(v, "self", "other", "exponent") {
+			return nil, errNoRecipe
+		}
+		return recipeIR(lookup(name), v)
+	}
+}
+
+// mathRecipes are the elementwise ops.
+var mathRecipes = map[string]recipeFunc{
+	"clone": func(v values) (*recipe, error) {
+		t, err := v.tensor("self")
+		return &recipe{what: []byte("copy"), in: []*tensor{t}, build: unchanged, strides: func(int, ir.Shape) []int64 { return denseLike(t) }}, err
+	},
+	"contiguous": func(v values) (*recipe, error) {
+		t, err := v.tensor("self")
+		return &recipe{what: []byte("copy"), in: []*tensor{t}, build: unchanged}, err
+	},
+	"abs": named("abs"), "mul": named("mul"), "pow": named("pow"),
+	"add": func(v values) (*recipe, error) { return sumRecipe(v, 1) },
+	"sub": func(v values) (*recipe, error) { return sumRecipe(v, -1) },
+	"angle": func(v values) (*recipe, error) {
+		t, err := v.tensor("self")
+		if err != nil || complexAmong(v, "self") {
+			return nil, orNoRecipe(err)
+		}
+		return &recipe{what: []byte("angle"), in: []*tensor{t}, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+			x := in[0]
+			if !x.DType().IsFloat() {
+				x = b.Cast(x, ir.F32)
+			}
+			side := b.Where(b.Lt(x, num(b, 0, x)), num(b, math.Pi, x), num(b, 0, x))
+			return []ir.Value{b.Where(do(b, "isnan", x), x, side)}
+		}}, nil
+	},
+	"fill_": func(v values) (*recipe, error) {
+		t, err := v.tensor("self")
+		if err != nil {
+			return nil, err
+		}
+		s, err := shapeOf(t)
+		x := v.float("value", 0)
+		return &recipe{what: fmt.Append(nil, "fill_ ", s.DType(), x), build: func(b *ir.Builder, _ []ir.Value) []ir.Value {
+			return []ir.Value{b.Cast(b.Const(x, ir.F64), s.DType())}
+		}}, err
+	},
+	"hann_window": func(v values) (*recipe, error) {
+		n := v.int("window_length", 0)
+		data := make([]float64, n)
+		for i := range data {
+			data[i] = 1
+			if n > 1 {
+				data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
+			}
+		}
+		d := v.dtype(ir.F32)
+		return &recipe{
+			what: fmt.Append(nil, "hann_window ", n, d), tables: []table{floatTable([]int{n}, data)},
+			build: func(b *ir.Builder, in []ir.Value) []ir.Value { return []ir.Value{b.Cast(in[0], d)} },
+		}, nil
+	},
+	"_efficientzerotensor": func(v values) (*recipe, error) { return fullRecipe(v, v.dtype(ir.F32)) },
+	"full": func(v values) (*recipe, error) {
+		d := ir.F32
+		if _, ok := v["fill_value"].(int); ok {
+			d = ir.I64
+		}
+		return fullRecipe(v, v.dtype(d))
+	},
+	"new_empty": newRecipe, "new_zeros": newRecipe,
+	"soft_margin_loss_backward": func(v values) (*recipe, error) {
+		in, err := v.tensors("self", "target", "grad_output")
+		if err != nil {
+			return nil, err
+		}
+		norm := 1.0
+		if v.int("reduction", reduceNone) == reduceMean {
+			norm = 1 / float64(in[0].numel)
+		}
+		return &recipe{what: fmt.Append(nil, "soft_margin_loss_backward ", norm), in: in, strides: likeStrides(in[0]), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+			d := wide(in[0].DType())
+			x, y, g := b.Cast(in[0], d), b.Cast(in[1], d), b.Cast(in[2], d)
+			z := b.Exp(b.Neg(b.Mul(y, x)))
+			slope := b.Div(b.Mul(b.Mul(num(b, -norm, x), y), z), b.Add(z, num(b, 1, z)))
+			return []ir.Value{b.Cast(b.Mul(slope, g), in[0].DType())}
+		}}, nil
+	},
+	"_thnn_fused_lstm_cell": lstmCell,
+	"_cdist_forward":        cdist,
+	"_cdist_backward":       cdistSlopes,
+	"histc":                 histogramRecipe,
+}
+
+// fullRecipe makes a tensor whose elements are one number.
+func fullRecipe(v values, d ir.DType) (*recipe, error) {
+	size, x := intsOf(v.ints("size")), v.float("fill_value", 0)
+	return simple(fmt.Sprint("full ", size, x, d), nil, func(b *ir.Builder, _ []ir.Value) []ir.Value {
+		return []ir.Value{b.Expand(b.Cast(b.Const(x, ir.F64), d), size...)}
+	})
+}
+
+func newRecipe(v values) (*recipe, error) {
+	t, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	return fullRecipe(v, v.dtype(dtypeOf(t)))
+}
+
+// unchanged is a copy.
+func unchanged(_ *ir.Builder, in []ir.Value) []ir.Value { return in }
+
+// sumRecipe is self + sign·alpha·other.
+func sumRecipe(v values, sign float64) (*recipe, error) {
+	t, err := v.tensor("self")
+	if err != nil || complexAmong(v, "self", "other") {
+		return nil, orNoRecipe(err)
+	}
+	in, alpha := []*tensor{t}, sign*v.float("alpha", 1)
+	other, isTensor := v["other"].(*tensor)
+	if isTensor {
+		in = append(in, other)
+	}
+	number := v["other"]
+	return &recipe{
+		what: fmt.Appendf(nil, "add %v %T%v", alpha, number, pick(number, any(nil), isTensor)), in: in,
+		strides: stridesFrom(lookup("add").Spec(), in),
+		build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+			var y ir.Value
+			switch x := number.(type) {
+			case float64:
+				y = b.WrappedConst(alpha * x)
+			case int:
+				y = b.WrappedConst(int(alpha) * x)
+			default:
+				switch y = in[1]; {
+				case alpha == -1:
+					return []ir.Value{b.Sub(in[0], y)}
+				case alpha != 1 && y.DType().IsFloat():
+					y = b.Mul(y, b.WrappedConst(alpha))
+				case alpha != 1:
+					y = b.Mul(y, b.WrappedConst(int(alpha)))
+				}
+			}
+			return []ir.Value{b.Add(in[0], y)}
+		},
+	}, nil
+}
+
+// lstmCell is one step of an LSTM from the products of its input and its hidden
+// state. It returns both states and the gates after their activations.
+func lstmCell(v values) (*recipe, error) {
+	in, err := v.tensors("input_gates", "hidden_gates", "cx")
+	if err != nil {
+		return nil, err
+	}
+	biases := 0
+	for _, name := range []string{"input_bias", "hidden_bias"} {
+		if t, ok := v[name].(*tensor); ok {
+			in, biases = append(in, t), biases+1
+		}
+	}
+	return simple(fmt.Sprint("_thnn_fused_lstm_cell ", biases), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
+		d := wide(in[0].DType())
+		sum := b.Add(b.Cast(in[0], d), b.Cast(in[1], d))
+		for _, x := range in[3:] {
+			sum = b.Add(sum, b.Cast(x, d))
+		}
+		n := sum.Dim(1) / 4
+		gate := func(i int) ir.Value { return b.Slice(sum, 1, i*n, (i+1)*n, 1) }
+		input, forget, cell, output := b.Sigmoid(gate(0)), b.Sigmoid(gate(1)), b.Tanh(gate(2)), b.Sigmoid(gate(3))
+		c := b.Add(b.Mul(forget, b.Cast(in[2], d)), b.Mul(input, cell))
+		h := b.Mul(output, b.Tanh(c))
+		out := []ir.Value{h, c, b.Cat([]ir.Value{input, forget, cell, output}, 1)}
+		for i := range out {
+			out[i] = b.Cast(out[i], in[0].DType())
+		}
+		return out
+	})
+}
+
+// pairs returns the differences of each row of x and each of y, batch by batch.
+func pairs(b *ir.Builder, x, y ir.Value) ir.Value {
+	d := wide(x.DType())
+	return b.Sub(b.Unsqueeze(b.Cast(x, d), x.Rank()-1), b.Unsqueeze(b.Cast(y, d), y.Rank()-2))
+}
+
+// norms is the p-norm along the last dimension, which stays.
+func norms(b *ir.Builder, d ir.Value, p float64) ir.Value {
+	last, a := []int{-1}, b.Abs(d)
+	switch {
+	case p == 0:
+		return b.Sum(b.Cast(b.Ne(d, num(b, 0, d)), d.DType()), last, true)
+	case p == 1:
+		return b.Sum(a, last, true)
+	case p == 2:
+		return b.Sqrt(b.Sum(b.Mul(d, d), last, true))
+	case math.IsInf(p, 1):
+		return b.Amax(a, last, true)
+	}
+	return b.Pow(b.Sum(b.Pow(a, num(b, p, a)), last, true), num(b, 1/p, a))
+}
+
+func cdist(v values) (*recipe, error) {
+	in, err := v.tensors("x1", "x2")
+	if err != nil {
+		return nil, err
+	}
+	p := v.float("p", 2)
+	return simple(fmt.Sprint("cdist ", p), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
+		d := norms(b, pairs(b, in[0], in[1]), p)
+		return []ir.Value{b.Cast(b.Reshape(d, d.Shape().Dims()[:d.Rank()-1]...), in[0].DType())}
+	})
+}
+
+// cdistSlopes is the gradient of cdist by its first operand.
+func cdistSlopes(v values) (*recipe, error) {
+	in, err := v.tensors("x1", "x2", "grad_output")
+	if err != nil {
+		return nil, err
+	}
+	p := v.float("p", 2)
+	return simple(fmt.Sprint("cdist_backward ", p), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
+		d := pairs(b, in[0], in[1])
+		norm, zero := norms(b, d, p), num(b, 0, d)
+		g := b.Unsqueeze(b.Cast(in[2], d.DType()), in[2].Rank())
+		var slope ir.Value
+		switch {
+		case p == 0:
+			slope = b.Mul(d, zero)
+		case p == 1:
+			slope = b.Sign(d)
+		case p == 2:
+			slope = b.Div(d, norm)
+		case math.IsInf(p, 1):
+			slope = b.Where(b.Eq(b.Abs(d), norm), b.Sign(d), zero)
+		default:
+			slope = b.Mul(b.Sign(d), b.Pow(b.Div(b.Abs(d), norm), num(b, p-1, d)))
+			if p < 1 {
+				slope = b.Where(b.Eq(d, zero), zero, slope)
+			}
+		}
+		slope = b.Where(b.Eq(norm, zero), zero, slope)
+		return []ir.Value{b.Cast(b.Sum(b.Mul(g, slope), []int{-2}, false), in[0].DType())}
+	})
+}
+
+// histogramRecipe counts what is in each of equal bins. Without bounds they are the
+// least and the largest element.
+func histogramRecipe(v values) (*recipe, error) {
+	t, err := v.tensor("self")
+	if err != nil {
+		return nil, err
+	}
+	bins, lo, hi := v.int("bins", 100), v.float("min", 0), v.float("max", 0)
+	if bins < 1 || bins > 1<<30 || lo > hi {
+		return nil, fmt.Errorf("%w: histc of %d bins from %v to %v", ir.ErrArg, bins, lo, hi)
+	}
+	return simple(fmt.Sprint("histc ", bins, lo, hi), []*tensor{t}, func(b *ir.Builder, in []ir.Value) []ir.Value {
+		x := b.Reshape(in[0], in[0].Shape().Numel())
+		if d := x.DType(); d != ir.F32 {
+			x = b.Cast(x, ir.F64)
+		}
+		n := x.Dim(0)
+		from, to := num(b, lo, x), num(b, hi, x)
+		if lo == hi && n > 0 {
+			from, to = b.Amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
+		}
+		none, one := b.Eq(from, to), num(b, 1, x)
+		from, to = b.Where(none, b.Sub(from, one), from), b.Where(none, b.Add(to, one), to)
+		inside := b.Call1(ir.OpLogicalAnd, []any{b.Ge(x, from), b.Le(x, to)})
+		at := b.Mul(b.Div(b.Sub(x, from), b.Sub(to, from)), num(b, float64(bins), x))
+		at = b.Cast(b.Where(inside, b.Trunc(at), num(b, 0, x)), ir.I64)
+		at = b.Minimum(at, b.Const(bins-1, ir.I64))
+		counts := b.ScatterReduce(b.Full([]int{bins}, 0, ir.F64), 0, at, b.Cast(inside, ir.F64), "sum")
+		return []ir.Value{b.Cast(counts, in[0].DType())}
+	})
+}
