@@ -213,7 +213,7 @@ func (l *lowering) results() (err error) {
 		}
 		if b := &l.bufs[v.buf]; b.kind != workBuffer || b.output >= 0 || b.bytes != Extent(v.shape, &want) || !liesAs(v, want) {
 			to := value{v.shape, l.newBuffer(buffer{bytes: Extent(v.shape, &want)}), want}
-			l.bufs[to.buf].apart = !packed(to)
+			l.bufs[to.buf].apart = !unbroken(to)
 			c.copyTo(to, v)
 			v = to
 		}
@@ -241,8 +241,8 @@ func liesAs(v value, want kernels.View) bool {
 	return v.shape.Numel() == 0 || v.view.Merge() == want.Merge()
 }
 
-// packed reports whether a value fills its memory.
-func packed(v value) bool { return Extent(v.shape, &v.view) == v.shape.Bytes() }
+// unbroken reports whether a value fills its memory.
+func unbroken(v value) bool { return Extent(v.shape, &v.view) == v.shape.Bytes() }
 
 func (l *lowering) newBuffer(b buffer) int {
 	b.output, b.donor, b.first, b.last, b.storage = -1, -1, -1, -1, -1
