@@ -57,6 +57,8 @@ type Convolution struct {
 	XAlign, FAlign int
 	TF32           bool // f32s may be rounded to TF32
 	Post           Post
+
+	first int // where the first tap of a filter is
 }
 
 const (
@@ -69,6 +71,9 @@ const (
 
 // Plan returns how it is launched.
 func (g *Convolution) Plan(dev Limits) *Plan {
+	if g.Transposed && g.Stride == [3]int{1, 1, 1} {
+		g = g.straight()
+	}
 	r := &routine{dev: dev}
 	total := g.Images * g.Groups * g.Results * numel(g.Out[:])
 	depth := g.Channels * numel(g.Kernel[:])
@@ -91,6 +96,19 @@ func (g *Convolution) Plan(dev Limits) *Plan {
 		}
 	}
 	return &r.Plan
+}
+
+// straight returns a transposed convolution with steps of one as a convolution with
+// the taps in reverse.
+func (g *Convolution) straight() *Convolution {
+	out := *g
+	out.Transposed = false
+	for d, k := range g.Kernel {
+		out.Pad[d] = g.Dilation[d]*(k-1) - g.Pad[d]
+		out.first += (k - 1) * g.FAt[d]
+		out.FAt[d] = -g.FAt[d]
+	}
+	return &out
 }
 
 // tiling describes the product that it is: of the filters with what positions of
@@ -124,6 +142,7 @@ func (g *Convolution) tiling(dev Limits) *tiling {
 	if t.left == acrossRows {
 		t.left = alongDepth
 	}
+	t.twice = t.unit(dev) != byFMA && t.left == byChunks && last && !g.Transposed
 	t.problem = fmt.Sprintf("Convolution<%s, %v, %v>", stored(g.DType), g.Transposed, last)
 	return t
 }
@@ -182,5 +201,5 @@ func (g *Convolution) slots() (frame, rest *slots) {
 	period := g.period()
 	rest = (&slots{}).num(g.Results, g.Channels, g.Groups, g.Images)
 	rest = g.Window.slots(rest).num(period[:]...).num(g.XImage, g.XChannel).num(g.XAt[:]...)
-	return (&slots{}).at(1, 0).at(2, 0), rest.num(g.FGroup, g.FResult, g.FInput).num(g.FAt[:]...)
+	return (&slots{}).at(1, 0).at(2, g.first*g.DType.Size()), rest.num(g.FGroup, g.FResult, g.FInput).num(g.FAt[:]...)
 }

@@ -215,6 +215,7 @@ func TestConvolutions(t *testing.T) {
 	one, none := [2]int{1, 1}, [2]int{}
 	cube := Window{In: [3]int{2, 5, 4}, Out: [3]int{3, 5, 2}, Kernel: [3]int{2, 3, 2}, Stride: [3]int{1, 1, 2}, Pad: [3]int{1, 1, 0}, Dilation: [3]int{1, 1, 2}}
 	wide := plane([2]int{9, 8}, [2]int{3, 2}, [2]int{2, 3}, one, [2]int{1, 2})
+	even := plane([2]int{9, 8}, [2]int{3, 2}, one, [2]int{1, 2}, [2]int{1, 2})
 	same := plane([2]int{7, 6}, [2]int{3, 3}, one, one, one)
 	all := Post{Links: []Link{{ir.OpAdd, true}, {ir.OpMul, false}}, Addend: true, Act: ReLU}
 	d := newDevice(t)
@@ -229,8 +230,9 @@ func TestConvolutions(t *testing.T) {
 		{Convolution{Window: turned(cube, 0), DType: ir.F64, Images: 2, Groups: 2, Channels: 3, Results: 5, Transposed: true}, false, 2, "f64_true_false_TileForm_64_64_along_depth_across_rows_by_fma_false"},
 		{Convolution{Window: turned(wide, 1), DType: ir.F32, Images: 3, Groups: 1, Channels: 4, Results: 70, Transposed: true}, false, 2, "f32_true_false_TileForm_128_64_along_depth"},
 		{Convolution{Window: turned(wide, 1), DType: ir.F16, Images: 3, Groups: 2, Channels: 16, Results: 20, Transposed: true, Post: all}, true, 2, "f16_true_true_TileForm_64_64_by_chunks_by_chunks_by_mma_true"},
-		{Convolution{Window: same, DType: ir.BF16, Images: 3, Groups: 2, Channels: 8, Results: 40}, true, 2, "bf16_false_true_TileForm_64_64_by_chunks_by_chunks_by_mma"},
-		{Convolution{Window: same, DType: ir.F16, Images: 3, Groups: 1, Channels: 3, Results: 20}, false, 2, "f16_false_false_TileForm_64_64_along_depth_across_rows_by_mma"},
+		{Convolution{Window: turned(even, 0), DType: ir.F16, Images: 2, Groups: 2, Channels: 8, Results: 9, Transposed: true}, true, 2, "f16_false_true_TileForm_32_128_by_chunks_by_chunks_by_mma_false"},
+		{Convolution{Window: same, DType: ir.BF16, Images: 3, Groups: 2, Channels: 8, Results: 40}, true, 2, "bf16_false_true_TileForm_128_128_by_chunks_by_chunks_by_mma"},
+		{Convolution{Window: same, DType: ir.F16, Images: 3, Groups: 1, Channels: 3, Results: 20}, false, 2, "f16_false_false_TileForm_128_128_along_depth_across_rows_by_mma"},
 		{Convolution{Window: wide, DType: ir.F32, Images: 20, Groups: 1, Channels: 12, Results: 20, TF32: true}, true, 2, "f32_false_true_TileForm_32_128_by_chunks_by_chunks_by_tf32"},
 		{Convolution{Window: plane([2]int{22, 22}, [2]int{20, 20}, one, none, one), DType: ir.F32, Images: 3, Groups: 1, Channels: 8, Results: 5, Post: all}, false, 16,
 			"by_fma_false loris_join_parts_f32_true"},

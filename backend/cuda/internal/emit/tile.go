@@ -107,6 +107,9 @@ type tiling struct {
 	total, inner, channels int
 	// operands is how many there are before those of post.
 	operands int
+	// twice asks the compiler for so few registers that a processor has two blocks of
+	// the largest tiles, which is known not to spill them.
+	twice bool
 
 	// What choose finds: the tile and the parts of the depth.
 	bm, bn, parts int
@@ -118,22 +121,37 @@ var shapes = [][2]int{{128, 128}, {128, 64}, {64, 128}, {128, 32}, {32, 128}, {6
 
 const (
 	smallShapes = 3
-	// maxParts of the depth, and the bytes that the sums of all of them may take.
+	// maxDepthParts bounds the parts of the depth, maxPartBytes what the sums of all of
+	// them may take; a part has leastSteps at least.
 	maxDepthParts = 64
 	maxPartBytes  = 64 << 20
-	// leastSteps is how many steps a part of the depth has at least.
-	leastSteps = 4
-
+	leastSteps    = 4
 	// warpsBusy is how many warps a processor needs to be busy.
 	warpsBusy = 8
-	// What there is besides multiplying, in multiply-adds: for a row in each step of
-	// its depth, a result at the end, a block, one more launch, a sum that is read
-	// again.
-	rowCost, resultCost, blockCost, launchCost, sumCost = 8, 16, 1 << 17, 1 << 20, 16
 )
 
-// choose finds the tile and the parts with which the device is done first, as far
-// as the multiply-adds of its busiest processor tell.
+// What things take, in cycles of a processor: a row of a step to come, a result to
+// be written, a block to begin, one more launch, and a sum to be read again. They are
+// about those of sm_80 and sm_90.
+const (
+	rowCycles, resultCycles, blockCycles, launchCycles, sumCycles = 0.5, 0.1, 3000, 4000, 0.5
+)
+
+// rate returns how many multiply-adds a processor does in a cycle.
+func (t *tiling) rate(unit string) float64 {
+	switch {
+	case unit == byMMA:
+		return 512
+	case unit == byTF32:
+		return 256
+	case summedSize(t.dtype) > 4:
+		return 32
+	}
+	return 128
+}
+
+// choose finds the tile and the parts with which the busiest processor is done
+// first.
 func (t *tiling) choose(dev Limits) {
 	list := shapes
 	if summedSize(t.dtype) > 4 {
@@ -141,31 +159,32 @@ func (t *tiling) choose(dev Limits) {
 	}
 	deep := 64 / t.dtype.Size()
 	steps := ceil(t.k, deep)
+	cycles := float64(deep) / t.rate(t.unit(dev)) // of a result in a step
 	best := math.Inf(1)
 	for _, s := range list {
 		blocks := t.batch * ceil(t.m, s[0]) * ceil(t.n, s[1])
-		for parts := 1; parts <= maxDepthParts; parts = max(parts+1, parts*3/2) {
+		for parts := 1; parts <= maxDepthParts; parts = max(parts+1, parts*5/4) {
 			if parts > 1 && (steps < leastSteps*parts || parts*t.total*summedSize(t.dtype) > maxPartBytes) {
 				break
 			}
-			cost := blockTime(s, ceil(blocks*parts, dev.Processors), ceil(steps, parts)*deep)
+			time := blockTime(s, ceil(blocks*parts, dev.Processors), ceil(steps, parts), cycles)
 			if parts > 1 {
-				cost += launchCost + sumCost*float64(t.total*(parts+1))/float64(dev.Processors)
+				time += launchCycles + sumCycles*float64(t.total*(parts+1))/float64(dev.Processors)
 			}
-			if cost < best {
-				best, t.bm, t.bn, t.parts = cost, s[0], s[1], parts
+			if time < best {
+				best, t.bm, t.bn, t.parts = time, s[0], s[1], parts
 			}
 		}
 	}
 }
 
 // blockTime returns how long a processor takes for some blocks.
-func blockTime(shape [2]int, blocks, depth int) float64 {
-	m, n := shape[0], shape[1]
-	each := depth*(m*n+rowCost*(m+n)) + resultCost*m*n + blockCost
+func blockTime(shape [2]int, blocks, steps int, cycles float64) float64 {
+	m, n := float64(shape[0]), float64(shape[1])
+	each := float64(steps)*(cycles*m*n+rowCycles*(m+n)) + resultCycles*m*n + blockCycles
 	warps := warpsOf(shape)
 	idle := max(1, float64(warpsBusy)/float64(warps*min(blocks, ceil(warpsBusy, warps))))
-	return float64(blocks) * float64(each) * idle
+	return float64(blocks) * each * idle
 }
 
 // warpsOf returns the warps of a block, TileForm::warps of tile.cuh.
@@ -193,6 +212,9 @@ func (r *routine) tiled(t *tiling, frame string, s, rest *slots) {
 	post := !t.post.empty()
 	function := fmt.Sprintf("tiles<%s, TileForm<%d, %d, %s, %s, %s, %v>>", t.problem, t.bm, t.bn, t.left, t.right, t.unit(r.dev), post && t.parts == 1)
 	r.launch(function, frame, s, [3]int{r.dev.blocks(t.batch * down * across * t.parts), 1, 1}, [3]int{32 * warpsOf([2]int{t.bm, t.bn}), 1, 1})
+	if l := &r.Launches[len(r.Launches)-1]; t.twice && t.bm*t.bn == 128*128 {
+		l.Source = func() string { return librarySource("__launch_bounds__(256, 2) "+l.Entry, frame, function) }
+	}
 	if t.parts > 1 {
 		r.each(fmt.Sprintf("join_parts<%s, %v>", stored(t.dtype), post), "Tail", (&slots{}).extend(tail), t.total)
 	}

@@ -30,15 +30,15 @@ func TestConvolutions(t *testing.T) {
 			return silu(add(mul(sub(%0, %m), %s), %m))
 		}`,
 		"added to its own image": `program @p {
-			%x = parameter "x" : f32[2,5,9]
+			%x = parameter "x" : f32[2,5,90]
 			%w = parameter "w" : f32[5,5,3]
 			%0 = cumsum(%x, 2)
 			%1 = convolution(%0, %w, None, [1], [1], [1], false, [0], 1)
 			return neg(cumsum(add(%1, %0), 2))
 		}`,
 		"added to its own operand": `program @p {
-			%x = parameter "x" : f32[9,9]
-			%w = parameter "w" : f32[9,9]
+			%x = parameter "x" : f32[70,70]
+			%w = parameter "w" : f32[70,70]
 			%0 = cumsum(%x, 1)
 			return neg(cumsum(tanh(add(mul(matmul(%0, %w), 0.5), %0)), 1))
 		}`,
