@@ -65,6 +65,7 @@ func openDevice(b *Backend, drv *driver.Driver, index int) (*device, error) {
 		live: map[*block]struct{}{}, peers: map[*device]bool{}, keepers: map[*model]struct{}{}, relief: make(chan struct{}, 1),
 	}
 	d.staging.init(d)
+	d.kernels.limit = maxIdle
 	if err := d.open(drv); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -88,6 +89,7 @@ func (d *device) open(drv *driver.Driver) (err error) {
 		return err
 	}
 	d.atClose(d.ctx.Close)
+	d.atClose(d.kernels.close)
 	if d.pool, err = d.ctx.NewPool(-1); err != nil {
 		return err
 	}

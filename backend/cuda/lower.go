@@ -182,6 +182,7 @@ func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string
 	if err != nil {
 		return nil, err
 	}
+	m.kernels = found
 	cubins := make(map[string][]byte, len(found))
 	for entry, k := range found {
 		cubins[entry] = k.cubin

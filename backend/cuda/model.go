@@ -27,6 +27,7 @@ type model struct {
 	spec     backend.Spec
 	seq      *steps.Sequence
 	parts    []part
+	kernels  map[string]*kernel // of the parts
 	products []*driver.Matmul
 
 	constants *memory         // nil if there are none
@@ -128,6 +129,12 @@ func (m *model) Close() error {
 	for _, p := range m.products {
 		errs = append(errs, p.Close())
 	}
+	if m.stream != nil {
+		// A run that failed half way has left work that uses the kernels.
+		_ = m.dev.check(m.stream.Wait(context.Background()))
+	}
+	m.dev.release(m.kernels)
+	m.kernels = nil
 	m.dropWorkspace()
 	for _, held := range []*memory{m.constants, m.faultMem} {
 		if held != nil {

@@ -69,6 +69,7 @@ func (d *device) trim(ctx context.Context) error {
 // shed has others drop what they can have again.
 func (d *device) shed(ctx context.Context) error {
 	d.dropWorkspaces()
+	d.unloadIdle()
 	d.backend.shortage(d.id)
 	return d.trim(ctx)
 }
