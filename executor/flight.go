@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -16,6 +17,7 @@ const defaultInFlight = 3
 // work (backend.QueueModel). Its outputs may be given to further work of that
 // device before it has landed.
 type flight struct {
+	ahead  *flight       // the one that it follows, nil once that has landed
 	landed chan struct{} // closed when the work is done
 	err    error         // of the work; set before
 }
@@ -55,9 +57,22 @@ func (c *core) queue(d ir.Device) *deviceQueue {
 func (c *core) takeOff(q *deviceQueue) *flight {
 	f := &flight{landed: make(chan struct{})}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(q.flying); n > 0 {
+		f.ahead = q.flying[n-1]
+	}
 	q.flying = append(q.flying, f)
-	c.mu.Unlock()
 	return f
+}
+
+// await waits for the work of a flight, p. Only the first in the queue asks the
+// device, which may take a processor; the others are told that it is their turn.
+func (f *flight) await(p *container.Pending) error {
+	if f.ahead != nil {
+		<-f.ahead.landed
+		f.ahead = nil // else each would keep all before it
+	}
+	return p.Wait(context.Background())
 }
 
 // land ends a flight.

@@ -106,7 +106,7 @@ func (a *Async) fly(c *core, held *devicelock.Held, outs []backend.Buffer, p *co
 	}
 	close(a.ready)
 	held.Unlock(nil)
-	err := p.Wait(context.Background())
+	err := f.await(p)
 	inherited := a.inputErr()
 	switch {
 	case inherited != nil:

@@ -5,6 +5,8 @@
 #include "calls.h"
 
 #include <stdbool.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 #define PLAIN(name, params, call) \
 	CUresult lori_cu_##name(const lori_driver *d, LORI_UNPACK params) { return d->call; }
@@ -17,6 +19,15 @@ LORI_PLAIN(PLAIN)
 		return r ? r : d->call;                                                \
 	}
 LORI_CURRENT(CURRENT)
+
+void lori_cu_pause(uint64_t nanoseconds)
+{
+	struct timespec t = {.tv_nsec = (long)nanoseconds};
+	// Threads are woken up to 50 µs late, lest they wake the processor too often.
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	nanosleep(&t, NULL);
+	prctl(PR_SET_TIMERSLACK, 0UL); // as it was
+}
 
 CUresult lori_cu_init(const lori_driver *d) { return d->cuInit(0); }
 

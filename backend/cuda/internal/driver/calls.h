@@ -113,6 +113,9 @@ LORI_CURRENT(LORI_CURRENT_PROTOTYPE)
 
 CUresult lori_cu_init(const lori_driver *d);
 
+// lori_cu_pause sleeps for a time of less than a second, to some microseconds.
+void lori_cu_pause(uint64_t nanoseconds);
+
 // lori_cu_stream makes a stream of a number that another library gave.
 CUstream lori_cu_stream(uintptr_t handle);
 

@@ -136,9 +136,10 @@ func (e *Event) Since(from *Event) (time.Duration, error) {
 }
 
 // How poll waits: it asks without a pause for spinFor, then sleeps a sixteenth
-// of what it has waited, so that it is late by little of any wait.
+// of what it has waited, so that it is late by little of any wait. Go's own Sleep
+// takes a millisecond at least when nothing else runs.
 const (
-	spinFor  = 50 * time.Microsecond
+	spinFor  = 100 * time.Microsecond
 	maxSleep = time.Millisecond
 )
 
@@ -158,7 +159,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 		if waited := time.Since(start); waited < spinFor {
 			runtime.Gosched()
 		} else {
-			time.Sleep(min(waited/16, maxSleep))
+			C.lori_cu_pause(C.uint64_t(min(waited/16, maxSleep)))
 		}
 		if ok, err := done(); ok || err != nil {
 			return err
