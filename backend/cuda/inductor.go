@@ -225,7 +225,7 @@ func specOf(p *host.Product) (driver.MatmulSpec, error) {
 		return refuse("nothing to add up")
 	}
 	t, ok := dataTypes[o.DType]
-	if !ok {
+	if !ok || !o.DType.IsFloat() {
 		return refuse("elements of " + o.DType.String())
 	}
 	s := driver.MatmulSpec{M: o.Rows, N: o.Cols, K: a.Cols, Batch: o.Batch, Bias: p.Bias != 0, BiasType: t, Workspace: productWorkspace}

@@ -73,7 +73,7 @@ func newModel(ctx context.Context, d *device, p *graph.Program, o backend.Compil
 // lower plans the model and compiles its kernels, whose machine code it returns.
 func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t *tuner, kept map[string][]byte) (map[string][]byte, error) {
 	var blasErr error
-	o.Limits, o.TF32 = m.dev.limits, m.dev.backend.tf32.Load()
+	o.Limits, o.TF32, o.F8 = m.dev.limits, m.dev.backend.tf32.Load(), m.dev.props.Major*10+m.dev.props.Minor >= 89
 	o.Product = func(q *steps.Product) (int, any, bool) {
 		if blasErr != nil {
 			return 0, nil, false
@@ -110,7 +110,10 @@ func (m *model) describe(p *graph.Program, seq *steps.Sequence) {
 }
 
 // dataTypes are cuBLASLt's names of dtypes.
-var dataTypes = map[ir.DType]driver.DataType{ir.F16: driver.F16, ir.BF16: driver.BF16, ir.F32: driver.F32, ir.F64: driver.F64}
+var dataTypes = map[ir.DType]driver.DataType{
+	ir.F16: driver.F16, ir.BF16: driver.BF16, ir.F32: driver.F32, ir.F64: driver.F64,
+	ir.F8E4M3FN: driver.F8E4M3, ir.F8E5M2: driver.F8E5M2, ir.I8: driver.I8, ir.I32: driver.I32,
+}
 
 // activations are cuBLASLt's.
 var activations = map[fuse.Activation]driver.Activation{fuse.ReLU: driver.ReLU, fuse.GELUTanh: driver.GELU}
@@ -131,12 +134,12 @@ func (m *model) product(ctx context.Context, tune *tuner, p *steps.Product) (*pr
 		return nil, err
 	}
 	t := dataTypes[p.DType]
-	matrix := func(x steps.Matrix) driver.Matrix {
-		return driver.Matrix{Type: t, Trans: x.Trans, LD: x.LD, Stride: x.Stride}
+	matrix := func(x steps.Matrix, d ir.DType) driver.Matrix {
+		return driver.Matrix{Type: dataTypes[d], Trans: x.Trans, LD: x.LD, Stride: x.Stride}
 	}
 	spec := driver.MatmulSpec{
-		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A), B: matrix(p.B), D: driver.Matrix{Type: t, Stride: p.M * p.N},
-		Bias: p.Bias, BiasType: t, Activation: activations[p.Act],
+		M: p.M, N: p.N, K: p.K, Batch: p.Batch, A: matrix(p.A, p.Left), B: matrix(p.B, p.Right), D: driver.Matrix{Type: t, Stride: p.Stride},
+		Bias: p.Bias, BiasType: t, Activation: activations[p.Act], ScaleRows: p.Scales == steps.ScaledRows, FastAccum: p.Fast,
 		TF32: m.dev.backend.tf32.Load(), Workspace: productWorkspace, Align: p.Align,
 	}
 	mm, err := h.NewMatmul(spec)
@@ -159,7 +162,8 @@ type command struct {
 	fixes  []fix
 
 	product      *product
-	bias, addend bool        // of the product
+	scaled       bool // the product, and what more it has
+	bias, addend bool
 	refs         []steps.Ref // of the product or copy
 	work         steps.Ref   // of the product
 	copy         int         // bytes
@@ -212,7 +216,7 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 		return
 	case s.Product != nil:
 		p.commands = append(p.commands, command{
-			product: s.Product.Handle.(*product), bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
+			product: s.Product.Handle.(*product), scaled: s.Product.Scales != steps.Unscaled, bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
 		})
 		return
 	case s.Copy > 0:

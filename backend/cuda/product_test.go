@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
@@ -36,36 +37,72 @@ func TestProducts(t *testing.T) {
 		{"one with steps", image + "return convolution(%0, %1, None, [2], [0], [1], false, [0], 1)", 0, 1},
 		{"integers", "%0 = cast(%x, dtype=i32)\n %1 = cast(%w, dtype=i32)\n return matmul(%0, %1)", 0, 2},
 	} {
-		p, err := graph.Parse("program @p {\n %x = parameter \"x\" : f32[4,8]\n %w = parameter \"w\" : f32[8,4]\n %b = parameter \"b\" : f32[4]\n %r = parameter \"r\" : f32[4,4]\n " + c.body + "\n}")
-		check(t, err)
-		var raw [][]byte
-		var in []backend.Buffer
-		for i, q := range p.Params {
-			v := make([]float64, q.Shape.Numel())
-			for k := range v {
-				v[k] = 3 * math.Sin(float64(1+k*(i+2)))
-			}
-			raw = append(raw, elements.EncodeFloats(q.Shape.DType(), v))
-			in = append(in, uploaded(t, b, q.Shape, raw[i]))
-		}
-		want, err := ref.Eval(p, raw)
-		check(t, err)
-		m, err := b.Compile(t.Context(), p, gpu(0), backend.CompileOptions{})
-		check(t, err)
-		f.Calls()
-		outs, err := m.Run(t.Context(), in, nil)
-		check(t, err)
-		for i, o := range outs {
-			expected := numbers(o.Shape(), want[i])
-			for k, y := range got(t, o) {
-				if !(math.Abs(y-expected[k]) < 1e-4) {
-					t.Errorf("%s: output %d, element %d is %v, want %v", c.name, i, k, y, expected[k])
-				}
-			}
-		}
-		if n := calls(f, "cublasLtMatmul", "cuLaunchKernel"); n[0] != c.products || n[1] != c.launches {
-			t.Errorf("%s: %d products and %d launches, want %d and %d", c.name, n[0], n[1], c.products, c.launches)
-		}
-		check(t, m.Close())
+		checkProducts(t, f, b, c.name, `
+			%x = parameter "x" : f32[4,8]
+			%w = parameter "w" : f32[8,4]
+			%b = parameter "b" : f32[4]
+			%r = parameter "r" : f32[4,4]
+			`+c.body, c.products, c.launches)
 	}
+}
+
+// TestProductsOfViews reads batches and views where they lie.
+func TestProductsOfViews(t *testing.T) {
+	f, b := newFake(t, 1)
+	const params = `
+		%q = parameter "q" : f32[2,8,4,16]
+		%k = parameter "k" : f32[2,8,4,16]
+		%w = parameter "w" : f32[4,16,8]
+		%r = parameter "r" : f32[2,4,8,8]
+		`
+	for _, c := range []struct {
+		name, body         string
+		products, launches int
+	}{
+		{"heads of permuted projections", "return matmul(permute(%q, [0,2,1,3]), permute(%k, [0,2,3,1]))", 2, 0},
+		{"with an addend and relu", "return relu(add(matmul(permute(%q, [0,2,1,3]), permute(%k, [0,2,3,1])), neg(%r)))", 2, 1},
+		{"one key for a batch of heads", "return matmul(permute(%q, [0,2,1,3]), %w)", 2, 0},
+		{"heads that share a key", "return matmul(%q, slice(%w, 0, 1, 2, 1))", 1, 0},
+		{"a layer on a part of sequences", "return matmul(slice(reshape(%q, [2,8,64]), 1, 2, 6, 1), reshape(%w, [64,8]))", 1, 0},
+		{"a layer on one of each", "return matmul(slice(reshape(%q, [2,8,64]), 1, 2, 3, 1), reshape(%w, [64,8]))", 1, 0},
+	} {
+		checkProducts(t, f, b, c.name, params+c.body, c.products, c.launches)
+	}
+}
+
+// checkProducts holds what a Program of f32 gives against the reference's, and counts
+// its products and launches.
+func checkProducts(t *testing.T, f *fakecuda.Fake, b *Backend, name, body string, products, launches int) {
+	t.Helper()
+	p, err := graph.Parse("program @p {" + body + "\n}")
+	check(t, err)
+	var raw [][]byte
+	var in []backend.Buffer
+	for i, q := range p.Params {
+		v := make([]float64, q.Shape.Numel())
+		for k := range v {
+			v[k] = 3 * math.Sin(float64(1+k*(i+2)))
+		}
+		raw = append(raw, elements.EncodeFloats(q.Shape.DType(), v))
+		in = append(in, uploaded(t, b, q.Shape, raw[i]))
+	}
+	want, err := ref.Eval(p, raw)
+	check(t, err)
+	m, err := b.Compile(t.Context(), p, gpu(0), backend.CompileOptions{})
+	check(t, err)
+	f.Calls()
+	outs, err := m.Run(t.Context(), in, nil)
+	check(t, err)
+	for i, o := range outs {
+		expected := numbers(o.Shape(), want[i])
+		for k, y := range got(t, o) {
+			if !(math.Abs(y-expected[k]) < 2e-4) {
+				t.Errorf("%s: output %d, element %d is %v, want %v", name, i, k, y, expected[k])
+			}
+		}
+	}
+	if n := calls(f, "cublasLtMatmul", "cuLaunchKernel"); n[0] != products || n[1] != launches {
+		t.Errorf("%s: %d products and %d launches, want %d and %d", name, n[0], n[1], products, launches)
+	}
+	check(t, m.Close())
 }

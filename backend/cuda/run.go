@@ -251,8 +251,12 @@ func (m *model) command(s *driver.Stream, c *command) error {
 		return c.f.Launch(s, c.how, c.params)
 	case c.product != nil:
 		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Choice: c.product.choice, Workspace: m.at(c.work)}
+		more := c.refs[3:]
+		if c.scaled {
+			args.ScaleA, args.ScaleB, more = m.at(more[0]), m.at(more[1]), more[2:]
+		}
 		if c.bias {
-			args.Bias = m.at(c.refs[3])
+			args.Bias = m.at(more[0])
 		}
 		if c.addend {
 			args.C, args.Beta = m.at(c.refs[len(c.refs)-1]), 1

@@ -136,11 +136,14 @@ func (d *device) fastest(ctx context.Context, m *driver.Matmul, spec driver.Matm
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Free(base)) }()
-	for _, p := range []*driver.DevicePtr{&args.A, &args.B, &args.D, &args.Bias, &args.Workspace} {
+	for _, p := range []*driver.DevicePtr{&args.A, &args.B, &args.D, &args.Bias, &args.ScaleA, &args.ScaleB, &args.Workspace} {
 		*p += base
 	}
 	if !spec.Bias {
 		args.Bias = 0
+	}
+	if !spec.ScaleRows {
+		args.ScaleA, args.ScaleB = 0, 0
 	}
 	// Numbers near 1, for zeros take less power and so less time.
 	if err := s.Set(base, 0x3c, 1, bytes); err != nil {
@@ -173,6 +176,8 @@ func layOut(m *driver.Matmul, spec driver.MatmulSpec, n int) (args driver.Matmul
 	place(&args.B, extent(spec.B, spec.K, spec.N))
 	place(&args.D, extent(spec.D, spec.M, spec.N))
 	place(&args.Bias, int64(spec.N*spec.D.Type.Size()))
+	place(&args.ScaleA, int64(spec.M*driver.F32.Size()))
+	place(&args.ScaleB, int64(spec.N*driver.F32.Size()))
 	var most int64
 	for _, c := range m.Choices()[:n] {
 		most = max(most, c.Workspace)

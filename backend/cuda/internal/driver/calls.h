@@ -168,6 +168,8 @@ typedef struct lori_matmul_spec {
 	int32_t batch;
 	uint32_t compute, scale, transa, transb;
 	uint32_t epilogue, bias_type;
+	int32_t scale_rows; // the scales are of rows and columns
+	int8_t fast;        // sums of 8-bit floats may have fewer bits
 	uint64_t workspace; // the most that may be used, in bytes
 	uint32_t align;     // addresses of matrices are multiples of it
 } lori_matmul_spec;

@@ -150,8 +150,12 @@ type Matrix struct {
 const minAlign = 16
 
 // MatmulSpec describes D = activation(alpha·A·B + beta·C + bias), where A is M×K,
-// B is K×N, C and D, of one layout, are M×N, and the bias, of D's type (F16 or
-// BF16 for 8-bit floats), is a vector of N. A product of D's type I32 is of I8.
+// B is K×N, C and D, of one layout, are M×N, and the bias, of BiasType, is a vector
+// of N. A product of D's type I32 is of I8.
+//
+// Of 8-bit floats, not both E5M2, cuBLASLt takes those whose A lies by rows and B
+// transposed, with K, N and the leading dimensions multiples of 16, and a bias of F16
+// for D of F16 and of BF16 otherwise. I8 are to lie the same way.
 type MatmulSpec struct {
 	M, N, K    int
 	Batch      int // 0 is 1
@@ -160,6 +164,8 @@ type MatmulSpec struct {
 	Bias       bool
 	Activation Activation
 	TF32       bool  // F32 operands may be rounded to TF32
+	ScaleRows  bool  // 8-bit floats are scaled by vectors of M and of N numbers
+	FastAccum  bool  // sums of 8-bit floats may have fewer bits
 	Workspace  int64 // bytes that may be used at most
 	// Align is what the addresses of A, B, C and D are multiples of in each run: a
 	// power of two from 16 to 256. 0 is 16.
@@ -211,6 +217,12 @@ func (s *MatmulSpec) c() C.lori_matmul_spec {
 		batch: C.int32_t(max(s.Batch, 1)), compute: C.LORI_COMPUTE_32F, scale: C.LORI_R_32F,
 		epilogue: C.LORI_EPILOGUE_DEFAULT, bias_type: C.uint32_t(s.BiasType), workspace: C.uint64_t(s.Workspace),
 		align: C.uint32_t(max(s.Align, minAlign)),
+	}
+	if s.ScaleRows {
+		c.scale_rows = 1
+	}
+	if s.FastAccum {
+		c.fast = 1
 	}
 	if s.B.Trans {
 		c.transa = C.LORI_OP_T
@@ -266,7 +278,8 @@ type MatmulArgs struct {
 	Bias        DevicePtr // if the product has one
 	Alpha, Beta float64
 	// ScaleA, ScaleB and ScaleD point to one float32 each, by which 8-bit floats
-	// are multiplied; 0 for none.
+	// are multiplied; 0 for none. With ScaleRows the first two point to vectors, and
+	// there has to be one each.
 	ScaleA, ScaleB, ScaleD DevicePtr
 	Choice                 int       // of Choices
 	Workspace              DevicePtr // of the bytes that the choice needs, aligned to 256

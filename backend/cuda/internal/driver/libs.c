@@ -103,6 +103,18 @@ static cublasStatus_t describe(const lori_cublaslt *l, const lori_matmul_spec *s
 	TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_TRANSA, &spec->transa, sizeof spec->transa);
 	TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_TRANSB, &spec->transb, sizeof spec->transb);
 	TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_EPILOGUE, &spec->epilogue, sizeof spec->epilogue);
+	if (m->scaled)
+		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_FAST_ACCUM, &spec->fast, sizeof spec->fast);
+	if (m->scaled && spec->scale_rows) {
+		const int32_t mode = LORI_SCALE_ROWS;
+		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_A_SCALE_MODE, &mode, sizeof mode);
+		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_B_SCALE_MODE, &mode, sizeof mode);
+		// What there is to choose from may depend on that there are scales; a run says
+		// where they are.
+		const uint64_t some = 256;
+		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_A_SCALE, &some, sizeof some);
+		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_B_SCALE, &some, sizeof some);
+	}
 	if (spec->epilogue & LORI_EPILOGUE_BIAS)
 		TRY(cublasLtMatmulDescSetAttribute, m->desc, LORI_DESC_BIAS_TYPE, &spec->bias_type,
 		    sizeof spec->bias_type);

@@ -89,6 +89,13 @@ typedef struct {
 	   cublasLtMatrixLayout_t, void *, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *,     \
 	   void *, size_t, cudaStream_t))
 
+// Headers of CUDA before 12.9 lack what scales by rows; it is told apart from what
+// those declare when a product is made.
+#define LORI_CUBLASLT_NEW_NUMBERS(N)                                                                 \
+	N(DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, 31)                                  \
+	N(DESC_B_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, 32)                                  \
+	N(SCALE_ROWS, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F, 3)
+
 #define LORI_CUBLASLT_NUMBERS(N)                                                                     \
 	N(BLAS_ALLOC_FAILED, CUBLAS_STATUS_ALLOC_FAILED, 3)                                          \
 	N(BLAS_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE, 7)                                        \
@@ -114,6 +121,7 @@ typedef struct {
 	N(DESC_A_SCALE, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 17)                                    \
 	N(DESC_B_SCALE, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, 18)                                    \
 	N(DESC_D_SCALE, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, 20)                                    \
+	N(DESC_FAST_ACCUM, CUBLASLT_MATMUL_DESC_FAST_ACCUM, 25)                                      \
 	N(DESC_BIAS_TYPE, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, 26)                                   \
 	N(LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5)                                 \
 	N(LAYOUT_BATCH_STRIDE, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)                       \
@@ -129,5 +137,6 @@ typedef struct {
 
 enum { LORI_NVRTC_NUMBERS(LORI_NUMBER) };
 enum { LORI_CUBLASLT_NUMBERS(LORI_NUMBER) };
+enum { LORI_CUBLASLT_NEW_NUMBERS(LORI_NUMBER) };
 
 #endif

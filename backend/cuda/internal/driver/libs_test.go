@@ -273,29 +273,41 @@ func testMatmul(t *testing.T, spec MatmulSpec) {
 func TestMatmulTypes(t *testing.T) {
 	f, _, h := blasSetup(t)
 	for _, c := range []struct {
-		a, d  DataType
-		tf32  bool
-		ok    bool
-		calls string
+		a, b, d DataType
+		n       int
+		trans   bool // B lies by columns
+		spec    MatmulSpec
+		ok      bool
+		calls   string
 	}{
-		{F32, F32, false, true, "compute=68 scale=0"},
-		{F32, F32, true, true, "compute=77 scale=0"},
-		{F64, F64, false, true, "compute=70 scale=1"},
-		{I8, I32, false, true, "compute=72 scale=10"},
-		{F16, F16, false, false, "compute=68 scale=0"}, // the fake has none of these
-		{BF16, F32, false, false, "compute=68 scale=0"},
-		{F8E4M3, BF16, false, false, "compute=68 scale=0"},
+		{F32, F32, F32, 2, false, MatmulSpec{}, true, "compute=68 scale=0"},
+		{F32, F32, F32, 2, false, MatmulSpec{TF32: true}, true, "compute=77 scale=0"},
+		{F64, F64, F64, 2, false, MatmulSpec{}, true, "compute=70 scale=1"},
+		{F16, F16, F32, 2, false, MatmulSpec{}, true, "compute=68 scale=0"},
+		{F16, F16, F16, 2, false, MatmulSpec{}, false, "compute=68 scale=0"}, // the fake has none of these
+		{BF16, BF16, F32, 2, false, MatmulSpec{}, false, "compute=68 scale=0"},
+		{I8, I8, I32, 4, true, MatmulSpec{}, true, "compute=72 scale=10"},
+		{I8, I8, I32, 4, false, MatmulSpec{}, false, "compute=72 scale=10"},
+		{I8, I8, I32, 2, true, MatmulSpec{}, false, "compute=72 scale=10"},
+		{F8E4M3, F8E5M2, BF16, 16, true, MatmulSpec{FastAccum: true}, true, "compute=68 scale=0"},
+		{F8E5M2, F8E4M3, F32, 16, true, MatmulSpec{ScaleRows: true}, true, "compute=68 scale=0"},
+		{F8E4M3, F8E4M3, BF16, 16, false, MatmulSpec{}, false, "compute=68 scale=0"},
+		{F8E4M3, F8E4M3, BF16, 8, true, MatmulSpec{}, false, "compute=68 scale=0"},
+		{F8E5M2, F8E5M2, BF16, 16, true, MatmulSpec{}, false, "compute=68 scale=0"},
 	} {
 		f.Calls()
-		m, err := h.NewMatmul(MatmulSpec{M: 2, N: 2, K: 2, A: Matrix{Type: c.a}, B: Matrix{Type: c.a}, D: Matrix{Type: c.d}, TF32: c.tf32})
+		spec := c.spec
+		spec.M, spec.N, spec.K = c.n, c.n, c.n
+		spec.A, spec.B, spec.D = Matrix{Type: c.a}, Matrix{Type: c.b, Trans: c.trans}, Matrix{Type: c.d}
+		m, err := h.NewMatmul(spec)
 		if c.ok {
 			check(t, err)
 			check(t, m.Close())
-		} else if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "matrix product 2×2×2: cuda:0: cublasLtMatmulAlgoGetHeuristic") {
-			t.Errorf("type %d: %v", c.a, err)
+		} else if !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), fmt.Sprintf("matrix product %[1]d×%[1]d×%[1]d: cuda:0: cublasLtMatmulAlgoGetHeuristic", c.n)) {
+			t.Errorf("%+v: %v", spec, err)
 		}
 		if got := after(f.Calls(), "cublasLtMatmulDescCreate"); !reflect.DeepEqual(got, []string{"cublasLtMatmulDescCreate " + c.calls}) {
-			t.Errorf("type %d: %q", c.a, got)
+			t.Errorf("%+v: %q", spec, got)
 		}
 	}
 }

@@ -15,6 +15,10 @@ func init() { lowerings[ir.OpAttention] = attention }
 // takes them.
 func decomposed(p *graph.Program, o *Options) *graph.Program {
 	takes := func(a ir.Args) bool {
+		switch a.Spec.Op {
+		case ir.OpScaledMM, ir.OpIntMM:
+			return true
+		}
 		g := geometry(a)
 		return g != nil && g.kernel(a).Takes(o.Limits)
 	}

@@ -190,11 +190,9 @@ func same(int) bool { return true }
 func pointwise(c *call) { c.elementwise(c.in, c.result()) }
 
 // elementwise emits the loop that computes out from operands that broadcast to its
-// dimensions. Its innermost dimension is a row.
+// dimensions.
 func (c *call) elementwise(in []value, out value) {
 	dims := out.shape.Dims()
-	n := &nest{}
-	n.begin()
 	var reads []value // each operand once
 	number := make([]int, len(in))
 	for i, v := range in {
@@ -205,32 +203,41 @@ func (c *call) elementwise(in []value, out value) {
 			reads = append(reads, v)
 		}
 	}
+	c.loop(reads, out, func(n *nest, loaded []loop.Value) loop.Value {
+		args := make([]loop.Value, len(in))
+		for i := range in {
+			args[i] = loaded[number[i]]
+		}
+		return n.element(c.instr.Op, out.dtype(), args)
+	})
+	if d := in[len(in)-1].dtype(); loop.Divides(c.instr.Op) && d.IsIntegral() {
+		c.mayFail(0)
+	}
+}
+
+// loop emits the loop that computes out, element by element, from operands of its
+// dimensions. Its innermost dimension is a row.
+func (c *call) loop(reads []value, out value, element func(n *nest, loaded []loop.Value) loop.Value) {
+	n := &nest{}
+	n.begin()
 	views := []kernels.View{out.view}
 	for _, v := range reads {
 		views = append(views, v.view)
 	}
-	g, _ := merge(dims, views, same)
+	g, _ := merge(out.shape.Dims(), views, same)
 	last := len(g.dims) - 1
 	of := n.pick(g, last-1, last)
 	loaded := make([]loop.Value, len(reads))
 	for i, v := range reads {
 		loaded[i] = n.load(n.arg(v, of(1+i), false))
 	}
-	args := make([]loop.Value, len(in))
-	for i := range in {
-		args[i] = loaded[number[i]]
-	}
-	d := in[len(in)-1].dtype()
-	x := n.element(c.instr.Op, out.dtype(), args)
+	x := element(n, loaded)
 	a := of(0)
 	if last < 0 {
 		a.col = 1 // one element; stores move along columns
 	}
 	n.store(n.arg(out, a, true), x)
-	n.emit(c, d, overwrites(reads, out)...)
-	if loop.Divides(c.instr.Op) && d.IsIntegral() {
-		c.mayFail(0)
-	}
+	n.emit(c, reads[len(reads)-1].dtype(), overwrites(reads, out)...)
 }
 
 // element computes an element of a dtype.
@@ -266,19 +273,7 @@ func (c *call) cast(v value, d ir.DType) value {
 	if v.dtype() == d {
 		return v
 	}
-	wide := &call{l: c.l, instr: c.instr, outs: []ir.Shape{v.shape.WithDType(d)}}
-	out := wide.result()
-	n := &nest{}
-	n.begin()
-	g, _ := merge(out.shape.Dims(), []kernels.View{out.view, v.view}, same)
-	last := len(g.dims) - 1
-	of := n.pick(g, last-1, last)
-	x := n.element(ir.OpCast, d, []loop.Value{n.load(n.arg(v, of(1), false))})
-	a := of(0)
-	if last < 0 {
-		a.col = 1
-	}
-	n.store(n.arg(out, a, true), x)
-	n.emit(wide, d, overwrites([]value{v}, out)...)
+	out := c.l.newValue(v.shape.WithDType(d))
+	c.loop([]value{v}, out, func(n *nest, x []loop.Value) loop.Value { return n.element(ir.OpCast, d, x) })
 	return out
 }

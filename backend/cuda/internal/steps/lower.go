@@ -103,8 +103,8 @@ var lowerings = map[ir.Op]lowerFunc{}
 // early has what some ops do before their operands are computed.
 var early = map[ir.Op]lowerFunc{}
 
-// Supports reports whether there is a lowering for an op: a primitive, or attention.
-// What of a composite's uses there is no kernel for is decomposed by Lower.
+// Supports reports whether there is a lowering for an op: a primitive, attention, or
+// a composite that is one product. What of a composite's uses there is no kernel for is decomposed by Lower.
 func Supports(op ir.Op) bool {
 	sp := op.Spec()
 	return sp != nil && (lowerings[op] != nil || sp.Category == ir.Pointwise && !sp.Composite())

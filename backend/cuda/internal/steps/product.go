@@ -18,27 +18,47 @@ type batch struct {
 	m, n, k int
 }
 
-// batchOf sees a vector as a row on the left and a column on the right. A left
-// operand of many matrices with one right matrix is one tall matrix if its strides
-// allow.
+// batchOf sees a vector as a row on the left and a column on the right.
 func batchOf(x, y value) *batch {
 	x, y = x.asMatrix(true), y.asMatrix(false)
-	if y.view.Rank == 2 && x.view.Rank > 2 {
-		k := x.view.Dims[x.view.Rank-1]
-		rows := x.view
-		rows.Rank--
-		if tall, ok := rows.Reshape([]int{rows.Len()}); ok {
-			view := kernels.View{Offset: tall.Offset, Rank: 2}
-			view.Dims[0], view.Strides[0] = tall.Dims[0], tall.Strides[0]
-			view.Dims[1], view.Strides[1] = k, x.view.Strides[x.view.Rank-1]
-			x = x.as(x.shape.WithDims(tall.Dims[0], k), view)
-		}
-	}
 	b := &batch{m: x.shape.Dim(-2), n: y.shape.Dim(-1), k: x.shape.Dim(-1)}
 	all, _ := ir.BroadcastDims(leading(x), leading(y)) // Infer has checked that they do
 	b.dims = all.Dims()
 	b.x, b.y = x.spread(b.dims), y.spread(b.dims)
+	b.fold()
 	return b
+}
+
+// fold makes rows of the innermost dimensions of the batch along which the right
+// operand stays, as in a layer and in heads that share keys, as far as the rows of the
+// left one are evenly spaced then.
+func (b *batch) fold() {
+	for r := len(b.dims); r > 0; r = len(b.dims) {
+		n, step, row := b.dims[r-1], b.x.view.Strides[r-1], b.x.view.Strides[r]
+		even := step == b.m*row
+		if b.m == 1 {
+			even, row = step >= b.k, step
+		}
+		switch {
+		case n == 1:
+			row = b.x.view.Strides[r]
+		case !even || b.y.view.Strides[r-1] != 0:
+			return
+		}
+		b.dims = b.dims[:r-1]
+		b.m *= n
+		b.x = b.x.matrices(b.dims, b.m, b.k, row, b.x.view.Strides[r+1])
+		b.y = b.y.matrices(b.dims, b.k, b.n, b.y.view.Strides[r], b.y.view.Strides[r+1])
+	}
+}
+
+// matrices returns the value with other matrices in the first dimensions of its batch.
+func (v value) matrices(lead []int, rows, cols, row, col int) value {
+	r := len(lead)
+	view := kernels.View{Offset: v.view.Offset, Rank: r + 2}
+	copy(view.Dims[:], append(slices.Clone(lead), rows, cols))
+	copy(view.Strides[:], append(slices.Clone(v.view.Strides[:r]), row, col))
+	return v.as(v.shape.WithDims(view.Dims[:r+2]...), view)
 }
 
 // asMatrix gives a vector a second dimension, in front or behind.
@@ -91,23 +111,108 @@ func matmul(c *call) {
 
 // libraryProduct emits a product by the library, if that can compute it.
 func (c *call) libraryProduct(b *batch) bool {
-	p := &Product{DType: c.outs[0].DType(), M: b.m, N: b.n, K: b.k, Batch: numel(b.dims)}
-	x, y := c.matrix(b, b.x, &p.A), c.matrix(b, b.y, &p.B)
+	p := &Product{DType: c.outs[0].DType(), Left: b.x.dtype(), Right: b.y.dtype(), M: b.m, N: b.n, K: b.k, Batch: numel(b.dims), Stride: b.m * b.n}
+	parts := b.split(p)
+	if parts == nil {
+		parts = []part{{x: c.matrix(b, b.x, &p.A), y: c.matrix(b, b.y, &p.B)}}
+		b.x, b.y = parts[0].x, parts[0].y
+	}
 	more := c.finish(p)
-	p.Align = aligned(Alignment, append(more, x, y)...)
+	p.Align = aligned(Alignment, more...)
+	for _, q := range parts {
+		p.Align = aligned(p.Align, q.x, q.y)
+		for q.at*p.DType.Size()%p.Align != 0 { // in the result and in the addend
+			p.Align /= 2
+		}
+	}
 	var ok bool
 	if p.WorkspaceSize, p.Handle, ok = c.l.opt.Product(p); !ok {
-		b.x, b.y = x, y
 		return false
 	}
 	out := c.result()
-	operands := append([]value{out, x, y}, more...)
-	s := planned{Step: Step{Product: p, Fault: -1}, operands: places(operands...), writes: 1}
-	if p.Addend {
-		s.replaces(len(operands) - 1)
+	for _, q := range parts {
+		operands := append([]value{out.from(q.at), q.x, q.y}, more...)
+		if p.Addend {
+			operands[len(operands)-1] = more[len(more)-1].from(q.at)
+		}
+		s := planned{Step: Step{Product: p, Fault: -1}, operands: places(operands...), writes: 1}
+		if p.Addend && len(parts) == 1 {
+			s.replaces(len(operands) - 1)
+		}
+		c.emit(s)
 	}
-	c.emit(s)
 	return true
+}
+
+// from returns what begins so many elements later.
+func (v value) from(elements int) value {
+	v.view.Offset += elements
+	return v
+}
+
+// part is one of the products that a batch is cut into, whose result begins at an
+// element of the whole.
+type part struct {
+	x, y value
+	at   int
+}
+
+// launchBytes is how much a device copies, about, in the time that one more product
+// takes to begin.
+const launchBytes = 4 << 20
+
+// split cuts a batch whose matrices are not evenly spaced, such as heads of permuted
+// projections, into some that are, and describes those to the library: nil if there
+// is no need, the library does not know the matrices, or copies cost less.
+func (b *batch) split(p *Product) (parts []part) {
+	r := len(b.dims)
+	x, y := b.x.view, b.y.view
+	x.Rank, y.Rank = r, r
+	g, _ := merge(b.dims, []kernels.View{x, y}, same)
+	if len(g.dims) < 2 {
+		return nil
+	}
+	kept := slices.Index(g.dims, slices.Max(g.dims))
+	one := &batch{dims: g.dims[kept : kept+1], m: b.m, n: b.n, k: b.k}
+	copies, bytes := 0, 0
+	for i, v := range []value{b.x, b.y} {
+		m := v.matrices(one.dims, v.view.Dims[r], v.view.Dims[r+1], v.view.Strides[r], v.view.Strides[r+1])
+		m.view.Strides[0] = g.strides[i][kept]
+		if i == 0 {
+			one.x = m
+		} else {
+			one.y = m
+		}
+		if lead := [2]kernels.View{x, y}[i].Merge(); lead.Rank > 1 {
+			copies++
+			bytes += m.view.Len() / g.dims[kept] * numel(b.dims) * v.size()
+		}
+	}
+	calls := numel(g.dims) / g.dims[kept]
+	if (calls-1-copies)*launchBytes > bytes || !one.describe(one.x, &p.A) || !one.describe(one.y, &p.B) {
+		return nil
+	}
+	each := b.m * b.n
+	for d := len(g.dims) - 1; d > kept; d-- {
+		each *= g.dims[d]
+	}
+	for i := range calls {
+		q, rest, step := part{one.x, one.y, 0}, i, b.m*b.n
+		for d := len(g.dims) - 1; d >= 0; d-- {
+			if d != kept {
+				at := rest % g.dims[d]
+				rest /= g.dims[d]
+				q.x, q.y, q.at = q.x.from(at*g.strides[0][d]), q.y.from(at*g.strides[1][d]), q.at+at*step
+			}
+			step *= g.dims[d]
+		}
+		if at(q.x).off%productAlign != 0 || at(q.y).off%productAlign != 0 || q.at*p.DType.Size()%productAlign != 0 {
+			return nil
+		}
+		parts = append(parts, q)
+	}
+	p.Batch, p.Stride = g.dims[kept], each
+	return parts
 }
 
 func numel(dims []int) int {

@@ -86,8 +86,8 @@ type Step struct {
 	// Kernels are launches on the operands. Their workspace is at Work.
 	Kernels *emit.Plan
 	Work    Ref
-	// Product is a product on result, left and right operand, bias and addend (as far
-	// as it has them), with Product.WorkspaceSize bytes at Work.
+	// Product is a product on result, left and right operand, the two scales, bias and
+	// addend (as far as it has them), with Product.WorkspaceSize bytes at Work.
 	Product *Product
 	// Copy is the number of bytes to copy from operand 1 to operand 0. There is
 	// nothing to do if they are at the same place.
@@ -126,13 +126,22 @@ func (s *Step) Failed(fault []byte) error {
 // Located adds the op and the user's line to an error of running the step.
 func (s *Step) Located(err error) error { return located(s.Instr, err) }
 
-// Product is a batch of products D = Act(A·B + bias + addend) of M×K and K×N
-// matrices of floats.
+// Product is a batch of products D = Act(A·B·scales + bias + addend) of M×K and K×N
+// matrices.
 type Product struct {
-	DType   ir.DType // f16, bf16, f32 or f64, of all
-	M, N, K int
-	Batch   int
-	A, B    Matrix
+	// DType is that of D, bias and addend, Left that of A and Right that of B: one of
+	// f16, bf16, f32 and f64 for all; or f16 that give f32; or 8-bit floats that give
+	// f32, f16 or bf16; or i8 that give i32. What has one byte lies along the depth: A
+	// by rows, B by columns.
+	DType, Left, Right ir.DType
+	M, N, K            int
+	Batch              int
+	A, B               Matrix
+	Stride             int // the distance of the results of a batch, and of their addends, in elements
+	// Scales says what 8-bit floats are multiplied with. Fast lets their products be
+	// summed with fewer bits.
+	Scales Scales
+	Fast   bool
 	// Bias says that there is a vector of N, and Addend that there is a dense batch of
 	// M×N matrices, which may be where D is.
 	Bias, Addend bool
@@ -144,6 +153,19 @@ type Product struct {
 	// Handle is what Options.Product returned.
 	Handle any
 }
+
+// Scales are two f32 operands of a product of 8-bit floats.
+type Scales uint8
+
+const (
+	// Unscaled products have none.
+	Unscaled Scales = iota
+	// ScaledWhole multiplies A and B with a number each.
+	ScaledWhole
+	// ScaledRows multiplies each row of A and each column of B with a number: vectors
+	// of M and N.
+	ScaledRows
+)
 
 // Call is a use of a model, see package modelcall. Its operands are dense.
 type Call struct {
@@ -174,6 +196,8 @@ type Options struct {
 	// or false for one that the library cannot compute, which a kernel does then.
 	// Nil leaves all products to kernels.
 	Product func(p *Product) (workspace int, handle any, ok bool)
+	// F8 says that the device multiplies 8-bit floats.
+	F8 bool
 	// TF32 lets kernels round f32s that are multiplied to TF32, attention among them.
 	TF32 bool
 }

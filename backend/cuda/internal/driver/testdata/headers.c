@@ -22,4 +22,7 @@ LORI_NVRTC_NUMBERS(EQUAL)
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), result(*) args), #name);
 LORI_CUBLASLT_FUNCTIONS(SAME_LT)
 LORI_CUBLASLT_NUMBERS(EQUAL)
+#if CUBLAS_VERSION >= 120900
+LORI_CUBLASLT_NEW_NUMBERS(EQUAL)
+#endif
 #endif

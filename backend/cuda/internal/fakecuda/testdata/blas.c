@@ -1,5 +1,6 @@
-// Matrix products of f32, f64 and i8, one element after another, with bias, relu
-// and gelu.
+// Matrix products of f32, f64, i8, 8-bit floats, and f16 that give f32, one element
+// after another, with bias, relu and gelu. What has one byte an element has to lie
+// as cuBLASLt wants it.
 #include "fake.h"
 
 #include <math.h>
@@ -15,6 +16,8 @@ typedef struct layout {
 typedef struct desc {
 	object o;
 	uint32_t compute, scale, transa, transb, epilogue, bias_type;
+	int32_t mode_a, mode_b;
+	int8_t fast;
 	uint64_t bias, scale_a, scale_b, scale_d;
 } desc;
 
@@ -100,6 +103,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t h, cublasLtMa
 		STORE(d->scale_b);
 	case LORI_DESC_D_SCALE:
 		STORE(d->scale_d);
+	case LORI_DESC_A_SCALE_MODE:
+		STORE(d->mode_a);
+	case LORI_DESC_B_SCALE_MODE:
+		STORE(d->mode_b);
+	case LORI_DESC_FAST_ACCUM:
+		STORE(d->fast);
 	}
 	LEAVE(LORI_BLAS_INVALID_VALUE);
 }
@@ -169,7 +178,29 @@ static bool fits(const desc *d, const layout *a, const layout *b, const layout *
 	return k == k2 && m == c->rows && n == c->cols && a->batch == c->batch && b->batch == c->batch;
 }
 
-static bool computes(const desc *d, const layout *a, const layout *c)
+static bool eight_bits(uint32_t type) { return type == LORI_R_8F_E4M3 || type == LORI_R_8F_E5M2; }
+
+// along_depth reports whether both factors lie along the depth, in units of so many
+// elements.
+static bool along_depth(const desc *d, const layout *a, const layout *b, const layout *c, int unit)
+{
+	return d->transa == LORI_OP_T && d->transb == LORI_OP_N && a->rows % unit == 0 && c->rows % unit == 0 &&
+	       a->ld % unit == 0 && b->ld % unit == 0;
+}
+
+// narrow reports whether there is a product of 8-bit floats.
+static bool narrow(const desc *d, const layout *a, const layout *b, const layout *c)
+{
+	if (!along_depth(d, a, b, c, 16) || d->compute != LORI_COMPUTE_32F || d->mode_a != d->mode_b ||
+	    (a->type == LORI_R_8F_E5M2 && b->type == LORI_R_8F_E5M2))
+		return false;
+	uint32_t bias = c->type == LORI_R_16F ? LORI_R_16F : LORI_R_16BF;
+	if (d->epilogue & LORI_EPILOGUE_BIAS && d->bias_type != bias)
+		return false;
+	return c->type == LORI_R_32F || c->type == LORI_R_16F || c->type == LORI_R_16BF;
+}
+
+static bool computes(const desc *d, const layout *a, const layout *b, const layout *c)
 {
 	switch (d->epilogue) { // the combinations that there are
 	case LORI_EPILOGUE_DEFAULT:
@@ -182,13 +213,19 @@ static bool computes(const desc *d, const layout *a, const layout *c)
 	default:
 		return false;
 	}
+	if (eight_bits(a->type) && eight_bits(b->type))
+		return narrow(d, a, b, c);
+	if (a->type != b->type || d->mode_a || d->mode_b)
+		return false;
 	switch (a->type) {
+	case LORI_R_16F:
+		return c->type == LORI_R_32F && d->compute == LORI_COMPUTE_32F;
 	case LORI_R_32F:
 		return c->type == LORI_R_32F && (d->compute == LORI_COMPUTE_32F || d->compute == LORI_COMPUTE_TF32);
 	case LORI_R_64F:
 		return c->type == LORI_R_64F && d->compute == LORI_COMPUTE_64F;
 	case LORI_R_8I:
-		return c->type == LORI_R_32I && d->compute == LORI_COMPUTE_32I;
+		return c->type == LORI_R_32I && d->compute == LORI_COMPUTE_32I && along_depth(d, a, b, c, 4);
 	}
 	return false;
 }
@@ -207,7 +244,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	*n = 0;
 	if (!fits(d, a, b, c))
 		LEAVE(LORI_BLAS_INVALID_VALUE);
-	if (!computes(d, a, c))
+	if (!computes(d, a, b, c))
 		LEAVE(LORI_BLAS_NOT_SUPPORTED);
 	// An algorithm relies on the alignment that was promised for each matrix.
 	uint64_t align = 0;
@@ -219,6 +256,25 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	LEAVE(0);
 }
 
+// widen is the number of a float with so many bits of exponent and mantissa.
+static double widen(uint32_t bits, int exponent, int mantissa)
+{
+	double sign = bits >> (exponent + mantissa) ? -1 : 1;
+	int e = bits >> mantissa & ((1 << exponent) - 1), bias = (1 << (exponent - 1)) - 1;
+	int m = bits & ((1 << mantissa) - 1);
+	return sign * (e ? ldexp(m + (1 << mantissa), e - bias - mantissa) : ldexp(m, 1 - bias - mantissa));
+}
+
+// narrowed is the pattern of a number in the range of normal ones, or 0.
+static uint32_t narrowed(double v, int exponent, int mantissa)
+{
+	int e;
+	double m = frexp(fabs(v), &e); // 0.5 ≤ m < 1
+	e += (1 << (exponent - 1)) - 2;
+	uint32_t sign = (uint32_t)(v < 0) << (exponent + mantissa);
+	return v && e > 0 ? sign | (((uint32_t)e << mantissa) + (uint32_t)(rint(ldexp(m, mantissa + 1)) - (1 << mantissa))) : sign;
+}
+
 static double get(uint32_t type, uint64_t p, int64_t i)
 {
 	switch (type) {
@@ -226,6 +282,14 @@ static double get(uint32_t type, uint64_t p, int64_t i)
 		return ((float *)p)[i];
 	case LORI_R_64F:
 		return ((double *)p)[i];
+	case LORI_R_16F:
+		return widen(((uint16_t *)p)[i], 5, 10);
+	case LORI_R_16BF:
+		return widen(((uint16_t *)p)[i], 8, 7);
+	case LORI_R_8F_E4M3:
+		return widen(((uint8_t *)p)[i], 4, 3);
+	case LORI_R_8F_E5M2:
+		return widen(((uint8_t *)p)[i], 5, 2);
 	case LORI_R_8I:
 		return ((int8_t *)p)[i];
 	default:
@@ -242,12 +306,35 @@ static void put(uint32_t type, uint64_t p, int64_t i, double v)
 	case LORI_R_64F:
 		((double *)p)[i] = v;
 		break;
+	case LORI_R_16F:
+		((uint16_t *)p)[i] = narrowed(v, 5, 10);
+		break;
+	case LORI_R_16BF:
+		((uint16_t *)p)[i] = narrowed(v, 8, 7);
+		break;
 	default:
 		((int32_t *)p)[i] = (int32_t)v;
 	}
 }
 
-static uint64_t width(uint32_t type) { return type == LORI_R_64F ? 8 : type == LORI_R_8I ? 1 : 4; }
+static uint64_t width(uint32_t type)
+{
+	switch (type) {
+	case LORI_R_64F:
+		return 8;
+	case LORI_R_16F:
+	case LORI_R_16BF:
+		return 2;
+	case LORI_R_8I:
+	case LORI_R_8F_E4M3:
+	case LORI_R_8F_E5M2:
+		return 1;
+	}
+	return 4;
+}
+
+// scale_of is one of the factors at p, 1 where there are none.
+static double scale_of(uint64_t p, int32_t mode, int64_t i) { return p ? ((float *)p)[mode ? i : 0] : 1; }
 
 static bool inside(const layout *l, uint64_t p)
 {
@@ -262,6 +349,13 @@ static CUresult multiply(item *it)
 	const layout *a = &p->la, *b = &p->lb, *d = &p->ld;
 	if (!inside(a, p->a) || !inside(b, p->b) || !inside(d, p->d))
 		return LORI_ERROR_ILLEGAL_ADDRESS;
+	const struct { uint64_t at; int32_t mode; uint64_t n; } scales[] = {
+		{p->how.scale_a, p->how.mode_a, d->rows}, {p->how.scale_b, p->how.mode_b, d->cols},
+	};
+	for (int i = 0; i < 2; i++)
+		if (scales[i].mode ? !scales[i].at || !fake_device_range(scales[i].at, 4 * scales[i].n)
+				   : scales[i].at && !fake_device_range(scales[i].at, 4))
+			return LORI_ERROR_ILLEGAL_ADDRESS;
 	int64_t k = p->how.transa ? a->rows : a->cols;
 	for (int64_t z = 0; z < d->batch; z++)
 		for (int64_t j = 0; j < (int64_t)d->cols; j++)
@@ -274,7 +368,8 @@ static CUresult multiply(item *it)
 					       get(b->type, p->b, z * b->stride + bt);
 				}
 				int64_t dt = z * d->stride + j * d->ld + i;
-				sum *= p->alpha;
+				sum *= p->alpha * scale_of(p->how.scale_a, p->how.mode_a, i) *
+				       scale_of(p->how.scale_b, p->how.mode_b, j);
 				if (p->beta != 0)
 					sum += p->beta * get(d->type, p->c, dt);
 				if (p->how.epilogue & LORI_EPILOGUE_BIAS)
