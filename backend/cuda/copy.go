@@ -32,8 +32,11 @@ func (b *Backend) Copy(ctx context.Context, from backend.Buffer, d ir.Device) (b
 }
 
 func (d *device) copyFrom(ctx context.Context, src *buffer) (*memory, error) {
-	if err := src.dev.lostErr(); err != nil {
-		return nil, err
+	for _, x := range []*device{src.dev, d} {
+		if err := x.enter(); err != nil {
+			return nil, err
+		}
+		defer x.leave()
 	}
 	direct := src.dev == d
 	if !direct {

@@ -21,8 +21,8 @@
 //
 // When memory is short, what nobody uses any more is looked for and released
 // before an allocation fails, with an OutOfMemory that says what is held. A
-// kernel that traps loses the device for the process: that error is kept, and
-// every later call for the device returns it at once.
+// kernel that traps loses the device: that error is kept, and every later call for
+// the device returns it at once, until Reopen.
 package cuda
 
 import (

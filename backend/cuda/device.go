@@ -40,6 +40,9 @@ type device struct {
 	relief      chan struct{}             // held by who looks for memory
 	lost        atomic.Pointer[LostError] // what the device was lost by
 
+	models atomic.Int64 // that are open, libraries' streams included
+	uses   atomic.Int64 // calls under way that may call the driver, and models
+
 	// life is held for reading by what a memory's end does at any time, so that
 	// close waits for it.
 	life   sync.RWMutex

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -13,6 +14,9 @@ func init() { backend.RegisterAbsent(DeviceType, notBuilt()) }
 
 // Devices returns an error that is ErrNotBuilt and says how to build with CUDA.
 func Devices() ([]Info, error) { return nil, notBuilt() }
+
+// Reopen returns an error that is ErrNotBuilt.
+func Reopen(context.Context, int) error { return notBuilt() }
 
 func notBuilt() error {
 	switch {

@@ -28,10 +28,12 @@ var (
 	// ErrIllegalAddress says that a kernel touched memory that it must not. The
 	// device is lost.
 	ErrIllegalAddress = driver.ErrIllegalAddress
-	// ErrLost says that a device can not be used any more by this process: a kernel
-	// of it trapped, or CUDA gave it up. Every later use of the device says so, too;
+	// ErrLost says that a device can not be used any more: a kernel of it trapped, or
+	// CUDA gave it up. Every later use of the device says so, too, until Reopen;
 	// other devices go on.
 	ErrLost = driver.ErrLost
+	// ErrInUse says that a device cannot be reopened, as models on it are open.
+	ErrInUse = errors.New("models on the device are open")
 	// ErrCompile says that NVRTC did not compile a kernel.
 	ErrCompile = driver.ErrCompile
 )
@@ -69,7 +71,7 @@ type LostError struct {
 
 // Error names the device and the fault.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v cannot be used any more by this process: %v", e.Device, e.Err)
+	return fmt.Sprintf("%v was lost, and cannot be used before it is reopened (cuda.Reopen): %v", e.Device, e.Err)
 }
 
 // Unwrap returns ir.ErrDevice and the fault, which is ErrLost.

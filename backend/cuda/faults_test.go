@@ -186,3 +186,99 @@ func TestLostDevice(t *testing.T) {
 		})
 	}
 }
+
+// TestReopen checks that a device that was lost works again when it was reopened,
+// that what was there stays lost, and what keeps it from being reopened.
+func TestReopen(t *testing.T) {
+	f := onFake(t)
+	f.Set("devices", 2)
+	other := session(t, loris.CUDA(1))
+	defer other.Close(t.Context())
+	if err := cuda.Reopen(t.Context(), 0); err != nil {
+		t.Errorf("a device that is not in use: %v", err)
+	}
+	for round := range 3 {
+		s := session(t, loris.CUDA(0))
+		if got, err := negated(t, s, 1, 2); err != nil || !slices.Equal(got, []float32{-1, -2}) {
+			t.Fatalf("round %d: %v, %v", round, got, err)
+		}
+		if err := cuda.Reopen(t.Context(), 0); err != nil {
+			t.Errorf("a device that works: %v", err)
+		}
+		there, err := other.With().FromSlice([]float32{3}, 1).To(t.Context(), loris.CUDA(0))
+		if err == nil {
+			_, err = there.Float32s(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Set("trap", 1)
+		if _, err := negated(t, s, 5); !errors.Is(err, cuda.ErrLost) {
+			t.Fatalf("a kernel that traps: %v", err)
+		}
+		if err := cuda.Reopen(t.Context(), 0); !errors.Is(err, cuda.ErrInUse) || !strings.Contains(err.Error(), "close the sessions") {
+			t.Errorf("while a session has models: %v", err)
+		}
+		early := session(t, loris.CUDA(0))
+		if _, err := negated(t, early, 1); !errors.Is(err, cuda.ErrLost) {
+			t.Errorf("a new session before that: %v", err)
+		}
+		_ = early.Close(t.Context())
+		_ = s.Close(t.Context()) // which tells that the device was lost
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := cuda.Reopen(t.Context(), 0); err != nil {
+					t.Errorf("reopen: %v", err)
+				}
+				_, err := there.Float32s(t.Context())
+				var lost *cuda.LostError
+				if !errors.As(err, &lost) || lost.Device != loris.CUDA(0) {
+					t.Errorf("what was there: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if got, err := negated(t, other, 7); err != nil || got[0] != -7 {
+			t.Errorf("the other device: %v, %v", got, err)
+		}
+	}
+	// Copies between devices go on, too.
+	s := session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	moved, err := s.With().FromSlice([]float32{8}, 1).Neg().To(t.Context(), loris.CUDA(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := moved.Float32s(t.Context()); err != nil || got[0] != -8 {
+		t.Errorf("a copy to the other device: %v, %v", got, err)
+	}
+}
+
+// TestReopenElsewhereInUse checks a context that others of the process have.
+func TestReopenElsewhereInUse(t *testing.T) {
+	f := onFake(t)
+	s := session(t, loris.CUDA(0))
+	second := cuda.New(cuda.Libraries{Driver: f.Path, NVRTC: f.Path, CUBLASLt: f.Path})
+	held, err := second.Upload(t.Context(), loris.FromSlice([]float32{1}, 1).Shape(), loris.CUDA(0), make([]byte, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Set("trap", 1)
+	if _, err := negated(t, s, 5); !errors.Is(err, cuda.ErrLost) {
+		t.Fatalf("a kernel that traps: %v", err)
+	}
+	_ = s.Close(t.Context())
+	if err := cuda.Reopen(t.Context(), 0); !errors.Is(err, cuda.ErrLost) || !strings.Contains(err.Error(), "another library") {
+		t.Errorf("while another backend has it: %v", err)
+	}
+	held.Release()
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	s = session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	if got, err := negated(t, s, 1); err != nil || got[0] != -1 {
+		t.Errorf("when that has closed: %v, %v", got, err)
+	}
+}

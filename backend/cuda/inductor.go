@@ -44,8 +44,12 @@ func (a accelerator) Symbol(name string) uintptr {
 
 // NewStream returns a stream that nobody else has.
 func (a accelerator) NewStream() (host.Stream, error) {
+	if err := a.d.enterModel(); err != nil {
+		return nil, err
+	}
 	s, err := a.d.stream()
 	if err != nil {
+		a.d.leaveModel()
 		return nil, err
 	}
 	return &hostStream{d: a.d, s: s, products: map[driver.MatmulSpec]*driver.Matmul{}}, nil
@@ -168,6 +172,7 @@ func (h *hostStream) Close() error {
 	h.products = nil
 	errs = append(errs, h.faults.flush(h))
 	h.d.putStream(h.s)
+	h.d.leaveModel()
 	if h.d.lostErr() != nil {
 		return nil // every call says again that it is
 	}

@@ -57,6 +57,9 @@ func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 }
 
 func newModel(ctx context.Context, d *device, p *graph.Program, o backend.CompileOptions, kept *artifact) (*model, *artifact, error) {
+	if err := d.enterModel(); err != nil {
+		return nil, nil, err
+	}
 	m := &model{name: p.Name, dev: d}
 	t := d.newTuner(o.Deterministic, d.fitting(kept))
 	cubins, err := m.lower(ctx, p, steps.Options{Aliases: o.Aliases}, t, kept.Cubins)

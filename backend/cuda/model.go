@@ -121,6 +121,7 @@ func (m *model) Close() error {
 		return nil
 	}
 	m.closed = true
+	defer m.dev.leaveModel()
 	m.settleAll()
 	for i := range m.parts {
 		m.dropReplays(&m.parts[i])
@@ -167,6 +168,9 @@ func (m *model) check(inputs []backend.Buffer, donated []bool) error {
 		q := &m.spec.Inputs[i]
 		if in.Shape() != q.Shape {
 			return fmt.Errorf("%w: input %d (%s) is %v, want %v", ir.ErrShape, i, q.Name, in.Shape(), q.Shape)
+		}
+		if b, ok := in.(*buffer); ok && b.dev.lostErr() != nil {
+			return fmt.Errorf("input %d (%s): %w", i, q.Name, b.dev.lostErr())
 		}
 		if b, ok := in.(*buffer); !ok || b.dev != m.dev {
 			return fmt.Errorf("%w: input %d (%s) is on %v, the model on %v; copy it there first", ir.ErrDevice, i, q.Name, in.Device(), m.dev.id)

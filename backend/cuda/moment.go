@@ -73,6 +73,10 @@ func (m *moment) done() (bool, error) {
 	if m.passed.Load() {
 		return true, nil
 	}
+	if err := m.d.enter(); err != nil {
+		return true, err
+	}
+	defer m.d.leave()
 	ok, err := m.event.Done()
 	if ok && err == nil {
 		m.passed.Store(true)
@@ -85,6 +89,10 @@ func (m *moment) wait(ctx context.Context) error {
 	if m.passed.Load() {
 		return nil
 	}
+	if err := m.d.enter(); err != nil {
+		return err
+	}
+	defer m.d.leave()
 	if err := m.event.Wait(ctx); err != nil {
 		return m.d.check(err)
 	}
@@ -99,9 +107,10 @@ func (m *moment) before(s *driver.Stream) error {
 	if m.stream == s || m.passed.Load() {
 		return nil
 	}
-	if err := m.d.lostErr(); err != nil {
+	if err := m.d.enter(); err != nil {
 		return err
 	}
+	defer m.d.leave()
 	err := s.WaitEvent(m.event)
 	if s.Context() == m.d.ctx {
 		return m.d.check(err)

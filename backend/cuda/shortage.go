@@ -127,6 +127,10 @@ func (d *device) nudge(now int64) {
 // stats returns the bytes of the device. Numbers that cannot be had are zero.
 func (d *device) stats() backend.MemoryStats {
 	st := backend.MemoryStats{InUse: d.inUse.Load(), Peak: d.peak.Load(), Pinned: d.pinned.Load(), Total: d.props.Memory}
+	if d.enter() != nil {
+		return st
+	}
+	defer d.leave()
 	if p, err := d.pool.Stats(); err == nil {
 		st.Reserved = p.Reserved
 	}

@@ -36,6 +36,10 @@ func (d *device) upload(ctx context.Context, data []byte, bools bool) (*memory, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
 	m, err := d.alloc(ctx, d.up, len(data))
 	if err != nil {
 		return nil, err
@@ -93,9 +97,10 @@ type arriving struct {
 // download copies memory to the host. It waits for its contents before it takes
 // part in the stream of downloads, so that others do not wait with it.
 func (d *device) download(ctx context.Context, to []byte, m *memory, off int) error {
-	if err := d.lostErr(); err != nil {
+	if err := d.enter(); err != nil {
 		return err
 	}
+	defer d.leave()
 	if err := d.awaitReady(ctx, m); err != nil {
 		return err
 	}
