@@ -57,7 +57,7 @@ func (g *Gather) Plan(dev Limits) *Plan {
 	r := &routine{dev: dev}
 	if n := numel(g.Index); n > 0 {
 		s := g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0))
-		r.each(fmt.Sprintf("gather_lines<%s>", movers[g.Size]), "GatherFrame", s, n)
+		r.smallEach(fmt.Sprintf("gather_lines<%s>", movers[g.Size]), "GatherFrame", s, n)
 	}
 	return &r.Plan
 }
@@ -79,7 +79,7 @@ func (g *Scatter) Plan(dev Limits) *Plan {
 		return &r.Plan
 	}
 	if g.Index[g.Dim] == 1 { // elements differ in another dimension: each has its place
-		r.each(fmt.Sprintf("scatter_all<%s>", movers[g.Size]), "ScatterFrame", g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0).num(0)), n)
+		r.smallEach(fmt.Sprintf("scatter_all<%s>", movers[g.Size]), "ScatterFrame", g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0).num(0)), n)
 		return &r.Plan
 	}
 	size := numel(g.Dims)
@@ -152,7 +152,7 @@ func (g *IndexSelect) Plan(dev Limits) *Plan {
 	y := dev.block() / x
 	grid := [3]int{dev.blocks(ceil(inner, x)), min(ceil(g.Outer*g.N, y), maxGridYZ), 1}
 	s := (&slots{}).at(0, 0).at(1, 0).at(2, 0).at(Fault, 0).num(g.Outer, g.N, g.Size, inner)
-	r.launch(fmt.Sprintf("index_select<%s>", movers[element]), "RowsFrame", s, grid, [3]int{x, y, 1})
+	r.small(fmt.Sprintf("index_select<%s>", movers[element]), "RowsFrame", s, grid, [3]int{x, y, 1})
 	return &r.Plan
 }
 

@@ -39,7 +39,7 @@ type Launch struct {
 	// Addresses says which slots are addresses on the device.
 	Addresses []Address
 
-	loop *Loop // that it is a launch of, or nil
+	part *part // what it is as a part of another, or nil
 }
 
 // Address is a slot that has the address of an operand, plus Offset bytes.
@@ -149,12 +149,28 @@ func (r *routine) each(function, frame string, s *slots, n int) {
 	r.launch(function, frame, s, [3]int{r.dev.blocks(ceil(n, b)), 1, 1}, [3]int{b, 1, 1})
 }
 
-// librarySource returns the source of an entry that calls a function of the
-// library.
-func librarySource(entry, frame, function string) string {
-	return prelude + opsSource + foldSource + library + libraryEntry(entry, frame, function)
+// small adds a launch that others may share, of a function that also takes a Grid.
+func (r *routine) small(function, frame string, s *slots, grid, block [3]int) {
+	r.launch(function, frame, s, grid, block)
+	l := &r.Launches[len(r.Launches)-1]
+	entry := l.Entry
+	l.Source = func() string { return librarySource(entry, frame, function, "own_grid()") }
+	l.part = &part{frame: frame, call: function}
 }
 
-func libraryEntry(entry, frame, function string) string {
-	return "\nextern \"C\" __global__ void " + entry + "(const " + frame + " f) {\n  " + function + "(f);\n}\n"
+// smallEach is each of a function that others may share a launch with.
+func (r *routine) smallEach(function, frame string, s *slots, n int) {
+	b := r.dev.block()
+	r.small(function, frame, s, [3]int{r.dev.blocks(ceil(n, b)), 1, 1}, [3]int{b, 1, 1})
+}
+
+// librarySource returns the source of an entry that calls a function of the
+// library with its frame and more arguments.
+func librarySource(entry, frame, function string, more ...string) string {
+	return prelude + opsSource + foldSource + library + libraryEntry(entry, frame, function, more...)
+}
+
+func libraryEntry(entry, frame, function string, more ...string) string {
+	args := strings.Join(append([]string{"f"}, more...), ", ")
+	return "\nextern \"C\" __global__ void " + entry + "(const " + frame + " f) {\n  " + function + "(" + args + ");\n}\n"
 }

@@ -148,6 +148,8 @@ func (p *planner) each(width int) *Plan {
 const (
 	// manyBlocks keep every device busy.
 	manyBlocks = 1024
+	// fewBlocks leave one idle.
+	fewBlocks = 64
 	// partPacks is how many packs a part of a line has at least.
 	partPacks = 2048
 	// partRounds is how often a thread goes round in a part of a column at least,
@@ -273,8 +275,11 @@ func (p *planner) rowParts(width int) int {
 // rows launches blocks of up to 32 packs of columns, with threads along y that
 // share the rows.
 func (p *planner) rows(width, parts int) *Plan {
-	x, _ := p.columns(width)
+	x, blocks := p.columns(width)
 	y := min(power(ceil(ceil(p.g.Rows, parts), p.l.unroll(width))), p.dev.block()/x)
+	if blocks <= fewBlocks {
+		y = p.dev.block() / x // so that the launch may be shared
+	}
 	grid := [3]int{p.dev.blocks(ceil(p.packs(width), x)), min(p.outers, maxGridYZ), parts}
 	if parts == 1 {
 		return p.plan(0, p.launch("whole", width, 1, grid, [3]int{x, y, 1}))
@@ -301,7 +306,7 @@ func (p *planner) launch(form string, width, parts int, grid, block [3]int) Laun
 	outer := max(p.l.opt.Outer, 1)
 	n := len(p.l.k.Args)
 	entry := p.l.entry(form, width)
-	l := Launch{Entry: entry, Source: func() string { return p.l.Source(entry) }, Grid: grid, Block: block, loop: p.l}
+	l := Launch{Entry: entry, Source: func() string { return p.l.Source(entry) }, Grid: grid, Block: block, part: p.l.part(form, entry)}
 	l.Params = make([]uint64, slotsBefore+outer+max(n, 1)*(3+outer))
 	l.Addresses = []Address{{Slot: slotWork, Operand: Work}, {Slot: slotFault, Operand: Fault}}
 	for slot, v := range map[int]int{slotRows: p.g.Rows, slotCols: p.g.Cols, slotFirst: p.g.First, slotOuters: p.outers, slotParts: parts} {

@@ -7,7 +7,7 @@ import (
 )
 
 // Random is uniform, normal or randint, with the streams of package philox. Its
-// operands are dst, which is dense, and the i64 seed.
+// operands are dst, which is dense and aligned to 16 bytes, and the i64 seed.
 type Random struct {
 	Op    ir.Op
 	DType ir.DType
@@ -35,6 +35,6 @@ func (g *Random) Plan(dev Limits) *Plan {
 	}
 	s := (&slots{}).at(0, 0).at(1, 0)
 	s.words = append(s.words, uint64(g.Offset), uint64(g.N), uint64(g.Low), uint64(g.High-g.Low))
-	r.each(fmt.Sprintf("random<%s, %s>", stored(g.DType), how), "RandomFrame", s, ceil(g.N, per))
+	r.smallEach(fmt.Sprintf("random<%s, %s>", stored(g.DType), how), "RandomFrame", s, ceil(g.N, per))
 	return &r.Plan
 }

@@ -111,6 +111,46 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
+// TestSharedLaunch compiles an entry that has loops and functions of the library.
+func TestSharedLaunch(t *testing.T) {
+	c, err := driver.OpenCompiler("", 0)
+	if errors.Is(err, driver.ErrNoLibrary) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := Limits{Processors: 132, Threads: 1024}
+	var launches []Member
+	add := func(p *Plan) {
+		if !p.Launches[0].Shares(dev) {
+			t.Fatalf("%s does not share", p.Launches[0].Entry)
+		}
+		launches = append(launches, Member{Launch: &p.Launches[0], Number: func(operand int) int { return operand }})
+	}
+	for _, k := range []*loop.Kernel{addition(), sumOf(loop.Columns), sumOf(loop.Rows), addition()} {
+		l, err := WriteLoop(k, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &Geometry{Rows: 64, Cols: 512}
+		for range k.Args {
+			g.Args = append(g.Args, Place{Row: 4 * 512})
+		}
+		add(l.Plan(g, dev))
+	}
+	add((&Gather{Lines{Dims: []int{4}, Index: []int{2}, Strides: []int{1}}, 4}).Plan(dev))
+	add((&Random{Op: ir.OpUniform, DType: ir.F32, N: 1000}).Plan(dev))
+	launch := Together(launches)
+	_, log, err := c.Compile(launch.Source(), launch.Entry+".cu", "sm_90", append([]string{"--ptxas-options=-v"}, options...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spilled := said(t, log, `(\d+) bytes spill stores`); spilled > 0 {
+		t.Errorf("%d bytes are spilled", spilled)
+	}
+}
+
 // loadsOf returns how many bytes the first pass reads for an element.
 func loadsOf(k *loop.Kernel) (n int) {
 	for _, v := range k.Passes[0].Body {

@@ -18,20 +18,47 @@ const (
 	mostShared = 2 * manyBlocks
 )
 
-// Shares reports whether the launch can be a part of another: it is of a loop, and
-// small.
+// part is what a launch is as a part of another.
+type part struct {
+	// name is that of the forms, and forms their source; both are empty for a
+	// function of the library.
+	name, forms string
+	// call is the function to call, with a frame and a Grid and, if it has forms, pool
+	// words of shared memory.
+	frame, call string
+	pool        int
+}
+
+// part returns what a launch of an entry is as a part of another; nil if its blocks
+// are larger than others.
+func (l *Loop) part(form, entry string) *part {
+	if form == "broad" {
+		return nil
+	}
+	return &part{name: l.Name, forms: l.forms, frame: l.Frame(), call: l.instance(entry), pool: l.pool()}
+}
+
+// Shares reports whether the launch can be a part of another.
 func (l *Launch) Shares(dev Limits) bool {
-	return l.loop != nil && numel(l.Block[:]) == dev.block() && numel(l.Grid[:]) <= mostShared && l.loop.boundsOf(l.Entry) != "512"
+	return l.part != nil && numel(l.Block[:]) == dev.block() && numel(l.Grid[:]) <= mostShared
 }
 
 // Slots returns how many slots the launch takes as a part of another.
 func (l *Launch) Slots() int { return shareSlots + len(l.Params) }
 
-// Together returns one launch that does what several do, which have no more than
+// Member is a launch that is to share another.
+type Member struct {
+	*Launch
+	// Number tells which operand of all an operand of its own is.
+	Number func(operand int) int
+	// Fault is where its fault is, in bytes from that of all.
+	Fault int
+}
+
+// Together returns one launch that does what several do, which take no more than
 // mostSlots together and of which none depends on another. Blocks of each follow
-// those of the one before. number tells which operand of all an operand of launch
-// i is.
-func Together(launches []*Launch, number func(i, operand int) int) Launch {
+// those of the one before.
+func Together(launches []Member) Launch {
 	order := make([]int, len(launches))
 	for i := range order {
 		order[i] = i
@@ -41,7 +68,7 @@ func Together(launches []*Launch, number func(i, operand int) int) Launch {
 	t := together{}
 	all := Launch{Block: [3]int{numel(launches[0].Block[:]), 1, 1}, Grid: [3]int{0, 1, 1}}
 	for _, i := range order {
-		l := launches[i]
+		l := launches[i].Launch
 		if n := len(t.entries); n == 0 || t.entries[n-1].Entry != l.Entry {
 			t.entries, t.counts = append(t.entries, l), append(t.counts, 0)
 		}
@@ -53,8 +80,12 @@ func Together(launches []*Launch, number func(i, operand int) int) Launch {
 	}
 	for _, i := range order {
 		for _, a := range launches[i].Addresses {
-			if a.Slot += len(all.Params); a.Operand >= 0 {
-				a.Operand = number(i, a.Operand)
+			a.Slot += len(all.Params)
+			switch {
+			case a.Operand == Fault:
+				a.Offset += launches[i].Fault
+			case a.Operand >= 0:
+				a.Operand = launches[i].Number(a.Operand)
 			}
 			all.Addresses = append(all.Addresses, a)
 		}
@@ -84,18 +115,26 @@ func (t *together) source() string {
 	name := t.name()
 	var b, frame, calls strings.Builder
 	b.WriteString(prelude + opsSource + foldSource)
+	if slices.ContainsFunc(t.entries, func(l *Launch) bool { return l.part.forms == "" }) {
+		b.WriteString(library)
+	}
 	fmt.Fprintf(&b, "// kernel that is several\nnamespace in_%s {\n", name)
-	seen := map[string]bool{}
-	pool, first := 0, 0
+	seen := map[string]bool{"": true}
+	pool, first := 1, 0
 	for i, l := range t.entries {
-		if loop := l.loop; !seen[loop.Name] {
-			seen[loop.Name] = true
-			b.WriteString(loop.forms)
-			pool = max(pool, loop.pool())
+		p := l.part
+		call := fmt.Sprintf("in_%s::%s(f.frame%d[k - %d], f.share[k].grid(), pool)", name, p.call, i, first)
+		if p.forms == "" {
+			call = fmt.Sprintf("%s(f.frame%d[k - %d], f.share[k].grid())", p.call, i, first)
 		}
-		fmt.Fprintf(&frame, "  %s frame%d[%d];\n", l.loop.Frame(), i, t.counts[i])
-		fmt.Fprintf(&calls, "  if (k < %d) return in_%s::%s(f.frame%d[k - %d], f.share[k].grid(), pool);\n", first+t.counts[i], name, l.loop.instance(l.Entry), i, first)
+		if !seen[p.name] {
+			seen[p.name] = true
+			b.WriteString(p.forms)
+			pool = max(pool, p.pool)
+		}
 		first += t.counts[i]
+		fmt.Fprintf(&frame, "  %s frame%d[%d];\n", p.frame, i, t.counts[i])
+		fmt.Fprintf(&calls, "  if (k < %d) return %s;\n", first, call)
 	}
 	fmt.Fprintf(&b, "struct Frames {\n  Share share[%d];\n%s};\n\nINLINE void all(const Frames& f, u64* pool) {\n", first, &frame)
 	fmt.Fprintf(&b, "  int k = 0;\n  while (k + 1 < %d && blockIdx.x >= f.share[k + 1].start) k++;\n%s}\n}\n", first, &calls)

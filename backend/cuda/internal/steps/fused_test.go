@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -60,7 +61,14 @@ var fusedPrograms = []struct {
 		%c = parameter "c" : f32[3]
 		%x = parameter "x" : f32[10,24]
 		%0 = sum(%x, [0])
-		return sub(%w, mul(%w, 0.1)), sub(%b, mul(%0, 0.1)), sub(%c, mul(%c, 0.1)), softmax(%x, -1)`, 2},
+		return sub(%w, mul(%w, 0.1)), sub(%b, mul(%0, 0.1)), sub(%c, mul(%c, 0.1)), softmax(%x, -1)`, 1},
+	{"indexing and arithmetic", `
+		%x = parameter "x" : f32[6,8]
+		%i = parameter "i" : i64[6,8]
+		%y = parameter "y" : f32[24]
+		%0 = remainder(mul(%i, %i), 5)
+		%1 = scatter(%x, 1, slice(%0, dim=1, start=0, end=1, step=1), %x)
+		return gather(%x, 0, %0), %1, neg(%y), floor_divide(%i, 3)`, 3}, // one is a copy
 	{"what depends on another waits", `
 		%x = parameter "x" : f32[10,24]
 		%y = parameter "y" : f32[7]
@@ -123,5 +131,45 @@ func TestFaults(t *testing.T) {
 		if err := s.Steps[0].Failed(fault); !errors.Is(err, ir.ErrZeroDivision) || !strings.Contains(err.Error(), in.Op.String()) {
 			t.Errorf("%v gives %v", in.Op, err)
 		}
+	}
+}
+
+// TestSharedFaults tells which of two kernels that share a launch left a fault.
+func TestSharedFaults(t *testing.T) {
+	p, err := graph.Parse(`program @p {
+		%x = parameter "x" : f32[6]
+		%y = parameter "y" : f32[9]
+		%i = parameter "i" : i64[3]
+		return gather(%x, 0, %i), gather(%y, 0, %i), neg(%y)
+	}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Lower(p, Options{Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Steps) != 1 || s.Faults != 2 {
+		t.Fatalf("%d steps, %d faults", len(s.Steps), s.Faults)
+	}
+	at := map[int]bool{} // where in the memory of faults something is left
+	for _, a := range s.Steps[0].Kernels.Launches[0].Addresses {
+		if a.Operand == emit.Fault {
+			at[a.Offset] = true
+		}
+	}
+	if len(at) != 2 || !at[0] || !at[FaultBytes] {
+		t.Errorf("faults are left at %v", at)
+	}
+	for fault, size := range []string{"6", "9"} {
+		left := make([]byte, 2*FaultBytes)
+		binary.LittleEndian.PutUint32(left[fault*FaultBytes:], 1)
+		binary.LittleEndian.PutUint64(left[fault*FaultBytes+8:], 77)
+		if err := s.Steps[0].Failed(left[FaultBytes*s.Steps[0].Fault:]); !errors.Is(err, ir.ErrIndex) || !strings.Contains(err.Error(), "77") || !strings.Contains(err.Error(), size) {
+			t.Errorf("fault %d gives %v", fault, err)
+		}
+	}
+	if err := s.Steps[0].Failed(make([]byte, 2*FaultBytes)); err != nil {
+		t.Errorf("no fault gives %v", err)
 	}
 }

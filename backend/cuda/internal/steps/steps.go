@@ -101,14 +101,25 @@ type Step struct {
 
 	size      int                         // of the dimension that is indexed
 	divisions map[loop.Value]*graph.Instr // of a fused loop: those that may be by 0
+	parts     []Step                      // that share a launch and may leave faults; Fault is the first one's
 }
 
 // FaultBytes is the size of a fault.
 const FaultBytes = 16
 
 // Failed returns the error for the fault that the kernels left, or nil if they left
-// none. It names the op and the user's line.
+// none. It names the op and the user's line. fault is the memory of faults from that
+// of the step on.
 func (s *Step) Failed(fault []byte) error {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if err := p.Failed(fault[FaultBytes*(p.Fault-s.Fault):]); err != nil {
+			return err
+		}
+	}
+	if s.parts != nil {
+		return nil
+	}
 	code := binary.LittleEndian.Uint32(fault)
 	if code == 0 {
 		return nil

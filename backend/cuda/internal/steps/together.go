@@ -22,6 +22,7 @@ const (
 type schedule struct {
 	l      *lowering
 	groups [][]int // of steps
+	before [][]int // by group: copies that come before it
 	slots  []int   // by group: of its parameters; 0 if none may join it
 	// By buffer: the last group that writes it and the last that uses it, or -1.
 	written, used []int
@@ -38,9 +39,12 @@ func (l *lowering) together() {
 	for i := range l.steps {
 		s.add(i)
 	}
-	steps := make([]planned, len(s.groups))
+	var steps []planned
 	for g, members := range s.groups {
-		steps[g] = l.shared(members)
+		for _, i := range s.before[g] {
+			steps = append(steps, l.steps[i])
+		}
+		steps = append(steps, l.shared(members))
 	}
 	l.steps = steps
 }
@@ -56,7 +60,8 @@ func (s *schedule) writes(p *planned, f func(buf int)) {
 	}
 }
 
-// add puts a step into a group that is there, or into a new one at the end.
+// add puts a step into a group that is there, or into a new one at the end. A copy,
+// which is often of something to itself, goes before a group.
 func (s *schedule) add(i int) {
 	p := &s.l.steps[i]
 	after := s.fence // the group runs after this one
@@ -66,7 +71,7 @@ func (s *schedule) add(i int) {
 	s.writes(p, func(b int) { after = max(after, s.used[b]) })
 	slots, joins := s.joins(p)
 	at := len(s.groups)
-	if joins {
+	if joins || p.Copy > 0 {
 		for g := len(s.groups) - 1; g > after && g >= len(s.groups)-reach; g-- {
 			if s.slots[g] > 0 && s.slots[g]+slots <= mostSlots {
 				at = g
@@ -74,11 +79,16 @@ func (s *schedule) add(i int) {
 			}
 		}
 	}
-	if at == len(s.groups) {
-		s.groups, s.slots = append(s.groups, nil), append(s.slots, 0)
+	switch {
+	case at == len(s.groups):
+		s.groups, s.before, s.slots = append(s.groups, []int{i}), append(s.before, nil), append(s.slots, slots)
+	case joins:
+		s.groups[at] = append(s.groups[at], i)
+		s.slots[at] += slots
+	default:
+		s.before[at] = append(s.before[at], i)
+		at-- // so that what it copied may be used by the group
 	}
-	s.groups[at] = append(s.groups[at], i)
-	s.slots[at] += slots
 	for _, o := range p.operands {
 		s.used[o.buf] = max(s.used[o.buf], at)
 	}
@@ -91,7 +101,7 @@ func (s *schedule) add(i int) {
 // joins reports whether a step is a small kernel that others may run beside, and
 // how many slots its parameter has.
 func (s *schedule) joins(p *planned) (slots int, ok bool) {
-	if p.Kernels == nil || len(p.Kernels.Launches) != 1 || p.work >= 0 || p.Fault >= 0 {
+	if p.Kernels == nil || len(p.Kernels.Launches) != 1 || p.work >= 0 {
 		return 0, false
 	}
 	l := &p.Kernels.Launches[0]
@@ -106,25 +116,29 @@ func (l *lowering) shared(members []int) planned {
 	if len(members) == 1 {
 		return l.steps[members[0]]
 	}
-	var launches []*emit.Launch
-	var reads []operand
 	all := planned{Step: Step{Instr: l.steps[members[0]].Instr, Fault: -1}, work: -1}
-	firsts := make([][2]int, len(members)) // where the operands of each are: those written, and the others
-	for k, i := range members {
+	var reads []operand
+	for _, i := range members {
 		p := &l.steps[i]
-		launches = append(launches, &p.Kernels.Launches[0])
-		firsts[k] = [2]int{len(all.operands), len(reads)}
 		all.operands, reads = append(all.operands, p.operands[:p.writes]...), append(reads, p.operands[p.writes:]...)
+		if p.Fault >= 0 {
+			all.parts = append(all.parts, p.Step)
+		}
 	}
 	all.writes = len(all.operands)
 	all.operands = append(all.operands, reads...)
-	launch := emit.Together(launches, func(k, operand int) int {
-		if writes := l.steps[members[k]].writes; operand >= writes {
-			return all.writes + firsts[k][1] + operand - writes
-		}
-		return firsts[k][0] + operand
-	})
-	all.Kernels = &emit.Plan{Launches: []emit.Launch{launch}}
+	if all.parts != nil {
+		all.Fault = all.parts[0].Fault // steps come in order, and so do their faults
+	}
+	var launches []emit.Member
+	written, read := 0, all.writes // where the operands of the next are
+	for _, i := range members {
+		p := &l.steps[i]
+		m := emit.Member{Launch: &p.Kernels.Launches[0], Fault: FaultBytes * max(0, p.Fault-all.Fault), Number: shifted(p.writes, written, read)}
+		launches = append(launches, m)
+		written, read = written+p.writes, read+len(p.operands)-p.writes
+	}
+	all.Kernels = &emit.Plan{Launches: []emit.Launch{emit.Together(launches)}}
 	for _, i := range members {
 		for _, q := range l.steps[i].inPlace {
 			alone := !slices.ContainsFunc(members, func(k int) bool {
@@ -136,4 +150,15 @@ func (l *lowering) shared(members []int) planned {
 		}
 	}
 	return all
+}
+
+// shifted returns the numbers of operands: those written, so many, come from
+// written on, the others from read on.
+func shifted(writes, written, read int) func(operand int) int {
+	return func(operand int) int {
+		if operand < writes {
+			return written + operand
+		}
+		return read + operand - writes
+	}
 }

@@ -49,8 +49,8 @@ func TestLaunches(t *testing.T) {
 	t.Cleanup(func() { backend.Register(null.New()) })
 	for name, most := range map[string]int{
 		"pointwise-1M": 1, "softmax": 1, "layer-norm": 1,
-		"mlp-step$":       15, // 8 of them products
-		"digits-compiled": 22, // 8 of them products
+		"mlp-step$":       14, // 8 of them products
+		"digits-compiled": 20, // 8 of them products
 		"encoder-block$":  12, // 6 of them products
 	} {
 		list, err := workloads.Select("^" + name)

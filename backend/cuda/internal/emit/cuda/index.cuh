@@ -1,5 +1,7 @@
-// EACH walks through n elements with all threads along x.
+// EACH walks through n elements with all threads along x, EACH_OF with those of a
+// kernel that may share its launch.
 #define EACH(i, n) for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
+#define EACH_OF(g, i, n) for (i64 i = (i64)g.block.x * g.threads.x + g.thread.x; i < (n); i += (i64)g.blocks.x * g.threads.x)
 
 // Indexing. An index out of range is left in *fault and skipped. Where an index
 // repeats, results are those of the order of the index.
@@ -47,8 +49,8 @@ struct GatherFrame {
   Fault* fault;
   Lines lines;
 };
-template <class T> INLINE void gather_lines(const GatherFrame& f) {
-  EACH(i, f.lines.n) {
+template <class T> INLINE void gather_lines(const GatherFrame& f, const Grid& g) {
+  EACH_OF(g, i, f.lines.n) {
     i64 from, which;
     const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     if (within(ix, f.lines.size, f.fault)) ((T*)f.dst)[i] = ((const T*)f.x)[at + ix * f.lines.step];
@@ -86,8 +88,8 @@ template <class T> INLINE void scatter_write(const ScatterFrame& f) {
 }
 
 // scatter_all is for an index of which no two elements point at the same place.
-template <class T> INLINE void scatter_all(const ScatterFrame& f) {
-  EACH(i, f.lines.n) {
+template <class T> INLINE void scatter_all(const ScatterFrame& f, const Grid& g) {
+  EACH_OF(g, i, f.lines.n) {
     i64 from, which;
     const i64 at = f.lines.line(i, from, which), ix = ((const i64*)f.index)[which];
     if (within(ix, f.lines.size, f.fault)) ((T*)f.dst)[at + ix * f.lines.step] = ((const T*)f.src)[from];
@@ -155,13 +157,13 @@ struct RowsFrame {
   Fault* fault;
   i64 outer, n, size, inner;
 };
-template <class T> INLINE void index_select(const RowsFrame& f) {
-  for (i64 r = (i64)blockIdx.y * blockDim.y + threadIdx.y; r < f.outer * f.n; r += (i64)gridDim.y * blockDim.y) {
+template <class T> INLINE void index_select(const RowsFrame& f, const Grid& g) {
+  for (i64 r = (i64)g.block.y * g.threads.y + g.thread.y; r < f.outer * f.n; r += (i64)g.blocks.y * g.threads.y) {
     const i64 ix = ((const i64*)f.index)[r % f.n];
     if (!within(ix, f.size, f.fault)) continue;
     const T* from = (const T*)f.x + (r / f.n * f.size + ix) * f.inner;
     T* to = (T*)f.dst + r * f.inner;
-    EACH(c, f.inner) to[c] = from[c];
+    EACH_OF(g, c, f.inner) to[c] = from[c];
   }
 }
 

@@ -63,14 +63,19 @@ struct Integers {
   }
 };
 
-template <class T, class R> INLINE void random(const RandomFrame& f) {
+template <class T, class R> INLINE void random(const RandomFrame& f, const Grid& g) {
   const u64 seed = *(const u64*)f.seed;
-  EACH(b, (f.n + R::per - 1) / R::per) {
+  EACH_OF(g, b, (f.n + R::per - 1) / R::per) {
     T y[R::per];
     R::make(y, philox(seed, f.offset, b), f);
+    T* const to = (T*)f.dst + b * R::per;
+    if ((b + 1) * R::per <= f.n) {
+      put<R::per>((char*)to, y);
+      continue;
+    }
 #pragma unroll
     for (int i = 0; i < R::per; i++) {
-      if (b * R::per + i < f.n) ((T*)f.dst)[b * R::per + i] = y[i];
+      if (b * R::per + i < f.n) to[i] = y[i];
     }
   }
 }
