@@ -82,3 +82,51 @@ func narrowF16(dst []uint16, src []float32) int {
 	}
 	return end
 }
+
+func widenE4M3(dst []float32, src []uint8) int {
+	end := whole(len(src))
+	for at := 0; at < end; at += most {
+		if n := min(most, end-at); lanes == 16 {
+			widenE4M3AVX512(&dst[at], &src[at], n)
+		} else {
+			widenE4M3AVX2(&dst[at], &src[at], n)
+		}
+	}
+	return end
+}
+
+func widenE5M2(dst []float32, src []uint8) int {
+	end := whole(len(src))
+	for at := 0; at < end; at += most {
+		if n := min(most, end-at); lanes == 16 {
+			widenE5M2AVX512(&dst[at], &src[at], n)
+		} else {
+			widenE5M2AVX2(&dst[at], &src[at], n)
+		}
+	}
+	return end
+}
+
+func narrowE4M3(dst []uint8, src []float32) int {
+	end := whole(len(src))
+	for at := 0; at < end; at += most {
+		if n := min(most, end-at); lanes == 16 {
+			narrowE4M3AVX512(&dst[at], &src[at], n)
+		} else {
+			narrowE4M3AVX2(&dst[at], &src[at], n)
+		}
+	}
+	return end
+}
+
+func narrowE5M2(dst []uint8, src []float32) int {
+	end := whole(len(src))
+	for at := 0; at < end; at += most {
+		if n := min(most, end-at); lanes == 16 {
+			narrowE5M2AVX512(&dst[at], &src[at], n)
+		} else {
+			narrowE5M2AVX2(&dst[at], &src[at], n)
+		}
+	}
+	return end
+}

@@ -176,3 +176,369 @@ next:
 	JNZ       next
 	VZEROUPPER
 	RET
+
+// func widenE5M2AVX512(dst *float32, src *uint8, n int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·widenE5M2AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXBW (CX), Y0
+	VPSLLW    $0x08, Y0, Y0
+	VCVTPH2PS Y0, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x10, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func widenE4M3AVX512(dst *float32, src *uint8, n int)
+// Requires: AVX, AVX2, AVX512F
+TEXT ·widenE4M3AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x007f007f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x007f007f, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x7e007e00, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x43800000, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+
+next:
+	VPMOVZXBW (CX), Y4
+	VPAND     Y0, Y4, Y6
+	VPSUBW    Y6, Y4, Y5
+	VPSLLW    $0x08, Y5, Y5
+	VPCMPEQW  Y1, Y6, Y4
+	VPSLLW    $0x07, Y6, Y6
+	VPANDN    Y6, Y4, Y6
+	VPAND     Y2, Y4, Y4
+	VPOR      Y4, Y6, Y6
+	VPOR      Y5, Y6, Y6
+	VCVTPH2PS Y6, Z4
+	VMULPS    Z3, Z4, Z4
+	VMOVUPS   Z4, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x40, AX
+	SUBQ      $0x10, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func narrowE4M3AVX512(dst *uint8, src *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·narrowE4M3AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x7fffffff, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x0007ffff, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x000003c0, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x0000007e, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x46800000, BX
+	VMOVD        BX, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x3c800000, BX
+	VMOVD        BX, X6
+	VPBROADCASTD X6, Z6
+	MOVL         $0x0000007f, BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x00000080, BX
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Z8
+
+next:
+	VMOVUPS   (CX), Z9
+	VCMPPS    $0x03, Z9, Z9, K1
+	VPANDD    Z0, Z9, Z10
+	VPCMPUD   $0x01, Z6, Z10, K2
+	VPSRLD    $0x14, Z10, Z11
+	VPANDD    Z1, Z11, Z11
+	VPADDD    Z2, Z11, Z11
+	VPADDD    Z10, Z11, Z11
+	VPSRLD    $0x14, Z11, Z11
+	VPSUBD    Z3, Z11, Z11
+	VPMINUD   Z4, Z11, Z11
+	VADDPS    Z5, Z10, Z10
+	VPSUBD    Z5, Z10, K2, Z11
+	VMOVDQA32 Z7, K1, Z11
+	VPSRLD    $0x18, Z9, Z9
+	VPANDD    Z8, Z9, Z9
+	VPORD     Z9, Z11, Z11
+	VPMOVDB   Z11, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x10, AX
+	SUBQ      $0x10, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func narrowE5M2AVX512(dst *uint8, src *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·narrowE5M2AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x7fffffff, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x000fffff, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x000001c0, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x0000007c, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x43000000, BX
+	VMOVD        BX, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x38800000, BX
+	VMOVD        BX, X6
+	VPBROADCASTD X6, Z6
+	MOVL         $0x0000007f, BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x00000080, BX
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Z8
+
+next:
+	VMOVUPS   (CX), Z9
+	VCMPPS    $0x03, Z9, Z9, K1
+	VPANDD    Z0, Z9, Z10
+	VPCMPUD   $0x01, Z6, Z10, K2
+	VPSRLD    $0x15, Z10, Z11
+	VPANDD    Z1, Z11, Z11
+	VPADDD    Z2, Z11, Z11
+	VPADDD    Z10, Z11, Z11
+	VPSRLD    $0x15, Z11, Z11
+	VPSUBD    Z3, Z11, Z11
+	VPMINUD   Z4, Z11, Z11
+	VADDPS    Z5, Z10, Z10
+	VPSUBD    Z5, Z10, K2, Z11
+	VMOVDQA32 Z7, K1, Z11
+	VPSRLD    $0x18, Z9, Z9
+	VPANDD    Z8, Z9, Z9
+	VPORD     Z9, Z11, Z11
+	VPMOVDB   Z11, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x10, AX
+	SUBQ      $0x10, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func widenE5M2AVX2(dst *float32, src *uint8, n int)
+// Requires: AVX, F16C
+TEXT ·widenE5M2AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXBW (CX), X0
+	VPSLLW    $0x08, X0, X0
+	VCVTPH2PS X0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func widenE4M3AVX2(dst *float32, src *uint8, n int)
+// Requires: AVX, AVX2, F16C
+TEXT ·widenE4M3AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x007f007f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, X0
+	MOVL         $0x007f007f, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, X1
+	MOVL         $0x7e007e00, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, X2
+	MOVL         $0x43800000, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Y3
+
+next:
+	VPMOVZXBW (CX), X4
+	VPAND     X0, X4, X6
+	VPSUBW    X6, X4, X5
+	VPSLLW    $0x08, X5, X5
+	VPCMPEQW  X1, X6, X4
+	VPSLLW    $0x07, X6, X6
+	VPANDN    X6, X4, X6
+	VPAND     X2, X4, X4
+	VPOR      X4, X6, X6
+	VPOR      X5, X6, X6
+	VCVTPH2PS X6, Y4
+	VMULPS    Y3, Y4, Y4
+	VMOVUPS   Y4, (AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func narrowE4M3AVX2(dst *uint8, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·narrowE4M3AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x7fffffff, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x0007ffff, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x000003c0, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         $0x0000007e, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	MOVL         $0x46800000, BX
+	VMOVD        BX, X5
+	VPBROADCASTD X5, Y5
+	MOVL         $0x3c800000, BX
+	VMOVD        BX, X6
+	VPBROADCASTD X6, Y6
+	MOVL         $0x0000007f, BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Y7
+	MOVL         $0x00000080, BX
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Y8
+
+next:
+	VMOVUPS   (CX), Y9
+	VPAND     Y0, Y9, Y10
+	VPSRLD    $0x14, Y10, Y11
+	VPAND     Y1, Y11, Y11
+	VPADDD    Y2, Y11, Y11
+	VPADDD    Y10, Y11, Y11
+	VPSRLD    $0x14, Y11, Y11
+	VPSUBD    Y3, Y11, Y11
+	VPMINUD   Y4, Y11, Y11
+	VADDPS    Y5, Y10, Y12
+	VPSUBD    Y5, Y12, Y12
+	VPCMPGTD  Y10, Y6, Y10
+	VPBLENDVB Y10, Y12, Y11, Y11
+	VCMPPS    $0x03, Y9, Y9, Y12
+	VPBLENDVB Y12, Y7, Y11, Y11
+	VPSRLD    $0x18, Y9, Y9
+	VPAND     Y8, Y9, Y9
+	VPOR      Y9, Y11, Y11
+	VPACKUSDW Y11, Y11, Y11
+	VPERMQ    $0x08, Y11, Y11
+	VPACKUSWB Y11, Y11, Y11
+	VMOVQ     X11, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x08, AX
+	SUBQ      $0x08, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func narrowE5M2AVX2(dst *uint8, src *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·narrowE5M2AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         $0x7fffffff, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x000fffff, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x000001c0, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         $0x0000007c, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	MOVL         $0x43000000, BX
+	VMOVD        BX, X5
+	VPBROADCASTD X5, Y5
+	MOVL         $0x38800000, BX
+	VMOVD        BX, X6
+	VPBROADCASTD X6, Y6
+	MOVL         $0x0000007f, BX
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Y7
+	MOVL         $0x00000080, BX
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Y8
+
+next:
+	VMOVUPS   (CX), Y9
+	VPAND     Y0, Y9, Y10
+	VPSRLD    $0x15, Y10, Y11
+	VPAND     Y1, Y11, Y11
+	VPADDD    Y2, Y11, Y11
+	VPADDD    Y10, Y11, Y11
+	VPSRLD    $0x15, Y11, Y11
+	VPSUBD    Y3, Y11, Y11
+	VPMINUD   Y4, Y11, Y11
+	VADDPS    Y5, Y10, Y12
+	VPSUBD    Y5, Y12, Y12
+	VPCMPGTD  Y10, Y6, Y10
+	VPBLENDVB Y10, Y12, Y11, Y11
+	VCMPPS    $0x03, Y9, Y9, Y12
+	VPBLENDVB Y12, Y7, Y11, Y11
+	VPSRLD    $0x18, Y9, Y9
+	VPAND     Y8, Y9, Y9
+	VPOR      Y9, Y11, Y11
+	VPACKUSDW Y11, Y11, Y11
+	VPERMQ    $0x08, Y11, Y11
+	VPACKUSWB Y11, Y11, Y11
+	VMOVQ     X11, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x08, AX
+	SUBQ      $0x08, DX
+	JNZ       next
+	VZEROUPPER
+	RET

@@ -9,7 +9,7 @@ import (
 )
 
 // TestLoopsAgree compares each vector loop with the scalar conversions, for all
-// 16-bit patterns and for float32 around every rounding.
+// narrow patterns and for float32 around every rounding.
 func TestLoopsAgree(t *testing.T) {
 	narrow := make([]uint16, 1<<16+5)
 	for i := range narrow {
@@ -38,6 +38,30 @@ func TestLoopsAgree(t *testing.T) {
 			for i, h := range narrow {
 				if got, want := math.Float32bits(to[i]), math.Float32bits(f.one(h)); got != want {
 					t.Fatalf("%s %#04x with %d lanes: %#08x, want %#08x", name, h, lanes, got, want)
+				}
+			}
+		}
+		bytes := make([]uint8, 256+5)
+		for i := range bytes {
+			bytes[i] = uint8(i)
+		}
+		tiny := make([]uint8, len(wide))
+		for name, f := range map[string]struct {
+			widen  func([]float32, []uint8)
+			value  func(uint8) float32
+			narrow func([]uint8, []float32)
+			code   func(float32) uint8
+		}{"e4m3": {E4M3sToF32s, E4M3ToF32, F32sToE4M3s, F32ToE4M3}, "e5m2": {E5M2sToF32s, E5M2ToF32, F32sToE5M2s, F32ToE5M2}} {
+			f.widen(to, bytes)
+			for i, h := range bytes {
+				if got, want := math.Float32bits(to[i]), math.Float32bits(f.value(h)); got != want {
+					t.Fatalf("%s %#02x with %d lanes: %#08x, want %#08x", name, h, lanes, got, want)
+				}
+			}
+			f.narrow(tiny, wide)
+			for i, x := range wide {
+				if got, want := tiny[i], f.code(x); got != want {
+					t.Fatalf("%s of %#08x with %d lanes: %#02x, want %#02x", name, math.Float32bits(x), lanes, got, want)
 				}
 			}
 		}

@@ -43,3 +43,43 @@ func narrowF16AVX2(dst *uint16, src *float32, n int)
 //
 //go:noescape
 func narrowBF16AVX2(dst *uint16, src *float32, n int)
+
+// widenE5M2AVX512 converts n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func widenE5M2AVX512(dst *float32, src *uint8, n int)
+
+// widenE4M3AVX512 converts n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func widenE4M3AVX512(dst *float32, src *uint8, n int)
+
+// narrowE4M3AVX512 converts n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func narrowE4M3AVX512(dst *uint8, src *float32, n int)
+
+// narrowE5M2AVX512 converts n elements, a multiple of 16 above zero.
+//
+//go:noescape
+func narrowE5M2AVX512(dst *uint8, src *float32, n int)
+
+// widenE5M2AVX2 converts n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func widenE5M2AVX2(dst *float32, src *uint8, n int)
+
+// widenE4M3AVX2 converts n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func widenE4M3AVX2(dst *float32, src *uint8, n int)
+
+// narrowE4M3AVX2 converts n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func narrowE4M3AVX2(dst *uint8, src *float32, n int)
+
+// narrowE5M2AVX2 converts n elements, a multiple of 8 above zero.
+//
+//go:noescape
+func narrowE5M2AVX2(dst *uint8, src *float32, n int)

@@ -323,6 +323,30 @@ func ExampleF32ToF16() {
 	// Output: 0x3555 0.33325195
 }
 
+func BenchmarkF32sToE4M3s(b *testing.B) {
+	src := make([]float32, 4096)
+	for i := range src {
+		src[i] = float32(i%1000)/7 - 70.3
+	}
+	dst := make([]uint8, len(src))
+	b.SetBytes(int64(4 * len(src)))
+	for b.Loop() {
+		F32sToE4M3s(dst, src)
+	}
+}
+
+func BenchmarkE4M3sToF32s(b *testing.B) {
+	src := make([]uint8, 4096)
+	for i := range src {
+		src[i] = uint8(i)
+	}
+	dst := make([]float32, len(src))
+	b.SetBytes(int64(4 * len(src)))
+	for b.Loop() {
+		E4M3sToF32s(dst, src)
+	}
+}
+
 func BenchmarkF32sToF16s(b *testing.B) {
 	src := make([]float32, 4096)
 	for i := range src {

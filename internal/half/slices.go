@@ -35,32 +35,32 @@ func F32sToBF16s(dst []uint16, src []float32) {
 // E4M3sToF32s sets dst[i] = E4M3ToF32(src[i]).
 func E4M3sToF32s(dst []float32, src []uint8) {
 	dst = first(dst, len(src))
-	for i, h := range src {
-		dst[i] = E4M3ToF32(h)
+	for i := widenE4M3(dst, src); i < len(src); i++ {
+		dst[i] = E4M3ToF32(src[i])
 	}
 }
 
 // F32sToE4M3s sets dst[i] = F32ToE4M3(src[i]).
 func F32sToE4M3s(dst []uint8, src []float32) {
 	dst = first(dst, len(src))
-	for i, f := range src {
-		dst[i] = F32ToE4M3(f)
+	for i := narrowE4M3(dst, src); i < len(src); i++ {
+		dst[i] = F32ToE4M3(src[i])
 	}
 }
 
 // E5M2sToF32s sets dst[i] = E5M2ToF32(src[i]).
 func E5M2sToF32s(dst []float32, src []uint8) {
 	dst = first(dst, len(src))
-	for i, h := range src {
-		dst[i] = E5M2ToF32(h)
+	for i := widenE5M2(dst, src); i < len(src); i++ {
+		dst[i] = E5M2ToF32(src[i])
 	}
 }
 
 // F32sToE5M2s sets dst[i] = F32ToE5M2(src[i]).
 func F32sToE5M2s(dst []uint8, src []float32) {
 	dst = first(dst, len(src))
-	for i, f := range src {
-		dst[i] = F32ToE5M2(f)
+	for i := narrowE5M2(dst, src); i < len(src); i++ {
+		dst[i] = F32ToE5M2(src[i])
 	}
 }
 

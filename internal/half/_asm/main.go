@@ -46,8 +46,130 @@ func main() {
 			return narrow256()
 		})
 	}
+	eight()
 	Generate()
 }
+
+// eight writes the loops of the 8-bit formats.
+func eight() {
+	for _, isa := range []struct {
+		name  string
+		lanes int
+		wide  func() reg.VecVirtual
+		half  func() reg.VecVirtual
+	}{{"AVX512", 16, ZMM, YMM}, {"AVX2", 8, YMM, XMM}} {
+		loop("widenE5M2"+isa.name, "float32", "uint8", isa.lanes, 4, 1, func() func(src, dst Mem) {
+			return func(src, dst Mem) {
+				h, v := isa.half(), isa.wide()
+				VPMOVZXBW(src, h)
+				VPSLLW(Imm(8), h, h) // it is the upper half of a binary16
+				VCVTPH2PS(h, v)
+				VMOVUPS(v, dst)
+			}
+		})
+		loop("widenE4M3"+isa.name, "float32", "uint8", isa.lanes, 4, 1, func() func(src, dst Mem) {
+			mag, nan, quiet := words(isa.half(), 0x7f), words(isa.half(), 0x7f), words(isa.half(), 0x7e00)
+			scale := splat(isa.wide(), 0x43800000) // 256, between the biases
+			return func(src, dst Mem) {
+				h, s, m, v := isa.half(), isa.half(), isa.half(), isa.wide()
+				VPMOVZXBW(src, h)
+				VPAND(mag, h, m)
+				VPSUBW(m, h, s)
+				VPSLLW(Imm(8), s, s)
+				VPCMPEQW(nan, m, h)
+				VPSLLW(Imm(7), m, m)
+				VPANDN(m, h, m)
+				VPAND(quiet, h, h)
+				VPOR(h, m, m)
+				VPOR(s, m, m)
+				VCVTPH2PS(m, v)
+				VMULPS(scale, v, v)
+				VMOVUPS(v, dst)
+			}
+		})
+		for _, f := range []format{
+			{"E4M3", 20, 120 << 3, 0x7e, 0x46800000, 121 << 23},
+			{"E5M2", 21, 112 << 2, 0x7c, 0x43000000, 113 << 23},
+		} {
+			loop("narrow"+f.name+isa.name, "uint8", "float32", isa.lanes, 1, 4, func() func(src, dst Mem) {
+				if isa.lanes == 16 {
+					return f.narrow512()
+				}
+				return f.narrow256()
+			})
+		}
+	}
+}
+
+// format is what narrowing to 8 bits depends on: the bits to drop, the difference of
+// the biases in place, the largest pattern, the float whose spacing is that of
+// subnormals, and the float32 pattern below which those are.
+type format struct {
+	name                        string
+	drop                        uint64
+	bias, top, magic, subnormal uint32
+}
+
+func (f format) narrow512() func(src, dst Mem) {
+	abs, one, half := splat(ZMM(), 0x7fffffff), splat(ZMM(), 1), splat(ZMM(), 1<<(f.drop-1)-1)
+	bias, top, magic, low := splat(ZMM(), f.bias), splat(ZMM(), f.top), splat(ZMM(), f.magic), splat(ZMM(), f.subnormal)
+	nan, minus := splat(ZMM(), 0x7f), splat(ZMM(), 0x80)
+	return func(src, dst Mem) {
+		v, b, r, s := ZMM(), ZMM(), ZMM(), ZMM()
+		VMOVUPS(src, v)
+		VCMPPS(Imm(3), v, v, reg.K1) // unordered
+		VPANDD(abs, v, b)
+		VPCMPUD(Imm(1), low, b, reg.K2) // b < low
+		VPSRLD(Imm(f.drop), b, r)
+		VPANDD(one, r, r)
+		VPADDD(half, r, r)
+		VPADDD(b, r, r)
+		VPSRLD(Imm(f.drop), r, r)
+		VPSUBD(bias, r, r)
+		VPMINUD(top, r, r)
+		VADDPS(magic, b, s)
+		VPSUBD(magic, s, reg.K2, r)
+		VMOVDQA32(nan, reg.K1, r)
+		VPSRLD(Imm(24), v, v)
+		VPANDD(minus, v, v)
+		VPORD(v, r, r)
+		VPMOVDB(r, dst)
+	}
+}
+
+func (f format) narrow256() func(src, dst Mem) {
+	abs, one, half := splat(YMM(), 0x7fffffff), splat(YMM(), 1), splat(YMM(), 1<<(f.drop-1)-1)
+	bias, top, magic, low := splat(YMM(), f.bias), splat(YMM(), f.top), splat(YMM(), f.magic), splat(YMM(), f.subnormal)
+	nan, minus := splat(YMM(), 0x7f), splat(YMM(), 0x80)
+	return func(src, dst Mem) {
+		v, b, r, s := YMM(), YMM(), YMM(), YMM()
+		VMOVUPS(src, v)
+		VPAND(abs, v, b)
+		VPSRLD(Imm(f.drop), b, r)
+		VPAND(one, r, r)
+		VPADDD(half, r, r)
+		VPADDD(b, r, r)
+		VPSRLD(Imm(f.drop), r, r)
+		VPSUBD(bias, r, r)
+		VPMINUD(top, r, r)
+		VADDPS(magic, b, s)
+		VPSUBD(magic, s, s)
+		VPCMPGTD(b, low, b) // low > b
+		VPBLENDVB(b, s, r, r)
+		VCMPPS(Imm(3), v, v, s)
+		VPBLENDVB(s, nan, r, r)
+		VPSRLD(Imm(24), v, v)
+		VPAND(minus, v, v)
+		VPOR(v, r, r)
+		VPACKUSDW(r, r, r)
+		VPERMQ(Imm(0x08), r, r)
+		VPACKUSWB(r, r, r)
+		VMOVQ(r.AsX(), dst)
+	}
+}
+
+// words returns a vector of equal 16-bit integers.
+func words(v reg.VecVirtual, x uint32) reg.VecVirtual { return splat(v, x|x<<16) }
 
 // loop writes a function that converts n elements, a multiple of the lanes.
 func loop(name, to, from string, lanes, toSize, fromSize int, prepare func() func(src, dst Mem)) {
