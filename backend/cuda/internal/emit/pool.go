@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -32,7 +33,11 @@ func (g *MaxPool) Plan(dev Limits) *Plan {
 	r := &routine{dev: dev}
 	if n := g.Batch * numel(g.Out[:]); n > 0 {
 		s := g.slots((&slots{}).at(0, 0).at(1, 0).at(2, 0).num(n))
-		r.each(fmt.Sprintf("max_pool<%s>", stored(g.DType)), "PoolFrame", s, n)
+		index := "i32"
+		if max(n, g.Batch*numel(g.In[:])) > math.MaxInt32 {
+			index = "i64"
+		}
+		r.each(fmt.Sprintf("max_pool<%s, %s>", stored(g.DType), index), "PoolFrame", s, n)
 	}
 	return &r.Plan
 }

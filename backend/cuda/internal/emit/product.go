@@ -67,6 +67,9 @@ const (
 	FewResults = 2
 	// longDepth is from how many products on a block computes a result.
 	longDepth = 512
+	// rowsEach is how many results below each other a thread computes, which share
+	// what it takes to find them.
+	rowsEach = 4
 )
 
 // Plan returns how it is launched.
@@ -92,7 +95,11 @@ func (g *Convolution) Plan(dev Limits) *Plan {
 			b := dev.block()
 			r.launch(fmt.Sprintf("convolve_sums<%s, %v>", kind, post), "ConvFrame", s, [3]int{dev.blocks(total), 1, 1}, [3]int{b, 1, 1})
 		} else {
-			r.each(fmt.Sprintf("convolve_each<%s, %v>", kind, post), "ConvFrame", s, total)
+			rows := 1
+			if !g.Transposed && g.Out[1] > 1 {
+				rows = rowsEach
+			}
+			r.each(fmt.Sprintf("convolve_each<%s, %v, %d>", kind, post, rows), "ConvFrame", s, total/g.Out[1]*ceil(g.Out[1], rows))
 		}
 	}
 	return &r.Plan

@@ -236,8 +236,8 @@ func TestConvolutions(t *testing.T) {
 		{Convolution{Window: wide, DType: ir.F32, Images: 20, Groups: 1, Channels: 12, Results: 20, TF32: true}, true, 2, "f32_false_true_TileForm_32_128_by_chunks_by_chunks_by_tf32"},
 		{Convolution{Window: plane([2]int{22, 22}, [2]int{20, 20}, one, none, one), DType: ir.F32, Images: 3, Groups: 1, Channels: 8, Results: 5, Post: all}, false, 16,
 			"by_fma_false loris_join_parts_f32_true"},
-		{Convolution{Window: wide, DType: ir.F64, Images: 2, Groups: 6, Channels: 1, Results: 1, Post: all}, false, 2, "convolve_each_f64_false_true"},
-		{Convolution{Window: turned(wide, 1), DType: ir.F16, Images: 2, Groups: 3, Channels: 2, Results: 2, Transposed: true}, false, 2, "convolve_each_f16_true_false"},
+		{Convolution{Window: wide, DType: ir.F64, Images: 2, Groups: 6, Channels: 1, Results: 1, Post: all}, false, 2, "convolve_each_f64_false_true_4"},
+		{Convolution{Window: turned(wide, 1), DType: ir.F16, Images: 2, Groups: 3, Channels: 2, Results: 2, Transposed: true}, false, 2, "convolve_each_f16_true_false_1"},
 		{Convolution{Window: plane([2]int{18, 18}, [2]int{13, 14}, one, one, one), DType: ir.F32, Images: 1, Groups: 3, Channels: 4, Results: 1, Post: all}, false, 9, "convolve_sums_f32_false_true"},
 	} {
 		g := c.g

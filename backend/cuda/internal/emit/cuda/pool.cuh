@@ -13,29 +13,31 @@ INLINE f32 least_of(f32) { return lowest<f32>(); }
 INLINE f64 least_of(f64) { return lowest<f64>(); }
 
 // max_pool takes the first of equal elements, and the last NaN. A window in the
-// padding alone gives the least number and index 0.
-template <class T> INLINE void max_pool(const PoolFrame& f) {
+// padding alone gives the least number and index 0. I numbers the elements of the
+// tensor and the results.
+template <class T, class I> INLINE void max_pool(const PoolFrame& f) {
+  typedef typename Unsigned<I>::type U;
+  const I in0 = f.in[0], in1 = f.in[1], in2 = f.in[2];
   EACH(i, f.n) {
-    i64 rest = i, from[3];
+    U rest = (U)i;
+    I from[3];
+#pragma unroll
     for (int d = 2; d >= 0; d--) {
-      from[d] = rest % f.out[d] * f.stride[d] - f.pad[d];
-      rest /= f.out[d];
+      from[d] = (I)(rest % (U)f.out[d]) * (I)f.stride[d] - (I)f.pad[d];
+      rest /= (U)f.out[d];
     }
-    const T* const x = (const T*)f.x + rest * f.in[0] * f.in[1] * f.in[2];
-    i64 best = -1;
+    const T* const x = (const T*)f.x + (I)rest * in0 * in1 * in2;
+    I best = -1;
     auto most = least_of(widen(T()));
-    for (i64 a = 0; a < f.kernel[0]; a++) {
-      const i64 p0 = from[0] + a * f.dilation[0];
-      if (p0 < 0 || p0 >= f.in[0]) continue;
-      for (i64 b = 0; b < f.kernel[1]; b++) {
-        const i64 p1 = from[1] + b * f.dilation[1];
-        if (p1 < 0 || p1 >= f.in[1]) continue;
-        for (i64 c = 0; c < f.kernel[2]; c++) {
-          const i64 p2 = from[2] + c * f.dilation[2];
-          if (p2 < 0 || p2 >= f.in[2]) continue;
-          const i64 at = (p0 * f.in[1] + p1) * f.in[2] + p2;
-          const auto v = widen(x[at]);
-          if (best < 0 || v > most || v != v) best = at, most = v;
+    for (I a = 0, p0 = from[0]; a < (I)f.kernel[0]; a++, p0 += (I)f.dilation[0]) {
+      if ((U)p0 >= (U)in0) continue;
+      for (I b = 0, p1 = from[1]; b < (I)f.kernel[1]; b++, p1 += (I)f.dilation[1]) {
+        if ((U)p1 >= (U)in1) continue;
+        const I row = (p0 * in1 + p1) * in2;
+        for (I c = 0, p2 = from[2]; c < (I)f.kernel[2]; c++, p2 += (I)f.dilation[2]) {
+          if ((U)p2 >= (U)in2) continue;
+          const auto v = widen(x[row + p2]);
+          if (best < 0 || v > most || v != v) best = row + p2, most = v;
         }
       }
     }

@@ -180,24 +180,24 @@ template <class T_, bool transposed, bool last> struct Convolution {
   INLINE i64 channel(i32 m_, i32) const { return group * m + m_; }
 };
 
-// Seen is one result of a convolution and what it sees.
+// Seen is what a result of a convolution sees, at o[d] of a line: a channel of an
+// image.
 template <class T, bool transposed> struct Seen {
   const ConvFrame& f;
   const T *x, *w;
   i64 channel;
   Axis axis[3];
   i32 at[3];
-  INLINE Seen(const ConvFrame& frame, i64 result) : f(frame), x((const T*)frame.x), w((const T*)frame.w) {
+  INLINE Seen(const ConvFrame& frame, i64 line, const i32 (&o)[3]) : f(frame), x((const T*)frame.x), w((const T*)frame.w) {
 #pragma unroll
-    for (int d = 2; d >= 0; d--) {
-      const i32 o = result % f.out[d], stride = transposed ? f.stride[d] : 1;
-      result /= f.out[d];
-      axis[d] = axis_of<transposed>(f, d, o % stride);
-      at[d] = o / stride * axis[d].step + axis[d].from;
+    for (int d = 0; d < 3; d++) {
+      const u32 stride = transposed ? f.stride[d] : 1;
+      axis[d] = axis_of<transposed>(f, d, (u32)o[d] % stride);
+      at[d] = (i32)((u32)o[d] / stride) * axis[d].step + axis[d].from;
       w += axis[d].tap * f.w_at[d];
     }
-    channel = result % (f.groups * f.m);
-    x += result / (f.groups * f.m) * f.x_image + channel / f.m * f.channels * f.x_channel;
+    channel = line % (f.groups * f.m);
+    x += line / (f.groups * f.m) * f.x_image + channel / f.m * f.channels * f.x_channel;
     w += channel / f.m * f.w_group + channel % f.m * f.w_out;
   }
   // meets moves both operands to a tap of a dimension; false in the padding.
@@ -208,27 +208,42 @@ template <class T, bool transposed> struct Seen {
   }
 };
 
-// convolve_each computes a result by each thread, for few channels.
-template <class T, bool transposed, bool post> INLINE void convolve_each(const ConvFrame& f) {
+// convolve_each computes a result by each thread, or R below each other, for few
+// channels.
+template <class T, bool transposed, bool post, int R> INLINE void convolve_each(const ConvFrame& f) {
   typedef decltype(summed(widen(T()))) A;
-  EACH(i, f.tail.total) {
-    const Seen<T, transposed> s(f, i);
-    A sum = 0;
+  const i64 down = (f.out[1] + R - 1) / R, places = f.out[0] * down * f.out[2];
+  EACH(i, f.tail.total / (f.out[0] * f.out[1] * f.out[2]) * places) {
+    const i64 line = i / places, place = i % places;
+    const i32 o[3] = {(i32)(place / f.out[2] / down), (i32)(place / f.out[2] % down) * R, (i32)(place % f.out[2])};
+    const Seen<T, transposed> s(f, line, o);
+    const i64 apart = s.axis[1].step * f.x_at[1];
+    A sum[R] = {};
     for (i64 c = 0; c < f.channels; c++) {
       for (i32 a = 0; a < s.axis[0].taps; a++) {
         const T *x0 = s.x + c * f.x_channel, *w0 = s.w + c * f.w_in;
         if (!s.meets(0, a, x0, w0)) continue;
         for (i32 b = 0; b < s.axis[1].taps; b++) {
           const T *x1 = x0, *w1 = w0;
-          if (!s.meets(1, b, x1, w1)) continue;
+          s.meets(1, b, x1, w1);
+          const i32 row = s.at[1] + b * s.axis[1].dilation;
           for (i32 e = 0; e < s.axis[2].taps; e++) {
             const T *x2 = x1, *w2 = w1;
-            if (s.meets(2, e, x2, w2)) sum = fused(summed(widen(*x2)), summed(widen(*w2)), sum);
+            if (!s.meets(2, e, x2, w2)) continue;
+            const A w = summed(widen(*w2));
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+              if ((u32)(row + r * s.axis[1].step) < (u32)f.in[1]) sum[r] = fused(summed(widen(x2[r * apart])), w, sum[r]);
+            }
           }
         }
       }
     }
-    finish<T, post>(f.tail, i, s.channel, sum);
+    const i64 first = ((line * f.out[0] + o[0]) * f.out[1] + o[1]) * f.out[2] + o[2];
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      if (o[1] + r < f.out[1]) finish<T, post>(f.tail, first + r * f.out[2], s.channel, sum[r]);
+    }
   }
 }
 
@@ -239,13 +254,14 @@ template <class T, bool transposed, bool post> INLINE void convolve_sums(const C
   __shared__ u64 pool[64];
   const int warps = (blockDim.x + 31) / 32;
   for (i64 i = blockIdx.x; i < f.tail.total; i += gridDim.x) {
-    const Seen<T, transposed> s(f, i);
+    const i64 row = i / f.out[2], line = row / f.out[1] / f.out[0];
+    const Seen<T, transposed> s(f, line, {(i32)(row / f.out[1] % f.out[0]), (i32)(row % f.out[1]), (i32)(i % f.out[2])});
     A sum = 0;
-    for (i64 line = threadIdx.x / 32; line < f.channels * s.axis[0].taps * s.axis[1].taps; line += warps) {
-      const i64 c = line / s.axis[1].taps / s.axis[0].taps;
+    for (i64 k = threadIdx.x / 32; k < f.channels * s.axis[0].taps * s.axis[1].taps; k += warps) {
+      const i64 c = k / s.axis[1].taps / s.axis[0].taps;
       const T *x1 = s.x + c * f.x_channel, *w1 = s.w + c * f.w_in;
-      const bool near = s.meets(0, line / s.axis[1].taps % s.axis[0].taps, x1, w1);
-      if (!s.meets(1, line % s.axis[1].taps, x1, w1) || !near) continue;
+      const bool near = s.meets(0, k / s.axis[1].taps % s.axis[0].taps, x1, w1);
+      if (!s.meets(1, k % s.axis[1].taps, x1, w1) || !near) continue;
       for (i32 e = threadIdx.x % 32; e < s.axis[2].taps; e += 32) {
         const T *x2 = x1, *w2 = w1;
         if (s.meets(2, e, x2, w2)) sum = fused(summed(widen(*x2)), summed(widen(*w2)), sum);
