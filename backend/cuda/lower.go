@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,6 +168,7 @@ type command struct {
 	product      *product
 	scaled       bool // the product, and what more it has
 	bias, addend bool
+	alpha        float64     // its factor
 	refs         []steps.Ref // of the product or copy
 	work         steps.Ref   // of the product
 	copy         int         // bytes
@@ -219,7 +221,7 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 		return
 	case s.Product != nil:
 		p.commands = append(p.commands, command{
-			product: s.Product.Handle.(*product), scaled: s.Product.Scales != steps.Unscaled, bias: s.Product.Bias, addend: s.Product.Addend, refs: s.Refs, work: s.Work,
+			product: s.Product.Handle.(*product), scaled: s.Product.Scales != steps.Unscaled, bias: s.Product.Bias, addend: s.Product.Addend, alpha: cmp.Or(s.Product.Alpha, 1), refs: s.Refs, work: s.Work,
 		})
 		return
 	case s.Copy > 0:

@@ -250,7 +250,7 @@ func (m *model) command(s *driver.Stream, c *command) error {
 		m.bind(c)
 		return c.f.Launch(s, c.how, c.params)
 	case c.product != nil:
-		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: 1, Choice: c.product.choice, Workspace: m.at(c.work)}
+		args := driver.MatmulArgs{D: m.at(c.refs[0]), A: m.at(c.refs[1]), B: m.at(c.refs[2]), Alpha: c.alpha, Choice: c.product.choice, Workspace: m.at(c.work)}
 		more := c.refs[3:]
 		if c.scaled {
 			args.ScaleA, args.ScaleB, more = m.at(more[0]), m.at(more[1]), more[2:]

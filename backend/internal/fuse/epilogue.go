@@ -47,8 +47,8 @@ type Rule struct {
 	// Affine allows links of all kinds; else there are factors, which are numbers,
 	// and then one vector that is added.
 	Affine bool
-	// NoFactors allows none of these factors.
-	NoFactors bool
+	// Factor says which numbers may be such factors; nil allows all.
+	Factor func(id graph.ID) bool
 	// Acts are the activations that a chain may end with; nil stands for all.
 	Acts []Activation
 }
@@ -175,7 +175,7 @@ func (m *matcher) canLink(e *Epilogue, rule Rule, l Link, channels int) bool {
 	}
 	switch l.Op {
 	case ir.OpMul, ir.OpDiv:
-		return !rule.NoFactors && m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue
+		return m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue && (rule.Factor == nil || rule.Factor(l.ID))
 	case ir.OpAdd:
 		return m.p.Shape(l.ID).Numel() == channels
 	}

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
@@ -32,7 +33,7 @@ func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
 		if l.opt.Product == nil {
 			return fuse.Rule{Channel: out.Rank() - 1, Affine: d == loop.ComputeDType(d)}, true
 		}
-		return fuse.Rule{Channel: out.Rank() - 1, NoFactors: true, Acts: []fuse.Activation{fuse.ReLU, fuse.GELUTanh}}, d != ir.F64
+		return fuse.Rule{Channel: out.Rank() - 1, Factor: l.isNumber, Acts: []fuse.Activation{fuse.ReLU, fuse.GELUTanh}}, d != ir.F64
 	}
 	return fuse.Rule{}, false
 }
@@ -52,15 +53,48 @@ func (l *lowering) withEpilogue(e *fuse.Epilogue) (err error) {
 
 func byOutput(x, y *graph.Instr) int { return cmp.Compare(x.Out, y.Out) }
 
+// isNumber reports whether a value is a number that the Program has, and by which
+// the library multiplies. A factor of 0 would keep it from reading its operands.
+func (l *lowering) isNumber(id graph.ID) bool {
+	v := l.numbers[id]
+	return v != 0 && !math.IsInf(v, 0) && !math.IsNaN(v)
+}
+
+// numbersOf returns the numbers that a Program has, by the values that they fill.
+func numbersOf(p *graph.Program) map[graph.ID]float64 {
+	all := map[graph.ID]float64{}
+	for i := range p.Instrs {
+		in := &p.Instrs[i]
+		if in.Op != ir.OpFull || !p.Shape(in.Out).DType().IsFloat() {
+			continue
+		}
+		v, ok := p.Args(in).Get("fill_value").(float64)
+		if n, isInt := p.Args(in).Get("fill_value").(int64); isInt {
+			v, ok = float64(n), true
+		}
+		if ok {
+			all[in.Out] = ir.RoundFloat(p.Shape(in.Out).DType(), v)
+		}
+	}
+	return all
+}
+
 // finish describes an epilogue to the library and returns its operands: the bias
 // and the other addend, as far as there are any.
 func (c *call) finish(p *Product) (operands []value) {
 	if c.post == nil {
 		return nil
 	}
-	for _, k := range c.post.Links { // one at most
-		p.Bias = true
-		operands = append(operands, c.toAligned(c.dense(c.l.val(k.ID))))
+	for _, k := range c.post.Links { // factors, then one vector at most
+		switch k.Op {
+		case ir.OpMul:
+			p.Alpha = cmp.Or(p.Alpha, 1) * c.l.numbers[k.ID]
+		case ir.OpDiv:
+			p.Alpha = cmp.Or(p.Alpha, 1) / c.l.numbers[k.ID]
+		default:
+			p.Bias = true
+			operands = append(operands, c.toAligned(c.dense(c.l.val(k.ID))))
+		}
 	}
 	if c.post.Residual != fuse.NoValue {
 		p.Addend = true

@@ -87,6 +87,7 @@ type lowering struct {
 	faults    int
 	returned  int // by called models
 	plan      *fuse.Plan
+	numbers   map[graph.ID]float64 // of the Program
 	probes    map[fuse.Probe]bool
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
@@ -118,7 +119,7 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 		return nil, err
 	}
 	p = decomposed(p, &o)
-	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}}
+	l := &lowering{p: p, opt: o, vals: make([]value, len(p.Shapes)), known: map[string]int{}, probes: map[fuse.Probe]bool{}, numbers: numbersOf(p)}
 	uses := fuse.UsesOf(p)
 	l.plan = fuse.New(p, uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, uses, l.epilogueRule)

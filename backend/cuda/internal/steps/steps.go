@@ -137,7 +137,7 @@ func (s *Step) Failed(fault []byte) error {
 // Located adds the op and the user's line to an error of running the step.
 func (s *Step) Located(err error) error { return located(s.Instr, err) }
 
-// Product is a batch of products D = Act(A·B·scales + bias + addend) of M×K and K×N
+// Product is a batch of products D = Act(Alpha·A·B·scales + bias + addend) of M×K and K×N
 // matrices.
 type Product struct {
 	// DType is that of D, bias and addend, Left that of A and Right that of B: one of
@@ -153,6 +153,7 @@ type Product struct {
 	// summed with fewer bits.
 	Scales Scales
 	Fast   bool
+	Alpha  float64 // 0 is 1
 	// Bias says that there is a vector of N, and Addend that there is a dense batch of
 	// M×N matrices, which may be where D is.
 	Bias, Addend bool
