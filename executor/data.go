@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -44,6 +45,10 @@ type Data struct {
 	// flight, final with them, is what has yet to land for the contents to be there;
 	// nil if nothing has.
 	flight *flight
+
+	// digest tells the contents of cached data whose device has memory of its own;
+	// it is nil for other data.
+	digest *[sha256.Size]byte
 
 	// Guarded by core.mu:
 	leaf    *ir.Node // made when the data is first used in a graph

@@ -281,6 +281,9 @@ func (m *programModel) PackConstant(ctx context.Context, _ int, value backend.Bu
 		value.Retain()
 		return value, nil
 	}
+	if mb, ok := m.backend.(backend.MemoryBackend); ok && value.Device().Type == m.device.Type {
+		return mb.Copy(ctx, value, m.device) // as the devices order it
+	}
 	data, err := value.Bytes(ctx)
 	if err != nil {
 		return nil, err

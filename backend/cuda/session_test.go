@@ -189,3 +189,39 @@ func TestCallInSession(t *testing.T) {
 		}
 	}
 }
+
+// TestConstantsThatComeAgain checks that host data that was uploaded before is found
+// on the device without bringing anything back, and only what is equal.
+func TestConstantsThatComeAgain(t *testing.T) {
+	f := onFake(t)
+	s := session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	shape := loris.FromSlice([]float32{1, 2}, 2).Shape()
+	one, two := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, []byte{0, 0, 0, 0x40, 0, 0, 0x80, 0x3f}
+	m := s.With()
+	first := m.Constant(one, shape)
+	f.Hold() // nobody waits for the device
+	again, other := m.Constant(one, shape), m.Constant(two, shape)
+	f.Resume()
+	uploads := 0
+	for _, call := range f.Calls() {
+		if strings.HasPrefix(call, "cuMemcpyDtoH") {
+			t.Errorf("something came back: %s", call)
+		}
+		if strings.HasPrefix(call, "cuMemcpyHtoD") {
+			uploads++
+		}
+	}
+	if uploads != 2 {
+		t.Errorf("%d uploads, want 2", uploads)
+	}
+	for i, x := range []*loris.Tensor{first, again, other} {
+		want := []float32{1, 2}
+		if i == 2 {
+			want = []float32{2, 1}
+		}
+		if got, err := x.Float32s(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("tensor %d: %v, %v", i, got, err)
+		}
+	}
+}
