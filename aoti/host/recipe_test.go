@@ -10,7 +10,7 @@ import (
 // byRecipe is the function of a recipe, computed on the CPU; nil for an op without
 // one. What the recipe leaves to the host is the host's.
 func byRecipe(name string) opFunc {
-	plain := strings.TrimPrefix(strings.TrimPrefix(name, "cpu_"), "aten_")
+	plain := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "cpu_"), "cuda_"), "aten_")
 	for _, op := range opsOf("aoti_torch_cuda_" + plain) {
 		fn := recipes[op]
 		if fn == nil {

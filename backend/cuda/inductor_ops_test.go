@@ -119,6 +119,10 @@ func TestInductorOps(t *testing.T) {
   %1, %2 = sort(select(%0, dim=1, index=0), dim=0, descending=true)
   %3 = index_put(%0, [%2], %0)
   return %3`},
+		{name: "an op by its name", rows: 115, dims: []int{115, 4}, text: `
+  %0 = reshape(%p, shape=[115,4])
+  %1 = hypot(%0, %0)
+  return %1`},
 		{name: "copies between strides and dtypes", rows: 112, dims: []int{112, 4}, text: `
   %0 = reshape(%p, shape=[112,4])
   return %0`},
@@ -190,11 +194,55 @@ func TestInductorOpsThatWait(t *testing.T) {
 	if s := out[0].Shape(); s != ir.MakeShape(ir.I64, 4*113, 2) {
 		t.Errorf("nonzero: %v", s)
 	}
+	z, _ := counting(t, b, 116)
+	yours, err := r.Run(t.Context(), z)
+	check(t, err)
+	defer yours[0].Release()
+	if v, err := same(t.Context(), yours[0]); v != 0 || err != nil || yours[0].Device() != gpu(0) {
+		t.Errorf("an op of the user's: %v, %v on %v", v, err, yours[0].Device())
+	}
 	y, _ := counting(t, b, 114)
 	through, err := r.Run(t.Context(), y)
 	check(t, err)
 	defer through[0].Release()
 	if s := through[0].Shape(); s != ir.MakeShape(ir.F32, 114, 4) || through[0].Device() != gpu(0) {
 		t.Errorf("geqrf: %v on %v", s, through[0].Device())
+	}
+}
+
+// Runs leave nothing behind, those that fail neither.
+func TestInductorOpsFree(t *testing.T) {
+	_, b, r := loadModel(t, 1)
+	var inputs []backend.Buffer
+	for _, rows := range []int{106, 108, 110, 111, 112, 113} {
+		x, _ := counting(t, b, rows)
+		inputs = append(inputs, x)
+	}
+	all := func() {
+		for _, x := range inputs {
+			out, err := r.Run(t.Context(), x)
+			check(t, err)
+			_, err = out[0].Bytes(t.Context())
+			if x.Shape().Dim(0) != 111 {
+				check(t, err)
+			}
+			out[0].Release()
+		}
+	}
+	all()
+	before := b.BytesInUse(gpu(0))
+	for range 3 {
+		all()
+	}
+	if now := b.BytesInUse(gpu(0)); now != before {
+		t.Errorf("%d bytes in use, after the first runs %d", now, before)
+	}
+	check(t, r.Close())
+	held := 0
+	for _, x := range inputs {
+		held += x.Shape().Bytes()
+	}
+	if now := b.BytesInUse(gpu(0)); now != int64(held) {
+		t.Errorf("%d bytes in use after Close, the inputs have %d", now, held)
 	}
 }

@@ -57,6 +57,7 @@ func writePackage(t testing.TB) string {
 		{"model/byteorder", []byte("little")},
 		{dir + "model.wrapper.so", so},
 		{dir + "model.wrapper_metadata.json", []byte(`{"AOTI_DEVICE_KEY": "cuda"}`)},
+		{dir + "model.wrapper.json", []byte(namedOps)},
 		{dir + "kernels.cubin", fakecuda.Cubin(90, "kernel add_f32 4", "kernel trap 1")},
 	} {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: m.name, Method: zip.Store})
@@ -69,6 +70,34 @@ func writePackage(t testing.TB) string {
 	return path
 }
 
+// namedOps are the ops that the model calls by their names.
+var namedOps = func() string {
+	node := func(target string) string {
+		return `{"name": "buf", "node": {"target": "` + target + `", "inputs": [
+			{"name": "self", "arg": {"as_tensor": {"name": "a"}}, "kind": 1},
+			{"name": "other", "arg": {"as_tensor": {"name": "b"}}, "kind": 1}],
+			"outputs": [{"as_tensor": {"name": "buf"}}]}}`
+	}
+	return `{"nodes": [` + node("aten::hypot") + "," + node("loristest::difference") + `]}`
+}()
+
+// difference is an op of the user's.
+func difference(args host.OpArgs) ([]backend.Buffer, error) {
+	x, err := aoti.Float32s(args["self"].(backend.Buffer))
+	if err != nil {
+		return nil, err
+	}
+	y, err := aoti.Float32s(args["other"].(backend.Buffer))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float32, len(x))
+	for i := range out {
+		out[i] = x[i] - y[i]
+	}
+	return []backend.Buffer{aoti.FromSlice(out, args["self"].(backend.Buffer).Shape().Dims()...)}, nil
+}
+
 // loadModel loads the model on a stand-in.
 func loadModel(t testing.TB, devices int, opts ...aoti.Option) (*fakecuda.Fake, *Backend, *aoti.Runner) {
 	t.Helper()
@@ -76,6 +105,8 @@ func loadModel(t testing.TB, devices int, opts ...aoti.Option) (*fakecuda.Fake, 
 	before := host.AcceleratorsOf("cuda")
 	host.RegisterAccelerators("cuda", b)
 	t.Cleanup(func() { host.RegisterAccelerators("cuda", before) })
+	check(t, host.Register("loristest::difference", difference))
+	t.Cleanup(func() { host.Unregister("loristest::difference") })
 	r, err := aoti.Load(t.Context(), writePackage(t), opts...)
 	check(t, err)
 	t.Cleanup(func() {
@@ -204,7 +235,7 @@ func TestInductorConstants(t *testing.T) {
 
 func TestInductorSwapUnderLoad(t *testing.T) {
 	_, b, r := loadModel(t, 1, aoti.Instances(3))
-	x := filled(t, b, gpu(0), 1, 16, 8)
+	x := filled(t, b, gpu(0), 1, 112, 8) // whose result goes through kernels of the host
 	sets := [2]map[string]backend.Buffer{}
 	for i := range sets {
 		v := float32(i + 1)
