@@ -40,7 +40,7 @@ type lane struct {
 	stream Stream
 	token  cgo.Handle // of the place
 	c      *C.lori_place
-	fault  error // why memory could not be had in the run of an instance; its alone
+	fault  error // why an op failed or memory could not be had in the run of an instance; its alone
 }
 
 // held is a reference to memory that C has.

@@ -88,7 +88,7 @@ func (p *lane) compute(line int, c call) error {
 	if way := ways()[line]; way != nil && (c.onDevice() || c.makesOnDevice()) {
 		err := way(p, c)
 		if !errors.Is(err, backend.ErrUnsupported) {
-			return err
+			return p.failed(err)
 		}
 	}
 	fn := handlers[line]
@@ -123,6 +123,15 @@ func (c call) onDevice() bool {
 		}
 	}
 	return false
+}
+
+// failed keeps why an op of an instance's run failed, if it did: the library hands on
+// no more than the text.
+func (p *lane) failed(err error) error {
+	if err != nil && p != p.site.loader {
+		p.fault = err
+	}
+	return err
 }
 
 // makesOnDevice reports whether a call without tensors is to make one on a device:

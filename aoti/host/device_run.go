@@ -70,7 +70,8 @@ func (c *computations) get(key []byte, build func() *madeReady) *madeReady {
 	c.mu.Lock()
 	m.key = string(key)
 	m.users++
-	if e := c.byKey[m.key]; e != nil { // somebody else's
+	// Somebody else's is kept, and what may work another time is not.
+	if c.byKey[m.key] != nil || m.err != nil && !errors.Is(m.err, backend.ErrUnsupported) {
 		m.evicted = true
 		return m
 	}
@@ -226,7 +227,7 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 			break
 		}
 		var mem Memory
-		if mem, m.err = p.site.acc.Upload(ctx, t.data); m.err == nil {
+		if mem, m.err = p.site.acc.Upload(ctx, t.data()); m.err == nil {
 			m.tables = append(m.tables, &held{mem, p.site})
 		}
 	}

@@ -34,7 +34,7 @@ func (r *recipe) onHost() ([]*tensor, error) {
 			return nil, err
 		}
 		defer release(x)
-		copy(tensorBytes(x), t.data)
+		copy(tensorBytes(x), t.data())
 		in = append(in[:len(in):len(in)], x)
 	}
 	if r.draws {

@@ -207,6 +207,7 @@ func (m *Instance) load(ctx context.Context, inputs []backend.Buffer) error {
 	m.box(inputs)
 	m.used = m.used[:0]
 	if m.place != nil {
+		m.place.fault = nil
 		m.place.stream.Begin()
 	}
 	for i, b := range inputs {

@@ -41,30 +41,32 @@ type zeroTensor struct {
 	dims []int64
 }
 
-// table is a constant operand.
+// table is a constant operand. Its data are made when they are first needed.
 type table struct {
 	shape ir.Shape
-	data  []byte
+	data  func() []byte
 }
 
 // recipeFunc reads the arguments of an op.
 type recipeFunc func(v values) (*recipe, error)
 
-// ints makes a table of i64 and floats one of f64.
-func intTable(dims []int, data []int64) table {
-	t := table{shape: ir.MakeShape(ir.I64, dims...)}
-	for _, x := range data {
-		t.data = binary.LittleEndian.AppendUint64(t.data, uint64(x))
-	}
-	return t
+// intTable is a table of i64, floatTable one of f64.
+func intTable(dims []int, make func() []int64) table {
+	return table{ir.MakeShape(ir.I64, dims...), func() (data []byte) {
+		for _, x := range make() {
+			data = binary.LittleEndian.AppendUint64(data, uint64(x))
+		}
+		return data
+	}}
 }
 
-func floatTable(dims []int, data []float64) table {
-	t := table{shape: ir.MakeShape(ir.F64, dims...)}
-	for _, x := range data {
-		t.data = binary.LittleEndian.AppendUint64(t.data, math.Float64bits(x))
-	}
-	return t
+func floatTable(dims []int, make func() []float64) table {
+	return table{ir.MakeShape(ir.F64, dims...), func() (data []byte) {
+		for _, x := range make() {
+			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(x))
+		}
+		return data
+	}}
 }
 
 // shapes returns those of all operands.

@@ -129,16 +129,19 @@ var mathRecipes = map[string]recipeFunc{
 	},
 	"hann_window": func(v values) (*recipe, error) {
 		n := v.int("window_length", 0)
-		data := make([]float64, n)
-		for i := range data {
-			data[i] = 1
-			if n > 1 {
-				data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
-			}
-		}
 		d := v.dtype(ir.F32)
+		window := func() []float64 {
+			data := make([]float64, n)
+			for i := range data {
+				data[i] = 1
+				if n > 1 {
+					data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
+				}
+			}
+			return data
+		}
 		return &recipe{
-			what: fmt.Append(nil, "hann_window ", n, d), tables: []table{floatTable([]int{n}, data)},
+			what: fmt.Append(nil, "hann_window ", n, d), tables: []table{floatTable([]int{n}, window)},
 			build: func(b *ir.Builder, in []ir.Value) []ir.Value { return []ir.Value{b.Cast(in[0], d)} },
 		}, nil
 	},

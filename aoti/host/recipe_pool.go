@@ -158,26 +158,30 @@ func adaptiveMaxRecipe(v values, n int) (*recipe, error) {
 		return nil, err
 	}
 	size, most := append([]int(nil), out[3-n:]...), box{}
-	each(box{}, out, func(o box) {
-		lo, hi := adaptiveWindow(o, in, out)
-		for d := range most {
+	for d := range most {
+		for i := range out[d] {
+			var o box
+			o[d] = i
+			lo, hi := adaptiveWindow(o, in, out)
 			most[d] = max(most[d], hi[d]-lo[d])
 		}
-	})
-	var at []int64
-	each(box{}, out, func(o box) {
-		lo, hi := adaptiveWindow(o, in, out)
-		each(box{}, most, func(k box) {
-			var p box
-			for d := range p {
-				p[d] = min(lo[d]+k[d], hi[d]-1)
-			}
-			at = append(at, int64(in.at(p)))
+	}
+	windows := func() (at []int64) {
+		each(box{}, out, func(o box) {
+			lo, hi := adaptiveWindow(o, in, out)
+			each(box{}, most, func(k box) {
+				var p box
+				for d := range p {
+					p[d] = min(lo[d]+k[d], hi[d]-1)
+				}
+				at = append(at, int64(in.at(p)))
+			})
 		})
-	})
+		return at
+	}
 	return &recipe{
 		what: fmt.Append(nil, "adaptive_max_pool ", size), in: []*tensor{t}, strides: lastStrides(t),
-		tables: []table{intTable([]int{1, out.volume(), most.volume()}, at)},
+		tables: []table{intTable([]int{1, out.volume(), most.volume()}, windows)},
 		build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 			largest, where := largestOf(b, planes(b, in[0], n), in[1])
 			return []ir.Value{shaped(b, largest, in[0], size), shaped(b, where, in[0], size)}

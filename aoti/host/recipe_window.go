@@ -159,13 +159,16 @@ func upsampleSlopes(v values, n int, tapsOf func(s scaling, i int) []tap) (*reci
 	r := &recipe{what: fmt.Append(nil, "upsample_backward ", n, to, factors, v.bool("align_corners", false)), in: []*tensor{t}, strides: lastStrides(t)}
 	for i := range n {
 		from, in := size[2+i], to[2+i]
-		m := make([]float64, from*in)
-		for o := range from {
-			for _, a := range tapsOf(scaling{in, from, v.bool("align_corners", false), factors[3-n+i]}, o) {
-				m[o*in+a.at] += a.by
+		lies := scaling{in, from, v.bool("align_corners", false), factors[3-n+i]}
+		r.tables = append(r.tables, floatTable([]int{from, in}, func() []float64 {
+			m := make([]float64, from*in)
+			for o := range from {
+				for _, a := range tapsOf(lies, o) {
+					m[o*in+a.at] += a.by
+				}
 			}
-		}
-		r.tables = append(r.tables, floatTable([]int{from, in}, m))
+			return m
+		}))
 	}
 	r.build = func(b *ir.Builder, in []ir.Value) []ir.Value {
 		d := wide(in[0].DType())

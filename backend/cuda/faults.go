@@ -20,6 +20,7 @@ const faultRoom = 256
 type faultLog struct {
 	open    *report   // of the present run, which computations add to; or nil
 	reports []*report // that belong to what the present run makes
+	begun   bool      // there are runs in the stream
 	pending []*report // whose work was not seen to be done
 }
 
@@ -95,11 +96,19 @@ func (f *faultLog) flush(h *hostStream) error {
 	return nil
 }
 
-// begin starts a run. What is still open is of work outside of runs.
-func (f *faultLog) begin() { f.reports = nil }
+// begin starts a run. What is still open is of one that failed.
+func (f *faultLog) begin() {
+	if f.open != nil {
+		f.open.there.release() // in the order of the stream
+	}
+	f.open, f.reports, f.begun = nil, nil, true
+}
 
 // inherit says that the run reads what other reports belong to.
 func (f *faultLog) inherit(rs []*report) {
+	if !f.begun {
+		return
+	}
 	for _, r := range rs {
 		if !slices.Contains(f.reports, r) {
 			f.reports = append(f.reports, r)
