@@ -109,7 +109,12 @@ func (g *Attention) Plan(dev Limits) *Plan {
 		share = ceil(ceil(g.Keys, min(ceil(splitBlocks, blocks), g.Keys/splitKeys)), tile) * tile
 		splits = ceil(g.Keys, share)
 	}
-	s := g.operands()
+	first := 1
+	sums := -1
+	if g.Sums {
+		sums, first = 1, 2
+	}
+	s := g.operands(&slots{}, 0, sums, first)
 	if splits > 1 {
 		s.at(Work, r.alloc(4*splits*batch*g.Queries*g.ValueDim)).at(Work, r.alloc(4*splits*batch*g.Queries))
 	} else {
@@ -140,23 +145,20 @@ func (g *Attention) masks() string {
 	return stored(g.Mask)
 }
 
-// operands begins an AttentionFrame.
-func (g *Attention) operands() *slots {
-	s, next := &slots{}, 1
-	if g.Sums {
-		next = 2
-	}
-	s.at(0, 0).lie(g.Out)
+// operands adds what an AttentionFrame begins with: of the operands with the numbers
+// of out, of the sums, or -1 if there are none, and of query; the rest follow.
+func (g *Attention) operands(s *slots, out, sums, query int) *slots {
+	s.at(out, 0).lie(g.Out)
 	for i, l := range []Lie{g.Query, g.Key, g.Value} {
-		s.at(next+i, 0).lie(l)
+		s.at(query+i, 0).lie(l)
 	}
 	if g.Mask != ir.Invalid {
-		s.at(next+3, 0).lie(g.MaskAt)
+		s.at(query+3, 0).lie(g.MaskAt)
 	} else {
 		s.num(0).lie(Lie{})
 	}
-	if g.Sums {
-		return s.at(1, 0)
+	if sums >= 0 {
+		return s.at(sums, 0)
 	}
 	return s.num(0)
 }

@@ -66,9 +66,11 @@ var (
 	poolSource string
 	//go:embed cuda/attention.cuh
 	attentionSource string
+	//go:embed cuda/attention_grad.cuh
+	attentionGradSource string
 	// library has the kernels that are no loops.
 	library = indexSource + sortSource + scanSource + randomSource + moveSource + mmaSource + tileSource + productSource + poolSource +
-		attentionSource
+		attentionSource + attentionGradSource
 )
 
 // Options says what a kernel's structure does not.

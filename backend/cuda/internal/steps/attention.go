@@ -9,7 +9,10 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { lowerings[ir.OpAttention] = attention }
+func init() {
+	lowerings[ir.OpAttention] = attention
+	lowerings[ir.OpAttentionBackward] = attentionBackward
+}
 
 // decomposed returns the Program with its composites decomposed where no kernel
 // takes them.
@@ -19,8 +22,15 @@ func decomposed(p *graph.Program, o *Options) *graph.Program {
 		case ir.OpScaledMM, ir.OpIntMM:
 			return true
 		}
-		g := geometry(a)
-		return g != nil && g.kernel(a).Takes(o.Limits)
+		h := geometry(a)
+		if h == nil {
+			return false
+		}
+		g := h.kernel(a)
+		if a.Spec.Op == ir.OpAttentionBackward {
+			return h.own && (&emit.AttentionGradient{Attention: *g}).Takes(o.Limits)
+		}
+		return g.Takes(o.Limits)
 	}
 	for i := range p.Instrs {
 		if in := &p.Instrs[i]; in.Op.Spec().Composite() && !takes(p.Args(in)) {
@@ -36,12 +46,13 @@ func decomposed(p *graph.Program, o *Options) *graph.Program {
 type heads struct {
 	lead   []int // the dimensions of the result before the last two
 	shared int   // that many heads of query to one of key
+	own    bool  // nothing else is broadcast
 }
 
 // geometry returns nil for operands that kernels know no geometry of.
 func geometry(a ir.Args) *heads {
 	q, k, v := a.Tensor("query").Shape(), a.Tensor("key").Shape(), a.Tensor("value").Shape()
-	h := &heads{shared: 1}
+	h := &heads{shared: 1, own: true}
 	before := func(s ir.Shape) []int { return s.Dims()[:s.Rank()-2] }
 	dims := [][]int{before(q), before(k), before(v)}
 	if a.Bool("enable_gqa") {
@@ -58,6 +69,9 @@ func geometry(a ir.Args) *heads {
 		lead, _ = ir.BroadcastDims(lead, q.WithDims(d...)) // Infer has checked that they do
 	}
 	h.lead = lead.Dims()
+	for _, d := range dims {
+		h.own = h.own && slices.Equal(d, h.lead)
+	}
 	return h
 }
 
@@ -156,10 +170,49 @@ func swaps(p *graph.Program, in *graph.Instr, id graph.ID) bool {
 	return r > 2 && order[r-3] == r-2 && order[r-2] == r-3
 }
 
-// attention is a kernel in the flash form.
+// attention is a kernel in the flash form. It leaves its sums for the gradients, if
+// they are computed in this Program.
 func attention(c *call) {
+	u, p := c.attended(), c.l.p
+	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == ir.OpAttentionBackward && follows(c.instr, &in) }) {
+		if c.l.attentions == nil {
+			c.l.attentions = map[graph.ID]left{}
+		}
+		c.l.attentions[c.instr.Out] = left{c.instr, u.run(c, c.heads(), true)}
+		return
+	}
+	u.run(c, c.heads(), false)
+}
+
+// left is an attention that left its sums.
+type left struct {
+	instr *graph.Instr
+	sums  value
+}
+
+// follows reports whether an instruction is the gradients of an attention.
+func follows(in, gradients *graph.Instr) bool {
+	return gradients.Args[1] == in.Out && gradients.Attr == in.Attr && slices.Equal(gradients.Args[2:], in.Args)
+}
+
+// attentionBackward is a kernel, too. Where the attention was computed elsewhere it
+// is computed again, for its sums.
+func attentionBackward(c *call) {
 	u := c.attended()
-	u.run(c, c.heads())
+	before := c.l.attentions[c.instr.Args[1]]
+	sums := before.sums
+	if before.instr == nil || !follows(before.instr, c.instr) {
+		sums = u.run(c, c.l.newValue(c.in[1].shape), true)
+	}
+	grad, out := c.operand("grad"), c.operand("out")
+	dq, dk, dv := c.heads(), c.heads(), c.heads()
+	g := emit.AttentionGradient{
+		Attention: *u.Attention, Shared: u.shared,
+		Grad: u.lie(grad, false), DQuery: u.lie(dq, false), DKey: u.lie(dk, true), DValue: u.lie(dv, true),
+	}
+	g.Out = u.lie(out, false)
+	g.Packed = g.Packed && packed(grad)
+	c.kernels(g.Plan(c.l.opt.Limits), 3, append([]value{dq, dk, dv, grad, out, sums}, u.operands...)...)
 }
 
 // attended is attention on operands that are computed.
@@ -186,8 +239,15 @@ func (c *call) attended() *attended {
 	return u
 }
 
-// run emits the kernel.
-func (u *attended) run(c *call, out value) {
-	u.Out = u.lie(out, false)
-	c.kernels(u.Plan(c.l.opt.Limits), 1, append([]value{out}, u.operands...)...)
+// run emits the kernel. It returns the sums if they are wanted.
+func (u *attended) run(c *call, out value, wanted bool) (sums value) {
+	g := *u.Attention
+	g.Out, g.Sums = u.lie(out, false), wanted
+	results := []value{out}
+	if wanted {
+		sums = c.l.newValue(ir.MakeShape(ir.F32, append(slices.Clone(u.lead), u.Queries)...))
+		results = append(results, sums)
+	}
+	c.kernels(g.Plan(c.l.opt.Limits), len(results), append(results, u.operands...)...)
+	return sums
 }

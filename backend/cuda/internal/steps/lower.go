@@ -92,6 +92,8 @@ type lowering struct {
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
+	// attentions are those that left their sums, by their results.
+	attentions map[graph.ID]left
 }
 
 // lowerFunc emits the steps of one use of an op.

@@ -225,6 +225,18 @@ INLINE f32 quad_sum(f32 x) {
   return x + shuffle(x, 2);
 }
 
+// hide takes from a row of scores those from a column on; lane is the first column
+// of the lane.
+template <int N> INLINE void hide(f32 (&s)[N][4], int r, int lane, int from) {
+#pragma unroll
+  for (int n = 0; n < N; n++) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      if (n * 8 + lane + i >= from) s[n][2 * r + i] = lowest<f32>();
+    }
+  }
+}
+
 // set_pair writes two results beside each other, of which the row has n.
 template <bool packed, class T> INLINE void set_pair(T* row, i64 col, i64 n, f32 x, f32 y) {
   T v[2];
@@ -297,20 +309,20 @@ template <class P, class M, int E, int V, bool packed> INLINE void attention(con
 #pragma unroll
         for (int r = 0; r < 2; r++) {
           const i64 row = q0 + own + m * 16 + lane / 4 + r * 8;
-          const i64 end = f.causal ? least(f.keys, row + 1) : f.keys;
-          f32 best = top[m][r];
 #pragma unroll
           for (int n = 0; n < keys / 8; n++) {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
               const i64 col = at + n * 8 + lane % 4 * 2 + i;
-              f32 x = s[m][n][2 * r + i] * scale;
+              f32& x = s[m][n][2 * r + i];
+              x *= scale;
               if (Masks<M>::any && row < f.queries && col < f.keys) x = masked(x, mask[row * f.mask.row + col * f.mask.col]);
-              if (edge && col >= end) x = lowest<f32>();
-              s[m][n][2 * r + i] = x;
-              best = fmaxf(best, x);
             }
           }
+          if (edge) hide(s[m], r, lane % 4 * 2, least((f.causal ? least(f.keys, row + 1) : f.keys) - at, keys));
+          f32 best = top[m][r];
+#pragma unroll
+          for (int n = 0; n < keys / 8; n++) best = fmaxf(best, fmaxf(s[m][n][2 * r], s[m][n][2 * r + 1]));
           best = quad_max(best);
           const f32 base = best == lowest<f32>() ? 0 : best, less = exp2_of(top[m][r] - base);
           top[m][r] = best;
