@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
+// MostSlots bounds the parameter of an entry: 4096 bytes.
+const MostSlots = 512
+
 const (
-	// mostSlots bounds the parameter of an entry: 4096 bytes.
-	mostSlots = 512
 	// shareSlots is the size of Share in prelude.cuh.
 	shareSlots = 6
 	// mostShared bounds the blocks of a kernel that shares a launch: more keep a
@@ -56,7 +57,7 @@ type Member struct {
 }
 
 // Together returns one launch that does what several do, which take no more than
-// mostSlots together and of which none depends on another. Blocks of each follow
+// MostSlots together and of which none depends on another. Blocks of each follow
 // those of the one before.
 func Together(launches []Member) Launch {
 	order := make([]int, len(launches))

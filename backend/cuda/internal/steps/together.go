@@ -6,14 +6,9 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 )
 
-const (
-	// mostSlots bounds the parameters of kernels that share a launch, to what a
-	// device takes.
-	mostSlots = 512
-	// reach is how many steps earlier a kernel may run than it was emitted: what it
-	// writes takes memory from then on.
-	reach = 16
-)
+// reach is how many steps earlier a kernel may run than it was emitted: what it
+// writes takes memory from then on.
+const reach = 16
 
 // schedule is the order of steps in the making. A step joins an earlier one if
 // both are small kernels, and nothing that it depends on is between them: then
@@ -73,7 +68,7 @@ func (s *schedule) add(i int) {
 	at := len(s.groups)
 	if joins || p.Copy > 0 {
 		for g := len(s.groups) - 1; g > after && g >= len(s.groups)-reach; g-- {
-			if s.slots[g] > 0 && s.slots[g]+slots <= mostSlots {
+			if s.slots[g] > 0 && s.slots[g]+slots <= emit.MostSlots {
 				at = g
 				break
 			}
