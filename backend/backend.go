@@ -30,6 +30,15 @@ type Buffer interface {
 	Release()
 }
 
+// AsyncBuffer is a Buffer whose contents a device may make later.
+type AsyncBuffer interface {
+	Buffer
+	// Wait waits until the contents are there, or until ctx is done, without
+	// copying them. A fault of the work that makes them is its error, as it is that
+	// of Bytes.
+	Wait(ctx context.Context) error
+}
+
 // Spec describes a model: what it takes and what it returns.
 type Spec struct {
 	Inputs  []Param

@@ -12,7 +12,7 @@ import (
 )
 
 // buffer is one tensor in a device's memory, dense and row-major. It implements
-// backend.Buffer.
+// backend.AsyncBuffer.
 type buffer struct {
 	shape ir.Shape
 	dev   *device
@@ -58,6 +58,25 @@ func (b *buffer) address() driver.DevicePtr { return b.mem.ptr + driver.DevicePt
 
 // waitReady makes the work that follows in a stream wait for the contents.
 func (b *buffer) waitReady(s *driver.Stream) error { return b.mem.waitReady(s) }
+
+// Wait waits for the contents, or until ctx is done: see backend.AsyncBuffer.
+func (b *buffer) Wait(ctx context.Context) error {
+	if err := b.wait(ctx); err != nil {
+		return fmt.Errorf("cuda: wait for %v on %v: %w", b.shape, b.dev.id, err)
+	}
+	return nil
+}
+
+func (b *buffer) wait(ctx context.Context) error {
+	if err := b.dev.enter(); err != nil {
+		return err
+	}
+	defer b.dev.leave()
+	if err := b.mem.awaitReady(ctx, nil); err != nil {
+		return err
+	}
+	return b.mem.fault(ctx)
+}
 
 // Bytes copies the elements to the host. It waits for them, or until ctx is
 // done. A fault of the work that makes them, or of other work on the device, is

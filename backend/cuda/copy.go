@@ -97,7 +97,7 @@ func (d *device) copyDirect(s *driver.Stream, m *memory, src *buffer) error {
 // copyStaged copies src's contents to m through pinned memory: while one chunk
 // goes in, the next comes out.
 func (d *device) copyStaged(ctx context.Context, m *memory, src *buffer) error {
-	if err := src.dev.awaitReady(ctx, src.mem); err != nil {
+	if err := src.mem.awaitReady(ctx, src.dev.down); err != nil {
 		return err
 	}
 	for off, n := 0, src.shape.Bytes(); off < n; off += chunkBytes {

@@ -175,6 +175,7 @@ func TestInductorRun(t *testing.T) {
 	if out[0].Device() != gpu(1) || out[0].Shape() != ir.MakeShape(ir.F32, 5, 4) {
 		t.Errorf("the output is %v on %v", out[0].Shape(), out[0].Device())
 	}
+	check(t, out[0].(backend.AsyncBuffer).Wait(t.Context()))
 	into := filled(t, b, gpu(1), 0, 5, 4)
 	check(t, r.RunInto(t.Context(), []backend.Buffer{x}, []backend.Buffer{into}))
 	if v, err := same(t.Context(), into); v != 50 || err != nil {
@@ -290,7 +291,11 @@ func TestInductorFaults(t *testing.T) {
 			_, b, r := loadModel(t, 2)
 			out, err := r.Run(t.Context(), filled(t, b, gpu(0), 1, c.rows, 8))
 			if err == nil {
-				_, err = out[0].Bytes(t.Context()) // what happens there is told when it is read
+				// What happens there is told to those who wait for it, and read it.
+				err = out[0].(backend.AsyncBuffer).Wait(t.Context())
+				if _, also := out[0].Bytes(t.Context()); (err == nil) != (also == nil) {
+					t.Errorf("Wait: %v, Bytes: %v", err, also)
+				}
 				out[0].Release()
 			}
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {

@@ -101,7 +101,7 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 		return err
 	}
 	defer d.leave()
-	if err := d.awaitReady(ctx, m); err != nil {
+	if err := m.awaitReady(ctx, d.down); err != nil {
 		return err
 	}
 	if err := m.fault(ctx); err != nil {
@@ -145,10 +145,10 @@ func (d *device) download(ctx context.Context, to []byte, m *memory, off int) er
 	return nil
 }
 
-// awaitReady waits until the contents of a memory of the device are there, unless
-// they are made in the stream of downloads.
-func (d *device) awaitReady(ctx context.Context, m *memory) error {
-	ready, err := m.readyAt(d.down)
+// awaitReady waits until the contents are there, unless they are made in s, which
+// may be nil.
+func (m *memory) awaitReady(ctx context.Context, s *driver.Stream) error {
+	ready, err := m.readyAt(s)
 	if ready == nil {
 		return err
 	}

@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/backend"
+	_ "github.com/loris-ml/loris/backend/cuda" // packages for GPUs run on it
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -16,44 +18,73 @@ import (
 type ours struct {
 	runner  *aoti.Runner
 	inputs  []aoti.Buffer
-	outputs []aoti.Buffer
+	outputs []aoti.Buffer // of the last run
 	load    time.Duration
 	threads int
+	batch   int // of runs that are waited for together
+	there   bool
 }
 
-func openLoris(ctx context.Context, path string, in []input, threads int) (*ours, error) {
-	o := &ours{threads: threads}
+// openLoris loads a package and runs it once.
+func openLoris(ctx context.Context, path string, in []stored, threads int, s settings, opts ...aoti.Option) (*ours, error) {
+	o := &ours{threads: threads, batch: s.batch, there: s.gpu()}
 	for i, one := range in {
-		b, err := tensor(one)
+		b, err := placed(ctx, one, s.device)
 		if err != nil {
 			return nil, fmt.Errorf("in%d: %w", i, err)
 		}
 		o.inputs = append(o.inputs, b)
 	}
 	begin := time.Now()
-	r, err := aoti.Load(ctx, path, aoti.Threads(threads))
+	r, err := aoti.Load(ctx, path, append(opts, aoti.Device(s.device.String()), aoti.Threads(threads))...)
 	if err != nil {
 		return nil, err
 	}
 	o.runner, o.load = r, time.Since(begin)
-	// The first run makes the outputs that further ones are written to.
 	if o.outputs, err = r.Run(ctx, o.inputs...); err != nil {
-		return nil, fmt.Errorf("%w; %w", err, r.Close())
+		return nil, errors.Join(err, o.close())
 	}
 	return o, nil
 }
 
-// tensor returns an input as the runner takes it.
-func tensor(in input) (aoti.Buffer, error) {
-	dtype, err := ir.ParseDType(strings.ToLower(string(in.info.DType)))
+// placed returns a tensor on the device.
+func placed(ctx context.Context, in stored, d ir.Device) (aoti.Buffer, error) {
+	b, err := aoti.FromBytes(in.data, in.shape.DType(), in.shape.Dims()...)
+	if err != nil || d.Type == b.Device().Type {
+		return b, err
+	}
+	be, err := backend.For(d)
 	if err != nil {
 		return nil, err
 	}
-	dims := make([]int, len(in.info.Shape))
-	for i, d := range in.info.Shape {
-		dims[i] = int(d)
+	return be.Upload(ctx, in.shape, d, in.data)
+}
+
+// run runs the package once and may return before the device is done. On the CPU
+// the outputs are written over; a device makes new ones, as PyTorch does in both cases.
+func (o *ours) run(ctx context.Context) error {
+	if !o.there {
+		return o.runner.RunInto(ctx, o.inputs, o.outputs)
 	}
-	return aoti.FromBytes(in.data, dtype, dims...)
+	outs, err := o.runner.Run(ctx, o.inputs...)
+	if err != nil {
+		return err
+	}
+	releaseAll(o.outputs)
+	o.outputs = outs
+	return nil
+}
+
+// finish waits for the last run, behind which there is nothing in the device's stream.
+func (o *ours) finish(ctx context.Context) error {
+	for _, b := range o.outputs {
+		if a, ok := b.(backend.AsyncBuffer); ok {
+			if err := a.Wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // turn runs the package for a while and returns the median nanoseconds of a run.
@@ -65,11 +96,16 @@ func (o *ours) turn(ctx context.Context, d time.Duration) (int64, error) {
 	times := make([]int64, 0, 1<<16)
 	for end := time.Now().Add(d); ; {
 		begin := time.Now()
-		if err := o.runner.RunInto(ctx, o.inputs, o.outputs); err != nil {
+		for range o.batch {
+			if err := o.run(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if err := o.finish(ctx); err != nil {
 			return 0, err
 		}
 		now := time.Now()
-		times = append(times, now.Sub(begin).Nanoseconds())
+		times = append(times, now.Sub(begin).Nanoseconds()/int64(o.batch))
 		if now.After(end) {
 			slices.Sort(times)
 			return times[len(times)/2], nil
@@ -77,4 +113,31 @@ func (o *ours) turn(ctx context.Context, d time.Duration) (int64, error) {
 	}
 }
 
-func (o *ours) close() error { return o.runner.Close() }
+// results returns the elements of the outputs of the last run.
+func (o *ours) results(ctx context.Context) ([][]byte, error) { return contents(ctx, o.outputs) }
+
+func (o *ours) close() error {
+	releaseAll(o.inputs)
+	releaseAll(o.outputs)
+	o.inputs, o.outputs = nil, nil
+	return o.runner.Close()
+}
+
+// contents returns copies of the elements of tensors.
+func contents(ctx context.Context, all []aoti.Buffer) ([][]byte, error) {
+	out := make([][]byte, len(all))
+	for i, b := range all {
+		data, err := b.Bytes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = slices.Clone(data)
+	}
+	return out, nil
+}
+
+func releaseAll(all []aoti.Buffer) {
+	for _, b := range all {
+		b.Release()
+	}
+}

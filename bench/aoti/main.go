@@ -5,8 +5,18 @@
 //
 //	go run ./bench/aoti --python .venv/bin/python models/*.pt2
 //
-// Each package P.pt2 has its inputs beside it: P.safetensors with in0, in1, ….
-// The figures are the medians over the turns of the median run of each.
+// Each package P.pt2 has its inputs beside it: P.safetensors with in0, in1, …, and
+// PyTorch's outputs out0, out1, …, which Loris and the Python loader must come near; the
+// command fails in the end if they do not. The figures are the medians over the turns
+// of the median run of each.
+//
+// With --device cuda:0 the packages are for GPUs, as bench/gpu/export.py makes them; it
+// takes a build with -tags cuda. All systems start runs without waiting, and are waited
+// for after each --batch of them, ten by default. The C++ runner may be missing there.
+//
+// With --swap 2s there are no peers: goroutines run each package for that long while
+// another replaces all its constants and swaps them in, and each result must be that of
+// one complete set.
 package main
 
 import (
@@ -24,6 +34,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/bench/internal/tool"
+	"github.com/loris-ml/loris/ir"
 )
 
 // settings are the flags and arguments.
@@ -33,8 +44,20 @@ type settings struct {
 	rounds   int
 	turn     time.Duration
 	json     bool
+	device   ir.Device
+	batch    int
+	swap     time.Duration
 	packages []string
 }
+
+// The most time, as a multiple of that of PyTorch's runner, and how many runs are
+// waited for together, on a GPU.
+const mustGPU, aheadGPU = 1.05, 10
+
+// onGPU reports whether a device is none of the CPU.
+func onGPU(d ir.Device) bool { return d.Type.String() != "cpu" }
+
+func (s *settings) gpu() bool { return onGPU(s.device) }
 
 // row is one package run with one number of threads. Times are nanoseconds.
 type row struct {
@@ -47,6 +70,12 @@ type row struct {
 	ToPy    float64 `json:"ratio_python"`
 	Load    int64   `json:"loris_load"`
 	CPPLoad int64   `json:"torch_cpp_load"`
+	Batch   int     `json:"batch"`
+	Must    float64 `json:"must"` // of the ratio to PyTorch's runner; 0 for none
+	// Difference is the largest of an element of Loris's outputs and PyTorch's, relative
+	// to the largest element, and PyDifference that of the Python loader's.
+	Difference   float64 `json:"difference"`
+	PyDifference float64 `json:"difference_python"`
 }
 
 func main() {
@@ -60,6 +89,9 @@ func parse(args []string) (settings, error) {
 	tool.Threads(f, &s.threads)
 	f.IntVar(&s.rounds, "rounds", 7, "turns that each takes")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
+	f.DurationVar(&s.swap, "swap", 0, "swap constants under load for so long, without peers")
+	device := f.String("device", "cpu", "where the packages run: cpu, cuda or cuda:N")
+	f.IntVar(&s.batch, "batch", 0, "runs that are waited for together (default 1, on a GPU 10)")
 	f.BoolVar(&s.json, "json", false, "print a list of rows as JSON")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -68,95 +100,208 @@ func parse(args []string) (settings, error) {
 	if len(s.packages) == 0 {
 		return s, errors.New("no packages are given: scripts/aoti_fixtures.py makes some")
 	}
-	if s.rounds < 1 || s.turn <= 0 {
-		return s, errors.New("--rounds and --turn must be positive")
+	if s.rounds < 1 || s.turn <= 0 || s.batch < 0 || s.swap < 0 {
+		return s, errors.New("--rounds and --turn must be positive, --batch and --swap not negative")
 	}
-	return s, nil
+	var err error
+	s.device, err = ir.ParseDevice(*device)
+	if s.batch == 0 {
+		s.batch = 1
+		if err == nil && s.gpu() {
+			s.batch = aheadGPU
+		}
+	}
+	return s, err
 }
 
 func run(ctx context.Context, w io.Writer, s settings) error {
+	if s.swap > 0 {
+		return swapAll(ctx, w, s)
+	}
 	folder, err := os.MkdirTemp("", "bench-aoti")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	torch, err := findTorch(ctx, s.python, folder)
+	torch, err := findTorch(ctx, s.python, folder, s.device)
 	if err != nil {
 		return err
 	}
 	var rows []row
+	var wrong []error // packages that did not run, or gave other numbers
 	for _, p := range s.packages {
 		for _, n := range s.threads {
 			r, err := compare(ctx, torch, p, n, s)
-			if err != nil {
-				return fmt.Errorf("%s with %d threads: %w", p, n, err)
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
-			rows = append(rows, r)
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("%s with %d threads: %w", p, n, err))
+			}
+			if r.Loris > 0 {
+				rows = append(rows, r)
+			}
 		}
 	}
 	if s.json {
-		return json.NewEncoder(w).Encode(rows)
+		err = json.NewEncoder(w).Encode(rows)
+	} else {
+		err = report(w, torch, s, rows)
 	}
-	return table(w, torch.version, rows)
+	return errors.Join(err, errors.Join(wrong...))
 }
 
-// compare runs one package in every runner by turns.
+// compare runs one package in every runner by turns. The row is filled, too, where the
+// error is that outputs differ, or that a peer did not start.
 func compare(ctx context.Context, torch *torch, path string, threads int, s settings) (r row, err error) {
-	inputs, err := readInputs(strings.TrimSuffix(path, filepath.Ext(path)) + ".safetensors")
+	e, err := readExample(beside(path))
 	if err != nil {
 		return r, err
 	}
-	ours, err := openLoris(ctx, path, inputs, threads)
+	ours, err := openLoris(ctx, path, e.in, threads, s)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, ours.close()) }()
-	cpp, err := torch.start(ctx, torch.cpp, path, threads, inputs)
-	if err != nil {
-		return r, fmt.Errorf("the C++ runner: %w", err)
+	r = row{Name: name(path), Threads: threads, Batch: s.batch, Load: ours.load.Nanoseconds()}
+	if s.gpu() {
+		r.Must = mustGPU
 	}
-	defer cpp.stop()
-	py, err := torch.start(ctx, torch.py, path, threads, inputs)
-	if err != nil {
-		return r, fmt.Errorf("the Python loader: %w", err)
+	wrong := []error{check(ctx, ours.results, e, &r.Difference)}
+	runners := []turner{ours}
+	into := []*int64{&r.Loris}
+	for _, one := range []struct {
+		name string
+		line []string
+		time *int64
+	}{{"the Python loader", torch.py, &r.Python}, {"the C++ runner", torch.cpp, &r.CPP}} {
+		if one.line == nil {
+			continue
+		}
+		p, err := torch.start(ctx, one.line, path, threads, s.batch, e.in)
+		if err == nil {
+			defer p.stop()
+			runners, into = append(runners, p), append(into, one.time)
+			err = r.met(ctx, p, one.time == &r.CPP, torch.folder, e)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", one.name, err))
+		}
 	}
-	defer py.stop()
-	runners := []interface {
-		turn(context.Context, time.Duration) (int64, error)
-	}{ours, cpp, py}
+	times, err := turns(ctx, runners, s)
+	if err != nil {
+		return r, errors.Join(append(wrong, err)...)
+	}
+	for i, t := range times {
+		*into[i] = median(t)
+	}
+	r.Ratio, r.ToPy = ratio(r.Loris, r.CPP), ratio(r.Loris, r.Python)
+	return r, errors.Join(wrong...)
+}
+
+// met notes what is known of a peer that has started.
+func (r *row) met(ctx context.Context, p *peer, cpp bool, folder string, e example) error {
+	if cpp {
+		r.CPPLoad = p.load.Nanoseconds()
+		return nil
+	}
+	results := func(context.Context) ([][]byte, error) { return p.results(folder, e.out) }
+	return check(ctx, results, e, &r.PyDifference)
+}
+
+// ratio is 0 where there is nothing to compare with.
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// check sets how much the results of a first run differ from what is stored.
+func check(ctx context.Context, results func(context.Context) ([][]byte, error), e example, into *float64) error {
+	if len(e.out) == 0 || e.random {
+		return nil
+	}
+	got, err := results(ctx)
+	if err == nil {
+		*into, err = difference(got, e.out)
+	}
+	return err
+}
+
+// turner is what takes turns.
+type turner interface {
+	turn(context.Context, time.Duration) (int64, error)
+}
+
+// turns lets all take their turns, one after another, and returns the medians of each.
+func turns(ctx context.Context, runners []turner, s settings) ([][]int64, error) {
 	times := make([][]int64, len(runners))
 	for range s.rounds {
 		for i, one := range runners {
 			t, err := one.turn(ctx, s.turn)
 			if err != nil {
-				return r, err
+				return nil, err
 			}
 			times[i] = append(times[i], t)
 		}
 	}
-	r = row{
-		Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Threads: threads,
-		Loris: median(times[0]), CPP: median(times[1]), Python: median(times[2]),
-		Load: ours.load.Nanoseconds(), CPPLoad: cpp.load.Nanoseconds(),
-	}
-	r.Ratio, r.ToPy = float64(r.Loris)/float64(r.CPP), float64(r.Loris)/float64(r.Python)
-	return r, nil
+	return times, nil
 }
+
+// name is what reports call a package, and beside the file of its inputs.
+func name(path string) string   { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
+func beside(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".safetensors" }
 
 func median(t []int64) int64 {
 	slices.Sort(t)
 	return t[len(t)/2]
 }
 
-func table(w io.Writer, version string, rows []row) error {
-	fmt.Fprintf(w, "Medians of runs; PyTorch %s.\n", version)
+// report prints what was measured and how.
+func report(w io.Writer, torch *torch, s settings, rows []row) error {
+	fmt.Fprintf(w, "Medians of runs; PyTorch %s.\n", torch.version)
+	if s.gpu() {
+		fmt.Fprintf(w, "On %v. Each system starts %d runs at a time and waits for the last: Loris for its outputs, PyTorch for the device. Outputs are new in each run; PyTorch's loaders are for one caller, as those for several wait for each run.\n", s.device, s.batch)
+	}
+	if torch.missing != "" {
+		fmt.Fprintf(w, "The C++ runner is missing: %s\n", torch.missing)
+	}
+	return table(w, rows)
+}
+
+func table(w io.Writer, rows []row) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "package\tthreads\tLoris\ttorch C++\tratio\ttorch Python\tratio\tload Loris\tload C++\t")
+	fmt.Fprintln(tw, "package\tthreads\tLoris\ttorch C++\tratio\ttorch Python\tratio\tload Loris\tload C++\tdifference\tPython's\tmust\t")
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%s\t%d\t%v\t%v\t%.2f\t%v\t%.2f\t%v\t%v\t\n", r.Name, r.Threads, short(r.Loris), short(r.CPP), r.Ratio,
-			short(r.Python), r.ToPy, short(r.Load), short(r.CPPLoad))
+		fmt.Fprintf(tw, "%s\t%d\t%v\t%s\t%s\t%s\t%s\t%v\t%s\t%.1e\t%.1e\t%s\t\n", r.Name, r.Threads, short(r.Loris), known(r.CPP, short(r.CPP)), known(r.CPP, fmt.Sprintf("%.2f", r.Ratio)),
+			known(r.Python, short(r.Python)), known(r.Python, fmt.Sprintf("%.2f", r.ToPy)), short(r.Load), known(r.CPP, short(r.CPPLoad)), r.Difference, r.PyDifference, r.verdict())
 	}
 	return tw.Flush()
+}
+
+// known is a figure, or a dash where n is 0.
+func known(n int64, figure any) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(figure)
+}
+
+// verdict says whether the ratio to PyTorch's runner is what it must be: to the C++
+// runner, or to the loader where that is missing.
+func (r *row) verdict() string {
+	against := r.Ratio
+	if r.CPP == 0 {
+		against = r.ToPy
+	}
+	switch {
+	case r.Must == 0 || against == 0:
+		return "-"
+	case against <= r.Must:
+		return fmt.Sprintf("%.2f met", r.Must)
+	}
+	return fmt.Sprintf("%.2f missed", r.Must)
 }
 
 // short is a time with about three digits.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/ir"
 )
 
 var (
@@ -27,12 +27,15 @@ var (
 // torch is an installed PyTorch and the two programs that run packages in it.
 type torch struct {
 	version string
-	folder  string   // temporary files
+	folder  string // temporary files
+	device  ir.Device
 	cpp, py []string // command lines, to which the arguments are added
+	missing string   // why there is no cpp
 }
 
-// findTorch asks Python for its PyTorch and builds the C++ peer with it.
-func findTorch(ctx context.Context, python, folder string) (*torch, error) {
+// findTorch asks Python for its PyTorch and builds the C++ peer with it. On a GPU it
+// may be missing.
+func findTorch(ctx context.Context, python, folder string, device ir.Device) (*torch, error) {
 	script, source, binary := filepath.Join(folder, "peer.py"), filepath.Join(folder, "peer.cpp"), filepath.Join(folder, "peer")
 	if err := os.WriteFile(script, peerPy, 0o600); err != nil {
 		return nil, err
@@ -40,11 +43,11 @@ func findTorch(ctx context.Context, python, folder string) (*torch, error) {
 	if err := os.WriteFile(source, peerCPP, 0o600); err != nil {
 		return nil, err
 	}
-	out, err := command(ctx, python, script)
+	out, err := command(ctx, python, script, device.String())
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for torch: %w", python, err)
 	}
-	t := &torch{folder: folder, cpp: []string{binary}, py: []string{python, script}}
+	t := &torch{folder: folder, device: device, cpp: []string{binary}, py: []string{python, script}}
 	args := []string{"-std=c++20", "-O2", source, "-o", binary}
 	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -59,8 +62,16 @@ func findTorch(ctx context.Context, python, folder string) (*torch, error) {
 			t.version = value
 		}
 	}
-	if _, err := command(ctx, "g++", append(args, "-ltorch", "-ltorch_cpu", "-lc10")...); err != nil {
-		return nil, fmt.Errorf("build PyTorch's C++ runner: %w", err)
+	args = append(args, "-ltorch", "-ltorch_cpu", "-lc10")
+	if onGPU(device) {
+		// Nothing calls the first, whose runners register themselves.
+		args = append(args, "-DWITH_CUDA", "-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--allow-shlib-undefined")
+	}
+	if _, err := command(ctx, "g++", args...); err != nil {
+		if !onGPU(device) || ctx.Err() != nil {
+			return nil, fmt.Errorf("build PyTorch's C++ runner: %w", err)
+		}
+		t.cpp, t.missing = nil, err.Error()
 	}
 	return t, nil
 }
@@ -76,48 +87,19 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// input is one tensor that packages are run with.
-type input struct {
-	info safetensors.Info
-	data []byte
-}
-
-// readInputs reads in0, in1, … of a file.
-func readInputs(path string) ([]input, error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var in []input
-	for {
-		info, ok := f.Lookup("in" + strconv.Itoa(len(in)))
-		if !ok {
-			break
-		}
-		data, err := f.Bytes(info.Name)
-		if err != nil {
-			return nil, err
-		}
-		in = append(in, input{info, data})
-	}
-	return in, nil
-}
-
 // manifest writes the inputs as the peers read them and returns the list's path.
-func (t *torch) manifest(inputs []input) (string, error) {
+func (t *torch) manifest(inputs []stored) (string, error) {
 	var list strings.Builder
 	for i, in := range inputs {
 		path := filepath.Join(t.folder, "in"+strconv.Itoa(i))
 		if err := os.WriteFile(path, in.data, 0o600); err != nil {
 			return "", err
 		}
-		dims := make([]string, len(in.info.Shape))
-		for k, d := range in.info.Shape {
-			dims[k] = strconv.Itoa(int(d))
+		dims := make([]string, in.shape.Rank())
+		for k := range dims {
+			dims[k] = strconv.Itoa(in.shape.Dim(k))
 		}
-		dtype := strings.ToLower(string(in.info.DType))
-		fmt.Fprintf(&list, "%s\t%s\t%s\n", dtype, strings.Join(dims, ","), path)
+		fmt.Fprintf(&list, "%v\t%s\t%s\n", in.shape.DType(), strings.Join(dims, ","), path)
 	}
 	path := filepath.Join(t.folder, "inputs")
 	return path, os.WriteFile(path, []byte(list.String()), 0o600)
@@ -130,15 +112,16 @@ type peer struct {
 	out    *bufio.Scanner
 	stderr bytes.Buffer
 	load   time.Duration
+	batch  int
 }
 
-func (t *torch) start(ctx context.Context, line []string, path string, threads int, inputs []input) (*peer, error) {
+func (t *torch) start(ctx context.Context, line []string, path string, threads, batch int, inputs []stored) (*peer, error) {
 	list, err := t.manifest(inputs)
 	if err != nil {
 		return nil, err
 	}
-	args := append(line[1:len(line):len(line)], path, strconv.Itoa(threads), list)
-	p := &peer{cmd: exec.CommandContext(ctx, line[0], args...)}
+	args := append(line[1:len(line):len(line)], path, strconv.Itoa(threads), list, t.device.String())
+	p := &peer{batch: batch, cmd: exec.CommandContext(ctx, line[0], args...)}
 	p.cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads))
 	p.cmd.Stderr = &p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -171,7 +154,7 @@ func (p *peer) answer(format string) (n int64, err error) {
 
 // turn runs the package for a while and returns the median nanoseconds of a run.
 func (p *peer) turn(_ context.Context, d time.Duration) (int64, error) {
-	if _, err := fmt.Fprintf(p.in, "run %d\n", d.Milliseconds()); err != nil {
+	if _, err := fmt.Fprintf(p.in, "run %d %d\n", d.Milliseconds(), p.batch); err != nil {
 		return 0, err
 	}
 	if !p.out.Scan() {
@@ -180,6 +163,35 @@ func (p *peer) turn(_ context.Context, d time.Duration) (int64, error) {
 	var count, median, least int64
 	_, err := fmt.Sscan(p.out.Text(), &count, &median, &least)
 	return median, err
+}
+
+// results returns the elements of the outputs of the first run, which has as many
+// as like.
+func (p *peer) results(folder string, like []stored) ([][]byte, error) {
+	path := filepath.Join(folder, "results")
+	defer os.Remove(path)
+	if _, err := fmt.Fprintf(p.in, "save %s\n", path); err != nil {
+		return nil, err
+	}
+	if !p.out.Scan() {
+		return nil, fmt.Errorf("the peer ended: %s", p.stderr.Bytes())
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]byte
+	for i, one := range like {
+		if len(data) < len(one.data) {
+			return nil, fmt.Errorf("out%d is too short", i)
+		}
+		all = append(all, data[:len(one.data)])
+		data = data[len(one.data):]
+	}
+	if len(data) > 0 {
+		return nil, fmt.Errorf("%d bytes more than of %d outputs", len(data), len(like))
+	}
+	return all, nil
 }
 
 // stop ends the process; what it says then does not matter.

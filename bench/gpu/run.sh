@@ -7,7 +7,8 @@
 #
 # The working tree and that file are all that has to be there; where Go is, the
 # second command builds by itself. The peers want a Python with torch, and jax if it
-# shall be one (GPU_PYTHON, by default python3). The report and what each part printed go to
+# shall be one (GPU_PYTHON, by default python3); the parts packages and swap are of what
+# export left in OUT, which wants safetensors and g++, too. The report and what each part printed go to
 # the folder OUT (by default bench/gpu/out). A part ends after its own time, in
 # seconds, at the latest; what it had printed until then is kept.
 set -uo pipefail
@@ -28,6 +29,9 @@ digits 120 $bin/loris train digits --device cuda --out $out/digits
 bandwidth 120 cd backend/cuda/internal/emit && $bin/emit.test -test.run '^\$' -test.bench GPU
 steps 120 cd bench/gpu && $bin/gpu.test -test.run '^\$' -test.bench . -test.benchmem
 compare 600 $bin/compare --device cuda --threads 4 --python $python --peers eager,compile,jax
+export 420 $python bench/gpu/export.py $out/packages
+packages 420 $bin/aoti --device cuda --threads 4 --python $python $out/packages/*.pt2
+swap 60 $bin/aoti --device cuda --threads 4 --swap 10s $out/packages/{mlp,encoder}.pt2
 sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.short -test.run TestOnGPU
 PARTS
 }
@@ -36,7 +40,8 @@ build() {
   mkdir -p "$bin"
   local flags=(-tags cuda -trimpath -ldflags '-s -w')
   go build "${flags[@]}" -o "$bin/loris" ./cmd/loris &&
-    go build "${flags[@]}" -o "$bin/compare" ./bench/compare || return
+    go build "${flags[@]}" -o "$bin/compare" ./bench/compare &&
+    go build "${flags[@]}" -o "$bin/aoti" ./bench/aoti || return
   for package in backend/cuda backend/cuda/internal/driver backend/cuda/internal/emit bench/gpu; do
     go test -c "${flags[@]}" -o "$bin/${package##*/}.test" "./$package" || return
   done

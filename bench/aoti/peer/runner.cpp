@@ -1,11 +1,12 @@
 // A peer of bench/aoti: PyTorch's C++ runner of AOTInductor packages.
 //
-//   runner PACKAGE THREADS MANIFEST
+//   runner PACKAGE THREADS MANIFEST DEVICE
 //
 // The manifest has a line for each input: its dtype, its sizes joined by commas
 // (none for a scalar), and the file of its elements. Then each line
-// "run MILLISECONDS" on standard input is answered by a line "COUNT P50 MIN",
-// times of single runs in nanoseconds.
+// "run MILLISECONDS BATCH" on standard input is answered by a line "COUNT P50 MIN",
+// times of runs in nanoseconds, which are waited for after each batch. For GPUs it is
+// built with WITH_CUDA.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -17,9 +18,13 @@
 #include <string>
 #include <vector>
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#ifdef WITH_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+#endif
 
 namespace {
 
@@ -52,33 +57,51 @@ at::Tensor read_input(const std::string& line) {
   return t;
 }
 
+void finish() {
+#ifdef WITH_CUDA
+  c10::cuda::device_synchronize();
+#endif
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "usage: runner PACKAGE THREADS MANIFEST\n";
+  if (argc != 5) {
+    std::cerr << "usage: runner PACKAGE THREADS MANIFEST DEVICE\n";
     return 2;
   }
   at::set_num_threads(std::stoi(argv[2]));
+  const at::Device device(argv[4]);
+  const bool cuda = device.is_cuda();
+  const c10::DeviceIndex index = cuda ? std::max<c10::DeviceIndex>(device.index(), 0) : -1;
+#ifdef WITH_CUDA
+  c10::cuda::set_device(index);
+  at::globalContext().setAllowTF32CuDNN(false);
+#endif
   std::vector<at::Tensor> inputs;
   std::ifstream manifest(argv[3]);
   for (std::string line; std::getline(manifest, line);) {
-    inputs.push_back(read_input(line));
+    inputs.push_back(read_input(line).to(device));
   }
   const auto begin = Clock::now();
-  torch::inductor::AOTIModelPackageLoader loader(argv[1]);
+  // One for a single caller, which on a GPU does not wait for each run before the next.
+  torch::inductor::AOTIModelPackageLoader loader(argv[1], "model", cuda, 1, index);
   const auto load = Clock::now() - begin;
   loader.run(inputs);
+  finish();
   std::cout << "ready " << std::chrono::nanoseconds(load).count() << std::endl;
   std::string word;
-  int64_t ms = 0;
-  while (std::cin >> word >> ms) {
+  int64_t ms = 0, batch = 0;
+  while (std::cin >> word >> ms >> batch) {
     std::vector<int64_t> times;
     const auto end = Clock::now() + std::chrono::milliseconds(ms);
     do {
       const auto t0 = Clock::now();
-      loader.run(inputs);
-      times.push_back(std::chrono::nanoseconds(Clock::now() - t0).count());
+      for (int64_t i = 0; i < batch; i++) {
+        loader.run(inputs);
+      }
+      finish();
+      times.push_back(std::chrono::nanoseconds(Clock::now() - t0).count() / batch);
     } while (Clock::now() < end);
     std::sort(times.begin(), times.end());
     std::cout << times.size() << ' ' << times[times.size() / 2] << ' ' << times[0] << std::endl;
