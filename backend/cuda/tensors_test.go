@@ -6,9 +6,11 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/backend/cuda"
 )
 
 // Tensors move between the host and GPUs, and the report says what is held.
@@ -72,6 +74,71 @@ func TestCachedDataMakesRoom(t *testing.T) {
 		x := s.With().Constant(table, loris.MakeShape(loris.U8, len(table)))
 		if got, err := x.Narrow(0, 0, 1).Item(t.Context()); err != nil || got != float64(i) {
 			t.Fatalf("table %d: %v, %v", i, got, err)
+		}
+	}
+}
+
+// TestSyncsOverDevices computes on two GPUs in one sync, from several goroutines that name the devices
+// in either order: lockers are taken in one order, so that none waits for ever. When
+// one device is lost the results on the other are there.
+func TestSyncsOverDevices(t *testing.T) {
+	f := onFake(t)
+	f.Set("devices", 2)
+	s := session(t, loris.CUDA(0))
+	defer s.Close(t.Context())
+	bases := make([]*loris.Tensor, 2)
+	for i := range bases {
+		x, err := s.With().FromSlice([]float32{1, 2}, 2).To(t.Context(), loris.CUDA(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bases[i] = x
+	}
+	// step returns what both devices computed in one sync, by device.
+	step := func(s *loris.Session, first int) (results [2]*loris.Tensor, err error) {
+		err = loris.Try(func() {
+			for i, x := range bases {
+				results[i] = x.Neg()
+			}
+		})
+		if err == nil {
+			err = s.Sync(t.Context(), results[first], results[1-first])
+		}
+		return results, err
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		fork := s.Fork()
+		wg.Go(func() {
+			for range 5 {
+				results, err := step(fork, worker%2)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, y := range results {
+					if got, err := y.Float32s(t.Context()); err != nil || !slices.Equal(got, []float32{-1, -2}) || y.Device() != loris.CUDA(i) {
+						t.Errorf("on %v: %v, %v", y.Device(), got, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f.Set("trap", 1)
+	if _, err := bases[0].Neg().Float32s(t.Context()); !errors.Is(err, cuda.ErrLost) {
+		t.Fatalf("a kernel that traps: %v", err)
+	}
+	for first := range 2 {
+		results, err := step(s.Fork(), first)
+		if err != nil && !errors.Is(err, cuda.ErrLost) { // the locker may tell of the fault at once
+			t.Fatal(err)
+		}
+		if _, err := results[0].Float32s(t.Context()); !errors.Is(err, cuda.ErrLost) {
+			t.Errorf("on the device that is lost: %v", err)
+		}
+		if got, err := results[1].Float32s(t.Context()); err != nil || !slices.Equal(got, []float32{-1, -2}) {
+			t.Errorf("on the other: %v, %v", got, err)
 		}
 	}
 }
