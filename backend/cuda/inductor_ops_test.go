@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
 	"github.com/loris-ml/loris/backend/ref"
@@ -255,5 +256,22 @@ func TestInductorOpsFree(t *testing.T) {
 	}
 	if now := b.BytesInUse(gpu(0)); now != int64(held) {
 		t.Errorf("%d bytes in use after Close, the inputs have %d", now, held)
+	}
+}
+
+// A model on the CPU takes no tensors of a GPU.
+func TestTensorOfAGPUForTheCPU(t *testing.T) {
+	_, b, _ := loadModel(t, 1)
+	r, err := aoti.Load(t.Context(), "../../aoti/testdata/mlp.pt2", aoti.Device("cpu"))
+	var target *pt2.TargetError
+	if errors.As(err, &target) {
+		t.Skip(err)
+	}
+	check(t, err)
+	defer r.Close()
+	x := filled(t, b, gpu(0), 1, 8, 16)
+	var wrong *pt2.InputError
+	if _, err := r.Run(t.Context(), x); !errors.As(err, &wrong) || wrong.What != "device" || wrong.Index != 0 {
+		t.Errorf("got %v", err)
 	}
 }
