@@ -24,25 +24,34 @@ import (
 )
 
 // compiledModel is testdata/inductor.c as a library, compiled once.
-var compiledModel = sync.OnceValues(func() ([]byte, error) {
+var compiledModel = sync.OnceValues(func() ([]byte, error) { return compileModel() })
+
+func compileModel(flags ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "inductor")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	so := filepath.Join(dir, "model.so")
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-Wall", "-o", so, "testdata/inductor.c").CombinedOutput()
+	args := append([]string{"-shared", "-fPIC", "-O1", "-Wall", "-o", so, "testdata/inductor.c"}, flags...)
+	out, err := exec.Command("gcc", args...).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
 	return os.ReadFile(so)
-})
+}
 
 // writePackage writes an archive of the model for CUDA.
 func writePackage(t testing.TB) string {
 	t.Helper()
 	so, err := compiledModel()
 	check(t, err)
+	return writePackageOf(t, so)
+}
+
+// writePackageOf is writePackage for a form of the model.
+func writePackageOf(t testing.TB, so []byte) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.pt2")
 	f, err := os.Create(path)
 	check(t, err)
@@ -101,13 +110,19 @@ func difference(args host.OpArgs) ([]backend.Buffer, error) {
 // loadModel loads the model on a stand-in.
 func loadModel(t testing.TB, devices int, opts ...aoti.Option) (*fakecuda.Fake, *Backend, *aoti.Runner) {
 	t.Helper()
+	return loadPackage(t, devices, writePackage(t), opts...)
+}
+
+// loadPackage is loadModel for a package.
+func loadPackage(t testing.TB, devices int, path string, opts ...aoti.Option) (*fakecuda.Fake, *Backend, *aoti.Runner) {
+	t.Helper()
 	f, b := newFake(t, devices)
 	before := host.AcceleratorsOf("cuda")
 	host.RegisterAccelerators("cuda", b)
 	t.Cleanup(func() { host.RegisterAccelerators("cuda", before) })
 	check(t, host.Register("loristest::difference", difference))
 	t.Cleanup(func() { host.Unregister("loristest::difference") })
-	r, err := aoti.Load(t.Context(), writePackage(t), opts...)
+	r, err := aoti.Load(t.Context(), path, opts...)
 	check(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
@@ -230,6 +245,52 @@ func TestInductorConstants(t *testing.T) {
 					t.Errorf("after the swap: %v", v)
 				}
 			})
+		}
+	}
+}
+
+// TestInductorStridedConstants checks that values get the strides that the library
+// gives its constants, wherever they come from, and lie in the library's blob with
+// them.
+func TestInductorStridedConstants(t *testing.T) {
+	so, err := compileModel("-DTRANSPOSED")
+	check(t, err)
+	path := writePackageOf(t, so)
+	_, b, r := loadPackage(t, 2, path)
+	put := func(d ir.Device, v []float32, dims ...int) backend.Buffer {
+		on := aoti.FromSlice(v, dims...)
+		if d.Type != DeviceType {
+			return on
+		}
+		raw, err := on.Bytes(t.Context())
+		check(t, err)
+		buf, err := b.Upload(t.Context(), on.Shape(), d, raw)
+		check(t, err)
+		t.Cleanup(buf.Release)
+		return buf
+	}
+	// Each row of x picks a row of the weight.
+	x := make([]float32, 2*8)
+	x[3], x[8+5] = 1, 1
+	in := put(gpu(0), x, 2, 8)
+	for i, where := range []ir.Device{{Type: ir.RegisterDeviceType("cpu")}, gpu(0), gpu(1)} {
+		w := make([]float32, 8*4)
+		for k := range w {
+			w[k] = float32(100*i + 10*(k/4) + k%4)
+		}
+		check(t, r.Update(t.Context(), map[string]backend.Buffer{
+			"layer.weight": put(where, w, 8, 4), "layer.bias": filled(t, b, where, 0.5, 4),
+		}, aoti.Inactive))
+		check(t, r.Swap(t.Context()))
+		out, err := r.Run(t.Context(), in)
+		check(t, err)
+		got, err := aoti.Float32s(out[0])
+		check(t, err)
+		out[0].Release()
+		for k, y := range got {
+			if want := 2 * (w[4*[]int{3, 5}[k/4]+k%4] + 0.5); y != want {
+				t.Errorf("from %v: element %d is %v, want %v", where, k, y, want)
+			}
 		}
 	}
 }

@@ -73,7 +73,12 @@ typedef struct container {
 	tensor constants[2];
 } container;
 
-static const int64_t w_sizes[] = {K, N}, w_strides[] = {N, 1}, b_sizes[] = {N}, b_strides[] = {1};
+#ifdef TRANSPOSED // the weight lies by columns
+static const int64_t w_strides[] = {1, K};
+#else
+static const int64_t w_strides[] = {N, 1};
+#endif
+static const int64_t w_sizes[] = {K, N}, b_sizes[] = {N}, b_strides[] = {1};
 
 int AOTInductorModelContainerCreateWithDevice(container **out, size_t models, const char *device, const char *dir)
 {
