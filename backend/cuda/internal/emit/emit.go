@@ -225,7 +225,12 @@ func (l *Loop) boundsOf(entry string) string {
 		}
 		return h.bounds
 	}
-	return strconv.Itoa(mostThreads)
+	bounds := strconv.Itoa(mostThreads)
+	if l.registers*l.width <= mostRegisters/2 {
+		// Left alone, the compiler spills some to have more blocks run at a time.
+		return bounds + ", 4"
+	}
+	return bounds
 }
 
 // pool returns how many words of shared memory the forms need.
