@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -136,8 +137,8 @@ func runPrograms(t *testing.T, programs map[string]string) {
 	d := newDevice(t)
 	r := &recorder{Backend: ref.New(), stride: 1}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for name, text := range programs {
-		p, err := graph.Parse(text)
+	for _, name := range slices.Sorted(maps.Keys(programs)) { // each has the same inputs in every run
+		p, err := graph.Parse(programs[name])
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -230,7 +231,7 @@ func (c *recorded) check(t *testing.T, memory [][]byte) {
 	}
 	tolerance, part := 0.0, 0.01 // that of the narrowest float that takes part
 	if hasComposites(c.p) {
-		part = 0.1 // probabilities of attention are rounded before they are added up
+		part = 0.3 // probabilities of attention, and their gradients, are rounded before they are added up
 	}
 	for _, s := range c.p.Shapes[len(c.p.Params):] {
 		tolerance = max(tolerance, tolerances[s.DType()])
