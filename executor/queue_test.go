@@ -343,6 +343,34 @@ func TestWaitingForFlights(t *testing.T) {
 	}
 }
 
+// TestReadGivenUpBeforeTakeOff has the race detector look at a read that is given up
+// while the step waits for its place in the device's queue.
+func TestReadGivenUpBeforeTakeOff(t *testing.T) {
+	q := newQueue(t)
+	s := newSession(t, executor.Config{Device: queueDevice, InFlight: 1})
+	v := s.NewVariable(floatsOn(t, s, queueDevice, 0))
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	q.mu.Lock()
+	var last *executor.Tensor
+	for range 2 {
+		last = number(s, ir.OpAdd, value(s, v), 1)
+		v.Assign(last)
+		mark(t, s)
+	}
+	given := make(chan error, 1)
+	go func() {
+		_, err := last.Fetch(short)
+		given <- err
+	}()
+	pause()
+	q.mu.Unlock()
+	want(t, last, 2)
+	if err := <-given; !errors.Is(err, context.Canceled) { // not before: it would order the two
+		t.Errorf("a read that is given up: %v", err)
+	}
+}
+
 // TestDonationToFlights checks that steps that are enqueued overwrite each other's
 // results in order.
 func TestDonationToFlights(t *testing.T) {

@@ -126,6 +126,15 @@ func (p *compiled) run(ctx context.Context, in []backend.Buffer) ([]backend.Buff
 
 func cpuDevice() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
 
+// newParams returns parameters, in0, in1, …, of some shapes.
+func newParams(shapes []ir.Shape) []ir.Value {
+	params := make([]graph.Param, len(shapes))
+	for i, s := range shapes {
+		params[i] = graph.Param{Name: fmt.Sprintf("in%d", i), Shape: s}
+	}
+	return graph.NewParams(params)
+}
+
 func compileOps(shapes []ir.Shape, build builder) (p *compiled, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,11 +145,7 @@ func compileOps(shapes []ir.Shape, build builder) (p *compiled, err error) {
 	if err != nil {
 		return nil, err
 	}
-	params := make([]graph.Param, len(shapes))
-	for i, s := range shapes {
-		params[i] = graph.Param{Name: fmt.Sprintf("in%d", i), Shape: s}
-	}
-	vals := graph.NewParams(params)
+	vals := newParams(shapes)
 	b := ir.NewConsing()
 	outs := build(b, vals)
 	program, _ := graph.Optimize(graph.FromValues("eager", vals, outs), graph.Options{Supports: be.Supports})

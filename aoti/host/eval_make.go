@@ -39,17 +39,7 @@ var makeEvals = map[string]evalFunc{
 		return one(save(a, v.dtype(ir.F32)))
 	},
 	"cat": func(v values) ([]*tensor, error) {
-		// PyTorch ignores empty tensors of one dimension here.
-		var list []*tensor
-		ts, _ := v["tensors"].([]*tensor)
-		for _, t := range ts {
-			if t != nil && (t.ndim != 1 || t.numel > 0) {
-				list = append(list, t)
-			}
-		}
-		if len(list) == 0 {
-			list = ts
-		}
+		list := catOperands(v)
 		out, err := evalIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
 		if err == nil && channelsLastAll(list) {
 			return relaid(out[0])
@@ -76,6 +66,21 @@ func channelsLastAll(ts []*tensor) bool {
 		}
 	}
 	return len(ts) > 0
+}
+
+// catOperands returns what cat joins: PyTorch ignores empty tensors of one dimension.
+func catOperands(v values) []*tensor {
+	var list []*tensor
+	ts, _ := v["tensors"].([]*tensor)
+	for _, t := range ts {
+		if t != nil && (t.ndim != 1 || t.numel > 0) {
+			list = append(list, t)
+		}
+	}
+	if len(list) == 0 {
+		return ts
+	}
+	return list
 }
 
 // relaid moves the channels of an image innermost; it consumes t.

@@ -100,11 +100,7 @@ func (r *recipe) program(into []ir.Shape) (p *graph.Program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	params := make([]graph.Param, len(shapes))
-	for i, s := range shapes {
-		params[i] = graph.Param{Name: fmt.Sprintf("in%d", i), Shape: s}
-	}
-	vals := graph.NewParams(params)
+	vals := newParams(shapes)
 	b := ir.NewConsing()
 	outs := r.build(b, vals)
 	for i, s := range into {

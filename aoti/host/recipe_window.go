@@ -124,18 +124,9 @@ func padRecipe(v values) (*recipe, error) {
 	return r, err
 }
 
-// catRecipe leaves empty tensors of one dimension out, as PyTorch does.
+// catRecipe joins tensors as the function of the op does.
 func catRecipe(v values) (*recipe, error) {
-	var list []*tensor
-	ts, _ := v["tensors"].([]*tensor)
-	for _, t := range ts {
-		if t != nil && (t.ndim != 1 || t.numel > 0) {
-			list = append(list, t)
-		}
-	}
-	if len(list) == 0 {
-		list = ts
-	}
+	list := catOperands(v)
 	r, err := recipeIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
 	if err == nil && channelsLastAll(list) {
 		r.strides = lastStrides(list...)

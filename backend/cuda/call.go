@@ -93,20 +93,5 @@ func (m *model) accept(ctx context.Context, k int, out backend.Buffer) error {
 		return fmt.Errorf("%w: a model returned a buffer of another backend for %v", ir.ErrDevice, m.dev.id)
 	}
 	m.foreign = append(m.foreign, o.mem.retain()) // until the end of the run
-	if err := o.waitReady(m.stream); err != nil {
-		return err
-	}
-	at, mem := o.address(), o.mem
-	if m.writes(mem) || at%steps.Alignment != 0 {
-		t, err := m.temporary(ctx, o.shape.Bytes())
-		if err != nil {
-			return err
-		}
-		if err := m.dev.check(m.stream.Copy(t.ptr, at, int64(o.shape.Bytes()))); err != nil {
-			return err
-		}
-		at, mem = t.ptr, t
-	}
-	m.place(m.seq.Return(k), mem, at)
-	return nil
+	return m.read(ctx, m.seq.Return(k), o, m.writes(o.mem))
 }

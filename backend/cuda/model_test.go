@@ -58,7 +58,7 @@ func got(t testing.TB, b backend.Buffer) []float64 {
 func numbers(s ir.Shape, raw []byte) []float64 {
 	out := make([]float64, s.Numel())
 	for i := range out {
-		if d := s.DType(); d.IsFloat() {
+		if d := s.DType(); d.IsFloatOrF8() {
 			out[i] = elements.Float(d, raw, i)
 		} else {
 			out[i] = float64(elements.Int(d, raw, i))

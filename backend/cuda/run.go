@@ -136,11 +136,17 @@ func (m *model) temporary(ctx context.Context, bytes int) (*memory, error) {
 
 // input finds the address of an input; one that is not aligned is copied.
 func (m *model) input(ctx context.Context, i int, b *buffer) error {
+	return m.read(ctx, m.seq.Input(i), b, false)
+}
+
+// read makes a buffer that the stream waits for a memory of the run; a copy of it if
+// it is not aligned, or if the run must have its own.
+func (m *model) read(ctx context.Context, number int, b *buffer, own bool) error {
 	if err := b.waitReady(m.stream); err != nil {
 		return err
 	}
 	at, mem := b.address(), b.mem
-	if at%steps.Alignment != 0 {
+	if own || at%steps.Alignment != 0 {
 		t, err := m.temporary(ctx, b.shape.Bytes())
 		if err != nil {
 			return err
@@ -150,7 +156,7 @@ func (m *model) input(ctx context.Context, i int, b *buffer) error {
 		}
 		at, mem = t.ptr, t
 	}
-	m.place(m.seq.Input(i), mem, at)
+	m.place(number, mem, at)
 	return nil
 }
 

@@ -3,28 +3,16 @@
 package emit
 
 import (
-	"errors"
 	"os"
-	"regexp"
-	"strconv"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/ir"
 )
 
 // TestAttentionKeepsToRegisters compiles kernels of attention for devices, and
 // checks that what a thread has does not go to memory and back.
 func TestAttentionKeepsToRegisters(t *testing.T) {
-	c, err := driver.OpenCompiler("", 0)
-	if errors.Is(err, driver.ErrNoLibrary) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	spills := regexp.MustCompile(`(\d+) bytes spill stores`)
-	used := regexp.MustCompile(`Used \d+ registers`)
+	c := compilerOf(t)
 	all, archs := attentionLaunches(), []string{"sm_90", "sm_80"}
 	long := os.Getenv("LORIS_CUDA_CONFORMANCE") != ""
 	switch {
@@ -42,13 +30,9 @@ func TestAttentionKeepsToRegisters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Log(l.Entry, arch, used.FindString(log))
-			m := spills.FindStringSubmatch(log)
-			if m == nil {
-				t.Fatalf("%s for %s: nothing about registers in %q", l.Entry, arch, log)
-			}
+			t.Logf("%s, %s: %d registers", l.Entry, arch, said(t, log, `Used (\d+) registers`))
 			// A few words that live across the loops do no harm.
-			if n, _ := strconv.Atoi(m[1]); n > 32 {
+			if said(t, log, `(\d+) bytes spill stores`) > 32 {
 				t.Errorf("%s for %s:\n%s", l.Entry, arch, log)
 			}
 		}

@@ -18,6 +18,19 @@ func init() { compileAll = compileForDevices }
 // options are those that the package comment asks for.
 var options = []string{"-fmad=false", "-std=c++17"}
 
+// compilerOf returns NVRTC; a test that is of nothing else is skipped without it.
+func compilerOf(t *testing.T) *driver.Compiler {
+	t.Helper()
+	c, err := driver.OpenCompiler("", 0)
+	if errors.Is(err, driver.ErrNoLibrary) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // compileForDevices compiles sources for two generations of devices: the first
 // ones of a test for both, the others for one each, by turns. Short tests compile
 // some sources for one of them each.

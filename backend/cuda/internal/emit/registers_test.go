@@ -3,12 +3,10 @@
 package emit
 
 import (
-	"errors"
 	"regexp"
 	"strconv"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -47,13 +45,7 @@ const (
 // memory: nothing is spilled, and so many threads fit a multiprocessor that enough
 // loads are under way.
 func TestRegisters(t *testing.T) {
-	c, err := driver.OpenCompiler("", 0)
-	if errors.Is(err, driver.ErrNoLibrary) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compilerOf(t)
 	for _, test := range []struct {
 		name       string
 		k          *loop.Kernel
@@ -109,13 +101,7 @@ func TestRegisters(t *testing.T) {
 
 // TestSharedLaunch compiles an entry that has loops and functions of the library.
 func TestSharedLaunch(t *testing.T) {
-	c, err := driver.OpenCompiler("", 0)
-	if errors.Is(err, driver.ErrNoLibrary) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compilerOf(t)
 	dev := Limits{Processors: 132, Threads: 1024}
 	var launches []Member
 	add := func(p *Plan) {

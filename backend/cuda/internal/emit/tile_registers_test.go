@@ -3,22 +3,13 @@
 package emit
 
 import (
-	"errors"
 	"testing"
-
-	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 )
 
 // TestTileRegisters holds what the compiler says of tiles: nothing is spilled, and
 // a multiprocessor has registers for the warps that keep it busy.
 func TestTileRegisters(t *testing.T) {
-	c, err := driver.OpenCompiler("", 0)
-	if errors.Is(err, driver.ErrNoLibrary) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compilerOf(t)
 	const twice = "__launch_bounds__(256, 2) "
 	for _, test := range []struct {
 		bounds, frame, function string
