@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/host/openmp"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/openmp"
 )
 
 // counted makes parallel loops run on goroutines of a test, which count how many

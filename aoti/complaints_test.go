@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/ir"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 )
 
 // times is what the custom op of the fixtures computes.

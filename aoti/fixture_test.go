@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"

@@ -12,11 +12,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loris-ml/loris/aoti/host"
-	_ "github.com/loris-ml/loris/aoti/host/vecmath" // which libraries call
+	"github.com/loris-ml/loris/aoti/internal/host"
+	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // computes what libraries ask of the host
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -62,7 +63,7 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	if err := host.Available(); err != nil {
 		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
-	acc, err := accelerator(o)
+	acc, err := findAccelerator(o)
 	if err != nil {
 		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
@@ -87,7 +88,7 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	return c, nil
 }
 
-func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, acc host.Accelerator, o *Options) (err error) {
+func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, acc accelerator.Device, o *Options) (err error) {
 	lo := host.LibraryOptions{
 		Device:      acc,
 		Libtorch:    o.Libtorch,
@@ -136,18 +137,18 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 // target is what this process can run.
 func target() pt2.Target {
 	t := pt2.HostTarget()
-	t.Devices = append(t.Devices, host.AcceleratorTypes()...)
+	t.Devices = append(t.Devices, accelerator.Types()...)
 	return t
 }
 
-// accelerator returns the device to run on, nil for the CPU.
-func accelerator(o *Options) (host.Accelerator, error) {
+// findAccelerator returns the device to run on, nil for the CPU.
+func findAccelerator(o *Options) (accelerator.Device, error) {
 	kind, number, numbered := strings.Cut(o.Device, ":")
 	index, err := 0, error(nil)
 	if numbered {
 		index, err = strconv.Atoi(number)
 	}
-	devices := host.AcceleratorsOf(kind)
+	devices := accelerator.Of(kind)
 	switch {
 	case err != nil || index < 0 || index > math.MaxUint8:
 		return nil, fmt.Errorf("%w: %q", ir.ErrDevice, o.Device)

@@ -3,8 +3,8 @@ package aoti
 import (
 	"errors"
 
-	"github.com/loris-ml/loris/aoti/host"
-	_ "github.com/loris-ml/loris/aoti/host/vecmath" // which libraries call
+	"github.com/loris-ml/loris/aoti/internal/host"
+	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/ir"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 )
 
 var cycles = flag.Int("cycles", 10, "how often TestCyclesLeaveNothing loads, runs and closes each package")

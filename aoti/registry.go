@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 )
 
 // Opener opens a model of a package for one device type. The package is closed
@@ -45,7 +45,7 @@ func RegisterRunner(device string, open Opener) {
 func Runners() []string {
 	openers.RLock()
 	defer openers.RUnlock()
-	out := host.AcceleratorTypes()
+	out := accelerator.Types()
 	for d := range openers.byDevice {
 		out = append(out, d)
 	}
@@ -69,7 +69,7 @@ func opener(pkg string, m *pt2.Model, o *Options) (Opener, error) {
 	openers.RLock()
 	open := openers.byDevice[kind]
 	openers.RUnlock()
-	if open == nil && host.AcceleratorsOf(kind) != nil {
+	if open == nil && accelerator.Of(kind) != nil {
 		open = openLibrary
 	}
 	if open == nil {

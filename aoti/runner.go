@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 )
 
 // A loaded model that is idle holds two sets of constants at the most, however

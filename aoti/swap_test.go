@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
+	"github.com/loris-ml/loris/aoti/internal/host"
 )
 
 var swapDuration = flag.Duration("swap.duration", 500*time.Millisecond, "how long TestSwapUnderLoad swaps as fast as it can")

@@ -1,8 +1,8 @@
 package aoti
 
 import (
-	"github.com/loris-ml/loris/aoti/host/openmp"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/openmp"
 )
 
 // setThreads bounds the threads of parallel loops, those of libraries and those

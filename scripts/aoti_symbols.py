@@ -2,10 +2,10 @@
 """Write the list of C functions that AOTInductor's artefacts may call.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0
-    .venv/bin/python scripts/aoti_symbols.py > aoti/host/symbols.txt
+    .venv/bin/python scripts/aoti_symbols.py > aoti/internal/host/symbols.txt
 
 Each line is a header's short name, the function's name and its result and
-arguments by kind. The kinds are those of aoti/host/signature.go.
+arguments by kind. The kinds are those of aoti/internal/host/signature.go.
 """
 import os
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write what PyTorch computes for the math functions of aoti/host.
+"""Write what PyTorch computes for the math functions of aoti/internal/host.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0
-    .venv/bin/python scripts/make_host_goldens.py > aoti/host/testdata/goldens.json
+    .venv/bin/python scripts/make_host_goldens.py > aoti/internal/host/testdata/goldens.json
 
 Each case is a function of the C shim (without aoti_torch_), its arguments and
 its results with their strides: compiled models rely on the strides.

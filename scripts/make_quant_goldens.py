@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write what PyTorch computes for the quantised functions of aoti/host.
+"""Write what PyTorch computes for the quantised functions of aoti/internal/host.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0
-    .venv/bin/python scripts/make_quant_goldens.py > aoti/host/testdata/quant_goldens.json
+    .venv/bin/python scripts/make_quant_goldens.py > aoti/internal/host/testdata/quant_goldens.json
 
 The form is that of make_host_goldens.py. Weights are not packed: [k, n] of layers, [out, in, kernel…] of convolutions.
 """

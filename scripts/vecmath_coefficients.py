@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes aoti/host/vecmath/coefficients.h: every polynomial of the package.
+"""Writes aoti/internal/vecmath/coefficients.h: every polynomial of the package.
 
 Each polynomial is the minimax approximation (Remez exchange in 50 digits) of
 the function in its comment over the interval in its comment, with respect to
@@ -7,7 +7,7 @@ the weight in its comment. The tables of pieces are interpolated at Chebyshev
 nodes, which is within a factor of two of the best.
 
     python3 -m venv .venv && .venv/bin/pip install mpmath==1.3.0
-    .venv/bin/python scripts/vecmath_coefficients.py > aoti/host/vecmath/coefficients.h
+    .venv/bin/python scripts/vecmath_coefficients.py > aoti/internal/vecmath/coefficients.h
 """
 
 import struct

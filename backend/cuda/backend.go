@@ -8,16 +8,16 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
 	b := New(Libraries{})
 	backend.Register(b)
-	host.RegisterAccelerators(DeviceType.String(), b)
+	accelerator.Register(DeviceType.String(), b)
 }
 
 // Libraries says where CUDA's libraries are: files, or folders that have them

@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
 )
 
 // computation is a Program that runs in the streams of others, on memory of
-// theirs. It implements host.Computation.
+// theirs. It implements accelerator.Computation.
 type computation struct {
 	m         *model // of which it has the commands, products and constants
 	in, out   []int  // bytes of the memories
@@ -35,7 +35,7 @@ type copyBack struct {
 }
 
 // Compile makes a Program ready whose operands and results lie as the layouts say.
-func (a accelerator) Compile(ctx context.Context, p *graph.Program, l host.Layouts) (host.Computation, error) {
+func (a aotiDevice) Compile(ctx context.Context, p *graph.Program, l accelerator.Layouts) (accelerator.Computation, error) {
 	p, _ = graph.Optimize(p, graph.Options{Supports: steps.Supports})
 	o := steps.Options{Aliases: l.InPlace}
 	for i, q := range p.Params {
@@ -63,7 +63,7 @@ func (a accelerator) Compile(ctx context.Context, p *graph.Program, l host.Layou
 	return c, nil
 }
 
-func viewOf(s ir.Shape, l host.Layout) kernels.View {
+func viewOf(s ir.Shape, l accelerator.Layout) kernels.View {
 	v := kernels.View{Rank: s.Rank(), Offset: l.Offset}
 	for i := range v.Rank {
 		v.Dims[i], v.Strides[i] = s.Dim(i), l.Strides[i]
@@ -72,7 +72,7 @@ func viewOf(s ir.Shape, l host.Layout) kernels.View {
 }
 
 // Run enqueues the work.
-func (c *computation) Run(ctx context.Context, s host.Stream, ins, outs []uintptr) (err error) {
+func (c *computation) Run(ctx context.Context, s accelerator.Stream, ins, outs []uintptr) (err error) {
 	h := s.(*hostStream)
 	c.mu.Lock()
 	defer c.mu.Unlock()

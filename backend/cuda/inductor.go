@@ -8,33 +8,33 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
 // Accelerator returns a GPU for libraries that PyTorch's AOTInductor compiled. It
 // returns an error wrapping ir.ErrDevice for one that there is not.
-func (b *Backend) Accelerator(index int) (host.Accelerator, error) {
+func (b *Backend) Accelerator(index int) (accelerator.Device, error) {
 	d, err := b.device(index)
 	if err != nil {
 		return nil, err
 	}
-	return accelerator{d}, nil
+	return aotiDevice{d}, nil
 }
 
-// accelerator is a device as package host knows it.
-type accelerator struct{ d *device }
+// aotiDevice is a device as package host knows it.
+type aotiDevice struct{ d *device }
 
 // Device returns the GPU.
-func (a accelerator) Device() ir.Device { return a.d.id }
+func (a aotiDevice) Device() ir.Device { return a.d.id }
 
 // Context returns the CUcontext.
-func (a accelerator) Context() uintptr { return a.d.ctx.Handle() }
+func (a aotiDevice) Context() uintptr { return a.d.ctx.Handle() }
 
 // Symbol returns a function of the driver.
-func (a accelerator) Symbol(name string) uintptr {
+func (a aotiDevice) Symbol(name string) uintptr {
 	drv, err := a.d.backend.driver() // it is open
 	if err != nil {
 		return 0
@@ -43,7 +43,7 @@ func (a accelerator) Symbol(name string) uintptr {
 }
 
 // NewStream returns a stream that nobody else has.
-func (a accelerator) NewStream() (host.Stream, error) {
+func (a aotiDevice) NewStream() (accelerator.Stream, error) {
 	if err := a.d.enterModel(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (a accelerator) NewStream() (host.Stream, error) {
 }
 
 // Upload returns new memory with a copy of the data.
-func (a accelerator) Upload(ctx context.Context, data []byte) (host.Memory, error) {
+func (a aotiDevice) Upload(ctx context.Context, data []byte) (accelerator.Memory, error) {
 	m, err := a.d.upload(ctx, data, false)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (a accelerator) Upload(ctx context.Context, data []byte) (host.Memory, erro
 }
 
 // Locate returns the memory of a buffer of the device.
-func (a accelerator) Locate(b backend.Buffer) (host.Memory, int, bool) {
+func (a aotiDevice) Locate(b backend.Buffer) (accelerator.Memory, int, bool) {
 	own, ok := b.(*buffer)
 	if !ok || own.dev != a.d {
 		return nil, 0, false
@@ -74,7 +74,7 @@ func (a accelerator) Locate(b backend.Buffer) (host.Memory, int, bool) {
 }
 
 // Buffer returns a buffer over a part of memory of the device.
-func (a accelerator) Buffer(s ir.Shape, m host.Memory, offset int) backend.Buffer {
+func (a aotiDevice) Buffer(s ir.Shape, m accelerator.Memory, offset int) backend.Buffer {
 	return newBuffer(s, m.(*memory).retain(), offset)
 }
 
@@ -100,7 +100,7 @@ type hostStream struct {
 func (h *hostStream) Handle() uintptr { return h.s.Handle() }
 
 // Alloc returns memory for the work that follows.
-func (h *hostStream) Alloc(ctx context.Context, bytes int) (host.Memory, error) {
+func (h *hostStream) Alloc(ctx context.Context, bytes int) (accelerator.Memory, error) {
 	m, err := h.d.alloc(ctx, h.s, bytes)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (h *hostStream) Store(address uintptr, v uint64) error {
 }
 
 // Await makes the work that follows wait for the contents of a memory.
-func (h *hostStream) Await(m host.Memory) error {
+func (h *hostStream) Await(m accelerator.Memory) error {
 	b := m.(*memory)
 	if rs := b.reported(); rs != nil {
 		h.faults.inherit(rs)
@@ -131,10 +131,10 @@ func (h *hostStream) Await(m host.Memory) error {
 }
 
 // Overwrite makes the work that follows wait for everything that uses a memory.
-func (h *hostStream) Overwrite(m host.Memory) error { return m.(*memory).waitIdle(h.s) }
+func (h *hostStream) Overwrite(m accelerator.Memory) error { return m.(*memory).waitIdle(h.s) }
 
 // Made says that what is in the stream makes the contents.
-func (h *hostStream) Made(ms ...host.Memory) error {
+func (h *hostStream) Made(ms ...accelerator.Memory) error {
 	if err := h.faults.flush(h); err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (h *hostStream) Made(ms ...host.Memory) error {
 }
 
 // Use says that what is in the stream reads the contents.
-func (h *hostStream) Use(ms ...host.Memory) error { return h.note((*block).use, ms) }
+func (h *hostStream) Use(ms ...accelerator.Memory) error { return h.note((*block).use, ms) }
 
 // note notes the moment behind what is in the stream.
-func (h *hostStream) note(what func(*block, *moment), ms []host.Memory) error {
+func (h *hostStream) note(what func(*block, *moment), ms []accelerator.Memory) error {
 	now, err := h.d.moment(h.s)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (h *hostStream) Close() error {
 }
 
 // Product computes matrix products by cuBLASLt.
-func (h *hostStream) Product(ctx context.Context, p host.Product) error {
+func (h *hostStream) Product(ctx context.Context, p accelerator.Product) error {
 	o := &p.Out
 	if o.Batch*o.Rows*o.Cols == 0 {
 		return nil
@@ -217,7 +217,7 @@ func (h *hostStream) Product(ctx context.Context, p host.Product) error {
 
 // specOf describes a product to cuBLASLt. What that has no way to compute is
 // backend.ErrUnsupported.
-func specOf(p *host.Product) (driver.MatmulSpec, error) {
+func specOf(p *accelerator.Product) (driver.MatmulSpec, error) {
 	o, a, b := &p.Out, &p.A, &p.B
 	refuse := func(why string) (driver.MatmulSpec, error) {
 		return driver.MatmulSpec{}, fmt.Errorf("%w: a product with %s", backend.ErrUnsupported, why)
@@ -236,7 +236,7 @@ func specOf(p *host.Product) (driver.MatmulSpec, error) {
 	s := driver.MatmulSpec{M: o.Rows, N: o.Cols, K: a.Cols, Batch: o.Batch, Bias: p.Bias != 0, BiasType: t, Workspace: productWorkspace}
 	for _, x := range []struct {
 		to   *driver.Matrix
-		from *host.Operand
+		from *accelerator.Operand
 	}{{&s.A, a}, {&s.B, b}, {&s.D, o}} {
 		if *x.to, ok = layoutOf(x.from, t); !ok {
 			return refuse("a matrix that lies otherwise than in rows or columns")
@@ -249,7 +249,7 @@ func specOf(p *host.Product) (driver.MatmulSpec, error) {
 }
 
 // layoutOf describes how a matrix lies in memory.
-func layoutOf(o *host.Operand, t driver.DataType) (driver.Matrix, bool) {
+func layoutOf(o *accelerator.Operand, t driver.DataType) (driver.Matrix, bool) {
 	m := driver.Matrix{Type: t, Stride: o.BatchStride}
 	const align = 16 // cuBLASLt may read as much at once
 	switch {

@@ -15,11 +15,11 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -91,7 +91,7 @@ var namedOps = func() string {
 }()
 
 // difference is an op of the user's.
-func difference(args host.OpArgs) ([]backend.Buffer, error) {
+func difference(args aoti.OpArgs) ([]backend.Buffer, error) {
 	x, err := aoti.Float32s(args["self"].(backend.Buffer))
 	if err != nil {
 		return nil, err
@@ -117,11 +117,11 @@ func loadModel(t testing.TB, devices int, opts ...aoti.Option) (*fakecuda.Fake, 
 func loadPackage(t testing.TB, devices int, path string, opts ...aoti.Option) (*fakecuda.Fake, *Backend, *aoti.Runner) {
 	t.Helper()
 	f, b := newFake(t, devices)
-	before := host.AcceleratorsOf("cuda")
-	host.RegisterAccelerators("cuda", b)
-	t.Cleanup(func() { host.RegisterAccelerators("cuda", before) })
-	check(t, host.Register("loristest::difference", difference))
-	t.Cleanup(func() { host.Unregister("loristest::difference") })
+	before := accelerator.Of("cuda")
+	accelerator.Register("cuda", b)
+	t.Cleanup(func() { accelerator.Register("cuda", before) })
+	check(t, aoti.RegisterOp("loristest::difference", difference))
+	t.Cleanup(func() { aoti.UnregisterOp("loristest::difference") })
 	r, err := aoti.Load(t.Context(), path, opts...)
 	check(t, err)
 	t.Cleanup(func() {
@@ -207,7 +207,7 @@ func TestInductorWantsItsDevice(t *testing.T) {
 	_, b, r := loadModel(t, 2)
 	for _, d := range []ir.Device{{Type: ir.RegisterDeviceType("cpu")}, gpu(1)} {
 		_, err := r.Run(t.Context(), filled(t, b, d, 1, 2, 8))
-		if !errors.Is(err, ir.ErrDevice) || !errors.Is(err, host.ErrPlace) || !strings.Contains(err.Error(), "input 0") {
+		if !errors.Is(err, ir.ErrDevice) || !errors.Is(err, accelerator.ErrPlace) || !strings.Contains(err.Error(), "input 0") {
 			t.Errorf("an input on %v: %v", d, err)
 		}
 	}

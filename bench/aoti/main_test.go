@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -125,7 +124,7 @@ func TestLoris(t *testing.T) {
 		t.Fatalf("%d inputs, %d outputs, %v", len(e.in), len(e.out), err)
 	}
 	o, err := openLoris(t.Context(), fixture, e.in, 1, s)
-	if errors.Is(err, host.ErrNoLibraries) {
+	if errors.Is(err, aoti.ErrNoLibraries) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -153,7 +152,7 @@ func TestSwap(t *testing.T) {
 	}
 	var w strings.Builder
 	err = run(t.Context(), &w, s)
-	if errors.Is(err, host.ErrNoLibraries) {
+	if errors.Is(err, aoti.ErrNoLibraries) {
 		t.Skip(err)
 	}
 	if err != nil || !strings.Contains(w.String(), "torn=0") {
@@ -173,7 +172,7 @@ func TestTorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := openLoris(t.Context(), fixture, e.in, 1, s)
-	if errors.Is(err, host.ErrNoLibraries) {
+	if errors.Is(err, aoti.ErrNoLibraries) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package shim reads the list of the functions of PyTorch's C shim, by which
-// artefacts call their host: aoti/host/symbols.txt. The generator of the C stubs
+// artefacts call their host: aoti/internal/host/symbols.txt. The generator of the C stubs
 // and the host that the stubs call number the functions by its lines, and must
 // agree about what each of them is.
 package shim

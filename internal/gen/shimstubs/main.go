@@ -1,4 +1,4 @@
-// Command shimstubs writes the C side of package aoti/host from the list of
+// Command shimstubs writes the C side of package aoti/internal/host from the list of
 // functions in symbols.txt: the prototypes of all functions in shim_gen.h, and
 // in op_gen.c a stub for each math function, which hands its arguments to Go.
 package main

@@ -3,14 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
-	"github.com/loris-ml/loris/aoti/host/vecmath"
 	"github.com/loris-ml/loris/aoti/pt2"
 )
 
@@ -104,7 +101,7 @@ func inspectModel(path, model string) (*pt2.ModelReport, error) {
 type symbolGroup struct {
 	header      string
 	have, count int
-	where       map[host.Where]int
+	where       map[aoti.SymbolPlace]int
 }
 
 func newSymbols() *cobra.Command {
@@ -118,8 +115,8 @@ accelerator it says where: on the device, on the CPU from copies of their
 tensors, or nowhere, so that models which call them are refused.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			list := []host.Symbol{}
-			for _, s := range append(host.Symbols(), vectorMath()...) {
+			list := []aoti.Symbol{}
+			for _, s := range aoti.Symbols() {
 				if !missing || !s.Implemented {
 					list = append(list, s)
 				}
@@ -135,17 +132,7 @@ tensors, or nowhere, so that models which call them are refused.`,
 	return c
 }
 
-// vectorMath lists the vector functions, by the names in libraries.
-func vectorMath() []host.Symbol {
-	var list []host.Symbol
-	for _, name := range vecmath.Symbols() {
-		name = "Sleef_" + strings.TrimPrefix(name, "Loris_")
-		list = append(list, host.Symbol{Name: name, Header: "sleef.h", Implemented: host.Provides(name)})
-	}
-	return list
-}
-
-func printSymbols(w io.Writer, list []host.Symbol) error {
+func printSymbols(w io.Writer, list []aoti.Symbol) error {
 	var groups []symbolGroup
 	at := map[string]int{}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -155,7 +142,7 @@ func printSymbols(w io.Writer, list []host.Symbol) error {
 		if !ok {
 			i = len(groups)
 			at[s.Header] = i
-			groups = append(groups, symbolGroup{header: s.Header, where: map[host.Where]int{}})
+			groups = append(groups, symbolGroup{header: s.Header, where: map[aoti.SymbolPlace]int{}})
 		}
 		groups[i].count++
 		groups[i].where[s.Where]++
@@ -171,7 +158,7 @@ func printSymbols(w io.Writer, list []host.Symbol) error {
 	}
 	for _, g := range groups {
 		line := fmt.Sprintf("%s: %d of %d implemented", g.header, g.have, g.count)
-		for i, where := range []host.Where{host.OnDevice, host.ThroughHost, host.Refused} {
+		for i, where := range []aoti.SymbolPlace{aoti.OnDevice, aoti.ThroughHost, aoti.Refused} {
 			if n := g.where[where]; n > 0 {
 				line += fmt.Sprintf("%s %d %s", [...]string{"; on accelerators", ",", ","}[min(i, 1)], n, where)
 			}

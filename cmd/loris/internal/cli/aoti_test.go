@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/host"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/ir"
@@ -28,7 +27,7 @@ func needLoading(t *testing.T, pkg string) {
 	r, err := aoti.Load(t.Context(), pkg)
 	var te *pt2.TargetError
 	switch {
-	case errors.Is(err, host.ErrNoLibraries), errors.As(err, &te):
+	case errors.Is(err, aoti.ErrNoLibraries), errors.As(err, &te):
 		t.Skip("models can't be loaded here:", err)
 	case err != nil:
 		t.Fatal(err)
@@ -84,7 +83,7 @@ func TestAOTISymbols(t *testing.T) {
 	if missing := succeed(t, "aoti", "symbols", "--missing"); strings.Contains(missing, "  yes\n") {
 		t.Error("--missing lists what there is")
 	}
-	var list []host.Symbol
+	var list []aoti.Symbol
 	if err := json.Unmarshal([]byte(succeed(t, "aoti", "symbols", "--json")), &list); err != nil || len(list) < 100 {
 		t.Errorf("JSON: %d symbols, %v", len(list), err)
 	}

@@ -17,12 +17,13 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
 // site is what a library has on an accelerator.
 type site struct {
-	acc    Accelerator
+	acc    accelerator.Device
 	c      *C.lori_gpu
 	files  func(name string) ([]byte, error) // of the library's package; may be nil
 	loader *lane                             // of what is done outside of instances
@@ -37,7 +38,7 @@ type site struct {
 // instances have to themselves.
 type lane struct {
 	site   *site
-	stream Stream
+	stream accelerator.Stream
 	token  cgo.Handle // of the place
 	c      *C.lori_place
 	fault  error // why an op failed or memory could not be had in the run of an instance; its alone
@@ -45,14 +46,14 @@ type lane struct {
 
 // held is a reference to memory that C has.
 type held struct {
-	mem Memory
+	mem accelerator.Memory
 	// site is set if other streams than the one that it was allocated in may use
 	// the memory.
 	site *site
 }
 
 // newSite finds the driver's functions for an accelerator.
-func newSite(acc Accelerator, files func(string) ([]byte, error)) (*site, error) {
+func newSite(acc accelerator.Device, files func(string) ([]byte, error)) (*site, error) {
 	s := &site{acc: acc, files: files, ready: newComputations(), places: map[*lane]struct{}{}, blocks: map[uintptr]*held{}}
 	s.c = (*C.lori_gpu)(C.calloc(1, C.sizeof_lori_gpu))
 	s.c._type, s.c.index = C.LORI_CUDA, C.int32_t(acc.Device().Index)
@@ -171,7 +172,7 @@ func onDevice(t *tensor) bool {
 
 // over returns a tensor over memory, whose reference it takes in any case, that
 // all streams of the library may use.
-func (s *site) over(m Memory, bytes, offset int, shape ir.Shape, strides []int64) (*tensor, error) {
+func (s *site) over(m accelerator.Memory, bytes, offset int, shape ir.Shape, strides []int64) (*tensor, error) {
 	h := cgo.NewHandle(&held{m, s})
 	dims, n := cDims(shape)
 	at := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(strides)))

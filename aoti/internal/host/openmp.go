@@ -1,8 +1,8 @@
 package host
 
 import (
-	"github.com/loris-ml/loris/aoti/host/openmp"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/openmp"
 )
 
 // Libraries run their own loops on the threads of the OpenMP runtime and call the

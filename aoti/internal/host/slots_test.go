@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/internal/ctest"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -52,7 +53,7 @@ func (l *Library) awaited(t *tensor) *lane {
 // as far as the device tells.
 func (l *Library) elsewhere(d ir.Device) bool {
 	here := l.where()
-	return d != here && (l.site != nil || d.Type != here.Type && AcceleratorsOf(d.Type.String()) != nil)
+	return d != here && (l.site != nil || d.Type != here.Type && accelerator.Of(d.Type.String()) != nil)
 }
 
 // locate gives C the address of a buffer on the device.
@@ -62,7 +63,7 @@ func (m *Instance) locate(v *C.lori_value, b backend.Buffer) error {
 	}
 	mem, offset, ok := m.lib.site.acc.Locate(b)
 	if !ok {
-		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, ErrPlace, b.Device(), m.lib.where())
+		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, accelerator.ErrPlace, b.Device(), m.lib.where())
 	}
 	m.used = append(m.used, mem)
 	*(*uintptr)(unsafe.Pointer(&v.data)) = mem.Address() + uintptr(offset)

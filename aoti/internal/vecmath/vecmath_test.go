@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/host/vecmath"
-	"github.com/loris-ml/loris/aoti/host/vecmath/internal/drive"
+	"github.com/loris-ml/loris/aoti/internal/vecmath"
+	"github.com/loris-ml/loris/aoti/internal/vecmath/internal/drive"
 )
 
 // long makes the accuracy tests visit a share of all floats and many more doubles, and

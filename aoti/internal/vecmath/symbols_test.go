@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/host/vecmath"
+	"github.com/loris-ml/loris/aoti/internal/vecmath"
 )
 
 // inductor is every vector function that the headers of PyTorch 2.15 call with Sleef's

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/aoti/host/openmp"
-	"github.com/loris-ml/loris/aoti/internal/ctest"
+	"github.com/loris-ml/loris/internal/ctest"
+	"github.com/loris-ml/loris/internal/openmp"
 )
 
 var names = regexp.MustCompile(`\b(GOMP|omp)_`)

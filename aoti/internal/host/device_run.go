@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -35,7 +36,7 @@ func newComputations() *computations {
 type madeReady struct {
 	key     string
 	err     error
-	run     Computation
+	run     accelerator.Computation
 	results []ir.Shape
 	tables  []*held
 	users   int  // guarded by computations.mu
@@ -110,17 +111,17 @@ func (c *computations) close() error {
 // devicePlace is where a tensor is for a Computation.
 type devicePlace struct {
 	base   uintptr
-	layout Layout
+	layout accelerator.Layout
 }
 
 // placed returns it. Elements that lie across their size are ErrUnsupported.
 func placed(t *tensor) (devicePlace, error) {
 	at, size := addressOf(t), uintptr(dtypeSize(int32(t.dtype)))
-	past := at % Alignment
+	past := at % accelerator.Alignment
 	if size == 0 || past%size != 0 {
 		return devicePlace{}, fmt.Errorf("%w: a tensor at %#x", backend.ErrUnsupported, at)
 	}
-	p := devicePlace{at - past, Layout{Offset: int(past / size)}}
+	p := devicePlace{at - past, accelerator.Layout{Offset: int(past / size)}}
 	for _, s := range stridesOf(t) {
 		p.layout.Strides = append(p.layout.Strides, int(s))
 	}
@@ -203,12 +204,12 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 	if err != nil {
 		return &madeReady{err: err}
 	}
-	l := Layouts{InPlace: same}
+	l := accelerator.Layouts{InPlace: same}
 	for _, x := range in {
 		l.In = append(l.In, x.layout)
 	}
 	for _, q := range program.Params[len(in):] {
-		l.In = append(l.In, Layout{Strides: intsOf(rowMajor(int64s(q.Shape.Dims())))})
+		l.In = append(l.In, accelerator.Layout{Strides: intsOf(rowMajor(int64s(q.Shape.Dims())))})
 	}
 	m := &madeReady{}
 	for j, id := range program.Returns {
@@ -218,7 +219,7 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 			l.Out = append(l.Out, outs[j].layout)
 			continue
 		}
-		l.Out = append(l.Out, Layout{Strides: intsOf(r.stridesOf(j, s))})
+		l.Out = append(l.Out, accelerator.Layout{Strides: intsOf(r.stridesOf(j, s))})
 	}
 	ctx := context.Background()
 	m.run, m.err = p.site.acc.Compile(ctx, program, l)
@@ -226,7 +227,7 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 		if m.err != nil {
 			break
 		}
-		var mem Memory
+		var mem accelerator.Memory
 		if mem, m.err = p.site.acc.Upload(ctx, t.data()); m.err == nil {
 			m.tables = append(m.tables, &held{mem, p.site})
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -43,7 +44,7 @@ type LibraryOptions struct {
 	KeepNothing bool
 	// Device is where the library runs, nil for the CPU; it must be of the type that
 	// the library was compiled for.
-	Device Accelerator
+	Device accelerator.Device
 	// Files returns a file of the package by its name: kernels that the library
 	// keeps apart. Nil says that there are none.
 	Files func(name string) ([]byte, error)

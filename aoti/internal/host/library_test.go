@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/internal/ctest"
+	"github.com/loris-ml/loris/internal/ctest"
 )
 
 func write(t *testing.T, name, text string) string {

@@ -13,7 +13,7 @@ import (
 //go:embed symbols.txt
 var symbolText string
 
-//go:generate go run ../../internal/gen/shimstubs
+//go:generate go run ../../../internal/gen/shimstubs
 
 // Symbol is a function that artefacts may call.
 type Symbol struct {

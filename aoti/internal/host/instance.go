@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
@@ -41,9 +42,9 @@ type Instance struct {
 	private []*mutable // by index of lib.all: this instance's own
 	ready   bool       // bound is complete and the library has it
 
-	used  []Memory   // of the inputs of the run in progress
-	token cgo.Handle // of the instance, while it is open
-	boxed []*Boxed   // by input of the run in progress; empty if none is
+	used  []accelerator.Memory // of the inputs of the run in progress
+	token cgo.Handle           // of the instance, while it is open
+	boxed []*Boxed             // by input of the run in progress; empty if none is
 }
 
 // mutable is an instance's own copy of a constant that the library may write.
@@ -233,7 +234,7 @@ func (m *Instance) lay(v *C.lori_value, strides []int64) {
 func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buffer) error {
 	s := b.Shape()
 	if d := b.Device(); m.lib.elsewhere(d) {
-		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, ErrPlace, d, m.lib.where())
+		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, accelerator.ErrPlace, d, m.lib.where())
 	}
 	var data []byte
 	if m.place == nil {

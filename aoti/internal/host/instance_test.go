@@ -11,19 +11,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/internal/ctest"
 	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 
-	_ "github.com/loris-ml/loris/aoti/host/vecmath" // which libraries call
+	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
 )
 
 // artefact opens the library of a real package, without a container around it.
 func artefact(t *testing.T, name string) *Library {
 	t.Helper()
-	p, err := pt2.Open(filepath.Join("..", "testdata", name+".pt2"))
+	p, err := pt2.Open(filepath.Join("..", "..", "testdata", name+".pt2"))
 	if err != nil {
 		t.Fatal(err)
 	}

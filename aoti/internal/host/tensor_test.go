@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/loris-ml/loris/aoti/host/openmp"
-	"github.com/loris-ml/loris/aoti/internal/ctest"
+	"github.com/loris-ml/loris/internal/ctest"
+	_ "github.com/loris-ml/loris/internal/openmp"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/internal/ctest"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )

@@ -1,4 +1,7 @@
-package host
+// Package accelerator is what a backend for devices other than the CPU offers to
+// compiled models: memory, streams and computations. The host of compiled models
+// runs on it, and backend/cuda implements it.
+package accelerator
 
 import (
 	"context"
@@ -96,9 +99,9 @@ type Product struct {
 	Alpha, Beta float64
 }
 
-// Accelerator is a device, other than the CPU, on which libraries run that were
+// Device is a device, other than the CPU, on which libraries run that were
 // compiled for its type. It is safe for concurrent use.
-type Accelerator interface {
+type Device interface {
 	Device() ir.Device
 	// Context is the driver's context of the device, and Symbol the address of a
 	// function of the driver, 0 for one that it does not have.
@@ -119,35 +122,35 @@ type Accelerator interface {
 	Buffer(s ir.Shape, m Memory, offset int) backend.Buffer
 }
 
-// Accelerators are the devices of one type.
-type Accelerators interface {
+// Devices are the devices of one type.
+type Devices interface {
 	// Accelerator returns the device of an index, or an error wrapping
 	// ir.ErrDevice.
-	Accelerator(index int) (Accelerator, error)
+	Accelerator(index int) (Device, error)
 }
 
 var accelerators = struct {
 	sync.RWMutex
-	byType map[string]Accelerators // guarded by the mutex
-}{byType: map[string]Accelerators{}}
+	byType map[string]Devices // guarded by the mutex
+}{byType: map[string]Devices{}}
 
-// RegisterAccelerators makes libraries for a device type, such as "cuda", run on
+// Register makes libraries for a device type, such as "cuda", run on
 // its devices. The last one registered wins.
-func RegisterAccelerators(deviceType string, a Accelerators) {
+func Register(deviceType string, a Devices) {
 	accelerators.Lock()
 	defer accelerators.Unlock()
 	accelerators.byType[deviceType] = a
 }
 
-// AcceleratorsOf returns the devices of a type, nil if there are none.
-func AcceleratorsOf(deviceType string) Accelerators {
+// Of returns the devices of a type, nil if there are none.
+func Of(deviceType string) Devices {
 	accelerators.RLock()
 	defer accelerators.RUnlock()
 	return accelerators.byType[deviceType]
 }
 
-// AcceleratorTypes returns the types that have devices, sorted.
-func AcceleratorTypes() []string {
+// Types returns the types that have devices, sorted.
+func Types() []string {
 	accelerators.RLock()
 	defer accelerators.RUnlock()
 	var out []string

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/accelerator"
 )
 
 // cudaPrefix begins the names of the ops that PyTorch has for CUDA.
@@ -272,10 +273,10 @@ func (p *lane) product(out, self, a, b *tensor, beta, alpha float64) error {
 	if err := sameDTypes(out, a, b); err != nil {
 		return err
 	}
-	x := Product{Alpha: alpha}
+	x := accelerator.Product{Alpha: alpha}
 	var err error
 	for _, o := range []struct {
-		to *Operand
+		to *accelerator.Operand
 		t  *tensor
 	}{{&x.Out, out}, {&x.A, a}, {&x.B, b}} {
 		if *o.to, err = operandOf(o.t); err != nil {
@@ -324,13 +325,13 @@ func addressOf(t *tensor) uintptr {
 }
 
 // operandOf describes a matrix or a batch of them on the device.
-func operandOf(t *tensor) (Operand, error) {
+func operandOf(t *tensor) (accelerator.Operand, error) {
 	d, err := DTypeOfCode(int32(t.dtype))
 	sizes, strides := sizesOf(t), stridesOf(t)
 	if err != nil || len(sizes) < 2 || len(sizes) > 3 || !onDevice(t) {
-		return Operand{}, backend.ErrUnsupported
+		return accelerator.Operand{}, backend.ErrUnsupported
 	}
-	o := Operand{Address: addressOf(t), DType: d, Batch: 1}
+	o := accelerator.Operand{Address: addressOf(t), DType: d, Batch: 1}
 	if len(sizes) == 3 {
 		o.Batch, o.BatchStride = int(sizes[0]), int(strides[0])
 		sizes, strides = sizes[1:], strides[1:]
