@@ -3,7 +3,7 @@ package ir
 import "math"
 
 // Composite pointwise ops of arithmetic. Those of neural networks are in
-// op_activation.go. Floating ones compute in f32 on f16 and bf16 and round once,
+// activation.go. Floating ones compute in f32 on f16 and bf16 and round once,
 // as ATen's kernels do.
 
 // floatComposite is the decomposition of an op on floats, written for operands

@@ -1,7 +1,8 @@
 package ir
 
-// Ops that read or write at places given by index tensors (i64 or i32). An
-// index out of range, which negative ones are here, is an error at run time.
+// Ops that read or write elements and slices at places given by index tensors (i64 or i32). An index
+// out of range is an error at run time; a negative one is, too, unless its row says that it counts
+// from the end.
 
 func init() {
 	OpGather = register("gather(Tensor self, int dim, Tensor index) -> Tensor", Spec{
@@ -10,20 +11,6 @@ func init() {
 			"self's but along dim. Rank 0 counts as [1]. Any dtype, index i64 or i32. ATen's gather.",
 		Infer: inferGather,
 		VJP:   vjpGather,
-	})
-	OpScatter = register("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
-		Category: Indexing,
-		Doc: "self with out[index[i][j]][j] = src[i][j] for dim 0 and likewise for others; where an index repeats, the later " +
-			"write in index order wins. The part of src that index covers is used. ATen's scatter.src.",
-		Infer: inferScatter,
-		VJP:   vjpScatter,
-	})
-	OpScatterReduce = register("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", Spec{
-		Category: Indexing,
-		Doc: "As scatter, with all values for one place reduced by sum, prod, mean, amax or amin, together with self's own " +
-			"value if include_self. Places that no index names keep self's value. ATen's scatter_reduce.two.",
-		Infer: inferScatterReduce,
-		VJP:   vjpScatterReduce,
 	})
 	OpIndexSelect = register("index_select(Tensor self, int dim, Tensor index) -> Tensor", Spec{
 		Category: Indexing,
@@ -38,6 +25,29 @@ func init() {
 			"along dim, where it has the length of index. ATen's index_add.",
 		Infer: inferIndexAdd,
 		VJP:   vjpIndexAdd,
+	})
+	register("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "self with slice i of source in the place of slice index[i] along dim; where an index repeats, the later one " +
+			"wins. ATen's index_copy.",
+		Decompose: decomposeIndexCopy,
+	})
+	register("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "gather with the dimensions other than dim broadcast against each other, and negative indices counting from the " +
+			"end; without dim both are flattened. ATen's take_along_dim.",
+		Decompose: decomposeTakeAlongDim,
+	})
+	register("take(Tensor self, Tensor index) -> Tensor", Spec{
+		Category: Indexing,
+		Doc:      "The elements of the flattened self at index, whose shape the result has; negative ones count from the end. ATen's take.",
+		Decompose: func(b *Builder, a Args) []Value {
+			requireIndex(a, a.In[1])
+			n := a.In[0].Shape().Numel()
+			i := b.Reshape(b.wrapIndex(a.In[1], n), a.In[1].Shape().Numel())
+			x := b.IndexSelect(b.Reshape(a.In[0], n), 0, i)
+			return []Value{b.Reshape(x, a.In[1].Shape().Dims()...)}
+		},
 	})
 }
 
@@ -86,31 +96,8 @@ func inferGather(a Args) []Shape {
 	return []Shape{index.WithDType(self.DType())}
 }
 
-func inferScatter(a Args) []Shape {
-	self, index, src := a.In[0].Shape(), a.In[1].Shape(), a.In[2].Shape()
-	requireIndex(a, a.In[1])
-	requireSameDType(a, "src")
-	indexFits(a, a.Dim("dim", self.Rank()), self, index)
-	index, src = AtLeast1D(index), AtLeast1D(src)
-	if src.Rank() != index.Rank() {
-		a.Fail(ErrShape, "src has rank %d, index has rank %d", src.Rank(), index.Rank())
-	}
-	for i := range index.Rank() {
-		if index.Numel() != 0 && index.Dim(i) > src.Dim(i) {
-			a.Fail(ErrShape, "index has size %d in dimension %d, src only %d", index.Dim(i), i, src.Dim(i))
-		}
-	}
-	return []Shape{self}
-}
-
-func inferScatterReduce(a Args) []Shape {
-	requireArithmetic(a, a.In[0].DType())
-	switch r := a.Str("reduce"); r {
-	case "sum", "prod", "mean", "amax", "amin":
-	default:
-		a.Fail(ErrArg, "reduce is %q, must be sum, prod, mean, amax or amin", r)
-	}
-	return inferScatter(a)
+func vjpGather(b *Builder, a Args, out, grad []Value) []Value {
+	return []Value{b.ScatterReduce(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0], "sum"), {}}
 }
 
 // requireIndexVector fails unless index is a vector or a scalar of integers; it
@@ -138,6 +125,10 @@ func inferIndexSelect(a Args) []Shape {
 	return inferDims(a, self.DType(), dims)
 }
 
+func vjpIndexSelect(b *Builder, a Args, out, grad []Value) []Value {
+	return []Value{b.IndexAdd(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0]), {}}
+}
+
 func inferIndexAdd(a Args) []Shape {
 	self, source := a.In[0].Shape(), a.In[2].Shape()
 	requireArithmetic(a, self.DType())
@@ -157,4 +148,64 @@ func inferIndexAdd(a Args) []Shape {
 		}
 	}
 	return []Shape{self}
+}
+
+func vjpIndexAdd(b *Builder, a Args, out, grad []Value) []Value {
+	g := b.IndexSelect(grad[0], a.Int("dim"), a.In[1])
+	return []Value{grad[0], {}, b.Reshape(g, a.In[2].Shape().Dims()...)}
+}
+
+// wrapIndex records index as i64, with n added where it is negative.
+func (b *Builder) wrapIndex(index Value, n int) Value {
+	index = b.Cast(index, I64)
+	return b.Where(b.Lt(index, b.Const(0, I64)), b.Add(index, b.Const(n, I64)), index)
+}
+
+// indexCopy scatters whole slices: the index vector is stretched over them.
+func (b *Builder) indexCopy(x Value, dim int, index, source Value) Value {
+	dims := make([]int, source.Rank())
+	for i := range dims {
+		dims[i] = 1
+	}
+	if source.Rank() > 0 {
+		dims[dim] = index.Shape().Numel()
+	}
+	return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), source), source)
+}
+
+func decomposeIndexCopy(b *Builder, a Args) []Value {
+	inferIndexAdd(a)
+	self, source := a.In[0], a.In[2]
+	if source.Rank() != self.Rank() {
+		source = b.Reshape(source, self.Shape().Dims()...)
+	}
+	return []Value{b.indexCopy(self, a.Dim("dim", self.Rank()), a.In[1], source)}
+}
+
+func decomposeTakeAlongDim(b *Builder, a Args) []Value {
+	x, index := a.In[0], a.In[1]
+	requireIndex(a, index)
+	if _, ok := a.OptInt("dim"); !ok {
+		n := x.Shape().Numel()
+		index = b.wrapIndex(b.Reshape(index, index.Shape().Numel()), n)
+		return []Value{b.Gather(b.Reshape(x, n), 0, index)}
+	}
+	if x.Rank() != index.Rank() {
+		a.Fail(ErrShape, "indices have rank %d, self has rank %d", index.Rank(), x.Rank())
+	}
+	dim := a.Dim("dim", x.Rank())
+	xd, id := x.Shape().Dims(), index.Shape().Dims()
+	for i := range xd {
+		switch {
+		case i == dim || xd[i] == id[i]:
+		case xd[i] == 1:
+			xd[i] = id[i]
+		case id[i] == 1:
+			id[i] = xd[i]
+		default:
+			a.Fail(ErrShape, "dimension %d of indices has size %d, of self %d", i, id[i], xd[i])
+		}
+	}
+	index = b.wrapIndex(index, AtLeast1D(x.Shape()).Dim(dim))
+	return []Value{b.Gather(b.Expand(x, xd...), dim, b.Expand(index, id...))}
 }

@@ -1,16 +1,57 @@
 package ir
 
-func vjpGather(b *Builder, a Args, out, grad []Value) []Value {
-	return []Value{b.ScatterReduce(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0], "sum"), {}}
+// Ops that write elements at places given by an index tensor (i64 or i32). An index out of range,
+// which a negative one is, is an error at run time.
+
+func init() {
+	OpScatter = register("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "self with out[index[i][j]][j] = src[i][j] for dim 0 and likewise for others; where an index repeats, the later " +
+			"write in index order wins. The part of src that index covers is used. ATen's scatter.src.",
+		Infer: inferScatter,
+		VJP:   vjpScatter,
+	})
+	OpScatterReduce = register("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", Spec{
+		Category: Indexing,
+		Doc: "As scatter, with all values for one place reduced by sum, prod, mean, amax or amin, together with self's own " +
+			"value if include_self. Places that no index names keep self's value. ATen's scatter_reduce.two.",
+		Infer: inferScatterReduce,
+		VJP:   vjpScatterReduce,
+	})
+	register("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
+		Category: Indexing,
+		Doc:      "self with src[i][j] added to place [index[i][j]][j] for dim 0 and likewise for others. ATen's scatter_add.",
+		Decompose: func(b *Builder, a Args) []Value {
+			return []Value{b.ScatterReduce(a.In[0], a.Int("dim"), a.In[1], a.In[2], "sum")}
+		},
+	})
 }
 
-func vjpIndexSelect(b *Builder, a Args, out, grad []Value) []Value {
-	return []Value{b.IndexAdd(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0]), {}}
+func inferScatter(a Args) []Shape {
+	self, index, src := a.In[0].Shape(), a.In[1].Shape(), a.In[2].Shape()
+	requireIndex(a, a.In[1])
+	requireSameDType(a, "src")
+	indexFits(a, a.Dim("dim", self.Rank()), self, index)
+	index, src = AtLeast1D(index), AtLeast1D(src)
+	if src.Rank() != index.Rank() {
+		a.Fail(ErrShape, "src has rank %d, index has rank %d", src.Rank(), index.Rank())
+	}
+	for i := range index.Rank() {
+		if index.Numel() != 0 && index.Dim(i) > src.Dim(i) {
+			a.Fail(ErrShape, "index has size %d in dimension %d, src only %d", index.Dim(i), i, src.Dim(i))
+		}
+	}
+	return []Shape{self}
 }
 
-func vjpIndexAdd(b *Builder, a Args, out, grad []Value) []Value {
-	g := b.IndexSelect(grad[0], a.Int("dim"), a.In[1])
-	return []Value{grad[0], {}, b.Reshape(g, a.In[2].Shape().Dims()...)}
+func inferScatterReduce(a Args) []Shape {
+	requireArithmetic(a, a.In[0].DType())
+	switch r := a.Str("reduce"); r {
+	case "sum", "prod", "mean", "amax", "amin":
+	default:
+		a.Fail(ErrArg, "reduce is %q, must be sum, prod, mean, amax or amin", r)
+	}
+	return inferScatter(a)
 }
 
 // covered records the part of src that index, which has elements, names.

@@ -1,38 +1,8 @@
 package ir
 
-// Composites that index, and those that choose by position.
+// Indexing of leading dimensions by several index tensors, and rows of tables.
 
 func init() {
-	register("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
-		Category: Indexing,
-		Doc:      "self with src[i][j] added to place [index[i][j]][j] for dim 0 and likewise for others. ATen's scatter_add.",
-		Decompose: func(b *Builder, a Args) []Value {
-			return []Value{b.ScatterReduce(a.In[0], a.Int("dim"), a.In[1], a.In[2], "sum")}
-		},
-	})
-	register("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
-		Category: Indexing,
-		Doc: "self with slice i of source in the place of slice index[i] along dim; where an index repeats, the later one " +
-			"wins. ATen's index_copy.",
-		Decompose: decomposeIndexCopy,
-	})
-	register("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", Spec{
-		Category: Indexing,
-		Doc: "gather with the dimensions other than dim broadcast against each other, and negative indices counting from the " +
-			"end; without dim both are flattened. ATen's take_along_dim.",
-		Decompose: decomposeTakeAlongDim,
-	})
-	register("take(Tensor self, Tensor index) -> Tensor", Spec{
-		Category: Indexing,
-		Doc:      "The elements of the flattened self at index, whose shape the result has; negative ones count from the end. ATen's take.",
-		Decompose: func(b *Builder, a Args) []Value {
-			requireIndex(a, a.In[1])
-			n := a.In[0].Shape().Numel()
-			i := b.Reshape(b.wrapIndex(a.In[1], n), a.In[1].Shape().Numel())
-			x := b.IndexSelect(b.Reshape(a.In[0], n), 0, i)
-			return []Value{b.Reshape(x, a.In[1].Shape().Dims()...)}
-		},
-	})
 	register("index(Tensor self, Tensor[] indices) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "self[indices[0], indices[1], …]: the indices (i64 or i32, negative ones count from the end) broadcast together, " +
@@ -64,37 +34,6 @@ func init() {
 		Decompose: decomposeOneHot,
 		NoGrad:    "classes are integers",
 	})
-	register("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", Spec{
-		Category: Indexing,
-		Doc: "The k largest (or smallest) elements along dim in order, and the i64 index of each; NaN counts as the largest, " +
-			"of equal ones the first is taken. sorted changes nothing: the order is always that of sort. ATen's topk.",
-		Decompose: decomposeTopK,
-	})
-	register("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", Spec{
-		Category: Indexing,
-		Doc:      "The i64 indices that sort, stable, gives. ATen's argsort.stable.",
-		Decompose: func(b *Builder, a Args) []Value {
-			_, i := b.Sort(a.In[0], a.Int("dim"), a.Bool("descending"))
-			return []Value{i}
-		},
-		NoGrad: "the result is an index",
-	})
-	register("tril(Tensor self, int diagonal=0) -> Tensor", Spec{
-		Category:  Indexing,
-		Doc:       "The matrices in the last two dimensions with zeros above the given diagonal (1 is right of the main one). ATen's tril.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpLe)} },
-	})
-	register("triu(Tensor self, int diagonal=0) -> Tensor", Spec{
-		Category:  Indexing,
-		Doc:       "The matrices in the last two dimensions with zeros below the given diagonal (1 is right of the main one). ATen's triu.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpGe)} },
-	})
-}
-
-// wrapIndex records index as i64, with n added where it is negative.
-func (b *Builder) wrapIndex(index Value, n int) Value {
-	index = b.Cast(index, I64)
-	return b.Where(b.Lt(index, b.Const(0, I64)), b.Add(index, b.Const(n, I64)), index)
 }
 
 // places says where a use of index or index_put reads or writes.
@@ -195,55 +134,6 @@ func maskedPut(b *Builder, a Args, mask, values Value) Value {
 	return b.Where(b.Reshape(mask, dims...), put, self)
 }
 
-// indexCopy scatters whole slices: the index vector is stretched over them.
-func (b *Builder) indexCopy(x Value, dim int, index, source Value) Value {
-	dims := make([]int, source.Rank())
-	for i := range dims {
-		dims[i] = 1
-	}
-	if source.Rank() > 0 {
-		dims[dim] = index.Shape().Numel()
-	}
-	return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), source), source)
-}
-
-func decomposeIndexCopy(b *Builder, a Args) []Value {
-	inferIndexAdd(a)
-	self, source := a.In[0], a.In[2]
-	if source.Rank() != self.Rank() {
-		source = b.Reshape(source, self.Shape().Dims()...)
-	}
-	return []Value{b.indexCopy(self, a.Dim("dim", self.Rank()), a.In[1], source)}
-}
-
-func decomposeTakeAlongDim(b *Builder, a Args) []Value {
-	x, index := a.In[0], a.In[1]
-	requireIndex(a, index)
-	if _, ok := a.OptInt("dim"); !ok {
-		n := x.Shape().Numel()
-		index = b.wrapIndex(b.Reshape(index, index.Shape().Numel()), n)
-		return []Value{b.Gather(b.Reshape(x, n), 0, index)}
-	}
-	if x.Rank() != index.Rank() {
-		a.Fail(ErrShape, "indices have rank %d, self has rank %d", index.Rank(), x.Rank())
-	}
-	dim := a.Dim("dim", x.Rank())
-	xd, id := x.Shape().Dims(), index.Shape().Dims()
-	for i := range xd {
-		switch {
-		case i == dim || xd[i] == id[i]:
-		case xd[i] == 1:
-			xd[i] = id[i]
-		case id[i] == 1:
-			id[i] = xd[i]
-		default:
-			a.Fail(ErrShape, "dimension %d of indices has size %d, of self %d", i, id[i], xd[i])
-		}
-	}
-	index = b.wrapIndex(index, AtLeast1D(x.Shape()).Dim(dim))
-	return []Value{b.Gather(b.Expand(x, xd...), dim, b.Expand(index, id...))}
-}
-
 func decomposeEmbedding(b *Builder, a Args) []Value {
 	w, index := a.In[0], a.In[1]
 	requireIndex(a, index)
@@ -276,33 +166,4 @@ func decomposeOneHot(b *Builder, a Args) []Value {
 	}
 	x = b.Call1(OpReshape, []any{x, append(x.Shape().Dims(), 1)})
 	return []Value{b.Cast(b.Eq(x, b.Iota(n, x.DType())), I64)}
-}
-
-func decomposeTopK(b *Builder, a Args) []Value {
-	x, k := a.In[0], a.Int("k")
-	dim := a.Dim("dim", x.Rank())
-	if n := AtLeast1D(x.Shape()).Dim(dim); k < 0 || k > n {
-		a.Fail(ErrIndex, "k is %d for dimension %d of size %d", k, dim, n)
-	}
-	values, indices := b.Sort(x, dim, a.Bool("largest"))
-	if x.Rank() == 0 {
-		return []Value{values, indices}
-	}
-	return []Value{b.Slice(values, dim, 0, k, 1), b.Slice(indices, dim, 0, k, 1)}
-}
-
-// rowsAndColumns records the i64 row [n, 1] and column [1, m] numbers.
-func (b *Builder) rowsAndColumns(n, m int) (rows, cols Value) {
-	return b.Reshape(b.Iota(n, I64), n, 1), b.Reshape(b.Iota(m, I64), 1, m)
-}
-
-// triangle keeps the elements whose column compares with row + diagonal.
-func triangle(b *Builder, a Args, compare Op) Value {
-	x := a.In[0]
-	if x.Rank() < 2 {
-		a.Fail(ErrShape, "self has rank %d, must be at least 2", x.Rank())
-	}
-	rows, cols := b.rowsAndColumns(x.Dim(-2), x.Dim(-1))
-	keep := b.Binary(compare, cols, b.Add(rows, b.Const(a.Int("diagonal"), I64)))
-	return b.Where(keep, x, b.Const(0, x.DType()))
 }

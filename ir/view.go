@@ -51,22 +51,6 @@ func init() {
 			return []Value{b.Flip(grad[0], a.Ints("dims")...)}
 		},
 	})
-	OpCat = register("cat(Tensor[] tensors, int dim=0) -> Tensor", Spec{
-		Category: View,
-		Promote:  PromoteDefault,
-		Doc: "Tensors one after the other along dim; their other dimensions are equal. They are promoted to their common " +
-			"dtype. ATen's cat, without the legacy skipping of empty 1-d tensors.",
-		Infer: inferCat,
-		VJP:   vjpCat,
-	})
-	OpConstantPadNd = register("constant_pad_nd(Tensor self, int[] pad, Scalar value) -> Tensor", Spec{
-		Category: View,
-		Promote:  PromoteFirst,
-		Doc: "self with value around it: pad holds (before, after) pairs from the last dimension backwards, a negative entry " +
-			"crops. value, of rank 0, is cast to self's dtype. ATen's constant_pad_nd.",
-		Infer: inferConstantPad,
-		VJP:   vjpConstantPad,
-	})
 }
 
 // inferDims returns the one output shape with the given dimensions, or fails.
@@ -207,48 +191,43 @@ func SliceBounds(a Args) (dim, start, count, step int) {
 	return dim, start, count, step
 }
 
-func inferCat(a Args) []Shape {
-	if len(a.In) == 0 {
-		a.Fail(ErrArg, "no tensors are given")
+func inversePermutation(perm []int) []int {
+	inv := make([]int, len(perm))
+	for i, p := range perm {
+		inv[p] = i
 	}
-	s := a.In[0].Shape()
-	for i, v := range a.In {
-		if v.Rank() == 0 {
-			a.Fail(ErrShape, "tensor %d has rank 0 and cannot be concatenated", i)
-		}
-	}
-	dim := a.Dim("dim", s.Rank())
-	dims := s.Dims()
-	for i, v := range a.In[1:] {
-		if v.Rank() != s.Rank() {
-			a.Fail(ErrShape, "tensor %d has rank %d, tensor 0 has rank %d", i+1, v.Rank(), s.Rank())
-		}
-		for d := range dims {
-			if d != dim && v.Dim(d) != dims[d] {
-				a.Fail(ErrShape, "tensor %d has size %d in dimension %d, tensor 0 has %d", i+1, v.Dim(d), d, dims[d])
-			}
-		}
-		dims[dim] += v.Dim(dim)
-	}
-	return inferDims(a, s.DType(), dims)
+	return inv
 }
 
-func inferConstantPad(a Args) []Shape {
-	s := a.In[0].Shape()
-	requireNumbers(a, s.DType())
-	if v := a.Tensor("value"); v.Rank() != 0 {
-		a.Fail(ErrShape, "value has rank %d, want 0", v.Rank())
+func vjpPermute(b *Builder, a Args, out, grad []Value) []Value {
+	return []Value{b.Permute(grad[0], inversePermutation(PermuteDims(a))...)}
+}
+
+// vjpSlice puts zeros between the elements for a step (in a view of rank 3, so
+// that any rank will do) and then around them.
+func vjpSlice(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0].Shape()
+	dim, start, count, step := SliceBounds(a)
+	g := grad[0]
+	switch {
+	case count == 0:
+		return []Value{b.FullLike(a.In[0], 0)}
+	case step < 0:
+		g, start, step = b.Flip(g, dim), start+(count-1)*step, -step
 	}
-	pad := a.Ints("pad")
-	if len(pad)%2 != 0 || len(pad)/2 > s.Rank() {
-		a.Fail(ErrShape, "pad %v is not a list of pairs for at most %d dimensions", pad, s.Rank())
+	n := self.Dim(dim)
+	if count == 1 || step == 1 {
+		return []Value{b.padDim(g, dim, start, n-start-count, 0)}
 	}
-	dims := s.Dims()
-	for i := 0; i < len(pad); i += 2 {
-		d := s.Rank() - 1 - i/2
-		if dims[d] += pad[i] + pad[i+1]; dims[d] < 0 {
-			a.Fail(ErrShape, "size %d of dimension %d with padding %d and %d is negative", s.Dim(d), d, pad[i], pad[i+1])
+	outer, inner := 1, 1
+	for i := range self.Rank() {
+		if i < dim {
+			outer *= self.Dim(i)
+		} else if i > dim {
+			inner *= self.Dim(i)
 		}
 	}
-	return inferDims(a, s.DType(), dims)
+	g = b.padDim(b.Reshape(g, outer*count, 1, inner), 1, 0, step-1, 0)
+	g = b.padDim(b.Reshape(g, outer, count*step, inner), 1, start, n-start-count*step, 0)
+	return []Value{b.Reshape(g, self.Dims()...)}
 }

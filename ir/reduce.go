@@ -1,7 +1,8 @@
 package ir
 
-// Reductions. The rows are registered here with their shape rules; gradients
-// are in vjp_reduce.go.
+// Reductions and their gradients, which follow ATen's derivatives.yaml. Where ATen looks at the
+// data to choose a formula (products with zeros), a formula is used that is right for all data and
+// can be differentiated again.
 
 func init() {
 	OpSum = register("sum(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
@@ -184,4 +185,67 @@ func inferLogicalReduce(a Args) []Shape {
 		d = U8
 	}
 	return []Shape{reducedShape(s, mask, keepdim, d)}
+}
+
+// keepReduced brings a result of a reduction of s over mask back to s's rank.
+func (b *Builder) keepReduced(v Value, s Shape, mask [MaxRank]bool) Value {
+	return b.Reshape(v, reducedShape(s, mask, true, s.DType()).Dims()...)
+}
+
+func vjpSum(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	if !self.DType().IsFloat() {
+		return []Value{{}}
+	}
+	mask, _ := ReduceDims(a)
+	g := b.keepReduced(b.Cast(grad[0], self.DType()), self.Shape(), mask)
+	return []Value{b.ExpandAs(g, self)}
+}
+
+// vjpExtremum shares the gradient evenly among the elements equal to the result.
+func vjpExtremum(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	mask, _ := ReduceDims(a)
+	chosen := b.Eq(self, b.keepReduced(out[0], self.Shape(), mask))
+	count := b.Sum(chosen, maskDims(mask, self.Rank()), true)
+	g := b.keepReduced(grad[0], self.Shape(), mask)
+	return []Value{b.Div(b.Mul(g, b.Cast(chosen, self.DType())), count)}
+}
+
+// vjpProd multiplies the products of the elements before and after each one,
+// which needs no division and so no care for zeros.
+func vjpProd(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	if !self.DType().IsFloat() {
+		return []Value{{}}
+	}
+	mask, _ := ReduceDims(a)
+	s := self.Shape()
+	perm := make([]int, 0, MaxRank)
+	permuted := make([]int, 0, MaxRank)
+	m, n := 1, 1
+	for _, reduced := range []bool{false, true} {
+		for i := range s.Rank() {
+			if mask[i] == reduced {
+				perm, permuted = append(perm, i), append(permuted, s.Dim(i))
+				if reduced {
+					n *= s.Dim(i)
+				} else {
+					m *= s.Dim(i)
+				}
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return []Value{b.FullLike(self, 0)}
+	case 1:
+		return []Value{b.Cast(b.Reshape(grad[0], s.Dims()...), s.DType())}
+	}
+	x := b.Reshape(b.Permute(b.Cast(self, out[0].DType()), perm...), m, n)
+	before := b.exclusiveCumprod(x, 1)
+	after := b.Flip(b.exclusiveCumprod(b.Flip(x, 1), 1), 1)
+	g := b.Mul(b.Reshape(grad[0], m, 1), b.Mul(before, after))
+	g = b.Permute(b.Reshape(g, permuted...), inversePermutation(perm)...)
+	return []Value{b.Cast(g, s.DType())}
 }

@@ -1,10 +1,16 @@
 package ir
 
-import "math"
-
-// Composites that take tensors apart, join them or put something around them.
+// Ops that take tensors apart or join them.
 
 func init() {
+	OpCat = register("cat(Tensor[] tensors, int dim=0) -> Tensor", Spec{
+		Category: View,
+		Promote:  PromoteDefault,
+		Doc: "Tensors one after the other along dim; their other dimensions are equal. They are promoted to their common " +
+			"dtype. ATen's cat, without the legacy skipping of empty 1-d tensors.",
+		Infer: inferCat,
+		VJP:   vjpCat,
+	})
 	register("select(Tensor self, int dim, int index) -> Tensor", Spec{
 		Category:  View,
 		Doc:       "The slice at index (negative: from the end) along dim, which disappears. ATen's select.int.",
@@ -57,13 +63,44 @@ func init() {
 			"flattened tensor is moved. ATen's roll.",
 		Decompose: decomposeRoll,
 	})
-	register("pad(Tensor self, int[] pad, str mode='constant', Scalar? value=None) -> Tensor", Spec{
-		Category: View,
-		Doc: "self with padding: (before, after) pairs from the last dimension backwards, negative ones crop. mode is constant " +
-			"(with value, 0 unless given), reflect, replicate or circular; the latter three pad the last 1, 2 or 3 " +
-			"dimensions of a tensor with one or two more. ATen's pad.",
-		Decompose: decomposePad,
-	})
+}
+
+func inferCat(a Args) []Shape {
+	if len(a.In) == 0 {
+		a.Fail(ErrArg, "no tensors are given")
+	}
+	s := a.In[0].Shape()
+	for i, v := range a.In {
+		if v.Rank() == 0 {
+			a.Fail(ErrShape, "tensor %d has rank 0 and cannot be concatenated", i)
+		}
+	}
+	dim := a.Dim("dim", s.Rank())
+	dims := s.Dims()
+	for i, v := range a.In[1:] {
+		if v.Rank() != s.Rank() {
+			a.Fail(ErrShape, "tensor %d has rank %d, tensor 0 has rank %d", i+1, v.Rank(), s.Rank())
+		}
+		for d := range dims {
+			if d != dim && v.Dim(d) != dims[d] {
+				a.Fail(ErrShape, "tensor %d has size %d in dimension %d, tensor 0 has %d", i+1, v.Dim(d), d, dims[d])
+			}
+		}
+		dims[dim] += v.Dim(dim)
+	}
+	return inferDims(a, s.DType(), dims)
+}
+
+func vjpCat(b *Builder, a Args, out, grad []Value) []Value {
+	dim := a.Dim("dim", out[0].Rank())
+	gs := make([]Value, len(a.In))
+	at := 0
+	for i, v := range a.In {
+		n := v.Dim(dim)
+		gs[i] = b.Slice(grad[0], dim, at, at+n, 1)
+		at += n
+	}
+	return gs
 }
 
 func requireDimension(a Args) {
@@ -208,93 +245,4 @@ func decomposeRoll(b *Builder, a Args) []Value {
 		x = b.Cat([]Value{b.Slice(x, d, k, n, 1), b.Slice(x, d, 0, k, 1)}, d)
 	}
 	return []Value{b.Call1(OpReshape, []any{x, s.Dims()})}
-}
-
-func decomposePad(b *Builder, a Args) []Value {
-	x, pad, mode, value := a.In[0], a.Ints("pad"), a.Str("mode"), a.Tensor("value")
-	if mode == "constant" {
-		if value.IsNil() {
-			value = b.Const(0, x.DType())
-		}
-		return []Value{b.PadConst(x, pad, value)}
-	}
-	edge, ok := padEdges[mode]
-	switch n := len(pad) / 2; {
-	case !ok:
-		a.Fail(ErrArg, "mode is %q, must be constant, reflect, replicate or circular", mode)
-	case !value.IsNil():
-		a.Fail(ErrArg, "mode %s takes no value", mode)
-	case len(pad)%2 != 0 || n < 1 || n > 3 || (x.Rank() != n+1 && x.Rank() != n+2):
-		a.Fail(ErrShape, "mode %s pads the last 1, 2 or 3 dimensions of a tensor with one or two more, not rank %d by %v",
-			mode, x.Rank(), pad)
-	}
-	for i := 0; i < len(pad); i += 2 {
-		x = padEdge(b, a, x, x.Rank()-1-i/2, pad[i], pad[i+1], edge)
-	}
-	return []Value{x}
-}
-
-// padMode makes the n elements that go before (or after) x along dim.
-type padMode struct {
-	make  func(b *Builder, x Value, dim, n int, before bool) Value
-	limit func(size int) int // the most that can be made
-}
-
-var padEdges = map[string]padMode{
-	"reflect": {
-		make: func(b *Builder, x Value, dim, n int, before bool) Value {
-			if size := x.Dim(dim); !before {
-				return b.Flip(b.Slice(x, dim, size-1-n, size-1, 1), dim)
-			}
-			return b.Flip(b.Slice(x, dim, 1, 1+n, 1), dim)
-		},
-		limit: func(size int) int { return size - 1 },
-	},
-	"replicate": {
-		make: func(b *Builder, x Value, dim, n int, before bool) Value {
-			at, dims := 0, x.Shape().Dims()
-			if !before {
-				at = dims[dim] - 1
-			}
-			dims[dim] = n
-			return b.Expand(b.Slice(x, dim, at, at+1, 1), dims...)
-		},
-		limit: func(size int) int {
-			if size == 0 {
-				return 0
-			}
-			return math.MaxInt
-		},
-	},
-	"circular": {
-		make: func(b *Builder, x Value, dim, n int, before bool) Value {
-			if size := x.Dim(dim); before {
-				return b.Slice(x, dim, size-n, size, 1)
-			}
-			return b.Slice(x, dim, 0, n, 1)
-		},
-		limit: func(size int) int { return size },
-	},
-}
-
-func padEdge(b *Builder, a Args, x Value, dim, before, after int, edge padMode) Value {
-	size := x.Dim(dim)
-	if n := edge.limit(size); before > n || after > n {
-		a.Fail(ErrShape, "padding %d and %d is too much for mode %s in dimension %d of size %d",
-			before, after, a.Str("mode"), dim, size)
-	}
-	if size+before+after < 0 || -before > size || -after > size {
-		a.Fail(ErrShape, "padding %d and %d crops more than dimension %d of size %d has", before, after, dim, size)
-	}
-	parts := []Value{b.Slice(x, dim, max(0, -before), size-max(0, -after), 1)}
-	if before > 0 {
-		parts = append([]Value{edge.make(b, x, dim, before, true)}, parts...)
-	}
-	if after > 0 {
-		parts = append(parts, edge.make(b, x, dim, after, false))
-	}
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return b.Cat(parts, dim)
 }

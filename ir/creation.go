@@ -1,0 +1,175 @@
+package ir
+
+import "math"
+
+// Tensors made of nothing but numbers, and triangles of matrices.
+
+const constantGrad = "the result depends on no tensor"
+
+func init() {
+	OpFull = register("full(int[] size, number fill_value, ScalarType dtype) -> Tensor", Spec{
+		Category: Creation,
+		Doc:      "A tensor of the given size with every element fill_value, converted to dtype. ATen's full.",
+		Infer: func(a Args) []Shape {
+			requireNumbers(a, a.DType("dtype"))
+			return inferDims(a, a.DType("dtype"), a.Ints("size"))
+		},
+		NoGrad: constantGrad,
+	})
+	OpArange = register("arange(number start, number end, number step, ScalarType dtype) -> Tensor", Spec{
+		Category: Creation,
+		Doc: "start+i*step up to and without end, of shape [ceil((end-start)/step)]. Computed in i64 for integer dtypes " +
+			"(start and step are truncated first), in f64 otherwise, then converted. ATen's arange.start_step.",
+		Infer:  inferArange,
+		NoGrad: constantGrad,
+	})
+	OpLinspace = register("linspace(number start, number end, int steps, ScalarType dtype) -> Tensor", Spec{
+		Category: Creation,
+		Doc: "steps evenly spaced numbers from start to end, both included, of shape [steps]: computed in f64 (start and end " +
+			"are truncated first for integer dtypes), element i as start+i*step in the first half and " +
+			"end-(steps-1-i)*step in the second, where step is (end-start)/(steps-1). ATen's linspace.",
+		Infer: func(a Args) []Shape {
+			requireNumberDType(a)
+			n := a.Int("steps")
+			if n < 0 {
+				a.Fail(ErrArg, "steps is %d, must not be negative", n)
+			}
+			return inferDims(a, a.DType("dtype"), []int{n})
+		},
+		NoGrad: constantGrad,
+	})
+	register("eye(int n, int? m=None, ScalarType dtype=f32) -> Tensor", Spec{
+		Category:  Creation,
+		Doc:       "The matrix [n, m] (m is n if absent) with ones on the main diagonal and zeros elsewhere. ATen's eye.m.",
+		Decompose: decomposeEye,
+		NoGrad:    constantGrad,
+	})
+	register("zeros_like(Tensor self, *, ScalarType? dtype=None) -> Tensor", Spec{
+		Category:  Creation,
+		Doc:       "Zeros of self's shape and dtype, or the given dtype. ATen's zeros_like.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{fullLike(b, a, 0)} },
+		NoGrad:    constantGrad,
+	})
+	register("ones_like(Tensor self, *, ScalarType? dtype=None) -> Tensor", Spec{
+		Category:  Creation,
+		Doc:       "Ones of self's shape and dtype, or the given dtype. ATen's ones_like.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{fullLike(b, a, 1)} },
+		NoGrad:    constantGrad,
+	})
+	register("full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Creation,
+		Doc: "A tensor of self's shape and dtype, or the given dtype, with every element fill_value, which is an operand: " +
+			"another value makes no new graph. ATen's full_like.",
+		Decompose: func(b *Builder, a Args) []Value {
+			v := a.Tensor("fill_value")
+			if v.Rank() != 0 {
+				a.Fail(ErrShape, "fill_value has rank %d, want 0", v.Rank())
+			}
+			return []Value{b.ExpandAs(b.promoteTo(v, likeDType(a)), a.In[0])}
+		},
+	})
+	register("tril(Tensor self, int diagonal=0) -> Tensor", Spec{
+		Category:  Indexing,
+		Doc:       "The matrices in the last two dimensions with zeros above the given diagonal (1 is right of the main one). ATen's tril.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpLe)} },
+	})
+	register("triu(Tensor self, int diagonal=0) -> Tensor", Spec{
+		Category:  Indexing,
+		Doc:       "The matrices in the last two dimensions with zeros below the given diagonal (1 is right of the main one). ATen's triu.",
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpGe)} },
+	})
+}
+
+func requireNumberDType(a Args) {
+	d := a.DType("dtype")
+	requireArithmetic(a, d)
+	if d == Bool {
+		a.Fail(ErrDType, "not defined for bool")
+	}
+}
+
+func inferArange(a Args) []Shape {
+	requireNumberDType(a)
+	n := 0
+	i, isI := a.Get("start").(int64)
+	j, isJ := a.Get("end").(int64)
+	k, isK := a.Get("step").(int64)
+	if isI && isJ && isK {
+		switch {
+		case k == 0:
+			a.Fail(ErrArg, "step is 0")
+		case (j > i && k < 0) || (j < i && k > 0):
+			a.Fail(ErrArg, "step %d does not lead from %d to %d", k, i, j)
+		case j > i:
+			n = int((j-i-1)/k + 1)
+		case j < i:
+			n = int((i-j-1)/-k + 1)
+		}
+		return inferDims(a, a.DType("dtype"), []int{n})
+	}
+	start, end, step := numberFloat(a.Get("start")), numberFloat(a.Get("end")), numberFloat(a.Get("step"))
+	count := math.Ceil((end - start) / step)
+	switch {
+	case step == 0:
+		a.Fail(ErrArg, "step is 0")
+	case math.IsNaN(count) || math.IsInf(start, 0) || math.IsInf(end, 0):
+		a.Fail(ErrArg, "the range from %v to %v is not finite", start, end)
+	case count < 0:
+		a.Fail(ErrArg, "step %v does not lead from %v to %v", step, start, end)
+	case count >= 1<<62:
+		a.Fail(ErrShape, "the range from %v to %v by %v is too long", start, end, step)
+	}
+	return inferDims(a, a.DType("dtype"), []int{int(count)})
+}
+
+// numberFloat widens the value of a number attribute.
+func numberFloat(v any) float64 {
+	if n, ok := v.(int64); ok {
+		return float64(n)
+	}
+	return v.(float64)
+}
+
+// likeDType is the dtype argument or else self's dtype.
+func likeDType(a Args) DType {
+	d := a.DType("dtype")
+	if d == Invalid {
+		d = a.In[0].DType()
+	}
+	requireArithmetic(a, d)
+	return d
+}
+
+func fullLike(b *Builder, a Args, v int) Value {
+	return b.Full(a.In[0].Shape().Dims(), v, likeDType(a))
+}
+
+func decomposeEye(b *Builder, a Args) []Value {
+	n := a.Int("n")
+	m, ok := a.OptInt("m")
+	if !ok {
+		m = n
+	}
+	if n < 0 || m < 0 {
+		a.Fail(ErrArg, "a matrix of %d rows and %d columns", n, m)
+	}
+	requireArithmetic(a, a.DType("dtype"))
+	rows, cols := b.rowsAndColumns(n, m)
+	return []Value{b.Cast(b.Eq(rows, cols), a.DType("dtype"))}
+}
+
+// rowsAndColumns records the i64 row [n, 1] and column [1, m] numbers.
+func (b *Builder) rowsAndColumns(n, m int) (rows, cols Value) {
+	return b.Reshape(b.Iota(n, I64), n, 1), b.Reshape(b.Iota(m, I64), 1, m)
+}
+
+// triangle keeps the elements whose column compares with row + diagonal.
+func triangle(b *Builder, a Args, compare Op) Value {
+	x := a.In[0]
+	if x.Rank() < 2 {
+		a.Fail(ErrShape, "self has rank %d, must be at least 2", x.Rank())
+	}
+	rows, cols := b.rowsAndColumns(x.Dim(-2), x.Dim(-1))
+	keep := b.Binary(compare, cols, b.Add(rows, b.Const(a.Int("diagonal"), I64)))
+	return b.Where(keep, x, b.Const(0, x.DType()))
+}

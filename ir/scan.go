@@ -1,0 +1,97 @@
+package ir
+
+// Running sums, products and maxima.
+
+func init() {
+	OpCumsum = register("cumsum(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Scan,
+		Doc: "Running sum along dim, of self's shape. Elements are converted to the result dtype first: dtype, else i64 for " +
+			"integers and bool, else self's. ATen's cumsum.",
+		Infer: inferScan,
+		VJP:   vjpCumsum,
+	})
+	OpCumprod = register("cumprod(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+		Category: Scan,
+		Doc:      "Running product along dim, of self's shape, with the dtypes of cumsum. ATen's cumprod.",
+		Infer:    inferScan,
+		VJP:      vjpCumprod,
+	})
+	OpCummax = register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
+		Category: Scan,
+		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
+			"once met. Both have self's shape. ATen's cummax.",
+		Infer: func(a Args) []Shape {
+			s := a.In[0].Shape()
+			requireArithmetic(a, s.DType())
+			a.Dim("dim", s.Rank())
+			return []Shape{s, s.WithDType(I64)}
+		},
+		VJP: vjpCummax,
+	})
+}
+
+func inferScan(a Args) []Shape {
+	d := accumulateDType(a)
+	if d == Bool {
+		a.Fail(ErrDType, "not defined for dtype bool")
+	}
+	s := a.In[0].Shape()
+	a.Dim("dim", s.Rank())
+	return []Shape{s.WithDType(d)}
+}
+
+// exclusiveCumprod records the products of all elements before each one.
+func (b *Builder) exclusiveCumprod(x Value, dim int) Value {
+	return b.Call1(OpCumprod, []any{b.padDim(x, dim, 1, -1, 1), dim})
+}
+
+func vjpCumsum(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	if !self.DType().IsFloat() {
+		return []Value{{}}
+	}
+	g := grad[0]
+	if self.Rank() > 0 {
+		dim := a.Dim("dim", self.Rank())
+		g = b.Flip(b.Cumsum(b.Flip(g, dim), dim), dim)
+	}
+	return []Value{b.Cast(g, self.DType())}
+}
+
+// vjpCumprod computes, for elements x and cotangents g along dim,
+//
+//	dx[k] = (x[0]…x[k-1]) · s[k],  s[k] = g[k] + x[k+1]·s[k+1].
+//
+// The recurrence is solved by doubling: after the round for d, s[k] holds its
+// terms up to g[k+2d-1], and a[k] = x[k+1]…x[k+d] carries s[k+d] into s[k]. It
+// takes log n rounds of elementwise work and divides by nothing, so zeros are
+// like any number, in higher derivatives, too.
+func vjpCumprod(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	if !self.DType().IsFloat() {
+		return []Value{{}}
+	}
+	dim := a.Dim("dim", self.Rank())
+	n := AtLeast1D(self.Shape()).Dim(dim)
+	if self.Rank() == 0 || n <= 1 {
+		return []Value{b.Cast(grad[0], self.DType())}
+	}
+	x := b.Cast(self, out[0].DType())
+	s, carry := grad[0], b.Slice(x, dim, 1, n, 1)
+	for d := 1; d < n; d *= 2 {
+		term := b.Mul(carry, b.Slice(s, dim, d, n, 1))
+		s = b.Add(s, b.padDim(term, dim, 0, d, 0))
+		if 2*d < n {
+			carry = b.Mul(b.Slice(carry, dim, 0, n-2*d, 1), b.Slice(carry, dim, d, n-d, 1))
+		}
+	}
+	return []Value{b.Cast(b.Mul(b.exclusiveCumprod(x, dim), s), self.DType())}
+}
+
+func vjpCummax(b *Builder, a Args, out, grad []Value) []Value {
+	self := a.In[0]
+	if grad[0].IsNil() || self.Rank() == 0 {
+		return []Value{grad[0]}
+	}
+	return []Value{b.ScatterReduce(b.FullLike(self, 0), a.Int("dim"), out[1], grad[0], "sum")}
+}
