@@ -3,6 +3,9 @@
 // and start on every machine; in other builds it says so. The device type is
 // "cuda".
 //
+// The package is experimental: it is tested on stand-ins for CUDA's libraries and
+// has not run on a GPU yet. Its interface may change in any release.
+//
 // Nothing is opened before it is needed: the driver with the first question for
 // a device, a device with its first buffer or model, NVRTC and cuBLASLt with the
 // first model that wants them.
