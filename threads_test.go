@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/openmp"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // counted makes parallel loops run on goroutines of a test, which count how many
@@ -17,12 +17,12 @@ import (
 type counted struct{ asked, now, most atomic.Int32 }
 
 func (c *counted) begin(t *testing.T) {
-	kernels.SetTeam(c.run)
+	parallel.SetThreadPool(c.run)
 	t.Cleanup(func() {
 		if openmp.Available {
-			kernels.SetTeam(openmp.Run)
+			parallel.SetThreadPool(openmp.Run)
 		} else {
-			kernels.SetTeam(nil)
+			parallel.SetThreadPool(nil)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func attend[T attention.Element, A attention.Float](c *call) {
 	q, k, v := c.in[0], c.in[1], c.in[2]
 	run := &attention.Call[T, A]{
 		Queries: q.shape.Dim(-2), Keys: k.shape.Dim(-2), Dim: q.shape.Dim(-1), ValueDim: v.shape.Dim(-1), Causal: c.Bool("is_causal"),
-		Share: c.l.share, Workers: c.l.workers,
+		Limiter: c.l.limiter, Workers: c.l.workers,
 	}
 	if k.shape.Dim(-1) != run.Dim || v.shape.Dim(-2) != run.Keys || out.Dim(-2) != run.Queries || out.Dim(-1) != run.ValueDim {
 		panic(fmt.Errorf("%w: attention of %v, %v and %v to %v", ir.ErrShape, q.shape, k.shape, v.shape, out))

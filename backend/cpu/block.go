@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -34,7 +34,7 @@ type slot struct {
 type blockLoad struct {
 	slot int
 	buf  int
-	view kernels.View
+	view strided.View
 	read readFunc
 }
 
@@ -99,7 +99,7 @@ func (b *blockBuilder) load(v value) int {
 	return b.widen(s)
 }
 
-func allZero(v *kernels.View) bool {
+func allZero(v *strided.View) bool {
 	for _, s := range v.Strides[:v.Rank] {
 		if s != 0 {
 			return false

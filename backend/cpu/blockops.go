@@ -6,6 +6,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -68,7 +69,7 @@ func flippedBlock[R, T any](k func(dst []R, a, b []T)) blockFunc {
 	return func(dst, a, b, _ []byte) { k(as[R](dst), as[T](b), as[T](a)) }
 }
 
-func where[T kernels.Moved](dst, cond, a, b []byte) {
+func where[T strided.Bits](dst, cond, a, b []byte) {
 	kernels.Where(as[T](dst), cond, as[T](a), as[T](b))
 }
 

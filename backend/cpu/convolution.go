@@ -51,7 +51,7 @@ type convRun[T conv.Element, A conv.Float] struct {
 func convolution[T conv.Element, A conv.Float](c *call) {
 	g, n := convGeometry(c)
 	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.in[0]), flt: c.upward(c.in[1])}
-	r.call.Share = c.l.share
+	r.call.Limiter = c.l.limiter
 	reads := []operand{{buf: r.in.buf}, {buf: r.flt.buf}}
 	if r.hasBias = len(c.in) > 2; r.hasBias {
 		r.bias = c.dense(c.in[2])
@@ -79,7 +79,7 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 
 // plan makes ready for packed filters.
 func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.share.Threads(), true)
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.limiter.Threads(), true)
 	w := conv.WeightsWithout[A](g, r.call.Plan.Form())
 	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
 	r.call.Weights, r.call.FilterStrides = w, r.strides
@@ -131,7 +131,7 @@ func (r *convRun[T, A]) run(_, _ int) {
 	}
 	r.bind()
 	k.Weights.Use(elements[A](r.mem, r.packed))
-	k.Share.For(k.Weights.Units(), r.grain, r.pack)
+	k.Limiter.For(k.Weights.Units(), r.grain, r.pack)
 	k.Run()
 	r.unbind()
 }

@@ -32,7 +32,7 @@ func (r *convRun[T, A]) product(c *call, g conv.Geometry, n int) *convProduct[T]
 	}
 	p := &convProduct[T]{g: g, columns: c.l.bytesTemp(sizeOf[T](), g.CIn*k*out), image: imageLayout(r.in, n)}
 	p.grain = c.l.grain(columnCost * float64(k*out))
-	p.options.Act, p.options.Share = r.call.Activation.Kind, r.call.Share
+	p.options.Act, p.options.Limiter = r.call.Activation.Kind, r.call.Limiter
 	p.body = func(lo, hi int) { conv.Columns(p.data, p.x, &p.g, p.image, lo, hi) }
 	return p
 }
@@ -44,7 +44,7 @@ func (r *convRun[T, A]) runProduct(_, _ int) {
 	o := &p.options
 	o.RowBias, o.RowScale = k.Bias, any(r.scale).([]T)
 	p.x, p.data = k.X, elements[T](r.mem, p.columns)
-	k.Share.For(p.g.CIn, p.grain, p.body)
+	k.Limiter.For(p.g.CIn, p.grain, p.body)
 	m, n, depth := p.g.COut, p.g.Out[0]*p.g.Out[1]*p.g.Out[2], p.g.CIn*p.g.Kernel[0]*p.g.Kernel[1]*p.g.Kernel[2]
 	if r.hasAddend {
 		l := &k.ResidualLayout

@@ -33,10 +33,9 @@
 //   - subnormal numbers with backend.CompileOptions.FlushDenormals: machine code of
 //     groups takes them as zero, all other steps keep them.
 //
-// A run has a seat while it computes, which is one of as many as GOMAXPROCS, and
-// takes those that are free for its helpers, up to CompileOptions.Threads in all.
-// Runs that find none wait in line, and get the first that a helper or a step
-// gives up. So however many models run at once, no more units are computed at a
+// A run holds a permit while it computes, one of as many as GOMAXPROCS, and takes
+// those that are free for workers, up to CompileOptions.Threads in all. Runs that
+// find none free wait in order for the permits that workers and steps release. So however many models run at once, no more units are computed at a
 // time than there are processors.
 package cpu
 

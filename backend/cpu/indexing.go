@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -17,9 +18,9 @@ func init() {
 }
 
 var (
-	gathers      = bySize[lowerFunc]{gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[kernels.Bits16]}
-	scatters     = bySize[lowerFunc]{scatter[uint8], scatter[uint16], scatter[uint32], scatter[uint64], scatter[kernels.Bits16]}
-	indexSelects = bySize[lowerFunc]{indexSelect[uint8], indexSelect[uint16], indexSelect[uint32], indexSelect[uint64], indexSelect[kernels.Bits16]}
+	gathers      = bySize[lowerFunc]{gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[strided.Bits128]}
+	scatters     = bySize[lowerFunc]{scatter[uint8], scatter[uint16], scatter[uint32], scatter[uint64], scatter[strided.Bits128]}
+	indexSelects = bySize[lowerFunc]{indexSelect[uint8], indexSelect[uint16], indexSelect[uint32], indexSelect[uint64], indexSelect[strided.Bits128]}
 
 	scatterReduces = numbers(scatterReduce[uint8], scatterReduce[int8], scatterReduce[int16], scatterReduce[int32],
 		scatterReduce[int64], scatterReduce[float32], scatterReduce[float64])
@@ -43,7 +44,7 @@ func (c *call) lineGeometry() kernels.Lines {
 	return kernels.NewLines(ir.AtLeast1D(self).Dims(), dim, ir.AtLeast1D(index).Dims())
 }
 
-func gather[T kernels.Moved](c *call) {
+func gather[T strided.Bits](c *call) {
 	l := c.lineGeometry()
 	x, index, out := c.dense(c.in[0]), c.index(), c.result()
 	m := c.l.mem
@@ -61,9 +62,9 @@ func (c *call) selfCopy() operand {
 
 // source returns the operand that scatter reads, dense, and how its part of the
 // index's dimensions lies in it.
-func (c *call) source() (operand, kernels.View) {
+func (c *call) source() (operand, strided.View) {
 	v, _ := c.operandValue("src")
-	view := kernels.Dense(ir.AtLeast1D(v.shape).Dims())
+	view := strided.Dense(ir.AtLeast1D(v.shape).Dims())
 	for i, n := range ir.AtLeast1D(c.in[1].shape).Dims() {
 		view.Dims[i] = n
 	}
@@ -71,7 +72,7 @@ func (c *call) source() (operand, kernels.View) {
 }
 
 // scatter is one unit of work: where an index repeats, the order counts.
-func scatter[T kernels.Moved](c *call) {
+func scatter[T strided.Bits](c *call) {
 	l := c.lineGeometry()
 	index := c.index()
 	src, view := c.source()
@@ -126,7 +127,7 @@ func (c *call) rows() (outer, size, inner int) {
 	return s.Around(c.Dim("dim", s.Rank()))
 }
 
-func indexSelect[T kernels.Moved](c *call) {
+func indexSelect[T strided.Bits](c *call) {
 	outer, size, inner := c.rows()
 	x, index, out := c.dense(c.in[0]), c.index(), c.result()
 	m := c.l.mem

@@ -5,6 +5,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/pool"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -67,7 +68,7 @@ func productOf(x, y value) *product {
 		if rows = rows.Merge(); rows.Rank <= 1 && rows.Len() > 0 {
 			p.m = rows.Len()
 			p.aRow = rows.Strides[0]
-			xb = kernels.View{}
+			xb = strided.View{}
 			xb.Offset = x.view.Offset
 		}
 	}
@@ -76,14 +77,14 @@ func productOf(x, y value) *product {
 }
 
 // batchOf returns the view of the batch dimensions.
-func batchOf(v value) kernels.View {
+func batchOf(v value) strided.View {
 	b := v.view
 	b.Rank = max(b.Rank-2, 0)
 	return b
 }
 
 // batches lists where each matrix of the broadcast batch begins.
-func (p *product) batches(xb, yb kernels.View) {
+func (p *product) batches(xb, yb strided.View) {
 	rank := max(xb.Rank, yb.Rank)
 	x, y := align(xb, rank), align(yb, rank)
 	dims := make([]int, rank)
@@ -107,7 +108,7 @@ func (p *product) batches(xb, yb kernels.View) {
 }
 
 // positions lists where the elements of a view are.
-func positions(v kernels.View) []int {
+func positions(v strided.View) []int {
 	out := make([]int, v.Len())
 	for i := range out {
 		out[i] = v.Offset
@@ -120,8 +121,8 @@ func positions(v kernels.View) []int {
 }
 
 // align gives a view more leading dimensions of size 1.
-func align(v kernels.View, rank int) kernels.View {
-	out := kernels.View{Offset: v.Offset, Rank: rank}
+func align(v strided.View, rank int) strided.View {
+	out := strided.View{Offset: v.Offset, Rank: rank}
 	off := rank - v.Rank
 	for d := range rank {
 		out.Dims[d] = 1
@@ -284,7 +285,7 @@ func maxPool[T kernels.Number](c *call) {
 	values, indices := c.result(), c.result()
 	out := conv.ChannelsFirst(g.C, g.Out)
 	least, _ := kernels.Limits[T]()
-	run := &pool.Max[T]{Share: c.l.share, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
+	run := &pool.Max[T]{Limiter: c.l.limiter, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
 	m := c.l.mem
 	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.buf}}, func(_, _ int) {
 		run.X, run.Values, run.Indices = as[T](m.bufs[x.buf])[x.view.Offset:], elements[T](m, values), elements[int64](m, indices)

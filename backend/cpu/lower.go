@@ -8,8 +8,9 @@ import (
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/parallel"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -47,7 +48,7 @@ func sizeOf[T any]() int {
 type value struct {
 	shape ir.Shape
 	buf   int
-	view  kernels.View // with the dimensions of shape
+	view  strided.View // with the dimensions of shape
 }
 
 func (v value) dtype() ir.DType { return v.shape.DType() }
@@ -112,12 +113,12 @@ type lowering struct {
 	bufs  []buffer
 	steps []step
 	*fuse.Uses
-	plan   *fuse.Plan
-	engine *journal       // nil: no kernels, Go loops only
-	share  *kernels.Share // what the steps run on
-	flush  bool           // kernels may take subnormal numbers as zero
+	plan    *fuse.Plan
+	engine  *journal          // nil: no kernels, Go loops only
+	limiter *parallel.Limiter // what the steps run on
+	flush   bool              // kernels may take subnormal numbers as zero
 	// workers is the number of goroutines that a step is cut for if its results
-	// depend on that; 0 stands for those of the share.
+	// depend on that; 0 stands for those of the limiter.
 	workers int
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
@@ -146,7 +147,7 @@ const fixedWorkers = 8
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
 		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)),
-		engine: e, share: kernels.NewShare(o.Threads), flush: o.FlushDenormals,
+		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {
 		l.workers = fixedWorkers
@@ -234,7 +235,7 @@ func (l *lowering) newConst(d ir.DType, data []byte) value {
 }
 
 func denseValue(s ir.Shape, buf int) value {
-	return value{s, buf, kernels.Dense(s.Dims())}
+	return value{s, buf, strided.Dense(s.Dims())}
 }
 
 // temp returns scratch memory for n elements of a dtype.

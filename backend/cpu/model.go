@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -23,13 +24,13 @@ var errClosed = errors.New("the model is closed")
 // workspace comes from the allocator's pool for the time of a run, so that many
 // cached models share it.
 type model struct {
-	name  string
-	mem   *hostmem.Allocator
-	spec  backend.Spec
-	steps []step
-	bufs  []buffer
-	lay   *layout
-	share *kernels.Share
+	name    string
+	mem     *hostmem.Allocator
+	spec    backend.Spec
+	steps   []step
+	bufs    []buffer
+	lay     *layout
+	limiter *parallel.Limiter
 
 	program  *graph.Program // for describe
 	observer *atomic.Pointer[func(Step)]
@@ -57,7 +58,7 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 		return nil, err
 	}
 	l.reorder(o.Aliases)
-	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, share: l.share, program: p, observer: &b.observer}
+	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer}
 	m.workspace = ir.MakeShape(ir.U8, m.lay.workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.bufs))
@@ -244,16 +245,16 @@ func (m *model) compute(ctx context.Context) (err error) {
 			err = runError(m.steps[at].instr, r)
 		}
 	}()
-	if err := m.share.Begin(ctx); err != nil {
+	if err := m.limiter.Acquire(ctx); err != nil {
 		return err
 	}
-	defer m.share.End()
+	defer m.limiter.Release()
 	observer := m.observer.Load()
 	for ; at < len(m.steps); at++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.share.Yield(ctx); err != nil {
+		if err := m.limiter.Yield(ctx); err != nil {
 			return err
 		}
 		if observer != nil {
@@ -269,16 +270,16 @@ func (m *model) compute(ctx context.Context) (err error) {
 	return nil
 }
 
-// step runs a step. Another model takes seats of its own, as it may wait for
-// other runs, which may wait for this one's.
+// step runs a step. A step that runs another model releases the permit meanwhile,
+// as that model may wait for other runs, which may wait for this permit.
 func (m *model) step(ctx context.Context, s *step) error {
 	if !s.foreign {
-		m.share.For(s.n, s.grain, s.run)
+		m.limiter.For(s.n, s.grain, s.run)
 		return nil
 	}
-	m.share.End()
+	m.limiter.Release()
 	s.run(0, s.n)
-	return m.share.Begin(ctx)
+	return m.limiter.Acquire(ctx)
 }
 
 // runError turns what a kernel panicked with into an error.

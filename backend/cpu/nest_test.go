@@ -12,8 +12,8 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -236,7 +236,7 @@ var reductions = []struct{ dims, over string }{
 // number of threads, and alone or among other instructions.
 func TestSameBits(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	defer kernels.SetThreads(0)
+	defer parallel.SetThreads(0)
 	for name, b := range Levels() {
 		for _, c := range reductions {
 			t.Run(fmt.Sprint(name, " ", c.dims, " over ", c.over), func(t *testing.T) { sameBits(t, b, c.dims, c.over) })
@@ -254,10 +254,10 @@ func sameBits(t *testing.T, b *Backend, dims, over string) {
 				return %%0, %%1, amax(%%0, %[2]s), %%2, mul(sum(%%2, %[2]s, true), %%1)
 			}`, dims, over))
 	in := noise(b, fused)
-	kernels.SetThreads(1)
+	parallel.SetThreads(1)
 	want := outputs(t, fused, in)
 	for _, n := range []int{2, 3, 4} {
-		kernels.SetThreads(n)
+		parallel.SetThreads(n)
 		sameOutputs(t, fmt.Sprint(n, " threads"), outputs(t, fused, in), want)
 	}
 	alone := mustCompile(t, b, fmt.Sprintf(`program @p {

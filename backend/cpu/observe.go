@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -49,9 +49,9 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) 
 	begin := time.Now()
 	func() {
 		pprof.SetGoroutineLabels(labelled)
-		kernels.SetLabels(labelled)
+		parallel.SetLabels(labelled)
 		defer pprof.SetGoroutineLabels(context.Background())
-		defer kernels.ClearLabels()
+		defer parallel.ClearLabels()
 		err = m.step(ctx, s)
 	}()
 	o.Duration = time.Since(begin)

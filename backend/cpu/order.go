@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -28,7 +28,7 @@ func (c *call) resultFor(swap [2]int) (o operand, swapped bool) {
 	dims[x], dims[y] = dims[y], dims[x]
 	v := c.l.newValue(s.WithDims(dims...))
 	v.shape = s
-	for _, a := range []*[kernels.MaxRank]int{&v.view.Dims, &v.view.Strides} {
+	for _, a := range []*[strided.MaxRank]int{&v.view.Dims, &v.view.Strides} {
 		a[x], a[y] = a[y], a[x]
 	}
 	c.out = append(c.out, v)

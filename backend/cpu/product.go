@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -46,14 +46,14 @@ func floatMatmul[T gemm.Element](c *call) {
 	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
 	r := &productRun[T]{product: p, mem: c.l.mem}
 	r.at, r.sumsAt = r.matrices, r.addends
-	r.options.Share = c.l.share
+	r.options.Limiter = c.l.limiter
 	reads := []operand{{buf: p.a.buf}, {buf: p.b.buf}}
 	if c.post != nil {
 		reads = append(reads, r.finish(c, c.post)...)
 	}
 	swap := [2]int{2, 1}
 	if rank := c.outs[0].Rank(); rank < 2 || p.m != c.outs[0].Dim(-2) {
-		swap[0] = kernels.MaxRank + 1 // rows of several dimensions are one
+		swap[0] = strided.MaxRank + 1 // rows of several dimensions are one
 	}
 	r.out, r.swapped = c.resultFor(swap)
 	c.emit(1, 1, []operand{r.out}, reads, r.run)

@@ -3,7 +3,7 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -24,7 +24,7 @@ func (c *call) reshape(v value, s ir.Shape) value {
 		return value{s, v.buf, view}
 	}
 	o := c.dense(v)
-	view := kernels.Dense(s.Dims())
+	view := strided.Dense(s.Dims())
 	view.Offset = o.off
 	return value{s, o.buf, view}
 }
@@ -52,20 +52,20 @@ func lowerFlip(c *call) {
 }
 
 // readers and writers move elements by size.
-type readFunc func(dst, src []byte, v *kernels.View, start int)
+type readFunc func(dst, src []byte, v *strided.View, start int)
 
-var readers = bySize[readFunc]{read[uint8], read[uint16], read[uint32], read[uint64], read[kernels.Bits16]}
+var readers = bySize[readFunc]{read[uint8], read[uint16], read[uint32], read[uint64], read[strided.Bits128]}
 
-func read[T kernels.Moved](dst, src []byte, v *kernels.View, start int) {
-	kernels.Read(as[T](dst), as[T](src), v, start)
+func read[T strided.Bits](dst, src []byte, v *strided.View, start int) {
+	strided.Read(as[T](dst), as[T](src), v, start)
 }
 
-type writeFunc func(dst, src []byte, v *kernels.View, lo, hi int)
+type writeFunc func(dst, src []byte, v *strided.View, lo, hi int)
 
-var writers = bySize[writeFunc]{write[uint8], write[uint16], write[uint32], write[uint64], write[kernels.Bits16]}
+var writers = bySize[writeFunc]{write[uint8], write[uint16], write[uint32], write[uint64], write[strided.Bits128]}
 
-func write[T kernels.Moved](dst, src []byte, v *kernels.View, lo, hi int) {
-	kernels.Write(as[T](dst), as[T](src), v, lo, hi)
+func write[T strided.Bits](dst, src []byte, v *strided.View, lo, hi int) {
+	strided.Write(as[T](dst), as[T](src), v, lo, hi)
 }
 
 // copyCost is for one element that is moved, in nanoseconds.
@@ -103,7 +103,7 @@ func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
 }
 
 // writeInto emits the copy of v into the elements of a buffer that view names.
-func (l *lowering) writeInto(c *call, dst int, view kernels.View, v value) {
+func (l *lowering) writeInto(c *call, dst int, view strided.View, v value) {
 	o, ok := v.contiguous()
 	if !ok && l.move(c.instr, value{v.shape, dst, view}, v) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/accelerator"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -63,8 +63,8 @@ func (a aotiDevice) Compile(ctx context.Context, p *graph.Program, l accelerator
 	return c, nil
 }
 
-func viewOf(s ir.Shape, l accelerator.Layout) kernels.View {
-	v := kernels.View{Rank: s.Rank(), Offset: l.Offset}
+func viewOf(s ir.Shape, l accelerator.Layout) strided.View {
+	v := strided.View{Rank: s.Rank(), Offset: l.Offset}
 	for i := range v.Rank {
 		v.Dims[i], v.Strides[i] = s.Dim(i), l.Strides[i]
 	}

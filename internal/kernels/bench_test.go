@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 func BenchmarkMatMul(b *testing.B) {
@@ -71,7 +73,7 @@ func BenchmarkFor(b *testing.B) {
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			For(len(x), 1<<15, body)
+			parallel.For(len(x), 1<<15, body)
 		}
 	})
 }

@@ -1,5 +1,9 @@
 package kernels
 
+import (
+	"github.com/loris-ml/loris/internal/strided"
+)
+
 // checked panics with an IndexError unless 0 <= i < size.
 func checked(i int64, size int) int {
 	if uint64(i) >= uint64(size) { // a negative index is a huge unsigned one
@@ -12,15 +16,15 @@ func checked(i int64, size int) int {
 // numbered in row-major order, and where the line of each begins in the indexed
 // tensor.
 type Lines struct {
-	base View // the index's dimensions; the stride of the indexed one is 0
-	size int  // of the indexed dimension
-	step int  // the stride of the indexed dimension
+	base strided.View // the index's dimensions; the stride of the indexed one is 0
+	size int          // of the indexed dimension
+	step int          // the stride of the indexed dimension
 }
 
 // NewLines returns the geometry of an index of dimensions index along dim of a
 // dense tensor of dimensions dims.
 func NewLines(dims []int, dim int, index []int) Lines {
-	l := Lines{base: Dense(dims), size: 1, step: 1}
+	l := Lines{base: strided.Dense(dims), size: 1, step: 1}
 	if len(dims) > 0 {
 		l.size, l.step = dims[dim], l.base.Strides[dim]
 		l.base.Strides[dim] = 0
@@ -35,33 +39,33 @@ func walk(l *Lines, index []int64, lo, hi int, f func(i, pos int)) {
 	if lo >= hi {
 		return
 	}
-	var at [MaxRank]int
-	pos := l.base.seek(lo, &at)
+	var at [strided.MaxRank]int
+	pos := l.base.Seek(lo, &at)
 	for i := lo; i < hi; i++ {
 		f(i, pos+checked(index[i], l.size)*l.step)
-		pos = l.base.next(&at, l.base.Rank, pos)
+		pos = l.base.Next(&at, l.base.Rank, pos)
 	}
 }
 
 // Gather sets dst[i] to the element of x that index[i] points at, for
 // lo <= i < hi.
-func Gather[T Moved](dst, x []T, index []int64, l *Lines, lo, hi int) {
+func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	walk(l, index, lo, hi, func(i, pos int) { dst[i] = x[pos] })
 }
 
 // Scatter sets the element of dst that index[i] points at to the element of src
 // in the same place of its dimensions, in order. src is the View of the source
 // with the dimensions of the index.
-func Scatter[T Moved](dst []T, index []int64, src []T, view *View, l *Lines) {
+func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines) {
 	n := l.base.Len()
 	if n == 0 {
 		return
 	}
-	var at [MaxRank]int
-	from := view.seek(0, &at)
+	var at [strided.MaxRank]int
+	from := view.Seek(0, &at)
 	walk(l, index, 0, n, func(_, pos int) {
 		dst[pos] = src[from]
-		from = view.next(&at, view.Rank, from)
+		from = view.Next(&at, view.Rank, from)
 	})
 }
 
@@ -80,7 +84,7 @@ const (
 // ScatterReduce folds the elements of src into those of dst that index points
 // at. Unless includeSelf, what dst held there does not take part. count has the
 // length of dst and is scratch for a mean or for !includeSelf; else it may be nil.
-func ScatterReduce[T Number](dst []T, index []int64, src []T, view *View, l *Lines, how Combine, includeSelf bool, count []int64) {
+func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View, l *Lines, how Combine, includeSelf bool, count []int64) {
 	n := l.base.Len()
 	if n == 0 {
 		return
@@ -91,13 +95,15 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *View, l *Lin
 	}
 	counting := how == CombineMean || !includeSelf
 	if counting {
-		fill(count, self)
+		for i := range count {
+			count[i] = self
+		}
 	}
-	var at [MaxRank]int
-	from := view.seek(0, &at)
+	var at [strided.MaxRank]int
+	from := view.Seek(0, &at)
 	walk(l, index, 0, n, func(_, pos int) {
 		v := src[from]
-		from = view.next(&at, view.Rank, from)
+		from = view.Next(&at, view.Rank, from)
 		if counting {
 			count[pos]++
 			if count[pos] == 1 {
@@ -153,7 +159,7 @@ func divideCounts[T Number](dst []T, count []int64) {
 
 // IndexSelect copies rows: x is [outer, size, inner] and dst is
 // [outer, len(index), inner]; units lo..hi-1 are the outer·len(index) rows.
-func IndexSelect[T Moved](dst, x []T, index []int64, size, inner, lo, hi int) {
+func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi int) {
 	n := len(index)
 	for r := lo; r < hi; r++ {
 		p := (r/n*size + checked(index[r%n], size)) * inner

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/strided"
 )
 
 func TestGather(t *testing.T) {
@@ -33,7 +35,7 @@ func TestGather(t *testing.T) {
 
 func TestIndexOutOfRange(t *testing.T) {
 	l := NewLines([]int{3}, 0, []int{1})
-	v := Dense([]int{1})
+	v := strided.Dense([]int{1})
 	x := make([]uint8, 3)
 	for _, bad := range []int64{3, -1, 1 << 40, -1 << 63} {
 		for name, f := range map[string]func(){
@@ -59,7 +61,7 @@ func TestIndexOutOfRange(t *testing.T) {
 
 func TestScatterOrder(t *testing.T) {
 	l := NewLines([]int{3}, 0, []int{4})
-	v := Dense([]int{4})
+	v := strided.Dense([]int{4})
 	dst := []uint32{7, 7, 7}
 	Scatter(dst, []int64{1, 1, 0, 1}, []uint32{1, 2, 3, 4}, &v, &l)
 	if !slices.Equal(dst, []uint32{3, 4, 7}) {
@@ -69,7 +71,7 @@ func TestScatterOrder(t *testing.T) {
 
 func TestScatterReduce(t *testing.T) {
 	l := NewLines([]int{4}, 0, []int{5})
-	v := Dense([]int{5})
+	v := strided.Dense([]int{5})
 	index, src := []int64{0, 2, 0, 2, 1}, []int64{5, -7, 3, -2, 4}
 	for _, c := range []struct {
 		how     Combine

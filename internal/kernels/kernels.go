@@ -3,8 +3,8 @@
 //
 // A kernel takes slices and writes slices. It allocates nothing, starts no
 // goroutine and knows nothing of tensors: shapes arrive as plain numbers or as
-// a View. Where the work can be shared, a kernel takes a range lo..hi of its
-// independent units and For runs ranges in parallel. Lengths are the caller's
+// a strided.View. Where work can be done in parallel, a kernel takes a range lo..hi of
+// its independent units, for parallel.For to call. Lengths are the caller's
 // promise; a slice that is too short panics.
 //
 // Elements are Go's numbers. Bool is uint8 holding 0 or 1. The 16-bit floats
@@ -29,18 +29,6 @@ type Float interface{ float32 | float64 }
 
 // Number is the element types that kernels compute in.
 type Number interface{ Integer | Float }
-
-// Bits16 is an element of 16 bytes (complex128), which is only moved.
-type Bits16 struct{ Lo, Hi uint64 }
-
-// Moved is the types that stand for all elements of their size where they are
-// only moved.
-type Moved interface {
-	uint8 | uint16 | uint32 | uint64 | Bits16
-}
-
-// MaxRank is the largest number of dimensions of a View.
-const MaxRank = 8
 
 // IndexError is what kernels panic with for an index outside 0..Size-1.
 type IndexError struct {

@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/strided"
+)
 
 // The kernels of this file set dst[i] from element i of each operand. Operands
 // have at least len(dst) elements and may be dst itself.
@@ -157,7 +161,7 @@ func Le[T Number](dst []uint8, a, b []T) {
 }
 
 // Where sets dst to a where cond is not 0 and to b elsewhere.
-func Where[T Moved](dst []T, cond []uint8, a, b []T) {
+func Where[T strided.Bits](dst []T, cond []uint8, a, b []T) {
 	cond, a, b = cond[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		x := b[i]

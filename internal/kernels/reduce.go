@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/strided"
+)
 
 // Reduction is the geometry of a reduction of a dense tensor over some of its
 // dimensions, after neighbours of one kind have been merged.
@@ -10,7 +14,7 @@ type Reduction struct {
 	// InnerKept says that the last group is kept: results are then made in
 	// runs of Inner, else one by one.
 	InnerKept bool
-	keep, red View // the groups before: kept ones and reduced ones
+	keep, red strided.View // the groups before: kept ones and reduced ones
 	outs      int
 	count     int
 }
@@ -22,9 +26,9 @@ func NewReduction(dims []int, reduced []bool) Reduction {
 		n, stride int
 		red       bool
 	}
-	var groups [MaxRank]group
+	var groups [strided.MaxRank]group
 	k := 0
-	full := Dense(dims)
+	full := strided.Dense(dims)
 	for i, d := range dims {
 		if d == 1 {
 			continue
@@ -106,19 +110,19 @@ func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R, T,
 		reduceCols(dst, x, r, lo, hi, f)
 		return
 	}
-	var at [MaxRank]int
-	base := r.keep.seek(lo, &at)
+	var at [strided.MaxRank]int
+	base := r.keep.Seek(lo, &at)
 	n := r.red.Len()
 	for o := lo; o < hi; o++ {
 		acc := f.Init
-		var in [MaxRank]int
+		var in [strided.MaxRank]int
 		pos := base
 		for range n {
 			acc = f.Row(acc, x[pos:pos+r.Inner])
-			pos = r.red.next(&in, r.red.Rank, pos)
+			pos = r.red.Next(&in, r.red.Rank, pos)
 		}
 		dst[o] = f.Finish(acc)
-		base = r.keep.next(&at, r.keep.Rank, base)
+		base = r.keep.Next(&at, r.keep.Rank, base)
 	}
 }
 
@@ -129,12 +133,14 @@ func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R
 		col := lo % r.Inner
 		k := min(r.Inner-col, hi-lo, reduceBlock)
 		acc := accs[:k]
-		fill(acc, f.Init)
-		var at, in [MaxRank]int
-		pos := r.keep.seek(lo/r.Inner, &at) + col
+		for i := range acc {
+			acc[i] = f.Init
+		}
+		var at, in [strided.MaxRank]int
+		pos := r.keep.Seek(lo/r.Inner, &at) + col
 		for range n {
 			f.Col(acc, x[pos:pos+k])
-			pos = r.red.next(&in, r.red.Rank, pos)
+			pos = r.red.Next(&in, r.red.Rank, pos)
 		}
 		for i, a := range acc {
 			dst[lo+i] = f.Finish(a)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/strided"
 )
 
 // naiveReduce lists the elements of each result in order.
@@ -187,6 +189,6 @@ func TestScans(t *testing.T) {
 }
 
 func numel(dims []int) int {
-	v := Dense(dims)
+	v := strided.Dense(dims)
 	return v.Len()
 }

@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -353,7 +353,7 @@ var plans32 plans[planKey, *conv.Plan[float32]]
 var plans64 plans[planKey, *conv.Plan[float64]]
 
 func planOf[T conv.Element, A conv.Float](g conv.Geometry, x, y conv.Layout, once bool) *conv.Plan[A] {
-	key := planKey{g, x, y, 0, kernels.Threads(), once}
+	key := planKey{g, x, y, 0, parallel.Threads(), once}
 	switch any(*new(T)).(type) {
 	case vec.BF16:
 		key.dtype = 1

@@ -2,8 +2,8 @@ package fuse
 
 import (
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -330,7 +330,7 @@ func (b *builder) cutOperand(id graph.ID, v Value) Arg {
 
 // lineStrides gives a view of the line dimensions those of the group: it does
 // not move along the reduced ones.
-func (g *group) lineStrides(v kernels.View) kernels.View {
+func (g *group) lineStrides(v strided.View) strided.View {
 	for d := range v.Rank {
 		if g.mask[d] {
 			v.Dims[d], v.Strides[d] = g.key.shape.Dim(d), 0
@@ -346,7 +346,7 @@ func (b *builder) result(id graph.ID, role Role) int {
 		a := Arg{DType: b.dtype(id), Buf: None}
 		switch role {
 		case Output:
-			a.View = kernels.Dense(b.g.key.shape.Dims())
+			a.View = strided.Dense(b.g.key.shape.Dims())
 			if part, ok := b.pl.places[id]; ok {
 				a.Buf, a.View = part.Buf, part.View
 			}
@@ -354,13 +354,13 @@ func (b *builder) result(id graph.ID, role Role) int {
 			a.DType = loop.ComputeDType(a.DType)
 		case Result:
 			if b.cut {
-				a.View = kernels.Dense([]int{1, b.g.lines})
+				a.View = strided.Dense([]int{1, b.g.lines})
 				a.View.Strides[0] = 0
 				break
 			}
 			fallthrough
 		default:
-			a.View = b.g.lineStrides(kernels.Dense(b.g.lineDims()))
+			a.View = b.g.lineStrides(strided.Dense(b.g.lineDims()))
 			if role == Part {
 				a.DType = loop.ComputeDType(a.DType)
 			}
@@ -395,7 +395,7 @@ func (b *builder) combine() *builder {
 		}
 		d := loop.ComputeDType(b.dtype(in.Out))
 		k := c.arg(argKey{in.Out, Input}, func() Arg {
-			return Arg{DType: d, Buf: None, View: kernels.Dense([]int{g.parts, g.lines})}
+			return Arg{DType: d, Buf: None, View: strided.Dense([]int{g.parts, g.lines})}
 		})
 		b.partOf[in.Out] = k
 		v := c.load(k, d)

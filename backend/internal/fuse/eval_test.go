@@ -10,9 +10,9 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -86,7 +86,7 @@ func (r *run) alloc(n int) int {
 
 // put makes a buffer of a value's elements.
 func (r *run) put(id graph.ID, data []byte) {
-	r.vals[id] = fuse.Value{Buf: r.alloc(len(data)), View: kernels.Dense(r.p.Shape(id).Dims())}
+	r.vals[id] = fuse.Value{Buf: r.alloc(len(data)), View: strided.Dense(r.p.Shape(id).Dims())}
 	copy(r.bufs[r.vals[id].Buf], data)
 }
 
@@ -96,7 +96,7 @@ func (r *run) need(id graph.ID) fuse.Value {
 }
 
 // each calls fn for each element of a view.
-func each(v kernels.View, fn func(i, pos int)) {
+func each(v strided.View, fn func(i, pos int)) {
 	i := 0
 	var walk func(d, pos int)
 	walk = func(d, pos int) {
@@ -129,8 +129,8 @@ func (r *run) emit(i int32) {
 		r.cat(in)
 		return
 	}
-	view := func(v kernels.View) { r.vals[in.Out] = fuse.Value{Buf: r.vals[in.Args[0]].Buf, View: v} }
-	var x kernels.View
+	view := func(v strided.View) { r.vals[in.Out] = fuse.Value{Buf: r.vals[in.Args[0]].Buf, View: v} }
+	var x strided.View
 	if len(in.Args) > 0 {
 		x = r.need(in.Args[0]).View
 	}
@@ -227,7 +227,7 @@ func (r *run) SetValue(id graph.ID, v fuse.Value) { r.vals[id] = v }
 func (r *run) Copy(d ir.DType, v fuse.Value) fuse.Value {
 	r.seen.copies++
 	data := r.dense(d, v)
-	out := fuse.Value{Buf: r.alloc(len(data)), View: kernels.Dense(v.View.Dims[:v.View.Rank])}
+	out := fuse.Value{Buf: r.alloc(len(data)), View: strided.Dense(v.View.Dims[:v.View.Rank])}
 	copy(r.bufs[out.Buf], data)
 	return out
 }

@@ -25,8 +25,8 @@ package fuse
 
 import (
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -34,7 +34,7 @@ import (
 // of a buffer that the backend numbers from 0 on.
 type Value struct {
 	Buf  int
-	View kernels.View
+	View strided.View
 }
 
 // Reduction is the geometry of a reduction.

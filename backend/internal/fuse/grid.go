@@ -1,8 +1,8 @@
 package fuse
 
 import (
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -81,7 +81,7 @@ func follows(before, step []int, n int) bool {
 }
 
 // reducedMerge reports whether each run of marked dimensions has one stride.
-func reducedMerge(v *kernels.View, mask *[ir.MaxRank]bool) bool {
+func reducedMerge(v *strided.View, mask *[ir.MaxRank]bool) bool {
 	next := -1 // the dimension after, within the run
 	for d := v.Rank - 1; d >= 0; d-- {
 		if v.Dims[d] == 1 {

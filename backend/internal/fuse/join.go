@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -130,7 +130,7 @@ func (pl *Plan) joinLine(i int32) bool {
 // lineView returns a value, as an operand of an op on line values with the
 // dimensions of s, as a view with the dimensions of the group: those that are
 // reduced have size 1.
-func (g *group) lineView(v kernels.View, s ir.Shape) (kernels.View, bool) {
+func (g *group) lineView(v strided.View, s ir.Shape) (strided.View, bool) {
 	return v.Expand(s.Dims()).Reshape(g.lineDims())
 }
 

@@ -4,8 +4,8 @@ import (
 	"iter"
 
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -38,7 +38,7 @@ type Arg struct {
 	// Buf is its buffer, or None.
 	Buf int
 	// View has the dimensions of the grid before they are merged.
-	View kernels.View
+	View strided.View
 	Role Role
 	// ID is the value that it is: one from outside, or a result.
 	ID graph.ID
@@ -202,7 +202,7 @@ func (pl *Plan) settle(k *Kernel) {
 		case Output:
 			pl.b.SetValue(a.ID, Value{a.Buf, a.View})
 		case Result:
-			pl.b.SetValue(a.ID, Value{a.Buf, kernels.Dense(pl.p.Shape(a.ID).Dims())})
+			pl.b.SetValue(a.ID, Value{a.Buf, strided.Dense(pl.p.Shape(a.ID).Dims())})
 		}
 	}
 }

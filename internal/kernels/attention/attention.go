@@ -14,9 +14,9 @@
 package attention
 
 import (
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Element is the types of operands.
@@ -64,9 +64,9 @@ type Call[T Element, A Float] struct {
 	LogSumExp        []A
 	LogSumExpStrides [3]int
 
-	// Share has the goroutines of Run; nil stands for any. Units are made for as
+	// Limiter bounds the goroutines of Run; nil stands for any. Units are made for as
 	// many as it has, or for Workers unless that is 0.
-	Share   *kernels.Share
+	Limiter *parallel.Limiter
 	Workers int
 
 	set  *tile.Set[A] // nil for the best
@@ -99,7 +99,7 @@ func (c *Call[T, A]) columns() int { return c.Heads / c.KVHeads * c.Queries }
 func (c *Call[T, A]) block() int {
 	half, workers := c.tiles().Lanes(), c.Workers
 	if workers == 0 {
-		workers = c.Share.Threads()
+		workers = c.Limiter.Threads()
 	}
 	n := min(blockQueries, ceil(c.columns(), half)*half)
 	for n > 2*half && c.Batch*c.KVHeads*ceil(c.columns(), n) < unitsPerWorker*workers {
@@ -119,8 +119,8 @@ func (c *Call[T, A]) Units() int {
 	return c.Batch * c.KVHeads * ceil(c.columns(), c.size)
 }
 
-// Run computes all units on the processors of the share.
-func (c *Call[T, A]) Run() { c.Share.For(c.Units(), 1, c.Do) }
+// Run computes all units on the goroutines that the Limiter allows.
+func (c *Call[T, A]) Run() { c.Limiter.For(c.Units(), 1, c.Do) }
 
 // Do computes units lo..hi-1.
 func (c *Call[T, A]) Do(lo, hi int) {

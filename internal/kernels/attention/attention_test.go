@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -246,8 +246,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			Q: bind[float32](o.q, dims, orders[0]), K: bind[float32](o.k, keys, orders[0]), V: bind[float32](o.v, keys, orders[0]),
 			Out: bind[float32](o.q, dims, orders[0]),
 		}
-		kernels.SetThreads(1)
-		defer kernels.SetThreads(0)
+		parallel.SetThreads(1)
+		defer parallel.SetThreads(0)
 		if n := testing.AllocsPerRun(20, func() { c.Do(0, c.Units()) }); n > 0 {
 			t.Errorf("%d queries: %v allocations in a run", queries, n)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // BenchmarkAttention reports the fastest run, which other work on the machine
@@ -27,8 +27,8 @@ func BenchmarkAttention(b *testing.B) {
 	} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%v/causal=%v/%d", s.shape, s.causal, threads), func(b *testing.B) {
-				kernels.SetThreads(threads)
-				defer kernels.SetThreads(0)
+				parallel.SetThreads(threads)
+				defer parallel.SetThreads(0)
 				operand := func(heads, rows, cols int) Tensor[float32] {
 					x := make([]float32, s.batch*heads*rows*cols)
 					for i := range x {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // benchmarks are layers of common networks.
@@ -39,8 +39,8 @@ func BenchmarkConvolution(b *testing.B) {
 		for _, l := range layouts[:2] {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/%s/%d", bm.name, l.name, threads), func(b *testing.B) {
-					kernels.SetThreads(threads)
-					defer kernels.SetThreads(0)
+					parallel.SetThreads(threads)
+					defer parallel.SetThreads(0)
 					xl, n := l.of(g.N, g.Groups*g.CIn, g.In)
 					yl, m := l.of(g.N, g.Groups*g.COut, g.Out)
 					c := &Call[float32, float32]{

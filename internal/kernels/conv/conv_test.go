@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -361,8 +361,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		Plan: New[float32, float32](g, ChannelsFirst(16, g.In), ChannelsFirst(32, g.Out), 1, false), X: x, Y: y,
 		Weights: Pack[float32](narrow[float32](random(2, 32*16*9)), g.Filters(), g, formOf(&g, tile.Best[float32](), false)),
 	}
-	kernels.SetThreads(1)
-	defer kernels.SetThreads(0)
+	parallel.SetThreads(1)
+	defer parallel.SetThreads(0)
 	if n := testing.AllocsPerRun(20, func() { c.Do(0, c.Plan.Units()) }); n > 0 {
 		t.Errorf("%v allocations in a run", n)
 	}

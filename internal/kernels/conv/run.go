@@ -4,9 +4,9 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Call is one run of a Plan: its operands and what is done to the sums.
@@ -14,7 +14,7 @@ import (
 //	Y = Activation(conv(X) + Bias + Scale·Residual)
 type Call[T Element, A Float] struct {
 	Plan    *Plan[A]
-	Share   *kernels.Share // has the goroutines of Run; nil stands for any
+	Limiter *parallel.Limiter // bounds the goroutines of Run; nil stands for any
 	Y, X    []T
 	Weights *Weights[A]
 	// Filters are what Run packs for itself if Weights is nil, at the strides
@@ -32,7 +32,7 @@ type Call[T Element, A Float] struct {
 	Activation     vec.Activation
 }
 
-// Run computes all units on the processors of the share.
+// Run computes all units on the goroutines that the Limiter allows.
 func (c *Call[T, A]) Run() {
 	if c.Weights == nil && c.Plan.units > 0 {
 		w := borrowWeights(&c.Plan.filters)
@@ -40,13 +40,13 @@ func (c *Call[T, A]) Run() {
 		c.Weights = &w.Weights
 		defer func() { c.Weights = nil }()
 		grain := 1 + packGrain/max(w.Len()/max(w.Units(), 1), 1)
-		c.Share.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
+		c.Limiter.For(w.Units(), grain, func(lo, hi int) { SetWeights(c.Weights, c.Filters, c.FilterStrides, lo, hi) })
 	}
 	if c.Plan.units <= c.Plan.grain {
 		c.Do(0, c.Plan.units)
 		return
 	}
-	c.Share.For(c.Plan.units, c.Plan.grain, c.Do)
+	c.Limiter.For(c.Plan.units, c.Plan.grain, c.Do)
 }
 
 // unit is the outputs of one unit: those of a phase of images n.. in group grp,

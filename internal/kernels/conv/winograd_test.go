@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -249,8 +249,8 @@ func TestWinogradAllocatesNothing(t *testing.T) {
 	}
 	g := square(1, 16, 40, 14, 14, 1)
 	x, w := narrow[float32](random(1, 16*14*14)), narrow[float32](random(2, 40*16*9))
-	kernels.SetThreads(1)
-	defer kernels.SetThreads(0)
+	parallel.SetThreads(1)
+	defer parallel.SetThreads(0)
 	for _, special := range []float32{0, float32(math.NaN())} {
 		x[5] = special
 		c := &Call[float32, float32]{

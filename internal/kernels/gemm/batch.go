@@ -1,6 +1,8 @@
 package gemm
 
-import "github.com/loris-ml/loris/internal/kernels"
+import (
+	"github.com/loris-ml/loris/internal/parallel"
+)
 
 // batchGrain is how many multiplications of a batch are worth a goroutine.
 const batchGrain = 256 << 10
@@ -12,11 +14,11 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 	if n <= 0 {
 		return
 	}
-	var share *kernels.Share
+	var limiter *parallel.Limiter
 	if o != nil {
-		share = o.Share
+		limiter = o.Limiter
 	}
-	threads := share.Threads()
+	threads := limiter.Threads()
 	if o != nil && o.Threads > 0 {
 		threads = min(threads, o.Threads)
 	}
@@ -26,7 +28,7 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 	}
 	c, a, _ := at(0)
 	work := max(1, c.Rows*c.Cols*a.Cols)
-	share.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) { mulEach(lo, hi, at, o, 1) })
+	limiter.ForThreads(threads, n, max(1, batchGrain/work), func(lo, hi int) { mulEach(lo, hi, at, o, 1) })
 }
 
 // mulEach computes products lo..hi-1 of a batch one after another.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // BenchmarkMul multiplies by a matrix with dense rows (n) and by the transpose of
@@ -55,8 +55,8 @@ func BenchmarkMulBatch(b *testing.B) {
 	for _, d := range [][4]int{{16, 256, 64, 256}, {16, 256, 256, 64}, {96, 64, 64, 64}, {48, 128, 32, 128}} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("f32/%d·%dx%dx%d/%d", d[0], d[1], d[2], d[3], threads), func(b *testing.B) {
-				defer kernels.SetThreads(0)
-				kernels.SetThreads(threads)
+				defer parallel.SetThreads(0)
+				parallel.SetThreads(threads)
 				n, m, k, cols := d[0], d[1], d[2], d[3]
 				x, y, c := make([]float32, n*m*k), make([]float32, n*k*cols), make([]float32, n*m*cols)
 				best(b, 2*n*m*cols*k, func() {

@@ -17,8 +17,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // BF16 and F16 are the bits of the 16-bit floats.
@@ -113,8 +113,8 @@ type Options[T Element] struct {
 	// elements (row, col), (row, col+1), …; it may change them. Each element is
 	// seen once. Calls come from several goroutines at once.
 	Finish func(row, col int, piece []T)
-	// Share has the goroutines of this call; nil stands for any.
-	Share *kernels.Share
+	// Limiter bounds the goroutines of this call; nil stands for any.
+	Limiter *parallel.Limiter
 	// Threads bounds them further; zero does not.
 	Threads int
 }

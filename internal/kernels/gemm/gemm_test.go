@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -370,8 +370,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
-	defer kernels.SetThreads(0)
-	kernels.SetThreads(1)
+	defer parallel.SetThreads(0)
+	parallel.SetThreads(1)
 	rng := rand.New(rand.NewPCG(17, 18))
 	a, b, c := made[float32](rng, 40, 50, 0), made[float32](rng, 50, 60, 1), made[float32](rng, 40, 60, 1)
 	o := &Options[float32]{ColBias: make([]float32, 60)}

@@ -3,7 +3,7 @@ package gemm
 import (
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Packed is a right operand laid out for the inner loops of this processor, for a
@@ -37,7 +37,7 @@ func packRight[A Float](b anyOperand) []A {
 	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
 	buf := grown[A](nil, roundUp(b.cols, kn.nr)*b.rows)
 	group := panelGroup * kn.nr
-	kernels.For(ceil(b.cols, group), max(1, packGrain/(group*b.rows+1)), func(lo, hi int) {
+	parallel.For(ceil(b.cols, group), max(1, packGrain/(group*b.rows+1)), func(lo, hi int) {
 		j0, j1 := lo*group, min(hi*group, b.cols)
 		s.packPanels(&scratch[A]{}, buf[j0*b.rows:], j0, j1, 0, b.rows)
 	})

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // state is one product while it is computed. It is pooled with its bodies of
@@ -22,7 +22,7 @@ type state[A Float] struct {
 	// 16-bit biases and factors in the type that products are summed in.
 	colBias, rowBias, rowScale []A
 
-	share *kernels.Share
+	limiter *parallel.Limiter
 
 	packBody, workBody func(lo, hi int)
 }
@@ -91,7 +91,7 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 	s.m, s.n, s.k = c.Rows, c.Cols, a.cols
 	s.a, s.b, s.c = a, b, operandOf(c)
 	s.alpha = 1
-	s.post, s.share = epilogue[A]{}, nil
+	s.post, s.limiter = epilogue[A]{}, nil
 	if o == nil {
 		s.orient()
 		return 0
@@ -100,7 +100,7 @@ func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Optio
 		s.alpha = A(o.Alpha)
 	}
 	s.post.beta, s.post.act = A(o.Beta), o.Act
-	s.share = o.Share
+	s.limiter = o.Limiter
 	if o.ColBias != nil {
 		s.post.colBias = s.widened(&s.colBias, s.c.format, dataOf(o.ColBias[:c.Cols]), c.Cols)
 	}
@@ -152,14 +152,14 @@ func (s *state[A]) widened(buf *[]A, f format, data unsafe.Pointer, n int) []A {
 
 // release drops what belongs to the caller.
 func (s *state[A]) release() {
-	s.a, s.b, s.c, s.post, s.share = anyOperand{}, anyOperand{}, anyOperand{}, epilogue[A]{}, nil
+	s.a, s.b, s.c, s.post, s.limiter = anyOperand{}, anyOperand{}, anyOperand{}, epilogue[A]{}, nil
 }
 
 // run computes the product by chunks of rows: what is packed before is packed,
 // then the tiles of the result are shared out.
 func (s *state[A]) run(threads int) {
-	if threads <= 0 || threads > s.share.Threads() {
-		threads = s.share.Threads()
+	if threads <= 0 || threads > s.limiter.Threads() {
+		threads = s.limiter.Threads()
 	}
 	s.makePlan(threads)
 	p := &s.plan
@@ -198,7 +198,7 @@ func (s *state[A]) loop(threads, n, grain int, body func(lo, hi int)) {
 		}
 		return
 	}
-	s.share.ForThreads(threads, n, grain, body)
+	s.limiter.ForThreads(threads, n, grain, body)
 }
 
 // panelGroup is how many panels of a right operand are packed at once: rows of

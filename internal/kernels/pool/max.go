@@ -7,6 +7,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Max is one run of pooling by the greatest element: Values gets it, and
@@ -15,7 +16,7 @@ import (
 // gives Least and index 0.
 type Max[T kernels.Number] struct {
 	Geometry
-	Share                                *kernels.Share // has the goroutines of Run; nil stands for any
+	Limiter                              *parallel.Limiter // bounds the goroutines of Run; nil stands for any
 	X, Values                            []T
 	Indices                              []int64
 	XLayout, ValuesLayout, IndicesLayout Layout
@@ -25,8 +26,8 @@ type Max[T kernels.Number] struct {
 // Units returns the number of independent units of work: rows of outputs.
 func (m *Max[T]) Units() int { return m.rows() }
 
-// Run computes all units on the processors of the share.
-func (m *Max[T]) Run() { m.Share.For(m.Units(), m.grain(), m.Do) }
+// Run computes all units on the goroutines that the Limiter allows.
+func (m *Max[T]) Run() { m.Limiter.For(m.Units(), m.grain(), m.Do) }
 
 func (m *Max[T]) grain() int {
 	return 1 + 1<<15/max(m.C*m.Out[2]*m.Kernel[0]*m.Kernel[1]*m.Kernel[2], 1)

@@ -3,8 +3,8 @@ package quant
 import (
 	"sync"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Filters are the weights of a convolution, packed. They may be used by many
@@ -121,7 +121,7 @@ func fill[T uint8 | int8](p *image, g conv.Geometry, x []T, l conv.Layout, zero 
 	}
 	row := p.size[2] * p.channels
 	p.data = grown(p.data, g.N*p.size[0]*p.size[1]*row)
-	kernels.For(g.N*p.size[0]*p.size[1], max(1, packGrain/(row+1)), func(lo, hi int) {
+	parallel.For(g.N*p.size[0]*p.size[1], max(1, packGrain/(row+1)), func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			to := p.data[r*row:][:row]
 			h := r%p.size[1] - g.Pad[1]
@@ -208,7 +208,7 @@ func (p *image) depthwise(rows int, taps []int16, f *Finish) {
 	g := &p.g
 	stepD, stepH, stepW := p.steps()
 	n := g.Groups
-	kernels.For(rows, max(1, packGrain/(len(taps)+1)), func(lo, hi int) {
+	parallel.For(rows, max(1, packGrain/(len(taps)+1)), func(lo, hi int) {
 		s := scratches.Get().(*scratch)
 		s.tile, s.sums, s.others = grown(s.tile, n), grown(s.sums, n), grown(s.others, n)
 		for i := lo; i < hi; i++ {

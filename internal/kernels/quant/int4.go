@@ -1,8 +1,8 @@
 package quant
 
 import (
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Nibbles is how weights of 4 bits share bytes. Columns come in blocks, each of
@@ -64,7 +64,7 @@ func (w *Int4) Mul(y, x []float32, rows int) {
 		clear(y)
 		return
 	}
-	kernels.For(ceil(w.Cols, int4Cols), max(1, packGrain/(int4Cols*w.Depth)), func(lo, hi int) {
+	parallel.For(ceil(w.Cols, int4Cols), max(1, packGrain/(int4Cols*w.Depth)), func(lo, hi int) {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		for u := lo; u < hi; u++ {

@@ -8,8 +8,8 @@ package quant
 import (
 	"sync"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/igemm"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Packed is a right operand: the weights of a layer, laid out for the inner
@@ -37,7 +37,7 @@ func Pack(src []int8, cols, depth int) *Packed {
 	kn := igemm.Best()
 	w := &Packed{kernel: kn, depth: depth, cols: cols, panel: kn.NR * igemm.Words[int8](depth)}
 	w.words = make([]uint32, igemm.PackedLen[int8](cols, depth, kn.NR))
-	kernels.For(ceil(cols, kn.NR), max(1, packGrain/(kn.NR*depth+1)), func(lo, hi int) {
+	parallel.For(ceil(cols, kn.NR), max(1, packGrain/(kn.NR*depth+1)), func(lo, hi int) {
 		igemm.Pack(w.words, src, kn.NR, cols, depth, 0, depth, 1, lo, hi)
 	})
 	return w
@@ -79,7 +79,7 @@ func Mul(rows int, left Rows, w *Packed, f *Finish) {
 	// Where there are few rows, units share them.
 	parts := min(cols, ceil(leastUnits, rowUnits))
 	cost := sumCost * float64(min(rows, unitPanels*kn.MR)) * float64(w.cols) / float64(parts) * float64(w.depth)
-	kernels.For(rowUnits*parts, max(1, int(unitTime/(cost+1))), func(lo, hi int) {
+	parallel.For(rowUnits*parts, max(1, int(unitTime/(cost+1))), func(lo, hi int) {
 		s := scratches.Get().(*scratch)
 		for u := lo; u < hi; {
 			// The parts that this call has of a unit's columns.

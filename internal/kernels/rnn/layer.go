@@ -5,9 +5,9 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // Sequence is the input or output of a layer: element (time, row, feature) is
@@ -159,7 +159,7 @@ func (l *layer[A]) begin(w *Weights[A], time, batch int) {
 // inputs multiplies the inputs of all times.
 func (l *layer[A]) inputs() {
 	work := rowsPerUnit * l.w.set.Width * 2 * max(l.w.Input, 1)
-	kernels.For(ceil(l.rows, rowsPerUnit)*l.w.blocks, 1+parallelWork/work, l.inputBody)
+	parallel.For(ceil(l.rows, rowsPerUnit)*l.w.blocks, 1+parallelWork/work, l.inputBody)
 }
 
 // input computes units lo..hi-1: each a block of hidden units of some rows.
@@ -175,7 +175,7 @@ func (l *layer[A]) input(lo, hi int) {
 // step advances the state by one time.
 func (l *layer[A]) step() {
 	work := l.batch * l.w.set.Width * 2 * max(l.w.Hidden, 1)
-	kernels.For(l.w.blocks, 1+parallelWork/work, l.stateBody)
+	parallel.For(l.w.blocks, 1+parallelWork/work, l.stateBody)
 	n := l.hidden * slots
 	for row := range l.batch {
 		gates, h := l.gates[row*n:][:n], l.h[row*l.hidden:][:l.hidden]

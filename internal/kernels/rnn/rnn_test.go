@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -178,8 +178,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		Weights: Pack[float32](LSTM, 8, 16, Matrix[float32]{narrow[float32](n.wx), 8, 1}, Matrix[float32]{narrow[float32](n.wh), 16, 1}, nil, nil),
 		Time:    4, Batch: 2, X: Sequence[float32]{narrow[float32](n.x), 16, 8}, Y: Sequence[float32]{narrow[float32](n.y), 32, 16},
 	}
-	kernels.SetThreads(1)
-	defer kernels.SetThreads(0)
+	parallel.SetThreads(1)
+	defer parallel.SetThreads(0)
 	if n := testing.AllocsPerRun(20, c.Run); n > 0 {
 		t.Errorf("%v allocations in a run", n)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/internal/philox"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -89,7 +90,7 @@ func TestGatherAndScatter(t *testing.T) {
 		index := random(n, func() int64 { return int64(r.IntN(test.dims[test.dim])) })
 		x := random(size, r.Uint32)
 		l := kernels.NewLines(test.dims, test.dim, test.index)
-		view := kernels.Dense(test.index)
+		view := strided.Dense(test.index)
 		lines := Lines{Dims: test.dims, Dim: test.dim, Index: test.index, Strides: slices.Clone(view.Strides[:view.Rank])}
 
 		want := make([]uint32, n)
@@ -127,7 +128,7 @@ func TestGatherAndScatter(t *testing.T) {
 	d.run()
 }
 
-func scatterReduce[T kernels.Number](d *device, name string, g ScatterReduce, how kernels.Combine, view *kernels.View, l *kernels.Lines, index, apart []int64, element func() T, size int) {
+func scatterReduce[T kernels.Number](d *device, name string, g ScatterReduce, how kernels.Combine, view *strided.View, l *kernels.Lines, index, apart []int64, element func() T, size int) {
 	d.t.Helper()
 	x, src := random(size, element), random(2*len(index), element)
 	want := append([]T{}, x...)

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -128,7 +128,7 @@ type grid struct {
 
 // merge finds the grid of views with the same dimensions. split keeps apart
 // dimensions that are not of one kind.
-func merge(dims []int, views []kernels.View, kind func(d int) bool) (g grid, kinds []bool) {
+func merge(dims []int, views []strided.View, kind func(d int) bool) (g grid, kinds []bool) {
 	g.strides = make([][]int, len(views))
 	for d, n := range dims {
 		if n == 1 {
@@ -220,7 +220,7 @@ func (c *call) elementwise(in []value, out value) {
 func (c *call) loop(reads []value, out value, element func(n *nest, loaded []loop.Value) loop.Value) {
 	n := &nest{}
 	n.begin()
-	views := []kernels.View{out.view}
+	views := []strided.View{out.view}
 	for _, v := range reads {
 		views = append(views, v.view)
 	}

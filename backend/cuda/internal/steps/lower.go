@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,7 +18,7 @@ import (
 type value struct {
 	shape ir.Shape
 	buf   int
-	view  kernels.View // with the dimensions of shape
+	view  strided.View // with the dimensions of shape
 }
 
 func (v value) dtype() ir.DType { return v.shape.DType() }
@@ -33,7 +33,7 @@ func (v value) contiguous() bool {
 }
 
 // as returns the value with other dimensions and strides.
-func (v value) as(s ir.Shape, view kernels.View) value { return value{s, v.buf, view} }
+func (v value) as(s ir.Shape, view strided.View) value { return value{s, v.buf, view} }
 
 // buffer is memory that steps write and read.
 type buffer struct {
@@ -210,7 +210,7 @@ func (l *lowering) results() (err error) {
 	c := &call{l: l}
 	for j, id := range l.p.Returns {
 		v := l.val(id)
-		want := kernels.Dense(v.shape.Dims())
+		want := strided.Dense(v.shape.Dims())
 		if l.opt.Outputs != nil {
 			want = l.opt.Outputs[j]
 		}
@@ -227,7 +227,7 @@ func (l *lowering) results() (err error) {
 
 // Extent returns the bytes from the start of a memory to the last element that a
 // view has there.
-func Extent(s ir.Shape, v *kernels.View) int {
+func Extent(s ir.Shape, v *strided.View) int {
 	if s.Numel() == 0 {
 		return 0
 	}
@@ -240,7 +240,7 @@ func Extent(s ir.Shape, v *kernels.View) int {
 
 // liesAs reports whether the elements of a value are where a view of the same
 // dimensions has them.
-func liesAs(v value, want kernels.View) bool {
+func liesAs(v value, want strided.View) bool {
 	return v.shape.Numel() == 0 || v.view.Merge() == want.Merge()
 }
 
@@ -270,7 +270,7 @@ func (l *lowering) constant(s ir.Shape, data []byte) value {
 	return dense(s, b)
 }
 
-func dense(s ir.Shape, buf int) value { return value{s, buf, kernels.Dense(s.Dims())} }
+func dense(s ir.Shape, buf int) value { return value{s, buf, strided.Dense(s.Dims())} }
 
 // call is one use of an op that is being lowered. in are its operands; out collects
 // its results.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -20,7 +20,7 @@ func init() {
 }
 
 // view makes the result a view of the operand.
-func (c *call) view(v kernels.View) { c.out = append(c.out, c.in[0].as(c.outs[0], v)) }
+func (c *call) view(v strided.View) { c.out = append(c.out, c.in[0].as(c.outs[0], v)) }
 
 // reshape copies if no view can say it.
 func reshape(c *call) {
@@ -54,7 +54,7 @@ func (c *call) copyTo(to, v value) {
 		return
 	}
 	n := &nest{}
-	g, _ := merge(v.shape.Dims(), []kernels.View{to.view, v.view}, same)
+	g, _ := merge(v.shape.Dims(), []strided.View{to.view, v.view}, same)
 	last := len(g.dims) - 1
 	if near := nearest(g.strides[1]); near >= 0 && near != last || v.size() == 16 {
 		if near == last {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
-	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -55,7 +55,7 @@ func (b *batch) fold() {
 // matrices returns the value with other matrices in the first dimensions of its batch.
 func (v value) matrices(lead []int, rows, cols, row, col int) value {
 	r := len(lead)
-	view := kernels.View{Offset: v.view.Offset, Rank: r + 2}
+	view := strided.View{Offset: v.view.Offset, Rank: r + 2}
 	copy(view.Dims[:], append(slices.Clone(lead), rows, cols))
 	copy(view.Strides[:], append(slices.Clone(v.view.Strides[:r]), row, col))
 	return v.as(v.shape.WithDims(view.Dims[:r+2]...), view)
@@ -168,7 +168,7 @@ func (b *batch) split(p *Product) (parts []part) {
 	r := len(b.dims)
 	x, y := b.x.view, b.y.view
 	x.Rank, y.Rank = r, r
-	g, _ := merge(b.dims, []kernels.View{x, y}, same)
+	g, _ := merge(b.dims, []strided.View{x, y}, same)
 	if len(g.dims) < 2 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (b *batch) split(p *Product) (parts []part) {
 		} else {
 			one.y = m
 		}
-		if lead := [2]kernels.View{x, y}[i].Merge(); lead.Rank > 1 {
+		if lead := [2]strided.View{x, y}[i].Merge(); lead.Rank > 1 {
 			copies++
 			bytes += m.view.Len() / g.dims[kept] * numel(b.dims) * v.size()
 		}
@@ -246,7 +246,7 @@ func (c *call) once(b *batch, v value) value {
 			return v
 		}
 	}
-	view := kernels.View{Offset: v.view.Offset, Rank: 2}
+	view := strided.View{Offset: v.view.Offset, Rank: 2}
 	copy(view.Dims[:], v.view.Dims[r:r+2])
 	copy(view.Strides[:], v.view.Strides[r:r+2])
 	return v.as(v.shape.WithDims(view.Dims[:2]...), view)

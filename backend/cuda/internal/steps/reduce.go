@@ -3,8 +3,8 @@ package steps
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -44,7 +44,7 @@ func reduction(c *call) {
 func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) axes) {
 	dims := x.shape.Dims()
 	// out is read with the dimensions of x, not moving along those that go.
-	view := kernels.Dense(dims)
+	view := strided.Dense(dims)
 	step := 1
 	for d := len(dims) - 1; d >= 0; d-- {
 		if view.Strides[d] = step; mask[d] {
@@ -53,7 +53,7 @@ func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) 
 			step *= dims[d]
 		}
 	}
-	g, reduced := merge(dims, []kernels.View{x.view, view}, func(d int) bool { return mask[d] })
+	g, reduced := merge(dims, []strided.View{x.view, view}, func(d int) bool { return mask[d] })
 	var lines, kept []int
 	for d := range g.dims {
 		if reduced[d] {

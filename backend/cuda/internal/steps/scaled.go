@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -132,15 +132,15 @@ func (c *call) scale(p *ir.ScaledMM, raw value) {
 	out := c.result()
 	dims := out.shape.Dims()
 	reads := []value{raw}
-	add := func(name string, view func(v kernels.View) kernels.View) {
+	add := func(name string, view func(v strided.View) strided.View) {
 		v := c.operand(name)
 		reads = append(reads, v.as(v.shape.WithDims(dims...), view(v.view).Expand(dims)))
 	}
-	number := func(v kernels.View) kernels.View {
+	number := func(v strided.View) strided.View {
 		v.Rank = 0 // one element, wherever it is
 		return v
 	}
-	same := func(v kernels.View) kernels.View { return v }
+	same := func(v strided.View) strided.View { return v }
 	factor := number
 	if p.Rows {
 		factor = same

@@ -20,6 +20,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -202,7 +203,7 @@ type Options struct {
 	// Inputs and Outputs say how each lies in its memory, with the dimensions that it
 	// has. Without them all are dense. What lies between the elements of an output
 	// keeps what it was.
-	Inputs, Outputs []kernels.View
+	Inputs, Outputs []strided.View
 	// Product makes ready for a product by the device's library. It returns how many
 	// bytes of workspace it needs and anything by which the caller knows it again,
 	// or false for one that the library cannot compute, which a kernel does then.

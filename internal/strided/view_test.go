@@ -1,4 +1,4 @@
-package kernels
+package strided
 
 import (
 	"math/rand/v2"

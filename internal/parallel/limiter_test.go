@@ -1,4 +1,4 @@
-package kernels
+package parallel
 
 import (
 	"context"
@@ -25,32 +25,32 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.now.Add(-1) }
 
-// nobody fails the test unless all seats are free and nobody waits.
+// nobody fails the test unless all permits are free and nobody waits.
 func nobody(t *testing.T) {
 	t.Helper()
-	if taken, waiting, guests := seats.taken.Load(), seats.waiting.Load(), team.guests.Load(); taken != 0 || waiting != 0 || guests != 0 {
-		t.Errorf("%d seats are taken, %d wait and %d guests are counted after all have stopped", taken, waiting, guests)
+	if taken, waiting, unmetered := permits.taken.Load(), permits.waiting.Load(), pool.unmetered.Load(); taken != 0 || waiting != 0 || unmetered != 0 {
+		t.Errorf("%d permits are taken, %d wait and %d unmetered are counted after all have stopped", taken, waiting, unmetered)
 	}
 }
 
-// TestShareBounds runs loops side by side whose shares have different bounds: each
+// TestLimiterBounds runs loops side by side whose limiters have different bounds: each
 // keeps to its own, and all together to the processors.
-func TestShareBounds(t *testing.T) {
+func TestLimiterBounds(t *testing.T) {
 	const procs = 3
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 	for _, own := range []bool{true, false} {
 		if !own {
-			SetTeam(goroutines)
-			defer lent.Store(nil)
+			SetThreadPool(goroutines)
+			defer external.Store(nil)
 		}
 		var all gauge
 		var wg sync.WaitGroup
 		for _, threads := range []int{0, 1, 2, 3, 7, 2, 1} {
 			wg.Go(func() {
-				s := NewShare(threads)
+				s := NewLimiter(threads)
 				var mine gauge
 				for range 20 {
-					if err := s.Begin(t.Context()); err != nil {
+					if err := s.Acquire(t.Context()); err != nil {
 						t.Error(err)
 						return
 					}
@@ -68,7 +68,7 @@ func TestShareBounds(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					s.End()
+					s.Release()
 				}
 				if most := int(mine.most.Load()); most > s.Threads() {
 					t.Errorf("%d goroutines of at most %d", most, s.Threads())
@@ -83,7 +83,7 @@ func TestShareBounds(t *testing.T) {
 	}
 }
 
-// goroutines is a team for SetTeam.
+// goroutines is a thread pool for SetThreadPool.
 func goroutines(threads int, work func()) {
 	var wg sync.WaitGroup
 	for range threads {
@@ -92,13 +92,13 @@ func goroutines(threads int, work func()) {
 	wg.Wait()
 }
 
-// TestShareIsUsed has a loop whose units wait for each other: as many goroutines as
-// the share has come, where nobody else computes.
-func TestShareIsUsed(t *testing.T) {
+// TestLimiterIsUsed has a loop whose units wait for each other: as many
+// goroutines come as the limiter allows, where nobody else computes.
+func TestLimiterIsUsed(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	for threads, want := range map[int]int32{0: 4, 1: 1, 3: 3, 9: 4} {
-		s := NewShare(threads)
-		if err := s.Begin(t.Context()); err != nil {
+		s := NewLimiter(threads)
+		if err := s.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var here gauge
@@ -110,47 +110,47 @@ func TestShareIsUsed(t *testing.T) {
 			}
 			here.leave()
 		})
-		s.End()
+		s.Release()
 		if most := here.most.Load(); most != want {
-			t.Errorf("%d goroutines came for a share of %d, want %d", most, threads, want)
+			t.Errorf("%d goroutines came for a limit of %d, want %d", most, threads, want)
 		}
 	}
 	nobody(t)
 }
 
-// TestSeats has more callers than processors: who waits is seated in order, or
-// leaves when its context ends, and loops without seats run meanwhile.
-func TestSeats(t *testing.T) {
+// TestPermits has more callers than processors: who waits is granted in order, or
+// leaves when its context ends, and loops without permits run meanwhile.
+func TestPermits(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	first := NewShare(0)
-	if err := first.Begin(t.Context()); err != nil {
+	first := NewLimiter(0)
+	if err := first.Acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	left, served := make(chan error), make(chan int, 2)
 	waiting := func(n int32) {
-		for seats.waiting.Load() != n {
+		for permits.waiting.Load() != n {
 			runtime.Gosched()
 		}
 	}
-	go func() { left <- NewShare(0).Begin(ctx) }()
+	go func() { left <- NewLimiter(0).Acquire(ctx) }()
 	waiting(1)
 	for i := range 2 {
 		go func() {
-			s := NewShare(0)
-			if err := s.Begin(t.Context()); err != nil {
+			s := NewLimiter(0)
+			if err := s.Acquire(t.Context()); err != nil {
 				t.Error(err)
 			}
 			served <- i
-			s.End()
+			s.Release()
 		}()
 		waiting(int32(2 + i))
 	}
 	units := 0
 	For(10, 1, func(lo, hi int) { units += hi - lo })
-	(*Share)(nil).For(10, 1, func(lo, hi int) { units += hi - lo })
+	(*Limiter)(nil).For(10, 1, func(lo, hi int) { units += hi - lo })
 	if units != 20 {
-		t.Errorf("%d units of guests are done, want 20", units)
+		t.Errorf("%d units of unmetered are done, want 20", units)
 	}
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
@@ -160,20 +160,20 @@ func TestSeats(t *testing.T) {
 		t.Error(err)
 	}
 	if a, b := <-served, <-served; a != 0 || b != 1 {
-		t.Errorf("seated in the order %d, %d", a, b)
+		t.Errorf("granted in the order %d, %d", a, b)
 	}
-	first.End()
-	first.End() // does nothing
+	first.Release()
+	first.Release() // does nothing
 	nobody(t)
 }
 
-// TestSharePanics passes a panic on and leaves no seats taken.
-func TestSharePanics(t *testing.T) {
+// TestLimiterPanics passes a panic on and leaves no permits taken.
+func TestLimiterPanics(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	for range 20 {
 		func() {
-			s := NewShare(0)
-			if err := s.Begin(t.Context()); err != nil {
+			s := NewLimiter(0)
+			if err := s.Acquire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			defer func() {
@@ -181,7 +181,7 @@ func TestSharePanics(t *testing.T) {
 					t.Errorf("recovered %v", r)
 				}
 			}()
-			defer s.End()
+			defer s.Release()
 			s.For(30, 1, func(lo, hi int) { panic("broken") })
 		}()
 	}

@@ -1,4 +1,21 @@
-package kernels
+// Package strided describes where the elements of a tensor lie in memory, and copies them.
+//
+// A View is the layout: what broadcasting, transposing, slicing and reshaping make of the
+// dense order, without moving anything. Read and Write copy elements between a View's memory
+// and dense memory.
+package strided
+
+// MaxRank is the largest number of dimensions of a View.
+const MaxRank = 8
+
+// Bits128 is the bits of an element of 16 bytes.
+type Bits128 struct{ Lo, Hi uint64 }
+
+// Bits is an unsigned type for each size of elements. Code that only moves elements is
+// instantiated by their size and takes their bits.
+type Bits interface {
+	uint8 | uint16 | uint32 | uint64 | Bits128
+}
 
 // View is a strided way of reading a dense slice: element (i0, i1, …) is at
 // Offset + i0·Strides[0] + i1·Strides[1] + …. Strides may be 0 (broadcasting) or
@@ -128,7 +145,7 @@ func (v View) IsDense() bool {
 
 // Read copies elements start, start+1, … of the View of src to dst, as many as
 // dst has.
-func Read[T Moved](dst, src []T, v *View, start int) {
+func Read[T Bits](dst, src []T, v *View, start int) {
 	if len(dst) == 0 {
 		return
 	}
@@ -142,7 +159,7 @@ func Read[T Moved](dst, src []T, v *View, start int) {
 	last := v.Rank - 1
 	n, step := v.Dims[last], v.Strides[last]
 	var at [MaxRank]int
-	pos := v.seek(start, &at)
+	pos := v.Seek(start, &at)
 	for i := at[last]; ; i = 0 {
 		k := min(n-i, len(dst))
 		readRun(dst[:k], src, pos, step)
@@ -151,12 +168,13 @@ func Read[T Moved](dst, src []T, v *View, start int) {
 			return
 		}
 		pos -= i * step
-		pos = v.next(&at, last, pos)
+		pos = v.Next(&at, last, pos)
 	}
 }
 
-// seek sets at to the coordinates of an element and returns where it is.
-func (v *View) seek(element int, at *[MaxRank]int) int {
+// Seek sets at to the coordinates of an element, counted in row-major order, and returns its
+// position in memory.
+func (v *View) Seek(element int, at *[MaxRank]int) int {
 	pos := v.Offset
 	for d := v.Rank - 1; d >= 0; d-- {
 		at[d] = element % v.Dims[d]
@@ -166,8 +184,9 @@ func (v *View) seek(element int, at *[MaxRank]int) int {
 	return pos
 }
 
-// next steps the coordinates of the dimensions before last, and pos with them.
-func (v *View) next(at *[MaxRank]int, last, pos int) int {
+// Next advances the coordinates of the dimensions before last by one element, and returns the
+// position that pos becomes. After the last element they are those of the first.
+func (v *View) Next(at *[MaxRank]int, last, pos int) int {
 	for d := last - 1; d >= 0; d-- {
 		at[d]++
 		pos += v.Strides[d]
@@ -180,7 +199,7 @@ func (v *View) next(at *[MaxRank]int, last, pos int) int {
 	return pos
 }
 
-func readRun[T Moved](dst, src []T, pos, step int) {
+func readRun[T Bits](dst, src []T, pos, step int) {
 	switch step {
 	case 1:
 		copy(dst, src[pos:pos+len(dst)])
@@ -201,7 +220,7 @@ const tile = 32
 // readTransposed copies whole rows of a View whose last dimension strides and
 // the one before it does not, square by square, so that each cache line is read
 // once. It reports whether the View and the range are such.
-func readTransposed[T Moved](dst, src []T, v *View, start int) bool {
+func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
 	last := v.Rank - 1
 	cols, colStep := v.Dims[last], v.Strides[last]
 	rows := v.Dims[last-1]
@@ -210,7 +229,7 @@ func readTransposed[T Moved](dst, src []T, v *View, start int) bool {
 		return false
 	}
 	var at [MaxRank]int
-	pos := v.seek(start, &at)
+	pos := v.Seek(start, &at)
 	for r := at[last-1]; len(dst) > 0; r = 0 {
 		n := min(rows-r, len(dst)/cols)
 		for c0 := 0; c0 < cols; c0 += tile {
@@ -225,14 +244,14 @@ func readTransposed[T Moved](dst, src []T, v *View, start int) bool {
 			}
 		}
 		dst = dst[n*cols:]
-		pos = v.next(&at, last-1, pos-r)
+		pos = v.Next(&at, last-1, pos-r)
 	}
 	return true
 }
 
 // Write copies src, dense, to the elements lo..hi-1 of the View of dst; src[0]
 // belongs to element 0. Its strides must not make two elements one.
-func Write[T Moved](dst, src []T, v *View, lo, hi int) {
+func Write[T Bits](dst, src []T, v *View, lo, hi int) {
 	if lo >= hi {
 		return
 	}
@@ -243,7 +262,7 @@ func Write[T Moved](dst, src []T, v *View, lo, hi int) {
 	last := v.Rank - 1
 	n, step := v.Dims[last], v.Strides[last]
 	var at [MaxRank]int
-	pos := v.seek(lo, &at)
+	pos := v.Seek(lo, &at)
 	src = src[lo:hi]
 	for i := at[last]; ; i = 0 {
 		k := min(n-i, len(src))
@@ -260,7 +279,7 @@ func Write[T Moved](dst, src []T, v *View, lo, hi int) {
 		if len(src) == 0 {
 			return
 		}
-		pos = v.next(&at, last, pos-i*step)
+		pos = v.Next(&at, last, pos-i*step)
 	}
 }
 
