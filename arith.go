@@ -9,42 +9,46 @@ import (
 
 // Add records t + other, elementwise with broadcasting and promotion; other is
 // a *Tensor or a number. Alpha multiplies other first. ATen's add.
-func (t *Tensor) Add(other any, opts ...Opt) *Tensor {
+func (t *Tensor) Add(other any, opts ...AddOption) *Tensor {
 	return t.binary(ir.OpAdd, scaled(ir.OpAdd, other, opts))
 }
 
 // Sub records t - other, elementwise with broadcasting and promotion; other is
 // a *Tensor or a number. Alpha multiplies other first. Not defined for two
 // bools. ATen's sub.
-func (t *Tensor) Sub(other any, opts ...Opt) *Tensor {
+func (t *Tensor) Sub(other any, opts ...SubOption) *Tensor {
 	return t.binary(ir.OpSub, scaled(ir.OpSub, other, opts))
 }
 
 // Div records t / other, elementwise with broadcasting and promotion; other is
 // a *Tensor or a number. It is the true division, which gives floats, unless
 // RoundingMode is "floor" or "trunc". ATen's div.
-func (t *Tensor) Div(other any, opts ...Opt) *Tensor { return t.binary(division(opts), other) }
+func (t *Tensor) Div(other any, opts ...DivOption) *Tensor {
+	return t.binary(division(opts), other)
+}
 
-// Add records x + y as the method does; either may be a number.
-func Add(x, y any, opts ...Opt) *Tensor { return binaryOp(ir.OpAdd, x, scaled(ir.OpAdd, y, opts)) }
+// Add is [Tensor.Add] as a function, whose first operand may be a number, too.
+func Add(x, y any, opts ...AddOption) *Tensor {
+	return binaryOp(ir.OpAdd, x, scaled(ir.OpAdd, y, opts))
+}
 
-// Sub records x - y as the method does; either may be a number.
-func Sub(x, y any, opts ...Opt) *Tensor { return binaryOp(ir.OpSub, x, scaled(ir.OpSub, y, opts)) }
+// Sub is [Tensor.Sub] as a function, whose first operand may be a number, too.
+func Sub(x, y any, opts ...SubOption) *Tensor {
+	return binaryOp(ir.OpSub, x, scaled(ir.OpSub, y, opts))
+}
 
-// Div records x / y as the method does; either may be a number.
-func Div(x, y any, opts ...Opt) *Tensor { return binaryOp(division(opts), x, y) }
+// Div is [Tensor.Div] as a function, whose first operand may be a number, too.
+func Div(x, y any, opts ...DivOption) *Tensor { return binaryOp(division(opts), x, y) }
 
-// scaled returns an operand times the option alpha.
-func scaled(op ir.Op, y any, opts []Opt) any {
-	for _, o := range opts {
-		if o.Name != "alpha" {
-			panic(unknownOpt(op, o))
-		}
-		alpha := o.Value
+// scaled returns an operand times the options alpha of add or sub.
+func scaled[O any](op ir.Op, y any, opts []O) any {
+	var named [maxNamed]ir.Named
+	for _, n := range appendOptions(named[:0], op, opts) {
+		alpha := n.Value
 		if t, ok := alpha.(*executor.Tensor); ok {
 			alpha = (*Tensor)(t)
 		}
-		if _, ok := y.(*Tensor); ok || alpha != o.Value {
+		if _, ok := y.(*Tensor); ok || alpha != n.Value {
 			y = binaryOp(ir.OpMul, y, alpha)
 			continue
 		}
@@ -68,24 +72,18 @@ func product(op ir.Op, x, y any) any {
 }
 
 // division returns the op for the option rounding_mode.
-func division(opts []Opt) ir.Op {
+func division(opts []DivOption) ir.Op {
 	op := ir.OpDiv
-	for _, o := range opts {
-		if o.Name != "rounding_mode" {
-			panic(unknownOpt(op, o))
-		}
-		switch o.Value {
+	var named [maxNamed]ir.Named
+	for _, n := range appendOptions(named[:0], op, opts) {
+		switch n.Value {
 		case "floor":
 			op = ir.OpFloorDivide
 		case "trunc":
 			op = ir.OpTruncDivide
 		default:
-			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", o.Value))
+			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", n.Value))
 		}
 	}
 	return op
-}
-
-func unknownOpt(op ir.Op, o Opt) error {
-	return ir.NewOpError(op.String(), ErrArg, nil, "there is no argument %q", o.Name)
 }

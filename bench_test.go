@@ -19,6 +19,8 @@ var recorded = []struct {
 	{"matmul", func(y, x *Tensor) *Tensor { return y.MatMul(x) }, 1},
 	{"composite", func(y, x *Tensor) *Tensor { return y.Silu() }, 1},
 	{"options", func(y, x *Tensor) *Tensor { return y.Cumsum(0, As(F32)) }, 4},
+	{"dims", func(y, x *Tensor) *Tensor { return y.Sum(Dim(-1), Keepdim(true)) }, 2},
+	{"numbers", func(y, x *Tensor) *Tensor { return y.LayerNorm([]int{2}, Weight(nil), Eps(1e-5)) }, 4},
 	{"ints", func(y, x *Tensor) *Tensor { return y.Permute(1, 0) }, 4},
 }
 

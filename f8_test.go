@@ -30,13 +30,13 @@ func TestEightBitFloats(t *testing.T) {
 		if s, err := n.Text(ctx); err != nil || !strings.Contains(s, "3.125e-01") || !strings.Contains(s, c.text) {
 			t.Errorf("%q, %v", s, err)
 		}
-		wantFloats(t, Cat([]*Tensor{n.Permute(1, 0), n.Permute(1, 0).Flip(0)}, Dim(1)).Slice(Start(0), End(1)), c.want[0], c.want[3], c.want[2], c.want[5])
+		wantFloats(t, Cat([]*Tensor{n.Permute(1, 0), n.Permute(1, 0).Flip(0)}, Dim(1)).Slice(SliceStart(0), SliceEnd(1)), c.want[0], c.want[3], c.want[2], c.want[5])
 		wantFloats(t, m.With(As(c.d)).Zeros(2), 0, 0)
 		wantFloats(t, m.With(As(c.d)).Full(17, 2), 16, 16)
 		wantFloats(t, m.Ones(2).Mul(17).Cast(c.d), 16, 16)
 		wantFloats(t, m.With(As(F64)).Ones(2).Cast(c.d), 1, 1) // folded
 		wantFloats(t, m.With(As(c.d)).FromSlice([]int32{1, 17}), 1, 16)
-		if v, err := n.Reshape(-1).Slice(Start(2), End(3)).Item(ctx); err != nil || v != 16 {
+		if v, err := n.Reshape(-1).Slice(SliceStart(2), SliceEnd(3)).Item(ctx); err != nil || v != 16 {
 			t.Errorf("item %v, %v", v, err)
 		}
 		raw, err := n.Bytes(ctx)
@@ -59,10 +59,10 @@ func TestScaledMM(t *testing.T) {
 	m := newSession(t).With()
 	x, w := m.FromSlice([]float32{1, 2, 3, -4}, 2, 2).Cast(F8E4M3FN), m.FromSlice([]float32{1, 0, 1, 1}, 2, 2).Cast(F8E5M2)
 	two, half := m.Scalar(2.0), m.FromSlice([]float32{0.5}, 1, 1)
-	wantFloats(t, x.ScaledMM(w, two, half, OutDtype(F32)), 3, 2, -1, -4)
-	wantFloats(t, x.ScaledMM(w, two, two, OutDtype(BF16), Bias(m.FromSlice([]float32{1, -1}))), 13, 7, -3, -17)
+	wantFloats(t, x.ScaledMM(w, two, half, OutDType(F32)), 3, 2, -1, -4)
+	wantFloats(t, x.ScaledMM(w, two, two, OutDType(BF16), Bias(m.FromSlice([]float32{1, -1}))), 13, 7, -3, -17)
 	row, col := m.FromSlice([]float32{1, 10}, 2, 1), m.FromSlice([]float32{1, 0.5}, 1, 2)
-	wantFloats(t, x.ScaledMM(w, row, col, OutDtype(F16)), 3, 1, -10, -20)
+	wantFloats(t, x.ScaledMM(w, row, col, OutDType(F16)), 3, 1, -10, -20)
 	r := x.ScaledMM(w, two, two, ScaleResult(half))
 	if r.DType() != F8E4M3FN {
 		t.Errorf("the result is %v", r.DType())
@@ -83,7 +83,7 @@ func TestEightBitGradients(t *testing.T) {
 	wantFloats(t, Grad(y, x)[0], 0.3125, 1, 448) // as PyTorch 2.15
 	one := m.Scalar(1.0)
 	n := x.Cast(F8E5M2)
-	z := n.Reshape(1, 3).ScaledMM(n.Reshape(3, 1), one, one, OutDtype(F32)).Sum()
+	z := n.Reshape(1, 3).ScaledMM(n.Reshape(3, 1), one, one, OutDType(F32)).Sum()
 	err := Try(func() { Grad(z, x) })
 	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), "_scaled_mm") || !strings.Contains(err.Error(), "product of casts") {
 		t.Errorf("the gradient of _scaled_mm: %v", err)

@@ -18,32 +18,42 @@ type Maker struct {
 	dtype   DType
 }
 
+// MakerOption is a setting of [With]: [As], [On] or [In].
+type MakerOption interface{ makerOption() }
+
+type (
+	deviceOption  struct{ device Device }
+	sessionOption struct{ session *Session }
+)
+
+func (asOption) makerOption()      {}
+func (deviceOption) makerOption()  {}
+func (sessionOption) makerOption() {}
+
 // On sets the device that a Maker makes tensors on.
-func On(d Device) Opt { return Opt{Name: "device", Value: d} }
+func On(d Device) MakerOption { return deviceOption{d} }
 
 // In sets the session that a Maker makes tensors in.
-func In(s *Session) Opt { return Opt{Name: "session", Value: s} }
+func In(s *Session) MakerOption { return sessionOption{s} }
 
-// With returns a Maker with the given settings: As, On and In. Other options
-// panic with an *OpError.
-func With(opts ...Opt) Maker { return Maker{}.With(opts...) }
+// With returns a Maker with the given settings.
+func With(opts ...MakerOption) Maker { return Maker{}.With(opts...) }
 
-// With returns a Maker of tensors in this session, with the given settings: As
-// and On.
-func (s *Session) With(opts ...Opt) Maker { return Maker{session: s}.With(opts...) }
+// With returns a Maker of tensors in this session, with the given settings.
+func (s *Session) With(opts ...MakerOption) Maker { return Maker{session: s}.With(opts...) }
 
 // With returns a Maker with some settings changed.
-func (m Maker) With(opts ...Opt) Maker {
+func (m Maker) With(opts ...MakerOption) Maker {
 	for _, o := range opts {
-		switch v := o.Value.(type) {
-		case DType:
-			m.dtype = v
-		case Device:
-			m.device = v
-		case *Session:
-			m.session = v
+		switch o := o.(type) {
+		case asOption:
+			m.dtype = o.v.(DType)
+		case deviceOption:
+			m.device = o.device
+		case sessionOption:
+			m.session = o.session
 		default:
-			panic(ir.NewOpError("with", ErrArg, nil, "there is no setting %q: use As, On or In", o.Name))
+			panic(ir.NewOpError("with", ErrArg, nil, "a setting is nil"))
 		}
 	}
 	return m

@@ -15,7 +15,6 @@ import (
 // TestMethodsMatchPyTorch calls the method of each op on PyTorch's samples, with
 // the arguments that have defaults as options.
 func TestMethodsMatchPyTorch(t *testing.T) {
-	names := map[string]string{"matmul": "MatMul", "isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite", "logsumexp": "LogSumExp"}
 	m := newSession(t, WithDevice(Ref)).With()
 	most := 12 // cases of an op
 	if testing.Short() {
@@ -23,12 +22,7 @@ func TestMethodsMatchPyTorch(t *testing.T) {
 	}
 	called := 0
 	for _, sp := range ir.Ops() {
-		name := names[sp.Name]
-		if name == "" {
-			for w := range strings.SplitSeq(sp.Name, "_") {
-				name += strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
-			}
-		}
+		name := methodName(sp.Name)
 		method, ok := reflect.TypeFor[*Tensor]().MethodByName(name)
 		if !ok {
 			continue
@@ -73,6 +67,21 @@ func TestMethodsMatchPyTorch(t *testing.T) {
 	}
 }
 
+// methodName is the Go name of an op.
+func methodName(op string) string {
+	names := map[string]string{
+		"matmul": "MatMul", "isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite", "logsumexp": "LogSumExp",
+		"_scaled_mm": "ScaledMM", "_int_mm": "IntMM",
+	}
+	name := names[op]
+	if name == "" {
+		for w := range strings.SplitSeq(op, "_") {
+			name += strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
+		}
+	}
+	return name
+}
+
 // methodArgs returns the arguments of a call of a method; false if the case is
 // not one of its forms.
 func methodArgs(m Maker, sp *ir.Spec, typ reflect.Type, c *opinfo.Case) (args []reflect.Value, ok bool) {
@@ -101,7 +110,7 @@ func methodArgs(m Maker, sp *ir.Spec, typ reflect.Type, c *opinfo.Case) (args []
 		}
 		given[name] = a.Value
 	}
-	hasOpts := typ.IsVariadic() && typ.In(typ.NumIn()-1) == reflect.TypeFor[[]Opt]()
+	iface, hasOpts := optionInterface(typ)
 	var opts []reflect.Value
 	for i := range sp.Schema.Params {
 		p := &sp.Schema.Params[i]
@@ -111,7 +120,11 @@ func methodArgs(m Maker, sp *ir.Spec, typ reflect.Type, c *opinfo.Case) (args []
 		case p.HasDef && !hasOpts && !there && len(args) < typ.NumIn() && typ.In(len(args)).Kind() == reflect.Interface:
 			args = append(args, reflect.Zero(typ.In(len(args))))
 		case p.HasDef && hasOpts && there:
-			opts = append(opts, reflect.ValueOf(Opt{Name: p.Name, Value: optionValue(v)}))
+			o, ok := optionOf(sp.Op, iface, p.Name, optionValue(v))
+			if !ok {
+				return nil, false
+			}
+			opts = append(opts, o)
 		case p.HasDef && !there:
 		case !there || len(args) == typ.NumIn():
 			return nil, false

@@ -5,25 +5,13 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Opt is an optional argument of an op, by ATen's name, or a setting of
-// Session.With. Its constructors bear the arguments' names: Dim, Keepdim, As for
-// dtype, and so on. An op that has no such argument panics with an *OpError that
-// names it.
-type Opt = ir.Named
-
-// As sets the dtype of a result (ATen's argument dtype).
-func As(d DType) Opt { return Opt{Name: "dtype", Value: d} }
-
-// intsArg is the value of an option that is an int for some ops and a list of
-// them for others.
+// intsArg is the argument of an option that is an int for some ops and a list of
+// them for others. It copies the list so that the caller's may stay on the stack.
 func intsArg(v []int) any {
 	if len(v) == 1 {
 		return v[0]
 	}
-	if v == nil {
-		v = []int{}
-	}
-	return v
+	return append(make([]int, 0, len(v)), v...)
 }
 
 // lookup returns the op of a generated function. The generator's test sees to it
@@ -83,15 +71,40 @@ func binaryOp(op ir.Op, x, y any) *Tensor {
 
 // call records an op with several outputs; the tensors among the arguments are
 // the executor's.
-func call(op ir.Op, pos []any, opts []Opt) []*executor.Tensor {
-	return sessionOfArgs(op, pos, opts).Call(op, newTensor, pos, opts)
+func call(op ir.Op, pos []any, named []ir.Named) []*executor.Tensor {
+	return sessionOfArgs(op, pos, named).Call(op, newTensor, pos, named)
 }
 
 // call1 is call for ops with one output.
-func call1(op ir.Op, pos []any, opts []Opt) *Tensor {
+func call1(op ir.Op, pos []any, named []ir.Named) *Tensor {
 	out := new(executor.Tensor)
-	sessionOfArgs(op, pos, opts).Call1(op, out, pos, opts)
+	sessionOfArgs(op, pos, named).Call1(op, out, pos, named)
 	return (*Tensor)(out)
+}
+
+// maxNamed is how many optional arguments are bound without an allocation; no op
+// has more.
+const maxNamed = 8
+
+// callWith is call with options, which O is the op's interface of.
+func callWith[O any](op ir.Op, pos []any, opts []O) []*executor.Tensor {
+	var named [maxNamed]ir.Named
+	return call(op, pos, appendOptions(named[:0], op, opts))
+}
+
+// call1With is call1 with options.
+func call1With[O any](op ir.Op, pos []any, opts []O) *Tensor {
+	var named [maxNamed]ir.Named
+	return call1(op, pos, appendOptions(named[:0], op, opts))
+}
+
+// appendOptions appends the arguments that options give. It looks at the types of
+// options instead of calling a method, so that they may stay on the stack.
+func appendOptions[O any](dst []ir.Named, op ir.Op, opts []O) []ir.Named {
+	for _, o := range opts {
+		dst = appendOption(dst, op, o)
+	}
+	return dst
 }
 
 // arg returns the executor's form of an argument that may be a *Tensor or a
@@ -104,14 +117,14 @@ func arg(v any) any {
 }
 
 // sessionOfArgs returns the session of the first tensor among the arguments.
-func sessionOfArgs(op ir.Op, pos []any, opts []Opt) *executor.Session {
+func sessionOfArgs(op ir.Op, pos []any, named []ir.Named) *executor.Session {
 	for _, v := range pos {
 		if s := sessionOfArg(v); s != nil {
 			return s
 		}
 	}
-	for _, o := range opts {
-		if s := sessionOfArg(o.Value); s != nil {
+	for _, n := range named {
+		if s := sessionOfArg(n.Value); s != nil {
 			return s
 		}
 	}

@@ -78,7 +78,7 @@ func (l *MultiheadAttention) Forward(x *loris.Tensor) *loris.Tensor { return l.A
 // be nil with Causal. A query that sees nothing gives the output's bias.
 func (l *MultiheadAttention) Attend(query, key, value, mask *loris.Tensor) *loris.Tensor {
 	q, k, v := l.project(query, key, value)
-	opts := []loris.Opt{loris.IsCausal(l.causal), loris.EnableGqa(l.kvHeads != l.heads)}
+	opts := []loris.ScaledDotProductAttentionOption{loris.IsCausal(l.causal), loris.EnableGQA(l.kvHeads != l.heads)}
 	if mask != nil {
 		opts = append(opts, loris.AttnMask(mask))
 	}

@@ -10,8 +10,23 @@ type Conv struct {
 	Base
 	Weight *loris.Variable // [out, in/groups, kernel…]
 	Bias   *loris.Variable // [out], nil without one
-	opts   []loris.Opt     // of the op
-	op     func(x, w *loris.Tensor, opts ...loris.Opt) *loris.Tensor
+	op     convOp
+
+	stride, padding, dilation []int // one number for all dimensions or one for each
+	groups                    int
+}
+
+// convOp is the op of a convolution with the layer's settings.
+type convOp func(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor
+
+func conv1d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
+	return x.Conv1d(weight, loris.Bias(bias), loris.Stride(l.stride...), loris.Padding(l.padding...),
+		loris.Dilation(l.dilation...), loris.Groups(l.groups))
+}
+
+func conv2d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
+	return x.Conv2d(weight, loris.Bias(bias), loris.Stride(l.stride...), loris.Padding(l.padding...),
+		loris.Dilation(l.dilation...), loris.Groups(l.groups))
 }
 
 var convOptions = []string{"NoBias", "Stride", "Padding", "Dilation", "Groups", "InitWeight"}
@@ -20,7 +35,7 @@ var convOptions = []string{"NoBias", "Stride", "Padding", "Dilation", "Groups", 
 // kernel elements. Weight and bias are uniform in ±1/√(in/groups·kernel).
 // Options: With, NoBias, Stride, Padding, Dilation, Groups, InitWeight.
 func NewConv1d(in, out, kernel int, opts ...Option) *Conv {
-	return newConv("Conv1d", loris.Conv1d, in, out, []int{kernel}, opts)
+	return newConv("Conv1d", conv1d, in, out, []int{kernel}, opts)
 }
 
 // NewConv2d returns a convolution of inputs [N, in, H, W] or [in, H, W] with
@@ -33,10 +48,10 @@ func NewConv2d(in, out, kernel int, opts ...Option) *Conv {
 // NewConv2dRect is NewConv2d with windows of kernel[0] rows and kernel[1]
 // columns.
 func NewConv2dRect(in, out int, kernel [2]int, opts ...Option) *Conv {
-	return newConv("Conv2d", loris.Conv2d, in, out, kernel[:], opts)
+	return newConv("Conv2d", conv2d, in, out, kernel[:], opts)
 }
 
-func newConv(name string, op func(x, w *loris.Tensor, opts ...loris.Opt) *loris.Tensor, in, out int, kernel []int, opts []Option) *Conv {
+func newConv(name string, op convOp, in, out int, kernel []int, opts []Option) *Conv {
 	c := newConfig(name, opts, convOptions...)
 	positive(name, in, out, c.groups)
 	positive(name, kernel...)
@@ -48,9 +63,7 @@ func newConv(name string, op func(x, w *loris.Tensor, opts ...loris.Opt) *loris.
 			panic(misuse(name, "Stride, Padding and Dilation take 1 or %d numbers, got %v", len(kernel), v))
 		}
 	}
-	l := &Conv{op: op, opts: []loris.Opt{
-		loris.Stride(c.stride...), loris.Padding(c.padding...), loris.Dilation(c.dilation...), loris.Groups(c.groups),
-	}}
+	l := &Conv{op: op, stride: c.stride, padding: c.padding, dilation: c.dilation, groups: c.groups}
 	dims := append([]int{out, in / c.groups}, kernel...)
 	l.Weight = l.Param("weight", c.newWeight(defaultWeight, dims...))
 	if !c.noBias {
@@ -62,6 +75,5 @@ func newConv(name string, op func(x, w *loris.Tensor, opts ...loris.Opt) *loris.
 
 // Forward convolves x.
 func (l *Conv) Forward(x *loris.Tensor) *loris.Tensor {
-	opts := append(l.opts[:len(l.opts):len(l.opts)], loris.Bias(value(l.Bias, x)))
-	return l.op(x, value(l.Weight, x), opts...)
+	return l.op(l, x, value(l.Weight, x), value(l.Bias, x))
 }

@@ -60,7 +60,7 @@ type RMSNorm struct {
 	Base
 	Weight *loris.Variable // of the normalised dimensions, nil without one
 	dims   []int
-	opts   []loris.Opt
+	opts   []loris.RmsNormOption
 }
 
 // NewRMSNorm returns an RMS norm over last dimensions of the given sizes, with
@@ -69,7 +69,7 @@ func NewRMSNorm(dims []int, opts ...Option) *RMSNorm {
 	c := newNormConfig("RMSNorm", opts, dims)
 	l := &RMSNorm{dims: slices.Clone(dims)}
 	if c.hasEps {
-		l.opts = []loris.Opt{loris.Eps(c.eps)}
+		l.opts = []loris.RmsNormOption{loris.Eps(c.eps)}
 	}
 	c.noBias = true
 	l.Weight, _ = c.affine(&l.Base, dims...)

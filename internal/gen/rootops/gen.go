@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/loris-ml/loris/ir"
@@ -32,11 +34,11 @@ type fn struct {
 }
 
 // generate returns the generated files by their path from the module's root.
-func generate() (map[string][]byte, error) {
+func generate(root string) (map[string][]byte, error) {
 	rows := ir.Ops()
-	taken := map[string]bool{}
-	for _, sp := range rows {
-		taken[goName(sp)] = true
+	taken, err := handWritten(root)
+	if err != nil {
+		return nil, err
 	}
 	var fns []*fn
 	for _, sp := range rows {
@@ -46,37 +48,25 @@ func generate() (map[string][]byte, error) {
 				return nil, err
 			}
 			fns = append(fns, f)
+			taken[f.name] = true
 		}
 	}
-	files := map[string][]byte{}
-	byCategory := map[string]*bytes.Buffer{}
-	var lookups bytes.Buffer
-	for _, f := range fns {
-		name := "zz_ops_" + f.sp.Category.String() + "_gen.go"
-		if byCategory[name] == nil {
-			byCategory[name] = bytes.NewBufferString(header)
-		}
-		f.write(byCategory[name])
-		fmt.Fprintf(&lookups, "\t%s = lookup(%q)\n", f.opVar(), f.sp.Name)
+	opts, err := collectOptions(fns, taken)
+	if err != nil {
+		return nil, err
 	}
-	for _, sp := range rows {
-		if _, ok := byHand[sp.Name]; ok && sp.Composite() {
-			fmt.Fprintf(&lookups, "\top%s = lookup(%q)\n", goName(sp), sp.Name)
+	files := map[string][]byte{
+		"methods_gen.go":      writeMethods(rows, fns),
+		"functions_gen.go":    writeFunctions(fns),
+		"options_gen.go":      writeOptions(opts),
+		"options_gen_test.go": writeOptionTable(opts),
+	}
+	for name, src := range files {
+		if files[name], err = format.Source(src); err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", name, err, src)
 		}
 	}
-	var table bytes.Buffer
-	table.WriteString(header)
-	table.WriteString("// The ops, found once.\nvar (\n" + lookups.String() + ")\n")
-	byCategory["zz_ops_table_gen.go"] = &table
-	byCategory["zz_ops_options_gen.go"] = options(fns, taken)
-	for name, b := range byCategory {
-		src, err := format.Source(b.Bytes())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w\n%s", name, err, b)
-		}
-		files[name] = src
-	}
-	files["docs/ops.md"] = listing(rows, fns)
+	files["docs/ops.md"] = listing(rows, fns, opts)
 	return files, nil
 }
 
@@ -171,17 +161,58 @@ func (f *fn) results() string {
 	return "(" + strings.Join(named, ", ") + " *Tensor)"
 }
 
-func (f *fn) write(b *bytes.Buffer) {
-	if f.method {
-		f.comment(b)
-		fmt.Fprintf(b, "func (t *Tensor) %s(%s) %s {\n%s}\n\n", f.name, f.params(1, false), f.results(), f.body())
-		fmt.Fprintf(b, "// %s is the method of that name of its first argument.\n", f.name)
-		fmt.Fprintf(b, "func %s(%s) %s {\n%s}\n\n", f.name, f.params(0, true), f.results(), f.forward())
-		return
+// writeMethods writes the methods, the functions of what is none, and the ops'
+// numbers.
+func writeMethods(rows []*ir.Spec, fns []*fn) []byte {
+	b := bytes.NewBufferString(header)
+	b.WriteString("// The ops, found once.\nvar (\n")
+	for _, f := range fns {
+		fmt.Fprintf(b, "\t%s = lookup(%q)\n", f.opVar(), f.sp.Name)
 	}
-	f.comment(b)
-	fmt.Fprintf(b, "func %s(%s) %s {\n%s}\n\n", f.name, f.params(0, false), f.results(), f.body())
+	for _, sp := range rows {
+		if _, ok := byHand[sp.Name]; ok && sp.Composite() {
+			fmt.Fprintf(b, "\top%s = lookup(%q)\n", goName(sp), sp.Name)
+		}
+	}
+	b.WriteString(")\n\n")
+	for _, f := range fns {
+		f.doc(b)
+		from, receiver := 0, ""
+		if f.method {
+			from, receiver = 1, "(t *Tensor) "
+		}
+		fmt.Fprintf(b, "func %s%s(%s) %s {\n%s}\n\n", receiver, f.name, f.params(from, false), f.results(), f.body())
+	}
+	return b.Bytes()
 }
+
+// writeFunctions writes the functions that call the method of their name.
+func writeFunctions(fns []*fn) []byte {
+	b := bytes.NewBufferString(header)
+	for _, f := range fns {
+		if !f.method {
+			continue
+		}
+		text := fmt.Sprintf("%s is [%s] as a function.", f.name, f.link())
+		if f.looseFirst() {
+			text = fmt.Sprintf("%s is [%s] as a function, whose first operand may be a number, too.", f.name, f.link())
+		}
+		comment(b, text)
+		fmt.Fprintf(b, "func %s(%s) %s {\n%s}\n\n", f.name, f.params(0, true), f.results(), f.forward())
+	}
+	return b.Bytes()
+}
+
+// link is the op as a doc comment links to it.
+func (f *fn) link() string {
+	if f.method {
+		return "Tensor." + f.name
+	}
+	return f.name
+}
+
+// optionType is the interface of the op's options.
+func (f *fn) optionType() string { return f.name + "Option" }
 
 // params writes the parameter list from the given one on. loose lets the first
 // of a binary pointwise op be a number.
@@ -195,7 +226,7 @@ func (f *fn) params(from int, loose bool) string {
 		out = append(out, a.name+" "+typ)
 	}
 	if len(f.options) > 0 {
-		out = append(out, "opts ...Opt")
+		out = append(out, "opts ..."+f.optionType())
 	}
 	return strings.Join(out, ", ")
 }
@@ -255,11 +286,11 @@ func (f *fn) body() string {
 			names[i] = "arg(" + names[i] + ")"
 		}
 	}
-	opts := "nil"
+	suffix, opts := "", "nil"
 	if len(f.options) > 0 {
-		opts = "opts"
+		suffix, opts = "With", "opts"
 	}
-	call := fmt.Sprintf("(%s, []any{%s}, %s)", f.opVar(), strings.Join(names, ", "), opts)
+	call := fmt.Sprintf("%s(%s, []any{%s}, %s)", suffix, f.opVar(), strings.Join(names, ", "), opts)
 	r := f.sp.Schema.Returns
 	if len(r) == 1 && r[0] != "*" {
 		return "return call1" + call + "\n"
@@ -275,24 +306,42 @@ func (f *fn) body() string {
 	return "out := " + call + "\nreturn " + strings.Join(outs, ", ") + "\n"
 }
 
-// comment writes the doc comment from the row.
-func (f *fn) comment(b *bytes.Buffer) {
-	var text []string
-	doc := f.sp.Doc
-	if doc == "" {
-		doc = "ATen's " + f.sp.Name + "."
+// overload matches the sentence that ends a row's doc: which overload of ATen's
+// the row is.
+var overload = regexp.MustCompile(`\s*ATen's ([\w.]+)\.$`)
+
+// doc writes the doc comment from the row.
+func (f *fn) doc(b *bytes.Buffer) {
+	doc, aten := f.sp.Doc, "the op "+f.sp.Name
+	if m := overload.FindStringSubmatchIndex(doc); m != nil {
+		aten, doc = "ATen's "+doc[m[2]:m[3]], doc[:m[0]]
 	}
-	text = append(text, fmt.Sprintf("%s records %s. %s", f.name, f.sp.Name, doc))
-	text = append(text, "", "\tATen: "+signature(f.sp), "")
-	text = append(text, gradText(f.sp))
-	for _, line := range text {
-		if strings.HasPrefix(line, "\t") || line == "" {
-			b.WriteString("//" + line + "\n")
-			continue
+	comment(b, fmt.Sprintf("%s records %s: %s", f.name, aten, lowerSentence(doc)))
+	fmt.Fprintf(b, "//\n//\t%s\n//\n", f.sp.Schema)
+	text := gradText(f.sp)
+	if len(f.options) > 0 {
+		ctors := make([]string, len(f.options))
+		for i, p := range f.options {
+			ctors[i] = "[" + optionName(f.sp.Name, p.Name) + "]"
 		}
-		for _, l := range wrap(line, 77) {
-			b.WriteString("// " + l + "\n")
-		}
+		text += " Options: " + join(slices.Compact(ctors)) + "."
+	}
+	comment(b, text)
+}
+
+// lowerSentence begins a sentence in lower case unless its first word is a name.
+func lowerSentence(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if word == strings.ToUpper(word[:1])+strings.ToLower(word[1:]) && !strings.Contains(word, "-") {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// comment writes text as lines of a comment.
+func comment(b *bytes.Buffer, text string) {
+	for _, l := range wrap(text, 97) {
+		b.WriteString("// " + l + "\n")
 	}
 }
 
@@ -304,46 +353,6 @@ func gradText(sp *ir.Spec) string {
 		return "No gradient flows through it."
 	}
 	return "No gradient flows through it: " + strings.TrimSuffix(sp.NoGrad, ".") + "."
-}
-
-// signature writes a row's schema in ATen's notation.
-func signature(sp *ir.Spec) string {
-	var ps []string
-	kw := false
-	for _, p := range sp.Schema.Params {
-		if p.KwOnly && !kw {
-			ps, kw = append(ps, "*"), true
-		}
-		s := p.Type + " " + p.Name
-		if p.HasDef {
-			s += "=" + defaultText(p.Default)
-		}
-		ps = append(ps, s)
-	}
-	ret := "Tensor"
-	if r := sp.Schema.Returns; r[0] == "*" {
-		ret = "Tensor[]"
-	} else if len(r) > 1 {
-		ret = "(Tensor " + strings.Join(r, ", Tensor ") + ")"
-	}
-	return sp.Name + "(" + strings.Join(ps, ", ") + ") -> " + ret
-}
-
-func defaultText(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		if v {
-			return "True"
-		}
-		return "False"
-	case string:
-		return "'" + v + "'"
-	case []int:
-		return strings.ReplaceAll(fmt.Sprint(v), " ", ", ")
-	}
-	return fmt.Sprint(v)
 }
 
 func wrap(s string, width int) []string {

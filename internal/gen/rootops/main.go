@@ -25,24 +25,9 @@ func main() {
 
 // run writes or compares the generated files under the module's root.
 func run(root string, check bool) error {
-	files, err := generate()
+	files, err := generate(root)
 	if err != nil {
 		return err
-	}
-	stale, err := filepath.Glob(filepath.Join(root, "zz_ops_*_gen.go"))
-	if err != nil {
-		return err
-	}
-	for _, path := range stale {
-		if _, ok := files[filepath.Base(path)]; ok {
-			continue
-		}
-		if check {
-			return fmt.Errorf("%s is out of date: run go generate", path)
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
 	}
 	for name, want := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"go/ast"
+	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strings"
 
 	"github.com/loris-ml/loris/ir"
@@ -22,17 +26,69 @@ var goNames = map[string]string{
 	"logsumexp": "LogSumExp", "_scaled_mm": "ScaledMM", "_int_mm": "IntMM",
 }
 
-// reserved are the names of the root package that options must not take, on top
-// of those of the ops.
-var reserved = map[string]bool{
-	"Add": true, "Sub": true, "Div": true, "Full": true, "Arange": true, "Linspace": true, "Eye": true,
-	"Rand": true, "Randn": true, "Uniform": true, "Normal": true, "RandInt": true, "RandPerm": true, "Bernoulli": true,
-	"Zeros": true, "Ones": true, "Scalar": true, "Constant": true, "FromSlice": true, "FromBytes": true,
-	"Tensor": true, "Variable": true, "Session": true, "Function": true, "Opt": true, "Shape": true, "DType": true,
-	"Device": true, "Report": true, "Hash": true, "Hooks": true, "Elem": true, "Maker": true, "Bool": true,
-	"Sync": true, "Keep": true, "Discard": true, "Grad": true, "Read": true, "Fetch": true, "Try": true,
-	"Compile": true, "Default": true, "New": true, "With": true, "As": true, "On": true, "In": true,
-	"Ref": true, "Null": true, "CPU": true,
+// optionNames are the options whose name is not the CamelCase of the argument's,
+// which would mean nothing alone or is taken: by op and argument, or by argument.
+var optionNames = map[string]string{
+	"dtype": "As", "out_dtype": "OutDType", "enable_gqa": "EnableGQA",
+	"norm.p": "Ord", "roll.dims": "Dim",
+	"nan": "NaNTo", "posinf": "PosInfTo", "neginf": "NegInfTo",
+	"slice.start": "SliceStart", "slice.end": "SliceEnd", "slice.step": "SliceStep",
+	"addcmul.value": "AddcValue", "addcdiv.value": "AddcValue", "pad.value": "PadValue",
+	"diagonal.offset": "DiagonalOffset", "tril.diagonal": "DiagonalOffset", "triu.diagonal": "DiagonalOffset",
+	"dim1": "DiagonalDims", "dim2": "DiagonalDims",
+	"softplus.threshold": "SoftplusThreshold", "elu.scale": "EluScale", "elu.input_scale": "EluInputScale",
+	"interpolate.size": "OutputSize",
+}
+
+// optionName is the name of the constructor of an op's optional argument.
+func optionName(op, param string) string {
+	return cmp.Or(optionNames[op+"."+param], optionNames[param], camel(param))
+}
+
+// handWritten returns the exported names of the root package's own files.
+func handWritten(root string) (map[string]bool, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_gen.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range f.Decls {
+			for _, n := range declared(d) {
+				names[n] = true
+			}
+		}
+	}
+	return names, nil
+}
+
+// declared returns the names that a declaration adds to the package.
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // camel turns snake_case into CamelCase.
@@ -55,8 +111,7 @@ func goName(sp *ir.Spec) string {
 
 // paramName is the name of a Go parameter.
 func paramName(name string) string {
-	c := camel(name)
-	c = strings.ToLower(c[:1]) + c[1:]
+	c := lowerFirst(camel(name))
 	switch {
 	case token.IsKeyword(c), c == "len", c == "min", c == "max", c == "any", c == "opts", c == "t":
 		return c + "_"
@@ -64,13 +119,4 @@ func paramName(name string) string {
 	return c
 }
 
-// optName is the name of an option's constructor.
-func optName(param string, taken map[string]bool) string {
-	if param == "dtype" {
-		return "As"
-	}
-	if n := camel(param); !reserved[n] && !taken[n] {
-		return n
-	}
-	return camel(param) + "Opt"
-}
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
