@@ -4,6 +4,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -197,8 +198,8 @@ func (b *blockBuilder) finish(instr *graph.Instr) {
 	}
 	cost += float64(len(b.loads)) * copyCost
 	b.l.emit(step{
-		instr: instr, reads: b.reads, writes: b.writes, inPlace: b.pairs(),
-		n: (b.n + block - 1) / block, grain: b.l.grain(cost * float64(block)), run: r.run,
+		Instr: instr, Reads: b.reads, Writes: b.writes, InPlace: b.pairs(),
+		Payload: work{n: (b.n + block - 1) / block, grain: b.l.grain(cost * float64(block)), run: r.run},
 	})
 }
 
@@ -241,7 +242,7 @@ func (b *blockBuilder) allocate(block int) int {
 // pairs returns which results may be written over which operands: those read
 // element by element in the same place, and for the last time before or by the
 // op that writes.
-func (b *blockBuilder) pairs() []pair {
+func (b *blockBuilder) pairs() []plan.Pair {
 	lastRead := map[int]int{}
 	direct := map[int]bool{}
 	for i := range b.slots {
@@ -252,16 +253,16 @@ func (b *blockBuilder) pairs() []pair {
 		if _, seen := direct[s.at.buf]; !seen {
 			direct[s.at.buf] = true
 		}
-		if s.at.off != 0 || s.at.n*s.dtype.Size() != b.l.bufs[s.at.buf].bytes {
+		if s.at.off != 0 || s.at.n*s.dtype.Size() != b.l.bufs[s.at.buf].Bytes {
 			direct[s.at.buf] = false
 		}
 		lastRead[s.at.buf] = max(lastRead[s.at.buf], s.last)
 	}
-	var out []pair
+	var out []plan.Pair
 	for i, w := range b.writes {
 		for _, r := range b.reads {
-			if direct[r] && !b.strided[r] && lastRead[r] <= b.writeOp[i] && b.l.bufs[r].bytes == b.l.bufs[w].bytes {
-				out = append(out, pair{w, r})
+			if direct[r] && !b.strided[r] && lastRead[r] <= b.writeOp[i] && b.l.bufs[r].Bytes == b.l.bufs[w].Bytes {
+				out = append(out, plan.Pair{Write: w, Read: r})
 			}
 		}
 	}

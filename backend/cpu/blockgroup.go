@@ -36,7 +36,7 @@ func (l *lowering) blockGroup(instrs []int32, leaves func(id graph.ID) bool) {
 		ops[k] = &l.p.Instrs[i]
 	}
 	b.finish(ops[0])
-	l.steps[len(l.steps)-1].ops = ops
+	l.steps[len(l.steps)-1].Ops = ops
 }
 
 // addOp adds one instruction to a step.

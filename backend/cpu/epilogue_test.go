@@ -249,10 +249,10 @@ func TestEpilogues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(m.steps) != c.steps {
-				t.Errorf("%d steps, want %d", len(m.steps), c.steps)
-				for i, s := range m.steps {
-					t.Logf("%d: %v reads %v, writes %v", i, s.instr.Op, s.reads, s.writes)
+			if len(m.plan.Steps) != c.steps {
+				t.Errorf("%d steps, want %d", len(m.plan.Steps), c.steps)
+				for i, s := range m.plan.Steps {
+					t.Logf("%d: %v reads %v, writes %v", i, s.Instr.Op, s.Reads, s.Writes)
 				}
 			}
 			likeReference(t, be, whole, m)

@@ -7,6 +7,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/parallel"
@@ -66,38 +67,11 @@ func (v value) contiguous() (operand, bool) {
 	return operand{}, false
 }
 
-type bufferKind uint8
+// step is one kernel.
+type step = plan.Step[work]
 
-const (
-	workBuffer  bufferKind = iota // in the workspace, or an output
-	paramBuffer                   // an input of Run: read only
-	constBuffer                   // made by Compile: read only
-)
-
-// buffer is a piece of memory that steps write and read.
-type buffer struct {
-	kind  bufferKind
-	bytes int
-	data  []byte // of a constBuffer
-	// output is the result that the buffer becomes, or -1, and donor the parameter
-	// that this replaces and whose memory it may take, or -1.
-	output, donor int
-	// first and last are the steps of the first write and the last use.
-	first, last int
-	storage     int
-	taken       bool // another buffer has taken over the storage
-}
-
-// pair says that a step may write w into the storage of r.
-type pair struct{ w, r int }
-
-// step is one kernel: run computes units lo..hi-1 of n.
-type step struct {
-	instr   *graph.Instr   // for messages; nil for a copy of a result
-	ops     []*graph.Instr // all that it computes, if that is more than instr
-	reads   []int
-	writes  []int
-	inPlace []pair
+// work is what a step executes: run computes units lo..hi-1 of n.
+type work struct {
 	n       int
 	grain   int // units that are worth a goroutine
 	run     func(lo, hi int)
@@ -110,7 +84,7 @@ type lowering struct {
 	tune  tuning
 	mem   *memory
 	vals  []value // by ID; of values in open groups: unset
-	bufs  []buffer
+	bufs  []plan.Buffer
 	steps []step
 	*fuse.Uses
 	plan    *fuse.Plan
@@ -124,6 +98,9 @@ type lowering struct {
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
 }
+
+// lineBytes is the alignment of everything in the workspace: a cache line.
+const lineBytes = 64
 
 // grain returns how many units of the given cost are worth a goroutine.
 func (l *lowering) grain(nanosPerUnit float64) int {
@@ -156,7 +133,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 	l.plan = fuse.New(p, l.Uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, l.Uses, l.epilogueRule)
 	for i, q := range p.Params {
-		l.vals[i] = denseValue(q.Shape, l.newBuffer(paramBuffer, q.Shape.Bytes()))
+		l.vals[i] = denseValue(q.Shape, l.newBuffer(plan.Input, q.Shape.Bytes()))
 	}
 	for i := range p.Instrs {
 		if err := l.instr(i); err != nil {
@@ -203,7 +180,7 @@ func (l *lowering) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 	}
 	lowerings[in.Op](c)
 	if e != nil && len(l.steps) > 0 {
-		l.steps[len(l.steps)-1].ops = e.Ops
+		l.steps[len(l.steps)-1].Ops = e.Ops
 	}
 	if len(c.out) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
@@ -217,20 +194,19 @@ func (l *lowering) val(id graph.ID) value {
 	return l.vals[id]
 }
 
-func (l *lowering) newBuffer(k bufferKind, bytes int) int {
-	l.bufs = append(l.bufs, buffer{kind: k, bytes: bytes, output: -1, donor: -1, first: -1, last: -1, storage: -1})
-	return len(l.bufs) - 1
+func (l *lowering) newBuffer(k plan.Kind, bytes int) int {
+	return plan.NewBuffer(&l.bufs, plan.Buffer{Kind: k, Bytes: bytes})
 }
 
 // newValue returns a dense value in a buffer of its own.
 func (l *lowering) newValue(s ir.Shape) value {
-	return denseValue(s, l.newBuffer(workBuffer, s.Bytes()))
+	return denseValue(s, l.newBuffer(plan.Work, s.Bytes()))
 }
 
 // newConst returns a value of one element that is there from the start.
 func (l *lowering) newConst(d ir.DType, data []byte) value {
-	b := l.newBuffer(constBuffer, len(data))
-	l.bufs[b].data = data
+	b := l.newBuffer(plan.Constant, len(data))
+	l.bufs[b].Data = data
 	return denseValue(ir.MakeShape(d), b)
 }
 
@@ -243,29 +219,11 @@ func (l *lowering) temp(d ir.DType, n int) operand { return l.bytesTemp(d.Size()
 
 // bytesTemp returns scratch memory for n elements of the given size.
 func (l *lowering) bytesTemp(size, n int) operand {
-	return operand{l.newBuffer(workBuffer, size*n), 0, n}
+	return operand{l.newBuffer(plan.Work, size*n), 0, n}
 }
 
 // emit adds a step.
-func (l *lowering) emit(s step) {
-	l.steps = append(l.steps, s)
-	l.use(len(l.steps) - 1)
-}
-
-// use notes that step at uses its buffers, after all before it.
-func (l *lowering) use(at int) {
-	s := &l.steps[at]
-	for _, r := range s.reads {
-		l.bufs[r].last = at
-	}
-	for _, w := range s.writes {
-		b := &l.bufs[w]
-		if b.first < 0 {
-			b.first = at
-		}
-		b.last = at
-	}
-}
+func (l *lowering) emit(s step) { l.steps = append(l.steps, s) }
 
 // results gives each result of the Program a buffer of its own, copying what
 // is a parameter, a strided view, or returned twice.
@@ -274,21 +232,11 @@ func (l *lowering) results() {
 		v := l.val(id)
 		o, ok := v.contiguous()
 		b := &l.bufs[v.buf]
-		if !ok || o.off != 0 || b.kind != workBuffer || b.output >= 0 || b.bytes != v.shape.Bytes() {
+		if !ok || o.off != 0 || b.Kind != plan.Work || b.Output >= 0 || b.Bytes != v.shape.Bytes() {
 			v = l.materialise(nil, v)
 			b = &l.bufs[v.buf]
 		}
-		b.output = j
-	}
-	l.keepOutputs()
-}
-
-// keepOutputs has results live past the last step.
-func (l *lowering) keepOutputs() {
-	for i := range l.bufs {
-		if l.bufs[i].output >= 0 {
-			l.bufs[i].last = len(l.steps)
-		}
+		b.Output = j
 	}
 }
 
@@ -334,12 +282,12 @@ func (c *call) dense(v value) operand {
 
 // emit adds a step of this op that reads and writes the given operands.
 func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
-	s := step{instr: c.instr, n: n, grain: grain, run: run}
+	s := step{Instr: c.instr, Payload: work{n: n, grain: grain, run: run}}
 	for _, o := range writes {
-		s.writes = append(s.writes, o.buf)
+		s.Writes = append(s.Writes, o.buf)
 	}
 	for _, o := range reads {
-		s.reads = append(s.reads, o.buf)
+		s.Reads = append(s.Reads, o.buf)
 	}
 	c.l.emit(s)
 }

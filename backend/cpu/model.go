@@ -10,6 +10,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/check"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -27,9 +28,7 @@ type model struct {
 	name    string
 	mem     *hostmem.Allocator
 	spec    backend.Spec
-	steps   []step
-	bufs    []buffer
-	lay     *layout
+	plan    *plan.Plan[work]
 	limiter *parallel.Limiter
 
 	program  *graph.Program // for describe
@@ -57,14 +56,14 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	if err != nil {
 		return nil, err
 	}
-	l.reorder(o.Aliases)
-	m := &model{name: p.Name, mem: b.mem, steps: l.steps, lay: l.assign(o.Aliases), bufs: l.bufs, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer}
-	m.workspace = ir.MakeShape(ir.U8, m.lay.workspace)
+	m := &model{name: p.Name, mem: b.mem, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer}
+	m.plan = plan.Make(l.steps, l.bufs, plan.Options[work]{Alignment: lineBytes, Inputs: len(p.Params), Aliases: o.Aliases, Eager: true})
+	m.workspace = ir.MakeShape(ir.U8, m.plan.Workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
-	m.table.bufs = make([][]byte, len(m.bufs))
-	for i := range m.bufs {
-		if m.bufs[i].kind == constBuffer {
-			m.table.bufs[i] = alignedCopy(m.bufs[i].data)
+	m.table.bufs = make([][]byte, len(m.plan.Buffers))
+	for i := range m.plan.Buffers {
+		if m.plan.Buffers[i].Kind == plan.Constant {
+			m.table.bufs[i] = alignedCopy(m.plan.Buffers[i].Data)
 		}
 	}
 	for _, q := range p.Params {
@@ -145,24 +144,24 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 // model's own.
 func (m *model) outputs(inputs []backend.Buffer, donated []bool) []*hostmem.Buffer {
 	outs := m.outs
-	for i := range m.lay.storages {
-		st := &m.lay.storages[i]
-		if st.output < 0 {
+	for i := range m.plan.Storages {
+		st := &m.plan.Storages[i]
+		if st.Output < 0 {
 			continue
 		}
-		shape := m.spec.Outputs[st.output].Shape
-		if st.donor >= 0 && donated != nil && donated[st.donor] {
-			if in := donatedBuffer(inputs, st.donor, m.table.bufs[st.donor]); in != nil {
+		shape := m.spec.Outputs[st.Output].Shape
+		if st.Donor >= 0 && donated != nil && donated[st.Donor] {
+			if in := donatedBuffer(inputs, st.Donor, m.table.bufs[st.Donor]); in != nil {
 				if in.Shape() == shape {
 					in.Retain()
-					outs[st.output] = in
+					outs[st.Output] = in
 				} else {
-					outs[st.output] = in.View(shape)
+					outs[st.Output] = in.View(shape)
 				}
 				continue
 			}
 		}
-		outs[st.output] = m.mem.New(shape, Device)
+		outs[st.Output] = m.mem.New(shape, Device)
 	}
 	return outs
 }
@@ -186,13 +185,13 @@ func donatedBuffer(inputs []backend.Buffer, i int, data []byte) *hostmem.Buffer 
 // all, or one for each where buffers are guarded, so that each ends at a guard.
 func (m *model) borrow() {
 	if !m.mem.Guarded() {
-		if m.lay.workspace > 0 {
+		if m.plan.Workspace > 0 {
 			m.work = append(m.work, m.mem.New(m.workspace, Device))
 		}
 		return
 	}
-	for i := range m.lay.storages {
-		m.work = append(m.work, m.mem.New(ir.MakeShape(ir.U8, m.lay.storages[i].bytes), Device))
+	for i := range m.plan.Storages {
+		m.work = append(m.work, m.mem.New(ir.MakeShape(ir.U8, m.plan.Storages[i].Bytes), Device))
 	}
 }
 
@@ -201,22 +200,22 @@ func (m *model) working(storage int) []byte {
 	if m.mem.Guarded() {
 		return m.work[storage].Data()
 	}
-	st := &m.lay.storages[storage]
-	return m.work[0].Data()[st.off : st.off+st.bytes : st.off+st.bytes]
+	st := &m.plan.Storages[storage]
+	return m.work[0].Data()[st.Offset : st.Offset+st.Bytes : st.Offset+st.Bytes]
 }
 
 // bind points the buffers at their storages.
 func (m *model) bind(outs []*hostmem.Buffer) {
-	for i := range m.bufs {
-		b := &m.bufs[i]
-		if b.storage < 0 {
+	for i := range m.plan.Buffers {
+		b := &m.plan.Buffers[i]
+		if b.Storage < 0 {
 			continue
 		}
-		switch st := &m.lay.storages[b.storage]; {
-		case st.output >= 0:
-			m.table.bufs[i] = outs[st.output].Data()
-		case st.bytes > 0:
-			m.table.bufs[i] = m.working(b.storage)
+		switch st := &m.plan.Storages[b.Storage]; {
+		case st.Output >= 0:
+			m.table.bufs[i] = outs[st.Output].Data()
+		case st.Bytes > 0:
+			m.table.bufs[i] = m.working(b.Storage)
 		}
 	}
 }
@@ -229,8 +228,8 @@ func (m *model) unbind() {
 	}
 	clear(m.work)
 	m.work = m.work[:0]
-	for i := range m.bufs {
-		if m.bufs[i].kind != constBuffer {
+	for i := range m.plan.Buffers {
+		if m.plan.Buffers[i].Kind != plan.Constant {
 			m.table.bufs[i] = nil
 		}
 	}
@@ -242,7 +241,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 	at := 0
 	defer func() {
 		if r := recover(); r != nil {
-			err = runError(m.steps[at].instr, r)
+			err = runError(m.plan.Steps[at].Instr, r)
 		}
 	}()
 	if err := m.limiter.Acquire(ctx); err != nil {
@@ -250,7 +249,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 	}
 	defer m.limiter.Release()
 	observer := m.observer.Load()
-	for ; at < len(m.steps); at++ {
+	for ; at < len(m.plan.Steps); at++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -263,7 +262,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 			}
 			continue
 		}
-		if err := m.step(ctx, &m.steps[at]); err != nil {
+		if err := m.step(ctx, &m.plan.Steps[at].Payload); err != nil {
 			return err
 		}
 	}
@@ -272,7 +271,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 
 // step runs a step. A step that runs another model releases the permit meanwhile,
 // as that model may wait for other runs, which may wait for this permit.
-func (m *model) step(ctx context.Context, s *step) error {
+func (m *model) step(ctx context.Context, s *work) error {
 	if !s.foreign {
 		m.limiter.For(s.n, s.grain, s.run)
 		return nil

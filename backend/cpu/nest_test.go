@@ -131,8 +131,8 @@ func TestKernels(t *testing.T) {
 					continue // no code for this machine
 				}
 				m := compileSized(t, b, c.text, "32")
-				if len(m.steps) != c.steps {
-					t.Errorf("%d steps, want %d", len(m.steps), c.steps)
+				if len(m.plan.Steps) != c.steps {
+					t.Errorf("%d steps, want %d", len(m.plan.Steps), c.steps)
 					logSteps(t, m)
 				}
 				if n := b.engine.count(); n != c.kernels {
@@ -178,12 +178,12 @@ func compileSized(t *testing.T, b *Backend, text, n string) *model {
 
 func logSteps(t *testing.T, m *model) {
 	t.Helper()
-	for i, s := range m.steps {
+	for i, s := range m.plan.Steps {
 		op := ir.Op(0)
-		if s.instr != nil {
-			op = s.instr.Op
+		if s.Instr != nil {
+			op = s.Instr.Op
 		}
-		t.Logf("%d: %v reads %v, writes %v", i, op, s.reads, s.writes)
+		t.Logf("%d: %v reads %v, writes %v", i, op, s.Reads, s.Writes)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 )
@@ -21,7 +22,7 @@ func (n *nestStep) emit() {
 	l := n.l
 	for i := range n.Args {
 		if a := &n.Args[i]; a.Buf == fuse.None && a.Role != fuse.Scratch {
-			a.Buf = l.newBuffer(workBuffer, n.Bytes(a))
+			a.Buf = l.newBuffer(plan.Work, n.Bytes(a))
 		}
 	}
 	u := cut(&n.Grid, n.Loop.Axis, n.Parts, l.tune.piece)
@@ -29,9 +30,9 @@ func (n *nestStep) emit() {
 		mem: l.mem, code: n.code, flush: l.flush, rows: n.Grid.Rows.N, cols: n.Grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
 	r.scratch = r.spill
-	s := step{instr: n.Instrs[0], ops: n.Instrs, run: r.run}
+	s := step{Instr: n.Instrs[0], Ops: n.Instrs, Payload: work{n: u.rows * u.cols, run: r.run}}
 	if len(n.Divisions) > 0 {
-		s.run = named(r.run, n.Divisions)
+		s.Payload.run = named(r.run, n.Divisions)
 	}
 	for i := range n.Args {
 		a := &n.Args[i]
@@ -42,9 +43,9 @@ func (n *nestStep) emit() {
 			ra.buf, ra.off, ra.col = -1, r.scratch, size
 			r.scratch += (size*r.cols + lineBytes - 1) &^ (lineBytes - 1)
 		case a.Role.Writes():
-			s.writes = append(s.writes, a.Buf)
+			s.Writes = append(s.Writes, a.Buf)
 		default:
-			s.reads = append(s.reads, a.Buf)
+			s.Reads = append(s.Reads, a.Buf)
 		}
 		if n.Loop.Args[i].Cols == loop.Unit {
 			ra.col = size
@@ -57,19 +58,18 @@ func (n *nestStep) emit() {
 		}
 		r.args = append(r.args, ra)
 	}
-	s.n = u.rows * u.cols
 	for _, o := range n.Grid.Outer {
 		r.outer = append(r.outer, o.N)
-		s.n *= o.N
+		s.Payload.n *= o.N
 	}
 	elements := r.rows * r.cols / (u.rows * u.cols)
-	if r.rows*r.cols == 0 || s.n == 0 {
-		s.n = 0
+	if r.rows*r.cols == 0 || s.Payload.n == 0 {
+		s.Payload.n = 0
 	}
-	for w, r := range n.InPlace(func(buf int) int { return l.bufs[buf].bytes }) {
-		s.inPlace = append(s.inPlace, pair{w, r})
+	for w, r := range n.InPlace(func(buf int) int { return l.bufs[buf].Bytes }) {
+		s.InPlace = append(s.InPlace, plan.Pair{Write: w, Read: r})
 	}
-	s.grain = l.grain(n.Cost*float64(elements) + callCost)
+	s.Payload.grain = l.grain(n.Cost*float64(elements) + callCost)
 	l.emit(s)
 }
 

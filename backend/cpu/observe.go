@@ -43,7 +43,7 @@ func (b *Backend) Observe(fn func(Step)) {
 
 // observe runs a step for an observer.
 func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) {
-	s := &m.steps[at]
+	s := &m.plan.Steps[at]
 	o := m.describe(at)
 	labelled := pprof.WithLabels(ctx, pprof.Labels("kernel", o.Name, "line", o.Line))
 	begin := time.Now()
@@ -52,7 +52,7 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) 
 		parallel.SetLabels(labelled)
 		defer pprof.SetGoroutineLabels(context.Background())
 		defer parallel.ClearLabels()
-		err = m.step(ctx, s)
+		err = m.step(ctx, &s.Payload)
 	}()
 	o.Duration = time.Since(begin)
 	fn(o)
@@ -61,11 +61,11 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) 
 
 // describe returns what is known of a step without running it.
 func (m *model) describe(at int) Step {
-	s := &m.steps[at]
+	s := &m.plan.Steps[at]
 	o := Step{Program: m.name, Index: at, Name: "copy"}
-	ops := s.ops
-	if len(ops) == 0 && s.instr != nil {
-		ops = []*graph.Instr{s.instr}
+	ops := s.Ops
+	if len(ops) == 0 && s.Instr != nil {
+		ops = []*graph.Instr{s.Instr}
 	}
 	if len(ops) > 0 {
 		names := make([]string, len(ops))
@@ -77,14 +77,14 @@ func (m *model) describe(at int) Step {
 		o.Line = ir.FormatLine(ops[0].Line)
 	}
 	var written int64
-	for _, w := range distinct(s.writes) {
-		if b := &m.bufs[w]; b.first != at || b.last != at { // else it is scratch memory
-			written += int64(b.bytes)
+	for _, w := range distinct(s.Writes) {
+		if b := &m.plan.Buffers[w]; b.First != at || b.Last != at { // else it is scratch memory
+			written += int64(b.Bytes)
 		}
 	}
 	o.Bytes = written
-	for _, r := range distinct(s.reads) {
-		n := int64(m.bufs[r].bytes)
+	for _, r := range distinct(s.Reads) {
+		n := int64(m.plan.Buffers[r].Bytes)
 		if len(ops) == 0 || ops[0].Op.Spec().Category == ir.Indexing || ops[0].Op.Spec().Category == ir.View {
 			n = min(n, written) // what picks elements does not read the others
 		}

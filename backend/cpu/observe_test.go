@@ -86,8 +86,8 @@ func TestObserveLabels(t *testing.T) {
 		}
 		return ""
 	}
-	run, inside := m.steps[0].run, ""
-	m.steps[0].run = func(lo, hi int) {
+	run, inside := m.plan.Steps[0].Payload.run, ""
+	m.plan.Steps[0].Payload.run = func(lo, hi int) {
 		inside = labels()
 		run(lo, hi)
 	}

@@ -128,8 +128,8 @@ func TestSteps(t *testing.T) {
 		}`, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if m := mustCompile(t, NewPortable(), c.text); len(m.steps) != c.steps {
-				t.Errorf("%d steps, want %d", len(m.steps), c.steps)
+			if m := mustCompile(t, NewPortable(), c.text); len(m.plan.Steps) != c.steps {
+				t.Errorf("%d steps, want %d", len(m.plan.Steps), c.steps)
 				logSteps(t, m)
 			}
 		})
@@ -173,7 +173,7 @@ func TestWorkspace(t *testing.T) {
 		}`, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := mustCompile(t, New(), c.text).lay.workspace
+			got := mustCompile(t, New(), c.text).plan.Workspace
 			if want := (c.workspace + 2*lineBytes - 1) / lineBytes * lineBytes; got > want {
 				t.Errorf("the workspace has %d bytes, want %d", got, c.workspace)
 			}

@@ -268,16 +268,16 @@ func TestRunsSideBySide(t *testing.T) {
 	var wg sync.WaitGroup
 	counting := func(threads int, inner *model) (*model, *gauge) {
 		m, mine := mustPlan(t, b, p, backend.CompileOptions{Threads: threads}), new(gauge)
-		units := step{n: 12, grain: 1, run: func(lo, hi int) {
+		units := step{Payload: work{n: 12, grain: 1, run: func(lo, hi int) {
 			all.enter()
 			mine.enter()
 			time.Sleep(time.Duration(hi-lo) * 10 * time.Microsecond)
 			mine.leave()
 			all.leave()
-		}}
-		m.steps = append(m.steps, units, units)
+		}}}
+		m.plan.Steps = append(m.plan.Steps, units, units)
 		if inner != nil {
-			m.steps = append(m.steps, step{n: 1, grain: 1, foreign: true, run: func(_, _ int) { outputs(t, inner, in) }}, units)
+			m.plan.Steps = append(m.plan.Steps, step{Payload: work{n: 1, grain: 1, foreign: true, run: func(_, _ int) { outputs(t, inner, in) }}}, units)
 		}
 		return m, mine
 	}
@@ -319,7 +319,7 @@ func TestRunWaitsWithItsContext(t *testing.T) {
 	defer release(in)
 	begun, end := make(chan struct{}), make(chan struct{})
 	long, other := mustPlan(t, b, p, backend.CompileOptions{}), mustPlan(t, b, p, backend.CompileOptions{})
-	long.steps = append(long.steps, step{n: 1, grain: 1, run: func(_, _ int) { close(begun); <-end }})
+	long.plan.Steps = append(long.plan.Steps, step{Payload: work{n: 1, grain: 1, run: func(_, _ int) { close(begun); <-end }}})
 	done := make(chan struct{})
 	go func() { outputs(t, long, in); close(done) }()
 	<-begun

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -90,12 +91,12 @@ func (l *lowering) copyTo(in *graph.Instr, dst int, v value) {
 		unit = (unit + row - 1) / row * row
 	}
 	f := readers.of(v.dtype())
-	s := step{instr: in, reads: []int{v.buf}, writes: []int{dst}, n: (total + unit - 1) / unit, grain: l.grain(float64(unit) * copyCost)}
-	if v.view.IsDense() && l.bufs[v.buf].bytes == l.bufs[dst].bytes {
-		s.inPlace = []pair{{dst, v.buf}}
+	s := step{Instr: in, Reads: []int{v.buf}, Writes: []int{dst}, Payload: work{n: (total + unit - 1) / unit, grain: l.grain(float64(unit) * copyCost)}}
+	if v.view.IsDense() && l.bufs[v.buf].Bytes == l.bufs[dst].Bytes {
+		s.InPlace = []plan.Pair{{Write: dst, Read: v.buf}}
 	}
 	src := v.buf
-	s.run = func(lo, hi int) {
+	s.Payload.run = func(lo, hi int) {
 		lo, hi = lo*unit, min(hi*unit, total)
 		f(m.bufs[dst][lo*size:hi*size], m.bufs[src], &view, lo)
 	}
@@ -112,10 +113,9 @@ func (l *lowering) writeInto(c *call, dst int, view strided.View, v value) {
 	m, size, f := l.mem, v.dtype().Size(), writers.of(v.dtype())
 	merged := view.Merge()
 	unit := l.tune.unit
-	n := (o.n + unit - 1) / unit
-	l.emit(step{instr: c.instr, reads: []int{o.buf}, writes: []int{dst}, n: n, grain: l.grain(float64(unit) * copyCost), run: func(lo, hi int) {
+	c.emit((o.n+unit-1)/unit, l.grain(float64(unit)*copyCost), []operand{{buf: dst}}, []operand{o}, func(lo, hi int) {
 		f(m.bufs[dst], m.bufs[o.buf][o.off*size:], &merged, lo*unit, min(hi*unit, o.n))
-	}})
+	})
 }
 
 // place asks for an operand to be written where it belongs in the result.

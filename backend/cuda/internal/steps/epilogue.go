@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
@@ -152,6 +153,6 @@ func (s *planned) replaces(operand int) {
 		}
 	}
 	if r.off == 0 {
-		s.inPlace = []pair{{s.operands[0].buf, r.buf}}
+		s.inPlace = []plan.Pair{{Write: s.operands[0].buf, Read: r.buf}}
 	}
 }

@@ -3,6 +3,7 @@ package steps
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -80,7 +81,7 @@ func (l *lowering) fused(k *fuse.Kernel, written *emit.Loop) {
 				continue
 			}
 			if a.Buf == fuse.None {
-				a.Buf = l.newBuffer(buffer{bytes: k.Bytes(a)})
+				a.Buf = l.newBuffer(plan.Buffer{Bytes: k.Bytes(a)})
 			}
 			number[i] = len(s.operands)
 			s.operands = append(s.operands, operand{a.Buf, a.View.Offset * a.DType.Size()})
@@ -97,14 +98,14 @@ func (l *lowering) fused(k *fuse.Kernel, written *emit.Loop) {
 		}
 		g.Args = append(g.Args, p)
 	}
-	for w, r := range k.InPlace(func(buf int) int { return l.bufs[buf].bytes }) {
-		s.inPlace = append(s.inPlace, pair{w, r})
+	for w, r := range k.InPlace(func(buf int) int { return l.bufs[buf].Bytes }) {
+		s.inPlace = append(s.inPlace, plan.Pair{Write: w, Read: r})
 	}
 	s.Kernels = renumbered(written.Plan(&g, l.opt.Limits), func(a int) int { return number[a] })
 	c := &call{l: l, instr: k.Instrs[0]}
 	c.emit(s)
 	if len(k.Divisions) > 0 {
 		c.mayFail(0)
-		l.steps[len(l.steps)-1].divisions = k.Divisions
+		l.steps[len(l.steps)-1].Payload.divisions = k.Divisions
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -95,16 +96,16 @@ func (n *nest) cast(v loop.Value, d ir.DType) loop.Value {
 }
 
 // emit adds the step of a loop. dtype is named where it cannot be written.
-func (n *nest) emit(c *call, d ir.DType, inPlace ...pair) {
+func (n *nest) emit(c *call, d ir.DType, inPlace ...plan.Pair) {
 	written, err := emit.WriteLoop(&n.k, emit.Options{Outer: len(n.g.Outer)})
 	if err != nil {
 		panic(loopError(err, d))
 	}
-	plan := written.Plan(&n.g, c.l.opt.Limits)
+	kernels := written.Plan(&n.g, c.l.opt.Limits)
 	// The results go first among the operands of a step.
 	reads := len(n.values) - n.writes
 	operands := append(places(n.values[reads:]...), places(n.values[:reads]...)...)
-	c.emit(planned{Step: Step{Kernels: renumbered(plan, func(a int) int { return (a + n.writes) % len(n.values) })}, operands: operands, writes: n.writes, inPlace: inPlace})
+	c.emit(planned{Step: Step{Kernels: renumbered(kernels, func(a int) int { return (a + n.writes) % len(n.values) })}, operands: operands, writes: n.writes, inPlace: inPlace})
 }
 
 // renumbered changes the numbers of the operands of a plan.
@@ -253,7 +254,7 @@ func (n *nest) element(op ir.Op, d ir.DType, args []loop.Value) loop.Value {
 
 // overwrites lists the operands that a loop may write its result over: those that
 // it reads only where it writes.
-func overwrites(reads []value, out value) (pairs []pair) {
+func overwrites(reads []value, out value) (pairs []plan.Pair) {
 	for _, r := range reads {
 		ok := true
 		for _, o := range reads {
@@ -262,7 +263,7 @@ func overwrites(reads []value, out value) (pairs []pair) {
 			}
 		}
 		if ok {
-			pairs = append(pairs, pair{out.buf, r.buf})
+			pairs = append(pairs, plan.Pair{Write: out.buf, Read: r.buf})
 		}
 	}
 	return pairs

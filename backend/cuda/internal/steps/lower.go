@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -35,36 +36,10 @@ func (v value) contiguous() bool {
 // as returns the value with other dimensions and strides.
 func (v value) as(s ir.Shape, view strided.View) value { return value{s, v.buf, view} }
 
-// buffer is memory that steps write and read.
-type buffer struct {
-	kind  bufferKind
-	bytes int
-	// input is the number of an input, or of what a model returns; output that of the result that it becomes, or
-	// -1; donor the input whose memory that result may have, or -1.
-	input, output, donor int
-	offset               int // of a constant, in all of them
-	first, last          int // the steps of the first write and the last use
-	storage              int
-	taken                bool // another buffer has taken over the storage
-	apart                bool // of an output, whose elements have others' between them
-}
-
-type bufferKind uint8
-
-const (
-	workBuffer bufferKind = iota // in the workspace, or an output
-	inputBuffer
-	constBuffer
-	returnBuffer // what a called model returns
-)
-
 // operand is a place in a buffer.
 type operand struct {
 	buf, off int // in bytes
 }
-
-// pair says that a step may write w where r is.
-type pair struct{ w, r int }
 
 // planned is a Step whose memory has no place yet.
 type planned struct {
@@ -72,23 +47,22 @@ type planned struct {
 	operands []operand
 	work     int // a buffer, or -1
 	writes   int // that many operands are written
-	inPlace  []pair
+	inPlace  []plan.Pair
 }
 
 // lowering turns a Program into steps.
 type lowering struct {
-	p         *graph.Program
-	opt       Options
-	vals      []value // by ID
-	bufs      []buffer
-	steps     []planned
-	constants []byte
-	known     map[string]int // the buffers of constants, by content
-	faults    int
-	returned  int // by called models
-	plan      *fuse.Plan
-	numbers   map[graph.ID]float64 // of the Program
-	probes    map[fuse.Probe]bool
+	p        *graph.Program
+	opt      Options
+	vals     []value // by ID
+	bufs     []plan.Buffer
+	steps    []plan.Step[planned]
+	known    map[string]int // the buffers of constants, by content
+	faults   int
+	returned int // by called models
+	plan     *fuse.Plan
+	numbers  map[graph.ID]float64 // of the Program
+	probes   map[fuse.Probe]bool
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
@@ -126,12 +100,12 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	l.plan = fuse.New(p, uses, l)
 	l.epilogues, l.inner = fuse.Epilogues(p, uses, l.epilogueRule)
 	for i, q := range p.Params {
-		b := buffer{kind: inputBuffer, bytes: q.Shape.Bytes(), input: i}
+		b := plan.Buffer{Kind: plan.Input, Bytes: q.Shape.Bytes()}
 		if o.Inputs == nil {
 			l.vals[i] = dense(q.Shape, l.newBuffer(b))
 			continue
 		}
-		b.bytes = Extent(q.Shape, &o.Inputs[i])
+		b.Bytes = Extent(q.Shape, &o.Inputs[i])
 		l.vals[i] = value{q.Shape, l.newBuffer(b), o.Inputs[i]}
 	}
 	for i := range p.Instrs {
@@ -142,7 +116,6 @@ func Lower(p *graph.Program, o Options) (*Sequence, error) {
 	if err := l.results(); err != nil {
 		return nil, err
 	}
-	l.together()
 	return l.sequence(), nil
 }
 
@@ -214,13 +187,13 @@ func (l *lowering) results() (err error) {
 		if l.opt.Outputs != nil {
 			want = l.opt.Outputs[j]
 		}
-		if b := &l.bufs[v.buf]; b.kind != workBuffer || b.output >= 0 || b.bytes != Extent(v.shape, &want) || !liesAs(v, want) {
-			to := value{v.shape, l.newBuffer(buffer{bytes: Extent(v.shape, &want)}), want}
-			l.bufs[to.buf].apart = !unbroken(to)
+		if b := &l.bufs[v.buf]; b.Kind != plan.Work || b.Output >= 0 || b.Bytes != Extent(v.shape, &want) || !liesAs(v, want) {
+			to := value{v.shape, l.newBuffer(plan.Buffer{Bytes: Extent(v.shape, &want)}), want}
+			l.bufs[to.buf].Strided = !unbroken(to)
 			c.copyTo(to, v)
 			v = to
 		}
-		l.bufs[v.buf].output = j
+		l.bufs[v.buf].Output = j
 	}
 	return nil
 }
@@ -247,24 +220,18 @@ func liesAs(v value, want strided.View) bool {
 // unbroken reports whether a value fills its memory.
 func unbroken(v value) bool { return Extent(v.shape, &v.view) == v.shape.Bytes() }
 
-func (l *lowering) newBuffer(b buffer) int {
-	b.output, b.donor, b.first, b.last, b.storage = -1, -1, -1, -1, -1
-	l.bufs = append(l.bufs, b)
-	return len(l.bufs) - 1
-}
+func (l *lowering) newBuffer(b plan.Buffer) int { return plan.NewBuffer(&l.bufs, b) }
 
 // newValue returns a dense value in a buffer of its own.
 func (l *lowering) newValue(s ir.Shape) value {
-	return dense(s, l.newBuffer(buffer{bytes: s.Bytes()}))
+	return dense(s, l.newBuffer(plan.Buffer{Bytes: s.Bytes()}))
 }
 
 // constant returns a value that is there from the start. Equal ones are one.
 func (l *lowering) constant(s ir.Shape, data []byte) value {
 	b, ok := l.known[string(data)]
 	if !ok {
-		at := (len(l.constants) + Alignment - 1) / Alignment * Alignment
-		b = l.newBuffer(buffer{kind: constBuffer, bytes: len(data), offset: at})
-		l.constants = append(append(l.constants, make([]byte, at-len(l.constants))...), data...)
+		b = l.newBuffer(plan.Buffer{Kind: plan.Constant, Bytes: len(data), Data: data})
 		l.known[string(data)] = b
 	}
 	return dense(s, b)
@@ -319,10 +286,20 @@ func (c *call) emit(s planned) {
 	if s.Kernels != nil {
 		s.Fault = -1
 	}
-	if n := s.workspace(); n > 0 {
-		s.work = c.l.newBuffer(buffer{bytes: n})
+	step := plan.Step[planned]{Instr: c.instr, InPlace: s.inPlace}
+	for i, o := range s.operands {
+		if i < s.writes {
+			step.Writes = append(step.Writes, o.buf)
+		} else {
+			step.Reads = append(step.Reads, o.buf)
+		}
 	}
-	c.l.steps = append(c.l.steps, s)
+	if n := s.workspace(); n > 0 {
+		s.work = c.l.newBuffer(plan.Buffer{Bytes: n})
+		step.Writes = append(step.Writes, s.work)
+	}
+	step.Payload = s
+	c.l.steps = append(c.l.steps, step)
 }
 
 // workspace returns the bytes that a step needs besides its operands.
@@ -345,7 +322,7 @@ func (c *call) kernels(p *emit.Plan, writes int, values ...value) {
 // mayFail lets the last step leave a fault behind: an index out of a dimension's
 // size, or a division by 0.
 func (c *call) mayFail(size int) {
-	s := &c.l.steps[len(c.l.steps)-1]
+	s := &c.l.steps[len(c.l.steps)-1].Payload
 	s.Fault, s.size = c.l.faults, size
 	c.l.faults++
 }

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/modelcall"
 	"github.com/loris-ml/loris/ir"
 )
@@ -21,7 +22,7 @@ func callModel(c *call) {
 	}
 	c.emit(planned{Step: Step{Call: m, Fault: -1}, operands: places(operands...)})
 	for _, s := range c.outs {
-		b := c.l.newBuffer(buffer{kind: returnBuffer, bytes: s.Bytes(), input: c.l.returned})
+		b := c.l.newBuffer(plan.Buffer{Kind: plan.Returned, Bytes: s.Bytes()})
 		c.out = append(c.out, dense(s, b))
 		c.l.returned++
 	}

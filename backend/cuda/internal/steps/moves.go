@@ -5,6 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
@@ -48,7 +49,7 @@ func (c *call) copyTo(to, v value) {
 	if to.contiguous() && v.contiguous() {
 		p := planned{Step: Step{Copy: v.shape.Bytes(), Fault: -1}, operands: places(to, v), writes: 1}
 		if to.view.Offset == 0 && v.view.Offset == 0 {
-			p.inPlace = []pair{{to.buf, v.buf}}
+			p.inPlace = []plan.Pair{{Write: to.buf, Read: v.buf}}
 		}
 		c.emit(p)
 		return

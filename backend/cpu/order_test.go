@@ -41,12 +41,12 @@ func TestUpdatesComeEarly(t *testing.T) {
 	for _, layers := range []int{3, 6, 12} {
 		text, aliases := trained(layers)
 		m := mustCompile(t, NewPortable(), text, aliases...)
-		if m.lay.workspace > 5*matrix {
-			t.Errorf("%d layers: a workspace of %d bytes, matrices have %d", layers, m.lay.workspace, matrix)
+		if m.plan.Workspace > 5*matrix {
+			t.Errorf("%d layers: a workspace of %d bytes, matrices have %d", layers, m.plan.Workspace, matrix)
 		}
-		for i := range m.lay.storages {
-			if st := &m.lay.storages[i]; st.output >= 0 && st.output < layers && st.donor != 1+2*st.output {
-				t.Errorf("%d layers: result %d has the memory of parameter %d", layers, st.output, st.donor)
+		for i := range m.plan.Storages {
+			if st := &m.plan.Storages[i]; st.Output >= 0 && st.Output < layers && st.Donor != 1+2*st.Output {
+				t.Errorf("%d layers: result %d has the memory of parameter %d", layers, st.Output, st.Donor)
 			}
 		}
 	}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"container/heap"
+	"slices"
+)
+
+// reorder brings steps forward that free more memory than they take: an update of weights comes
+// as soon as its gradient is there, and not when all gradients are. Other steps stay in the order
+// of the Program.
+func (p *Plan[P]) reorder() {
+	r := newReordering(p)
+	for i := range p.Steps {
+		r.take(int32(i))
+	}
+	steps := make([]Step[P], len(p.Steps))
+	for at, i := range r.order {
+		steps[at] = p.Steps[i]
+	}
+	p.Steps = steps
+}
+
+// reordering is the state of reorder. Steps have their numbers in the order of the Program.
+type reordering[P any] struct {
+	p     *Plan[P]
+	order []int32
+	done  []bool
+	// waits counts, by step, the steps that must come before it; after lists those that must
+	// come after it.
+	waits []int32
+	after [][]int32
+	// touched lists, by step, the distinct buffers that it uses; users lists, by buffer, the steps
+	// that use it, and uses counts those of them that are left.
+	touched [][]int
+	users   [][]int32
+	uses    []int32
+	ready   stepHeap // candidates that may come forward
+}
+
+// stepHeap is a heap of steps with the least number first.
+type stepHeap []int32
+
+func (n stepHeap) Len() int           { return len(n) }
+func (n stepHeap) Less(i, j int) bool { return n[i] < n[j] }
+func (n stepHeap) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+func (n *stepHeap) Push(x any)        { *n = append(*n, x.(int32)) }
+func (n *stepHeap) Pop() any {
+	x := (*n)[len(*n)-1]
+	*n = (*n)[:len(*n)-1]
+	return x
+}
+
+func newReordering[P any](p *Plan[P]) *reordering[P] {
+	n := len(p.Steps)
+	r := &reordering[P]{
+		p: p, order: make([]int32, 0, n), done: make([]bool, n), waits: make([]int32, n), after: make([][]int32, n),
+		touched: make([][]int, n), users: make([][]int32, len(p.Buffers)), uses: make([]int32, len(p.Buffers)),
+	}
+	wrote := make([]int32, len(p.Buffers)) // the last step that wrote a buffer, + 1
+	readers := make([][]int32, len(p.Buffers))
+	for i := range p.Steps {
+		s, at := &p.Steps[i], int32(i)
+		for _, b := range s.Reads {
+			if wrote[b] > 0 {
+				r.before(wrote[b]-1, at)
+			}
+			readers[b] = append(readers[b], at)
+		}
+		for _, b := range s.Writes {
+			if wrote[b] > 0 {
+				r.before(wrote[b]-1, at)
+			}
+			for _, x := range readers[b] {
+				r.before(x, at)
+			}
+			wrote[b], readers[b] = at+1, readers[b][:0]
+		}
+		r.touched[i] = s.buffers()
+		for _, b := range r.touched[i] {
+			r.uses[b]++
+			r.users[b] = append(r.users[b], at)
+		}
+	}
+	return r
+}
+
+// buffers returns the distinct buffers that a step uses.
+func (s *Step[P]) buffers() []int {
+	all := append(slices.Clone(s.Reads), s.Writes...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (r *reordering[P]) before(x, y int32) {
+	if x == y || len(r.after[x]) > 0 && r.after[x][len(r.after[x])-1] == y {
+		return
+	}
+	r.after[x] = append(r.after[x], y)
+	r.waits[y]++
+}
+
+// take appends a step to the order, unless it came forward, and then the steps that may come
+// forward because of it.
+func (r *reordering[P]) take(i int32) {
+	if r.done[i] {
+		return
+	}
+	r.put(i)
+	for len(r.ready) > 0 {
+		c := heap.Pop(&r.ready).(int32)
+		if !r.done[c] && r.waits[c] == 0 && r.frees(c) {
+			r.put(c)
+		}
+	}
+}
+
+func (r *reordering[P]) put(i int32) {
+	r.order = append(r.order, i)
+	r.done[i] = true
+	for _, next := range r.after[i] {
+		if r.waits[next]--; r.waits[next] == 0 {
+			heap.Push(&r.ready, next)
+		}
+	}
+	for _, b := range r.touched[i] {
+		if r.uses[b]--; r.uses[b] != 1 {
+			continue
+		}
+		for _, last := range r.users[b] {
+			if !r.done[last] && r.waits[last] == 0 {
+				heap.Push(&r.ready, last)
+			}
+		}
+	}
+}
+
+// frees reports whether a step that may run now leaves less memory in use than before.
+func (r *reordering[P]) frees(i int32) bool {
+	s := &r.p.Steps[i]
+	net := 0
+	for _, b := range r.touched[i] {
+		buf := &r.p.Buffers[b]
+		last := r.uses[b] == 1 && buf.Output < 0
+		switch {
+		case buf.Kind != Work:
+		case slices.Contains(s.Writes, b):
+			if !last && !r.begun(b, i) && !r.takesOver(b, i) {
+				net += buf.Bytes
+			}
+		case last:
+			net -= buf.Bytes
+		}
+	}
+	return net < 0
+}
+
+// begun reports whether a step other than i has written a buffer already.
+func (r *reordering[P]) begun(b int, i int32) bool {
+	for _, u := range r.users[b] {
+		if u != i && r.done[u] {
+			return true
+		}
+	}
+	return false
+}
+
+// takesOver reports whether an output may have the memory of the input that it replaces: no other
+// step is left that reads it.
+func (r *reordering[P]) takesOver(b int, i int32) bool {
+	d := r.p.Buffers[b].Donor
+	if d < 0 {
+		return false
+	}
+	return r.uses[d] == 0 || r.uses[d] == 1 && slices.Contains(r.p.Steps[i].InPlace, Pair{b, d})
+}
