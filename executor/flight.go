@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/ir"
 )
@@ -33,8 +35,8 @@ func (f *flight) hasLanded() bool {
 
 // deviceQueue bounds the flights of a device.
 type deviceQueue struct {
-	places chan struct{} // as many as there are flights
-	flying []*flight     // guarded by core.mu
+	places *semaphore.Weighted // a flight takes one
+	flying []*flight           // guarded by core.mu
 }
 
 // queue returns the queue of a device.
@@ -47,7 +49,7 @@ func (c *core) queue(d ir.Device) *deviceQueue {
 		if n == 0 {
 			n = defaultInFlight
 		}
-		q = &deviceQueue{places: make(chan struct{}, max(n, 1))}
+		q = &deviceQueue{places: semaphore.NewWeighted(int64(max(n, 1)))}
 		c.queues[d] = q
 	}
 	return q
@@ -82,7 +84,7 @@ func (c *core) land(q *deviceQueue, f *flight, err error) {
 	c.mu.Unlock()
 	f.err = err
 	close(f.landed)
-	<-q.places
+	q.places.Release(1)
 }
 
 // waitFlights waits for what is in the queues of the devices, all of them for

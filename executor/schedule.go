@@ -195,12 +195,12 @@ func (a *Async) start(c *core, m *Computation) (outs []backend.Buffer, p *contai
 // computation.
 func (a *Async) enqueue(ctx context.Context, c *core, m *Computation, in []backend.Buffer) ([]backend.Buffer, *container.Pending, error) {
 	q := c.queue(a.Device)
-	q.places <- struct{}{} // comes free without anybody's help
+	_ = q.places.Acquire(context.Background(), 1) // cannot fail: every flight ends by itself
 	a.follows()
 	a.began = true
 	p, err := m.container.Start(ctx, in, a.donated)
 	if err != nil {
-		<-q.places
+		q.places.Release(1)
 		return nil, nil, fmt.Errorf("loris: step on %v: %w", a.Device, err)
 	}
 	return p.Outputs(), p, nil

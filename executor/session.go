@@ -10,6 +10,8 @@ import (
 	"time"
 	"weak"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/devicelock"
@@ -116,7 +118,7 @@ type Session struct {
 	tracing *trace // inside Trace
 	calls   uint64 // of traced functions that draw random numbers
 
-	gate  chan struct{} // holds one token while a function is traced
+	gate  *semaphore.Weighted // held while a function is traced
 	forks uint64
 }
 
@@ -164,7 +166,7 @@ func compareDevices(a, b ir.Device) int {
 }
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: make(chan struct{}, 1)}
+	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1)}
 	s.b.Lines, s.b.Operands = c.cfg.Lines, operands
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

@@ -101,12 +101,10 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 
 // record is Trace without compiling.
 func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
-	select {
-	case s.gate <- struct{}{}:
-		defer func() { <-s.gate }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.gate.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
+	defer s.gate.Release(1)
 	if err := s.Readable(inputs...); err != nil {
 		return nil, err
 	}

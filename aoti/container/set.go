@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/loris-ml/loris/backend"
 )
 
@@ -37,9 +39,9 @@ type set struct {
 	lacks int              // the first constant that should be given and is not, or -1
 
 	// values are given and the folded ones; nil until they have been computed by
-	// the one who holds folding.
+	// the one who holds folding, a lock that is waited for with a context.
 	values  atomic.Pointer[[]backend.Buffer]
-	folding chan struct{}
+	folding *semaphore.Weighted
 
 	places  int         // guarded by sets.admin
 	retired atomic.Bool // it has been in places and never will be again
@@ -78,7 +80,7 @@ type sets struct {
 	fold  bool // there are folded ones
 
 	active atomic.Pointer[set]
-	admin  chan struct{} // a lock that waits for a context
+	admin  *semaphore.Weighted // a lock that is waited for with a context
 
 	setsMu   sync.Mutex
 	inactive *set            // nil if there is none
@@ -87,7 +89,7 @@ type sets struct {
 
 // init makes the active set of what the model came with.
 func (t *sets) init(ctx context.Context, m backend.ConstantModel) error {
-	t.admin = make(chan struct{}, 1)
+	t.admin = semaphore.NewWeighted(1)
 	t.versions = map[string]*set{}
 	if m == nil {
 		return nil
@@ -130,7 +132,7 @@ func (t *sets) name(name string, i int) {
 // newSet returns a set with one reference that owns the values. Folded ones
 // among them are dropped: they will be computed.
 func (t *sets) newSet(values []backend.Buffer) *set {
-	s := &set{given: values, lacks: -1, folding: make(chan struct{}, 1)}
+	s := &set{given: values, lacks: -1, folding: semaphore.NewWeighted(1)}
 	s.refs.Store(1)
 	for i, k := range t.info {
 		switch {
@@ -184,17 +186,15 @@ func (c *Container) begin(ctx context.Context) error {
 		c.leave()
 		return ErrNoConstants
 	}
-	select {
-	case c.admin <- struct{}{}:
-		return nil
-	case <-ctx.Done():
+	if err := c.admin.Acquire(ctx, 1); err != nil {
 		c.leave()
-		return ctx.Err()
+		return err
 	}
+	return nil
 }
 
 func (c *Container) end() {
-	<-c.admin
+	c.admin.Release(1)
 	c.leave()
 }
 
@@ -298,12 +298,10 @@ func (c *Container) complete(ctx context.Context, s *set, inst *instance) error 
 	if s.lacks >= 0 {
 		return &ConstantError{Name: c.info[s.lacks].Name, Problem: ErrMissing}
 	}
-	select {
-	case s.folding <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.folding.Acquire(ctx, 1); err != nil {
+		return err
 	}
-	defer func() { <-s.folding }()
+	defer s.folding.Release(1)
 	if s.values.Load() != nil {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
 )
@@ -30,6 +32,8 @@ type engine struct {
 	check func(*loop.Kernel) error         // why build fails, without building
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 
+	building singleflight.Group // by key: sessions compile different kernels at the same time
+
 	mu       sync.Mutex // guards the rest
 	codes    map[string]executable
 	order    []string // of codes, oldest first
@@ -44,24 +48,43 @@ func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Ke
 // compileAs returns the executable of the kernel with a key; false if there can
 // be none.
 func (e *engine) compileAs(key string, k *loop.Kernel) (executable, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	code, known := e.codes[key]
-	if known {
+	if code, known := e.known(key); known {
 		return code, code != nil
 	}
-	code, err := e.build(k)
-	if err != nil {
-		code = nil // also what is not supported is remembered
-	} else {
-		e.compiles++
+	code, err, _ := e.building.Do(key, func() (any, error) {
+		if code, known := e.known(key); known { // since the caller looked
+			return code, nil
+		}
+		code, err := e.build(k)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if err != nil {
+			code = nil // also what is not supported is remembered
+		} else {
+			e.compiles++
+		}
+		e.keep(key, code)
+		return code, nil
+	})
+	if code == nil || err != nil {
+		return nil, false
 	}
-	e.keep(key, code)
-	return code, code != nil
+	return code.(executable), true
+}
+
+// known returns what the engine has for a key: nil if there can be no code.
+func (e *engine) known(key string) (code executable, known bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	code, known = e.codes[key]
+	return code, known
 }
 
 // keep adds what is not there; the caller holds mu.
 func (e *engine) keep(key string, code executable) {
+	if _, known := e.codes[key]; known {
+		return // learned from an artefact meanwhile
+	}
 	if len(e.order) == maxCodes {
 		delete(e.codes, e.order[0])
 		e.order = append(e.order[:0], e.order[1:]...)

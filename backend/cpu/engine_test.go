@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
@@ -35,5 +37,34 @@ func TestProbes(t *testing.T) {
 	}
 	if checks != 2 || e.count() != 0 {
 		t.Errorf("%d checks and %d kernels of two probes asked twice", checks, e.count())
+	}
+}
+
+// TestConcurrentCompiles has goroutines ask for two kernels: each is built once, and both at the
+// same time, since neither build ends before the other has begun.
+func TestConcurrentCompiles(t *testing.T) {
+	const callers = 4
+	var begun sync.WaitGroup
+	begun.Add(2)
+	var builds atomic.Int32
+	e := newEngine(func(k *loop.Kernel) (executable, error) {
+		builds.Add(1)
+		begun.Done()
+		begun.Wait()
+		return definition{k}, nil
+	}, nil)
+	var all sync.WaitGroup
+	for _, key := range []string{"a", "b"} {
+		for range callers {
+			all.Go(func() {
+				if code, ok := e.compileAs(key, &loop.Kernel{}); !ok || code == nil {
+					t.Errorf("no code for kernel %s", key)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if builds.Load() != 2 || e.count() != 2 {
+		t.Errorf("%d builds, %d counted, of 2 kernels", builds.Load(), e.count())
 	}
 }

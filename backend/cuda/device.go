@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/ir"
@@ -37,7 +39,7 @@ type device struct {
 	inUse, peak atomic.Int64              // bytes of live allocations
 	pinned      atomic.Int64              // bytes
 	nudgeAt     atomic.Int64              // bytes in use from which on garbage is looked for
-	relief      chan struct{}             // held by who looks for memory
+	relief      *semaphore.Weighted       // held by the one that looks for memory
 	lost        atomic.Pointer[LostError] // what the device was lost by
 
 	models atomic.Int64 // that are open, libraries' streams included
@@ -65,7 +67,7 @@ type device struct {
 func openDevice(b *Backend, drv *driver.Driver, index int) (*device, error) {
 	d := &device{
 		backend: b, index: index, id: ir.Device{Type: DeviceType, Index: uint8(index)},
-		live: map[*block]struct{}{}, peers: map[*device]bool{}, keepers: map[*model]struct{}{}, relief: make(chan struct{}, 1),
+		live: map[*block]struct{}{}, peers: map[*device]bool{}, keepers: map[*model]struct{}{}, relief: semaphore.NewWeighted(1),
 	}
 	d.staging.init(d)
 	d.kernels.limit = maxIdle

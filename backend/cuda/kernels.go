@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 )
@@ -61,25 +63,24 @@ func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch
 			d.release(out)
 		}
 	}()
-	var work sync.WaitGroup
-	seats := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
 	for entry, l := range launches {
 		k, mine := d.kernels.find(entry)
 		out[entry] = k
 		if mine {
-			work.Go(func() {
-				seats <- struct{}{}
+			work.Go(func() error { // an error is the kernel's: others may wait for it
 				cubin := kept[entry]
 				if cubin == nil {
 					cubin = d.kernels.unloaded(entry)
 				}
 				k.err = d.makeKernel(ctx, k, l, cubin)
 				d.kernels.made(k)
-				<-seats
+				return nil
 			})
 		}
 	}
-	work.Wait()
+	_ = work.Wait() // its functions return none
 	for entry, k := range out {
 		select {
 		case <-k.ready: // others may be making it

@@ -18,12 +18,10 @@ import (
 // again, and after a collection of garbage has released what nobody can reach.
 // One goroutine at a time does so.
 func (d *device) allocShort(ctx context.Context, s *driver.Stream, bytes int64) (driver.DevicePtr, error) {
-	select {
-	case d.relief <- struct{}{}:
-		defer func() { <-d.relief }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := d.relief.Acquire(ctx, 1); err != nil {
+		return 0, err
 	}
+	defer d.relief.Release(1)
 	var err error
 	for _, relieve := range []func(context.Context) error{d.trim, d.shed, d.collect} {
 		if err := relieve(ctx); err != nil {

@@ -8,9 +8,10 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/internal/elements"
@@ -138,27 +139,28 @@ func (l *swapping) activate(ctx context.Context, i int) error {
 	return l.runner.Swap(ctx)
 }
 
-// swapFor runs and swaps as fast as it goes, at least once each.
+// swapFor runs and swaps as fast as it goes, at least once each, until the time is over or one
+// of them fails.
 func (l *swapping) swapFor(ctx context.Context, d time.Duration) error {
-	var wg sync.WaitGroup
-	errs := make([]error, callers+1)
+	group, ctx := errgroup.WithContext(ctx)
 	end := time.Now().Add(d)
-	loop := func(g int, work func() error) {
-		for ok := true; ok; ok = errs[g] == nil && time.Now().Before(end) {
-			errs[g] = work()
-		}
-	}
-	for g := range callers {
-		wg.Go(func() { loop(g, func() error { return l.once(ctx) }) })
-	}
-	wg.Go(func() {
-		loop(callers, func() error {
-			l.swaps++
-			return l.activate(ctx, l.swaps%2)
+	repeat := func(work func() error) {
+		group.Go(func() error {
+			for {
+				if err := work(); err != nil || !time.Now().Before(end) {
+					return err
+				}
+			}
 		})
+	}
+	for range callers {
+		repeat(func() error { return l.once(ctx) })
+	}
+	repeat(func() error {
+		l.swaps++
+		return l.activate(ctx, l.swaps%2)
 	})
-	wg.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 // once runs the package and looks which set the results are of.

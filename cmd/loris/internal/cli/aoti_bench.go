@@ -7,12 +7,12 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/loris-ml/loris/aoti"
 )
@@ -153,43 +153,41 @@ func (f *benchFlags) level(ctx context.Context, r *aoti.Runner, in []aoti.Buffer
 			return benchLevel{}, err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	times := make([][]time.Duration, n)
-	var wg sync.WaitGroup
+	callers, ctx := errgroup.WithContext(ctx)
 	start := time.Now()
 	end := start.Add(f.duration)
 	for i := range n {
-		wg.Go(func() {
+		callers.Go(func() error {
 			for last := time.Now(); last.Before(end); {
 				if err := r.RunInto(ctx, in, outs[i]); err != nil {
-					cancel(err)
-					return
+					return err
 				}
 				now := time.Now()
 				times[i] = append(times[i], now.Sub(last))
 				last = now
 			}
+			return nil
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	watch(done, start, f.duration, progress)
+	done := make(chan error, 1)
+	go func() { done <- callers.Wait() }()
+	err := watch(done, start, f.duration, progress)
 	took := time.Since(start)
-	if err := context.Cause(ctx); err != nil {
+	if err != nil {
 		return benchLevel{}, err
 	}
 	return summarize(n, took, slices.Concat(times...)), nil
 }
 
-// watch reports how far it is until done is closed.
-func watch(done <-chan struct{}, start time.Time, whole time.Duration, progress func(float64)) {
+// watch reports how far it is until there is an error, or nil, in done, which it returns.
+func watch(done <-chan error, start time.Time, whole time.Duration, progress func(float64)) error {
 	tick := time.NewTicker(whole / benchTicks)
 	defer tick.Stop()
 	for {
 		select {
-		case <-done:
-			return
+		case err := <-done:
+			return err
 		case now := <-tick.C:
 			progress(min(float64(now.Sub(start))/float64(whole), 0.99))
 		}
