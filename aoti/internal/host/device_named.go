@@ -31,7 +31,7 @@ func byName(target string, fn evalFunc) evalFunc {
 
 // named computes an op of ATen's, or "" for one of the user's.
 func (p *lane) named(op string, fn evalFunc, v values) ([]*tensor, error) {
-	if viewers[op] || op == "alias" {
+	if opTable[op].view {
 		return fn(v)
 	}
 	if make := recipeOf(op); make != nil && op != "" {

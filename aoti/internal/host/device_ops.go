@@ -13,96 +13,41 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
 )
 
-// cudaPrefix begins the names of the ops that PyTorch has for CUDA.
-const cudaPrefix = "aoti_torch_cuda_"
-
-// twins are, by line of symbolText, the functions that compute an op for CUDA from
-// tensors on the host: those of the same op for the CPU.
-var twins = sync.OnceValue(func() []opFunc {
-	out := make([]opFunc, len(signatures))
-	for line := range signatures {
-		s := &signatures[line]
-		name, ok := strings.CutPrefix(s.name, cudaPrefix)
-		if !ok || !s.math || !stageable(name) {
-			continue
-		}
-		for _, prefix := range []string{"aoti_torch_cpu_", "aoti_torch_aten_"} {
-			cpu, ok := shimLines()[prefix+name]
-			if ok && handlers[cpu] != nil && sameKinds(s, &signatures[cpu]) {
-				out[line] = handlers[cpu]
-				break
-			}
-		}
-	}
-	return out
-})
-
-func sameKinds(a, b *signature) bool {
-	return slices.EqualFunc(a.params, b.params, func(x, y param) bool { return x.kind == y.kind })
-}
-
-// stageable reports whether an op does no more than compute results and write
-// into its first argument.
-func stageable(name string) bool {
-	for _, prefix := range []string{"resize_", "set_", "_fused_moving_avg"} {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return true
-}
+// shimPrefix begins the names of the C functions that artefacts call.
+const shimPrefix = "aoti_torch_"
 
 // writesFirst reports whether an op writes into its first argument.
 func writesFirst(name string) bool {
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "aoti_torch_"), "cuda_")
+	_, name = split(strings.TrimPrefix(name, shimPrefix))
 	name = strings.TrimLeft(name, "_")
 	return strings.HasSuffix(name, "_out") || strings.HasSuffix(name, "_") || strings.Contains(name, "__")
 }
 
-// native are the ops that a device computes itself, by their names.
-var native = map[string]func(p *lane, c call) error{
-	"aoti_torch_cuda_mm_out":      nativeProduct(1, -1),
-	"aoti_torch_mm_out":           nativeProduct(1, -1),
-	"aoti_torch_cuda_bmm_out":     nativeProduct(1, -1),
-	"aoti_torch_bmm_out":          nativeProduct(1, -1),
-	"aoti_torch_cuda_addmm_out":   nativeProduct(2, 1),
-	"aoti_torch_addmm_out":        nativeProduct(2, 1),
-	"aoti_torch_cuda_baddbmm_out": nativeProduct(2, 1),
-}
-
-// compute computes an op for a place: on the device if there is a way to, and
-// else on the host from copies of its tensors.
-func (p *lane) compute(line int, c call) error {
-	if fn := native[c.sig.name]; fn != nil && c.onDevice() {
-		err := fn(p, c)
-		if !errors.Is(err, backend.ErrUnsupported) {
-			return err
+// compute computes a call for a place: on the device if that can, and else on the host
+// from copies of its tensors.
+func (p *lane) compute(f *function, c call) error {
+	here := !c.onDevice() && !c.makesOnDevice()
+	for _, fn := range [...]deviceFunc{f.device, f.program} {
+		if fn == nil || here {
+			continue
 		}
-	}
-	if way := ways()[line]; way != nil && (c.onDevice() || c.makesOnDevice()) {
-		err := way(p, c)
-		if !errors.Is(err, backend.ErrUnsupported) {
+		if err := fn(p, c); !errors.Is(err, backend.ErrUnsupported) {
 			return p.failed(err)
 		}
 	}
-	fn := handlers[line]
-	if fn == nil {
-		fn = twins()[line]
-	}
-	if fn == nil {
+	switch {
+	case f.host == nil:
 		return errUnimplemented
+	case here:
+		return f.host(c)
 	}
-	if !c.onDevice() && !c.makesOnDevice() {
-		return fn(c)
-	}
-	return c.staged(fn)
+	return c.staged(f.host)
 }
 
 // handles returns the tensors of an argument of any kind that has some.
@@ -150,7 +95,7 @@ func (c call) makesOnDevice() bool {
 			return kind != C.LORI_CPU
 		}
 	}
-	return strings.HasPrefix(c.sig.name, cudaPrefix)
+	return strings.HasPrefix(c.sig.name, shimPrefix+"cuda_")
 }
 
 // stage holds what a call on the host uses in the place of what is on the device.

@@ -8,100 +8,32 @@ package host
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
 
-// way is how a device computes an op without the host. What it cannot is an error
-// wrapping backend.ErrUnsupported.
-type way func(p *lane, c call) error
+// forDevices reports whether models for devices other than the CPU may call a function: one
+// for CUDA or for all.
+func forDevices(symbol string) bool { return !strings.HasPrefix(symbol, shimPrefix+"cpu_") }
 
-// ways are, by line of symbolText, those of the ops that have one.
-var ways = sync.OnceValue(func() []way {
-	out := make([]way, len(signatures))
-	for line := range signatures {
-		if s := &signatures[line]; s.math {
-			out[line] = wayOf(s.name)
-		}
-	}
-	return out
-})
+func deviceResize(p *lane, c call) error { return p.resize(c.tensor(0), c.ints(1), memoryFormat(c, 3)) }
 
-// forDevices reports whether models for devices other than the CPU may call a
-// function: one for CUDA or for all.
-func forDevices(symbol string) bool { return !strings.HasPrefix(symbol, "aoti_torch_cpu_") }
-
-// wayOf returns the way of a function, or nil.
-func wayOf(symbol string) way {
-	if !forDevices(symbol) {
-		return nil
-	}
-	name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(symbol, "aoti_torch_"), "cuda_"), "aten_")
-	if w := ownWays[name]; w != nil {
-		return w
-	}
-	for _, op := range opsOf(symbol) {
-		if viewers[op] {
-			return wayByEval(evals[op])
-		}
-		if fn := recipeOf(op); fn != nil {
-			return wayByRecipe(fn)
-		}
-	}
-	return nil
+func deviceResizeAs(p *lane, c call) error {
+	return p.resize(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
 }
 
-// opsOf returns the names that the op behind a function may have: one for CUDA has
-// that of the same for the CPU.
-func opsOf(symbol string) []string {
-	name, cuda := strings.CutPrefix(strings.TrimPrefix(symbol, "aoti_torch_"), "cuda_")
-	var out []string
-	if op, ok := evaluated[name]; ok && !cuda {
-		out = append(out, op)
-	}
-	name = strings.TrimPrefix(name, "aten_")
-	if op, ok := evaluated["cpu_"+name]; ok && op != "" {
-		out = append(out, op)
-	}
-	return append(out, name, strings.TrimSuffix(strings.TrimSuffix(name, "_v2"), "_out"))
+func deviceSet(p *lane, c call) error {
+	return p.guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
 }
 
-// viewers are the ops that look at the same memory in another way, which no device
-// takes part in.
-var viewers = map[string]bool{
-	"permute": true, "slice": true, "narrow": true, "squeeze": true, "view_dtype": true, "view_as_real": true, "view_as_complex": true,
-}
-
-// ownWays are those that no Program says, by the functions' names.
-var ownWays = map[string]way{
-	"reshape":                  (*lane).reshape,
-	"nonzero":                  (*lane).nonzero,
-	"masked_select":            (*lane).maskedSelect,
-	"repeat_interleave_Tensor": (*lane).repeatInterleave,
-	"resize_": func(p *lane, c call) error {
-		return p.resize(c.tensor(0), c.ints(1), memoryFormat(c, 3))
-	},
-	"resize_as_": func(p *lane, c call) error {
-		return p.resize(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
-	},
-	"set__source_Tensor": func(p *lane, c call) error {
-		return p.guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
-	},
-}
-
-// wayByEval calls an op's function with the tensors as they are.
-func wayByEval(fn evalFunc) way {
-	return func(_ *lane, c call) error { return evaluate(fn)(c) }
-}
-
-// wayByRecipe runs an op's Program.
-func wayByRecipe(fn recipeFunc) way {
+// deviceProgram runs an op's Program on the device.
+func deviceProgram(fn recipeFunc) deviceFunc {
 	return func(p *lane, c call) error {
 		v, err := c.values()
 		if err != nil {
@@ -111,21 +43,30 @@ func wayByRecipe(fn recipeFunc) way {
 		if err != nil {
 			return err
 		}
-		into := r.into
-		if first := c.handles(0); into == nil && len(first) == 1 && c.sig.params[0].kind == kindTensor && writesFirst(c.sig.name) {
-			into = first
+		if r.into == nil {
+			r.into = c.into()
 		}
-		outs, err := p.run(r, into...)
+		outs, err := p.run(r, r.into...)
 		if err != nil {
 			return err
 		}
+		r.into = nil // the device wrote them
 		return c.deliverAll(r, outs)
 	}
 }
 
-// deliverAll hands new tensors out, which it takes over, where the recipe says;
-// the other results are undefined.
+// deliverAll copies results into the tensors of the caller that they are for, and hands the
+// others out as new handles, where the recipe says; what is not among them is undefined. It
+// takes outs over.
 func (c call) deliverAll(r *recipe, outs []*tensor) error {
+	for i, to := range r.into {
+		if to == nil {
+			continue
+		}
+		if err := copyTensor(to, outs[i]); err != nil {
+			return errors.Join(err, discard(outs))
+		}
+	}
 	byResult := map[int]*tensor{}
 	for i, t := range outs {
 		if r.places != nil {

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/loris-ml/loris/ir"
@@ -23,40 +22,6 @@ type values map[string]any
 // evalFunc computes an op. The results are new handles in the order of ATen's
 // schema; the arguments stay the caller's.
 type evalFunc func(v values) ([]*tensor, error)
-
-// evals are the ops by ATen's name, without overloads: what an argument is tells
-// them apart. Ops of ir that are not here are found by their own name.
-var evals = collect(viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals, poolEvals, fourierEvals,
-	bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals, scaledEvals, factorEvals, fbgemmEvals, quantEvals,
-	observeEvals)
-
-func collect(groups ...map[string]evalFunc) map[string]evalFunc {
-	m := map[string]evalFunc{}
-	for _, g := range groups {
-		maps.Copy(m, g)
-	}
-	return m
-}
-
-// evaluator returns the function of an op, or nil.
-func evaluator(name string) evalFunc {
-	if fn := evals[name]; fn != nil {
-		return fn
-	}
-	if fn := recipes[name]; fn != nil {
-		return func(v values) ([]*tensor, error) {
-			r, err := fn(v)
-			if err != nil {
-				return nil, err
-			}
-			return r.onHost()
-		}
-	}
-	if op, ok := ir.Lookup(name); ok {
-		return func(v values) ([]*tensor, error) { return evalIR(op, v) }
-	}
-	return nil
-}
 
 // tensor returns a tensor that must be there.
 func (v values) tensor(name string) (*tensor, error) {
@@ -194,7 +159,7 @@ func (c call) values() (values, error) {
 	return v, nil
 }
 
-// evaluate makes a C function of an op: the results go out as new handles, or
+// evaluate makes a C function of an eager kernel: the results go out as new handles, or
 // into the tensor that the function is given for it.
 func evaluate(fn evalFunc) opFunc {
 	return func(c call) error {
@@ -206,25 +171,38 @@ func evaluate(fn evalFunc) opFunc {
 		if err != nil {
 			return err
 		}
-		if out, ok := v["out"].(*tensor); ok && c.sig.params[0].name == "out" {
-			err := copyTensor(out, outs[0])
-			for _, t := range outs {
-				release(t)
-			}
+		return c.deliverAll(&recipe{into: c.into()}, outs)
+	}
+}
+
+// evaluateProgram makes a C function of an op that is recorded as a Program.
+func evaluateProgram(fn recipeFunc) opFunc {
+	return func(c call) error {
+		v, err := c.values()
+		if err != nil {
 			return err
 		}
-		at := 0
-		for i, p := range c.sig.params {
-			if p.kind == kindOut && at < len(outs) {
-				c.give(i, outs[at])
-				at++
-			}
+		r, err := fn(v)
+		if err != nil {
+			return err
 		}
-		for _, t := range outs[at:] {
-			release(t)
+		if r.into == nil {
+			r.into = c.into()
 		}
-		return nil
+		outs, err := r.onHost()
+		if err != nil {
+			return err
+		}
+		return c.deliverAll(r, outs)
 	}
+}
+
+// into returns the tensor that a function is given for its result, nil where it makes one.
+func (c call) into() []*tensor {
+	if first := c.handles(0); len(first) == 1 && c.sig.params[0].kind == kindTensor && writesFirst(c.sig.name) {
+		return first
+	}
+	return nil
 }
 
 // one makes a list of one result.

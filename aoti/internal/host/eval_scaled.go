@@ -27,14 +27,16 @@ var scaledEvals = map[string]evalFunc{
 	},
 }
 
-func init() {
-	handle("cpu_resize_", func(c call) error { return resizeTensor(c.tensor(0), c.ints(1), memoryFormat(c, 3)) })
-	handle("cpu_resize_as_", func(c call) error {
-		return resizeTensor(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
-	})
-	handle("cpu_set__source_Tensor", func(c call) error {
-		return guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
-	})
+func resizeInPlace(c call) error {
+	return resizeTensor(c.tensor(0), c.ints(1), memoryFormat(c, 3))
+}
+
+func resizeAsInPlace(c call) error {
+	return resizeTensor(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
+}
+
+func setSourceTensor(c call) error {
+	return guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
 }
 
 // The memory formats of images with their channels innermost, as PyTorch numbers

@@ -23,20 +23,6 @@ import (
 // caller, who waits.
 type opFunc func(c call) error
 
-// handlers are the math functions by line of symbolText, nil where there is none.
-var handlers = make([]opFunc, len(signatures))
-
-// handle sets the function of a symbol, named without its prefix.
-func handle(name string, fn opFunc) {
-	for i := range signatures {
-		if signatures[i].name == "aoti_torch_"+name {
-			handlers[i] = fn
-			return
-		}
-	}
-	panic("host: no symbol aoti_torch_" + name)
-}
-
 // errUnimplemented says that a library called what the host does not have;
 // opening it should have been refused.
 var errUnimplemented = errors.New("the host does not implement it")
@@ -52,15 +38,18 @@ func loriGoCall(op C.int32_t, args *C.int64_t) (code C.lori_error) {
 	if bool(C.lori_pending()) && C.lori_take_pending() != C.LORI_OK {
 		return C.LORI_FAIL
 	}
-	fn := handlers[op]
+	f := &functions[op]
 	c := call{sig: s, args: unsafe.Slice((*int64)(args), len(s.params))}
-	if p := laneOf(C.lori_here_token()); p != nil {
-		fn = func(c call) error { return p.compute(int(op), c) }
+	var err error
+	switch p := laneOf(C.lori_here_token()); {
+	case p != nil:
+		err = p.compute(f, c)
+	case f.host == nil || f.cuda:
+		err = errUnimplemented
+	default:
+		err = f.host(c)
 	}
-	if fn == nil {
-		return failWith(s.name, errUnimplemented)
-	}
-	if err := fn(c); err != nil {
+	if err != nil {
 		return failWith(s.name, err)
 	}
 	return C.LORI_OK

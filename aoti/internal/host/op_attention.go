@@ -16,21 +16,19 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	handle("cpu__scaled_dot_product_flash_attention_for_cpu", func(c call) error {
-		// query key value dropout_p is_causal attn_mask scale ret0 ret1
-		a := attend{q: c.tensor(0), k: c.tensor(1), v: c.tensor(2), causal: c.bool(4), mask: c.tensor(5)}
-		if p := c.float(3); p != 0 {
-			return fmt.Errorf("%w: dropout of %v inside attention", errUnimplemented, p)
-		}
-		a.scale, a.scaled = c.optFloat(6)
-		if err := a.run(); err != nil {
-			return err
-		}
-		c.give(7, a.out)
-		c.give(8, a.lse)
-		return nil
-	})
+func flashAttentionForCPU(c call) error {
+	// query key value dropout_p is_causal attn_mask scale ret0 ret1
+	a := attend{q: c.tensor(0), k: c.tensor(1), v: c.tensor(2), causal: c.bool(4), mask: c.tensor(5)}
+	if p := c.float(3); p != 0 {
+		return fmt.Errorf("%w: dropout of %v inside attention", errUnimplemented, p)
+	}
+	a.scale, a.scaled = c.optFloat(6)
+	if err := a.run(); err != nil {
+		return err
+	}
+	c.give(7, a.out)
+	c.give(8, a.lse)
+	return nil
 }
 
 // attend is one call of scaled dot-product attention.

@@ -17,65 +17,60 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	handle("cpu_convolution", func(c call) error {
-		// input weight bias stride. padding. dilation. transposed output_padding. groups ret0
-		k := convolution{
-			x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), stride: c.ints(3), padding: c.ints(5), dilation: c.ints(7),
-			transposed: c.bool(9), outputPadding: c.ints(10), groups: c.int(12),
-		}
-		return k.give(c, 13)
-	})
-	handle("convolution", func(c call) error {
-		k := convolution{
-			x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), stride: c.ints(3), padding: c.ints(5), dilation: c.ints(7),
-			transposed: c.bool(9), outputPadding: c.ints(10), groups: c.int(12),
-		}
-		return k.give(c, 13)
-	})
-	handle("cpu_mkldnn__convolution_pointwise", func(c call) error {
-		// X W B padding. stride. dilation. groups attr scalars. algorithm ret0
-		k := convolution{
-			x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), padding: c.ints(3), stride: c.ints(5), dilation: c.ints(7), groups: c.int(9),
-		}
-		var err error
-		if k.act, err = c.activation(10, 11, 13); err != nil {
-			return err
-		}
-		return k.give(c, 14)
-	})
-	handle("cpu_mkldnn__convolution_transpose_pointwise", func(c call) error {
-		// X W B padding. output_padding. stride. dilation. groups attr scalars. algorithm ret0
-		k := convolution{
-			x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), padding: c.ints(3), outputPadding: c.ints(5), stride: c.ints(7),
-			dilation: c.ints(9), groups: c.int(11), transposed: true,
-		}
-		var err error
-		if k.act, err = c.activation(12, 13, 15); err != nil {
-			return err
-		}
-		return k.give(c, 16)
-	})
-	handle("cpu_mkldnn__convolution_pointwise_binary", func(c call) error {
-		k, err := c.binaryConvolution(0, 1)
-		if err != nil {
-			return err
-		}
-		return k.give(c, 17)
-	})
-	handle("cpu_mkldnn__convolution_pointwise_binary_", func(c call) error {
-		k, err := c.binaryConvolution(1, 0)
-		if err != nil {
-			return err
-		}
-		k.out = k.residual
-		if err := k.run(); err != nil {
-			return err
-		}
-		same, err := made(func() *tensor { return C.lori_tensor_alias(k.out) })
-		c.give(17, same)
+func convolutionCall(c call) error {
+	// input weight bias stride. padding. dilation. transposed output_padding. groups ret0
+	k := convolution{
+		x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), stride: c.ints(3), padding: c.ints(5), dilation: c.ints(7),
+		transposed: c.bool(9), outputPadding: c.ints(10), groups: c.int(12),
+	}
+	return k.give(c, 13)
+}
+
+func mkldnnConvolutionPointwise(c call) error {
+	// X W B padding. stride. dilation. groups attr scalars. algorithm ret0
+	k := convolution{
+		x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), padding: c.ints(3), stride: c.ints(5), dilation: c.ints(7), groups: c.int(9),
+	}
+	var err error
+	if k.act, err = c.activation(10, 11, 13); err != nil {
 		return err
-	})
+	}
+	return k.give(c, 14)
+}
+
+func mkldnnConvolutionTransposePointwise(c call) error {
+	// X W B padding. output_padding. stride. dilation. groups attr scalars. algorithm ret0
+	k := convolution{
+		x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2), padding: c.ints(3), outputPadding: c.ints(5), stride: c.ints(7),
+		dilation: c.ints(9), groups: c.int(11), transposed: true,
+	}
+	var err error
+	if k.act, err = c.activation(12, 13, 15); err != nil {
+		return err
+	}
+	return k.give(c, 16)
+}
+
+func mkldnnConvolutionPointwiseBinary(c call) error {
+	k, err := c.binaryConvolution(0, 1)
+	if err != nil {
+		return err
+	}
+	return k.give(c, 17)
+}
+
+func mkldnnConvolutionPointwiseBinaryInPlace(c call) error {
+	k, err := c.binaryConvolution(1, 0)
+	if err != nil {
+		return err
+	}
+	k.out = k.residual
+	if err := k.run(); err != nil {
+		return err
+	}
+	same, err := made(func() *tensor { return C.lori_tensor_alias(k.out) })
+	c.give(17, same)
+	return err
 }
 
 // binaryConvolution reads the arguments of the convolutions that add to another

@@ -15,33 +15,33 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	handle("cpu__linear_pointwise", func(c call) error {
-		// X W B attr scalars. algorithm ret0
-		l := linear{x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2)}
-		var err error
-		if l.act, err = c.activation(3, 4, 6); err != nil {
-			return err
-		}
-		return l.give(c, 7)
-	})
-	handle("cpu__linear_pointwise_binary", func(c call) error {
-		// X other W B attr ret0
-		l := linear{x: c.tensor(0), residual: c.tensor(1), w: c.tensor(2), bias: c.tensor(3)}
-		switch attr := c.text(4); attr {
-		case "add":
-		case "sub":
-			l.subtract = true
-		default:
-			return fmt.Errorf("%w: binary operation %q", errUnimplemented, attr)
-		}
-		return l.give(c, 5)
-	})
-	handle("cpu__mkl_linear", func(c call) error {
-		// X W origin_W B prepack_batch_size ret0; W is packed by MKL, origin_W is not
-		l := linear{x: c.tensor(0), w: c.tensor(2), bias: c.tensor(3)}
-		return l.give(c, 5)
-	})
+func linearPointwise(c call) error {
+	// X W B attr scalars. algorithm ret0
+	l := linear{x: c.tensor(0), w: c.tensor(1), bias: c.tensor(2)}
+	var err error
+	if l.act, err = c.activation(3, 4, 6); err != nil {
+		return err
+	}
+	return l.give(c, 7)
+}
+
+func linearPointwiseBinary(c call) error {
+	// X other W B attr ret0
+	l := linear{x: c.tensor(0), residual: c.tensor(1), w: c.tensor(2), bias: c.tensor(3)}
+	switch attr := c.text(4); attr {
+	case "add":
+	case "sub":
+		l.subtract = true
+	default:
+		return fmt.Errorf("%w: binary operation %q", errUnimplemented, attr)
+	}
+	return l.give(c, 5)
+}
+
+func mklLinear(c call) error {
+	// X W origin_W B prepack_batch_size ret0; W is packed by MKL, origin_W is not
+	l := linear{x: c.tensor(0), w: c.tensor(2), bias: c.tensor(3)}
+	return l.give(c, 5)
 }
 
 // linear is one call: act(x·wᵀ + bias) ± residual, of x [..., k] and w [n, k].

@@ -15,20 +15,15 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	handle("cpu_mm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
-	handle("mm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
-	handle("cpu_bmm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
-	handle("bmm_out", func(c call) error { return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1) })
-	handle("cpu_addmm_out", addmmOut)
-	handle("addmm_out", addmmOut)
-	handle("cpu_baddbmm_out", addmmOut)
-	handle("_mm_plus_mm_out", func(c call) error {
-		if err := matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1); err != nil {
-			return err
-		}
-		return matmul(c.tensor(0), c.tensor(0), c.tensor(3), c.tensor(4), 1, 1)
-	})
+func mmOut(c call) error {
+	return matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1)
+}
+
+func mmPlusMMOut(c call) error {
+	if err := matmul(c.tensor(0), nil, c.tensor(1), c.tensor(2), 0, 1); err != nil {
+		return err
+	}
+	return matmul(c.tensor(0), c.tensor(0), c.tensor(3), c.tensor(4), 1, 1)
 }
 
 // addmmOut is out = beta·self + alpha·mat1@mat2, of matrices or batches of them.

@@ -16,38 +16,37 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	handle("cpu__qlinear_pointwise_tensor", func(c call) error {
-		// X act_scale act_zero_point W W_scales W_zero_points B output_scale
-		// output_zero_point output_dtype post_op post_op_args. post_op_algorithm ret0
-		q := quantizedLayer{step: c.float(7), zero: c.int(8)}
-		if err := q.read(c, 6, 9); err != nil {
-			return err
-		}
-		var err error
-		if q.act, err = c.activation(10, 11, 13); err != nil {
-			return err
-		}
-		return q.give(c, 14, q.linear)
-	})
-	handle("cpu__qlinear_pointwise_binary_tensor", func(c call) error {
-		// X act_scale act_zero_point W W_scales W_zero_points other B output_scale
-		// output_zero_point output_dtype other_scale other_zero_point binary alpha
-		// unary unary_args. unary_algorithm ret0
-		q := quantizedLayer{step: c.float(8), zero: c.int(9), other: c.tensor(6), otherScale: c.float(11), otherZero: c.int(12)}
-		if err := q.read(c, 7, 10); err != nil {
-			return err
-		}
-		alpha := c.float(14)
-		if err := q.binary(c.text(13), alpha); err != nil {
-			return err
-		}
-		var err error
-		if q.act, err = c.activation(15, 16, 18); err != nil {
-			return err
-		}
-		return q.give(c, 19, q.linear)
-	})
+func qlinearPointwiseTensor(c call) error {
+	// X act_scale act_zero_point W W_scales W_zero_points B output_scale
+	// output_zero_point output_dtype post_op post_op_args. post_op_algorithm ret0
+	q := quantizedLayer{step: c.float(7), zero: c.int(8)}
+	if err := q.read(c, 6, 9); err != nil {
+		return err
+	}
+	var err error
+	if q.act, err = c.activation(10, 11, 13); err != nil {
+		return err
+	}
+	return q.give(c, 14, q.linear)
+}
+
+func qlinearPointwiseBinaryTensor(c call) error {
+	// X act_scale act_zero_point W W_scales W_zero_points other B output_scale
+	// output_zero_point output_dtype other_scale other_zero_point binary alpha
+	// unary unary_args. unary_algorithm ret0
+	q := quantizedLayer{step: c.float(8), zero: c.int(9), other: c.tensor(6), otherScale: c.float(11), otherZero: c.int(12)}
+	if err := q.read(c, 7, 10); err != nil {
+		return err
+	}
+	alpha := c.float(14)
+	if err := q.binary(c.text(13), alpha); err != nil {
+		return err
+	}
+	var err error
+	if q.act, err = c.activation(15, 16, 18); err != nil {
+		return err
+	}
+	return q.give(c, 19, q.linear)
 }
 
 // quantizedLayer is one call of a layer of 8-bit integers. What it stands for is

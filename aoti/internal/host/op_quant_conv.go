@@ -16,48 +16,45 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() {
-	unary := func(c call) error {
-		// X act_scale act_zero_point W W_scales W_zero_points B stride. padding.
-		// dilation. groups output_scale output_zero_point output_dtype attr scalars.
-		// algorithm ret0
-		q := quantizedConvolution{quantizedLayer: quantizedLayer{step: c.float(14), zero: c.int(15)}}
-		if err := q.read(c, 6, 16); err != nil {
-			return err
-		}
-		q.shape = convolution{stride: c.ints(7), padding: c.ints(9), dilation: c.ints(11), groups: c.int(13)}
-		var err error
-		if q.act, err = c.activation(17, 18, 20); err != nil {
-			return err
-		}
-		return q.give(c, 21, q.run)
+func qconvPointwiseTensor(c call) error {
+	// X act_scale act_zero_point W W_scales W_zero_points B stride. padding.
+	// dilation. groups output_scale output_zero_point output_dtype attr scalars.
+	// algorithm ret0
+	q := quantizedConvolution{quantizedLayer: quantizedLayer{step: c.float(14), zero: c.int(15)}}
+	if err := q.read(c, 6, 16); err != nil {
+		return err
 	}
-	handle("cpu__qconv_pointwise_tensor", unary)
-	handle("cpu__qconv2d_pointwise_tensor", unary)
-	handle("cpu__qconv2d_pointwise_binary_tensor", func(c call) error {
-		// X act_scale act_zero_point W W_scales W_zero_points accum B stride. padding.
-		// dilation. groups output_scale output_zero_point output_dtype accum_scale
-		// accum_zero_point binary alpha unary scalars. algorithm ret0
-		q := quantizedConvolution{quantizedLayer: quantizedLayer{
-			step: c.float(15), zero: c.int(16), other: c.tensor(6), otherScale: c.float(18), otherZero: c.int(19),
-		}}
-		if err := q.read(c, 7, 17); err != nil {
-			return err
-		}
-		q.shape = convolution{stride: c.ints(8), padding: c.ints(10), dilation: c.ints(12), groups: c.int(14)}
-		alpha, ok := c.optFloat(21)
-		if !ok {
-			alpha = 1
-		}
-		if err := q.binary(c.text(20), alpha); err != nil {
-			return err
-		}
-		var err error
-		if q.act, err = c.activation(22, 23, 25); err != nil {
-			return err
-		}
-		return q.give(c, 26, q.run)
-	})
+	q.shape = convolution{stride: c.ints(7), padding: c.ints(9), dilation: c.ints(11), groups: c.int(13)}
+	var err error
+	if q.act, err = c.activation(17, 18, 20); err != nil {
+		return err
+	}
+	return q.give(c, 21, q.run)
+}
+
+func qconv2dPointwiseBinaryTensor(c call) error {
+	// X act_scale act_zero_point W W_scales W_zero_points accum B stride. padding.
+	// dilation. groups output_scale output_zero_point output_dtype accum_scale
+	// accum_zero_point binary alpha unary scalars. algorithm ret0
+	q := quantizedConvolution{quantizedLayer: quantizedLayer{
+		step: c.float(15), zero: c.int(16), other: c.tensor(6), otherScale: c.float(18), otherZero: c.int(19),
+	}}
+	if err := q.read(c, 7, 17); err != nil {
+		return err
+	}
+	q.shape = convolution{stride: c.ints(8), padding: c.ints(10), dilation: c.ints(12), groups: c.int(14)}
+	alpha, ok := c.optFloat(21)
+	if !ok {
+		alpha = 1
+	}
+	if err := q.binary(c.text(20), alpha); err != nil {
+		return err
+	}
+	var err error
+	if q.act, err = c.activation(22, 23, 25); err != nil {
+		return err
+	}
+	return q.give(c, 26, q.run)
 }
 
 // quantizedConvolution is one call of a convolution of 8-bit integers.

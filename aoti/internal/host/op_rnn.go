@@ -19,28 +19,26 @@ import (
 // have.
 const modeLSTM = 2
 
-func init() {
-	handle("cpu_mkldnn_rnn_layer", func(c call) error {
-		// input weight0 weight1 weight2 weight3 hx_ cx_ reverse batch_sizes. mode
-		// hidden_size num_layers has_biases bidirectional batch_first train ret0..ret3
-		l := layer{
-			x: c.tensor(0), wx: c.tensor(1), wh: c.tensor(2), bx: c.tensor(3), bh: c.tensor(4), h: c.tensor(5), c: c.tensor(6),
-			reverse: c.bool(7), hidden: c.int(11), biases: c.bool(13),
-		}
-		if c.int(10) != modeLSTM {
-			return fmt.Errorf("%w: a recurrent layer of mode %d; PyTorch has oneDNN's for LSTM only", errUnimplemented, c.int(10))
-		}
-		if err := l.run(); err != nil {
-			return err
-		}
-		// What a layer in training keeps for its gradient is nobody's but that
-		// gradient's, which no function of the shim computes.
-		space, err := newUndefined()
-		for i, t := range []*tensor{l.y, l.hn, l.cn, space} {
-			c.give(17+i, t)
-		}
+func mkldnnRNNLayer(c call) error {
+	// input weight0 weight1 weight2 weight3 hx_ cx_ reverse batch_sizes. mode
+	// hidden_size num_layers has_biases bidirectional batch_first train ret0..ret3
+	l := layer{
+		x: c.tensor(0), wx: c.tensor(1), wh: c.tensor(2), bx: c.tensor(3), bh: c.tensor(4), h: c.tensor(5), c: c.tensor(6),
+		reverse: c.bool(7), hidden: c.int(11), biases: c.bool(13),
+	}
+	if c.int(10) != modeLSTM {
+		return fmt.Errorf("%w: a recurrent layer of mode %d; PyTorch has oneDNN's for LSTM only", errUnimplemented, c.int(10))
+	}
+	if err := l.run(); err != nil {
 		return err
-	})
+	}
+	// What a layer in training keeps for its gradient is nobody's but that
+	// gradient's, which no function of the shim computes.
+	space, err := newUndefined()
+	for i, t := range []*tensor{l.y, l.hn, l.cn, space} {
+		c.give(17+i, t)
+	}
+	return err
 }
 
 // layer is one layer and direction of an LSTM, time first.

@@ -28,12 +28,12 @@ func invokeBy(t testing.TB, fn opFunc, name string, args ...any) error {
 	t.Helper()
 	line := -1
 	for i := range signatures {
-		if signatures[i].name == "aoti_torch_"+name {
+		if signatures[i].name == shimPrefix+name {
 			line = i
 		}
 	}
 	if line >= 0 && fn == nil {
-		fn = handlers[line]
+		fn = functions[line].host
 	}
 	if fn == nil {
 		t.Fatalf("no function %s", name)

@@ -70,7 +70,7 @@ func TestAttentionForCUDA(t *testing.T) {
 	bias := waves(t, 6, 1, heads, rows, keys)
 	// The same with the heads of a place side by side.
 	side := func(x *tensor) *tensor {
-		d, err := evals["contiguous"](values{"self": turned(t, x, 1, 2)})
+		d, err := evaluator("contiguous")(values{"self": turned(t, x, 1, 2)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestAttentionForCUDA(t *testing.T) {
 					args = append(args, &outs[i])
 				}
 			}
-			if err := invokeBy(t, byRecipe(name), name, args...); err != nil {
+			if err := invokeBy(t, byProgram(name), name, args...); err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = discard(outs) }()
@@ -151,7 +151,7 @@ func TestAttentionOfSequencesInARow(t *testing.T) {
 		args = append(args, &outs[i])
 	}
 	const name = "cuda__flash_attention_forward"
-	if err := invokeBy(t, byRecipe(name), name, args...); err != nil {
+	if err := invokeBy(t, byProgram(name), name, args...); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = discard(outs) }()

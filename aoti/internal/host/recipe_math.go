@@ -4,34 +4,10 @@ package host
 
 import (
 	"fmt"
-	"maps"
 	"math"
 
 	"github.com/loris-ml/loris/ir"
 )
-
-// recipes are the ops that a device computes by a Program of their own, by ATen's
-// name. Ops of ir that are not here are found by their own name.
-var recipes = func() map[string]recipeFunc {
-	m := map[string]recipeFunc{}
-	for _, g := range []map[string]recipeFunc{
-		mathRecipes, matrixRecipes, networkRecipes, windowRecipes, indexRecipes, orderRecipes, randomRecipes, bagRecipes, attentionRecipes,
-	} {
-		maps.Copy(m, g)
-	}
-	return m
-}()
-
-// recipeOf returns the recipe of an op, or nil.
-func recipeOf(name string) recipeFunc {
-	if fn := recipes[name]; fn != nil {
-		return fn
-	}
-	if op, ok := ir.Lookup(name); ok && evals[name] == nil {
-		return func(v values) (*recipe, error) { return recipeIR(op, v) }
-	}
-	return nil
-}
 
 // simple is a recipe whose results are row-major.
 func simple(what string, in []*tensor, build builder) (*recipe, error) {

@@ -17,7 +17,7 @@ func cooked(t *testing.T, name string, results int, args ...any) []*tensor {
 	for i := range outs {
 		args = append(args, &outs[i])
 	}
-	if err := invokeBy(t, byRecipe(name), name, args...); err != nil {
+	if err := invokeBy(t, byProgram(name), name, args...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = discard(outs) })

@@ -19,22 +19,22 @@ import (
 // implemented reports whether the process has the function in a line of
 // symbolText: math by its handler, the others by what the executable exports.
 func implemented(line int) bool {
-	if handlers[line] != nil || twins()[line] != nil || ways()[line] != nil {
+	s, f := &signatures[line], &functions[line]
+	if f.host != nil || f.device != nil || f.program != nil {
 		return true
 	}
-	s := &signatures[line]
 	return !s.math && exported(pt2.HostName(s.name))
 }
 
 // where says how a model for an accelerator has a function computed.
 func where(line int) Where {
-	s := &signatures[line]
+	s, f := &signatures[line], &functions[line]
 	switch {
 	case !s.math || !forDevices(s.name):
 		return ""
-	case ways()[line] != nil || native[s.name] != nil:
+	case f.device != nil || f.program != nil:
 		return OnDevice
-	case twins()[line] != nil || handlers[line] != nil:
+	case f.host != nil:
 		return ThroughHost
 	}
 	return Refused

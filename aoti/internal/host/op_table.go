@@ -1,0 +1,90 @@
+//go:build linux && cgo
+
+package host
+
+import (
+	"maps"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// opEntry is what the host adds to the row of ir that has an op's name. An op without an
+// entry is its row: parameters are bound by their names, and results are row-major but for
+// those of pointwise ops, which keep the layout of their operands.
+//
+// An op moves to ir by a row there and by deleting what its entry has here; what is left of
+// an entry then is the layout of its results.
+type opEntry struct {
+	// eager computes the op on tensors of the host. It is for what no Program says (results
+	// whose size depends on data, PyTorch's own random numbers, packed weights), and goes
+	// before the decomposition and the row there.
+	eager evalFunc
+	// decompose records the op for arguments that are not those of its row, or for an op
+	// without one. Accelerators take it, and the host where there is no eager.
+	decompose recipeFunc
+	// view says that eager makes a view of its operand, which no device takes part in.
+	view bool
+}
+
+// opTable is the host's one table of ops, by ATen's name without the overload.
+var opTable = newOpTable(
+	[]map[string]evalFunc{viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals, poolEvals,
+		fourierEvals, bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals,
+		scaledEvals, factorEvals, fbgemmEvals, quantEvals, observeEvals},
+	[]map[string]recipeFunc{mathRecipes, matrixRecipes, networkRecipes, windowRecipes, indexRecipes, orderRecipes,
+		randomRecipes, bagRecipes, attentionRecipes},
+)
+
+func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc) map[string]opEntry {
+	kernels, programs := map[string]evalFunc{}, map[string]recipeFunc{}
+	for _, g := range eager {
+		maps.Copy(kernels, g)
+	}
+	for _, g := range decompose {
+		maps.Copy(programs, g)
+	}
+	table := map[string]opEntry{}
+	for name, fn := range kernels {
+		table[name] = opEntry{eager: fn, decompose: programs[name], view: views[name]}
+	}
+	for name, fn := range programs {
+		table[name] = opEntry{eager: kernels[name], decompose: fn, view: views[name]}
+	}
+	return table
+}
+
+// views are the ops of viewEvals whose results share memory on every device.
+var views = map[string]bool{
+	"permute": true, "slice": true, "narrow": true, "squeeze": true, "view_dtype": true, "view_as_real": true, "view_as_complex": true, "alias": true,
+}
+
+// evaluator returns the function that computes an op on tensors of the host, or nil.
+func evaluator(name string) evalFunc {
+	e := opTable[name]
+	if e.eager != nil {
+		return e.eager
+	}
+	if fn := recipeOf(name); fn != nil {
+		return func(v values) ([]*tensor, error) {
+			r, err := fn(v)
+			if err != nil {
+				return nil, err
+			}
+			return r.onHost()
+		}
+	}
+	return nil
+}
+
+// recipeOf returns what records an op as a Program, or nil. An op that the host computes by
+// a kernel of its own is not its row, unless its entry says how.
+func recipeOf(name string) recipeFunc {
+	e := opTable[name]
+	if e.decompose != nil || e.eager != nil {
+		return e.decompose
+	}
+	if op, ok := ir.Lookup(name); ok {
+		return func(v values) (*recipe, error) { return recipeIR(op, v) }
+	}
+	return nil
+}
