@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/opinfo"
 	"github.com/loris-ml/loris/ir"
 )
@@ -17,7 +18,7 @@ import (
 func TestMethodsMatchPyTorch(t *testing.T) {
 	m := newSession(t, WithDevice(Ref)).With()
 	most := 12 // cases of an op
-	if testing.Short() {
+	if !longtest.Enabled() {
 		most = 3
 	}
 	called := 0

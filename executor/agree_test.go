@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
 )
@@ -18,7 +19,7 @@ import (
 // operands as far as ref itself does when the inputs move by one.
 func TestBackendsAgree(t *testing.T) {
 	n := uint64(150)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 40
 	}
 	exact, cpu := newSession(t, executor.Config{}), newSession(t, executor.Config{Device: device(t, "cpu")})

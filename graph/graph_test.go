@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -72,7 +73,7 @@ func TestRecorderRemembersHashesNotNodes(t *testing.T) {
 // A chain of a million nodes overflows the stack of any recursive walk.
 func TestMillionNodeChain(t *testing.T) {
 	n := 1_000_000
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 100_000
 	}
 	b := &ir.Builder{Lines: ir.LinesOff}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 var swapDuration = flag.Duration("swap.duration", 300*time.Millisecond, "how long TestSwapUnderLoad runs")
@@ -215,7 +216,7 @@ func TestSingleThreadedRaces(t *testing.T) {
 // TestThroughputWithSwaps prints what swapping 100 times a second costs runs
 // that take about a tenth of a millisecond each.
 func TestThroughputWithSwaps(t *testing.T) {
-	if testing.Short() {
+	if !longtest.Enabled() {
 		t.Skip("it measures and asserts nothing")
 	}
 	for _, instances := range []int{1, 4} {

@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -125,7 +126,7 @@ func (s *suite) ops(t *testing.T) {
 			}
 			total := 0
 			for _, d := range ir.DTypes() {
-				samples := samplesOf(sp, d, testing.Short())
+				samples := samplesOf(sp, d, !longtest.Enabled())
 				for i := range samples {
 					if total%max(s.every, 1) == 0 {
 						s.sample(t, sp, d, &samples[i])

@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -270,7 +271,7 @@ func (s *suite) concurrent(t *testing.T) {
 // deep compiles a chain that recursion would not survive.
 func (s *suite) deep(t *testing.T) {
 	n := 20000
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 2000
 	}
 	p, data, err := record("deep", []input{{ir.MakeShape(ir.F64, 2), elements.EncodeFloats(ir.F64, []float64{1, 2})}}, func(b *ir.Builder, x []ir.Value) []ir.Value {

@@ -9,6 +9,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/opinfo"
 	"github.com/loris-ml/loris/ir"
 )
@@ -28,7 +29,7 @@ func RunOpInfo(t *testing.T, b backend.Backend, d ir.Device) {
 			}
 			for i := range cases {
 				c := &cases[i]
-				if testing.Short() && i%4 != 0 {
+				if !longtest.Enabled() && i%4 != 0 {
 					continue
 				}
 				if why := unsupported(c); why != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -17,7 +18,7 @@ import (
 // backend may fuse, reorder and reuse memory. Each is a function of its number.
 func (s *suite) programs(t *testing.T) {
 	n := uint64(400)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 60
 	}
 	for i := range n {
@@ -55,7 +56,7 @@ func CheckProgram(seed uint64, ops int, d ir.Device, backends ...backend.Backend
 // kink of relu or a tie of a maximum), a Program is left out.
 func (s *suite) gradients(t *testing.T) {
 	n := uint64(150)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 30
 	}
 	used := uint64(0)

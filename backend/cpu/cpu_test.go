@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 func TestConformance(t *testing.T) { backendtest.Run(t, cpu.New(), cpu.Device) }
@@ -23,7 +24,7 @@ func TestConformanceLevels(t *testing.T) {
 
 // TestConformancePortable runs the suite without native kernels.
 func TestConformancePortable(t *testing.T) {
-	if testing.Short() {
+	if !longtest.Enabled() {
 		t.Skip("TestConformanceSplit goes the same ways")
 	}
 	backendtest.Run(t, cpu.NewPortable(), cpu.Device)
@@ -38,7 +39,7 @@ func TestConformanceSplit(t *testing.T) {
 
 // TestConformanceKernelsSplit runs kernels by their definition.
 func TestConformanceKernelsSplit(t *testing.T) {
-	if testing.Short() && len(cpu.Levels()) > 0 {
+	if !longtest.Enabled() && len(cpu.Levels()) > 0 {
 		t.Skip("TestConformanceLevels makes the same kernels")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))

@@ -1,13 +1,13 @@
 package cpu_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/race"
 )
 
@@ -16,12 +16,12 @@ import (
 // ones on each level of instructions. A fault ends the process, so it is another
 // one.
 func TestConformanceGuarded(t *testing.T) {
-	if race.Enabled && testing.Short() {
+	if race.Enabled && !longtest.Enabled() {
 		t.Skip("the detector sees no more than the run without it")
 	}
 	const env = "LORIS_CPU_GUARD"
 	if os.Getenv(env) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestConformanceGuarded$", fmt.Sprintf("-test.short=%v", testing.Short()))
+		cmd := exec.Command(os.Args[0], "-test.run=^TestConformanceGuarded$")
 		cmd.Env = append(os.Environ(), env+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%.4000s", err, out)
@@ -29,7 +29,7 @@ func TestConformanceGuarded(t *testing.T) {
 		return
 	}
 	all := map[string]*cpu.Backend{"whole": cpu.New()}
-	if !testing.Short() {
+	if longtest.Enabled() {
 		for name, b := range cpu.Levels() {
 			all[name] = cpu.Split(b)
 		}

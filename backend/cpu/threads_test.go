@@ -16,6 +16,7 @@ import (
 	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/graph"
 	elems "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -108,7 +109,7 @@ func TestSameBitsOnAnyProcessors(t *testing.T) {
 	for _, c := range threaded {
 		t.Run(c.name, func(t *testing.T) {
 			for name, b := range threadedBackends() {
-				if testing.Short() && name == "split" {
+				if !longtest.Enabled() && name == "split" {
 					continue // thousands of pieces
 				}
 				p := program(t, "program @p {\n"+c.text+"\n}")
@@ -121,7 +122,7 @@ func TestSameBitsOnAnyProcessors(t *testing.T) {
 // TestSameBitsOfRandomPrograms does it for random Programs and their gradients.
 func TestSameBitsOfRandomPrograms(t *testing.T) {
 	n := uint64(60)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 4
 	}
 	for name, b := range threadedBackends() {
@@ -138,7 +139,7 @@ func TestSameBitsOfRandomPrograms(t *testing.T) {
 // others are cut.
 func threadedBackends() map[string]*Backend {
 	all := map[string]*Backend{"whole": New(), "split": Split(New())}
-	if !testing.Short() {
+	if longtest.Enabled() {
 		all["portable"] = NewPortable()
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestConformance(t *testing.T) {
 	_, b := newFake(t, 1)
 	t.Run("Rules", func(t *testing.T) { backendtest.RunRules(t, b, gpu(0)) })
-	if testing.Short() {
+	if !longtest.Enabled() {
 		return
 	}
 	s := &sampling{Backend: b, host: ref.New(), every: 150}

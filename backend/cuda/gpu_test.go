@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/backendtest"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
-// TestOnGPU runs the suites on the first GPU of the machine; short tests leave
-// those of PyTorch's samples out.
+// TestOnGPU runs the suites on the first GPU of the machine; PyTorch's samples are
+// for the long suites.
 func TestOnGPU(t *testing.T) {
 	if os.Getenv("LORIS_TEST_GPU") == "" {
 		t.Skip("LORIS_TEST_GPU is not set: bench/gpu/run.sh does so, on a machine with a GPU")
@@ -18,7 +19,7 @@ func TestOnGPU(t *testing.T) {
 	b := New(Libraries{})
 	t.Cleanup(func() { check(t, b.Close()) })
 	t.Run("Suite", func(t *testing.T) { backendtest.Run(t, b, gpu(0)) })
-	if !testing.Short() {
+	if longtest.Enabled() {
 		t.Run("OpInfo", func(t *testing.T) { backendtest.RunOpInfo(t, b, gpu(0)) })
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -130,7 +131,7 @@ func TestInductorOps(t *testing.T) {
   return %0`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.heavy && testing.Short() {
+			if c.heavy && !longtest.Enabled() {
 				t.Skip("compiles many kernels")
 			}
 			f, b, r := loadModel(t, 1)
@@ -189,7 +190,7 @@ func TestInductorIndexOutOfRange(t *testing.T) {
 // What depends on the data waits for it, and what has no way goes through the host.
 func TestInductorOpsThatWait(t *testing.T) {
 	_, b, r := loadModel(t, 1)
-	if !testing.Short() { // it compiles many kernels
+	if longtest.Enabled() { // it compiles many kernels
 		x, _ := counting(t, b, 113)
 		out, err := r.Run(t.Context(), x)
 		check(t, err)

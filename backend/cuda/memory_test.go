@@ -14,6 +14,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -90,7 +91,7 @@ func sum(ctx context.Context, d *device, add *driver.Function, a, b *buffer, inP
 // they are read and memory serves again only when it is not used any more.
 func TestOrderOfStreams(t *testing.T) {
 	seeds := 6
-	if testing.Short() {
+	if !longtest.Enabled() {
 		seeds = 3
 	}
 	for seed := range seeds {

@@ -23,8 +23,8 @@ parts() {
   cat <<PARTS
 machine 60 nvidia-smi; $bin/loris devices
 driver 120 cd backend/cuda/internal/driver && $bin/driver.test -test.v -test.run 'TestOnFakeAndReal'
-kernels 300 cd backend/cuda/internal/emit && $bin/emit.test -test.v
-conformance 540 cd backend/cuda && LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run TestOnGPU
+kernels 300 cd backend/cuda/internal/emit && LORIS_LONG=1 $bin/emit.test -test.v
+conformance 540 cd backend/cuda && LORIS_LONG=1 LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run TestOnGPU
 digits 120 $bin/loris train digits --device cuda --out $out/digits
 bandwidth 120 cd backend/cuda/internal/emit && $bin/emit.test -test.run '^\$' -test.bench GPU
 steps 120 cd bench/gpu && $bin/gpu.test -test.run '^\$' -test.bench . -test.benchmem
@@ -32,7 +32,7 @@ compare 600 $bin/compare --device cuda --threads 4 --python $python --peers eage
 export 420 $python bench/gpu/export.py $out/packages
 packages 420 $bin/aoti --device cuda --threads 4 --python $python $out/packages/*.pt2
 swap 60 $bin/aoti --device cuda --threads 4 --swap 10s $out/packages/{mlp,encoder}.pt2
-sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.short -test.run TestOnGPU
+sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.run TestOnGPU
 PARTS
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 func session(tb testing.TB, opts ...loris.SessionOption) *loris.Session {
@@ -58,7 +59,7 @@ func results(t *testing.T, w *Workload, opts ...loris.SessionOption) []float32 {
 // all alike, and are the same again.
 func TestWorkloads(t *testing.T) {
 	for _, w := range All() {
-		if testing.Short() && (w.Heavy || w.FLOP > 1e8) {
+		if !longtest.Enabled() && (w.Heavy || w.FLOP > 1e8) {
 			continue
 		}
 		first := results(t, w)
@@ -111,12 +112,12 @@ func TestNoCompiles(t *testing.T) {
 func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
 	for _, w := range All() {
-		if w.Heavy || w.Name == "first-compile" || testing.Short() && w.FLOP > 1e9 {
+		if w.Heavy || w.Name == "first-compile" || !longtest.Enabled() && w.FLOP > 1e9 {
 			continue
 		}
 		want := results(t, w, loris.WithThreads(1))
 		threads := []int{2, 3, 5}
-		if testing.Short() {
+		if !longtest.Enabled() {
 			threads = threads[1:2]
 		}
 		for _, n := range threads {

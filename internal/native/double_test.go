@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -22,7 +23,7 @@ func sigmoid(x float64) float64 {
 // TestSweep64 tries each function of f64 on floats of all sizes.
 func TestSweep64(t *testing.T) {
 	n := 200_000
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 20_000
 	}
 	r := rand.New(rand.NewPCG(1, 64))

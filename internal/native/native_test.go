@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -33,7 +34,7 @@ func compareRun(t *testing.T, k *loop.Kernel, c *Code, g *looptest.Grid, ulps fl
 
 // lengths returns numbers of columns with all tails of the vectors, or some.
 func lengths() (all []int) {
-	if testing.Short() {
+	if !longtest.Enabled() {
 		return []int{1, 3, 8, 17, 39, 67}
 	}
 	for n := 1; n <= 67; n++ {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -14,7 +15,7 @@ import (
 
 func TestRandomKernels(t *testing.T) {
 	n := 300
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 60
 	}
 	for seed := range uint64(n) {
@@ -49,7 +50,7 @@ func checkRandom(t *testing.T, seed uint64, cols int) {
 // reduction's comment.
 func TestSumsArePrecise(t *testing.T) {
 	n := 10_000_000
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 300_000
 	}
 	x := make([]float32, n)
@@ -84,7 +85,7 @@ func TestSumsArePrecise(t *testing.T) {
 // TestSweep tries each function of f32 on floats of all sizes.
 func TestSweep(t *testing.T) {
 	step := uint32(9973)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		step = 999983
 	}
 	var x []float32

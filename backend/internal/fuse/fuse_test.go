@@ -12,6 +12,7 @@ import (
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -31,7 +32,7 @@ func plans() map[string]*planned {
 // TestRandomPrograms computes random Programs as they are planned.
 func TestRandomPrograms(t *testing.T) {
 	n := uint64(400)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 60
 	}
 	for name, b := range plans() {

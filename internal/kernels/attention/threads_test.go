@@ -3,6 +3,8 @@ package attention
 import (
 	"slices"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // TestThreadsSameBits holds attention over finite numbers equal to the last bit
@@ -10,7 +12,7 @@ import (
 func TestThreadsSameBits(t *testing.T) {
 	all := append(shapes[:len(shapes):len(shapes)], shape{1, 2, 1, 90, 1100, 16, 20}, shape{1, 1, 1, 600, 600, 4, 4})
 	some := modes
-	if testing.Short() {
+	if !longtest.Enabled() {
 		all, some = []shape{{1, 2, 2, 33, 65, 16, 48}, {1, 2, 1, 90, 540, 16, 20}}, modes[1:2]
 	}
 	for _, s := range all {

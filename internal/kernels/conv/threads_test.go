@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // TestThreadsSameBits holds convolutions equal to the last bit for however many
@@ -19,7 +20,7 @@ func TestThreadsSameBits(t *testing.T) {
 		{"3x3 to a single position", geometry(33, 1, 21, 72, plane(1, 3), plane(1, 3), cube(1), cube(0), cube(1))},
 		{"3x3 many rows", geometry(1, 1, 5, 40, plane2(1, 40, 33), plane(1, 3), cube(1), plane(0, 1), cube(1))},
 	}...)
-	if testing.Short() {
+	if !longtest.Enabled() {
 		more = append(more[:3:3], more[len(geometries):]...)
 	}
 	for _, c := range more {
@@ -47,7 +48,7 @@ func sameBits[T Element, A Float](t *testing.T, g Geometry, set *tile.Set[A], fo
 	packed.Use(aligned[A](packed.Len()))
 	SetWeights(packed, w, g.Filters(), 0, packed.Units())
 	some, cuts := finishes, []int{1, 2, 3, 5, 16}
-	if testing.Short() {
+	if !longtest.Enabled() {
 		some, cuts = finishes[3:], []int{1, 3, 16}
 	}
 	for _, order := range layouts[:2] {

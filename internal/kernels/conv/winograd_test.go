@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/race"
 )
@@ -41,7 +42,7 @@ func TestWinograd(t *testing.T) {
 			r := newReference(c.g)
 			for at := range 9 {
 				for fin := range finishes {
-					if (at+fin+i)%3 != 0 || testing.Short() && at != i%9 && fin != i%5 { // all meet somewhere
+					if (at+fin+i)%3 != 0 || !longtest.Enabled() && at != i%9 && fin != i%5 { // all meet somewhere
 						continue
 					}
 					for _, set := range tile.Sets[float32]() {
@@ -50,7 +51,7 @@ func TestWinograd(t *testing.T) {
 				}
 			}
 			for at := range layouts {
-				if testing.Short() && at != i%3 {
+				if !longtest.Enabled() && at != i%3 {
 					continue
 				}
 				for _, set := range tile.Sets[float32]() {
@@ -64,7 +65,7 @@ func TestWinograd(t *testing.T) {
 
 func TestWinogradThreadsSameBits(t *testing.T) {
 	all := []Geometry{square(33, 16, 40, 3, 5, 1), square(2, 19, 150, 9, 30, 1), square(1, 260, 40, 18, 21, 0)}
-	if testing.Short() {
+	if !longtest.Enabled() {
 		all = all[:1]
 	}
 	for _, c := range all {
@@ -79,7 +80,7 @@ func TestWinogradThreadsSameBits(t *testing.T) {
 // numbers of one size and for those that are all positive.
 func TestWinogradError(t *testing.T) {
 	depths := []int{16, 64, 256}
-	if testing.Short() {
+	if !longtest.Enabled() {
 		depths = depths[:2]
 	}
 	for _, cin := range depths {

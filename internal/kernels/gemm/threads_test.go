@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // TestThreadsSameBits holds products equal to the last bit however many goroutines
@@ -27,7 +29,7 @@ func sameBits[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	shapes := [][3]int{{900, 29, 65}, {1, 700, 333}, {17, 400, 130}, {64, 300, 70}, {3, 2100, 230}, {45, 520, 390}, {64, 1100, 70}, {130, 260, 190}, {330, 520, 140}, {333, 700, 1}, {190, 800, 5}, {260, 90, 47}}
 	orders := 4
-	if testing.Short() {
+	if !longtest.Enabled() {
 		shapes, orders = shapes[:4], 2
 	}
 	for i, d := range shapes {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -16,7 +17,7 @@ func TestAttentionKeepsToRegisters(t *testing.T) {
 	all, archs := attentionLaunches(), []string{"sm_90", "sm_80"}
 	long := os.Getenv("LORIS_CUDA_CONFORMANCE") != ""
 	switch {
-	case testing.Short():
+	case !longtest.Enabled():
 		all = all[:2]
 	case !long: // they take seconds each
 		all = all[:4]

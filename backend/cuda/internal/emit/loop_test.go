@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -167,7 +168,7 @@ func (d *device) everyWay(k *loop.Kernel, opt Options, rows, cols int, fill loop
 func TestRandomKernels(t *testing.T) {
 	d := newDevice(t)
 	n := 30
-	if testing.Short() {
+	if !longtest.Enabled() {
 		n = 8
 	}
 	written := 0
@@ -210,7 +211,7 @@ func TestSoftmax(t *testing.T) {
 	for i, dt := range []ir.DType{ir.F32, ir.BF16, ir.F64} {
 		d.limits = []Limits{small, medium}[i%2]
 		for _, cols := range []int{1, 5, 129, 700} {
-			if testing.Short() && cols != 129 {
+			if !longtest.Enabled() && cols != 129 {
 				continue
 			}
 			d.everyWay(softmax(dt), Options{Scratch: []bool{false, false, true}, Outer: cols % 2}, 3, cols, looptest.Moderate, 8)
@@ -263,7 +264,7 @@ func TestNorms(t *testing.T) {
 	d := newDevice(t)
 	d.limits = medium
 	for _, cols := range []int{6, 260} {
-		if testing.Short() && cols == 6 {
+		if !longtest.Enabled() && cols == 6 {
 			continue
 		}
 		d.everyWay(softmaxInPlace(), Options{}, 5, cols, looptest.Moderate, 8)

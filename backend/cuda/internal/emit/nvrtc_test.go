@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // In builds with the tag cuda every source that a test runs is compiled by NVRTC,
@@ -48,7 +49,7 @@ func compileForDevices(t *testing.T, sources map[string]string) {
 	compiled := 0
 	for i, name := range slices.Sorted(maps.Keys(sources)) {
 		for k, arch := range archs {
-			if (testing.Short() || i >= 8) && k != i%len(archs) || testing.Short() && i >= 2 {
+			if (!longtest.Enabled() || i >= 8) && k != i%len(archs) || !longtest.Enabled() && i >= 2 {
 				continue
 			}
 			if _, _, err := c.Compile(sources[name], name+".cu", arch, options); err != nil {

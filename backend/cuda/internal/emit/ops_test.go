@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -203,7 +204,7 @@ func TestReductions(t *testing.T) {
 		for _, axis := range []loop.Axis{loop.Columns, loop.Rows, loop.Both} {
 			d.limits = []Limits{small, medium}[i%2]
 			for _, exact := range []bool{true, false} {
-				if testing.Short() && dt != ir.F32 && dt != ir.I16 {
+				if !longtest.Enabled() && dt != ir.F32 && dt != ir.I16 {
 					continue
 				}
 				fill, ulps := looptest.Elements, 0.0
@@ -215,7 +216,7 @@ func TestReductions(t *testing.T) {
 				}
 				k := reduction(axis, dt, loop.Unit, exact)
 				d.everyWay(k, Options{Outer: i % 2}, 2, 131, fill, ulps)
-				if testing.Short() {
+				if !longtest.Enabled() {
 					continue
 				}
 				d.everyWay(k, Options{Outer: i % 2}, 37, 3, fill, ulps)

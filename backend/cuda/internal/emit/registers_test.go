@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -73,7 +74,7 @@ func TestRegisters(t *testing.T) {
 		}
 		launch := &l.Plan(g, Limits{Processors: 132, Threads: 1024}).Launches[0]
 		for _, arch := range []string{"sm_80", "sm_90"} {
-			if testing.Short() && arch != "sm_90" {
+			if !longtest.Enabled() && arch != "sm_90" {
 				continue
 			}
 			_, log, err := c.Compile(launch.Source(), launch.Entry+".cu", arch, append([]string{"--ptxas-options=-v"}, options...))

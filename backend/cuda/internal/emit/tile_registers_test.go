@@ -4,6 +4,8 @@ package emit
 
 import (
 	"testing"
+
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // TestTileRegisters holds what the compiler says of tiles: nothing is spilled, and
@@ -23,7 +25,7 @@ func TestTileRegisters(t *testing.T) {
 		{"", "ProductFrame", "tiles<Matrices<i8>, TileForm<128, 128, along_depth, across_rows, by_fma, false>>", 8, 8, false},
 	} {
 		for _, arch := range []string{"sm_80", "sm_90"} {
-			if testing.Short() && (arch != "sm_90" || !test.short) {
+			if !longtest.Enabled() && (arch != "sm_90" || !test.short) {
 				continue
 			}
 			_, log, err := c.Compile(librarySource(test.bounds+"tile", test.frame, test.function), "tile.cu", arch, append([]string{"--ptxas-options=-v"}, options...))

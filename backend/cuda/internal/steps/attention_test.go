@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // TestAttention holds attention against its decomposition: lengths that are no
@@ -116,7 +117,7 @@ func TestAttention(t *testing.T) {
 			return %1, %2, %3
 		}`,
 	}
-	if testing.Short() {
+	if !longtest.Enabled() {
 		delete(programs, "gradients, f32, with an added mask") // much of it is decomposed
 	} else {
 		maps.Copy(programs, map[string]string{

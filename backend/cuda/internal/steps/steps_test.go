@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -175,7 +176,7 @@ func runPrograms(t *testing.T, programs map[string]string) {
 func TestConformance(t *testing.T) {
 	d := newDevice(t)
 	r := &recorder{Backend: ref.New(), stride: 1}
-	if testing.Short() {
+	if !longtest.Enabled() {
 		backendtest.RunSome(t, r, ref.Device, 100)
 		backendtest.RunRules(t, r, ref.Device)
 	} else {
