@@ -40,9 +40,6 @@ type parser struct {
 // maxDepth bounds the nesting of calls and lists.
 const maxDepth = 100
 
-// argAliases are argument names that the text form takes for ATen's.
-var argAliases = map[string]map[string]string{"full": {"value": "fill_value"}}
-
 func (p *parser) advance() { p.tok = p.lex.next() }
 
 func (p *parser) fail(t token, format string, args ...any) {
@@ -229,7 +226,7 @@ func (p *parser) call() []ir.Value {
 		v := p.value()
 		switch {
 		case name != "":
-			if alias, ok := argAliases[opTok.text][name]; ok {
+			if alias, ok := op.Spec().Aliases[name]; ok {
 				name = alias
 			}
 			named = append(named, ir.A(name, v))

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"math"
+
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -102,43 +104,27 @@ func asInt(v any) int64 {
 	return v.(int64)
 }
 
-// isConst reports whether v is a constant equal to x.
+// isConst reports whether v is a constant equal to x, and no -0.
 func isConst(v ir.Value, x float64) bool {
 	c, ok := constant(v)
-	return ok && asFloat(c) == x
+	if !ok {
+		return false
+	}
+	f := asFloat(c)
+	return f == x && math.Signbit(f) == math.Signbit(x)
 }
 
-// identity: x*1, x/1, x-0, pow(x,1) and, for integers, x+0 are x. A float x+0
-// is not: it turns -0 into +0.
+// identity: an operand that changes nothing goes, if the other has the result's dimensions.
 func identity(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	if len(in) != 2 {
+	n := op.Spec().Neutral
+	if n.Of == ir.NoOperand {
 		return nil, false
 	}
 	x, y := in[0], in[1]
-	switch op {
-	case ir.OpMul:
-		if isConst(x, 1) {
-			x, y = y, x
-		}
-		if !isConst(y, 1) {
-			return nil, false
-		}
-	case ir.OpDiv, ir.OpPow:
-		if !isConst(y, 1) || !x.DType().IsFloat() {
-			return nil, false
-		}
-	case ir.OpSub:
-		if !isPlusZero(y) {
-			return nil, false
-		}
-	case ir.OpAdd:
-		if isConst(x, 0) {
-			x, y = y, x
-		}
-		if x.DType().IsFloat() || !isConst(y, 0) {
-			return nil, false
-		}
-	default:
+	if n.Of != ir.SecondOperand && isConst(x, n.Value) {
+		x, y = y, x
+	}
+	if !isConst(y, n.Value) || n.Of == ir.EitherInteger && x.DType().IsFloat() {
 		return nil, false
 	}
 	s, ok := ir.BroadcastDims(in[0].Shape(), in[1].Shape())
@@ -148,31 +134,16 @@ func identity(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 	return []ir.Value{x}, true
 }
 
-// isPlusZero: x-(-0) would turn -0 into +0.
-func isPlusZero(v ir.Value) bool {
-	c, ok := constant(v)
-	if !ok {
-		return false
-	}
-	f := asFloat(c)
-	return f == 0 && 1/f > 0
-}
-
-// involution: neg(neg x), logical_not on bool twice, bitwise_not twice are x.
+// involution: an op that is its own inverse, applied twice.
 func involution(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	switch op {
-	case ir.OpNeg, ir.OpBitwiseNot:
-	case ir.OpLogicalNot:
-		if in[0].Node.Op() == op && in[0].Node.Inputs()[0].DType() != ir.Bool {
-			return nil, false
-		}
-	default:
+	if !op.Spec().Involution || in[0].Node.Op() != op {
 		return nil, false
 	}
-	if in[0].Node.Op() != op {
+	x := in[0].Node.Inputs()[0]
+	if x.DType() != in[0].DType() {
 		return nil, false
 	}
-	return []ir.Value{in[0].Node.Inputs()[0]}, true
+	return []ir.Value{x}, true
 }
 
 // mergeCasts: a cast to the dtype a value has is the value; a widening float

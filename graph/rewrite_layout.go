@@ -41,7 +41,7 @@ func foldScalar(sp *ir.Spec, op ir.Op, in []ir.Value, vals []any, out ir.DType) 
 	}
 	sc := sp.Scalar
 	if in[len(in)-1].DType().IsFloat() {
-		if inexact[op] {
+		if sp.ULPs > 0 {
 			return nil, false
 		}
 		var r float64
@@ -62,35 +62,12 @@ func foldScalar(sp *ir.Spec, op ir.Op, in []ir.Value, vals []any, out ir.DType) 
 	switch {
 	case len(in) == 1 && sc.I1 != nil:
 		r = sc.I1(asInt(vals[0]))
-	case len(in) == 2 && sc.I2 != nil && !dividesByZero(op, vals):
+	case len(in) == 2 && sc.I2 != nil && !(sp.Divides && asInt(vals[1]) == 0): // the run reports a division by zero
 		r = sc.I2(asInt(vals[0]), asInt(vals[1]))
 	default:
 		return nil, false
 	}
 	return ir.WrapInt(out, r), true
-}
-
-// inexact has the functions of floats that backends approximate each in its way.
-// They are left to the backend, so that a constant gives what data would.
-var inexact = map[ir.Op]bool{}
-
-func init() {
-	for _, op := range []ir.Op{
-		ir.OpExp, ir.OpExp2, ir.OpExpm1, ir.OpLog, ir.OpLog2, ir.OpLog10, ir.OpLog1p, ir.OpRsqrt, ir.OpSin, ir.OpCos, ir.OpTan, ir.OpAsin,
-		ir.OpAcos, ir.OpAtan, ir.OpSinh, ir.OpCosh, ir.OpTanh, ir.OpAsinh, ir.OpAcosh, ir.OpAtanh, ir.OpSigmoid, ir.OpErf, ir.OpErfinv, ir.OpPow,
-		ir.OpAtan2,
-	} {
-		inexact[op] = true
-	}
-}
-
-// dividesByZero leaves an integer division by zero to the run, which reports it.
-func dividesByZero(op ir.Op, vals []any) bool {
-	switch op {
-	case ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod:
-		return asInt(vals[1]) == 0
-	}
-	return op == ir.OpPow && asInt(vals[1]) < 0
 }
 
 func convert(v any, from, to ir.DType) any {
@@ -111,9 +88,7 @@ func convert(v any, from, to ir.DType) any {
 
 // foldLayout: a view of a constant is a constant of the view's shape.
 func foldLayout(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	switch op {
-	case ir.OpReshape, ir.OpPermute, ir.OpExpand, ir.OpSlice, ir.OpFlip:
-	default:
+	if sp := op.Spec(); sp.Category != ir.View || sp.Composite() || len(in) != 1 {
 		return nil, false
 	}
 	c, ok := constant(in[0])
@@ -121,6 +96,9 @@ func foldLayout(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 		return nil, false
 	}
 	s := inferOne(op, attr, in)
+	if s.DType() != in[0].DType() {
+		return nil, false
+	}
 	return []ir.Value{b.Full(s.Dims(), c, s.DType())}, true
 }
 

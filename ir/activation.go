@@ -33,7 +33,7 @@ func registerSmooth() {
 	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.Sigmoid(in[0])) })
 
 	activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-		"log(1 + e^(βx))/β of floats, elementwise; x itself where βx is above threshold. ATen's softplus.", Spec{VJP: compositeVJP(vjpSoftplus)},
+		"log(1 + e^(βx))/β of floats, elementwise; x itself where βx is above threshold. ATen's softplus.", Spec{Domain: [][2]float64{{-2, 2}, {0.5, 1.5}, {18, 22}}, VJP: compositeVJP(vjpSoftplus)},
 		func(b *Builder, a Args, in []Value) Value {
 			x, beta, threshold := in[0], in[1], in[2]
 			z := b.Mul(x, beta)
@@ -57,7 +57,7 @@ func registerSmooth() {
 		return b.Sub(b.Minimum(x, b.zeroOf(x)), b.Log1p(b.Exp(b.Neg(b.Abs(x)))))
 	})
 
-	activation("softsign(Tensor self) -> Tensor", "x/(1 + |x|), elementwise; integers and bool give f32. As torch.nn.functional.softsign.", Spec{Promote: PromoteIntToFloat},
+	activation("softsign(Tensor self) -> Tensor", "x/(1 + |x|), elementwise; integers and bool give f32. As torch.nn.functional.softsign.", Spec{Domain: [][2]float64{{0.1, 2}}, Promote: PromoteIntToFloat},
 		func(b *Builder, a Args, in []Value) Value { return b.Div(in[0], b.shift(b.Abs(in[0]), 1)) })
 
 	activation("tanhshrink(Tensor self) -> Tensor", "x - tanh(x), elementwise; integers and bool give f32. As torch.nn.functional.tanhshrink.", Spec{Promote: PromoteIntToFloat},
@@ -127,26 +127,26 @@ func vjpGelu(b *Builder, a Args, in []Value, out, g Value) []Value {
 
 func registerRectifiers() {
 	activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-		"x where it is positive, x·negative_slope elsewhere, of floats, elementwise. ATen's leaky_relu.", Spec{},
+		"x where it is positive, x·negative_slope elsewhere, of floats, elementwise. ATen's leaky_relu.", Spec{Domain: [][2]float64{{-2, -0.1}}},
 		func(b *Builder, a Args, in []Value) Value {
 			return b.Where(b.Gt(in[0], b.zeroOf(in[0])), in[0], b.Mul(in[0], in[1]))
 		})
 	activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-		"scale·x where x is positive, scale·alpha·(e^(input_scale·x) - 1) elsewhere, of floats, elementwise. ATen's elu.", Spec{},
+		"scale·x where x is positive, scale·alpha·(e^(input_scale·x) - 1) elsewhere, of floats, elementwise. ATen's elu.", Spec{Domain: [][2]float64{{-2, -0.1}, {0.5, 1.5}, {0.5, 1.5}, {0.5, 1.5}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, scale := in[0], in[2]
 			negative := b.Le(x, b.zeroOf(x))
 			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, in[3]), b.Mul(in[1], scale)), b.Mul(x, scale))
 		})
 	activation("celu(Tensor self, Scalar alpha=1) -> Tensor",
-		"x where it is positive, alpha·(e^(x/alpha) - 1) elsewhere, of floats, elementwise. ATen's celu.", Spec{},
+		"x where it is positive, alpha·(e^(x/alpha) - 1) elsewhere, of floats, elementwise. ATen's celu.", Spec{Domain: [][2]float64{{-2, -0.1}, {0.5, 1.5}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, alpha := in[0], in[1]
 			negative := b.Le(x, b.zeroOf(x))
 			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, b.Reciprocal(alpha)), alpha), x)
 		})
 	activation("selu(Tensor self) -> Tensor",
-		"elu with alpha 1.67326… and scale 1.05070…, which keep activations normal, of floats, elementwise. ATen's selu.", Spec{},
+		"elu with alpha 1.67326… and scale 1.05070…, which keep activations normal, of floats, elementwise. ATen's selu.", Spec{Domain: [][2]float64{{-2, -0.1}}},
 		func(b *Builder, a Args, in []Value) Value {
 			const alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 			x := in[0]
@@ -155,6 +155,7 @@ func registerRectifiers() {
 			return b.Where(negative, b.scale(y, alpha*scale), b.scale(x, scale))
 		})
 	register("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Spec{
+		Domain:   [][2]float64{{-1, -0.1}, {0, 0.2}},
 		Category: Pointwise, Promote: PromoteTensors,
 		Doc: "x where it is above threshold or NaN, value elsewhere, elementwise; bool is not defined. ATen's threshold.",
 		Decompose: func(b *Builder, a Args) []Value {
@@ -180,6 +181,7 @@ func refuseBool(a Args) {
 
 func registerHard() {
 	register("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Spec{
+		Domain:   [][2]float64{{-1, 1}, {-3, -2}, {0.2, 0.4}},
 		Category: Pointwise, Promote: PromoteTensors,
 		Doc: "min(max(x, min_val), max_val), elementwise; bool is not defined. The gradient at a bound is 0. ATen's hardtanh.",
 		Decompose: func(b *Builder, a Args) []Value {
@@ -193,6 +195,7 @@ func registerHard() {
 		}),
 	})
 	register("relu6(Tensor self) -> Tensor", Spec{
+		Domain:   [][2]float64{{0.5, 5.5}},
 		Category: Pointwise,
 		Doc:      "min(max(x, 0), 6), elementwise; bool is not defined. The gradient at 0 and 6 is 0. ATen's relu6.",
 		Decompose: func(b *Builder, a Args) []Value {
@@ -206,6 +209,7 @@ func registerHard() {
 		},
 	})
 	activation("hardsigmoid(Tensor self) -> Tensor", "min(max(x + 3, 0), 6)/6 of floats, elementwise. The gradient at ±3 is 0. ATen's hardsigmoid.", Spec{
+		Domain: [][2]float64{{-2.5, 2.5}},
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
 			inside := b.LogicalAnd(b.Gt(x, b.Const(-3, x.DType())), b.Lt(x, b.Const(3, x.DType())))
@@ -213,6 +217,7 @@ func registerHard() {
 		}),
 	}, func(b *Builder, a Args, in []Value) Value { return b.Div(b.relu6Of3(in[0]), b.Const(6, in[0].DType())) })
 	activation("hardswish(Tensor self) -> Tensor", "x·min(max(x + 3, 0), 6)/6 of floats, elementwise. The gradient at -3 is 0, at 3 it is 1. ATen's hardswish.", Spec{
+		Domain: [][2]float64{{-2.5, 2.5}},
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
 			slope := b.Mul(g, b.shift(b.scale(x, 1.0/3), 0.5))
@@ -239,12 +244,12 @@ func vjpHardtanh(b *Builder, x, lo, hi, g Value) (gx, glo, ghi Value) {
 
 func registerShrink() {
 	activation("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-		"0 where |x| is at most lambd, x elsewhere, of floats, elementwise. ATen's hardshrink.", Spec{},
+		"0 where |x| is at most lambd, x elsewhere, of floats, elementwise. ATen's hardshrink.", Spec{Domain: [][2]float64{{1, 2}, {0.1, 0.4}}},
 		func(b *Builder, a Args, in []Value) Value {
 			return b.Where(b.Le(b.Abs(in[0]), in[1]), b.zeroOf(in[0]), in[0])
 		})
 	activation("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-		"x moved towards 0 by lambd and no further, of floats, elementwise. ATen's softshrink.", Spec{},
+		"x moved towards 0 by lambd and no further, of floats, elementwise. ATen's softshrink.", Spec{Domain: [][2]float64{{-2, -1}, {0.1, 0.4}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, l := in[0], in[1]
 			moved := b.Where(b.Gt(x, b.zeroOf(x)), b.Sub(x, l), b.Add(x, l))

@@ -5,21 +5,22 @@ import "math"
 // The ops of attention: backends may have kernels for them, that never store the
 // scores.
 var (
-	OpAttention, OpAttentionBackward Op
-	opAttentionMaskBackward          Op
+	OpAttention             = declare("scaled_dot_product_attention")
+	OpAttentionBackward     = declare("_scaled_dot_product_attention_backward")
+	opAttentionMaskBackward = declare("_scaled_dot_product_attention_mask_backward")
 )
 
 func init() {
-	OpAttention = register("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", Spec{
+	register("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", Spec{
 		Doc:      "softmax(query @ keyᵀ·scale + mask) @ value for query [*, L, E], key [*, S, E] and value [*, S, V]; scale is 1/√E unless given. attn_mask broadcasts to [*, L, S]: bool chooses what takes part, another is added; is_causal lets row i see columns up to i. A row that sees nothing is 0. enable_gqa repeats the heads, dimension -3, of key and value to query's. f16 and bf16 compute in f32. As torch.nn.functional.scaled_dot_product_attention without dropout.",
 		Category: Neural, Decompose: attention, VJP: vjpAttention,
 	})
 	const operands = "(Tensor grad, Tensor out, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)"
-	OpAttentionBackward = register("_scaled_dot_product_attention_backward"+operands+" -> (Tensor, Tensor, Tensor)", Spec{
+	register("_scaled_dot_product_attention_backward"+operands+" -> (Tensor, Tensor, Tensor)", Spec{
 		Doc:      "The gradients of scaled_dot_product_attention with respect to query, key and value. out is its result.",
 		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[:3] },
 	})
-	opAttentionMaskBackward = register("_scaled_dot_product_attention_mask_backward"+operands+" -> Tensor", Spec{
+	register("_scaled_dot_product_attention_mask_backward"+operands+" -> Tensor", Spec{
 		Doc:      "The gradient of scaled_dot_product_attention with respect to a floating attn_mask.",
 		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[3:] },
 	})

@@ -194,9 +194,6 @@ func (b *Builder) Sort(x Value, dim int, descending bool) (values, indices Value
 	return o[0], o[1]
 }
 
-// MatMul records a matrix product with ATen's broadcasting rules.
-func (b *Builder) MatMul(x, y Value) Value { return b.Binary(OpMatMul, x, y) }
-
 // SumTo records the sum that undoes a broadcast: x is reduced to the dimensions
 // of the shape to, which broadcasts to x's.
 func (b *Builder) SumTo(x Value, to Shape) Value {

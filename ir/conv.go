@@ -1,7 +1,8 @@
 package ir
 
 func init() {
-	OpConvolution = register("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor", Spec{
+	register("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Doc:      "Cross-correlation of input [N, C, d1..dn] with weight [O, C/groups, k1..kn], n from 1 to 3, plus bias [O]; transposed, the gradient of one, with weight [C, O/groups, k1..kn]. The lists have one entry a spatial dimension. One floating dtype; f16 and bf16 accumulate in f32. As at::convolution.",
 		Category: Neural, Infer: func(a Args) []Shape { return []Shape{ConvOf(a).OutShape()} }, VJP: vjpConvolution,
 	})

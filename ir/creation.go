@@ -7,7 +7,8 @@ import "math"
 const constantGrad = "the result depends on no tensor"
 
 func init() {
-	OpFull = register("full(int[] size, number fill_value, ScalarType dtype) -> Tensor", Spec{
+	register("full(int[] size, number fill_value, ScalarType dtype) -> Tensor", Spec{
+		Aliases:  map[string]string{"value": "fill_value"},
 		Category: Creation,
 		Doc:      "A tensor of the given size with every element fill_value, converted to dtype. ATen's full.",
 		Infer: func(a Args) []Shape {
@@ -16,14 +17,15 @@ func init() {
 		},
 		NoGrad: constantGrad,
 	})
-	OpArange = register("arange(number start, number end, number step, ScalarType dtype) -> Tensor", Spec{
+	register("arange(number start, number end, number step, ScalarType dtype) -> Tensor", Spec{
 		Category: Creation,
 		Doc: "start+i*step up to and without end, of shape [ceil((end-start)/step)]. Computed in i64 for integer dtypes " +
 			"(start and step are truncated first), in f64 otherwise, then converted. ATen's arange.start_step.",
 		Infer:  inferArange,
 		NoGrad: constantGrad,
 	})
-	OpLinspace = register("linspace(number start, number end, int steps, ScalarType dtype) -> Tensor", Spec{
+	register("linspace(number start, number end, int steps, ScalarType dtype) -> Tensor", Spec{
+		ULPs:     4,
 		Category: Creation,
 		Doc: "steps evenly spaced numbers from start to end, both included, of shape [steps]: computed in f64 (start and end " +
 			"are truncated first for integer dtypes), element i as start+i*step in the first half and " +

@@ -5,21 +5,22 @@ package ir
 // from the end.
 
 func init() {
-	OpGather = register("gather(Tensor self, int dim, Tensor index) -> Tensor", Spec{
+	register("gather(Tensor self, int dim, Tensor index) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "out[i][j] = self[index[i][j]][j] for dim 0 and likewise for others; of index's shape, which must not exceed " +
 			"self's but along dim. Rank 0 counts as [1]. Any dtype, index i64 or i32. ATen's gather.",
 		Infer: inferGather,
 		VJP:   vjpGather,
 	})
-	OpIndexSelect = register("index_select(Tensor self, int dim, Tensor index) -> Tensor", Spec{
+	register("index_select(Tensor self, int dim, Tensor index) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "The slices of self along dim that index, of rank 1 or 0, names: dimension dim gets the length of index. " +
 			"Any dtype, index i64 or i32. ATen's index_select.",
 		Infer: inferIndexSelect,
 		VJP:   vjpIndexSelect,
 	})
-	OpIndexAdd = register("index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
+	register("index_add(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Indexing,
 		Doc: "self with slice i of source added to slice index[i] along dim, in order; source has self's dtype and shape but " +
 			"along dim, where it has the length of index. ATen's index_add.",

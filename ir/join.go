@@ -3,7 +3,7 @@ package ir
 // Ops that take tensors apart or join them.
 
 func init() {
-	OpCat = register("cat(Tensor[] tensors, int dim=0) -> Tensor", Spec{
+	register("cat(Tensor[] tensors, int dim=0) -> Tensor", Spec{
 		Category: View,
 		Promote:  PromoteDefault,
 		Doc: "Tensors one after the other along dim; their other dimensions are equal. They are promoted to their common " +

@@ -1,7 +1,9 @@
 package ir
 
 func init() {
-	OpMatMul = register("matmul(Tensor self, Tensor other) -> Tensor", Spec{
+	register("matmul(Tensor self, Tensor other) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
+		GoName:   "MatMul",
 		Doc:      "Matrix product with ATen's rules: two vectors give their dot product, a vector is a row on the left and a column on the right, and the dimensions before the last two broadcast. Both operands have one dtype, any but bool; f16 and bf16 accumulate in f32.",
 		Category: Linalg, Infer: inferMatMul, VJP: vjpMatMul,
 	})

@@ -5,7 +5,7 @@ import "math"
 // Padding: constants around a tensor, or its own elements repeated.
 
 func init() {
-	OpConstantPadNd = register("constant_pad_nd(Tensor self, int[] pad, Scalar value) -> Tensor", Spec{
+	register("constant_pad_nd(Tensor self, int[] pad, Scalar value) -> Tensor", Spec{
 		Category: View,
 		Promote:  PromoteFirst,
 		Doc: "self with value around it: pad holds (before, after) pairs from the last dimension backwards, a negative entry " +

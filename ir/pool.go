@@ -1,7 +1,7 @@
 package ir
 
 func init() {
-	OpMaxPoolWithIndices = register("max_pool_with_indices(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)", Spec{
+	register("max_pool_with_indices(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)", Spec{
 		Doc:      "Largest element of each window over the last len(kernel_size) dimensions, 1 to 3, and its i64 position counted over those dimensions of the input; the first of equal ones, NaN above all. All dimensions in front are batch. Any dtype but bool. As at::max_pool2d_with_indices.",
 		Category: Neural, VJP: vjpMaxPool,
 		Infer: func(a Args) []Shape {

@@ -6,15 +6,16 @@ import "math"
 const randomNoGrad = "the result does not depend on a differentiable operand"
 
 func init() {
-	OpUniform = register("uniform(Tensor seed, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
+	register("uniform(Tensor seed, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
 		Doc:      "Uniform numbers in [0, 1) of a floating dtype. The seed is an i64 scalar; element i depends on (seed, offset, i) alone, by Philox4x32-10, so it is equal on every backend.",
 		Category: Random, NoGrad: randomNoGrad, Infer: inferRandomFloat,
 	})
-	OpNormal = register("normal(Tensor seed, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
+	register("normal(Tensor seed, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
+		ULPs:     16,
 		Doc:      "Standard normal numbers of a floating dtype, by Box–Muller from the same source as uniform.",
 		Category: Random, NoGrad: randomNoGrad, Infer: inferRandomFloat,
 	})
-	OpRandint = register("randint(Tensor seed, number low, number high, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
+	register("randint(Tensor seed, number low, number high, int[] size, int offset, ScalarType dtype) -> Tensor", Spec{
 		Doc:      "Integers in [low, high), of any dtype but bool, from the same source as uniform.",
 		Category: Random, NoGrad: randomNoGrad, Infer: inferRandint,
 	})

@@ -5,54 +5,56 @@ package ir
 // can be differentiated again.
 
 func init() {
-	OpSum = register("sum(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+	register("sum(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Reduction,
 		Doc: "Sum over dim (all dimensions if absent or empty). Elements are converted to the result dtype first: dtype, " +
 			"else i64 for integers and bool, else self's; f16 and bf16 accumulate in f32. ATen's sum.dim_IntList.",
 		Infer: inferAccumulate,
 		VJP:   vjpSum,
 	})
-	OpProd = register("prod(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+	register("prod(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Reduction,
 		Doc:      "Product over dim (all dimensions if absent or empty), with the dtypes of sum. ATen's prod, for any set of dimensions.",
 		Infer:    inferAccumulate,
 		VJP:      vjpProd,
 	})
-	OpAmax = register("amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("amax(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Maximum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
 			"The gradient is shared evenly among equal maxima. ATen's amax.",
 		Infer: inferExtremum,
 		VJP:   vjpExtremum,
 	})
-	OpAmin = register("amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("amin(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Minimum over dim (all dimensions if absent or empty); NaN wins. The reduced dimensions must not be empty. " +
 			"The gradient is shared evenly among equal minima. ATen's amin.",
 		Infer: inferExtremum,
 		VJP:   vjpExtremum,
 	})
-	OpArgmax = register("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Index (i64) of the first maximum along dim, or in the flattened tensor if dim is absent; the first NaN wins. " +
 			"ATen's argmax.",
 		Infer:  inferArgExtremum,
 		NoGrad: "the result is an index",
 	})
-	OpArgmin = register("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Index (i64) of the first minimum along dim, or in the flattened tensor if dim is absent; the first NaN wins. " +
 			"ATen's argmin.",
 		Infer:  inferArgExtremum,
 		NoGrad: "the result is an index",
 	})
-	OpAny = register("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc:      "Whether any element over dim (all dimensions if absent, none if empty) is not zero, as bool, or as u8 for u8; NaN is not zero. ATen's any.",
 		Infer:    inferLogicalReduce,
 		NoGrad:   "the result is bool",
 	})
-	OpAll = register("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
+	register("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc:      "Whether all elements over dim (all dimensions if absent, none if empty) are not zero, as bool, or as u8 for u8; NaN is not zero. ATen's all.",
 		Infer:    inferLogicalReduce,

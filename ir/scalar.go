@@ -101,17 +101,3 @@ func b2i(b bool) int64 {
 	}
 	return 0
 }
-
-// inferNoBool is inferPointwise for ops that ATen does not define on bool.
-func inferNoBool(a Args) []Shape {
-	if a.In[len(a.In)-1].DType() == Bool {
-		a.Fail(ErrDType, "not defined for bool operands%s", boolHints[a.Spec.Name])
-	}
-	return inferPointwise(a)
-}
-
-// boolHints say what to use in place of an op that is often tried on masks.
-var boolHints = map[string]string{
-	"neg": "; use logical_not to invert a mask",
-	"sub": "; use logical_xor",
-}

@@ -1,7 +1,8 @@
 package ir
 
 func init() {
-	OpScaledMM = register("_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor", Spec{
+	register("_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor", Spec{
+		GoName: "ScaledMM",
 		Doc: "(self·scale_a) @ (mat2·scale_b) + bias for matrices [m, k] and [k, n] of 8-bit floats, summed in f32 and rounded once to out_dtype: " +
 			"f32, f16, bf16 or an 8-bit float, by default self's. The f32 scales are single numbers, or scale_a is [m, 1] and scale_b [1, n]; bias [n] is f32, f16 or bf16. " +
 			"An 8-bit result is divided by scale_result, an f32 number, before it is rounded, as on PyTorch's CPU; others take no notice of it. " +
@@ -9,7 +10,8 @@ func init() {
 		Category: Linalg, Decompose: scaledMM, GradFails: true,
 		NoGrad: "ATen defines none either; differentiate a product of casts",
 	})
-	OpIntMM = register("_int_mm(Tensor self, Tensor mat2) -> Tensor", Spec{
+	register("_int_mm(Tensor self, Tensor mat2) -> Tensor", Spec{
+		GoName:   "IntMM",
 		Doc:      "Product of matrices [m, k] of i8 or u8 and [k, n] of i8, summed in i32, which is the result's dtype. As torch._int_mm.",
 		Category: Linalg, Decompose: intMM,
 		NoGrad: "integers have none",
@@ -17,7 +19,10 @@ func init() {
 }
 
 // The composites of this file that backends look for.
-var OpScaledMM, OpIntMM Op
+var (
+	OpScaledMM = declare("_scaled_mm")
+	OpIntMM    = declare("_int_mm")
+)
 
 // ScaledMM is one use of _scaled_mm whose operands go together.
 type ScaledMM struct {

@@ -3,20 +3,22 @@ package ir
 // Running sums, products and maxima.
 
 func init() {
-	OpCumsum = register("cumsum(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+	register("cumsum(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Scan,
 		Doc: "Running sum along dim, of self's shape. Elements are converted to the result dtype first: dtype, else i64 for " +
 			"integers and bool, else self's. ATen's cumsum.",
 		Infer: inferScan,
 		VJP:   vjpCumsum,
 	})
-	OpCumprod = register("cumprod(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+	register("cumprod(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Scan,
 		Doc:      "Running product along dim, of self's shape, with the dtypes of cumsum. ATen's cumprod.",
 		Infer:    inferScan,
 		VJP:      vjpCumprod,
 	})
-	OpCummax = register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
+	register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,
 		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
 			"once met. Both have self's shape. ATen's cummax.",

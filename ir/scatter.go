@@ -4,14 +4,15 @@ package ir
 // which a negative one is, is an error at run time.
 
 func init() {
-	OpScatter = register("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
+	register("scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "self with out[index[i][j]][j] = src[i][j] for dim 0 and likewise for others; where an index repeats, the later " +
 			"write in index order wins. The part of src that index covers is used. ATen's scatter.src.",
 		Infer: inferScatter,
 		VJP:   vjpScatter,
 	})
-	OpScatterReduce = register("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", Spec{
+	register("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", Spec{
+		ULPs: 2, Accumulates: true,
 		Category: Indexing,
 		Doc: "As scatter, with all values for one place reduced by sum, prod, mean, amax or amin, together with self's own " +
 			"value if include_self. Places that no index names keep self's value. ATen's scatter_reduce.two.",

@@ -3,7 +3,7 @@ package ir
 // Ops that order elements along a dimension.
 
 func init() {
-	OpSort = register("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", Spec{
+	register("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", Spec{
 		Category: Indexing,
 		Doc: "Elements in order along dim and the i64 index each came from, both of self's shape. Equal elements keep their " +
 			"order; NaN counts as the largest. ATen's sort.stable.",

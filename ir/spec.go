@@ -64,11 +64,41 @@ type Scalar struct {
 	B1 func(x bool) bool
 }
 
-// Spec is one row of the op table: the whole meaning of an op, but for the
-// kernels of the backends. Exactly one of (Infer and kernels) or Decompose
-// gives it: a composite is written once over other ops.
+// Cost tells what a pointwise op costs beside others. Backends choose by it what to compute again
+// rather than to keep, and how far to unroll.
+type Cost uint8
+
+// The costs. A row that gives none has CostFunction.
+const (
+	CostFunction   Cost = iota // an elementary or special function: tens of instructions
+	CostArithmetic             // an instruction or two
+	CostRounding               // an instruction of long latency
+	CostDivision               // a division or a square root
+)
+
+// NeutralSide says which operand of an op may be its neutral element.
+type NeutralSide uint8
+
+// The sides.
+const (
+	NoOperand     NeutralSide = iota
+	SecondOperand             // x op n is x
+	EitherOperand             // n op x is, too
+	EitherInteger             // so it is for integers only: -0 + 0 is 0
+)
+
+// Neutral is the constant that an op of two operands returns the other operand for. A zero is +0.
+type Neutral struct {
+	Of    NeutralSide
+	Value float64
+}
+
+// Spec is one row of the op table. It holds every fact about an op but for the code of the backends'
+// kernels. Its meaning is given by exactly one of (Infer and kernels) or Decompose.
 type Spec struct {
-	Name     string
+	Name string
+	// GoName is the name in Go where it is not the CamelCase of Name.
+	GoName   string
 	Doc      string
 	Schema   *Schema
 	Category Category
@@ -94,6 +124,33 @@ type Spec struct {
 	// GradFails makes a gradient that would flow through the op an error, for ops
 	// that have one which is not known.
 	GradFails bool
+
+	// Cost is what a pointwise primitive costs.
+	Cost Cost
+	// Exact marks pointwise ops whose float results are among the operands but for the sign, or are
+	// -1, 0 or 1: on narrow floats they need no rounding.
+	Exact bool
+	// Divides marks ops whose integer meaning panics with ErrZeroDivision for a second operand of 0.
+	Divides bool
+	// Neutral is the operand that changes nothing, if there is one.
+	Neutral Neutral
+	// Involution marks ops of one operand that are their own inverse on operands of the result's dtype.
+	Involution bool
+	// ULPs bounds the error of any backend's float results, in units in the last place of f32 (narrower
+	// floats are computed in f32 and rounded); 0 asks for the correctly rounded result. Constants are
+	// not folded through an op that has a bound, so that a constant gives what data would.
+	ULPs float64
+	// ULPs64 is the bound of f64, with the error that package math makes in Scalar; ULPs+2 if it is 0.
+	ULPs64 float64
+	// Accumulates marks sums and products of many elements, which backends take in any order: the error
+	// is bounded relative to the same computation on absolute values.
+	Accumulates bool
+	// Domain has for each operand the range in which samples for gradients are drawn, where the op is
+	// not defined, or not smooth, on all of [-2, 2]. Ranges keep apart operands that bound each other.
+	Domain [][2]float64
+	// Aliases are names that the text form takes for arguments beside ATen's.
+	Aliases map[string]string
+
 	// Op is this row's number.
 	Op Op
 	// pure: no attribute string is ever needed.
@@ -103,8 +160,33 @@ type Spec struct {
 	scalars uint32
 }
 
+// Tolerance returns by how many units in the last place float results of dtype d may be off: see ULPs.
+func (s *Spec) Tolerance(d DType) float64 {
+	switch {
+	case d != F64 || s.ULPs == 0:
+		return s.ULPs
+	case s.ULPs64 != 0:
+		return s.ULPs64
+	}
+	return s.ULPs + 2
+}
+
 // Composite reports whether the op is defined by other ops.
 func (s *Spec) Composite() bool { return s.Decompose != nil }
+
+// GoIdent returns the op's name in Go: GoName or the CamelCase of Name.
+func (s *Spec) GoIdent() string {
+	if s.GoName != "" {
+		return s.GoName
+	}
+	var b strings.Builder
+	for _, w := range strings.Split(s.Name, "_") {
+		if w != "" {
+			b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+		}
+	}
+	return b.String()
+}
 
 // Differentiable reports whether a gradient flows through the op.
 func (s *Spec) Differentiable() bool { return s.VJP != nil || (s.Decompose != nil && s.NoGrad == "") }
@@ -114,16 +196,31 @@ var (
 	byName = map[string]Op{}
 )
 
+// declare gives an op its number before its row is registered, so that variables are set when the
+// rows, whose gradients use them, are made.
+func declare(name string) Op {
+	if _, twice := byName[name]; twice {
+		panic(fmt.Sprintf("ir: op %s is declared twice", name))
+	}
+	op := Op(len(specs))
+	specs, byName[name] = append(specs, nil), op
+	return op
+}
+
 // register adds a row; it is called from init functions only.
-func register(schema string, s Spec) Op {
+func register(schema string, s Spec) {
 	sc, err := ParseSchema(schema)
 	if err != nil {
 		panic(err)
 	}
-	s.Schema, s.Name, s.Op, s.pure = sc, sc.Name, Op(len(specs)), sc.pureTensors()
-	if _, dup := byName[s.Name]; dup {
-		panic(fmt.Sprintf("ir: op %s is registered twice", s.Name))
+	op, declared := byName[sc.Name]
+	if !declared {
+		op = declare(sc.Name)
 	}
+	if specs[op] != nil {
+		panic(fmt.Sprintf("ir: op %s is registered twice", sc.Name))
+	}
+	s.Schema, s.Name, s.Op, s.pure = sc, sc.Name, op, sc.pureTensors()
 	if s.Promote == PromoteTensors {
 		s.scalars = scalarMask(sc)
 	}
@@ -133,9 +230,7 @@ func register(schema string, s Spec) Op {
 	if (s.Infer == nil) == (s.Decompose == nil) {
 		panic(fmt.Sprintf("ir: op %s needs either Infer or Decompose", s.Name))
 	}
-	specs = append(specs, &s)
-	byName[s.Name] = s.Op
-	return s.Op
+	specs[op] = &s
 }
 
 // scalarMask tells which operands are Scalars. Operands that may be left out or
@@ -161,7 +256,7 @@ func (o Op) Spec() *Spec { return specs[o] }
 
 // String returns ATen's name of the op.
 func (o Op) String() string {
-	if int(o) < len(specs) && o > 0 {
+	if int(o) < len(specs) && specs[o] != nil {
 		return specs[o].Name
 	}
 	return fmt.Sprintf("op(%d)", uint16(o))
@@ -175,10 +270,10 @@ func Lookup(name string) (Op, bool) {
 
 // Ops returns the rows of the table, sorted by category and name, but for
 // call_model, which has no meaning of its own, and ops that only gradients record,
-// whose names begin with a low line and end with "_backward".
+// whose names begin with an underscore and end with "_backward".
 func Ops() []*Spec {
 	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool {
-		return sp.Category == Foreign || sp.Name[0] == '_' && strings.HasSuffix(sp.Name, "_backward")
+		return sp == nil || sp.Category == Foreign || sp.Name[0] == '_' && strings.HasSuffix(sp.Name, "_backward")
 	})
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {
@@ -187,30 +282,4 @@ func Ops() []*Spec {
 		return out[i].Name < out[j].Name
 	})
 	return out
-}
-
-// inferPointwise broadcasts the operands; the result has the dtype of the last
-// one (operands are promoted before) or bool for a predicate.
-func inferPointwise(a Args) []Shape {
-	s := a.In[0].Shape()
-	for _, v := range a.In[1:] {
-		var ok bool
-		if s, ok = BroadcastDims(s, v.Shape()); !ok {
-			a.Fail(ErrShape, "the operands do not broadcast together")
-		}
-	}
-	d := a.In[len(a.In)-1].DType()
-	if d.IsStorage() {
-		a.Fail(ErrDType, "no arithmetic is defined on %v", d)
-	}
-	sc := &a.Spec.Scalar
-	isF := sc.F1 != nil || sc.F2 != nil || sc.F3 != nil
-	isI := sc.I1 != nil || sc.I2 != nil || sc.I3 != nil
-	if (d.IsFloat() && !isF) || (!d.IsFloat() && !isI) {
-		a.Fail(ErrDType, "not defined for %v operands", d)
-	}
-	if a.Spec.Predicate {
-		d = Bool
-	}
-	return []Shape{s.WithDType(d)}
 }

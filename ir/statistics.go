@@ -12,6 +12,7 @@ func init() {
 		Decompose: decomposeMean,
 	})
 	register("logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", Spec{
+		GoName:    "LogSumExp",
 		Category:  Reduction,
 		Doc:       "log(sum(exp(self))) over dim without overflow; integers become f32. ATen's logsumexp.",
 		Decompose: decomposeLogSumExp,

@@ -4,7 +4,7 @@ package ir
 // constant_pad_nd, which makes elements.
 
 func init() {
-	OpReshape = register("reshape(Tensor self, int[] shape) -> Tensor", Spec{
+	register("reshape(Tensor self, int[] shape) -> Tensor", Spec{
 		Category: View,
 		Doc: "The same elements in row-major order under other dimensions; one of shape may be -1 and is deduced. " +
 			"Any dtype. ATen's reshape.",
@@ -13,13 +13,13 @@ func init() {
 			return []Value{b.Reshape(grad[0], a.In[0].Shape().Dims()...)}
 		},
 	})
-	OpPermute = register("permute(Tensor self, int[] dims) -> Tensor", Spec{
+	register("permute(Tensor self, int[] dims) -> Tensor", Spec{
 		Category: View,
 		Doc:      "Dimensions in another order: dimension i of the result is dimension dims[i] of self. Any dtype. ATen's permute.",
 		Infer:    inferPermute,
 		VJP:      vjpPermute,
 	})
-	OpExpand = register("expand(Tensor self, int[] size) -> Tensor", Spec{
+	register("expand(Tensor self, int[] size) -> Tensor", Spec{
 		Category: View,
 		Doc: "Broadcast to size: new dimensions come first, those of size 1 stretch, -1 keeps an existing one. Any dtype. " +
 			"ATen's expand.",
@@ -28,7 +28,7 @@ func init() {
 			return []Value{b.SumTo(grad[0], a.In[0].Shape())}
 		},
 	})
-	OpSlice = register("slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Spec{
+	register("slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Spec{
 		Category: View,
 		Doc: "Elements start, start+step, … before end along dim; start and end count from the end if negative and are " +
 			"clamped. A negative step, which ATen lacks, works as in Python. Any dtype. ATen's slice.Tensor.",
@@ -40,7 +40,7 @@ func init() {
 		},
 		VJP: vjpSlice,
 	})
-	OpFlip = register("flip(Tensor self, int[] dims) -> Tensor", Spec{
+	register("flip(Tensor self, int[] dims) -> Tensor", Spec{
 		Category: View,
 		Doc:      "Elements in reverse order along each of dims; an empty list reverses nothing. Any dtype. ATen's flip.",
 		Infer: func(a Args) []Shape {

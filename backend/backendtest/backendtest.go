@@ -152,7 +152,7 @@ func (s *suite) sample(t *testing.T, sp *ir.Spec, d ir.DType, x *sample) {
 		t.Errorf("%v %s: %v", d, x.name, err)
 		return
 	}
-	c := comparison{accuracy: accuracies[sp.Name]}
+	c := comparison{accuracy: accuracyOf(sp)}
 	if c.accumulates {
 		if c.scale, err = ref.Eval(x.prog, absolutes(x.prog, x.inputs)); err != nil {
 			t.Fatalf("%v %s: on absolute values: %v", d, x.name, err)

@@ -14,31 +14,20 @@ import (
 // asks for equal numbers: integers always are, floats up to the sign of zero
 // and the payload of NaN.
 type accuracy struct {
-	// ulps is the allowed distance in units of the last place of the dtype.
-	ulps float64
+	// ulps returns the allowed distance in units of the last place of a dtype; nil allows none.
+	ulps func(ir.DType) float64
 	// accumulates: the result is a sum or a product of many elements, which may
 	// be taken in any order. Its error is measured against the same computation
 	// on absolute values.
 	accumulates bool
 }
 
-var (
-	function = accuracy{ulps: 4}
-	hard     = accuracy{ulps: 16} // functions with amplified errors
-	sums     = accuracy{ulps: 2, accumulates: true}
-)
+// accuracyOf returns what the row of an op asks for.
+func accuracyOf(sp *ir.Spec) accuracy { return accuracy{sp.Tolerance, sp.Accumulates} }
 
-// accuracies has the ops that need not be exact. add, sub, mul, div and sqrt
-// are exact because IEEE 754 rounds them correctly, also by way of a wider type.
-var accuracies = map[string]accuracy{
-	"exp": function, "exp2": function, "expm1": function, "log": function, "log2": function,
-	"log10": function, "log1p": function, "rsqrt": function, "sin": function, "cos": function,
-	"tan": function, "asin": function, "acos": function, "atan": function, "sinh": function,
-	"cosh": function, "tanh": function, "asinh": function, "acosh": function, "atanh": function,
-	"sigmoid": function, "erf": function, "erfinv": hard, "atan2": function, "pow": hard,
-	"linspace": function, "normal": hard,
-	"sum": sums, "prod": sums, "cumsum": sums, "cumprod": sums, "matmul": sums, "convolution": sums,
-	"index_add": sums, "scatter_reduce": sums,
+// within is the accuracy of ulps units in the last place.
+func within(ulps float64) accuracy {
+	return accuracy{ulps: func(ir.DType) float64 { return ulps }}
 }
 
 // epsilon returns the distance from 1 to the next number of a floating dtype,
@@ -113,7 +102,10 @@ func (c *comparison) diffFloats(s ir.Shape, o int, gotRaw, wantRaw []byte) strin
 		scale = elements.DecodeFloats(d, c.scale[o])
 	}
 	eps, tiny := epsilon(d)
-	ulps := c.ulps
+	ulps := 0.0
+	if c.ulps != nil {
+		ulps = c.ulps(d)
+	}
 	accEps, _ := epsilon(ir.F64)
 	if d != ir.F64 {
 		accEps, _ = epsilon(ir.F32)

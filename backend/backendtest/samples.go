@@ -27,14 +27,22 @@ type maker struct {
 	samples []sample
 }
 
-// makers has the sample-maker of each primitive; the files samples_*.go fill it
-// in, by family.
+// makers has the sample-makers of primitives that are neither functions of one element nor of two;
+// the files samples_*.go fill it in, by family.
 var makers = map[string]func(m *maker){}
+
+// makerOf returns the sample-maker of a primitive; nil if it has none.
+func makerOf(sp *ir.Spec) func(m *maker) {
+	if f := makers[sp.Name]; f != nil {
+		return f
+	}
+	return pointwiseSamples(sp)
+}
 
 // samplesOf returns the samples of an op on a dtype, always the same; none if
 // the op is not defined on it.
 func samplesOf(sp *ir.Spec, d ir.DType, short bool) []sample {
-	f := makers[sp.Name]
+	f := makerOf(sp)
 	if f == nil {
 		return nil
 	}

@@ -9,22 +9,22 @@ import (
 )
 
 func init() {
-	for _, name := range []string{
-		"neg", "abs", "sign", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal",
-		"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid",
-		"relu", "erf", "erfinv", "floor", "ceil", "round", "trunc", "isnan", "isinf", "isfinite", "logical_not", "bitwise_not",
-	} {
-		makers[name] = unarySamples
-	}
-	for _, name := range []string{
-		"add", "sub", "mul", "div", "floor_divide", "trunc_divide", "remainder", "fmod", "pow", "atan2", "maximum", "minimum",
-		"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
-		"bitwise_left_shift", "bitwise_right_shift",
-	} {
-		makers[name] = binarySamples
-	}
 	makers["where"] = whereSamples
 	makers["cast"] = castSamples
+}
+
+// pointwiseSamples returns the maker for primitives of one or two operands that have none of their
+// own; nil for other ops.
+func pointwiseSamples(sp *ir.Spec) func(m *maker) {
+	switch {
+	case sp.Category != ir.Pointwise || sp.Composite():
+		return nil
+	case len(sp.Schema.Params) == 1:
+		return unarySamples
+	case len(sp.Schema.Params) == 2:
+		return binarySamples
+	}
+	return nil
 }
 
 // shapes are those of the unary samples: scalars, nothing, whole vectors, tails.
@@ -69,23 +69,18 @@ func binarySamples(m *maker) {
 	})
 }
 
-// second makes an operand fit to be the right one: integer divisors are not 0,
-// and integer exponents are small, so that loops over them end.
+// second makes an operand fit to be the right one: integer divisors are not 0.
 func (m *maker) second(x input) input {
-	if m.dtype.IsFloat() || m.dtype == ir.Bool {
+	if m.dtype.IsFloat() || m.dtype == ir.Bool || !m.op.Spec().Divides {
 		return x
 	}
-	switch m.op {
-	case ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod:
-		v := elements.DecodeInts(m.dtype, x.data)
-		for i := range v {
-			if v[i] == 0 {
-				v[i] = 1
-			}
+	v := elements.DecodeInts(m.dtype, x.data)
+	for i := range v {
+		if v[i] == 0 {
+			v[i] = 1
 		}
-		return input{x.shape, elements.EncodeInts(m.dtype, v)}
 	}
-	return x
+	return input{x.shape, elements.EncodeInts(m.dtype, v)}
 }
 
 func whereSamples(m *maker) {

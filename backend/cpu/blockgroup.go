@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
@@ -47,7 +46,7 @@ func (l *lowering) addOp(b *blockBuilder, in *graph.Instr, src []int, out *value
 		return b.apply(castKernel(loop.ComputeDType(operand), loop.ComputeDType(d)), arithmeticCost, d, false, src, out)
 	}
 	k := kernelOf(in.Op.Spec(), loop.ComputeDType(operand))
-	return b.apply(k.fn, k.cost, d, fuse.Exact(in.Op), src, out)
+	return b.apply(k.fn, k.cost, d, in.Op.Spec().Exact, src, out)
 }
 
 // cast returns v converted to a dtype by a step of its own, or v itself.

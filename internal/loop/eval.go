@@ -131,20 +131,10 @@ func (e *evaluator) apply(v Value, in *Instr) number {
 	if from.IsFloat() {
 		return applyFloat(in, &x)
 	}
-	if x[1].I == 0 && Divides(in.Op) {
+	if x[1].I == 0 && in.Op.Spec().Divides {
 		panic(ZeroDivision(v))
 	}
 	return number{I: ir.WrapInt(in.DType, applyInt(in, from, &x))}
-}
-
-// Divides reports whether an op panics with a ZeroDivision for an integer divisor
-// of 0.
-func Divides(op ir.Op) bool {
-	switch op {
-	case ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod:
-		return true
-	}
-	return false
 }
 
 func applyFloat(in *Instr, x *[3]number) number {

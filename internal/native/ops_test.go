@@ -10,32 +10,17 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// bound tells by how many units in the last place ops may differ from Eval; the
-// rest are exact. Those of f64 are in bounds64.
-func bound(op ir.Op, d ir.DType) float64 {
-	if op == ir.OpRsqrt {
-		return 1
+// functions returns the functions of one float that have native code for d on an instruction set.
+func functions(isa ISA, d ir.DType) (ops []ir.Op) {
+	for _, sp := range ir.Ops() {
+		if sp.Category != ir.Pointwise || sp.ULPs == 0 || len(sp.Schema.Params) != 1 {
+			continue
+		}
+		if _, err := Compile(kernelOf(sp, d, loop.Unit, loop.Unit), isa); err == nil {
+			ops = append(ops, sp.Op)
+		}
 	}
-	if d == ir.F64 {
-		return bounds64[op]
-	}
-	return bounds[op]
-}
-
-var bounds, bounds64 map[ir.Op]float64
-
-func init() {
-	bounds = map[ir.Op]float64{
-		ir.OpExp: 1.1, ir.OpExp2: 1.1, ir.OpExpm1: 2, ir.OpSigmoid: 1.5, ir.OpTanh: 1.6, ir.OpLog: 2, ir.OpLog2: 2, ir.OpLog10: 2, ir.OpLog1p: 2, ir.OpErf: 2,
-		ir.OpSinh: 1, ir.OpCosh: 1, ir.OpAsinh: 1, ir.OpAcosh: 1, ir.OpAtanh: 1, ir.OpAtan: 1, ir.OpAsin: 1, ir.OpAcos: 1, ir.OpAtan2: 1, ir.OpPow: 1,
-		ir.OpSin: 1, ir.OpCos: 1, ir.OpTan: 1,
-	}
-	// Eval's own error of a unit or so counts here.
-	bounds64 = map[ir.Op]float64{
-		ir.OpExp: 2, ir.OpExp2: 2, ir.OpExpm1: 3, ir.OpSigmoid: 4, ir.OpTanh: 4, ir.OpLog: 2, ir.OpLog10: 2, ir.OpLog1p: 2,
-		ir.OpLog2: 4, ir.OpSinh: 5, ir.OpCosh: 4, ir.OpAsinh: 4, ir.OpAcosh: 5, ir.OpAtanh: 4, ir.OpAtan: 3, ir.OpAsin: 4, ir.OpAcos: 4, ir.OpAtan2: 4,
-		ir.OpErf: 3,
-	}
+	return ops
 }
 
 // kernelOf makes a kernel of one op on operands with the strides.
@@ -88,10 +73,10 @@ func testOp(t *testing.T, isa ISA, sp *ir.Spec, d ir.DType) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ulps := bound(sp.Op, d)
+	ulps := sp.Tolerance(d)
 	r := rand.New(rand.NewPCG(uint64(sp.Op), uint64(d)))
 	fill := looptest.Elements
-	if _, ok := divisions()[sp.Op]; ok {
+	if sp.Divides {
 		fill = divisors
 	}
 	for _, cols := range lengths() {

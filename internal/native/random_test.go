@@ -94,10 +94,12 @@ func TestSweep(t *testing.T) {
 	}
 	y := make([]float32, len(x))
 	for _, isa := range Available() {
-		for op, most := range bounds {
-			if op == ir.OpPow || op == ir.OpAtan2 {
-				continue
-			}
+		ops := functions(isa, ir.F32)
+		if len(ops) < 20 {
+			t.Errorf("%v: only %d functions are native", isa, len(ops))
+		}
+		for _, op := range ops {
+			most := op.Spec().Tolerance(ir.F32)
 			c, err := Compile(unaryF32(op), isa)
 			if err != nil {
 				t.Fatal(err)

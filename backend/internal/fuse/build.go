@@ -94,7 +94,7 @@ func (b *builder) schedule(in *graph.Instr) {
 }
 
 // reduces reports whether a member is a reduction.
-func (b *builder) reduces(in *graph.Instr) bool { return foldsOf[in.Op] }
+func (b *builder) reduces(in *graph.Instr) bool { return reduces(in.Op) }
 
 // keep finds the values that are kept for later passes. Only a line that is a
 // row is short enough for that.
@@ -235,7 +235,7 @@ func (b *builder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Valu
 // member writes a pointwise member of the group.
 func (b *builder) member(in *graph.Instr, src []loop.Value) loop.Value {
 	v := b.apply(in.Op, b.dtype(in.Out), b.dtype(in.Args[len(in.Args)-1]), src)
-	if loop.Divides(in.Op) && b.dtype(in.Out).IsInt() {
+	if in.Op.Spec().Divides && b.dtype(in.Out).IsInt() {
 		if b.divisions == nil {
 			b.divisions = map[loop.Value]*graph.Instr{}
 		}

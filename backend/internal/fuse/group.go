@@ -93,7 +93,7 @@ func (pl *Plan) closeEach(g *group) {
 		case in.Op.Spec().Category == ir.Pointwise:
 			one.key.shape = pl.p.Shape(in.Out).WithDType(ir.U8) // a line value has not the group's
 			one.nest = &nest{}
-		case foldsOf[in.Op]:
+		case reduces(in.Op):
 			one.nest, _ = pl.nestOf(in)
 			one.line[in.Out] = true
 		}

@@ -184,13 +184,10 @@ func (pl *Plan) addMember(g *group, i int32) {
 	}
 }
 
-// foldsOf has the reductions that kernels may hold.
-var foldsOf = map[ir.Op]bool{}
-
-func init() {
-	for _, op := range []ir.Op{ir.OpSum, ir.OpProd, ir.OpAmax, ir.OpAmin, ir.OpAny, ir.OpAll, ir.OpArgmax, ir.OpArgmin} {
-		foldsOf[op] = true
-	}
+// reduces reports whether kernels may hold an op as a reduction.
+func reduces(op ir.Op) bool {
+	sp := op.Spec()
+	return sp.Category == ir.Reduction && !sp.Composite()
 }
 
 // foldsTo reports whether kernels have a reduction to a dtype: sums of bools are
@@ -210,7 +207,7 @@ func foldsTo(op ir.Op, out ir.DType) bool {
 // dimensions alone.
 func (pl *Plan) joinReduce(i int32) bool {
 	in := &pl.p.Instrs[i]
-	if !foldsOf[in.Op] {
+	if !reduces(in.Op) {
 		return false
 	}
 	n, ok := pl.nestOf(in)

@@ -39,29 +39,12 @@ const (
 	nativeElementary = 0.5
 )
 
-// cheap has the ops that are recomputed in a later pass rather than kept.
-var cheap = map[ir.Op]float64{}
-
-func init() {
-	for _, op := range []ir.Op{
-		ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg, ir.OpAbs, ir.OpSign, ir.OpRelu, ir.OpMaximum, ir.OpMinimum, ir.OpWhere, ir.OpCast,
-		ir.OpEq, ir.OpNe, ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpLogicalNot, ir.OpLogicalAnd, ir.OpLogicalOr, ir.OpLogicalXor,
-		ir.OpBitwiseNot, ir.OpBitwiseAnd, ir.OpBitwiseOr, ir.OpBitwiseXor,
-	} {
-		cheap[op] = nativeArithmetic
-	}
-	for _, op := range []ir.Op{ir.OpDiv, ir.OpSqrt, ir.OpReciprocal, ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc} {
-		cheap[op] = nativeDivision
-	}
+// costs are what ops cost in native code, in nanoseconds for an element.
+var costs = [...]float64{
+	ir.CostFunction: nativeElementary, ir.CostArithmetic: nativeArithmetic, ir.CostRounding: nativeDivision, ir.CostDivision: nativeDivision,
 }
 
-// costOf returns what an op costs in native code, in nanoseconds for an element.
-func costOf(op ir.Op) float64 {
-	if c, ok := cheap[op]; ok {
-		return c
-	}
-	return nativeElementary
-}
+func costOf(op ir.Op) float64 { return costs[op.Spec().Cost] }
 
 // load reads operand arg, of dtype d, in the dtype to compute in.
 func (w *kernelWriter) load(arg int, d ir.DType) loop.Value {
@@ -97,7 +80,7 @@ func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loo
 		v = w.add(in)
 		w.charge(costOf(op))
 	}
-	if wide != out && !exact[op] {
+	if wide != out && !op.Spec().Exact {
 		v = w.round(out, v)
 	}
 	return v
@@ -129,17 +112,3 @@ func (w *kernelWriter) finish(op ir.Op, out ir.DType, v loop.Value) loop.Value {
 	}
 	return v
 }
-
-// exact has the ops whose results need no rounding: they are among the operands
-// but for the sign.
-var exact = map[ir.Op]bool{}
-
-func init() {
-	for _, op := range []ir.Op{ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpSign, ir.OpMaximum, ir.OpMinimum, ir.OpWhere} {
-		exact[op] = true
-	}
-}
-
-// Exact reports whether the results of a pointwise op need no rounding to the
-// dtype of its operands.
-func Exact(op ir.Op) bool { return exact[op] }

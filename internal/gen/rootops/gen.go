@@ -71,7 +71,7 @@ func generate(root string) (map[string][]byte, error) {
 }
 
 func newFn(sp *ir.Spec) (*fn, error) {
-	f := &fn{sp: sp, name: goName(sp)}
+	f := &fn{sp: sp, name: sp.GoIdent()}
 	params := sp.Schema.Params
 	f.random = sp.Schema.Param("seed") >= 0 && sp.Schema.Param("offset") >= 0
 	for i, p := range params {
@@ -171,7 +171,7 @@ func writeMethods(rows []*ir.Spec, fns []*fn) []byte {
 	}
 	for _, sp := range rows {
 		if _, ok := byHand[sp.Name]; ok && sp.Composite() {
-			fmt.Fprintf(b, "\top%s = lookup(%q)\n", goName(sp), sp.Name)
+			fmt.Fprintf(b, "\top%s = lookup(%q)\n", sp.GoIdent(), sp.Name)
 		}
 	}
 	b.WriteString(")\n\n")

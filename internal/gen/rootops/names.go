@@ -7,8 +7,6 @@ import (
 	"go/token"
 	"path/filepath"
 	"strings"
-
-	"github.com/loris-ml/loris/ir"
 )
 
 // byHand are the rows that the root package gives another form by hand: sources
@@ -18,12 +16,6 @@ var byHand = map[string]string{
 	"full": "Full", "arange": "Arange", "linspace": "Linspace", "eye": "Eye",
 	"uniform": "Rand, Uniform", "normal": "Randn, Normal", "randint": "RandInt",
 	"randperm": "RandPerm", "bernoulli": "Bernoulli", "dropout": "Dropout",
-}
-
-// goNames are the ops whose Go name is not the CamelCase of ATen's.
-var goNames = map[string]string{
-	"matmul": "MatMul", "isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite",
-	"logsumexp": "LogSumExp", "_scaled_mm": "ScaledMM", "_int_mm": "IntMM",
 }
 
 // optionNames are the options whose name is not the CamelCase of the argument's,
@@ -100,13 +92,6 @@ func camel(s string) string {
 		}
 	}
 	return b.String()
-}
-
-func goName(sp *ir.Spec) string {
-	if n, ok := goNames[sp.Name]; ok {
-		return n
-	}
-	return camel(sp.Name)
 }
 
 // paramName is the name of a Go parameter.

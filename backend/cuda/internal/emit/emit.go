@@ -14,9 +14,8 @@
 //
 // Sources are to be compiled without contraction of products and sums
 // (-fmad=false) and without fast-math, so that each operation is rounded as
-// package ir says. Elementary functions are those of CUDA's library: of f32s
-// within 2 units in the last place, but for tan and pow (4), sinh, atanh, asinh
-// and atan2 (3), acosh (4); of f64s within 2. Reductions of f32s are
+// package ir says. Elementary functions are those of CUDA's library, whose errors
+// are within the bounds of the op table. Reductions of f32s are
 // kept in f64, with the bound of package native.
 package emit
 

@@ -21,20 +21,6 @@ var ops = func() map[string]bool {
 	return all
 }()
 
-// simple has the ops that are an instruction or a few.
-var simple = func() map[ir.Op]bool {
-	all := map[ir.Op]bool{}
-	for _, op := range []ir.Op{
-		ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg, ir.OpAbs, ir.OpSign, ir.OpRelu, ir.OpMaximum, ir.OpMinimum, ir.OpWhere, ir.OpCast,
-		ir.OpEq, ir.OpNe, ir.OpLt, ir.OpLe, ir.OpGt, ir.OpGe, ir.OpLogicalNot, ir.OpLogicalAnd, ir.OpLogicalOr, ir.OpLogicalXor,
-		ir.OpBitwiseNot, ir.OpBitwiseAnd, ir.OpBitwiseOr, ir.OpBitwiseXor, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift,
-		ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc, ir.OpIsNaN, ir.OpIsInf, ir.OpIsFinite,
-	} {
-		all[op] = true
-	}
-	return all
-}()
-
 // stored returns the C++ type of an element in memory.
 func stored(d ir.DType) string {
 	if d == ir.Bool {
@@ -115,7 +101,7 @@ func apply(in *loop.Instr, v loop.Value, from ir.DType, x []string) string {
 			return "!" + x[0]
 		}
 	}
-	if loop.Divides(in.Op) && !from.IsFloat() {
+	if in.Op.Spec().Divides && !from.IsFloat() {
 		x = append(x, "f.fault", strconv.Itoa(int(v)+1))
 	}
 	call := fmt.Sprintf("op_%v(%s)", in.Op, strings.Join(x, ", "))

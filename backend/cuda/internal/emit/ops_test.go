@@ -15,38 +15,6 @@ import (
 // all lists the dtypes that operands have.
 var all = append([]ir.DType{ir.F8E4M3FN, ir.F8E5M2}, looptest.Stored...)
 
-// bounds has by how many units in the last place ops may differ from Eval, as the
-// package comment says; the rest are exact.
-var bounds = func() map[ir.Op]float64 {
-	m := map[ir.Op]float64{}
-	for _, op := range []ir.Op{
-		ir.OpExp, ir.OpExp2, ir.OpExpm1, ir.OpLog, ir.OpLog2, ir.OpLog10, ir.OpLog1p, ir.OpErf, ir.OpErfinv, ir.OpSin, ir.OpCos, ir.OpAsin,
-		ir.OpAcos, ir.OpAtan, ir.OpTanh, ir.OpRsqrt,
-	} {
-		m[op] = 2
-	}
-	for _, op := range []ir.Op{ir.OpSinh, ir.OpCosh, ir.OpAtanh, ir.OpAsinh, ir.OpAtan2, ir.OpSigmoid} {
-		m[op] = 3
-	}
-	for _, op := range []ir.Op{ir.OpTan, ir.OpPow, ir.OpAcosh} {
-		m[op] = 4
-	}
-	return m
-}
-
-// bound adds the own error of Eval for f64s (its pow is the worst), and for narrow floats a rounding to the
-// other side.
-func bound(bounds map[ir.Op]float64, op ir.Op, d ir.DType) float64 {
-	b := bounds[op]
-	switch {
-	case b > 0 && d == ir.F64:
-		return b + 60
-	case b > 0:
-		return max(b, 1)
-	}
-	return 0
-}
-
 // opKernels makes kernels of many ops each on operands of a dtype: of those that
 // are exact, of others by their bounds, and of those that divide.
 func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
@@ -55,13 +23,12 @@ func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
 		divide bool
 	}
 	byClass := map[class][]*ir.Spec{}
-	bounds := bounds()
 	c := loop.ComputeDType(d)
 	for _, sp := range ir.Ops() {
 		if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere || !looptest.Defined(sp, c) {
 			continue
 		}
-		k := class{bound(bounds, sp.Op, d), loop.Divides(sp.Op) && !c.IsFloat()}
+		k := class{sp.Tolerance(d), sp.Divides && !c.IsFloat()}
 		byClass[k] = append(byClass[k], sp)
 	}
 	for k, specs := range byClass {

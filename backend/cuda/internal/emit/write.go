@@ -148,12 +148,18 @@ func (w *writer) examine() string {
 	return ""
 }
 
+// simple reports whether an op is an instruction or a few.
+func simple(op ir.Op) bool {
+	c := op.Spec().Cost
+	return c == ir.CostArithmetic || c == ir.CostRounding
+}
+
 // sizeOf estimates the code of all passes for one element, in simple operations.
 func (w *writer) sizeOf() (n int) {
 	for i := range w.k.Instrs {
 		in := &w.k.Instrs[i]
 		switch {
-		case in.Code == loop.Apply && !simple[in.Op]:
+		case in.Code == loop.Apply && !simple(in.Op):
 			n += 8
 		case in.Code == loop.Reduce:
 			n += 4

@@ -211,7 +211,7 @@ func (c *call) elementwise(in []value, out value) {
 		}
 		return n.element(c.instr.Op, out.dtype(), args)
 	})
-	if d := in[len(in)-1].dtype(); loop.Divides(c.instr.Op) && d.IsIntegral() {
+	if d := in[len(in)-1].dtype(); c.instr.Op.Spec().Divides && d.IsIntegral() {
 		c.mayFail(0)
 	}
 }

@@ -1,0 +1,106 @@
+package ir
+
+import "math"
+
+// Predicates, logic and bits, elementwise.
+
+// test registers a predicate of floats that has a constant answer for integers.
+func test(name, goName, what string, f func(float64) bool, onInts int64) {
+	unaryRow(name, what+", elementwise, as bool.", Spec{
+		GoName: goName,
+		Scalar: Scalar{F1: func(x float64) float64 { return b2f(f(x)) }, I1: func(int64) int64 { return onInts }},
+		Cost:   CostArithmetic, Predicate: true, NoGrad: noGradBool,
+	})
+}
+
+// comparison registers a predicate of two operands.
+func comparison(name, formula string, f func(x, y float64) bool, i func(x, y int64) bool) {
+	binaryRow(name, "Whether "+formula+", elementwise with broadcasting, as bool; the operands meet in one dtype first.", Spec{
+		Scalar: Scalar{
+			F2: func(x, y float64) float64 { return b2f(f(x, y)) },
+			I2: func(x, y int64) int64 { return b2i(i(x, y)) },
+		},
+		Cost: CostArithmetic, Predicate: true, NoGrad: noGradBool,
+	})
+}
+
+// bitwise registers an op on the bits of integers.
+func bitwise(name, doc string, i func(x, y int64) int64, infer func(Args) []Shape) {
+	binaryRow(name, doc, Spec{Scalar: Scalar{I2: i}, Infer: infer, Cost: CostArithmetic, NoGrad: noGradBits})
+}
+
+func init() {
+	initTests()
+	initComparisons()
+	initBits()
+}
+
+func initTests() {
+	test("isnan", "IsNaN", "Whether x is NaN", math.IsNaN, 0)
+	test("isinf", "IsInf", "Whether x is an infinity", func(x float64) bool { return math.IsInf(x, 0) }, 0)
+	test("isfinite", "IsFinite", "Whether x is neither infinite nor NaN", func(x float64) bool { return x-x == 0 }, 1)
+	unaryRow("logical_not", "Whether x is 0, elementwise, as bool, for every dtype.", Spec{
+		Scalar: Scalar{
+			F1: func(x float64) float64 { return b2f(x == 0) },
+			I1: func(x int64) int64 { return b2i(x == 0) },
+		},
+		Cost: CostArithmetic, Predicate: true, Involution: true, NoGrad: noGradBool,
+	})
+	infinity := func(name, which string, side func(b *Builder, x, y Value) Value) {
+		register(name+"(Tensor self) -> Tensor", Spec{
+			Category: Pointwise, Doc: "Whether x is " + which + " infinity, elementwise, as bool. ATen's " + name + ".", NoGrad: noGradBool,
+			Decompose: func(b *Builder, a Args) []Value {
+				x := a.In[0]
+				return []Value{b.LogicalAnd(b.IsInf(x), side(b, x, b.zeroOf(x)))}
+			},
+		})
+	}
+	infinity("isposinf", "positive", (*Builder).Gt)
+	infinity("isneginf", "negative", (*Builder).Lt)
+}
+
+func initComparisons() {
+	comparison("eq", "x = y", func(x, y float64) bool { return x == y }, func(x, y int64) bool { return x == y })
+	comparison("ne", "x ≠ y", func(x, y float64) bool { return x != y }, func(x, y int64) bool { return x != y })
+	comparison("lt", "x < y", func(x, y float64) bool { return x < y }, func(x, y int64) bool { return x < y })
+	comparison("le", "x ≤ y", func(x, y float64) bool { return x <= y }, func(x, y int64) bool { return x <= y })
+	comparison("gt", "x > y", func(x, y float64) bool { return x > y }, func(x, y int64) bool { return x > y })
+	comparison("ge", "x ≥ y", func(x, y float64) bool { return x >= y }, func(x, y int64) bool { return x >= y })
+	comparison("logical_and", "both are not 0",
+		func(x, y float64) bool { return x != 0 && y != 0 }, func(x, y int64) bool { return x != 0 && y != 0 })
+	comparison("logical_or", "one is not 0",
+		func(x, y float64) bool { return x != 0 || y != 0 }, func(x, y int64) bool { return x != 0 || y != 0 })
+	comparison("logical_xor", "exactly one is not 0",
+		func(x, y float64) bool { return (x != 0) != (y != 0) }, func(x, y int64) bool { return (x != 0) != (y != 0) })
+}
+
+func initBits() {
+	const bits = ", elementwise with broadcasting, of integers or bool."
+	unaryRow("bitwise_not", "All bits inverted, elementwise; for bool the logical not, for integers -x-1.", Spec{
+		Scalar: Scalar{I1: func(x int64) int64 { return ^x }, B1: func(x bool) bool { return !x }},
+		Cost:   CostArithmetic, Involution: true, NoGrad: noGradBits,
+	})
+	bitwise("bitwise_and", "The bits set in both"+bits, func(x, y int64) int64 { return x & y }, nil)
+	bitwise("bitwise_or", "The bits set in either"+bits, func(x, y int64) int64 { return x | y }, nil)
+	bitwise("bitwise_xor", "The bits set in one only"+bits, func(x, y int64) int64 { return x ^ y }, nil)
+	bitwise("bitwise_left_shift", "x shifted left by y bits, elementwise with broadcasting, of integers; 0 if y is "+
+		"negative or not below the width.", shiftLeft, noBool(""))
+	bitwise("bitwise_right_shift", "x shifted right by y bits with its sign, elementwise with broadcasting, of integers; "+
+		"all bits are the sign if y is negative or not below the width.", shiftRight, noBool(""))
+}
+
+// Shifts by the width of a dtype narrower than 64 bits need no case of their
+// own: x is sign-extended, and the low bits of the result are kept.
+func shiftLeft(x, y int64) int64 {
+	if y < 0 {
+		return 0
+	}
+	return x << uint64(y)
+}
+
+func shiftRight(x, y int64) int64 {
+	if y < 0 {
+		y = 63
+	}
+	return x >> uint64(y)
+}
