@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/graph"
 )
 
 // double is a model compiled apart from the program that uses it.
-func double(ctx context.Context) (*aoti.Container, error) {
+func double(ctx context.Context) (*container.Container, error) {
 	p, err := graph.Parse(`program @double {
   %x = parameter "x" : f32[2]
   %0 = add(%x, %x)
@@ -19,8 +19,8 @@ func double(ctx context.Context) (*aoti.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := &aoti.Program{Run: p, Device: loris.CPU}
-	return aoti.NewContainer(ctx, program.Compile, aoti.ContainerConfig{Instances: 1})
+	program := &container.Program{Run: p, Device: loris.CPU}
+	return container.New(ctx, program.Compile, container.Config{Instances: 1})
 }
 
 // A model is one op of a lazy program.

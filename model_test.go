@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
@@ -227,7 +228,7 @@ func TestCallText(t *testing.T) {
 }
 
 // scaleModel is a container whose model computes x·w, of four elements.
-func scaleModel(t testing.TB, w float32) *aoti.Container {
+func scaleModel(t testing.TB, w float32) *container.Container {
 	t.Helper()
 	p, err := graph.Parse(`program @scale {
   %x = parameter "x" : f32[4]
@@ -238,8 +239,8 @@ func scaleModel(t testing.TB, w float32) *aoti.Container {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := &aoti.Program{Run: p, Device: CPU, Constants: []aoti.ProgramConstant{{Name: "w", Value: hostNumber(w)}}}
-	c, err := aoti.NewContainer(context.Background(), program.Compile, aoti.ContainerConfig{Instances: 1})
+	program := &container.Program{Run: p, Device: CPU, Constants: []container.ProgramConstant{{Name: "w", Value: hostNumber(w)}}}
+	c, err := container.New(context.Background(), program.Compile, container.Config{Instances: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -175,13 +176,13 @@ func TestWrongUpdates(t *testing.T) {
 			want error
 			says string
 		}{
-			{"missing", nil, "", nil, aoti.ErrMissing, "weight"},
+			{"missing", nil, "", nil, container.ErrMissing, "weight"},
 			{"dtype", aoti.NewBuffer(ir.F64, 128, 64), "", nil, ir.ErrDType, "f64"},
 			{"shape", aoti.NewBuffer(ir.F32, 64, 128), "", nil, ir.ErrShape, "64"},
 			{"rank", aoti.NewBuffer(ir.F32, 128*64), "", nil, ir.ErrShape, "8192"},
 			{"size", aoti.NewBuffer(ir.F32, 128, 63), "", nil, ir.ErrShape, "63"},
-			{"unknown", was["0.weight"], "nobody", nil, aoti.ErrUnknown, "nobody"},
-			{"unknown in a part", nil, "nobody", []aoti.UpdateOption{aoti.Partial()}, aoti.ErrUnknown, "nobody"},
+			{"unknown", was["0.weight"], "nobody", nil, container.ErrUnknown, "nobody"},
+			{"unknown in a part", nil, "nobody", []aoti.UpdateOption{aoti.Partial()}, container.ErrUnknown, "nobody"},
 		} {
 			for _, which := range []aoti.Which{aoti.Active, aoti.Inactive} {
 				values := map[string]aoti.Buffer{}
@@ -201,7 +202,7 @@ func TestWrongUpdates(t *testing.T) {
 				}
 			}
 		}
-		if err := r.Swap(ctx); !errors.Is(err, aoti.ErrNoInactive) {
+		if err := r.Swap(ctx); !errors.Is(err, container.ErrNoInactive) {
 			t.Errorf("%s: a wrong update left an inactive set: %v", name, err)
 		}
 		right(t, r, f)
@@ -224,14 +225,14 @@ func TestUpdateFromWeightsFile(t *testing.T) {
 		if err := os.WriteFile(wrong, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.UpdateFromFile(ctx, wrong, aoti.Active); !errors.Is(err, aoti.ErrBlob) || !strings.Contains(err.Error(), wrong) {
+		if err := r.UpdateFromFile(ctx, wrong, aoti.Active); !errors.Is(err, container.ErrBlob) || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if err := r.UpdateFromFile(ctx, blob+".none", aoti.Active); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := r.Run(ctx, f.list(t, "in")...); !errors.Is(err, aoti.ErrMissing) {
+	if _, err := r.Run(ctx, f.list(t, "in")...); !errors.Is(err, container.ErrMissing) {
 		t.Errorf("a run without weights: %v", err)
 	}
 	if err := r.UpdateFromFile(ctx, blob, aoti.Inactive); err != nil {

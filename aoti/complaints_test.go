@@ -14,8 +14,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/internal/host"
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -413,12 +414,12 @@ func TestWithoutWeights(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := load(t, c.name, c.opts...)
 			_, err := r.Run(ctx, f.list(t, "in")...)
-			if !errors.Is(err, aoti.ErrMissing) || !strings.Contains(err.Error(), "weight") {
+			if !errors.Is(err, container.ErrMissing) || !strings.Contains(err.Error(), "weight") {
 				t.Errorf("a run without weights: %v", err)
 			}
 			constants := stored(t, f)
 			delete(constants, "0.bias")
-			var bad *aoti.ConstantError
+			var bad *container.ConstantError
 			if err := r.Update(ctx, constants, aoti.Active); !errors.As(err, &bad) || !strings.Contains(err.Error(), "bias") {
 				t.Errorf("an update that lacks one: %v", err)
 			}

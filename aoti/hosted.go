@@ -13,15 +13,13 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/aoti/internal/host"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
-	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // computes what libraries ask of the host
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/ir"
 )
-
-func init() { RegisterRunner("cpu", openLibrary) }
 
 // UnsupportedError says that a model calls functions or ops that this host does
 // not have.
@@ -59,7 +57,8 @@ type hostedModel struct {
 	weights map[string]Buffer
 }
 
-func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) {
+// openLibrary opens a model of a package, which is closed afterwards.
+func openLibrary(ctx context.Context, m *pt2.Model, o *options) (*hostedModel, error) {
 	if err := host.Available(); err != nil {
 		return nil, fmt.Errorf("load model %q: %w", m.Name, err)
 	}
@@ -70,7 +69,7 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	if err := m.CheckTarget(target()); err != nil {
 		return nil, err
 	}
-	calls, err := supported(m, o.Libtorch != "")
+	calls, err := supported(m, o.libtorch != "")
 	if err != nil {
 		return nil, err
 	}
@@ -78,22 +77,22 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *Options) (Opened, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &hostedModel{step: o.Step}
-	if !o.Unchecked && m.SourceFile != "" {
+	c := &hostedModel{step: o.step}
+	if !o.unchecked && m.SourceFile != "" {
 		c.spec = spec
 	}
 	if err := c.open(ctx, m, spec, calls, acc, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("load model %q: %w", m.Name, err), c.Close())
+		return nil, errors.Join(fmt.Errorf("load model %q: %w", m.Name, err), c.close())
 	}
 	return c, nil
 }
 
-func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, acc accelerator.Device, o *Options) (err error) {
+func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, calls []string, acc accelerator.Device, o *options) (err error) {
 	lo := host.LibraryOptions{
 		Device:      acc,
-		Libtorch:    o.Libtorch,
-		KeepNothing: o.UnpackedWeights,
-		CheckInputs: !o.Unchecked && (o.LibraryChecks || m.SourceFile == ""),
+		Libtorch:    o.libtorch,
+		KeepNothing: o.unpackedWeights,
+		CheckInputs: !o.unchecked && (o.libraryChecks || m.SourceFile == ""),
 		Constants:   constantInfo(spec),
 	}
 	for _, x := range m.Externs {
@@ -107,7 +106,7 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 			return pt2.Strides(spec, inputs, i, dst)
 		}
 	}
-	if !o.NoWeights {
+	if !o.noWeights {
 		if err := c.readWeights(m); err != nil {
 			return err
 		}
@@ -127,7 +126,7 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 			return err
 		}
 	}
-	if c.private, err = m.Private(ctx, o.TempDir, o.Libtorch != "", renames...); err != nil {
+	if c.private, err = m.Private(ctx, o.tempDir, o.libtorch != "", renames...); err != nil {
 		return err
 	}
 	c.lib, err = host.OpenLibrary(c.private.Path(), lo)
@@ -142,8 +141,8 @@ func target() pt2.Target {
 }
 
 // findAccelerator returns the device to run on, nil for the CPU.
-func findAccelerator(o *Options) (accelerator.Device, error) {
-	kind, number, numbered := strings.Cut(o.Device, ":")
+func findAccelerator(o *options) (accelerator.Device, error) {
+	kind, number, numbered := strings.Cut(o.device, ":")
 	index, err := 0, error(nil)
 	if numbered {
 		index, err = strconv.Atoi(number)
@@ -151,13 +150,13 @@ func findAccelerator(o *Options) (accelerator.Device, error) {
 	devices := accelerator.Of(kind)
 	switch {
 	case err != nil || index < 0 || index > math.MaxUint8:
-		return nil, fmt.Errorf("%w: %q", ir.ErrDevice, o.Device)
+		return nil, fmt.Errorf("%w: %q", ir.ErrDevice, o.device)
 	case devices == nil && index != 0:
-		return nil, fmt.Errorf("%w: %q: the only CPU is cpu:0", ir.ErrDevice, o.Device)
+		return nil, fmt.Errorf("%w: %q: the only CPU is cpu:0", ir.ErrDevice, o.device)
 	case devices == nil:
 		return nil, nil
-	case o.Libtorch != "":
-		return nil, fmt.Errorf("%w: a libtorch is for models on the CPU, not on %s", ir.ErrDevice, o.Device)
+	case o.libtorch != "":
+		return nil, fmt.Errorf("%w: a libtorch is for models on the CPU, not on %s", ir.ErrDevice, o.device)
 	}
 	return devices.Accelerator(index)
 }
@@ -255,8 +254,8 @@ func rowMajor(sizes, strides []int64) bool {
 	return true
 }
 
-// NewInstance returns an instance of the library's model.
-func (c *hostedModel) NewInstance(context.Context) (Model, error) {
+// newInstance returns an instance of the library's model.
+func (c *hostedModel) newInstance(context.Context) (Model, error) {
 	m, err := c.lib.NewInstance()
 	if err != nil {
 		return nil, err
@@ -264,15 +263,15 @@ func (c *hostedModel) NewInstance(context.Context) (Model, error) {
 	return &hostedInstance{m, c}, nil
 }
 
-// Weights hands over the constants that lay in files of their own.
-func (c *hostedModel) Weights(context.Context) (map[string]Buffer, error) {
+// takeWeights hands over the constants that lay in files of their own.
+func (c *hostedModel) takeWeights() map[string]Buffer {
 	w := c.weights
 	c.weights = nil
-	return w, nil
+	return w
 }
 
-// Close unloads the library once nothing of it is in use.
-func (c *hostedModel) Close() error {
+// close unloads the library once nothing of it is in use.
+func (c *hostedModel) close() error {
 	var errs []error
 	for _, b := range c.weights {
 		b.Release()

@@ -7,15 +7,15 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 )
 
 // Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a
 // folder extracted from one, or a bare shared library with its files beside it.
 // Loading a package executes code that is in it.
 //
-// A package that is damaged is a *pt2.FormatError; one that was compiled for
-// another device, machine or CPU a *pt2.TargetError; one that calls functions
+// A package that is damaged is a *FormatError; one that was compiled for
+// another device, machine or CPU a *TargetError; one that calls functions
 // that this host does not have an *UnsupportedError.
 func Load(ctx context.Context, path string, opts ...Option) (*Runner, error) {
 	p, err := pt2.Open(path)
@@ -37,26 +37,25 @@ func LoadFrom(ctx context.Context, r io.ReaderAt, size int64, opts ...Option) (*
 
 func load(ctx context.Context, p *pt2.Package, opts []Option) (_ *Runner, err error) {
 	defer func() { err = errors.Join(err, p.Close()) }()
-	o := Options{Instances: 1}
+	o := options{instances: 1}
 	for _, f := range opts {
 		f(&o)
 	}
-	m, err := p.Model(o.Model)
+	m, err := p.Model(o.model)
 	if err != nil {
 		return nil, err
 	}
-	open, err := opener(p.Path, m, &o)
-	if err != nil {
+	if err := chooseDevice(p.Path, m, &o); err != nil {
 		return nil, err
 	}
-	if o.Threads > 0 {
-		setThreads(o.Threads)
+	if o.threads > 0 {
+		setThreads(o.threads)
 	}
-	r := &Runner{name: m.Name, device: o.Device}
+	r := &Runner{name: m.Name, device: o.device}
 	if r.spec, err = m.Spec(); err != nil {
 		return nil, err
 	}
-	if r.opened, err = open(ctx, m, &o); err != nil {
+	if r.opened, err = openLibrary(ctx, m, &o); err != nil {
 		return nil, err
 	}
 	if err := r.start(ctx, &o); err != nil {
@@ -66,20 +65,20 @@ func load(ctx context.Context, p *pt2.Package, opts []Option) (_ *Runner, err er
 }
 
 // start makes the pool and sets the weights that lie apart.
-func (r *Runner) start(ctx context.Context, o *Options) error {
+func (r *Runner) start(ctx context.Context, o *options) error {
 	var err error
-	r.Container, err = container.New(ctx, r.opened.NewInstance, container.Config{Instances: o.Instances, Max: o.MaxInstances})
-	if err != nil || o.NoWeights {
+	r.Container, err = container.New(ctx, r.opened.newInstance, container.Config{Instances: o.instances, Max: o.maxInstances})
+	if err != nil || o.noWeights {
 		return err
 	}
-	weights, err := r.opened.Weights(ctx)
+	weights := r.opened.takeWeights()
 	defer func() {
 		for _, b := range weights {
 			b.Release()
 		}
 	}()
-	if err != nil || len(weights) == 0 {
-		return err
+	if len(weights) == 0 {
+		return nil
 	}
 	return r.Update(ctx, weights, Active, UserManaged())
 }

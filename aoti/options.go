@@ -7,36 +7,36 @@ import (
 )
 
 // Option changes how a package is loaded.
-type Option func(*Options)
+type Option func(*options)
 
-// Options are what the options of Load make, for runners of other devices.
-type Options struct {
-	// Device is where to run, such as "cpu" or "cuda:1"; empty means where the
+// options are the settings of Load.
+type options struct {
+	// device is where to run, such as "cpu" or "cuda:1"; empty means where the
 	// model was compiled for.
-	Device string
-	// Model is the name of the model in the package; empty means the only one.
-	Model string
-	// Instances and MaxInstances size the pool; Max is as Instances if 0.
-	Instances, MaxInstances int
-	// Unchecked leaves out the check of inputs before a run.
-	Unchecked bool
-	// LibraryChecks also switches on the checks that were compiled into the
+	device string
+	// model is the name of the model in the package; empty means the only one.
+	model string
+	// instances and maxInstances size the pool; maxInstances is as instances if 0.
+	instances, maxInstances int
+	// unchecked leaves out the check of inputs before a run.
+	unchecked bool
+	// libraryChecks also switches on the checks that were compiled into the
 	// library. They are always on for a library without source, of which nothing
 	// else is known.
-	LibraryChecks bool
-	// UnpackedWeights keeps one copy of the weights only.
-	UnpackedWeights bool
-	// NoWeights leaves the weights of the package alone, for a caller who brings
-	// his own.
-	NoWeights bool
-	// Libtorch is the path of a real libtorch_cpu.so to run on.
-	Libtorch string
-	// Threads bounds the threads of parallel code; 0 leaves the bound as it is.
-	Threads int
-	// TempDir is for systems that have no files in memory.
-	TempDir string
-	// Step is what a run does with its instance; nil runs it.
-	Step Step
+	libraryChecks bool
+	// unpackedWeights keeps one copy of the weights only.
+	unpackedWeights bool
+	// noWeights leaves the weights of the package alone, for a caller who brings
+	// others.
+	noWeights bool
+	// libtorch is the path of a real libtorch_cpu.so to run on.
+	libtorch string
+	// threads bounds the threads of parallel code; 0 leaves the bound as it is.
+	threads int
+	// tempDir is for systems that have no files in memory.
+	tempDir string
+	// step is what a run does with its instance; nil runs it.
+	step Step
 }
 
 // Step runs an instance of a model. It is called with an instance that nobody
@@ -48,48 +48,48 @@ type Buffer = backend.Buffer
 
 // Device says where to run, such as "cpu". The default is the device that the
 // model was compiled for.
-func Device(device string) Option { return func(o *Options) { o.Device = device } }
+func Device(device string) Option { return func(o *options) { o.device = device } }
 
 // ModelName chooses one of several models in a package.
-func ModelName(name string) Option { return func(o *Options) { o.Model = name } }
+func ModelName(name string) Option { return func(o *options) { o.model = name } }
 
 // Instances makes n instances, so that as many runs go on at once; the default
 // is one.
-func Instances(n int) Option { return func(o *Options) { o.Instances = n } }
+func Instances(n int) Option { return func(o *options) { o.instances = n } }
 
 // MaxInstances lets the pool grow to n when all instances are busy.
-func MaxInstances(n int) Option { return func(o *Options) { o.MaxInstances = n } }
+func MaxInstances(n int) Option { return func(o *options) { o.maxInstances = n } }
 
 // Unchecked leaves out the check of inputs. A wrong input is undefined behaviour
 // then.
-func Unchecked() Option { return func(o *Options) { o.Unchecked = true } }
+func Unchecked() Option { return func(o *options) { o.unchecked = true } }
 
 // LibraryChecks also switches on the checks of inputs that were compiled into
 // the library. They refuse a size of 1 where the model was compiled for a range
 // from 1, because PyTorch takes such a range to begin at 2.
-func LibraryChecks() Option { return func(o *Options) { o.LibraryChecks = true } }
+func LibraryChecks() Option { return func(o *options) { o.libraryChecks = true } }
 
 // UnpackedWeights saves memory: otherwise the weights of linear layers,
 // convolutions and recurrent layers are kept a second time from the first run
 // on, in the order in which the processor's inner loops read them, and runs take
 // up to a third less time for that.
-func UnpackedWeights() Option { return func(o *Options) { o.UnpackedWeights = true } }
+func UnpackedWeights() Option { return func(o *options) { o.unpackedWeights = true } }
 
 // WithoutWeights leaves the weights that lie beside the library alone, for a
 // caller who brings his own by Update before the first run.
-func WithoutWeights() Option { return func(o *Options) { o.NoWeights = true } }
+func WithoutWeights() Option { return func(o *options) { o.noWeights = true } }
 
 // WithLibtorch runs on a real libtorch_cpu.so instead of this host, which must
 // be of the PyTorch that compiled the model. It stays loaded for good.
-func WithLibtorch(path string) Option { return func(o *Options) { o.Libtorch = path } }
+func WithLibtorch(path string) Option { return func(o *options) { o.libtorch = path } }
 
 // Threads bounds how many threads parallel code of all models uses, also that of
 // Loris's own kernels.
-func Threads(n int) Option { return func(o *Options) { o.Threads = n } }
+func Threads(n int) Option { return func(o *options) { o.threads = n } }
 
 // TempDir is where the private copy of a library is made on systems that have no
 // files in memory. It is removed there before it is used.
-func TempDir(dir string) Option { return func(o *Options) { o.TempDir = dir } }
+func TempDir(dir string) Option { return func(o *options) { o.tempDir = dir } }
 
 // RunStep makes step run the instances.
-func RunStep(step Step) Option { return func(o *Options) { o.Step = step } }
+func RunStep(step Step) Option { return func(o *options) { o.step = step } }

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/internal/host"
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
@@ -18,10 +19,10 @@ import (
 // methods that replace, fold, extract and swap constants, with saved versions,
 // are those of the Container.
 type Runner struct {
-	*Container
+	*container.Container
 
 	name, device string
-	opened       Opened
+	opened       *hostedModel
 	spec         *pt2.Spec
 	closing      sync.Once
 }
@@ -36,11 +37,11 @@ func (r *Runner) Device() string { return r.device }
 
 // Inputs describes the inputs as far as the package tells: their dtypes, and
 // sizes with bounds. It is empty for a library without source.
-func (r *Runner) Inputs() []pt2.InputSpec { return slices.Clone(r.spec.Inputs) }
+func (r *Runner) Inputs() []InputSpec { return slices.Clone(r.spec.Inputs) }
 
 // Run computes the outputs, each a new reference. The inputs, in the order of
 // InputNames, stay the caller's. One that is not what the model was compiled for
-// is a *pt2.InputError. It waits for an instance as long as ctx allows; what has
+// is an *InputError. It waits for an instance as long as ctx allows; what has
 // begun to run is not interrupted.
 func (r *Runner) Run(ctx context.Context, inputs ...Buffer) ([]Buffer, error) {
 	return r.Container.Run(ctx, inputs, nil)
@@ -114,7 +115,7 @@ func (r *Runner) Close() (err error) {
 		if r.Container != nil {
 			err = r.Container.Close()
 		}
-		err = errors.Join(err, r.opened.Close())
+		err = errors.Join(err, r.opened.close())
 	})
 	return err
 }

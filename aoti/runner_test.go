@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -125,16 +125,12 @@ func TestRunStep(t *testing.T) {
 	}
 }
 
-// Devices have runners; others are refused.
-func TestRegisterRunner(t *testing.T) {
-	var target *pt2.TargetError
+// A device that packages don't run on is refused, and so is a model that is not
+// there.
+func TestRefusedDevice(t *testing.T) {
+	var target *aoti.TargetError
 	if _, err := aoti.Load(context.Background(), path("mlp"), aoti.Device("npu:1")); !errors.As(err, &target) || target.What != "device" {
-		t.Errorf("a device without a runner: %v", err)
-	}
-	mine := errors.New("mine")
-	aoti.RegisterRunner("npu", func(context.Context, *pt2.Model, *aoti.Options) (aoti.Opened, error) { return nil, mine })
-	if _, err := aoti.Load(context.Background(), path("mlp"), aoti.Device("npu:1")); !errors.As(err, &target) {
-		t.Errorf("a model for another device: %v", err)
+		t.Errorf("a device that there is none of: %v", err)
 	}
 	if _, err := aoti.Load(context.Background(), path("several"), aoti.ModelName("none")); err == nil || !strings.Contains(err.Error(), "double") {
 		t.Errorf("a model that is not there: %v", err)
@@ -150,7 +146,7 @@ func TestWrongOptions(t *testing.T) {
 	for _, opts := range [][]aoti.Option{
 		{aoti.Instances(0)}, {aoti.Instances(-1)}, {aoti.Instances(3), aoti.MaxInstances(2)},
 	} {
-		if _, err := aoti.Load(context.Background(), path("mlp"), opts...); !errors.Is(err, aoti.ErrInstances) {
+		if _, err := aoti.Load(context.Background(), path("mlp"), opts...); !errors.Is(err, container.ErrInstances) {
 			t.Errorf("%v", err)
 		}
 	}

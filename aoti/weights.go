@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
 	"github.com/loris-ml/loris/backend/ref"
@@ -264,14 +263,14 @@ func TestInductorOpsFree(t *testing.T) {
 func TestTensorOfAGPUForTheCPU(t *testing.T) {
 	_, b, _ := loadModel(t, 1)
 	r, err := aoti.Load(t.Context(), "../../aoti/testdata/mlp.pt2", aoti.Device("cpu"))
-	var target *pt2.TargetError
+	var target *aoti.TargetError
 	if errors.As(err, &target) {
 		t.Skip(err)
 	}
 	check(t, err)
 	defer r.Close()
 	x := filled(t, b, gpu(0), 1, 8, 16)
-	var wrong *pt2.InputError
+	var wrong *aoti.InputError
 	if _, err := r.Run(t.Context(), x); !errors.As(err, &wrong) || wrong.What != "device" || wrong.Index != 0 {
 		t.Errorf("got %v", err)
 	}

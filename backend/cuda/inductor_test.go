@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
@@ -218,7 +217,7 @@ func TestInductorWantsItsDevice(t *testing.T) {
 	if !errors.Is(err, ErrNoDevice) || !errors.Is(err, ir.ErrDevice) {
 		t.Errorf("a device that there is not: %v", err)
 	}
-	var target *pt2.TargetError
+	var target *aoti.TargetError
 	if _, err = aoti.Load(t.Context(), writePackage(t), aoti.Device("cpu")); !errors.As(err, &target) {
 		t.Errorf("on the CPU: %v", err)
 	}

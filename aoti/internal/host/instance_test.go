@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/internal/hostmem"

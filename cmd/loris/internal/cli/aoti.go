@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/pt2"
 )
 
 func newAOTI() *cobra.Command {
@@ -89,7 +88,7 @@ func newConstants() *cobra.Command {
 }
 
 // inspectModel reports on one model of a package.
-func inspectModel(path, model string) (*pt2.ModelReport, error) {
+func inspectModel(path, model string) (*aoti.ModelReport, error) {
 	r, err := aoti.Inspect(path)
 	if err != nil {
 		return nil, err

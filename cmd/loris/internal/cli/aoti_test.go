@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/pt2"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/ir"
 )
@@ -25,7 +24,7 @@ func fixture(name string) (pkg, data string) {
 func needLoading(t *testing.T, pkg string) {
 	t.Helper()
 	r, err := aoti.Load(t.Context(), pkg)
-	var te *pt2.TargetError
+	var te *aoti.TargetError
 	switch {
 	case errors.Is(err, aoti.ErrNoLibraries), errors.As(err, &te):
 		t.Skip("models can't be loaded here:", err)
@@ -65,7 +64,7 @@ func TestAOTIConstants(t *testing.T) {
 	if want := "constant_2_bias    2.bias         float32  [10]       64     "; !strings.Contains(out, want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
-	var list []pt2.ConstantReport
+	var list []map[string]any
 	if err := json.Unmarshal([]byte(succeed(t, "aoti", "constants", pkg, "--json")), &list); err != nil || len(list) != 4 {
 		t.Errorf("JSON: %v, %v", list, err)
 	}

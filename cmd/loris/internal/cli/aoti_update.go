@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/loris-ml/loris/aoti/pt2"
+	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/internal/atomicfile"
 )
@@ -30,11 +29,13 @@ error. (aoti run and bench take --weights too, and leave the package alone.)`,
 			if err != nil {
 				return err
 			}
-			values := make(map[string]pt2.Value, len(all))
+			values := make(map[string]aoti.ConstantValue, len(all))
 			for name, t := range all {
-				values[name] = pt2.Value{Shape: t.Shape, Data: t.Data}
+				values[name] = aoti.ConstantValue{Shape: t.Shape, Data: t.Data}
 			}
-			if err := rewrite(args[0], model, out, values, partial); err != nil {
+			// The new package appears complete or not at all, also in the place of the old one.
+			err = atomicfile.Write(out, func(w io.Writer) error { return aoti.Rewrite(w, args[0], model, values, partial) })
+			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s with %d new constants\n", out, len(values))
@@ -49,19 +50,4 @@ error. (aoti run and bench take --weights too, and leave the package alone.)`,
 	_ = c.MarkFlagRequired("weights")
 	_ = c.MarkFlagRequired("out")
 	return c
-}
-
-// rewrite writes the new package, which appears complete or not at all, also in
-// the place of the old one.
-func rewrite(path, model, out string, values map[string]pt2.Value, partial bool) (err error) {
-	p, err := pt2.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	m, err := p.Model(model)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(out, func(w io.Writer) error { return m.Rewrite(w, values, partial) })
 }

@@ -11,10 +11,8 @@ import (
 // if the bounds allow it.
 const ExampleSize = 8
 
-// ExampleShapes returns shapes of inputs that the model accepts. sizes gives
-// dynamic sizes by their names ("s0"). An input whose shape or dtype is not
-// known, a name that there is not, and sizes that contradict each other are
-// errors.
+// ExampleShapes returns shapes of inputs that the model accepts, as
+// aoti.Runner.ExampleShapes says.
 func (s *Spec) ExampleShapes(sizes map[string]int64) ([]ir.Shape, error) {
 	values := make([]int64, len(s.symbols))
 	used := map[string]bool{}

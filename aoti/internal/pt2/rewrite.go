@@ -21,16 +21,7 @@ type Value struct {
 	Data  []byte
 }
 
-// Rewrite writes the package again, with new values for constants of the model,
-// which are found by their names in the model or in the program that was
-// compiled. Without partial, every constant must have one but those that full
-// updates may leave out: folded ones, buffers, unnamed tensors and empty ones.
-// Everything else in the package is copied as it is.
-//
-// The package must be an archive, or a bare library, of which only the library
-// is written; and its weights must lie in the library, at its end, or in one file
-// beside it. An unknown name, another dtype or shape, and weights that only
-// oneDNN can lay out are errors.
+// Rewrite writes the package again, as aoti.Rewrite says.
 func (m *Model) Rewrite(w io.Writer, values map[string]Value, partial bool) error {
 	edits, file, err := m.weightEdits(values, partial)
 	if err != nil {
