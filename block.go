@@ -40,7 +40,7 @@ func (b *Block) Record(in ...*Tensor) []*Tensor {
 	for _, t := range in {
 		t.session("block")
 	}
-	return tensors(in[0].session("block").Again(b.self, newTensor, handles(in), func() []*executor.Tensor {
+	return tensors(in[0].session("block").Replay(b.self, newTensor, handles(in), func() []*executor.Tensor {
 		return handles(b.fn(in...))
 	}))
 }

@@ -126,7 +126,7 @@ func (m Maker) FromBytes(data []byte, shape Shape) *Tensor {
 // data cache keeps the device's copy and finds it by contents.
 func (m Maker) Constant(data []byte, shape Shape) *Tensor {
 	t := new(executor.Tensor)
-	if err := m.Session().ex().GetDeviceData(context.Background(), t, shape, m.Device(), data); err != nil {
+	if err := m.Session().ex().UploadCached(context.Background(), t, shape, m.Device(), data); err != nil {
 		panic(ir.NewOpError("constant", err, nil, "the data could not be uploaded"))
 	}
 	return (*Tensor)(t)

@@ -262,7 +262,7 @@ func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
 	if err != nil || s == nil {
 		return nil, err
 	}
-	bufs, err := s.ex().GetTensors(ctx, handles(ts)...)
+	bufs, err := s.ex().FetchTensors(ctx, handles(ts)...)
 	if err != nil {
 		return nil, err
 	}

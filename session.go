@@ -220,7 +220,7 @@ func (s *Session) Report() Report { return s.ex().Report() }
 
 // Seed returns the seed that the random ops of this step use on the session's
 // device.
-func (s *Session) Seed() uint64 { return s.ex().GetRunningSeed(s.Device()) }
+func (s *Session) Seed() uint64 { return s.ex().RunningSeed(s.Device()) }
 
 // SetSeed sets the seed on the session's device, from the present step on, and
 // restarts the numbering of its random ops.
@@ -229,12 +229,12 @@ func (s *Session) SetSeed(seed uint64) { s.ex().SetRngSeed(s.Device(), seed) }
 // GetLiveTensors returns the tensors that are in use: those with data, in all
 // forks, and those that this session recorded in the present step.
 func (s *Session) GetLiveTensors(devices ...Device) []*Tensor {
-	return tensors(s.ex().GetLiveTensors(devices...))
+	return tensors(s.ex().LiveTensors(devices...))
 }
 
 // GraphHash returns the hash of the graph that a sync of the tensors would run.
 // It fails if they are on several devices or none is pending.
-func (s *Session) GraphHash(ts ...*Tensor) (Hash, error) { return s.ex().GetGraphHash(handles(ts)...) }
+func (s *Session) GraphHash(ts ...*Tensor) (Hash, error) { return s.ex().GraphHash(handles(ts)...) }
 
 // Dump returns the text of the graph that a sync of the tensors would compile,
 // as it was recorded, or with lowered after the rewrites for their backend. It

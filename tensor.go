@@ -106,7 +106,7 @@ func (t *Tensor) Ready() bool {
 // Wait syncs the tensor if it is pending and blocks until its elements are
 // there. It returns the error of the computation that should have made them.
 func (t *Tensor) Wait(ctx context.Context) error {
-	_, err := t.session("wait").GetTensors(ctx, t.ex())
+	_, err := t.session("wait").FetchTensors(ctx, t.ex())
 	return err
 }
 

@@ -3,7 +3,6 @@ package executor
 import (
 	"fmt"
 	"sort"
-	"time"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -39,41 +38,6 @@ type PostOrderData struct {
 	// the data cache has given it.
 	Parameters []*Data
 	scalars    []scalarParam
-}
-
-type scalarParam struct {
-	index int
-	leaf  *ir.ScalarLeaf
-	dtype ir.DType
-}
-
-// Hooks override stages of the pipeline, for profilers and for frameworks on
-// top. They run in the stage's place in the syncing goroutine; those marked run
-// under the executor's lock and must not call the session.
-type Hooks struct {
-	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
-	// the lock).
-	ShouldSyncTensor func(t *Tensor) bool
-	// RunPostOrder wraps the walk (under the lock): it must return next's result
-	// or one like it.
-	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
-	// TensorCollectionBarrier is called before a collection's devices are locked.
-	TensorCollectionBarrier func(coll *SyncTensorCollection)
-	// GetRngSeed gives a device's seed as an i64 scalar value (under the lock).
-	GetRngSeed func(s *Session, d ir.Device) ir.Value
-	// Observe is told of every stage when it ends, from the goroutine that ran it.
-	Observe func(Observation)
-}
-
-// Observation is one stage of one sync.
-type Observation struct {
-	Stage    Stage
-	Start    time.Time
-	Duration time.Duration
-	// Device, Hash and Err are of the computation; only StageRun has them.
-	Device ir.Device
-	Hash   ir.Hash
-	Err    error
 }
 
 // shouldSyncTensor reports whether a tensor has IR to sync; core.mu is held.
@@ -160,7 +124,7 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 			continue
 		}
 		switch l := n.Leaf().(type) {
-		case *Data, *held:
+		case *Data, *variableLeaf:
 			po.Parameters = append(po.Parameters, dataOf(l))
 		case *ir.ScalarLeaf:
 			po.scalars = append(po.scalars, scalarParam{len(po.Parameters), l, n.Shapes()[0].DType()})
@@ -171,13 +135,4 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 		}
 	}
 	return po, nil
-}
-
-func sortedDevices(set map[ir.Device]bool) []ir.Device {
-	out := make([]ir.Device, 0, len(set))
-	for d := range set {
-		out = append(out, d)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Less(out[j]) })
-	return out
 }

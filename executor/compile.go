@@ -2,16 +2,13 @@ package executor
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -104,95 +101,4 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		c.stats.compiled(p, h, d, st, time.Since(start))
 	}
 	return m, nil
-}
-
-// resolveScalars gives the job's numbers device data, from the data cache where
-// it has them.
-func (s *Session) resolveScalars(ctx context.Context, j *syncJob) error {
-	for _, sp := range j.scalars {
-		d, err := s.core.scalarData(ctx, sp.leaf, sp.dtype, j.coll.Device)
-		if err != nil {
-			return err
-		}
-		j.params[sp.index] = d
-	}
-	return nil
-}
-
-// scalarData returns the device's copy of a number (DataCacheArena).
-func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d ir.Device) (*Data, error) {
-	bits := scalarBits(l, dt)
-	key := cache.Scalar{DType: byte(dt), Bits: bits}
-	if ref, ok := c.scalars.GetScalar(d, key); ok {
-		v := ref.Value()
-		ref.Release()
-		return v, nil
-	}
-	be, err := backend.For(d)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, 8)
-	binary.LittleEndian.PutUint64(b, bits)
-	b = b[:min(len(b), dt.Size())]
-	buf, err := be.Upload(ctx, ir.MakeShape(dt), d, b)
-	if err != nil {
-		return nil, fmt.Errorf("upload a scalar to %v: %w", d, err)
-	}
-	c.stats.uploaded.Add(int64(len(b)))
-	data := readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1), ReadOnly: true})
-	ref := c.scalars.PutScalar(d, key, data)
-	ref.Release()
-	return data, nil
-}
-
-// scalarBits returns the element of a dtype that is not complex that the number
-// becomes, as its bits.
-func scalarBits(l *ir.ScalarLeaf, dt ir.DType) uint64 {
-	f := l.AsFloat()
-	switch dt {
-	case ir.Bool:
-		if f != 0 {
-			return 1
-		}
-		return 0
-	case ir.F64:
-		return math.Float64bits(f)
-	case ir.F32:
-		return uint64(math.Float32bits(float32(f)))
-	case ir.F16:
-		return uint64(half.F32ToF16(float32(f)))
-	case ir.BF16:
-		return uint64(half.F32ToBF16(float32(f)))
-	case ir.F8E4M3FN:
-		return uint64(half.F32ToE4M3(float32(f)))
-	case ir.F8E5M2:
-		return uint64(half.F32ToE5M2(float32(f)))
-	}
-	i := l.Int
-	if l.IsFloat {
-		i = ir.FloatToInt(dt, f)
-	}
-	return uint64(i) & (1<<(8*dt.Size()) - 1)
-}
-
-// LookupCachedCompile reports whether the computation of a graph hash is in the
-// cache, and how many nodes it emitted.
-func (s *Session) LookupCachedCompile(h ir.Hash) (emitted int, ok bool) {
-	ref, ok := s.core.cache.Get(cache.Key(h))
-	if !ok {
-		return 0, false
-	}
-	defer ref.Release()
-	return ref.Value().EmittedNodes, true
-}
-
-// lower returns the Program that the device's backend would compile.
-func (s *Session) lower(p *graph.Program, d ir.Device) (*graph.Program, error) {
-	be, err := backend.For(d)
-	if err != nil {
-		return nil, err
-	}
-	out, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
-	return out, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Copy makes dst the tensor src on another device. It syncs src and returns
-// when that is scheduled; the copy itself waits for src in the background, takes
-// no device lock, and gives its error to whoever reads dst.
+// Copy makes dst a copy of src on another device. It syncs src and returns when that is
+// scheduled. The copy itself waits for src in the background and takes no device lock; whoever
+// reads dst gets its error.
 func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error {
 	be, err := backend.For(d)
 	if err != nil {
@@ -39,16 +39,16 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()
-		buf, err := c.upload(context.Background(), be, from, d)
+		buf, err := c.transfer(context.Background(), be, from, d)
 		to.buf, to.err = buf, err
 		close(to.done)
 	}()
 	return nil
 }
 
-// upload brings data to another device: directly where both are of a backend that
-// can, else by way of the host.
-func (c *core) upload(ctx context.Context, be backend.Backend, from *Data, d ir.Device) (backend.Buffer, error) {
+// transfer copies data to another device: directly if one backend has both and can, otherwise
+// by way of the host.
+func (c *core) transfer(ctx context.Context, be backend.Backend, from *Data, d ir.Device) (backend.Buffer, error) {
 	have, err := from.Wait(ctx)
 	if err != nil {
 		return nil, err

@@ -31,33 +31,32 @@ type DeviceDataInfo struct {
 	ReadOnly bool
 }
 
-// Data is device data: there already, or the placeholder of what a scheduled
-// computation will give.
+// Data is data on a device, or the placeholder of what a scheduled computation will put there.
 type Data struct {
 	shape  ir.Shape
 	device ir.Device
 	info   DeviceDataInfo
 
-	// done is closed when buf and err are final; nil means that they always were.
+	// done is closed when buf and err are final; it is nil if they always were.
 	done chan struct{}
 	buf  backend.Buffer
 	err  error
-	// flight, final with them, is what has yet to land for the contents to be there;
-	// nil if nothing has.
-	flight *flight
+	// submission is the work that still computes the contents; nil if they are there. It is
+	// final when buf and err are.
+	submission *submission
 
-	// digest tells the contents of cached data whose device has memory of its own;
-	// it is nil for other data.
+	// digest identifies the contents of cached data whose device has memory of its own; it is
+	// nil for other data.
 	digest *[sha256.Size]byte
 
 	// Guarded by core.mu:
 	leaf    *ir.Node // made when the data is first used in a graph
 	escaped bool     // a handle may outlive the step: never donated, nor released
 	donated bool
-	holder  *Variable // the last variable that it was the value of
-	failed  bool      // it was never computed
-	prior   *Data     // of one that failed: what its variable held before
-	origin  *origin   // what it was computed as, if that was in this step
+	holder  *Variable // the last variable whose value it was
+	failed  bool      // its computation failed
+	prior   *Data     // if it failed: what its variable held before
+	history *history  // what it was computed as, if that was in this step
 }
 
 // LeafName names the data in dumps.
@@ -67,8 +66,8 @@ func readyData(buf backend.Buffer, info DeviceDataInfo) *Data {
 	return &Data{shape: buf.Shape(), device: buf.Device(), buf: buf, info: info}
 }
 
-// placeholder returns data that is to come: done is closed when buf and err are
-// set. It may be that of several.
+// placeholder returns data that is still to be computed. Whoever computes it closes done when
+// buf and err are set; several placeholders may share one done.
 func placeholder(s ir.Shape, d ir.Device, id uint64, done chan struct{}) *Data {
 	return &Data{shape: s, device: d, info: DeviceDataInfo{TensorID: id}, done: done}
 }
@@ -79,17 +78,17 @@ func (d *Data) Shape() ir.Shape { return d.shape }
 // Device returns where the data is or will be.
 func (d *Data) Device() ir.Device { return d.device }
 
-// Info returns what the executor knows of the data.
+// Info returns the data's number and whether it is shared.
 func (d *Data) Info() DeviceDataInfo { return d.info }
 
-// Ready reports whether the data is there (or failed) without waiting.
+// Ready reports, without waiting, whether the data is there or its computation has failed.
 func (d *Data) Ready() bool {
 	if d.done == nil {
 		return true
 	}
 	select {
 	case <-d.done:
-		return d.flight == nil || d.flight.hasLanded()
+		return d.submission == nil || d.submission.isDone()
 	default:
 		return false
 	}
@@ -99,13 +98,13 @@ func (d *Data) Ready() bool {
 // the computation that should have made it, or ctx's error.
 func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
 	buf, err := d.queued(ctx)
-	if f := d.flight; err == nil && f != nil {
+	if f := d.submission; err == nil && f != nil {
 		select {
-		case <-f.landed:
+		case <-f.done:
 			err = f.err
 		default:
 			select {
-			case <-f.landed:
+			case <-f.done:
 				err = f.err
 			case <-ctx.Done():
 				err = ctx.Err()
@@ -118,8 +117,8 @@ func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
 	return buf, nil
 }
 
-// queued is Wait for those who enqueue work behind what makes the contents: it does
-// not wait for a flight to land, nor does it return its error.
+// queued is Wait for a caller that enqueues work behind the work which computes the contents:
+// it neither waits for a submission to be done nor returns its error.
 func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 	if d.done != nil {
 		select {
@@ -135,12 +134,12 @@ func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 	return d.buf, d.err
 }
 
-// mayDie reports whether nothing can reach the data once the variable that holds it
-// has another value; core.mu is held.
+// mayDie reports whether nothing can reach the data once the variable that holds it has another
+// value; core.mu is held.
 func (d *Data) mayDie() bool { return !d.escaped && !d.info.ReadOnly }
 
-// retire releases the buffer of data that nothing can reach any more, so that
-// its memory serves again before the garbage collector has seen that.
+// retire releases the buffer of data that nothing can reach any more, so that its memory is
+// reused before the garbage collector has noticed.
 func (d *Data) retire() {
 	if d.Ready() && d.buf != nil {
 		d.buf.Release()

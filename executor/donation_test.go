@@ -58,7 +58,7 @@ func (tr *training) train() {
 	}
 }
 
-// wait ends the work in flight and forgets the donations until here.
+// wait ends the work in submission and forgets the donations until here.
 func (tr *training) wait() []int {
 	tr.t.Helper()
 	if err := tr.s.WaitDeviceOps(ctx); err != nil {
@@ -355,7 +355,7 @@ func TestSharedDataIsNeverDonated(t *testing.T) {
 	want(t, value(tr.s, v), 56)
 	table := func() *executor.Tensor {
 		x := newTensor()
-		if err := tr.s.GetDeviceData(ctx, x, ir.MakeShape(ir.F32, 1), fakeDevice(0), []byte{0, 0, 0x80, 0x3f}); err != nil {
+		if err := tr.s.UploadCached(ctx, x, ir.MakeShape(ir.F32, 1), fakeDevice(0), []byte{0, 0, 0x80, 0x3f}); err != nil {
 			t.Fatal(err)
 		}
 		return x

@@ -9,10 +9,10 @@ import (
 	"github.com/loris-ml/loris/backend"
 )
 
-// GetTensors syncs the tensors that are pending in one graph, waits for all and
+// FetchTensors syncs the tensors that are pending in one graph, waits for all and
 // returns their buffers in order (a fused fetch). Tensors that share data share
 // the buffer.
-func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
+func (s *Session) FetchTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
 	if err := s.Readable(ts...); err != nil {
 		return nil, err
 	}
@@ -28,6 +28,11 @@ func (s *Session) GetTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buff
 func (s *Session) Readable(ts ...*Tensor) error {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
+	return s.readable(ts)
+}
+
+// readable is Readable; core.mu is held.
+func (s *Session) readable(ts []*Tensor) error {
 	if s.core.closed {
 		return ErrClosed
 	}
@@ -104,7 +109,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	}
 	t.s.core.mu.Unlock()
 	if data == nil || dead || closed {
-		bufs, err := s.GetTensors(ctx, t)
+		bufs, err := s.FetchTensors(ctx, t)
 		if err != nil {
 			return nil, err
 		}

@@ -146,7 +146,7 @@ func TestObserveHook(t *testing.T) {
 	}}})
 	x := floats(t, s, []float32{1, 2}, 2)
 	y := binaryOp(s, ir.OpAdd, x, x)
-	hash, err := s.GetGraphHash(y)
+	hash, err := s.GraphHash(y)
 	if err != nil {
 		t.Fatal(err)
 	}

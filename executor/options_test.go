@@ -28,7 +28,7 @@ func TestCompileOptions(t *testing.T) {
 		s := newSession(t, c.cfg)
 		x := floats(t, s, []float32{1, 2}, 2)
 		sum := binaryOp(s, ir.OpAdd, x, x)
-		h, err := s.GetGraphHash(sum)
+		h, err := s.GraphHash(sum)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,7 +114,7 @@ func (s *Session) PlugProgram(prog *graph.Program, d ir.Device, m backend.Callab
 	return s.core.plug(p, met)
 }
 
-// PlugHash plugs a model for the graph of a hash (GetGraphHash); it takes the
+// PlugHash plugs a model for the graph of a hash (GraphHash); it takes the
 // graph's parameters in post-order. Its shapes are compared with those of the
 // graph now, if the computation is in the cache, or else by the first sync that
 // meets the graph, which fails if they differ.
@@ -187,7 +187,7 @@ func (p *Plug) check(params, returns []ir.Shape) error {
 // Hash returns the hash of the graph.
 func (p *Plug) Hash() ir.Hash { return p.hash }
 
-// Unplug lets the graph be compiled again. Runs in flight are not disturbed.
+// Unplug lets the graph be compiled again. Runs in submission are not disturbed.
 // Calling it again does nothing.
 func (p *Plug) Unplug() {
 	p.c.mu.Lock()

@@ -30,10 +30,10 @@ type queue struct {
 	// failing, when set, is the failure of a run's work.
 	failing func(p *graph.Program, inputs [][]byte) error
 
-	mu      sync.Mutex // held by the device while it works: who holds it holds it up
-	flights atomic.Int64
-	runs    atomic.Int64
-	most    atomic.Int64 // that were enqueued at a time
+	mu          sync.Mutex // held by the device while it works: who holds it holds it up
+	submissions atomic.Int64
+	runs        atomic.Int64
+	most        atomic.Int64 // that were enqueued at a time
 }
 
 // newQueue registers a queue for the time of the test.
@@ -94,12 +94,12 @@ func (m *queueModel) Start(_ context.Context, inputs []backend.Buffer, donated [
 	}
 	inputs, donated = slices.Clone(inputs), slices.Clone(donated)
 	q.runs.Add(1)
-	now := q.flights.Add(1)
+	now := q.submissions.Add(1)
 	q.most.Store(max(q.most.Load(), now)) // the device's lock keeps others out
 	m.last = r
 	q.work <- func() {
 		r.err = q.compute(m.p, inputs, donated, outs)
-		q.flights.Add(-1)
+		q.submissions.Add(-1)
 		close(r.done)
 	}
 	return outs, r, nil
@@ -230,7 +230,7 @@ func TestStepsAreEnqueuedAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		until(func() bool { return q.flights.Load() == int64(most) })
+		until(func() bool { return q.submissions.Load() == int64(most) })
 		further := make(chan error) // it has the lock and waits for a place
 		go func() {
 			for range 2 {
@@ -314,7 +314,7 @@ func TestWaitingForFlights(t *testing.T) {
 	x := number(s, ir.OpAdd, floatsOn(t, s, queueDevice, 1), 1)
 	q.mu.Lock()
 	mark(t, s)
-	until(func() bool { return q.flights.Load() == 1 })
+	until(func() bool { return q.submissions.Load() == 1 })
 	short, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := s.WaitDeviceOps(short); !errors.Is(err, context.Canceled) {
@@ -338,7 +338,7 @@ func TestWaitingForFlights(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := q.flights.Load(); n != 0 {
+	if n := q.submissions.Load(); n != 0 {
 		t.Errorf("%d steps are still enqueued", n)
 	}
 }

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"slices"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -39,7 +38,7 @@ func (s *Session) Binary(op ir.Op, dst, x, y *Tensor) {
 // recordSlow checks the operands one by one, syncs what is left from an earlier
 // step and records.
 func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
-	s.begin(op.String(), in...)
+	s.lockTensors(op.String(), in...)
 	defer s.core.mu.Unlock()
 	vals := make([]ir.Value, len(in))
 	for i, t := range in {
@@ -49,10 +48,10 @@ func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 	s.trimCheck()
 }
 
-// begin takes core.mu with the operands in a state to be recorded with: usable,
+// lockTensors takes core.mu with the operands in a state to be recorded with: usable,
 // and not IR of an earlier step. A tensor that is gets synced first, so that IR
 // never crosses a step. A mistake panics with an *ir.OpError, without the lock.
-func (s *Session) begin(op string, ts ...*Tensor) {
+func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	c := s.core
 	synced := 0
 	for {
@@ -101,14 +100,14 @@ func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 // ir.Builder.Call, where tensors are *Tensor or []*Tensor. newTensor makes the
 // handle of each output. Mistakes panic with an *ir.OpError.
 func (s *Session) Call(op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
-	s.enter(op, pos, named)
+	s.lockArgs(op, pos, named)
 	defer s.core.mu.Unlock()
 	return s.handles(newTensor, s.b.Call(op, pos, named...))
 }
 
 // Call1 is Call for an op with one output, whose handle is dst.
 func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
-	s.enter(op, pos, named)
+	s.lockArgs(op, pos, named)
 	defer s.core.mu.Unlock()
 	dst.init(s, s.b.Call1(op, pos, named...))
 	s.trimCheck()
@@ -117,7 +116,7 @@ func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
 // CallOn is Call1 for an op whose operands may have no device yet, which is then
 // placed on d; the zero Device leaves it to where it is used.
 func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
-	s.enter(op, pos, nil)
+	s.lockArgs(op, pos, nil)
 	defer s.core.mu.Unlock()
 	defer s.place(d)()
 	dst.init(s, s.b.Call1(op, pos))
@@ -145,10 +144,10 @@ func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 	return ts
 }
 
-// enter takes core.mu for recording with the arguments. Those that can be used
+// lockArgs takes core.mu for recording with the arguments. Those that can be used
 // as they are, which is the rule, are looked at once; the others are checked one
 // by one and what is left from an earlier step is synced.
-func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
+func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
 	s.core.mu.Lock()
 	ok := !s.core.closed
 	for _, v := range pos {
@@ -159,7 +158,7 @@ func (s *Session) enter(op ir.Op, pos []any, named []ir.Named) {
 	}
 	if !ok {
 		s.core.mu.Unlock()
-		s.begin(op.String(), tensorsOf(pos, named)...)
+		s.lockTensors(op.String(), tensorsOf(pos, named)...)
 	}
 }
 
@@ -220,96 +219,6 @@ func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 	return dst, false
 }
 
-// Build records whatever fn builds from the values of the tensors in, and makes
-// handles for the values that fn returns. fn must only use b; it runs under the
-// executor's lock.
-func (s *Session) Build(name string, newTensor func() *Tensor, in []*Tensor, fn func(b *ir.Builder, in []ir.Value) []ir.Value) []*Tensor {
-	s.begin(name, in...)
-	defer s.core.mu.Unlock()
-	vals := make([]ir.Value, len(in))
-	for i, t := range in {
-		vals[i] = t.value()
-	}
-	outs := fn(s.b, vals)
-	return s.handles(newTensor, outs)
-}
-
-// Again records what fn records from the tensors in and returns what fn returns, in
-// handles of its own. It may do so without calling fn, where it was called before
-// in this place of a step with the same what and tensors of the same graph: then
-// what is recorded is what fn recorded there, see ir.Builder.Again.
-func (s *Session) Again(what any, newTensor func() *Tensor, in []*Tensor, fn func() []*Tensor) []*Tensor {
-	s.begin("again", in...)
-	locked := true
-	defer func() {
-		if locked {
-			s.core.mu.Unlock()
-		}
-	}()
-	var scratch struct {
-		nodes [32]*ir.Node
-		shape [64]uint32
-	}
-	nodes, shape := scratch.nodes[:0], scratch.shape[:0]
-	for _, t := range in {
-		v := t.value()
-		at := slices.Index(nodes, v.Node)
-		if at < 0 {
-			at = len(nodes)
-			nodes = append(nodes, v.Node)
-		}
-		shape = append(shape, uint32(at), uint32(v.Index))
-	}
-	var outs []*Tensor // of fn
-	values := s.b.Again(what, nodes, shape, func() []ir.Value {
-		locked = false
-		s.core.mu.Unlock()
-		outs = fn()
-		s.begin("again", outs...)
-		locked = true
-		vals := make([]ir.Value, len(outs))
-		for i, t := range outs {
-			vals[i] = t.value()
-		}
-		return vals
-	})
-	if outs != nil {
-		return outs
-	}
-	return s.handles(newTensor, values)
-}
-
-// Grad records the gradients of outs with respect to wrt, weighted by the
-// cotangents (nil or nil entries: ones), as graph.Grad.
-func (s *Session) Grad(newTensor func() *Tensor, outs, cotangents, wrt []*Tensor) []*Tensor {
-	all := append(append([]*Tensor(nil), outs...), wrt...)
-	for _, t := range cotangents {
-		if t != nil {
-			all = append(all, t)
-		}
-	}
-	return s.buildGrad(newTensor, all, outs, cotangents, wrt)
-}
-
-func (s *Session) buildGrad(newTensor func() *Tensor, all, outs, cotangents, wrt []*Tensor) []*Tensor {
-	s.begin("grad", all...)
-	defer s.core.mu.Unlock()
-	o, w, ct := make([]ir.Value, len(outs)), make([]ir.Value, len(wrt)), make([]ir.Value, len(cotangents))
-	for i, t := range outs {
-		o[i] = t.value()
-	}
-	for i, t := range wrt {
-		w[i] = t.value()
-	}
-	for i, t := range cotangents {
-		if t != nil {
-			ct[i] = t.value()
-		}
-	}
-	grads := s.grad(o, ct, w)
-	return s.handles(newTensor, grads)
-}
-
 // Scalar makes dst the handle of a number as a rank-0 tensor of the dtype: a
 // parameter of the graphs that use it, so changing it never recompiles.
 func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
@@ -317,7 +226,7 @@ func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
 	if !ok {
 		panic(ir.NewOpError("scalar", ir.ErrArg, nil, "%v (%T) is not a number", v, v))
 	}
-	s.begin("scalar")
+	s.lockTensors("scalar")
 	defer s.core.mu.Unlock()
 	n := ir.NewScalar(leaf.Node.Leaf().(*ir.ScalarLeaf), d, ir.Device{}, false)
 	dst.init(s, n.Out(0))
@@ -332,7 +241,7 @@ func (s *Session) BinaryNumber(op ir.Op, dst, x *Tensor, v any, reverse bool) {
 	c.mu.Lock()
 	if c.closed || x == nil || !s.current(x) {
 		c.mu.Unlock()
-		s.begin(op.String(), x)
+		s.lockTensors(op.String(), x)
 	}
 	defer c.mu.Unlock()
 	out, ok := s.b.BinaryNumber(op, x.value(), v, reverse)

@@ -12,36 +12,6 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Stage is a part of a sync whose time is counted.
-type Stage int
-
-// The stages, in order. Collect includes the walk, the hash and the look-up;
-// Run is the time of the asynchronous part; Fetch the time reads waited.
-const (
-	StageCollect Stage = iota
-	StageCompile
-	StageUpload
-	StageLock
-	StageSchedule
-	StageRun
-	StageFetch
-	numStages
-)
-
-var stageNames = [numStages]string{"collect", "compile", "upload", "lock", "schedule", "run", "fetch"}
-
-// String returns the stage's name.
-func (s Stage) String() string { return stageNames[s] }
-
-// Stages returns all stages in order.
-func Stages() []Stage {
-	out := make([]Stage, numStages)
-	for i := range out {
-		out[i] = Stage(i)
-	}
-	return out
-}
-
 // stats are the counters of one executor.
 type stats struct {
 	hits, runs, steps, uploaded, fetched atomic.Int64
@@ -102,81 +72,6 @@ func (s *stats) compiled(p *graph.Program, h ir.Hash, d ir.Device, st graph.Stat
 		s.recent = append(s.recent[:0], s.recent[1:]...)
 	}
 	s.recent = append(s.recent, p)
-}
-
-// Compile tells of one compilation.
-type Compile struct {
-	Hash         ir.Hash
-	Device       ir.Device
-	Nodes        int // recorded
-	EmittedNodes int // compiled, after the rewrites
-	Time         time.Duration
-	// Why says what made the graph new: its first, a changed input shape, or the
-	// first difference to the nearest graph compiled before, with its line.
-	Why string
-}
-
-// why explains a compilation by the nearest of the graphs compiled before.
-func why(p *graph.Program, recent []*graph.Program) string {
-	if len(recent) == 0 {
-		return "first graph"
-	}
-	var near *graph.Program
-	best := -1
-	for _, q := range recent {
-		if n := commonPrefix(p, q); n > best || (n == best && len(q.Instrs) == len(p.Instrs)) {
-			best, near = n, q
-		}
-	}
-	if best == len(p.Instrs) && best == len(near.Instrs) {
-		if s := shapeDiff(p, near); s != "" {
-			return s
-		}
-		return "same ops, other connections or outputs"
-	}
-	if best == len(p.Instrs) {
-		return fmt.Sprintf("new graph: ends after %d of the %d nodes of the nearest", best, len(near.Instrs))
-	}
-	in := &p.Instrs[best]
-	line := ir.FormatLine(in.Line)
-	if line != "" {
-		line = " at " + line
-	}
-	if best >= len(near.Instrs) {
-		return fmt.Sprintf("new graph: node %d, %v%s, comes after the end of the nearest", best, in.Op, line)
-	}
-	other := &near.Instrs[best]
-	if other.Op == in.Op {
-		return fmt.Sprintf("new graph: node %d, %v%s, has other attributes than in the nearest", best, in.Op, line)
-	}
-	return fmt.Sprintf("new graph: node %d is %v%s, in the nearest it is %v", best, in.Op, line, other.Op)
-}
-
-// commonPrefix counts the leading instructions with equal ops and attributes.
-func commonPrefix(p, q *graph.Program) int {
-	n := min(len(p.Instrs), len(q.Instrs))
-	for i := range n {
-		if p.Instrs[i].Op != q.Instrs[i].Op || p.Instrs[i].Attr != q.Instrs[i].Attr {
-			return i
-		}
-	}
-	return n
-}
-
-func shapeDiff(p, q *graph.Program) string {
-	var diffs []string
-	for i := range min(len(p.Params), len(q.Params)) {
-		if a, b := q.Params[i].Shape, p.Params[i].Shape; a != b {
-			diffs = append(diffs, fmt.Sprintf("input %d: %v became %v", i, a, b))
-		}
-	}
-	if diffs == nil {
-		return ""
-	}
-	if len(diffs) > 4 {
-		diffs = append(diffs[:4], fmt.Sprintf("and %d more", len(diffs)-4))
-	}
-	return "input shapes changed: " + strings.Join(diffs, ", ")
 }
 
 // LineCount is a source line and how often something happened there.
@@ -251,16 +146,16 @@ func (s *Session) Report() Report {
 	st.mu.Unlock()
 	ls := c.lockers.Stats()
 	r.LockWaits, r.LockWaitTime = ls.Waits, ls.WaitTime
-	ds := c.scalars.Stats()
+	ds := c.data.Stats()
 	r.DataCacheHits, r.DataCacheMisses = ds.Hits+ds.ScalarHits, ds.Misses
 	c.mu.Lock()
 	r.Plugged = c.pluggedGraphs()
-	for d, set := range c.arena.live {
+	for d, set := range c.live {
 		set.sweep()
 		r.LiveTensors[d.String()] = len(set.tensors)
 	}
 	c.mu.Unlock()
-	for _, d := range s.GetActiveDevices() {
+	for _, d := range s.activeDevices() {
 		r.MemoryInUse[d.String()] = s.MemoryInUse(d)
 		if st, ok := memoryStats(d); ok {
 			r.Memory[d.String()] = st

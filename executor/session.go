@@ -7,7 +7,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
 	"golang.org/x/sync/semaphore"
@@ -69,8 +68,8 @@ type Config struct {
 type core struct {
 	cfg     Config
 	cache   *cache.Computations[*Computation]
-	disk    *cache.Disk // nil: none
-	scalars *cache.Data[ir.Device, *Data]
+	disk    *cache.Disk                   // nil: none
+	data    *cache.Data[ir.Device, *Data] // numbers and host data that sessions have uploaded
 	lockers *devicelock.Arena[ir.Device]
 	queues  map[ir.Device]*deviceQueue // guarded by mu
 	stats   stats
@@ -80,12 +79,12 @@ type core struct {
 	// for short, bounded work only: never while compiling, waiting or running.
 	mu     sync.Mutex
 	walker graph.Walker
-	arena  contextArena
+	live   map[ir.Device]*liveSet
 	plugs  map[ir.Hash]*Plug // by graph hash
 	closed bool
 
-	// running counts syncs and scheduled closures. It grows from 0 only by enter,
-	// so not after Close.
+	// running counts syncs, calls and scheduled computations. It grows from 0 only under mu
+	// while closed is false, so not while Close waits for it.
 	running sync.WaitGroup
 	drained chan struct{} // closed when Close has done its work
 }
@@ -101,12 +100,13 @@ type Session struct {
 	b        *ir.Builder
 	pending  []*Tensor // recorded since the last step, held until then
 	assigned []*Variable
-	looseAt  int // the length of pending at which letGo looks through it
-	// origins are of the values synced in this step; originBytes and stepNodes
-	// are what they may keep alive, see maxOriginBytes.
-	origins     []weak.Pointer[origin]
-	originBytes int
-	stepNodes   int // recorded in this step before the builder was restarted
+	// sweepPendingAt is the length of pending at which dropConsumed goes through it.
+	sweepPendingAt int
+	// histories are of the values synced in this step; historyBytes and stepNodes bound what
+	// they keep alive, see maxHistoryBytes.
+	histories    []weak.Pointer[history]
+	historyBytes int
+	stepNodes    int // recorded in this step before the builder was restarted
 
 	step    uint32
 	scope   uint8        // bitScoped inside Step, bitTraced inside Trace
@@ -146,12 +146,12 @@ func New(cfg Config) (*Session, error) {
 		Strong:  cfg.CacheStrong,
 		Close:   func(m *Computation) { m.close() },
 	})
-	c.scalars = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
+	c.data = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.queues = map[ir.Device]*deviceQueue{}
-	c.arena.live = map[ir.Device]*liveSet{}
+	c.live = map[ir.Device]*liveSet{}
 	c.stats.init()
-	c.heedShortage()
+	c.dropCachesOnPressure()
 	return c.newSession(cfg.Device, cfg.Seed), nil
 }
 
@@ -193,7 +193,7 @@ func (s *Session) StepNumber() uint64 {
 	return uint64(s.step)
 }
 
-// Close waits for the work in flight, frees the caches and makes every later
+// Close waits for the work in submission, frees the caches and makes every later
 // use of the session, its forks and their tensors fail with ErrClosed, as do
 // compilations in progress. Elements that were read stay valid. It returns ctx's
 // error if that ends first; the rest is done nevertheless, and a further Close
@@ -207,7 +207,7 @@ func (s *Session) Close(ctx context.Context) error {
 		go func() {
 			c.cache.Close()
 			c.running.Wait()
-			c.scalars.Close()
+			c.data.Close()
 			close(c.drained)
 		}()
 	}
@@ -218,31 +218,4 @@ func (s *Session) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// enter begins work that Close has to wait for, until running.Done.
-func (c *core) enter() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.running.Add(1)
-	return nil
-}
-
-// stage adds the time since start to a stage's clock, tells the observer and
-// returns now.
-func (c *core) stage(st Stage, start time.Time) time.Time {
-	return c.observe(Observation{Stage: st, Start: start})
-}
-
-func (c *core) observe(o Observation) time.Time {
-	now := time.Now()
-	o.Duration = now.Sub(o.Start)
-	c.stats.stages[o.Stage].Add(int64(o.Duration))
-	if h := c.cfg.Hooks.Observe; h != nil {
-		h(o)
-	}
-	return now
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -19,8 +18,7 @@ var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
 // error of the step before (*devicelock.AsyncError) is delivered this way too,
 // and the next call goes on. No device given means all.
 func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
-	_, err := s.markStep(ctx, devices, false)
-	return err
+	return s.markStep(ctx, &request{devices: devices})
 }
 
 // Errors of steps inside others (errors.Is).
@@ -31,36 +29,30 @@ var (
 	errTracing = errors.New("loris: MarkStep while a function is being compiled")
 )
 
-// markStep is MarkStep, or with ends the end of a Step, which donates.
-func (s *Session) markStep(ctx context.Context, devices []ir.Device, ends bool) ([]*Async, error) {
-	c := s.core
-	if err := s.takeTrimError(); err != nil {
-		return nil, err
+// markStep syncs the step and starts the next one.
+func (s *Session) markStep(ctx context.Context, r *request) error {
+	r.config, r.endsStep = stepConfig, true
+	if _, err := s.sync(ctx, r); err != nil {
+		return err
 	}
-	c.mu.Lock()
-	var err error
+	s.core.stats.steps.Add(1)
+	return nil
+}
+
+// stepRequest fills in what a MarkStep computes, or returns why it cannot; core.mu is held.
+func (s *Session) stepRequest(r *request) error {
+	if err := s.trim.err; err != nil {
+		s.trim.err = nil
+		return err
+	}
 	switch {
 	case s.tracing != nil:
-		err = errTracing
-	case !ends && s.scope&bitScoped != 0:
-		err = ErrNestedStep
+		return errTracing
+	case !r.donates && s.scope&bitScoped != 0:
+		return ErrNestedStep
 	}
-	if err != nil {
-		c.mu.Unlock()
-		return nil, err
-	}
-	tensors := s.stepRoots()
-	variables := append([]*Variable{}, s.assigned...)
-	c.mu.Unlock()
-	asyncs, err := s.syncTensorsGraph(ctx, tensors, stepConfig, devices, variables, ends)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	s.endStep(variables)
-	c.mu.Unlock()
-	c.stats.steps.Add(1)
-	return asyncs, nil
+	r.tensors, r.variables = s.stepRoots(), slices.Clone(s.assigned)
+	return nil
 }
 
 // stepRoots returns what a step computes; core.mu is held.
@@ -101,8 +93,8 @@ func (s *Session) endStep(variables []*Variable) {
 		}
 	}
 	clear(s.pending)
-	s.pending, s.looseAt = s.pending[:0], 0
-	s.forgetOrigins()
+	s.pending, s.sweepPendingAt = s.pending[:0], 0
+	s.endHistories()
 	s.step++
 	s.b.NextStep()
 	s.advanceSeeds()
@@ -112,15 +104,15 @@ func (s *Session) endStep(variables []*Variable) {
 // Keep marks tensors to be synced at the next MarkStep even if something
 // consumes them, and to outlive a Step.
 func (s *Session) Keep(ts ...*Tensor) {
-	s.begin("keep", ts...)
+	s.lockTensors("keep", ts...)
 	defer s.core.mu.Unlock()
 	for _, t := range ts {
 		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
 		switch {
 		case t.data != nil:
 			t.data.escaped = true
-		case t.bits&bitLoose != 0:
-			t.bits &^= bitLoose
+		case t.bits&bitUnlisted != 0:
+			t.bits &^= bitUnlisted
 			t.s.pending = append(t.s.pending, t)
 		}
 	}
@@ -128,7 +120,7 @@ func (s *Session) Keep(ts ...*Tensor) {
 
 // Discard marks tensors not to be synced at MarkStep. They stay usable, lazily.
 func (s *Session) Discard(ts ...*Tensor) {
-	s.begin("discard", ts...)
+	s.lockTensors("discard", ts...)
 	defer s.core.mu.Unlock()
 	for _, t := range ts {
 		t.bits = t.bits&^bitKeep | bitDiscarded
@@ -167,8 +159,7 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 		return err
 	}
 	done = true
-	_, err := s.markStep(ctx, nil, true)
-	return err
+	return s.markStep(ctx, &request{donates: true})
 }
 
 // assignment is what a variable was before one.
@@ -196,7 +187,7 @@ func (s *Session) dropStep() {
 	})
 }
 
-// WaitDeviceOps waits for the work in flight on the devices (none given: all)
+// WaitDeviceOps waits for the work in submission on the devices (none given: all)
 // and returns its error, if nobody has had it yet.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
@@ -204,38 +195,9 @@ func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error
 	if err := s.core.lockers.Barrier(ctx, devices...); err != nil {
 		return err
 	}
-	waited, err := s.core.waitFlights(ctx, devices)
+	waited, err := s.core.waitSubmissions(ctx, devices)
 	if err != nil || !waited {
 		return err
 	}
 	return s.core.lockers.Barrier(ctx, devices...)
-}
-
-// GetGraphHash returns the hash of the graph that a sync of the tensors would
-// run. It fails if they are on several devices or none is pending.
-func (s *Session) GetGraphHash(ts ...*Tensor) (ir.Hash, error) {
-	if err := s.Readable(ts...); err != nil {
-		return ir.Hash{}, err
-	}
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	colls := s.collectSyncTensors(ts, stepConfig, nil)
-	if len(colls) != 1 {
-		return ir.Hash{}, errNotOneGraph
-	}
-	roots, _ := collectRoots(ts, colls[0].Indices)
-	po, err := s.runPostOrder(roots)
-	if err != nil {
-		return ir.Hash{}, err
-	}
-	defer s.core.walker.Release()
-	return s.core.walker.Hash(&po.PostOrder, colls[0].Device), nil
-}
-
-var errNotOneGraph = errors.New("loris: the tensors are not pending on exactly one device")
-
-func hostKey(shape ir.Shape, data []byte) cache.Key {
-	h := ir.HashBytes(shape.Append(nil))
-	d := ir.HashBytes(data)
-	return cache.Key{Lo: h.Lo*31 + d.Lo, Hi: h.Hi*31 + d.Hi}
 }

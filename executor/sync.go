@@ -11,35 +11,46 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// syncJob is one collection on its way through the stages.
-type syncJob struct {
-	coll    *SyncTensorCollection
-	tensors []*Tensor
-	roots   []ir.Value
-	outputs []int // for each of coll.Indices, its position among roots
-	params  []*Data
-	scalars []scalarParam
-	donors  []donor
-	ref     *cache.Ref[*Computation]
-	held    *devicelock.Held
-	program *graph.Program // on a cache miss only
-	plug    *Plug          // the model in the place of the computation
-	nodes   int
-	vars    []restore
-	ends    bool // a MarkStep: the origins of its values end with it
-	donates bool // the end of a Step: what variables held before dies with it
+// A sync takes core.mu twice, since it may not be held while the sync compiles, uploads
+// numbers and waits for the devices' lockers:
+//
+//   - prepare holds it to read: that the session is open, which tensors are pending, their
+//     graph and hash, and the data of its parameters are seen as of one moment, and Close
+//     waits for the sync from then on;
+//   - commit holds it to write: all tensors and variables get their placeholders, and the step
+//     ends, at one moment, so that no op is recorded between a step's values and its end.
+//
+// Tensors may change between the two. Hence commit assigns a placeholder only to a tensor that
+// still is what prepare saw, and decides only there which parameters may be overwritten. The
+// goroutine of the computation takes core.mu again only to put back the values of variables
+// after an error, and to enter and leave the queue of a device that has one.
+
+// request says what a sync computes.
+type request struct {
+	tensors   []*Tensor
+	variables []*Variable // of a MarkStep: those with a pending value
+	config    SyncTensorsConfig
+	devices   []ir.Device // none means all
+	endsStep  bool        // it is a MarkStep
+	donates   bool        // it ends a Step: the values that its variables replace may be overwritten
 }
 
-// donor is a parameter that may die with the step and the output that replaces
-// it.
-type donor struct{ param, output int }
-
-// restore undoes an assignment whose computation failed. After one that worked
-// nothing can reach the old data, if it dies.
-type restore struct {
-	v        *Variable
-	old, new *Data
-	dies     bool
+// syncJob is one collection on its way through the stages.
+type syncJob struct {
+	coll     *SyncTensorCollection
+	tensors  []*Tensor
+	roots    []ir.Value
+	outputs  []int // for each of coll.Indices, its position among roots
+	params   []*Data
+	scalars  []scalarParam
+	donors   []donor
+	ref      *cache.Ref[*Computation]
+	held     *devicelock.Held
+	program  *graph.Program // on a cache miss only
+	plug     *Plug          // the model that runs in place of the computation
+	vars     []restore
+	endsStep bool // the step ends with the sync, and gradient histories with it
+	donates  bool // the values that variables replace may be overwritten
 }
 
 // SyncTensors computes the given tensors, those of them that are pending, and
@@ -47,50 +58,23 @@ type restore struct {
 // pending is no work and no error. On an error every tensor still holds its IR.
 // Tensors whose device is not among devices, when given, are left alone.
 func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices ...ir.Device) ([]*Async, error) {
-	asyncs, err := s.syncTensorsGraph(ctx, tensors, cfg, devices, nil, false)
-	if len(asyncs) > 0 {
-		s.core.mu.Lock()
-		s.letGo()
-		s.core.mu.Unlock()
-	}
-	return asyncs, err
+	return s.sync(ctx, &request{tensors: tensors, config: cfg, devices: devices})
 }
 
-// SyncLiveTensors computes all live tensors of the devices (none given: all) and,
-// with wait, blocks until they are there.
-func (s *Session) SyncLiveTensors(ctx context.Context, wait bool, devices ...ir.Device) error {
-	asyncs, err := s.SyncTensors(ctx, s.GetLiveTensors(devices...), SyncTensorsConfig{ForceData: true, SyncData: true}, devices...)
-	if err != nil || !wait {
-		return err
-	}
-	return waitAll(ctx, asyncs)
-}
-
-func waitAll(ctx context.Context, asyncs []*Async) error {
-	for _, a := range asyncs {
-		if err := a.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncTensorsGraph runs the stages for each device's collection in order.
-// variables, on a MarkStep, are those with a pending value; donate allows to
-// overwrite their old data.
-func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable, donate bool) ([]*Async, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+// sync runs the stages, each for all collections in the order of their devices.
+func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	c := s.core
-	if err := c.enter(); err != nil {
+	start := time.Now()
+	jobs, err := s.prepare(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	defer c.running.Done()
-	start := time.Now()
-	jobs, err := s.prepare(tensors, cfg, devices, variables, donate)
-	if err != nil || len(jobs) == 0 {
-		return nil, err
+	if len(jobs) == 0 {
+		if r.endsStep {
+			s.commit(r, nil)
+		}
+		return nil, nil
 	}
 	start = c.stage(StageCollect, start)
 	defer func() {
@@ -116,111 +100,84 @@ func (s *Session) syncTensorsGraph(ctx context.Context, tensors []*Tensor, cfg S
 		return nil, err
 	}
 	start = c.stage(StageLock, start)
-	asyncs := s.assignAndSchedule(jobs, variables)
+	asyncs := s.commit(r, jobs)
+	for i, j := range jobs {
+		s.schedule(asyncs[i], j)
+	}
 	c.stage(StageSchedule, start)
 	return asyncs, nil
 }
 
-// prepare collects, walks and hashes under the lock.
-func (s *Session) prepare(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device, variables []*Variable, donate bool) ([]*syncJob, error) {
+// prepare collects, walks and hashes under core.mu. Unless it returns an error, the sync counts
+// as running.
+func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err error) {
 	c := s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	colls := s.collectSyncTensors(tensors, cfg, devices)
-	jobs := make([]*syncJob, 0, len(colls))
+	if r.endsStep {
+		if err := s.stepRequest(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c.closed {
+		return nil, ErrClosed
+	}
+	colls := s.collectSyncTensors(r.tensors, r.config, r.devices)
+	jobs = make([]*syncJob, 0, len(colls))
 	for _, coll := range colls {
-		j := &syncJob{coll: coll, tensors: tensors, ends: variables != nil}
-		j.roots, j.outputs = collectRoots(tensors, coll.Indices)
-		po, err := s.runPostOrder(j.roots)
+		j, err := s.newJob(r, coll)
 		if err != nil {
 			for _, earlier := range jobs {
 				earlier.abandon()
 			}
 			return nil, err
 		}
-		j.params, j.scalars, j.nodes = po.Parameters, po.scalars, len(po.Nodes)
-		coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
-		if j.plug, err = c.pluggedFor(coll.Hash, po.scalars, coll.Device, po.shapes); err != nil {
-			c.walker.Release()
-			for _, earlier := range jobs {
-				earlier.abandon()
-			}
-			return nil, err
-		}
-		if j.donates = donate && j.plug == nil && c.cfg.Hooks.ShouldSyncTensor == nil; j.donates {
-			s.buildInputOutputAliases(j, variables)
-		} else {
-			// This sync may still wait for its lock when a step that donates
-			// takes the device, so that step must leave these alone.
-			for _, p := range j.params {
-				if p != nil {
-					p.escaped = true
-				}
-			}
-		}
-		if j.plug == nil {
-			if ref, ok := c.cache.Get(cache.Key(coll.Hash)); ok {
-				j.ref = ref
-				c.stats.hits.Add(1)
-			} else {
-				j.program, _ = graph.FromPostOrder("step", &po.PostOrder)
-			}
-		}
-		c.stats.graph(len(po.Nodes))
-		c.walker.Release()
 		jobs = append(jobs, j)
 	}
+	c.running.Add(1)
 	return jobs, nil
 }
 
-// buildInputOutputAliases pairs the old data of variables with the outputs that
-// replace it. The pairs are part of the key: the compiled plan depends on them.
-// Whether a pair's data may be overwritten, because nothing else can reach it any
-// more, is for assign to say: it may change from step to step, and must not
-// compile the graph again.
-func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
-	var at map[*Data]int
-	for _, v := range variables {
-		d := v.data
-		if v.s != s || d == nil || v.pend == nil || v.pend.data != nil {
-			continue
-		}
-		if at == nil {
-			at = make(map[*Data]int, len(j.params))
-			for i, p := range j.params {
-				if _, twice := at[p]; twice {
-					i = -1 // by two leaves: overwriting one would change the other
-				}
-				at[p] = i
-			}
-		}
-		param, used := at[d]
-		if !used || param < 0 || v.pend.node().Shape() != d.shape {
-			continue
-		}
-		for out, r := range j.roots {
-			if r == v.pend.node() {
-				j.donors = append(j.donors, donor{param, out})
-				delete(at, d)
-				break
+// newJob walks and hashes the graph of a collection, and looks for its computation; core.mu is
+// held.
+func (s *Session) newJob(r *request, coll *SyncTensorCollection) (*syncJob, error) {
+	c := s.core
+	j := &syncJob{coll: coll, tensors: r.tensors, endsStep: r.endsStep}
+	j.roots, j.outputs = collectRoots(r.tensors, coll.Indices)
+	po, err := s.runPostOrder(j.roots)
+	if err != nil {
+		return nil, err
+	}
+	defer c.walker.Release()
+	j.params, j.scalars = po.Parameters, po.scalars
+	coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
+	if j.plug, err = c.pluggedFor(coll.Hash, po.scalars, coll.Device, po.shapes); err != nil {
+		return nil, err
+	}
+	if j.donates = r.donates && j.plug == nil && c.cfg.Hooks.ShouldSyncTensor == nil; j.donates {
+		s.buildInputOutputAliases(j, r.variables)
+	} else {
+		// This sync may still wait for its lock when a step that donates
+		// takes the device, so that step must leave these alone.
+		for _, p := range j.params {
+			if p != nil {
+				p.escaped = true
 			}
 		}
 	}
-	j.coll.Hash = aliasedHash(j.coll.Hash, j.donors)
-}
-
-// aliasedHash is the key of a graph's computation that may write outputs over
-// parameters.
-func aliasedHash(graph ir.Hash, donors []donor) ir.Hash {
-	if len(donors) == 0 {
-		return graph
+	if j.plug == nil {
+		if ref, ok := c.cache.Get(cache.Key(coll.Hash)); ok {
+			j.ref = ref
+			c.stats.hits.Add(1)
+		} else {
+			j.program, _ = graph.FromPostOrder("step", &po.PostOrder)
+		}
 	}
-	b := graph.Append(make([]byte, 0, 16+8*len(donors)))
-	for _, d := range donors {
-		b = append(b, byte(d.param), byte(d.param>>8), byte(d.param>>16), byte(d.param>>24))
-		b = append(b, byte(d.output), byte(d.output>>8), byte(d.output>>16), byte(d.output>>24))
-	}
-	return ir.HashBytes(b)
+	c.stats.graph(len(po.Nodes))
+	return j, nil
 }
 
 // abandon releases what a job still holds; a scheduled job holds nothing.
@@ -235,8 +192,8 @@ func (j *syncJob) abandon() {
 	}
 }
 
-// lockDevices waits for each collection's device, in order. An error of work
-// that was scheduled there before surfaces here.
+// lockDevices waits for each collection's device, in order. It returns an error of work that
+// was scheduled there before, if no other call has returned that yet.
 func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
 	for _, j := range jobs {
 		if h := s.core.cfg.Hooks.TensorCollectionBarrier; h != nil {
@@ -251,95 +208,22 @@ func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
 	return nil
 }
 
-// assignAndSchedule gives the tensors their placeholders and starts the work.
-// Nothing here can fail.
-func (s *Session) assignAndSchedule(jobs []*syncJob, variables []*Variable) []*Async {
+// commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
+// under core.mu. It cannot fail.
+func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	c := s.core
-	asyncs := make([]*Async, len(jobs))
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	asyncs := make([]*Async, len(jobs))
 	for i, j := range jobs {
 		asyncs[i] = s.assign(j)
-		j.settle(asyncs[i], variables)
+		j.settle(asyncs[i], r.variables)
 	}
 	c.running.Add(len(jobs))
-	c.mu.Unlock()
-	for i, j := range jobs {
-		s.schedule(asyncs[i], j)
+	if r.endsStep {
+		s.endStep(r.variables)
+	} else {
+		s.dropConsumed()
 	}
 	return asyncs
-}
-
-// assign makes the placeholders; core.mu is held. A tensor that another sync
-// has assigned in the meantime keeps what it got.
-func (s *Session) assign(j *syncJob) *Async {
-	c := s.core
-	a := &Async{Device: j.coll.Device, Indices: j.coll.Indices, Hash: j.coll.Hash, ready: make(chan struct{}), done: make(chan struct{}), session: s}
-	a.outputs = make([]*Data, len(j.roots))
-	for i, r := range j.roots {
-		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1), a.ready)
-	}
-	a.params = j.params
-	for _, d := range j.donors {
-		a.donate(d.param) // only now: a fork may have taken a handle since the collection
-	}
-	if !j.coll.Config.ForceData {
-		return a
-	}
-	for k, i := range j.coll.Indices {
-		t, out := j.tensors[i], j.outputs[k]
-		if t.data != nil || t.ir == nil || t.node() != j.roots[out] {
-			continue
-		}
-		t.data = a.outputs[out]
-		if t.bits&bitScoped == 0 {
-			t.data.escaped = true
-		}
-		if j.coll.Config.SyncData {
-			if !j.ends && t.step == t.s.step && t.data.origin == nil {
-				t.data.origin = t.s.newOrigin(t.node())
-			}
-			t.ir = nil
-		}
-		if !j.ends || t.bits&bitScoped == 0 { // else it dies with this
-			c.registerTensor(t)
-		}
-	}
-	return a
-}
-
-// donate lets the computation overwrite a parameter that nothing else can reach;
-// core.mu is held.
-func (a *Async) donate(param int) {
-	p := a.params[param]
-	if p.donated || !p.mayDie() {
-		return
-	}
-	if a.donated == nil {
-		a.donated = make([]bool, len(a.params))
-	}
-	a.donated[param], p.donated = true, true
-}
-
-// settle moves the variables whose pending value this job computes to it;
-// core.mu is held. A value that another sync has computed is endStep's to take
-// over: it does not fail with this job.
-func (j *syncJob) settle(a *Async, variables []*Variable) {
-	for _, v := range variables {
-		if v.pend == nil || v.pend.data == nil || !a.makes(v.pend.data) {
-			continue
-		}
-		old := v.data
-		// The device's lock orders the release after all that reads the old value.
-		dies := j.donates && v.s == a.session && old != nil && old.mayDie() && old.device == a.Device
-		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data, dies: dies})
-		v.current()
-	}
-}
-
-// makes reports whether d is one of the outputs of a job that is being assigned:
-// their numbers follow each other, and core.mu, which is held, keeps others from
-// assigning meanwhile.
-func (a *Async) makes(d *Data) bool {
-	n := len(a.outputs)
-	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID
 }

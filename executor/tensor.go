@@ -33,7 +33,7 @@ const (
 	bitDiscarded                   // do not sync at MarkStep
 	bitScoped                      // recorded inside Step: dies with the step
 	bitTraced                      // recorded while a function is traced
-	bitLoose                       // not in the step's list any more
+	bitUnlisted                    // not in the step's list any more
 )
 
 // dead reports whether t was recorded inside a Step that has ended, or was

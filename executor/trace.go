@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
@@ -91,7 +90,14 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 	if err != nil {
 		return nil, err
 	}
-	ref, err := tr.computation(ctx)
+	c := s.core
+	c.mu.Lock()
+	plug, err := tr.plugged()
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ref, err := tr.computation(ctx, plug)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +195,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 				return fmt.Errorf("loris: compile: a value of another trace is used")
 			}
 			p.v = l.v
-		case *Data, *held:
+		case *Data, *variableLeaf:
 			p.data = dataOf(l)
 			p.data.escaped = true
 		case *ir.ScalarLeaf:
@@ -208,12 +214,12 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 	return nil
 }
 
-func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], error) {
+// computation returns the model that is plugged for the graph, if there is one, or the compiled
+// graph.
+func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Computation], error) {
 	c := tr.s.core
-	if p, err := tr.plugged(); err != nil {
-		return nil, err
-	} else if p != nil {
-		return p.computation(ctx, tr.device)
+	if plug != nil {
+		return plug.computation(ctx, tr.device)
 	}
 	ref, ok := c.cache.Get(cache.Key(tr.key))
 	if ok {
@@ -227,11 +233,9 @@ func (tr *Traced) computation(ctx context.Context) (*cache.Ref[*Computation], er
 	return ref, err
 }
 
-// plugged returns the model that stands for the graph, or nil.
+// plugged returns the model that is plugged for the graph, or nil; core.mu is held.
 func (tr *Traced) plugged() (*Plug, error) {
 	c := tr.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if len(c.plugs) == 0 {
 		return nil, nil
 	}
@@ -262,159 +266,3 @@ func (s *Session) Tracing(ts []*Tensor) bool {
 
 // Program returns the traced graph.
 func (tr *Traced) Program() *graph.Program { return tr.program }
-
-// Call runs the compiled function on inputs of the traced shapes and returns
-// its outputs, as placeholders, once the work is scheduled. Pending inputs and
-// variables are synced first.
-func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
-	s, c := tr.s, tr.s.core
-	if err := s.Readable(inputs...); err != nil {
-		return nil, err
-	}
-	if err := c.enter(); err != nil {
-		return nil, err
-	}
-	defer c.running.Done()
-	if err := tr.ready(ctx, inputs); err != nil {
-		return nil, err
-	}
-	ref, err := tr.computation(ctx)
-	if err != nil {
-		return nil, err
-	}
-	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref}
-	defer j.abandon()
-	// The lock comes before the parameters are gathered, so that of two calls at
-	// once the later sees the variables as the earlier has assigned them.
-	start := time.Now()
-	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
-		return nil, err
-	}
-	c.stage(StageLock, start)
-	if err := tr.gather(ctx, j, inputs); err != nil {
-		return nil, err
-	}
-	a := &Async{Device: tr.device, Hash: tr.hash, params: j.params, ready: make(chan struct{}), done: make(chan struct{}), session: s}
-	outs := make([]*Tensor, tr.numOut)
-	c.mu.Lock()
-	for i, id := range tr.program.Returns {
-		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1), a.ready)
-		a.outputs = append(a.outputs, d)
-		if i < tr.numOut {
-			d.escaped = true
-			outs[i] = newTensor()
-			outs[i].s, outs[i].data, outs[i].step = s, d, s.step
-			c.registerTensor(outs[i])
-		}
-	}
-	tr.assign(a, j)
-	c.running.Add(1)
-	c.mu.Unlock()
-	s.schedule(a, j)
-	return outs, nil
-}
-
-// assign gives the variables their new values; core.mu is held. The old ones die
-// where nothing but a variable has them, now or in a Step that is being recorded,
-// and are donated if the function reads them: who has the device's lock comes
-// before all that will read.
-func (tr *Traced) assign(a *Async, j *syncJob) {
-	for k, v := range tr.vars {
-		old := v.data
-		dies := old != nil && old.device == tr.device && old.mayDie() && v.s.scope&bitScoped == 0
-		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], dies: dies})
-	}
-	if j.ref.Value().plug == nil {
-		for _, d := range tr.donors {
-			if r := &j.vars[d.output-tr.numOut]; r.dies && a.params[d.param] == r.old {
-				a.donate(d.param)
-			}
-		}
-	}
-	for _, r := range j.vars {
-		r.v.set(r.new, nil)
-	}
-}
-
-// ready syncs the inputs and variables that are pending.
-func (tr *Traced) ready(ctx context.Context, inputs []*Tensor) error {
-	all := append([]*Tensor(nil), inputs...)
-	c := tr.s.core
-	c.mu.Lock()
-	for _, p := range tr.params {
-		if p.v != nil && p.v.pend != nil {
-			all = append(all, p.v.pend)
-		}
-	}
-	pending := false
-	for _, t := range all {
-		pending = pending || t.data == nil
-	}
-	c.mu.Unlock()
-	if !pending {
-		return nil
-	}
-	_, err := tr.s.SyncTensors(ctx, all, stepConfig)
-	return err
-}
-
-// gather finds the parameters' data for one call.
-func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) error {
-	c := tr.s.core
-	j.params = make([]*Data, len(tr.params))
-	c.mu.Lock()
-	var seed uint64
-	if tr.random {
-		// Every call has a stream of its own, apart from the step's.
-		tr.s.calls++
-		seed = forkSeed(tr.s.rngFor(tr.device).running, ^tr.s.calls)
-	}
-	for i, p := range tr.params {
-		switch {
-		case p.input >= 0:
-			j.params[i] = inputs[p.input].data
-		case p.v != nil:
-			j.params[i] = p.v.current()
-		case p.data != nil:
-			j.params[i] = p.data
-		case p.seed:
-			j.scalars = append(j.scalars, scalarParam{i, &ir.ScalarLeaf{Int: int64(seed)}, p.dtype})
-		default:
-			j.scalars = append(j.scalars, scalarParam{i, p.scalar, p.dtype})
-		}
-		// The device's lock orders this call before steps that overwrite what is
-		// there; of another device it does not.
-		if d := j.params[i]; d != nil && (p.v == nil || d.device != tr.device) {
-			d.escaped = true
-		}
-	}
-	c.mu.Unlock()
-	return tr.s.resolveScalars(ctx, j)
-}
-
-// DumpBackendComputation returns the text of the computation that a sync of the
-// tensors would compile, after the rewrites for their backend.
-func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Program, error) {
-	if err := s.Readable(ts...); err != nil {
-		return nil, err
-	}
-	s.core.mu.Lock()
-	colls := s.collectSyncTensors(ts, stepConfig, nil)
-	if len(colls) != 1 {
-		s.core.mu.Unlock()
-		return nil, errNotOneGraph
-	}
-	roots, _ := collectRoots(ts, colls[0].Indices)
-	po, err := s.runPostOrder(roots)
-	if err != nil {
-		s.core.mu.Unlock()
-		return nil, err
-	}
-	p, _ := graph.FromPostOrder("step", &po.PostOrder)
-	s.core.walker.Release()
-	s.core.mu.Unlock()
-	if !lowered {
-		return p, nil
-	}
-	return s.lower(p, colls[0].Device)
-}

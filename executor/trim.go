@@ -38,39 +38,30 @@ func (s *Session) trimCheck() {
 		s.trim.err = fmt.Errorf("sync of a graph of %d nodes without a MarkStep: %w", s.trim.count, err)
 		return
 	}
-	s.looseAt = 0
-	s.letGo()
+	s.sweepPendingAt = 0
+	s.dropConsumed()
 }
 
-// letGo takes what MarkStep will not sync out of the step's list: what has data,
+// dropConsumed takes what MarkStep will not sync out of the step's list: what has data,
 // and what something consumes. So a program that reads and never marks a step
 // holds no more of the past than its handles do. core.mu is held.
-func (s *Session) letGo() {
-	if len(s.pending) < s.looseAt || s.tracing != nil {
+func (s *Session) dropConsumed() {
+	if len(s.pending) < s.sweepPendingAt || s.tracing != nil {
 		return
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
 		if t.data == nil && t.bits&bitDiscarded == 0 && (t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0) {
 			return false
 		}
-		t.bits |= bitLoose
+		t.bits |= bitUnlisted
 		return true
 	})
-	s.looseAt = 2 * len(s.pending)
+	s.sweepPendingAt = 2 * len(s.pending)
 	if len(s.pending) == 0 {
 		s.stepNodes += s.b.Count()
 		s.b.NextStep() // the ops that come are expected from the step's beginning again
 		s.trim.count = 0
 	}
-}
-
-// takeTrimError returns the error of a sync that trimCheck made.
-func (s *Session) takeTrimError() error {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	err := s.trim.err
-	s.trim.err = nil
-	return err
 }
 
 // ResetTrimCounter lets the present step record as many nodes again before it

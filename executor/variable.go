@@ -1,11 +1,6 @@
 package executor
 
 import (
-	"context"
-	"crypto/sha256"
-	"fmt"
-
-	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -16,9 +11,9 @@ type Variable struct {
 	data  *Data    // the value as of the last step
 	pend  *Tensor  // the value assigned since, if any
 	leaf  *ir.Node // of data; made when it is first read
-	until *origin  // the leaf serves until this has ended, if there is one
-	alias *origin  // of the view that stands for pend, or stood for data
-	from  *origin  // of the tensor that data was assigned by
+	until *history // the leaf serves until this has ended, if there is one
+	alias *history // of the view that stands for pend, or stood for data
+	from  *history // of the tensor that data was assigned by
 	// shape never changes: an assignment of another one is a mistake.
 	shape ir.Shape
 	kind  ir.LeafKind // of leaves where the value is
@@ -27,7 +22,7 @@ type Variable struct {
 // NewVariable returns a variable that holds t's value: data at once if t has
 // it, otherwise from the next MarkStep or read on.
 func (s *Session) NewVariable(t *Tensor) *Variable {
-	s.begin("variable", t)
+	s.lockTensors("variable", t)
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
 	v.assign(t)
@@ -68,7 +63,7 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 		dst.s, dst.step, dst.gen = p.s, p.step, p.gen
 		dst.setNode(v.pending())
 		// It dies with what it stands for, or before.
-		dst.bits = p.bits&bitScoped | bitLoose
+		dst.bits = p.bits&bitScoped | bitUnlisted
 		if p.step == p.s.step {
 			dst.bits |= p.s.scope & bitScoped
 		}
@@ -91,8 +86,8 @@ func (v *Variable) node() *ir.Node {
 	if v.kind.Device() != v.data.device {
 		v.kind = ir.NewLeafKind(v.shape, v.data.device)
 	}
-	v.leaf, v.until = v.kind.Leaf(&held{v.data, v.alias, v.from}), nil
-	if o := originOf(v.leaf); !o.ended() {
+	v.leaf, v.until = v.kind.Leaf(&variableLeaf{v.data, v.alias, v.from}), nil
+	if o := historyOf(v.leaf); !o.ended() {
 		v.until = o
 	}
 	return v.leaf
@@ -106,7 +101,7 @@ func (v *Variable) pending() ir.Value {
 		return p.node() // it will be synced before it is used
 	}
 	if v.alias.value().IsNil() {
-		v.alias = p.s.newOrigin(view(p.s.b, p.node()))
+		v.alias = p.s.newHistory(view(p.s.b, p.node()))
 	}
 	return v.alias.val
 }
@@ -151,7 +146,7 @@ func (v *Variable) set(d *Data, pend *Tensor) {
 // computed at the next MarkStep. Another shape or dtype panics with an
 // *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
-	v.s.begin("assign", t)
+	v.s.lockTensors("assign", t)
 	defer v.s.core.mu.Unlock()
 	if t.shape() != v.shape {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
@@ -175,90 +170,9 @@ func (v *Variable) assign(t *Tensor) {
 		// The handle t stays in the user's hands, so the data is never donated.
 		t.data.escaped = true
 		v.set(t.data, nil)
-		v.from = v.s.newOrigin(t.value())
+		v.from = v.s.newHistory(t.value())
 		return
 	}
 	t.s.assigned = append(t.s.assigned, v)
 	v.set(v.data, t)
-}
-
-// Upload makes dst a tensor of host data, which is copied to device d. It takes
-// no device lock. readOnly data is never donated.
-func (s *Session) Upload(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
-	if err := s.Readable(); err != nil {
-		return err
-	}
-	be, err := backend.For(d)
-	if err != nil {
-		return err
-	}
-	if len(data) != shape.Bytes() {
-		return fmt.Errorf("loris: upload of %v: %w: %d bytes given, %d needed", shape, ir.ErrShape, len(data), shape.Bytes())
-	}
-	buf, err := be.Upload(ctx, shape, d, data)
-	if err != nil {
-		return fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
-	}
-	s.core.stats.uploaded.Add(int64(len(data)))
-	s.adopt(dst, readyData(buf, DeviceDataInfo{TensorID: s.core.nextID.Add(1)}))
-	return nil
-}
-
-// adopt makes dst a registered tensor with data.
-func (s *Session) adopt(dst *Tensor, d *Data) {
-	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	dst.s, dst.data, dst.step = s, d, s.step
-	d.escaped = true
-	c.registerTensor(dst)
-}
-
-// GetDeviceData makes dst a tensor of host data that is expected to come again
-// (a constant table, a mask): the data cache keeps the device's copy, confirmed
-// by contents at each hit and never donated. Contents that are in a device's own
-// memory stay there: a digest of 256 bits stands for them.
-func (s *Session) GetDeviceData(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, data []byte) error {
-	if err := s.Readable(); err != nil {
-		return err
-	}
-	c := s.core
-	if len(data) != shape.Bytes() {
-		return fmt.Errorf("loris: upload of %v: %w: %d bytes given, %d needed", shape, ir.ErrShape, len(data), shape.Bytes())
-	}
-	be, err := backend.For(d)
-	if err != nil {
-		return err
-	}
-	var digest *[sha256.Size]byte
-	if _, ok := be.(backend.MemoryBackend); ok {
-		sum := sha256.Sum256(data)
-		digest = &sum
-	}
-	key := hostKey(shape, data)
-	ref, ok := c.scalars.Get(d, key, func(have *Data) bool {
-		switch {
-		case have.shape != shape:
-			return false
-		case digest != nil:
-			return have.digest != nil && *have.digest == *digest
-		}
-		b, err := have.buf.Bytes(ctx)
-		return err == nil && string(b) == string(data)
-	})
-	if ok {
-		s.adopt(dst, ref.Value())
-		ref.Release()
-		return nil
-	}
-	buf, err := be.Upload(ctx, shape, d, data)
-	if err != nil {
-		return fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
-	}
-	c.stats.uploaded.Add(int64(len(data)))
-	nd := readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1), ReadOnly: true})
-	nd.digest = digest
-	c.scalars.Put(d, key, nd, int64(len(data))).Release()
-	s.adopt(dst, nd)
-	return nil
 }

@@ -35,7 +35,7 @@ func TestDataCacheComparesContents(t *testing.T) {
 	get := func() *Tensor {
 		t.Helper()
 		x := new(Tensor)
-		if err := s.GetDeviceData(ctx, x, shape, d, data); err != nil {
+		if err := s.UploadCached(ctx, x, shape, d, data); err != nil {
 			t.Fatal(err)
 		}
 		got, err := x.Fetch(ctx)
@@ -57,7 +57,7 @@ func TestDataCacheComparesContents(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := hostKey(shape, data)
-			s.core.scalars.Put(d, key, readyData(buf, DeviceDataInfo{ReadOnly: true}), int64(len(data))).Release()
+			s.core.data.Put(d, key, readyData(buf, DeviceDataInfo{ReadOnly: true}), int64(len(data))).Release()
 			first := get()
 			if second := get(); second.Data() != first.Data() {
 				t.Error("what was uploaded is not found again")

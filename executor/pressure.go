@@ -8,15 +8,15 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// heedShortage empties the data cache of a device whose memory is short. The
-// backends do not keep the executor alive.
-func (c *core) heedShortage() {
+// dropCachesOnPressure lets backends empty the data cache of a device that is short of memory.
+// The backends hold only a weak pointer to the executor.
+func (c *core) dropCachesOnPressure() {
 	w := weak.Make(c)
 	for _, b := range backend.All() {
 		if mb, ok := b.(backend.MemoryBackend); ok {
 			cancel := mb.OnShortage(func(d ir.Device) {
 				if c := w.Value(); c != nil {
-					c.scalars.Clear(d)
+					c.data.Clear(d)
 				}
 			})
 			runtime.AddCleanup(c, func(cancel func()) { cancel() }, cancel)
@@ -24,7 +24,7 @@ func (c *core) heedShortage() {
 	}
 }
 
-// memoryStats returns what a device's backend tells of its memory, if it does.
+// memoryStats returns what the backend reports of a device's memory, if it reports anything.
 func memoryStats(d ir.Device) (backend.MemoryStats, bool) {
 	b, err := backend.For(d)
 	if err != nil {

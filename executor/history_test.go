@@ -177,7 +177,7 @@ func TestGradientOfAnEarlierHandle(t *testing.T) {
 	}
 }
 
-func TestForksSeeOriginsOfEachOther(t *testing.T) {
+func TestForksSeeHistoriesOfEachOther(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	g := s.Fork()
 	x := floats(t, s, []float32{3}, 1)

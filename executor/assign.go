@@ -1,0 +1,92 @@
+package executor
+
+// restore undoes an assignment to a variable if the computation fails. If it succeeds and dies
+// is set, nothing can reach the old data any more.
+type restore struct {
+	v        *Variable
+	old, new *Data
+	dies     bool
+}
+
+// assign gives the tensors of a job their placeholders; core.mu is held. A tensor that another
+// sync has assigned since the collection keeps what it got.
+func (s *Session) assign(j *syncJob) *Async {
+	c := s.core
+	a := newAsync(s, j.coll.Device, j.coll.Hash, j.params)
+	a.Indices = j.coll.Indices
+	a.outputs = make([]*Data, len(j.roots))
+	for i, r := range j.roots {
+		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1), a.ready)
+	}
+	for _, d := range j.donors {
+		a.donate(d.param) // only now: a fork may have taken a handle since the collection
+	}
+	if !j.coll.Config.ForceData {
+		return a
+	}
+	for k, i := range j.coll.Indices {
+		t, out := j.tensors[i], j.outputs[k]
+		if t.data != nil || t.ir == nil || t.node() != j.roots[out] {
+			continue
+		}
+		t.data = a.outputs[out]
+		if t.bits&bitScoped == 0 {
+			t.data.escaped = true
+		}
+		if j.coll.Config.SyncData {
+			if !j.endsStep && t.step == t.s.step && t.data.history == nil {
+				t.data.history = t.s.newHistory(t.node())
+			}
+			t.ir = nil
+		}
+		if !j.endsStep || t.bits&bitScoped == 0 { // otherwise it dies at the end of this step
+			c.registerTensor(t)
+		}
+	}
+	return a
+}
+
+// settle makes the placeholders of a job the values of the variables that wait for them;
+// core.mu is held. A pending value that another sync has computed is left to endStep, so that
+// it does not fail with this job.
+func (j *syncJob) settle(a *Async, variables []*Variable) {
+	for _, v := range variables {
+		if v.pend == nil || v.pend.data == nil || !a.computes(v.pend.data) {
+			continue
+		}
+		old := v.data
+		// The device's lock orders the release after all that reads the old value.
+		dies := j.donates && v.s == a.session && old != nil && old.mayDie() && old.device == a.Device
+		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data, dies: dies})
+		v.current()
+	}
+}
+
+// computes reports whether d is an output of a job that is being assigned: the outputs' numbers
+// are consecutive, because core.mu is held while they are given.
+func (a *Async) computes(d *Data) bool {
+	n := len(a.outputs)
+	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID
+}
+
+// restore puts back the old values of variables whose new ones failed, where the old data is
+// whole: it was not donated, or the computation has not begun.
+func (c *core) restore(a *Async, vars []restore) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, was := range a.donated {
+		if was && !a.began {
+			a.params[i].donated = false
+		}
+	}
+	for _, r := range vars {
+		r.new.failed, r.new.prior = true, r.old
+		old := r.old
+		for old != nil && old.failed { // it was still being computed when this began
+			old = old.prior
+		}
+		if r.v.data == r.new && old != nil && !old.donated {
+			r.v.set(old, r.v.pend)
+		}
+	}
+}

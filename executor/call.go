@@ -1,0 +1,151 @@
+package executor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/loris-ml/loris/ir"
+)
+
+// A call takes core.mu three times: begin counts it as running and looks at what is pending as
+// of one moment; gather reads the parameters while the device's lock is held, so that of two
+// concurrent calls the later sees the variables as the earlier has assigned them; commit gives
+// results and variables their placeholders. Between them it syncs or compiles, and uploads
+// numbers.
+
+// Call runs the compiled function on inputs of the traced shapes and returns
+// its outputs, as placeholders, once the work is scheduled. Pending inputs and
+// variables are synced first.
+func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
+	s, c := tr.s, tr.s.core
+	pending, plug, err := tr.begin(inputs)
+	if err != nil {
+		return nil, err
+	}
+	defer c.running.Done()
+	if len(pending) > 0 {
+		if _, err := s.SyncTensors(ctx, pending, stepConfig); err != nil {
+			return nil, err
+		}
+	}
+	ref, err := tr.computation(ctx, plug)
+	if err != nil {
+		return nil, err
+	}
+	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref}
+	defer j.abandon()
+	start := time.Now()
+	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
+		return nil, err
+	}
+	c.stage(StageLock, start)
+	if err := tr.gather(ctx, j, inputs); err != nil {
+		return nil, err
+	}
+	a := newAsync(s, tr.device, tr.hash, j.params)
+	outs := tr.commit(a, j, newTensor)
+	s.schedule(a, j)
+	return outs, nil
+}
+
+// begin checks the inputs, lets Close wait for the call, and returns the inputs and variables
+// if one of them is pending, and the model that is plugged for the graph, or nil.
+func (tr *Traced) begin(inputs []*Tensor) (pending []*Tensor, plug *Plug, err error) {
+	c := tr.s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := tr.s.readable(inputs); err != nil {
+		return nil, nil, err
+	}
+	if plug, err = tr.plugged(); err != nil {
+		return nil, nil, err
+	}
+	all := slices.Clone(inputs)
+	for _, p := range tr.params {
+		if p.v != nil && p.v.pend != nil {
+			all = append(all, p.v.pend)
+		}
+	}
+	if slices.ContainsFunc(all, func(t *Tensor) bool { return t.data == nil }) {
+		pending = all
+	}
+	c.running.Add(1)
+	return pending, plug, nil
+}
+
+// commit makes the placeholders of the results and of the variables' new values.
+func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tensor {
+	s, c := tr.s, tr.s.core
+	outs := make([]*Tensor, tr.numOut)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, id := range tr.program.Returns {
+		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1), a.ready)
+		a.outputs = append(a.outputs, d)
+		if i < tr.numOut {
+			d.escaped = true
+			outs[i] = newTensor()
+			outs[i].s, outs[i].data, outs[i].step = s, d, s.step
+			c.registerTensor(outs[i])
+		}
+	}
+	tr.assign(a, j)
+	c.running.Add(1)
+	return outs
+}
+
+// assign gives the variables their new values; core.mu is held. An old value dies if nothing but
+// the variable has it, now or in a Step that is being recorded, and is donated if the function
+// reads it: the device's lock orders the call before whatever reads the variable later.
+func (tr *Traced) assign(a *Async, j *syncJob) {
+	for k, v := range tr.vars {
+		old := v.data
+		dies := old != nil && old.device == tr.device && old.mayDie() && v.s.scope&bitScoped == 0
+		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], dies: dies})
+	}
+	if j.ref.Value().plug == nil {
+		for _, d := range tr.donors {
+			if r := &j.vars[d.output-tr.numOut]; r.dies && a.params[d.param] == r.old {
+				a.donate(d.param)
+			}
+		}
+	}
+	for _, r := range j.vars {
+		r.v.set(r.new, nil)
+	}
+}
+
+// gather finds the data of the parameters; the device's lock is held.
+func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) error {
+	c := tr.s.core
+	j.params = make([]*Data, len(tr.params))
+	c.mu.Lock()
+	var seed uint64
+	if tr.random {
+		// Every call has a stream of its own, apart from the step's.
+		tr.s.calls++
+		seed = forkSeed(tr.s.rngFor(tr.device).running, ^tr.s.calls)
+	}
+	for i, p := range tr.params {
+		switch {
+		case p.input >= 0:
+			j.params[i] = inputs[p.input].data
+		case p.v != nil:
+			j.params[i] = p.v.current()
+		case p.data != nil:
+			j.params[i] = p.data
+		case p.seed:
+			j.scalars = append(j.scalars, scalarParam{i, &ir.ScalarLeaf{Int: int64(seed)}, p.dtype})
+		default:
+			j.scalars = append(j.scalars, scalarParam{i, p.scalar, p.dtype})
+		}
+		// The device's lock orders this call before steps that overwrite data of this
+		// device, but not before those that overwrite data of another one.
+		if d := j.params[i]; d != nil && (p.v == nil || d.device != tr.device) {
+			d.escaped = true
+		}
+	}
+	c.mu.Unlock()
+	return tr.s.resolveScalars(ctx, j)
+}

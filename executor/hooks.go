@@ -1,0 +1,83 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Stage is a part of a sync whose time is counted.
+type Stage int
+
+// The stages, in order. Collect includes the walk, the hash and the look-up;
+// Run is the time of the asynchronous part; Fetch the time reads waited.
+const (
+	StageCollect Stage = iota
+	StageCompile
+	StageUpload
+	StageLock
+	StageSchedule
+	StageRun
+	StageFetch
+	numStages
+)
+
+var stageNames = [numStages]string{"collect", "compile", "upload", "lock", "schedule", "run", "fetch"}
+
+// String returns the stage's name.
+func (s Stage) String() string { return stageNames[s] }
+
+// Stages returns all stages in order.
+func Stages() []Stage {
+	out := make([]Stage, numStages)
+	for i := range out {
+		out[i] = Stage(i)
+	}
+	return out
+}
+
+// Hooks override stages of the pipeline, for profilers and for frameworks on
+// top. They run in the stage's place in the syncing goroutine; those marked run
+// under the executor's lock and must not call the session.
+type Hooks struct {
+	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
+	// the lock).
+	ShouldSyncTensor func(t *Tensor) bool
+	// RunPostOrder wraps the walk (under the lock): it must return next's result
+	// or one like it.
+	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
+	// TensorCollectionBarrier is called before a collection's devices are locked.
+	TensorCollectionBarrier func(coll *SyncTensorCollection)
+	// GetRngSeed gives a device's seed as an i64 scalar value (under the lock).
+	GetRngSeed func(s *Session, d ir.Device) ir.Value
+	// Observe is told of every stage when it ends, from the goroutine that ran it.
+	Observe func(Observation)
+}
+
+// Observation is one stage of one sync.
+type Observation struct {
+	Stage    Stage
+	Start    time.Time
+	Duration time.Duration
+	// Device, Hash and Err are of the computation; only StageRun has them.
+	Device ir.Device
+	Hash   ir.Hash
+	Err    error
+}
+
+// stage adds the time since start to a stage's clock, tells the observer and
+// returns now.
+func (c *core) stage(st Stage, start time.Time) time.Time {
+	return c.observe(Observation{Stage: st, Start: start})
+}
+
+func (c *core) observe(o Observation) time.Time {
+	now := time.Now()
+	o.Duration = now.Sub(o.Start)
+	c.stats.stages[o.Stage].Add(int64(o.Duration))
+	if h := c.cfg.Hooks.Observe; h != nil {
+		h(o)
+	}
+	return now
+}

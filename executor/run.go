@@ -1,0 +1,217 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/loris-ml/loris/aoti/container"
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/devicelock"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Async is the scheduled computation of one collection.
+type Async struct {
+	// Device is where it runs.
+	Device ir.Device
+	// Indices are the positions, in the tensors synced, of those it computes.
+	Indices []int
+	// Hash is the graph hash.
+	Hash ir.Hash
+
+	session      *Session
+	params       []*Data
+	donated      []bool
+	began        bool          // the computation may have overwritten what is donated
+	queuedInputs []*submission // of parameters, that were not done when it began
+	outputs      []*Data
+	ready        chan struct{} // closed when the outputs are final
+	done         chan struct{}
+	err          error
+}
+
+func newAsync(s *Session, d ir.Device, h ir.Hash, params []*Data) *Async {
+	return &Async{Device: d, Hash: h, session: s, params: params, ready: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Wait blocks until the work is done and returns its error, or ctx's if that
+// ends first.
+func (a *Async) Wait(ctx context.Context) error {
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Done is closed when the work is done.
+func (a *Async) Done() <-chan struct{} { return a.done }
+
+// PanicError is a panic in a computation, as an error.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error names what was panicked with.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic in a computation: %v", e.Value) }
+
+// Unwrap returns the panicked value if it was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// run is a scheduled computation together with what it has to give back.
+type run struct {
+	*Async
+	c     *core
+	held  *devicelock.Held
+	ref   *cache.Ref[*Computation]
+	vars  []restore
+	start time.Time
+}
+
+// schedule starts the goroutine that runs the computation while the device's lock is held. The
+// goroutine owns the job's lock and computation from here on. If the device runs its work in
+// order, the lock is released as soon as the computation is in the device's queue.
+func (s *Session) schedule(a *Async, j *syncJob) {
+	r := &run{Async: a, c: s.core, held: j.held, ref: j.ref, vars: j.vars}
+	j.held, j.ref = nil, nil
+	go func() {
+		defer r.c.running.Done()
+		r.start = time.Now()
+		outs, p, err := r.begin(r.ref.Value())
+		if p != nil {
+			r.awaitQueued(outs, p)
+			return
+		}
+		r.publish(err)
+		for i, d := range r.outputs {
+			if d.err = err; err == nil {
+				d.buf = outs[i]
+			}
+		}
+		close(r.ready)
+		r.retire(err)
+		r.release(err)
+		if r.c.cfg.NoOp {
+			err = nil
+		}
+		r.held.Unlock(err)
+		close(r.done)
+	}()
+}
+
+// awaitQueued makes the outputs of a computation that is in its device's queue available to
+// further work of that device, releases the lock and waits until the computation is done.
+func (r *run) awaitQueued(outs []backend.Buffer, p *container.Pending) {
+	q := r.c.queue(r.Device)
+	f := r.c.submit(q)
+	for i, d := range r.outputs {
+		d.buf, d.submission = outs[i], f
+	}
+	close(r.ready)
+	r.held.Unlock(nil)
+	err := f.await(p)
+	inherited := r.queuedInputErr()
+	switch {
+	case inherited != nil:
+		err = inherited // an error of its own would come from what the failed inputs held
+	case err != nil:
+		err = fmt.Errorf("loris: step on %v: %w", r.Device, err)
+		r.c.lockers.Locker(r.Device).Fail(err)
+	}
+	r.publish(err)
+	r.release(err)
+	r.c.complete(q, f, err)
+	r.retire(err)
+	close(r.done)
+}
+
+// publish restores variables after an error and reports the run. It comes before anybody can
+// see the result, so that whoever has seen one finds its run in the Report.
+func (r *run) publish(err error) {
+	if err != nil && len(r.vars) > 0 {
+		r.c.restore(r.Async, r.vars)
+	}
+	r.c.observe(Observation{Stage: StageRun, Start: r.start, Device: r.Device, Hash: r.Hash, Err: err})
+	r.c.stats.runs.Add(1)
+}
+
+// release keeps the error and drops the references that the computation needed.
+func (r *run) release(err error) {
+	r.ref.Release()
+	r.err = err
+	r.params, r.queuedInputs, r.session = nil, nil, nil
+}
+
+// retire releases the data that a successful computation has replaced.
+func (r *run) retire(err error) {
+	if err != nil {
+		return
+	}
+	for _, v := range r.vars {
+		if v.dies {
+			v.old.retire()
+		}
+	}
+}
+
+// begin waits for the parameters that other devices still compute, and executes. It returns
+// a Pending for a computation that it has put into the device's queue, of which it then holds
+// a slot.
+func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("loris: step on %v: %w", r.Device, &PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	if r.c.cfg.NoOp {
+		return nil, nil, ErrNoExecution
+	}
+	ctx := context.Background()
+	queues := m.container != nil && m.container.Queues()
+	wait := (*Data).Wait
+	if queues {
+		wait = (*Data).queued
+	}
+	in := make([]backend.Buffer, len(r.params))
+	for i, x := range r.params {
+		if in[i], err = wait(x, ctx); err != nil {
+			return nil, nil, fmt.Errorf("loris: an input of the step on %v failed: %w", r.Device, err)
+		}
+	}
+	switch {
+	case queues:
+		return r.enqueue(ctx, m, in)
+	case m.plug != nil:
+		r.began = true
+		outs, err = m.plug.run(ctx, in, r.outputs, r.Device)
+	default:
+		r.began = true
+		outs, err = m.container.Run(ctx, in, r.donated)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("loris: step on %v: %w", r.Device, err)
+	}
+	return outs, nil, nil
+}
+
+// enqueue waits for a slot of the device's queue and starts the computation.
+func (r *run) enqueue(ctx context.Context, m *Computation, in []backend.Buffer) ([]backend.Buffer, *container.Pending, error) {
+	q := r.c.queue(r.Device)
+	_ = q.slots.Acquire(context.Background(), 1) // cannot fail: every submission ends by itself
+	r.noteQueuedInputs()
+	r.began = true
+	p, err := m.container.Start(ctx, in, r.donated)
+	if err != nil {
+		q.slots.Release(1)
+		return nil, nil, fmt.Errorf("loris: step on %v: %w", r.Device, err)
+	}
+	return p.Outputs(), p, nil
+}
