@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"backend/cpu":           {"backend", "ir", "graph", "internal"},
 	"backend/cuda":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":   {"backend", "ir", "graph", "internal"},
-	"executor":              {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/half", "internal/modelcall"},
+	"executor":              {"ir", "graph", "backend", "cache", "devicelock", "aoti/container", "internal/elements", "internal/modelcall"},
 	"aoti/internal/pt2":     {"ir", "backend", "internal/isa"},
 	"aoti/internal/host":    {"aoti/internal/vecmath", "aoti/internal/pt2", "ir", "graph", "backend", "internal"},
 	"aoti/internal/vecmath": {},
