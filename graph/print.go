@@ -23,7 +23,7 @@ func (p *Program) String() string {
 func (p *Program) WriteText(w io.Writer, lines bool) error { return p.write(w, lines) }
 
 func (p *Program) write(w io.Writer, lines bool) error {
-	names := p.valueNames()
+	names := p.ValueNames()
 	var b []byte
 	name := p.Name
 	if !isName(name) {
@@ -78,9 +78,9 @@ func (p *Program) write(w io.Writer, lines bool) error {
 	return err
 }
 
-// valueNames gives parameters their own names where these are unique words, and
-// everything else a number.
-func (p *Program) valueNames() []string {
+// ValueNames returns the name of each value in the text form, by ID: parameters keep their own
+// names where these are unique words, the results of instructions are numbered.
+func (p *Program) ValueNames() []string {
 	names := make([]string, len(p.Shapes))
 	used := map[string]bool{}
 	for i, q := range p.Params {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
@@ -27,6 +28,15 @@ type planned struct {
 	// without has ops that kernels don't.
 	without []ir.Op
 	seen    seen
+	// trace, if it is not nil, is given what the Plan asks for, in order.
+	trace *strings.Builder
+}
+
+// note writes a line of the trace.
+func (b *planned) note(format string, args ...any) {
+	if b.trace != nil {
+		fmt.Fprintf(b.trace, format+"\n", args...)
+	}
 }
 
 // seen counts what a Plan asked for.
@@ -144,7 +154,27 @@ func (r *run) emit(i int32) {
 	case ir.OpFlip:
 		view(x.Flip(ir.FlipDims(args)))
 	default:
+		r.note("%v", in.Op)
 		r.reference(in)
+	}
+}
+
+var roles = map[fuse.Role]string{
+	fuse.Input: "input", fuse.Line: "line input", fuse.Output: "output", fuse.Result: "line output", fuse.Part: "partial results", fuse.Scratch: "scratch",
+}
+
+// noteKernel writes a kernel to the trace, with what its operands are.
+func (r *run) noteKernel(k *fuse.Kernel) {
+	if r.trace == nil {
+		return
+	}
+	r.trace.WriteString(k.Loop.String())
+	for i, a := range k.Args {
+		name := ""
+		if a.Role != fuse.Scratch {
+			name = " " + r.p.ValueNames()[a.ID]
+		}
+		r.note("  arg%d is %s%s %v strides %v", i, roles[a.Role], name, a.View.Dims[:a.View.Rank], a.View.Strides[:a.View.Rank])
 	}
 }
 
@@ -168,6 +198,7 @@ func (r *run) cat(in *graph.Instr) {
 		v := r.need(id)
 		if v.Buf == parts[k].Buf {
 			r.seen.placed++
+			r.note("operand %d of cat is in its place", k)
 			continue
 		}
 		d := s.DType()
@@ -226,6 +257,7 @@ func (r *run) SetValue(id graph.ID, v fuse.Value) { r.vals[id] = v }
 
 func (r *run) Copy(d ir.DType, v fuse.Value) fuse.Value {
 	r.seen.copies++
+	r.note("copy %v", v.View.Dims[:v.View.Rank])
 	data := r.dense(d, v)
 	out := fuse.Value{Buf: r.alloc(len(data)), View: strided.Dense(v.View.Dims[:v.View.Rank])}
 	copy(r.bufs[out.Buf], data)
@@ -236,6 +268,7 @@ func (r *run) Copy(d ir.DType, v fuse.Value) fuse.Value {
 func (r *run) Unfused(instrs []int32, leaves func(id graph.ID) bool) {
 	r.seen.unfused++
 	for _, i := range instrs {
+		r.note("unfused %v", r.p.Instrs[i].Op)
 		r.emit(i)
 	}
 	for _, i := range instrs {
@@ -251,6 +284,7 @@ func (r *run) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	}
 	return func() {
 		r.seen.kernels++
+		r.noteKernel(k)
 		r.seen.passes = max(r.seen.passes, len(k.Loop.Passes))
 		for i := range k.Args {
 			if a := &k.Args[i]; a.Buf == fuse.None && a.Role != fuse.Scratch {
