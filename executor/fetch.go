@@ -13,6 +13,20 @@ import (
 // returns their buffers in order (a fused fetch). Tensors that share data share
 // the buffer.
 func (s *Session) FetchTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
+	return s.fetchSynced(ctx, ts, (*Data).Wait)
+}
+
+// FetchQueued is FetchTensors for those who enqueue work behind what makes the contents: on a device
+// that keeps its work in order it waits until that is enqueued. An error of the work is then told
+// by what waits for the buffers (backend.AsyncBuffer), and by FetchTensors.
+func (s *Session) FetchQueued(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
+	return s.fetchSynced(ctx, ts, (*Data).queued)
+}
+
+// awaiter is how the buffer of data is waited for.
+type awaiter = func(*Data, context.Context) (backend.Buffer, error)
+
+func (s *Session) fetchSynced(ctx context.Context, ts []*Tensor, wait awaiter) ([]backend.Buffer, error) {
 	if err := s.Readable(ts...); err != nil {
 		return nil, err
 	}
@@ -20,7 +34,7 @@ func (s *Session) FetchTensors(ctx context.Context, ts ...*Tensor) ([]backend.Bu
 		return nil, err
 	}
 	data, indices := s.gatherTensorsData(ts)
-	return s.fetchTensors(ctx, data, indices)
+	return s.fetchTensors(ctx, data, indices, wait)
 }
 
 // Readable returns the error that reading the tensors would fail with at once:
@@ -75,7 +89,7 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 
 // fetchTensors waits for the data and returns, in the order of indices, the
 // buffers at these places.
-func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int) ([]backend.Buffer, error) {
+func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int, wait awaiter) ([]backend.Buffer, error) {
 	start := time.Now()
 	defer func() { s.core.stage(StageFetch, start) }()
 	bufs := make([]backend.Buffer, len(data))
@@ -84,7 +98,7 @@ func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int)
 			return nil, fmt.Errorf("loris: %w", errNotSynced)
 		}
 		var err error
-		if bufs[i], err = d.Wait(ctx); err != nil {
+		if bufs[i], err = wait(d, ctx); err != nil {
 			return nil, err
 		}
 	}

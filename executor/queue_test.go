@@ -343,6 +343,38 @@ func TestWaitingForFlights(t *testing.T) {
 	}
 }
 
+// TestQueuedBuffers has the buffer of a result while the device is held up, and computes with it as
+// a tensor of another session that adopts it.
+func TestQueuedBuffers(t *testing.T) {
+	q := newQueue(t)
+	s, other := newSession(t, executor.Config{Device: queueDevice}), newSession(t, executor.Config{Device: queueDevice})
+	x := number(s, ir.OpAdd, floatsOn(t, s, queueDevice, 1), 1)
+	q.mu.Lock()
+	bufs, err := s.FetchQueued(ctx, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := q.submissions.Load(); n != 1 {
+		t.Errorf("%d steps are enqueued, want 1", n)
+	}
+	bufs[0].Retain()
+	y := newTensor()
+	if err := other.Adopt(y, bufs[0]); err != nil {
+		t.Fatal(err)
+	}
+	z := number(other, ir.OpMul, y, 3)
+	mark(t, other)
+	q.mu.Unlock()
+	want(t, z, 6)
+	want(t, x, 2)
+	if err := other.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Adopt(newTensor(), bufs[0]); !errors.Is(err, executor.ErrClosed) {
+		t.Errorf("a closed session adopts: %v", err)
+	}
+}
+
 // TestReadGivenUpBeforeTakeOff has the race detector look at a read that is given up
 // while the step waits for its place in the device's queue.
 func TestReadGivenUpBeforeTakeOff(t *testing.T) {

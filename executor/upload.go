@@ -85,6 +85,17 @@ func (c *core) upload(ctx context.Context, be backend.Backend, shape ir.Shape, d
 	return readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1), ReadOnly: readOnly}), nil
 }
 
+// Adopt makes dst a tensor of a buffer whose contents are there, or will be in the order of its
+// device's work. It takes over the caller's reference, with which the buffer lives until the
+// collector finds that nothing can reach the data any more. The data is never donated.
+func (s *Session) Adopt(dst *Tensor, buf backend.Buffer) error {
+	if err := s.Readable(); err != nil {
+		return err
+	}
+	s.adopt(dst, readyData(buf, DeviceDataInfo{TensorID: s.core.nextID.Add(1), ReadOnly: true}))
+	return nil
+}
+
 // adopt makes dst a live tensor that holds the data.
 func (s *Session) adopt(dst *Tensor, d *Data) {
 	c := s.core

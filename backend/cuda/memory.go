@@ -28,7 +28,9 @@ type block struct {
 	dev   *device
 	ptr   driver.DevicePtr // 0 if there are no bytes
 	bytes int64
-	home  *driver.Stream // it was allocated for the work in it
+	home  *driver.Stream // it was allocated for the work in it; nil with a deleter
+
+	deleter func() // of memory that is the caller's, see FromBlob; else nil
 
 	mu sync.Mutex
 	// ready is the moment after which the contents are there; nil says that they
@@ -71,9 +73,12 @@ func (d *device) alloc(ctx context.Context, s *driver.Stream, bytes int) (*memor
 	}
 	m := &memory{block: b}
 	m.refs.Store(1)
-	m.cleanup = runtime.AddCleanup(m, (*block).free, b)
+	m.collected()
 	return m, nil
 }
+
+// collected has memory that is dropped without release freed when it is unreachable.
+func (m *memory) collected() { m.cleanup = runtime.AddCleanup(m, (*block).free, m.block) }
 
 func (m *memory) retain() *memory {
 	m.refs.Add(1)
@@ -178,6 +183,10 @@ func (b *block) waitIdle(s *driver.Stream) error {
 // free gives the allocation back to the pool, behind the work of all streams that
 // use it. Errors can only be that the device is lost, which is kept.
 func (b *block) free() {
+	if b.deleter != nil {
+		b.giveBack()
+		return
+	}
 	d := b.dev
 	d.life.RLock()
 	defer d.life.RUnlock()

@@ -8,21 +8,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
 
 // Reopen makes a device of the registered backend usable again that was lost; see
 // Backend.Reopen.
 func Reopen(ctx context.Context, index int) error {
-	id := ir.Device{Type: DeviceType, Index: uint8(index)}
-	be, err := backend.For(id)
+	b, err := registered(ir.Device{Type: DeviceType, Index: uint8(index)})
 	if err != nil {
 		return fmt.Errorf("cuda: reopen: %w", err)
-	}
-	b, ok := be.(*Backend)
-	if !ok {
-		return fmt.Errorf("cuda: reopen %v: %w: another backend serves it", id, ir.ErrDevice)
 	}
 	return b.Reopen(ctx, index)
 }

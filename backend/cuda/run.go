@@ -192,7 +192,7 @@ func (m *model) output(ctx context.Context, j int, inputs []backend.Buffer, dona
 // and it is no other input as well.
 func (m *model) donor(inputs []backend.Buffer, i int) *buffer {
 	b := inputs[i].(*buffer)
-	if b.mem.refs.Load() != 1 || b.address()%steps.Alignment != 0 {
+	if b.mem.deleter != nil || b.mem.refs.Load() != 1 || b.address()%steps.Alignment != 0 {
 		return nil
 	}
 	for k, o := range inputs {

@@ -33,6 +33,8 @@ CUresult lori_cu_init(const lori_driver *d) { return d->cuInit(0); }
 
 CUstream lori_cu_stream(uintptr_t handle) { return (CUstream)handle; }
 
+CUevent lori_cu_event(uintptr_t handle) { return (CUevent)handle; }
+
 void lori_cu_text(const lori_driver *d, CUresult r, const char **name, const char **text)
 {
 	if (d->cuGetErrorName(r, name) || !*name)

@@ -116,8 +116,9 @@ CUresult lori_cu_init(const lori_driver *d);
 // lori_cu_pause sleeps for a time of less than a second, to some microseconds.
 void lori_cu_pause(uint64_t nanoseconds);
 
-// lori_cu_stream makes a stream of a number that another library gave.
+// lori_cu_stream and lori_cu_event make a stream and an event of a number that another library gave.
 CUstream lori_cu_stream(uintptr_t handle);
+CUevent lori_cu_event(uintptr_t handle);
 
 CUresult lori_cu_capturing(const lori_driver *d, CUcontext c, CUstream s, int *yes);
 CUresult lori_cu_pool_create(const lori_driver *d, CUcontext c, int device, CUmemoryPool *p);

@@ -80,8 +80,9 @@ func (s *Stream) WaitEvent(e *Event) error {
 
 // Event is a place in a stream. It is safe for concurrent use.
 type Event struct {
-	ctx *Context
-	e   C.CUevent
+	ctx     *Context
+	e       C.CUevent
+	foreign bool // Close leaves it to its maker
 }
 
 // NewEvent makes an event. Only with timing can Since tell the time between
@@ -98,9 +99,18 @@ func (c *Context) NewEvent(timing bool) (*Event, error) {
 	return e, nil
 }
 
+// WrapEvent returns an event that another library made in the same context, by its CUevent. Closing
+// it leaves it alone.
+func (c *Context) WrapEvent(handle uintptr) *Event {
+	return &Event{ctx: c, e: C.lori_cu_event(C.uintptr_t(handle)), foreign: true}
+}
+
+// Handle returns the event as other libraries take it, its CUevent.
+func (e *Event) Handle() uintptr { return uintptr(unsafe.Pointer(e.e)) }
+
 // Close destroys the event. Calling it again does nothing.
 func (e *Event) Close() error {
-	if e.e == nil {
+	if e.e == nil || e.foreign {
 		return nil
 	}
 	h := e.e
