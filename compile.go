@@ -25,35 +25,33 @@ type signature struct {
 	shapes string // and devices
 }
 
-// tracing is the one trace of a signature; it may still be under way.
+// tracing is the trace of one signature, which may be in progress.
 type tracing struct {
 	done   chan struct{}
-	traced *executor.Traced // final, like err, once done is closed
+	traced *executor.Traced // set, like err, before done is closed
 	err    error
 }
 
-// Compile returns a Function. fn must do the same whenever it is called with
-// inputs of one signature: it is called on stand-ins, must not read or print
-// elements and must not mark steps. It may use other tensors, which become part
-// of the compiled function, and variables: their values are read at each call
-// and their assignments made at each call. Random ops draw new numbers at each
-// call. The old value of a variable that a call assigns is overwritten or freed
-// where no tensor has it, as at the end of a Step; should the computation fail after that, the
+// Compile returns a Function of fn, which must record the same ops whenever its inputs
+// have the same signature. fn is called on placeholders; it must not read or print
+// elements or mark steps. It may use other tensors, which become part of the compiled
+// function, and variables, which each call reads and assigns. Random ops draw new numbers
+// at each call. As at the end of a Step, a call may overwrite the old value of a variable
+// that it assigns where no tensor holds that value; if the computation then fails, the
 // variable has the error until it is assigned again.
 //
-// A training step as a Function, whose optimiser is optim.Captured, takes a
-// fraction of the time to start that recording it does.
+// Starting a training step that is a Function, with an optimiser that is optim.Captured,
+// takes a fraction of the time that recording it takes.
 func Compile(fn func(in ...*Tensor) []*Tensor) *Function {
 	return &Function{fn: fn, traces: map[signature]*tracing{}}
 }
 
-// Call runs the function and returns its outputs once the work is scheduled;
-// their elements may still be on their way. Inputs that are pending are synced
-// first. They all belong to one session and its forks, whose trace runs alone:
-// no other goroutine may record with the session while a new signature is
-// traced. A mistake of fn is returned as the *OpError it panics with.
+// Call runs the function and returns its outputs once the work is scheduled. Inputs that
+// are pending are synced first. All belong to one session and its forks, and no other
+// goroutine may record with that session while a new signature is traced. A mistake of fn
+// is returned as the *OpError that it panics with.
 //
-// Inside another Function's fn, Call records what fn records.
+// Inside the fn of another Function, Call records what its own fn records.
 func (f *Function) Call(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	s, err := sessionOfAll(in)
 	if err != nil {
@@ -76,8 +74,8 @@ func (f *Function) Call(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	return tensors(outs), nil
 }
 
-// trace returns the trace of the inputs' signature, and makes it if there is
-// none yet. A failed one is not kept.
+// trace returns the trace of the inputs' signature, which it makes if there is none yet.
+// A trace that failed is not kept.
 func (f *Function) trace(ctx context.Context, s *Session, in []*Tensor) (*executor.Traced, error) {
 	key := signatureOf(s, in)
 	for {
@@ -96,7 +94,7 @@ func (f *Function) trace(ctx context.Context, s *Session, in []*Tensor) (*execut
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		// Another caller's cancellation is not this one's.
+		// A trace that another caller cancelled is made again.
 		if t.err == nil || !(errors.Is(t.err, context.Canceled) || errors.Is(t.err, context.DeadlineExceeded)) {
 			return t.traced, t.err
 		}
@@ -126,8 +124,8 @@ func signatureOf(s *Session, in []*Tensor) signature {
 	return signature{s, string(b)}
 }
 
-// Program returns the text of the graph that inputs of this signature run, or
-// false if none was traced yet.
+// Program returns the text of the graph that runs for inputs of this signature, or false
+// if none was traced yet.
 func (f *Function) Program(in ...*Tensor) (string, bool) {
 	s, err := sessionOfAll(in)
 	if err != nil {

@@ -17,17 +17,17 @@ type Device = ir.Device
 
 // The devices that every build has.
 var (
-	// CPU is the default: portable kernels on the host, fused block by block.
+	// CPU is the default device: the processors of the host.
 	CPU = cpu.Device
-	// Ref is the reference backend: scalar loops that define what each op means.
+	// Ref is the device of the reference backend, whose scalar loops define each op.
 	Ref = ref.Device
-	// Null computes nothing and gives zeros, to measure what recording costs.
+	// Null is a device that computes nothing and returns zeros, to measure recording.
 	Null = Device{Type: null.DeviceType}
 )
 
-// CUDA returns an NVIDIA GPU by its index, from 0 on. Programs have GPUs when they
-// are built with -tags cuda, for linux with cgo. Using one that is not there, or
-// any in other builds, gives an error that is ErrDevice and says why.
+// CUDA returns an NVIDIA GPU by its index, from 0 on. Programs that are built with
+// -tags cuda, for linux with cgo, can use GPUs. Using one that does not exist, or any in
+// other builds, is an error that wraps ErrDevice and says why.
 func CUDA(index int) Device {
 	if index < 0 || index > math.MaxUint8 {
 		panic(&ir.OpError{Op: "cuda", Msg: fmt.Sprintf("the index %d is not from 0 to %d", index, math.MaxUint8), Err: ErrDevice})
@@ -35,8 +35,8 @@ func CUDA(index int) Device {
 	return Device{Type: cuda.DeviceType, Index: uint8(index)}
 }
 
-// ParseDevice reads "cpu" or "cuda:1". A type that this build lacks is an error
-// wrapping ErrDevice that lists those there are.
+// ParseDevice reads "cpu" or "cuda:1". A type that this build lacks is an error wrapping
+// ErrDevice that lists the types that it has.
 func ParseDevice(s string) (Device, error) { return ir.ParseDevice(s) }
 
 // Devices returns the devices that can be used now, in order.

@@ -14,11 +14,12 @@
 // An operation belongs to the session of its operands.
 //
 // Operations have ATen's names and meaning: broadcasting, type promotion,
-// negative dimensions. Their required arguments are positional and the others
-// options, such as Dim(1) and Keepdim(true). A mistake in building a graph, such
-// as shapes that do not fit, panics with an *OpError that names the op, the
-// shapes and the line; Try returns it as an error instead. What goes wrong when
-// a graph runs is an error of whoever waits for the result.
+// negative dimensions. Their required arguments are positional and the others options,
+// such as Dim(1) and Keepdim(true), whose types the compiler checks; SumOption lists the
+// options of Sum. A mistake in building a graph, such as shapes that do not fit, panics
+// with an *OpError that names the op, the shapes and the line; Try returns it as an error
+// instead. What fails when a graph runs is the error of the calls that wait for its
+// results.
 package loris
 
 //go:generate go run ./internal/gen/rootops

@@ -8,9 +8,8 @@ import (
 	"github.com/loris-ml/loris/internal/npformat"
 )
 
-// String describes the tensor without waiting: its elements as NumPy prints
-// them if they are there, otherwise its shape, device and what it waits for. It
-// never syncs, so that printing for a debugger changes nothing.
+// String describes the tensor without waiting or syncing: its elements as NumPy prints
+// them if they are computed, otherwise its shape, its device and what it waits for.
 func (t *Tensor) String() string {
 	if t == nil || t.ex().Session() == nil {
 		return "tensor(nil)"
@@ -36,8 +35,8 @@ func (t *Tensor) String() string {
 	return s
 }
 
-// Text returns the elements as NumPy's array2string prints them, and the shape
-// and device; it syncs and waits as needed.
+// Text syncs the tensor if it is pending, waits for its elements, and returns them as
+// NumPy's array2string prints them, with the shape and device.
 func (t *Tensor) Text(ctx context.Context) (string, error) {
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return "", err

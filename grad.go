@@ -5,17 +5,17 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Grad records the gradients of out, summed over its elements, with respect to
-// each of wrt, *Variable or *Tensor, and returns them in order. What out does
-// not depend on gets zeros. Gradients are ordinary tensors and can be
+// Grad records the gradients of out, summed over its elements, with respect to each of
+// wrt, which are *Variable or *Tensor, and returns them in order. The gradient is zero
+// where out does not depend on one. Gradients are ordinary tensors and can be
 // differentiated again. Mistakes panic with an *OpError.
 //
-// The gradient with respect to a variable is taken at its present value, so
-// Grad comes before Assign.
+// The gradient with respect to a variable is taken at its present value, so Grad comes
+// before Assign.
 func Grad(out *Tensor, wrt ...any) []*Tensor { return GradOf([]*Tensor{out}, nil, wrt...) }
 
-// GradOf records the gradients of several outputs, weighted by the cotangents
-// (nil, or a nil entry: ones), with respect to each of wrt, as Grad.
+// GradOf is Grad of several outputs, weighted by cotangents; nil, or a nil entry, means
+// ones.
 func GradOf(outs, cotangents []*Tensor, wrt ...any) []*Tensor {
 	if len(outs) == 0 {
 		panic(ir.NewOpError("grad", ErrArg, nil, "no outputs are given"))
@@ -41,7 +41,7 @@ func GradOf(outs, cotangents []*Tensor, wrt ...any) []*Tensor {
 	return tensors(outs[0].session("grad").Grad(newTensor, handles(outs), handles(cotangents), ts))
 }
 
-// ValueAndGrad calls fn and returns its result and the gradients of it with
+// ValueAndGrad calls fn and returns its result and the gradients of the result with
 // respect to the variables.
 func ValueAndGrad(fn func() *Tensor, vars ...*Variable) (*Tensor, []*Tensor) {
 	out := fn()

@@ -9,9 +9,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Maker makes tensors with settings other than the defaults: of a dtype, on a
-// device, in a session. The zero Maker makes f32 tensors (or what the arguments
-// suggest) on the default session's device. Mistakes panic with an *OpError.
+// Maker makes tensors with settings other than the defaults: of a dtype, on a device, in
+// a session. The zero Maker makes tensors in the default session, on its device, and of
+// f32 or the dtype that the arguments suggest. Mistakes panic with an *OpError.
 type Maker struct {
 	session *Session
 	device  Device
@@ -91,8 +91,8 @@ func (m Maker) call(op ir.Op, pos ...any) *Tensor {
 }
 
 // FromSlice returns a tensor of the data, a slice of an Elem type, in row-major
-// order; no dims make it one-dimensional. The data is copied. A Maker with a
-// dtype casts to it.
+// order; without dims it has one dimension. The data is copied. A Maker with a dtype
+// casts to it.
 func (m Maker) FromSlice(data any, dims ...int) *Tensor {
 	b, n, d := sliceBytes(data)
 	if d == ir.Invalid {
@@ -108,7 +108,7 @@ func (m Maker) FromSlice(data any, dims ...int) *Tensor {
 	return t
 }
 
-// FromBytes returns a tensor of elements as Bytes gives them: dense, row-major
+// FromBytes returns a tensor of elements in the layout of Tensor.Bytes: dense, row-major
 // and little endian. The data is copied.
 func (m Maker) FromBytes(data []byte, shape Shape) *Tensor {
 	if len(data) != shape.Bytes() {
@@ -122,8 +122,8 @@ func (m Maker) FromBytes(data []byte, shape Shape) *Tensor {
 	return (*Tensor)(t)
 }
 
-// Constant is FromBytes for data that comes again and again, such as a mask: the
-// data cache keeps the device's copy and finds it by contents.
+// Constant is FromBytes for data that is used in many steps, such as a mask: the data
+// cache keeps the copy on the device and finds it by its contents.
 func (m Maker) Constant(data []byte, shape Shape) *Tensor {
 	t := new(executor.Tensor)
 	if err := m.Session().ex().UploadCached(context.Background(), t, shape, m.Device(), data); err != nil {
@@ -141,9 +141,9 @@ func makeShape(op string, d DType, dims []int) Shape {
 	return s
 }
 
-// Scalar returns a number as a tensor of rank 0: an i64 for an integer, an f32
-// for a float and a bool, unless the Maker has a dtype. It is a parameter of the
-// graphs that use it, so another value never recompiles.
+// Scalar returns a number as a tensor of rank 0, of the Maker's dtype, otherwise i64 for
+// an integer, f32 for a float and bool for a bool. It is a parameter of the graphs that
+// use it, so another value never recompiles.
 func (m Maker) Scalar(v any) *Tensor {
 	t := new(executor.Tensor)
 	m.Session().ex().Scalar(t, v, m.DType(numberDType(v)))
@@ -153,7 +153,7 @@ func (m Maker) Scalar(v any) *Tensor {
 	panic(ir.NewOpError("scalar", ErrDevice, nil, "a scalar has no device of its own"))
 }
 
-// numberDType is the dtype of a Go number that no tensor has met yet.
+// numberDType is the dtype of a Go number that is not an operand beside a tensor.
 func numberDType(v any) DType {
 	switch v.(type) {
 	case float32, float64:
@@ -170,9 +170,8 @@ func (m Maker) Zeros(dims ...int) *Tensor { return m.call(ir.OpFull, dims, 0, m.
 // Ones returns a tensor of ones, f32 by default.
 func (m Maker) Ones(dims ...int) *Tensor { return m.call(ir.OpFull, dims, 1, m.DType(F32)) }
 
-// Full returns a tensor filled with a number, of the dtype that Scalar gives it
-// by default. The number is a parameter of the graph: another value never
-// recompiles.
+// Full returns a tensor filled with a number, by default of the dtype that Scalar gives
+// the number. It is a parameter of the graph: another value never recompiles.
 func (m Maker) Full(v any, dims ...int) *Tensor {
 	return m.call(ir.OpExpand, m.With(On(Device{})).Scalar(v).ex(), dims)
 }
@@ -195,8 +194,8 @@ func (m Maker) Linspace(start, end any, steps int) *Tensor {
 	return m.call(ir.OpLinspace, number(start), number(end), steps, m.DType(F32))
 }
 
-// number widens a Go number to what attributes hold; others are left for the op
-// to refuse.
+// number widens a Go number to a type that attributes hold. It returns anything else as
+// it is, for the op to refuse.
 func number(v any) any {
 	switch v := v.(type) {
 	case int8:
@@ -220,9 +219,9 @@ func number(v any) any {
 // Eye returns the n by n identity matrix, f32 by default.
 func (m Maker) Eye(n int) *Tensor { return m.call(opEye, n, nil, m.DType(F32)) }
 
-// FromSlice returns a tensor of the data in row-major order, in the default
-// session; no dims make it one-dimensional. The data is copied. A length that
-// the dims do not have panics with an *OpError wrapping ErrShape.
+// FromSlice returns a tensor of the data in row-major order, in the default session;
+// without dims it has one dimension. The data is copied. A length that does not fit the
+// dims panics with an *OpError wrapping ErrShape.
 func FromSlice[T Elem](data []T, dims ...int) *Tensor { return Maker{}.FromSlice(data, dims...) }
 
 // F16FromSlice returns an f16 tensor of the data, rounded to the nearest.

@@ -8,27 +8,25 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Model is something compiled elsewhere that Call and Session.Plug run: a
-// container of package aoti, say. It is safe for concurrent use.
+// Model is a compiled model that Call and Session.Plug run, such as an aoti.Runner or a
+// container.Container. It is safe for concurrent use.
 type Model = backend.Callable
 
-// Call records a run of a model as one op: its outputs are lazy tensors, and its
-// inputs are synced in the same step. The model runs when the outputs are needed,
-// once for each Call that a sync computes; on the backend null it does not. On a GPU
-// it is given tensors there, and its work is ordered with that of the step by the
-// device: nobody waits. A model that runs elsewhere than its inputs are
-// is a *backend.PlaceError, which is ErrDevice and says what to do.
+// Call records a run of a model as one op. Its outputs are lazy tensors, and its inputs
+// are synced in the same step. The model runs once for each Call that a sync computes;
+// the backend null does not run it. On a GPU the model runs on tensors there, in the order
+// of the device's work, and nothing waits for it. A model on another device than its
+// inputs is a *backend.PlaceError, which wraps ErrDevice and says what to do.
 //
-// What the model returns must be known to record it. Where the model's Spec does
-// not say all shapes, the model is run once, now, on zeros of the inputs' shapes;
-// what it returned is remembered.
+// Recording needs the shapes of the outputs. Where the model's Spec does not tell them,
+// Call runs the model once on zeros of the inputs' shapes and keeps the shapes that it
+// returned.
 //
-// Inputs that the Spec contradicts, a wrong number of them, a model that cannot
-// run on zeros and one that is not comparable with ==, as pointers are, panic
-// with an *OpError, as mistakes in recording do. A run that fails is the error of
-// the step. No gradient flows through a model: asking for one panics. A model that
-// was called is remembered until it is closed, if it has a method OnClose as
-// containers and runners of package aoti have, or until ReleaseModel.
+// Call panics with an *OpError for inputs that contradict the Spec, for a model that
+// cannot run on zeros, and for one that is not comparable with ==, as pointers are. A run
+// that fails is the error of the step. No gradient flows through a model: asking for one
+// panics. The process keeps a model that was called until it is closed, if it has a method
+// OnClose as containers and runners have, or until ReleaseModel.
 func Call(m Model, in ...*Tensor) []*Tensor {
 	s, err := sessionOfAll(in)
 	if err != nil {
@@ -55,7 +53,7 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 	return tensors(s.ex().Call(ir.OpCallModel, newTensor, []any{handles(in), id, text}, nil))
 }
 
-// deviceOf returns the device that an op on the tensors will be on.
+// deviceOf returns the device of an op on the tensors.
 func deviceOf(s *Session, in []*Tensor) Device {
 	for _, t := range in {
 		if d := t.Device(); !d.IsAny() {
@@ -65,7 +63,7 @@ func deviceOf(s *Session, in []*Tensor) Device {
 	return s.Device()
 }
 
-// ReleaseModel lets go of a model that Call has remembered. Steps that are
-// recorded with it and have not run fail; recording it again is as the first
-// time. Models of package aoti need no release: closing them does the same.
+// ReleaseModel releases a model that Call keeps. Steps that were recorded with it and have
+// not run fail; it may be called again, as for the first time. Closing a container or a
+// runner does the same.
 func ReleaseModel(m Model) { modelcall.Forget(m) }

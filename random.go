@@ -5,9 +5,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Random numbers come from the session's seed and the place of the op among the
-// random ops of the step, so they are equal on every backend and in every run
-// of the same program; MarkStep moves the seed on.
+// Random numbers depend on the session's seed and on the number of the op among the
+// random ops of the step, so that they are equal on every backend and in every run of a
+// program. MarkStep advances the seed.
 
 func (m Maker) random(op ir.Op, pos ...any) *Tensor {
 	out := new(executor.Tensor)
@@ -96,7 +96,7 @@ func (t *Tensor) Bernoulli() *Tensor {
 // Another p never recompiles. Differentiable. ATen's dropout in training.
 func (t *Tensor) Dropout(p any) *Tensor { return t.random(opDropout, p, true) }
 
-// Dropout is the method of that name of its first argument.
+// Dropout is [Tensor.Dropout] as a function.
 func Dropout(t *Tensor, p any) *Tensor { return t.Dropout(p) }
 
 // random records a random op over the tensor, with its device's seed.

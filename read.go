@@ -37,10 +37,10 @@ func dtypeOf[T Elem]() DType {
 	return F64
 }
 
-// Read waits for a tensor and returns a copy of its elements in row-major order
-// as T, which must be able to hold every value of the tensor's dtype: float32
-// also reads f16, bf16 and the 8-bit floats, float64 any float, int and int64 any integer; the
-// others read their own dtype only. Another dtype is an error wrapping ErrDType.
+// Read waits for a tensor and returns a copy of its elements in row-major order as T,
+// which must be able to hold every value of the tensor's dtype: float32 also reads f16,
+// bf16 and the 8-bit floats, float64 any float, int and int64 any integer; the others
+// read their own dtype only. Another dtype is an error wrapping ErrDType.
 func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return nil, err
@@ -145,12 +145,10 @@ func convert[T int | int64 | float32 | float64, U uint8 | int8 | int16 | int32 |
 	}
 }
 
-// Float32s returns the elements of an f32, f16, bf16 or 8-bit float tensor, as
-// Read.
+// Float32s returns the elements of an f32, f16, bf16 or 8-bit float tensor, as Read.
 func (t *Tensor) Float32s(ctx context.Context) ([]float32, error) { return Read[float32](ctx, t) }
 
-// Float64s returns the elements of a floating tensor, the 8-bit ones included, as
-// Read.
+// Float64s returns the elements of a floating tensor, 8-bit floats included, as Read.
 func (t *Tensor) Float64s(ctx context.Context) ([]float64, error) { return Read[float64](ctx, t) }
 
 // Int64s returns the elements of an integer tensor, as Read.
@@ -255,8 +253,8 @@ func at[R int64 | float64, U uint8 | int8 | int16 | int32 | int64 | float32 | fl
 	return func(i int) R { return R(v[i]) }
 }
 
-// Fetch syncs the tensors that are pending in one graph, waits for all and
-// returns copies of their elements as Bytes does, in order.
+// Fetch syncs the tensors that are pending, in one graph, waits for all, and returns
+// copies of their elements in order, as Tensor.Bytes.
 func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
 	s, err := sessionOfAll(ts)
 	if err != nil || s == nil {

@@ -14,14 +14,14 @@ func intsArg(v []int) any {
 	return append(make([]int, 0, len(v)), v...)
 }
 
-// lookup returns the op of a generated function. The generator's test sees to it
-// that there is one.
+// lookup returns the op of a generated function. The generator's test checks that every
+// function has one.
 func lookup(name string) ir.Op {
 	op, _ := ir.Lookup(name)
 	return op
 }
 
-// owner is session without looking up the op's name.
+// owner is session that looks up the op's name only for an error.
 func (t *Tensor) owner(op ir.Op) *executor.Session {
 	if t != nil {
 		if s := t.ex().Session(); s != nil {

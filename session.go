@@ -9,19 +9,20 @@ import (
 )
 
 // Session owns everything that recording and running needs: the recorder, the
-// computation cache, the device lockers, the random seeds. One goroutine at a
-// time calls MarkStep or Step on it; everything else is safe from any
-// goroutine. Fork gives further sessions over the same caches and lockers.
+// computation cache, the device lockers, the random seeds. One goroutine at a time may
+// call MarkStep or Step; all other methods are safe for concurrent use. Fork returns
+// further sessions over the same caches and lockers.
 //
-// It is the executor's session under another name: the two convert to each
-// other, as tensors and variables do.
+// A *Session converts to and from an *executor.Session, as tensors and variables do to
+// and from the executor's.
 type Session executor.Session
 
-// Hooks override steps of a sync, for profilers and for frameworks on top. They
-// are given the executor's handles.
+// Hooks override stages of a sync, for profilers and for frameworks on top. They
+// receive the executor's tensors, which convert to *Tensor.
 type Hooks = executor.Hooks
 
-// Report is what a session's executor has done so far.
+// Report has the counters of a session and its forks: how often it compiled and why,
+// where time went, what memory is in use.
 type Report = executor.Report
 
 // Hash is the 128-bit hash of a graph.
@@ -30,8 +31,8 @@ type Hash = ir.Hash
 // LinePolicy says when ops note the user's source line.
 type LinePolicy = ir.LinePolicy
 
-// The policies. LinesSampled, the default, notes the line when an op arrives in
-// a new place of the step and remembers it.
+// The policies. LinesSampled, the default, notes the line when an op is recorded in a
+// place of the step for the first time, and keeps it for later steps.
 const (
 	LinesSampled = ir.LinesSampled
 	LinesOff     = ir.LinesOff
@@ -41,43 +42,41 @@ const (
 // SessionOption sets up a Session.
 type SessionOption func(*executor.Config)
 
-// WithDevice sets the device where tensors are unless they are made elsewhere.
+// WithDevice sets the device of tensors that are not made on another one.
 // The default is cpu:0.
 func WithDevice(d Device) SessionOption { return func(c *executor.Config) { c.Device = d } }
 
-// WithSeed sets the seed that the random numbers of each device begin with.
+// WithSeed sets the first seed of the random numbers of each device.
 func WithSeed(seed uint64) SessionOption { return func(c *executor.Config) { c.Seed = seed } }
 
-// WithCacheBytes bounds the computation cache by the bytes that computations
-// hold; a negative bound keeps only the few of WithCacheEntries.
+// WithCacheBytes bounds the bytes that the computations in the cache hold. With a
+// negative bound only as many computations as WithCacheEntries says are cached.
 func WithCacheBytes(n int64) SessionOption { return func(c *executor.Config) { c.CacheBytes = n } }
 
-// WithCacheEntries sets the size of the small cache of computations that the
-// large one refused.
+// WithCacheEntries sets how many computations that the bound of WithCacheBytes does not
+// admit are cached nevertheless, the most recently used ones.
 func WithCacheEntries(n int) SessionOption { return func(c *executor.Config) { c.CacheStrong = n } }
 
-// WithDataCacheBytes bounds, for each device, the cache of host tensors made by
-// Constant.
+// WithDataCacheBytes bounds the cache of tensors made by Maker.Constant, for each device.
 func WithDataCacheBytes(n int64) SessionOption {
 	return func(c *executor.Config) { c.DataCacheBytes = n }
 }
 
-// WithDataCacheScalars sets how many numbers, such as learning rates, are kept on
-// each device, the least recently used given up first; negative means none. The
-// default is 1024.
+// WithDataCacheScalars sets how many numbers, such as learning rates, are kept on each
+// device, the most recently used ones; negative means none. The default is 1024.
 func WithDataCacheScalars(n int) SessionOption {
 	return func(c *executor.Config) { c.DataCacheScalars = n }
 }
 
-// WithTrimNodes sets the size of a graph at which it is synced without a
-// MarkStep; negative means never.
+// WithTrimNodes sets the number of nodes at which a graph is synced without a MarkStep;
+// negative means never.
 func WithTrimNodes(n int) SessionOption { return func(c *executor.Config) { c.TrimNodes = n } }
 
-// WithNoOp makes the session compile and schedule but execute nothing: reads
-// fail with ErrNoExecution.
+// WithNoOp makes the session compile and schedule but execute nothing: reads fail with
+// ErrNoExecution.
 func WithNoOp() SessionOption { return func(c *executor.Config) { c.NoOp = true } }
 
-// WithHooks overrides steps of the pipeline.
+// WithHooks overrides stages of a sync.
 func WithHooks(h Hooks) SessionOption { return func(c *executor.Config) { c.Hooks = h } }
 
 // WithLines sets when ops note the user's source line.
@@ -86,54 +85,49 @@ func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c
 // WithInstances bounds the instances of one computation that may run at once.
 func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.Instances = n } }
 
-// WithInFlight bounds how many steps a device that keeps the order of its work, such
-// as a GPU, is given before the first of them is done, so that it need not wait for
-// the host between them. The default is 3; 1 has a step wait for the one before.
-// What a step fails by is known when it is done: by the readers of its results, by
-// the steps that used them, and by one of the next calls of MarkStep. The CPU
-// backend runs one step after another.
+// WithInFlight bounds how many steps are queued on a device that keeps the order of its
+// work, such as a GPU, so that it does not wait for the host between them. The default
+// is 3; with 1 a step waits for the one before. A step that fails gives its error to
+// the readers of its results, to the steps that used them, and to one of the next calls
+// of MarkStep. The CPU backend runs one step after another.
 func WithInFlight(n int) SessionOption { return func(c *executor.Config) { c.InFlight = n } }
 
-// WithThreads bounds how many processors the steps of a session and its forks use
-// at a time on the CPU backend; 0, the default, leaves it at GOMAXPROCS, which is
-// never exceeded. Sessions with different bounds may run side by side: all steps
-// together use no more than GOMAXPROCS processors, and a step waits its turn
-// where there are none left. Results do not depend on the bound (but see
-// WithDeterministic), nor does what is compiled. Models that PyTorch compiled
+// WithThreads bounds how many processors the steps of a session and its forks use at a
+// time on the CPU backend. The default, 0, means GOMAXPROCS, which is never exceeded.
+// Sessions with different bounds may run side by side: all steps together use no more
+// than GOMAXPROCS processors, and a step waits for a free one. Neither results (but see
+// WithDeterministic) nor compiled code depend on the bound. Models that PyTorch compiled
 // have a bound of their own, aoti.Threads.
 func WithThreads(n int) SessionOption { return func(c *executor.Config) { c.Threads = n } }
 
-// WithDeterministic makes the same program give the same bits from the same inputs
-// in every run on a machine, whatever WithThreads, GOMAXPROCS and the load are.
-// Without it the CPU backend keeps to that as well, but for attention with
-// is_causal whose values are not finite: how far an infinity or NaN spreads to the
-// queries before it then depends on the number of processors. Models that
-// PyTorch compiled are not covered.
+// WithDeterministic makes a program compute the same bits from the same inputs in every
+// run on a machine, whatever WithThreads, GOMAXPROCS and the load are. Without it this
+// holds on the CPU backend except for attention with is_causal over values that are not
+// finite: how far an infinity or NaN spreads to earlier queries depends on the number of
+// processors. Models that PyTorch compiled are not covered.
 func WithDeterministic() SessionOption { return func(c *executor.Config) { c.Deterministic = true } }
 
-// WithFlushDenormals lets computations take subnormal numbers, those of f32 below
-// 1.2e-38, as zero and give zero for them. Many processors take a hundred times
-// as long for an operation that meets one, and training makes them: the averages of Adam
-// decay towards zero for weights without gradients, such as those of pixels that
-// are always black, and stay subnormal for good. Fused kernels as machine code of
-// the CPU backend make use of it; products, convolutions and what runs as Go
-// keep subnormal numbers, and so do values that are only moved. XLA flushes them always,
-// PyTorch with torch.set_flush_denormal.
+// WithFlushDenormals lets computations replace subnormal numbers, in f32 those below
+// 1.2e-38, by zero. Many processors take a hundred times as long for an operation on one,
+// and training makes them: the averages of Adam decay towards zero for weights without
+// gradients, such as those of pixels that are always black, and stay subnormal. Fused
+// kernels of the CPU backend in machine code flush them; products, convolutions, kernels
+// in Go and ops that only move values keep them. XLA always flushes them, PyTorch with
+// torch.set_flush_denormal.
 func WithFlushDenormals() SessionOption { return func(c *executor.Config) { c.FlushDenormals = true } }
 
-// WithDiskCache keeps compiled artefacts in a directory, made if need be, so that
-// the next start of the program compiles nothing. Processes may share it. It is
-// bounded to 4 GiB (see WithDiskCacheBytes); those used least recently leave.
-// What is there is machine code that later processes run: the directory must
-// belong to the user alone.
+// WithDiskCache keeps compiled artefacts in a directory, which it makes if need be, so
+// that the next start of the program compiles nothing. Processes may share it. It holds at
+// most 4 GiB (see WithDiskCacheBytes), the most recently used artefacts. They are machine
+// code that later processes run: the directory must belong to the user alone.
 func WithDiskCache(dir string) SessionOption { return func(c *executor.Config) { c.DiskDir = dir } }
 
-// WithDiskCacheBytes sets the bound of WithDiskCache; a negative one is none.
+// WithDiskCacheBytes sets how many bytes WithDiskCache keeps; a negative number means no
+// bound.
 func WithDiskCacheBytes(n int64) SessionOption { return func(c *executor.Config) { c.DiskBytes = n } }
 
-// New returns a session of its own. A device that cannot be used is an error
-// wrapping ErrDevice; a directory for WithDiskCache that cannot be used is one,
-// too.
+// New returns a session that shares nothing with others. A device that cannot be used is
+// an error wrapping ErrDevice; a directory that WithDiskCache cannot use is an error, too.
 func New(opts ...SessionOption) (*Session, error) {
 	cfg := executor.Config{Device: CPU}
 	for _, o := range opts {
@@ -146,8 +140,8 @@ func New(opts ...SessionOption) (*Session, error) {
 	return (*Session)(s), nil
 }
 
-// defaultSession is made at its first use, so that a program with sessions of
-// its own pays nothing for it.
+// defaultSession is made at its first use, so that a program with sessions of its own
+// does not pay for it.
 var defaultSession = sync.OnceValues(func() (*Session, error) { return New() })
 
 // Default returns the session that package-level functions use.
@@ -161,84 +155,84 @@ func Default() *Session {
 
 func (s *Session) ex() *executor.Session { return (*executor.Session)(s) }
 
-// Fork returns a session that shares this one's caches, lockers and live
-// tensors, but has steps and random numbers of its own, for another goroutine
-// to trace with. Tensors of both may meet.
+// Fork returns a session for another goroutine to record with. It shares this one's
+// caches, lockers and live tensors, and has steps and random numbers of its own. Tensors
+// of both may be operands of one op.
 func (s *Session) Fork() *Session { return (*Session)(s.ex().Fork()) }
 
-// Device returns where tensors are unless they are made elsewhere.
+// Device returns the device of tensors that are not made on another one.
 func (s *Session) Device() Device { return s.ex().Device() }
 
-// Close waits for the work in flight, frees the caches and makes every later use
-// of the session, its forks and their tensors fail with ErrClosed. Elements that
-// were read stay valid. It returns ctx's error if that ends first.
+// Close waits for the work in flight and frees the caches. Later uses of the session, its
+// forks and their tensors fail with ErrClosed; elements that were read stay valid. Close
+// returns ctx's error if ctx ends first.
 func (s *Session) Close(ctx context.Context) error { return s.ex().Close(ctx) }
 
-// MarkStep ends the step: it syncs the variables with a pending value, the
-// tensors marked Keep and those recorded since the last step that nothing
-// recorded consumes, and moves the random seeds on. It returns when the work is
-// scheduled. On an error nothing has happened and the step is still open; an
-// error of work scheduled before is delivered this way, too, and the next call
-// goes on. No device given means all.
+// MarkStep ends the step on the devices, or on all if none is given. It syncs variables
+// with a pending value, tensors marked Keep, and tensors recorded since the last step that
+// no recorded op uses; and it advances the random seeds. It returns when the work is
+// scheduled. After an error the step is still open and nothing has changed. The error may
+// be that of work scheduled before, which is reported once; the next call goes on.
 func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 	return s.ex().MarkStep(ctx, devices...)
 }
 
-// Step runs fn, marks the step and declares the tensors that fn recorded dead,
-// except those marked Keep, which lets the computation overwrite the old values
-// of variables. An error of fn is returned and drops what fn recorded.
+// Step runs fn, marks the step and declares the tensors that fn recorded dead, except
+// those marked Keep; so the computation may overwrite the old values of variables. If fn
+// returns an error, Step returns it and drops what fn recorded.
 //
-// Should the computation itself fail, a variable whose old value it may have
-// overwritten has the error until it is assigned again; others keep their value.
+// If the computation fails, a variable whose old value it may have overwritten has the
+// error until it is assigned again; others keep their value.
 func (s *Session) Step(ctx context.Context, fn func() error) error { return s.ex().Step(ctx, fn) }
 
 // StepNumber returns the number of the step being recorded, from 1.
 func (s *Session) StepNumber() uint64 { return s.ex().StepNumber() }
 
-// Sync computes the tensors, those that are pending, and returns once the work
-// is scheduled. On an error every tensor still holds its graph.
+// Sync computes those of the tensors that are pending, and returns once the work is
+// scheduled. After an error every tensor still holds its graph.
 func (s *Session) Sync(ctx context.Context, ts ...*Tensor) error {
 	_, err := s.ex().SyncTensors(ctx, handles(ts), executor.SyncTensorsConfig{ForceData: true, SyncData: true})
 	return err
 }
 
-// WaitDeviceOps waits for the work in flight on the devices (none given: all)
-// and returns its error, if nobody has had it yet.
+// WaitDeviceOps waits for the work in flight on the devices, or on all if none is given,
+// and returns its error unless that was returned before.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...Device) error {
 	return s.ex().WaitDeviceOps(ctx, devices...)
 }
 
-// Keep marks tensors to be computed at the next MarkStep even if something
-// consumes them, and to outlive a Step.
+// Keep marks tensors to be computed at the next MarkStep even if a recorded op uses them,
+// and to outlive a Step.
 func (s *Session) Keep(ts ...*Tensor) { s.ex().Keep(handles(ts)...) }
 
-// Discard marks tensors not to be computed at MarkStep. They stay usable, lazily.
+// Discard marks tensors not to be computed at MarkStep. They are computed when they are
+// used.
 func (s *Session) Discard(ts ...*Tensor) { s.ex().Discard(handles(ts)...) }
 
 // Report returns the counters of the session's executor, all forks together.
 func (s *Session) Report() Report { return s.ex().Report() }
 
-// Seed returns the seed that the random ops of this step use on the session's
-// device.
+// Seed returns the seed of this step's random ops on the session's device.
 func (s *Session) Seed() uint64 { return s.ex().RunningSeed(s.Device()) }
 
-// SetSeed sets the seed on the session's device, from the present step on, and
-// restarts the numbering of its random ops.
+// SetSeed sets the seed on the session's device from the present step on, and restarts
+// the numbering of its random ops.
 func (s *Session) SetSeed(seed uint64) { s.ex().SetRngSeed(s.Device(), seed) }
 
-// GetLiveTensors returns the tensors that are in use: those with data, in all
-// forks, and those that this session recorded in the present step.
-func (s *Session) GetLiveTensors(devices ...Device) []*Tensor {
+// LiveTensors returns the tensors that are in use: those with data, in all forks,
+// and those that this session recorded in the present step. No device given means
+// all.
+func (s *Session) LiveTensors(devices ...Device) []*Tensor {
 	return tensors(s.ex().LiveTensors(devices...))
 }
 
-// GraphHash returns the hash of the graph that a sync of the tensors would run.
-// It fails if they are on several devices or none is pending.
+// GraphHash returns the hash of the graph that a sync of the tensors would run. It is an
+// error if they are on several devices or none is pending.
 func (s *Session) GraphHash(ts ...*Tensor) (Hash, error) { return s.ex().GraphHash(handles(ts)...) }
 
-// Dump returns the text of the graph that a sync of the tensors would compile,
-// as it was recorded, or with lowered after the rewrites for their backend. It
-// fails if they are on several devices or none is pending.
+// Dump returns the text of the graph that a sync of the tensors would compile, as it was
+// recorded or, if lowered, after the rewrites for their backend. It is an error if they
+// are on several devices or none is pending.
 func (s *Session) Dump(lowered bool, ts ...*Tensor) (string, error) {
 	p, err := s.ex().DumpBackendComputation(lowered, handles(ts)...)
 	if err != nil {
@@ -247,8 +241,8 @@ func (s *Session) Dump(lowered bool, ts ...*Tensor) (string, error) {
 	return p.String(), nil
 }
 
-// ResetTrim lets the present step record as many nodes again (WithTrimNodes)
-// before it is synced without a MarkStep.
+// ResetTrim restarts the count of nodes at which the present step is synced without a
+// MarkStep (WithTrimNodes).
 func (s *Session) ResetTrim() { s.ex().ResetTrimCounter() }
 
 // MarkStep ends the step of the default session, as Session.MarkStep.
@@ -256,8 +250,8 @@ func MarkStep(ctx context.Context, devices ...Device) error {
 	return Default().MarkStep(ctx, devices...)
 }
 
-// Sync computes the tensors, those that are pending, and returns once the work
-// is scheduled; they belong to one session and its forks.
+// Sync computes those of the tensors that are pending, and returns once the work is
+// scheduled. They belong to one session and its forks.
 func Sync(ctx context.Context, ts ...*Tensor) error {
 	s, err := sessionOfAll(ts)
 	if err != nil || s == nil {

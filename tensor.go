@@ -8,11 +8,11 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Tensor is a lazy tensor: a place in the graph being recorded, or data that is
-// there or on its way. Its elements never change.
+// Tensor is a lazy tensor: a result of the graph being recorded, or data that is computed
+// or being computed. Its elements never change. The zero Tensor cannot be used.
 //
-// It is the executor's tensor under another name, so recording an op allocates
-// one object. The zero Tensor cannot be used.
+// A *Tensor converts to and from an *executor.Tensor, so that recording an op allocates
+// one object.
 type Tensor executor.Tensor
 
 func (t *Tensor) ex() *executor.Tensor { return (*executor.Tensor)(t) }
@@ -89,22 +89,21 @@ func (t *Tensor) Device() Device {
 	return t.ex().Device()
 }
 
-// Pending reports whether the tensor is only recorded yet: neither computed nor
-// scheduled.
+// Pending reports whether the tensor is recorded and neither computed nor scheduled.
 func (t *Tensor) Pending() bool {
 	t.session("pending")
 	return t.ex().Pending()
 }
 
-// Ready reports whether the elements are there, so that reading does not wait.
+// Ready reports whether the elements are computed, so that reading does not wait.
 func (t *Tensor) Ready() bool {
 	t.session("ready")
 	d := t.ex().Data()
 	return d != nil && d.Ready()
 }
 
-// Wait syncs the tensor if it is pending and blocks until its elements are
-// there. It returns the error of the computation that should have made them.
+// Wait syncs the tensor if it is pending and blocks until its elements are computed. It
+// returns the error of that computation.
 func (t *Tensor) Wait(ctx context.Context) error {
 	_, err := t.session("wait").FetchTensors(ctx, t.ex())
 	return err
@@ -114,23 +113,23 @@ func (t *Tensor) Wait(ctx context.Context) error {
 // scheduled.
 func (t *Tensor) Sync(ctx context.Context) error { return Sync(ctx, t) }
 
-// Keep marks the tensor to be computed at the next MarkStep even if something
-// consumes it, and to outlive a Step. It returns t.
+// Keep marks the tensor to be computed at the next MarkStep even if a recorded op uses
+// it, and to outlive a Step. It returns t.
 func (t *Tensor) Keep() *Tensor {
 	Keep(t)
 	return t
 }
 
-// Discard marks the tensor not to be computed at MarkStep. It stays usable,
-// lazily. It returns t.
+// Discard marks the tensor not to be computed at MarkStep; it is computed when it is
+// used. It returns t.
 func (t *Tensor) Discard() *Tensor {
 	Discard(t)
 	return t
 }
 
-// To returns a copy of the tensor on another device of its session; t itself if
-// it is there already. A pending tensor is synced; the copy itself happens in
-// the background. No gradient flows through it.
+// To returns a copy of the tensor on another device of its session, or t if it is on that
+// device. It syncs a pending tensor and copies in the background. No gradient flows
+// through it.
 func (t *Tensor) To(ctx context.Context, d Device) (*Tensor, error) {
 	s := t.session("to")
 	if t.Device() == d {

@@ -297,7 +297,7 @@ func TestLiveTensorsAndDump(t *testing.T) {
 	s := newSession(t)
 	x := s.With().FromSlice([]float32{1})
 	y := x.Add(1)
-	live := s.GetLiveTensors()
+	live := s.LiveTensors()
 	found := map[*Tensor]bool{}
 	for _, l := range live {
 		found[l] = true

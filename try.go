@@ -1,7 +1,7 @@
 package loris
 
-// Try calls fn and returns an *OpError that it panics with, which is how
-// mistakes in building a graph are reported. Other panics go on.
+// Try calls fn and returns the *OpError that it panics with, as mistakes in building a
+// graph do. It does not recover other panics.
 func Try(fn func()) (err error) {
 	defer catch(&err)
 	fn()

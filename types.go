@@ -8,10 +8,10 @@ import (
 // DType is the element type of a tensor.
 type DType = ir.DType
 
-// The dtypes. C64, C128 and the F8 kinds can be held, moved and saved, but no
-// arithmetic is defined on them. The F8 kinds are cast to and from the others, too
-// (F8E4M3FN has no infinity and stops at ±448), and ScaledMM multiplies matrices of
-// them.
+// The dtypes. C64, C128 and the 8-bit floats F8E4M3FN and F8E5M2 can be held, moved and
+// saved, but no arithmetic is defined on them. 8-bit floats are cast to and from the other
+// dtypes, too (F8E4M3FN has no infinity and ends at ±448), and ScaledMM multiplies matrices
+// of them.
 const (
 	Bool     = ir.Bool
 	U8       = ir.U8

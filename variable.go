@@ -4,16 +4,15 @@ import (
 	"github.com/loris-ml/loris/executor"
 )
 
-// Variable is a value that lives across steps: a weight, a moment, a counter.
-// Assign gives it a pending value, which every MarkStep computes. All methods
-// are safe for concurrent use.
+// Variable is a value that lives across steps, such as a weight, a moment of an optimiser
+// or a counter. Assign gives it a pending value, which the next MarkStep computes. All
+// methods are safe for concurrent use.
 type Variable executor.Variable
 
 func (v *Variable) ex() *executor.Variable { return (*executor.Variable)(v) }
 
-// NewVariable returns a variable that holds t's value and belongs to t's
-// session: its data if t has some, otherwise what the next MarkStep or read
-// computes.
+// NewVariable returns a variable of t's session that holds t's value: its data, or if t is
+// pending what the next MarkStep or read computes.
 func NewVariable(t *Tensor) *Variable {
 	return (*Variable)(t.session("variable").NewVariable(t.ex()))
 }
@@ -29,8 +28,8 @@ func (v *Variable) ValueIn(s *Session) *Tensor {
 	return (*Tensor)(out)
 }
 
-// Assign makes t's value the variable's from here on. It records; the value is
-// computed at the next MarkStep. Another shape or dtype panics with an *OpError.
+// Assign makes t's value the variable's from here on. It records and does not block; the
+// next MarkStep computes the value. Another shape or dtype panics with an *OpError.
 func (v *Variable) Assign(t *Tensor) {
 	t.session("assign")
 	v.ex().Assign(t.ex())

@@ -30,9 +30,9 @@ type param struct {
 	v     *loris.Variable
 	decay bool
 	slots []*loris.Variable
-	// block is the update: from the value, the gradient, the state and the numbers
-	// of the rule to the next value and state.
-	block *loris.Block
+	// update computes the next value and state from the value, the gradient, the state
+	// and the numbers of the rule.
+	update *loris.Memoized
 }
 
 // rule is the formula of an algorithm.
@@ -145,7 +145,7 @@ func newOptimizer(algorithm string, r rule, params iter.Seq2[string, *loris.Vari
 		for range r.slots() {
 			p.slots = append(p.slots, loris.NewVariable(m.Zeros(v.Shape().Dims()...).Discard()))
 		}
-		p.block = o.block(p.decay, len(p.slots))
+		p.update = o.update(p.decay, len(p.slots))
 		o.params = append(o.params, p)
 	}
 	check(algorithm, len(o.params) > 0, "there are no parameters")
@@ -256,16 +256,16 @@ func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
 	for _, v := range p.slots {
 		in = append(in, v.ValueIn(s))
 	}
-	next := p.block.Record(append(in, factors...)...)
+	next := p.update.Record(append(in, factors...)...)
 	for i, v := range p.slots {
 		v.Assign(next[1+i])
 	}
 	p.v.Assign(next[0])
 }
 
-// block returns the update of a parameter with so many slots.
-func (o *Optimizer) block(decay bool, slots int) *loris.Block {
-	return loris.NewBlock(func(in ...*loris.Tensor) []*loris.Tensor {
+// update returns the update of a parameter with so many slots.
+func (o *Optimizer) update(decay bool, slots int) *loris.Memoized {
+	return loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor {
 		p, g, state, factors := in[0], in[1], in[2:2+slots], in[2+slots:]
 		d := factors[0].DType()
 		if g = cast(g, d); o.maximize {

@@ -25,9 +25,9 @@ func steps(t *testing.T, s *Session, n int, step func(x, y *Tensor) *Tensor) (al
 	return all
 }
 
-// TestBlock holds steps with a block to the same without, and counts how often the
-// block is asked.
-func TestBlock(t *testing.T) {
+// TestMemoized holds steps with a memoised region to the same without, and counts how often the
+// region's function is called.
+func TestMemoized(t *testing.T) {
 	const n = 10
 	type function = func(in ...*Tensor) []*Tensor
 	other := func(s *Session) *Tensor { return s.With().FromSlice([]float32{5, 7}) }
@@ -113,35 +113,35 @@ func TestBlock(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plain, blocked := newSession(t, WithSeed(3)), newSession(t, WithSeed(3))
+			plain, memoized := newSession(t, WithSeed(3)), newSession(t, WithSeed(3))
 			fn := c.fn(plain)
 			want := steps(t, plain, n, func(x, y *Tensor) *Tensor { return c.step(fn, x, y) })
 			called := 0
-			fn = c.fn(blocked)
-			b := NewBlock(func(in ...*Tensor) []*Tensor {
+			fn = c.fn(memoized)
+			b := Memoize(func(in ...*Tensor) []*Tensor {
 				called++
 				return fn(in...)
 			})
-			got := steps(t, blocked, n, func(x, y *Tensor) *Tensor { return c.step(b.Record, x, y) })
+			got := steps(t, memoized, n, func(x, y *Tensor) *Tensor { return c.step(b.Record, x, y) })
 			if !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 			if called != c.want {
 				t.Errorf("%d calls in %d steps, want %d", called, n, c.want)
 			}
-			if p, q := plain.Report().Compiles, blocked.Report().Compiles; p != q {
-				t.Errorf("%d graphs were compiled, %d without the block", q, p)
+			if p, q := plain.Report().Compiles, memoized.Report().Compiles; p != q {
+				t.Errorf("%d graphs were compiled, %d without memoising", q, p)
 			}
 		})
 	}
 }
 
-// TestBlocksInside records a block inside another, inside a compiled function, and
+// TestMemoizedInside records a memoised region inside another, inside a compiled function, and
 // inside a Step, whose end its results do not survive.
-func TestBlocksInside(t *testing.T) {
+func TestMemoizedInside(t *testing.T) {
 	s := newSession(t)
-	inner := NewBlock(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Add(in[0])} })
-	outer := NewBlock(func(in ...*Tensor) []*Tensor { return inner.Record(inner.Record(in[0])[0]) })
+	inner := Memoize(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Add(in[0])} })
+	outer := Memoize(func(in ...*Tensor) []*Tensor { return inner.Record(inner.Record(in[0])[0]) })
 	f := Compile(func(in ...*Tensor) []*Tensor { return outer.Record(in[0]) })
 	v := NewVariable(s.With().FromSlice([]float32{1}))
 	for i := range 4 {
@@ -166,12 +166,12 @@ func TestBlocksInside(t *testing.T) {
 	wantFloats(t, v.Value(), 256)
 }
 
-// TestBlockMistakes leaves the session usable.
-func TestBlockMistakes(t *testing.T) {
+// TestMemoizedMistakes leaves the session usable.
+func TestMemoizedMistakes(t *testing.T) {
 	s := newSession(t)
 	x, y := s.With().Ones(2), s.With().Ones(3)
-	product := NewBlock(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].MatMul(in[1])} })
-	nothing := NewBlock(func(in ...*Tensor) []*Tensor { return []*Tensor{nil} })
+	product := Memoize(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].MatMul(in[1])} })
+	nothing := Memoize(func(in ...*Tensor) []*Tensor { return []*Tensor{nil} })
 	for range 3 {
 		for name, c := range map[string]struct {
 			fn   func() []*Tensor
