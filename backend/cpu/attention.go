@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/loop"
@@ -21,8 +22,8 @@ func init() {
 	}
 	composites[op] = true
 	lowerings[op] = func(c *call) {
-		d := c.in[0].dtype()
-		if f, ok := attentions[d]; ok && (len(c.in) < 4 || c.in[3].dtype() == d || c.in[3].dtype() == ir.Bool) {
+		d := c.Operands[0].DType()
+		if f, ok := attentions[d]; ok && (len(c.Operands) < 4 || c.Operands[3].DType() == d || c.Operands[3].DType() == ir.Bool) {
 			f(c)
 			return
 		}
@@ -38,28 +39,28 @@ var attentions = byType[lowerFunc]{
 // attendWide converts operands of other dtypes, and masks of another dtype than
 // the rest, to the dtype that kernels compute in.
 func (c *call) attendWide() {
-	d := loop.ComputeDType(c.in[0].dtype())
-	wide := &call{l: c.l, instr: c.instr, Args: c.Args, outs: []ir.Shape{c.outs[0].WithDType(d)}}
-	for _, v := range c.in {
-		if v.dtype() != ir.Bool {
-			v = c.l.cast(c.instr, v, d)
+	d := loop.ComputeDType(c.Operands[0].DType())
+	wide := &call{c.Inner(nil, []ir.Shape{c.Shapes[0].WithDType(d)}), c.l}
+	for _, v := range c.Operands {
+		if v.DType() != ir.Bool {
+			v = c.l.cast(c.Instr, v, d)
 		}
-		wide.in = append(wide.in, v)
+		wide.Operands = append(wide.Operands, v)
 	}
 	attentions.of(d)(wide)
-	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], c.outs[0].DType()))
+	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], c.Shapes[0].DType()))
 }
 
 func attend[T attention.Element, A attention.Float](c *call) {
-	out := c.outs[0]
+	out := c.Shapes[0]
 	lead := out.Dims()[:out.Rank()-2]
-	q, k, v := c.in[0], c.in[1], c.in[2]
+	q, k, v := c.Operands[0], c.Operands[1], c.Operands[2]
 	run := &attention.Call[T, A]{
-		Queries: q.shape.Dim(-2), Keys: k.shape.Dim(-2), Dim: q.shape.Dim(-1), ValueDim: v.shape.Dim(-1), Causal: c.Bool("is_causal"),
+		Queries: q.Shape.Dim(-2), Keys: k.Shape.Dim(-2), Dim: q.Shape.Dim(-1), ValueDim: v.Shape.Dim(-1), Causal: c.Bool("is_causal"),
 		Limiter: c.l.limiter, Workers: c.l.workers,
 	}
-	if k.shape.Dim(-1) != run.Dim || v.shape.Dim(-2) != run.Keys || out.Dim(-2) != run.Queries || out.Dim(-1) != run.ValueDim {
-		panic(fmt.Errorf("%w: attention of %v, %v and %v to %v", ir.ErrShape, q.shape, k.shape, v.shape, out))
+	if k.Shape.Dim(-1) != run.Dim || v.Shape.Dim(-2) != run.Keys || out.Dim(-2) != run.Queries || out.Dim(-1) != run.ValueDim {
+		panic(fmt.Errorf("%w: attention of %v, %v and %v to %v", ir.ErrShape, q.Shape, k.Shape, v.Shape, out))
 	}
 	scale, ok := c.OptFloat("scale")
 	if !ok {
@@ -71,23 +72,23 @@ func attend[T attention.Element, A attention.Float](c *call) {
 	run.KVHeads = run.Heads
 	if c.Bool("enable_gqa") && len(lead) > 0 {
 		shared = append([]int(nil), lead...)
-		shared[len(shared)-1] = k.shape.Dim(-3)
-		run.KVHeads = k.shape.Dim(-3)
-		if h := v.shape.Dim(-3); h != run.KVHeads {
+		shared[len(shared)-1] = k.Shape.Dim(-3)
+		run.KVHeads = k.Shape.Dim(-3)
+		if h := v.Shape.Dim(-3); h != run.KVHeads {
 			shared, run.KVHeads = lead, run.Heads
 			k, v = c.repeated(k, lead), c.repeated(v, lead)
 		}
 	}
 	queries := c.heads(q, lead)
 	keys, values := c.heads(k, shared), c.heads(v, shared)
-	reads := []operand{{buf: queries.buf}, {buf: keys.buf}, {buf: values.buf}}
-	var mask value
-	masked := len(c.in) > 3
+	reads := []operand{{buf: queries.Buf}, {buf: keys.Buf}, {buf: values.Buf}}
+	var mask plan.Value
+	masked := len(c.Operands) > 3
 	if masked {
-		mask = c.heads(c.broadcast(c.in[3], append(append([]int(nil), lead...), run.Queries, run.Keys)), lead)
-		reads = append(reads, operand{buf: mask.buf})
+		mask = c.heads(c.broadcast(c.Operands[3], append(append([]int(nil), lead...), run.Queries, run.Keys)), lead)
+		reads = append(reads, operand{buf: mask.Buf})
 	}
-	bits := masked && mask.dtype() == ir.Bool
+	bits := masked && mask.DType() == ir.Bool
 	dst, swapped := c.resultFor([2]int{3, 2})
 	m := c.l.mem
 	run.Out = attention.Dense[T](nil, run.Heads, run.Queries, run.ValueDim)
@@ -111,9 +112,9 @@ func attend[T attention.Element, A attention.Float](c *call) {
 }
 
 // bindHeads binds an operand of attention to its memory.
-func bindHeads[T any](m *memory, t *attention.Tensor[T], v value) {
-	t.Data = as[T](m.bufs[v.buf])[v.view.Offset:]
-	t.Strides = [4]int(v.view.Strides[:4])
+func bindHeads[T any](m *memory, t *attention.Tensor[T], v plan.Value) {
+	t.Data = as[T](m.bufs[v.Buf])[v.View.Offset:]
+	t.Strides = [4]int(v.View.Strides[:4])
 }
 
 // batchAndHeads merges leading dimensions to two.
@@ -131,30 +132,30 @@ func batchAndHeads(lead []int) (batch, heads int) {
 
 // heads broadcasts the leading dimensions of a value and makes them two: four
 // dimensions in all, none of which goes backwards.
-func (c *call) heads(v value, lead []int) value {
-	rows, cols := v.shape.Dim(-2), v.shape.Dim(-1)
+func (c *call) heads(v plan.Value, lead []int) plan.Value {
+	rows, cols := v.Shape.Dim(-2), v.Shape.Dim(-1)
 	v = c.upward(c.broadcast(v, append(append([]int(nil), lead...), rows, cols)))
 	batch, heads := batchAndHeads(lead)
-	return c.reshape(v, v.shape.WithDims(batch, heads, rows, cols))
+	return c.Reshape(v, v.Shape.WithDims(batch, heads, rows, cols))
 }
 
 // broadcast repeats a value to the given dimensions.
-func (c *call) broadcast(v value, dims []int) value {
-	view := align(v.view, len(dims))
+func (c *call) broadcast(v plan.Value, dims []int) plan.Value {
+	view := align(v.View, len(dims))
 	for d, n := range dims {
 		if view.Dims[d] != n {
 			if view.Dims[d] != 1 {
-				panic(fmt.Errorf("%w: %v does not broadcast to %v", ir.ErrShape, v.shape, dims))
+				panic(fmt.Errorf("%w: %v does not broadcast to %v", ir.ErrShape, v.Shape, dims))
 			}
 			view.Dims[d], view.Strides[d] = n, 0
 		}
 	}
-	return value{v.shape.WithDims(dims...), v.buf, view}
+	return v.As(v.Shape.WithDims(dims...), view)
 }
 
 // repeated repeats the heads of keys or values to the last of lead.
-func (c *call) repeated(v value, lead []int) value {
-	dims := v.shape.Dims()
+func (c *call) repeated(v plan.Value, lead []int) plan.Value {
+	dims := v.Shape.Dims()
 	r := len(dims)
 	have, want := dims[r-3], lead[len(lead)-1]
 	if have == want {
@@ -163,5 +164,5 @@ func (c *call) repeated(v value, lead []int) value {
 	split := append(append([]int(nil), dims[:r-2]...), 1, dims[r-2], dims[r-1])
 	wide := append(append([]int(nil), dims[:r-2]...), want/max(have, 1), dims[r-2], dims[r-1])
 	dims[r-3] = want
-	return c.reshape(c.broadcast(c.reshape(v, v.shape.WithDims(split...)), wide), v.shape.WithDims(dims...))
+	return c.Reshape(c.broadcast(c.Reshape(v, v.Shape.WithDims(split...)), wide), v.Shape.WithDims(dims...))
 }

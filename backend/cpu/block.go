@@ -80,16 +80,16 @@ func (b *blockBuilder) register(d ir.DType) int { return b.addSlot(slot{dtype: d
 
 // load returns a slot with the elements of v, broadcast to the output
 // dimensions, in their compute dtype.
-func (b *blockBuilder) load(v value) int {
-	b.reads = append(b.reads, v.buf)
-	e := expand(v, b.shape)
-	if o, ok := e.contiguous(); ok && o.n > 1 || ok && b.n == 1 {
-		return b.widen(b.addSlot(slot{dtype: v.dtype(), at: o}))
+func (b *blockBuilder) load(v plan.Value) int {
+	b.reads = append(b.reads, v.Buf)
+	e := v.Expand(b.shape.Dims())
+	if o, ok := contiguous(e); ok && o.n > 1 || ok && b.n == 1 {
+		return b.widen(b.addSlot(slot{dtype: v.DType(), at: o}))
 	}
-	b.strided[v.buf] = true
-	view := e.view.Merge()
-	s := b.register(v.dtype())
-	load := blockLoad{s, v.buf, view, readers.of(v.dtype())}
+	b.strided[v.Buf] = true
+	view := e.View.Merge()
+	s := b.register(v.DType())
+	load := blockLoad{s, v.Buf, view, readers.of(v.DType())}
 	if allZero(&view) {
 		b.slots[s].scalar, b.slots[s].early = true, true
 		b.once = append(b.once, load)
@@ -140,7 +140,7 @@ func (b *blockBuilder) add(op blockOp) {
 
 // apply adds an op whose result has dtype d, and rounds it to a narrow float
 // unless exact. out is where the result is stored, if it leaves the step.
-func (b *blockBuilder) apply(fn blockFunc, cost float64, d ir.DType, exact bool, src []int, out *value) int {
+func (b *blockBuilder) apply(fn blockFunc, cost float64, d ir.DType, exact bool, src []int, out *plan.Value) int {
 	op := blockOp{fn: fn, a: -1, b: -1, c: -1, cost: cost, instr: b.cur}
 	for i, p := range [...]*int{&op.a, &op.b, &op.c} {
 		if i < len(src) {
@@ -149,8 +149,8 @@ func (b *blockBuilder) apply(fn blockFunc, cost float64, d ir.DType, exact bool,
 	}
 	wide := loop.ComputeDType(d)
 	if out != nil && wide == d {
-		op.d = b.addSlot(slot{dtype: d, at: operand{out.buf, 0, b.n}})
-		b.write(out.buf)
+		op.d = b.addSlot(slot{dtype: d, at: operand{out.Buf, 0, b.n}})
+		b.write(out.Buf)
 		b.add(op)
 		return op.d
 	}
@@ -163,8 +163,8 @@ func (b *blockBuilder) apply(fn blockFunc, cost float64, d ir.DType, exact bool,
 		b.add(blockOp{fn: rounders[d], d: op.d, a: op.d, b: -1, c: -1, cost: 3, instr: b.cur})
 	}
 	if out != nil {
-		s := b.addSlot(slot{dtype: d, at: operand{out.buf, 0, b.n}})
-		b.write(out.buf)
+		s := b.addSlot(slot{dtype: d, at: operand{out.Buf, 0, b.n}})
+		b.write(out.Buf)
 		b.add(blockOp{fn: narrowers[d], d: s, a: op.d, b: -1, c: -1, cost: 2, instr: b.cur})
 	}
 	return op.d
@@ -253,7 +253,7 @@ func (b *blockBuilder) pairs() []plan.Pair {
 		if _, seen := direct[s.at.buf]; !seen {
 			direct[s.at.buf] = true
 		}
-		if s.at.off != 0 || s.at.n*s.dtype.Size() != b.l.bufs[s.at.buf].Bytes {
+		if s.at.off != 0 || s.at.n*s.dtype.Size() != b.l.Buffers[s.at.buf].Bytes {
 			direct[s.at.buf] = false
 		}
 		lastRead[s.at.buf] = max(lastRead[s.at.buf], s.last)
@@ -261,7 +261,7 @@ func (b *blockBuilder) pairs() []plan.Pair {
 	var out []plan.Pair
 	for i, w := range b.writes {
 		for _, r := range b.reads {
-			if direct[r] && !b.strided[r] && lastRead[r] <= b.writeOp[i] && b.l.bufs[r].Bytes == b.l.bufs[w].Bytes {
+			if direct[r] && !b.strided[r] && lastRead[r] <= b.writeOp[i] && b.l.Buffers[r].Bytes == b.l.Buffers[w].Bytes {
 				out = append(out, plan.Pair{Write: w, Read: r})
 			}
 		}

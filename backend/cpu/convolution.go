@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -10,7 +11,7 @@ import (
 
 func init() {
 	lowerings[ir.OpConvolution] = func(c *call) {
-		if f, ok := convolutions[c.in[0].dtype()]; ok {
+		if f, ok := convolutions[c.Operands[0].DType()]; ok {
 			f(c)
 			return
 		}
@@ -30,11 +31,11 @@ const packCost = 0.5
 // bound when it runs.
 type convRun[T conv.Element, A conv.Float] struct {
 	mem       *memory
-	in, flt   value
+	in, flt   plan.Value
 	bias      operand
 	hasBias   bool
 	affine    *affine[T, A]
-	residual  value
+	residual  plan.Value
 	hasAddend bool
 	out       operand
 	packed    operand // filters
@@ -50,15 +51,15 @@ type convRun[T conv.Element, A conv.Float] struct {
 // convolution emits one step.
 func convolution[T conv.Element, A conv.Float](c *call) {
 	g, n := convGeometry(c)
-	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.in[0]), flt: c.upward(c.in[1])}
+	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.Operands[0]), flt: c.upward(c.Operands[1])}
 	r.call.Limiter = c.l.limiter
-	reads := []operand{{buf: r.in.buf}, {buf: r.flt.buf}}
-	if r.hasBias = len(c.in) > 2; r.hasBias {
-		r.bias = c.dense(c.in[2])
+	reads := []operand{{buf: r.in.Buf}, {buf: r.flt.Buf}}
+	if r.hasBias = len(c.Operands) > 2; r.hasBias {
+		r.bias = c.dense(c.Operands[2])
 		reads = append(reads, r.bias)
 	}
-	if c.post != nil {
-		reads = append(reads, r.finish(c, c.post, g, n)...)
+	if c.Epilogue != nil {
+		reads = append(reads, r.finish(c, c.Epilogue, g, n)...)
 	}
 	r.out = c.result()
 	r.strides = filterStrides(r.flt, n)
@@ -93,18 +94,18 @@ func (r *convRun[T, A]) finish(c *call, e *fuse.Epilogue, g conv.Geometry, n int
 	if len(e.Links) > 0 {
 		r.affine = &affine[T, A]{}
 		for _, k := range e.Links {
-			o := c.dense(c.l.val(k.ID))
+			o := c.dense(c.l.Computed(k.ID))
 			reads = append(reads, o)
 			r.affine.terms = append(r.affine.terms, term{k.Op, o})
 		}
 	}
 	if e.Residual != fuse.NoValue {
-		r.residual, r.hasAddend = c.upward(c.l.val(e.Residual)), true
+		r.residual, r.hasAddend = c.upward(c.l.Computed(e.Residual)), true
 		if !even(imageLayout(r.residual, n), g) {
-			r.residual = c.l.materialise(c.instr, r.residual)
+			r.residual = c.l.Copied(c.Instr, r.residual)
 		}
 		r.call.ResidualLayout = imageLayout(r.residual, n)
-		reads = append(reads, operand{buf: r.residual.buf})
+		reads = append(reads, operand{buf: r.residual.Buf})
 	}
 	return reads
 }
@@ -139,7 +140,7 @@ func (r *convRun[T, A]) run(_, _ int) {
 // bind takes the operands of a run.
 func (r *convRun[T, A]) bind() {
 	k := &r.call
-	k.X, k.Y = as[T](r.mem.bufs[r.in.buf])[r.in.view.Offset:], elements[T](r.mem, r.out)
+	k.X, k.Y = as[T](r.mem.bufs[r.in.Buf])[r.in.View.Offset:], elements[T](r.mem, r.out)
 	if r.hasBias {
 		k.Bias = elements[T](r.mem, r.bias)
 	}
@@ -147,9 +148,9 @@ func (r *convRun[T, A]) bind() {
 		r.scale, k.Bias = r.affine.compute(r.mem, k.Bias)
 	}
 	if r.hasAddend {
-		k.Residual = as[T](r.mem.bufs[r.residual.buf])[r.residual.view.Offset:]
+		k.Residual = as[T](r.mem.bufs[r.residual.Buf])[r.residual.View.Offset:]
 	}
-	r.src = as[T](r.mem.bufs[r.flt.buf])[r.flt.view.Offset:]
+	r.src = as[T](r.mem.bufs[r.flt.Buf])[r.flt.View.Offset:]
 	k.Filters, k.FilterScale = r.src, r.scale
 }
 
@@ -222,15 +223,15 @@ func convGeometry(c *call) (conv.Geometry, int) {
 }
 
 // imageLayout returns the strides of an image with n spatial dimensions.
-func imageLayout(v value, n int) conv.Layout {
-	s := &v.view.Strides
+func imageLayout(v plan.Value, n int) conv.Layout {
+	s := &v.View.Strides
 	return conv.Layout{Batch: s[0], Channel: s[1], Spatial: spatial([3]int(s[2:5]), n, 0)}
 }
 
 // filterStrides returns the strides of filters with n spatial dimensions. Those
 // of dimensions that the filters lack are what dense filters would have.
-func filterStrides(v value, n int) [5]int {
-	s := &v.view.Strides
-	k := spatial([3]int(s[2:5]), n, v.view.Strides[2]*v.view.Dims[2])
+func filterStrides(v plan.Value, n int) [5]int {
+	s := &v.View.Strides
+	k := spatial([3]int(s[2:5]), n, v.View.Strides[2]*v.View.Dims[2])
 	return [5]int{s[0], s[1], k[0], k[1], k[2]}
 }

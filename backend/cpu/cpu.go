@@ -45,6 +45,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -113,7 +114,7 @@ func (*Backend) Version() string { return "cpu-2" }
 // its own.
 func (*Backend) Supports(op ir.Op) bool {
 	sp := op.Spec()
-	return composites[op] || sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || lowerings[op] != nil)
+	return composites[op] || sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || plan.IsView(op) || lowerings[op] != nil)
 }
 
 // BytesInUse returns the bytes of live buffers; the workspace of a Run counts

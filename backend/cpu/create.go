@@ -9,11 +9,11 @@ import (
 
 func init() {
 	lowerings[ir.OpFull] = lowerFull
-	lowerings[ir.OpArange] = widened(func(c *call) { aranges.of(c.outs[0].DType())(c) })
+	lowerings[ir.OpArange] = widened(func(c *call) { aranges.of(c.Shapes[0].DType())(c) })
 	lowerings[ir.OpLinspace] = lowerLinspace
 	lowerings[ir.OpUniform] = lowerUniform
 	lowerings[ir.OpNormal] = widened(lowerNormal)
-	lowerings[ir.OpRandint] = widened(func(c *call) { randints.of(c.outs[0].DType())(c) })
+	lowerings[ir.OpRandint] = widened(func(c *call) { randints.of(c.Shapes[0].DType())(c) })
 }
 
 var (
@@ -24,8 +24,8 @@ var (
 
 // lowerFull makes one element, read as often as the result has elements.
 func lowerFull(c *call) {
-	d := c.outs[0].DType()
-	c.out = append(c.out, expand(c.l.newConst(d, elems.AppendNumber(nil, d, c.Get("fill_value"))), c.outs[0]))
+	d := c.Shapes[0].DType()
+	c.Results = append(c.Results, c.l.Constant(ir.MakeShape(d), elems.AppendNumber(nil, d, c.Get("fill_value"))).Expand(c.Shapes[0].Dims()))
 }
 
 // fill emits a step that makes the elements of out from their numbers.
@@ -53,25 +53,25 @@ func arangeFloat[T kernels.Number](c *call) {
 func lowerLinspace(c *call) {
 	start, startInt := c.Number("start")
 	end, endInt := c.Number("end")
-	s := c.outs[0]
+	s := c.Shapes[0]
 	if !s.DType().IsFloat() {
 		start, end = float64(startInt), float64(endInt)
 	}
 	n := c.Int("steps")
-	wide := &call{l: c.l, instr: c.instr, Args: c.Args, outs: []ir.Shape{s.WithDType(ir.F64)}}
+	wide := &call{c.Inner(nil, []ir.Shape{s.WithDType(ir.F64)}), c.l}
 	fill(wide, wide.result(), 2, nil, func(dst []float64, lo int) { kernels.Linspace(dst, start, end, n, lo) })
-	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], s.DType()))
+	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], s.DType()))
 }
 
 // seed returns the seed operand and the offset of a random op. The seed is read
 // when the step runs.
-func (c *call) seed() (operand, uint64) { return c.dense(c.in[0]), uint64(c.Int("offset")) }
+func (c *call) seed() (operand, uint64) { return c.dense(c.Operands[0]), uint64(c.Int("offset")) }
 
 func lowerUniform(c *call) {
 	// A narrow float has as many random bits as its significand, so that no
 	// value is rounded up to 1.
 	bits := 24
-	switch c.outs[0].DType() {
+	switch c.Shapes[0].DType() {
 	case ir.F16:
 		bits = 11
 	case ir.BF16:
@@ -81,7 +81,7 @@ func lowerUniform(c *call) {
 		seed, offset := c.seed()
 		out, m := c.result(), c.l.mem
 		reads := []operand{seed}
-		if c.outs[0].DType() == ir.F64 {
+		if c.Shapes[0].DType() == ir.F64 {
 			fill(c, out, 5, reads, func(dst []float64, lo int) {
 				philox.UniformF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
 			})
@@ -97,7 +97,7 @@ func lowerNormal(c *call) {
 	seed, offset := c.seed()
 	out, m := c.result(), c.l.mem
 	reads := []operand{seed}
-	if c.outs[0].DType() == ir.F64 {
+	if c.Shapes[0].DType() == ir.F64 {
 		fill(c, out, 20, reads, func(dst []float64, lo int) {
 			philox.NormalF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
 		})

@@ -7,13 +7,13 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// epilogueRule says what the kernel of a dense instruction does to its results.
-func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
-	out := l.p.Shape(in.Out)
+// Epilogue says what the kernel of a dense instruction does to its results.
+func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
+	out := l.Program.Shape(in.Out)
 	switch in.Op {
 	case ir.OpMatMul:
 		_, ok := floatMatmuls[out.DType()]
-		return fuse.Rule{Channel: out.Rank() - 1}, ok && l.p.Shape(in.Args[1]).Rank() >= 2
+		return fuse.Rule{Channel: out.Rank() - 1}, ok && l.Program.Shape(in.Args[1]).Rank() >= 2
 	case ir.OpConvolution:
 		_, ok := convolutions[out.DType()]
 		return fuse.Rule{Channel: 1, Affine: true}, ok

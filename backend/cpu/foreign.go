@@ -17,12 +17,12 @@ func lowerCallModel(c *call) {
 	if err := modelcall.Known(id); err != nil {
 		panic(err)
 	}
-	in, out := make([]modelcall.Tensor, len(c.in)), make([]modelcall.Tensor, len(c.outs))
-	reads, writes := make([]operand, len(c.in)), make([]operand, len(c.outs))
-	for i, v := range c.in {
-		in[i].Shape, reads[i] = v.shape, c.dense(v)
+	in, out := make([]modelcall.Tensor, len(c.Operands)), make([]modelcall.Tensor, len(c.Shapes))
+	reads, writes := make([]operand, len(c.Operands)), make([]operand, len(c.Shapes))
+	for i, v := range c.Operands {
+		in[i].Shape, reads[i] = v.Shape, c.dense(v)
 	}
-	for i, s := range c.outs {
+	for i, s := range c.Shapes {
 		out[i].Shape, writes[i] = s, c.result()
 	}
 	mem := c.l.mem

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"math"
 
 	"github.com/loris-ml/loris/internal/kernels"
@@ -9,12 +11,12 @@ import (
 )
 
 func init() {
-	lowerings[ir.OpGather] = func(c *call) { gathers.of(c.in[0].dtype())(c) }
-	lowerings[ir.OpScatter] = func(c *call) { scatters.of(c.in[0].dtype())(c) }
-	lowerings[ir.OpScatterReduce] = widened(func(c *call) { scatterReduces.of(c.in[0].dtype())(c) })
-	lowerings[ir.OpIndexSelect] = func(c *call) { indexSelects.of(c.in[0].dtype())(c) }
+	lowerings[ir.OpGather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
+	lowerings[ir.OpScatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
+	lowerings[ir.OpScatterReduce] = widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })
+	lowerings[ir.OpIndexSelect] = func(c *call) { indexSelects.of(c.Operands[0].DType())(c) }
 	lowerings[ir.OpIndexAdd] = lowerIndexAdd
-	lowerings[ir.OpSort] = widened(func(c *call) { sorts.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpSort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
 }
 
 var (
@@ -33,39 +35,38 @@ const indexCost = 4.0
 
 // index returns the index operand as dense i64.
 func (c *call) index() operand {
-	v, _ := c.operandValue("index")
-	return c.dense(c.l.cast(c.instr, v, ir.I64))
+	v, _ := c.Operand("index")
+	return c.dense(c.l.cast(c.Instr, v, ir.I64))
 }
 
 // lineGeometry returns the geometry of gather and scatter.
 func (c *call) lineGeometry() kernels.Lines {
-	self, index := c.in[0].shape, c.in[1].shape
+	self, index := c.Operands[0].Shape, c.Operands[1].Shape
 	dim := c.Dim("dim", self.Rank())
 	return kernels.NewLines(ir.AtLeast1D(self).Dims(), dim, ir.AtLeast1D(index).Dims())
 }
 
 func gather[T strided.Bits](c *call) {
 	l := c.lineGeometry()
-	x, index, out := c.dense(c.in[0]), c.index(), c.result()
+	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()
 	m := c.l.mem
 	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.Gather(elements[T](m, out), elements[T](m, x), elements[int64](m, index), &l, lo, hi)
 	})
 }
 
-// selfCopy makes the result a copy of self, in self's storage if it dies here.
+// selfCopy makes the result a copy of self.
 func (c *call) selfCopy() operand {
-	out := c.result()
-	c.l.copyTo(c.instr, out.buf, c.in[0])
-	return out
+	o, _ := contiguous(c.ResultOfCopy())
+	return o
 }
 
 // source returns the operand that scatter reads, dense, and how its part of the
 // index's dimensions lies in it.
 func (c *call) source() (operand, strided.View) {
-	v, _ := c.operandValue("src")
-	view := strided.Dense(ir.AtLeast1D(v.shape).Dims())
-	for i, n := range ir.AtLeast1D(c.in[1].shape).Dims() {
+	v, _ := c.Operand("src")
+	view := strided.Dense(ir.AtLeast1D(v.Shape).Dims())
+	for i, n := range ir.AtLeast1D(c.Operands[1].Shape).Dims() {
 		view.Dims[i] = n
 	}
 	return c.dense(v), view
@@ -98,7 +99,7 @@ var boolCombines = map[kernels.Combine]kernels.Combine{
 func scatterReduce[T kernels.Number](c *call) {
 	l := c.lineGeometry()
 	how, include := combines[c.Str("reduce")], c.Bool("include_self")
-	if c.in[0].dtype() == ir.Bool {
+	if c.Operands[0].DType() == ir.Bool {
 		how = boolCombines[how]
 	}
 	index := c.index()
@@ -123,13 +124,13 @@ func scatterReduce[T kernels.Number](c *call) {
 
 // rows returns self as [outer, size, inner] around the indexed dimension.
 func (c *call) rows() (outer, size, inner int) {
-	s := ir.AtLeast1D(c.in[0].shape)
+	s := ir.AtLeast1D(c.Operands[0].Shape)
 	return s.Around(c.Dim("dim", s.Rank()))
 }
 
 func indexSelect[T strided.Bits](c *call) {
 	outer, size, inner := c.rows()
-	x, index, out := c.dense(c.in[0]), c.index(), c.result()
+	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()
 	m := c.l.mem
 	c.emit(outer*index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
@@ -138,21 +139,21 @@ func indexSelect[T strided.Bits](c *call) {
 
 // lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
-	add := func(c *call) { indexAdds.of(c.in[0].dtype())(c) }
-	if c.in[0].dtype() != ir.Bool {
+	add := func(c *call) { indexAdds.of(c.Operands[0].DType())(c) }
+	if c.Operands[0].DType() != ir.Bool {
 		widened(add)(c)
 		return
 	}
-	wide := &call{l: c.l, instr: c.instr, Args: c.Args, in: append([]value(nil), c.in...), outs: []ir.Shape{c.outs[0].WithDType(ir.I64)}}
-	wide.in[0], wide.in[2] = c.l.cast(c.instr, c.in[0], ir.I64), c.l.cast(c.instr, c.in[2], ir.I64)
+	wide := &call{c.Inner(slices.Clone(c.Operands), []ir.Shape{c.Shapes[0].WithDType(ir.I64)}), c.l}
+	wide.Operands[0], wide.Operands[2] = c.l.cast(c.Instr, c.Operands[0], ir.I64), c.l.cast(c.Instr, c.Operands[2], ir.I64)
 	add(wide)
-	c.out = append(c.out, c.l.cast(c.instr, wide.out[0], ir.Bool))
+	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], ir.Bool))
 }
 
 func indexAdd[T kernels.Number](c *call) {
 	outer, size, inner := c.rows()
 	index := c.index()
-	v, _ := c.operandValue("source")
+	v, _ := c.Operand("source")
 	source := c.dense(v)
 	out := c.selfCopy()
 	m := c.l.mem
@@ -164,10 +165,10 @@ func indexAdd[T kernels.Number](c *call) {
 }
 
 func sortAlong[T kernels.Number](c *call) {
-	s := c.in[0].shape
+	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	descending := c.Bool("descending")
-	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
+	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
 	m := c.l.mem
 	cost := float64(n) * (8 + 4*math.Log2(float64(n+1)))
 	c.emit(outer*inner, c.l.grain(cost), []operand{values, indices}, []operand{x}, func(lo, hi int) {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/kernels/igemm"
 )
 
@@ -43,14 +44,14 @@ func intMatmul[T igemm.Integer](c *call) {
 
 // packWords emits the packing of one operand with n rows (or columns) and depth
 // k, and returns the words of one matrix beside.
-func packWords[T igemm.Integer](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) (dst operand, size int) {
+func packWords[T igemm.Integer](c *call, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int) (dst operand, size int) {
 	if once {
 		batch = batch[:1]
 	}
 	size = igemm.PackedLen[T](n, k, width)
 	dst = c.l.bytesTemp(sizeOf[uint32](), size*len(batch))
 	panels := ceilDiv(n, width)
-	m, src := c.l.mem, v.buf
+	m, src := c.l.mem, v.Buf
 	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
 		to, from := elements[uint32](m, dst), as[T](m.bufs[src])
 		for u := lo; u < hi; u++ {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
@@ -11,19 +12,19 @@ import (
 
 func init() {
 	lowerings[ir.OpMatMul] = func(c *call) {
-		if f, ok := floatMatmuls[c.in[0].dtype()]; ok {
+		if f, ok := floatMatmuls[c.Operands[0].DType()]; ok {
 			f(c)
 			return
 		}
 		widened(func(c *call) {
-			if c.in[0].dtype() == ir.F32 { // the 8-bit floats
+			if c.Operands[0].DType() == ir.F32 { // the 8-bit floats
 				floatMatmul[float32](c)
 				return
 			}
-			matmuls.of(c.in[0].dtype())(c)
+			matmuls.of(c.Operands[0].DType())(c)
 		})(c)
 	}
-	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.Operands[0].DType())(c) })
 }
 
 var (
@@ -39,7 +40,7 @@ var (
 type product struct {
 	m, n, k        int
 	batch          int
-	a, b           value
+	a, b           plan.Value
 	aRow, aK       int // strides of a
 	bK, bCol       int // strides of b
 	aBatch, bBatch []int
@@ -49,27 +50,27 @@ type product struct {
 // productOf reads the operands of matmul: a vector is a matrix of one row or
 // column, and a left operand of many matrices with one right matrix is one tall
 // matrix if its strides allow.
-func productOf(x, y value) *product {
+func productOf(x, y plan.Value) *product {
 	p := &product{a: x, b: y, m: 1, n: 1, batch: 1}
-	xr, yr := x.view.Rank, y.view.Rank
-	p.k, p.aK = x.view.Dims[xr-1], x.view.Strides[xr-1]
+	xr, yr := x.View.Rank, y.View.Rank
+	p.k, p.aK = x.View.Dims[xr-1], x.View.Strides[xr-1]
 	if xr > 1 {
-		p.m, p.aRow = x.view.Dims[xr-2], x.view.Strides[xr-2]
+		p.m, p.aRow = x.View.Dims[xr-2], x.View.Strides[xr-2]
 	}
-	p.bK = y.view.Strides[max(yr-2, 0)]
+	p.bK = y.View.Strides[max(yr-2, 0)]
 	if yr > 1 {
-		p.n, p.bCol = y.view.Dims[yr-1], y.view.Strides[yr-1]
+		p.n, p.bCol = y.View.Dims[yr-1], y.View.Strides[yr-1]
 	}
 	xb, yb := batchOf(x), batchOf(y)
 	if yb.Len() == 1 && xr > 1 {
-		rows := x.view
+		rows := x.View
 		rows.Rank--
 		rows.Offset = 0
 		if rows = rows.Merge(); rows.Rank <= 1 && rows.Len() > 0 {
 			p.m = rows.Len()
 			p.aRow = rows.Strides[0]
 			xb = strided.View{}
-			xb.Offset = x.view.Offset
+			xb.Offset = x.View.Offset
 		}
 	}
 	p.batches(xb, yb)
@@ -77,8 +78,8 @@ func productOf(x, y value) *product {
 }
 
 // batchOf returns the view of the batch dimensions.
-func batchOf(v value) strided.View {
-	b := v.view
+func batchOf(v plan.Value) strided.View {
+	b := v.View
 	b.Rank = max(b.Rank-2, 0)
 	return b
 }
@@ -154,10 +155,10 @@ const (
 )
 
 // upward returns a value whose strides are not negative, copying one whose are.
-func (c *call) upward(v value) value {
-	for d := range v.view.Rank {
-		if v.view.Strides[d] < 0 {
-			return c.l.materialise(c.instr, v)
+func (c *call) upward(v plan.Value) plan.Value {
+	for d := range v.View.Rank {
+		if v.View.Strides[d] < 0 {
+			return c.l.Copied(c.Instr, v)
 		}
 	}
 	return v
@@ -176,7 +177,7 @@ func matmul[T kernels.Integer](c *call) {
 // intProduct reads the operands of a product of integers, and emits it if it is
 // too small for packing.
 func intProduct[T kernels.Integer](c *call) (p *product, out operand, small bool) {
-	p, out = productOf(c.in[0], c.in[1]), c.result()
+	p, out = productOf(c.Operands[0], c.Operands[1]), c.result()
 	switch {
 	case out.n == 0:
 		c.emit(0, 1, []operand{out}, nil, nil)
@@ -191,7 +192,7 @@ func intProduct[T kernels.Integer](c *call) (p *product, out operand, small bool
 // smallProduct emits the product by rows without packing.
 func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 	m := c.l.mem
-	a, b := p.a.buf, p.b.buf
+	a, b := p.a.Buf, p.b.Buf
 	reads := []operand{{buf: a}, {buf: b}}
 	c.emit(p.batch*p.m, c.l.grain(macCost*float64(p.n*p.k)), []operand{out}, reads, func(lo, hi int) {
 		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
@@ -205,14 +206,14 @@ func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 }
 
 // pack emits the packing of one operand with n rows (or columns) and depth k.
-func pack[T kernels.Integer](c *call, v value, width, n, k int, batch []int, once bool, step, kStep int) operand {
+func pack[T kernels.Integer](c *call, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int) operand {
 	if once {
 		batch = batch[:1]
 	}
 	size := kernels.PackedLen(n, k, width)
 	dst := c.l.bytesTemp(sizeOf[T](), size*len(batch))
 	panels := (n + width - 1) / width
-	m, src := c.l.mem, v.buf
+	m, src := c.l.mem, v.Buf
 	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
 		to, from := elements[T](m, dst), as[T](m.bufs[src])
 		for lo < hi {
@@ -263,32 +264,32 @@ func maxPool[T kernels.Number](c *call) {
 		N: 1, C: 1, In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
 		Stride: spatial(p.Stride, n, 1), Pad: spatial(p.Padding, n, 0), Dilation: spatial(p.Dilation, n, 1),
 	}
-	x := c.upward(c.in[0])
-	lead := x.view.Rank - n
+	x := c.upward(c.Operands[0])
+	lead := x.View.Rank - n
 	if lead > 2 { // more than a batch and channels: all are taken for channels
-		x = c.l.materialise(c.instr, x)
+		x = c.l.Copied(c.Instr, x)
 	}
 	var strides [3]int
-	copy(strides[:], x.view.Strides[lead:x.view.Rank])
+	copy(strides[:], x.View.Strides[lead:x.View.Rank])
 	layout := pool.Layout{Spatial: spatial(strides, n, 0)}
 	for d := range lead {
-		g.C *= x.view.Dims[d]
+		g.C *= x.View.Dims[d]
 	}
 	switch lead {
 	case 0:
 	case 2:
-		g.N, g.C = x.view.Dims[0], x.view.Dims[1]
-		layout.Batch, layout.Channel = x.view.Strides[0], x.view.Strides[1]
+		g.N, g.C = x.View.Dims[0], x.View.Dims[1]
+		layout.Batch, layout.Channel = x.View.Strides[0], x.View.Strides[1]
 	default:
-		layout.Channel = x.view.Strides[lead-1]
+		layout.Channel = x.View.Strides[lead-1]
 	}
 	values, indices := c.result(), c.result()
 	out := conv.ChannelsFirst(g.C, g.Out)
 	least, _ := kernels.Limits[T]()
 	run := &pool.Max[T]{Limiter: c.l.limiter, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
 	m := c.l.mem
-	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.buf}}, func(_, _ int) {
-		run.X, run.Values, run.Indices = as[T](m.bufs[x.buf])[x.view.Offset:], elements[T](m, values), elements[int64](m, indices)
+	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.Buf}}, func(_, _ int) {
+		run.X, run.Values, run.Indices = as[T](m.bufs[x.Buf])[x.View.Offset:], elements[T](m, values), elements[int64](m, indices)
 		run.Run()
 		run.X, run.Values, run.Indices = nil, nil, nil
 	})

@@ -5,13 +5,10 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/internal/check"
-	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -45,26 +42,12 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(t))
 }
 
-// value is where a value of the Program is: a strided view of a buffer.
-type value struct {
-	shape ir.Shape
-	buf   int
-	view  strided.View // with the dimensions of shape
-}
-
-func (v value) dtype() ir.DType { return v.shape.DType() }
-
-// contiguous reports whether the elements are in order without gaps, and where.
-func (v value) contiguous() (operand, bool) {
-	n := v.shape.Numel()
-	if n == 0 {
-		return operand{buf: v.buf}, true
+// contiguous returns the elements of a value if they are in order without gaps.
+func contiguous(v plan.Value) (o operand, ok bool) {
+	if o = (operand{v.Buf, v.View.Offset, v.Shape.Numel()}); o.n == 0 {
+		o.off = 0
 	}
-	m := v.view.Merge()
-	if m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1) {
-		return operand{v.buf, m.Offset, n}, true
-	}
-	return operand{}, false
+	return o, v.Contiguous()
 }
 
 // step is one kernel.
@@ -78,25 +61,18 @@ type work struct {
 	foreign bool // it runs another model, which shares processors in its own way
 }
 
-// lowering turns a Program into steps.
+// lowering emits the steps of a Program, as a plan.Emitter.
 type lowering struct {
-	p     *graph.Program
-	tune  tuning
-	mem   *memory
-	vals  []value // by ID; of values in open groups: unset
-	bufs  []plan.Buffer
-	steps []step
-	*fuse.Uses
-	plan    *fuse.Plan
+	*plan.Builder
+	tune    tuning
+	mem     *memory
+	steps   []step
 	engine  *journal          // nil: no kernels, Go loops only
 	limiter *parallel.Limiter // what the steps run on
 	flush   bool              // kernels may take subnormal numbers as zero
 	// workers is the number of goroutines that a step is cut for if its results
 	// depend on that; 0 stands for those of the limiter.
 	workers int
-	// epilogues are by their last instruction; inner marks those before it.
-	epilogues map[int32]*fuse.Epilogue
-	inner     []bool
 }
 
 // lineBytes is the alignment of everything in the workspace: a cache line.
@@ -110,11 +86,8 @@ func (l *lowering) grain(nanosPerUnit float64) int {
 // lowerFunc emits the steps of one use of an op.
 type lowerFunc = func(c *call)
 
-// early has what some ops do before their operands are computed.
-var early = map[ir.Op]lowerFunc{}
-
-// lowerings has the primitives that are not pointwise; the files of the
-// families fill it in.
+// lowerings has the primitives that are neither pointwise nor views; the files of
+// the families fill it in.
 var lowerings = map[ir.Op]lowerFunc{}
 
 // fixedWorkers is what steps are cut for where results must not depend on the
@@ -123,95 +96,29 @@ const fixedWorkers = 8
 
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
-		p: p, tune: t, mem: &memory{}, vals: make([]value, len(p.Shapes)),
+		Builder: plan.NewBuilder(p, nil), tune: t, mem: &memory{},
 		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {
 		l.workers = fixedWorkers
 	}
-	l.Uses = fuse.UsesOf(p)
-	l.plan = fuse.New(p, l.Uses, l)
-	l.epilogues, l.inner = fuse.Epilogues(p, l.Uses, l.epilogueRule)
-	for i, q := range p.Params {
-		l.vals[i] = denseValue(q.Shape, l.newBuffer(plan.Input, q.Shape.Bytes()))
-	}
-	for i := range p.Instrs {
-		if err := l.instr(i); err != nil {
-			return nil, check.Located(&p.Instrs[i], err)
-		}
-	}
-	for _, id := range p.Returns {
-		l.val(id)
-	}
-	l.results()
-	return l, nil
+	return l, l.Build(l, nil)
 }
 
-func (l *lowering) instr(i int) (err error) {
-	defer check.Recover(&err)
-	in := &l.p.Instrs[i]
-	if l.inner[i] {
-		return nil
+// Lower emits the steps of an instruction that is not pointwise. A pad puts its
+// value into the result before its operand is computed there.
+func (l *lowering) Lower(pc *plan.Call) {
+	f := lowerings[pc.Instr.Op]
+	if f == nil {
+		panic(backend.ErrUnsupported)
 	}
-	last := in
-	e := l.epilogues[int32(i)]
-	if e != nil {
-		in = &l.p.Instrs[e.Anchor]
+	if op := pc.Instr.Op; op != ir.OpCat && op != ir.OpConstantPadNd {
+		pc.Compute()
 	}
-	switch {
-	case e == nil && l.plan.Add(int32(i)):
-	case lowerings[in.Op] != nil:
-		l.lower(in, last, e)
-	default:
-		return backend.ErrUnsupported
+	f(&call{pc, l})
+	if pc.Epilogue != nil && len(l.steps) > 0 {
+		l.steps[len(l.steps)-1].Ops = pc.Epilogue.Ops
 	}
-	return nil
-}
-
-// lower emits the steps of an instruction that is not pointwise, up to last if
-// an epilogue goes with it.
-func (l *lowering) lower(in, last *graph.Instr, e *fuse.Epilogue) {
-	c := &call{l: l, instr: in, last: last, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
-	if f := early[in.Op]; f != nil {
-		f(c)
-	}
-	for _, id := range in.Args {
-		c.in = append(c.in, l.val(id))
-	}
-	lowerings[in.Op](c)
-	if e != nil && len(l.steps) > 0 {
-		l.steps[len(l.steps)-1].Ops = e.Ops
-	}
-	if len(c.out) != last.NOut {
-		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.out), last.NOut))
-	}
-	copy(l.vals[last.Out:], c.out)
-}
-
-// val returns where a value is, computing it first if it waits in a group.
-func (l *lowering) val(id graph.ID) value {
-	l.plan.Need(id)
-	return l.vals[id]
-}
-
-func (l *lowering) newBuffer(k plan.Kind, bytes int) int {
-	return plan.NewBuffer(&l.bufs, plan.Buffer{Kind: k, Bytes: bytes})
-}
-
-// newValue returns a dense value in a buffer of its own.
-func (l *lowering) newValue(s ir.Shape) value {
-	return denseValue(s, l.newBuffer(plan.Work, s.Bytes()))
-}
-
-// newConst returns a value of one element that is there from the start.
-func (l *lowering) newConst(d ir.DType, data []byte) value {
-	b := l.newBuffer(plan.Constant, len(data))
-	l.bufs[b].Data = data
-	return denseValue(ir.MakeShape(d), b)
-}
-
-func denseValue(s ir.Shape, buf int) value {
-	return value{s, buf, strided.Dense(s.Dims())}
 }
 
 // temp returns scratch memory for n elements of a dtype.
@@ -219,70 +126,33 @@ func (l *lowering) temp(d ir.DType, n int) operand { return l.bytesTemp(d.Size()
 
 // bytesTemp returns scratch memory for n elements of the given size.
 func (l *lowering) bytesTemp(size, n int) operand {
-	return operand{l.newBuffer(plan.Work, size*n), 0, n}
+	return operand{l.NewBuffer(plan.Buffer{Bytes: size * n}), 0, n}
 }
 
 // emit adds a step.
 func (l *lowering) emit(s step) { l.steps = append(l.steps, s) }
 
-// results gives each result of the Program a buffer of its own, copying what
-// is a parameter, a strided view, or returned twice.
-func (l *lowering) results() {
-	for j, id := range l.p.Returns {
-		v := l.val(id)
-		o, ok := v.contiguous()
-		b := &l.bufs[v.buf]
-		if !ok || o.off != 0 || b.Kind != plan.Work || b.Output >= 0 || b.Bytes != v.shape.Bytes() {
-			v = l.materialise(nil, v)
-			b = &l.bufs[v.buf]
-		}
-		b.Output = j
-	}
-}
-
-// call is one use of an op that is being lowered. in are its operands; out
-// collects its results.
+// call is one use of an op that is being lowered.
 type call struct {
-	l     *lowering
-	instr *graph.Instr
-	// last is whose results are made: the end of an epilogue, or instr; nil if
-	// they are made of this call's.
-	last *graph.Instr
-	ir.Args
-	in   []value
-	outs []ir.Shape // of the results to make
-	out  []value
-	post *fuse.Epilogue // or nil
-}
-
-// operandValue returns an operand by name; ok is false for an optional one that
-// was not given.
-func (c *call) operandValue(name string) (v value, ok bool) {
-	if c.Tensor(name).IsNil() {
-		return value{}, false
-	}
-	return c.in[c.InputIndex(name)], true
+	*plan.Call
+	l *lowering
 }
 
 // result makes the buffer of the next result.
 func (c *call) result() operand {
-	v := c.l.newValue(c.outs[len(c.out)])
-	c.out = append(c.out, v)
-	return operand{v.buf, 0, v.shape.Numel()}
+	v := c.Result()
+	return operand{v.Buf, 0, v.Shape.Numel()}
 }
 
 // dense returns a value's elements in order, copying them if they are not so.
-func (c *call) dense(v value) operand {
-	o, ok := v.contiguous()
-	if !ok {
-		o, _ = c.l.materialise(c.instr, v).contiguous()
-	}
+func (c *call) dense(v plan.Value) operand {
+	o, _ := contiguous(c.Dense(v))
 	return o
 }
 
 // emit adds a step of this op that reads and writes the given operands.
 func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
-	s := step{Instr: c.instr, Payload: work{n: n, grain: grain, run: run}}
+	s := step{Instr: c.Instr, Payload: work{n: n, grain: grain, run: run}}
 	for _, o := range writes {
 		s.Writes = append(s.Writes, o.buf)
 	}
@@ -296,16 +166,16 @@ func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int))
 // on the way in and out and works in f32.
 func widened(f lowerFunc) lowerFunc {
 	return func(c *call) {
-		wide := &call{l: c.l, instr: c.instr, Args: c.Args}
-		for _, v := range c.in {
-			wide.in = append(wide.in, c.l.cast(c.instr, v, loop.ComputeDType(v.dtype())))
+		wide := &call{c.Inner(nil, nil), c.l}
+		for _, v := range c.Operands {
+			wide.Operands = append(wide.Operands, c.l.cast(c.Instr, v, loop.ComputeDType(v.DType())))
 		}
-		for _, s := range c.outs {
-			wide.outs = append(wide.outs, s.WithDType(loop.ComputeDType(s.DType())))
+		for _, s := range c.Shapes {
+			wide.Shapes = append(wide.Shapes, s.WithDType(loop.ComputeDType(s.DType())))
 		}
 		f(wide)
-		for i, s := range c.outs {
-			c.out = append(c.out, c.l.cast(c.instr, wide.out[i], s.DType()))
+		for i, s := range c.Shapes {
+			c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[i], s.DType()))
 		}
 	}
 }

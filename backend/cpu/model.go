@@ -57,7 +57,7 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 		return nil, err
 	}
 	m := &model{name: p.Name, mem: b.mem, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer}
-	m.plan = plan.Make(l.steps, l.bufs, plan.Options[work]{Alignment: lineBytes, Inputs: len(p.Params), Aliases: o.Aliases, Eager: true})
+	m.plan = plan.Make(l.steps, l.Buffers, plan.Options[work]{Alignment: lineBytes, Inputs: len(p.Params), Aliases: o.Aliases, Eager: true})
 	m.workspace = ir.MakeShape(ir.U8, m.plan.Workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.plan.Buffers))

@@ -20,17 +20,13 @@ type nestStep struct {
 // emit adds the step.
 func (n *nestStep) emit() {
 	l := n.l
-	for i := range n.Args {
-		if a := &n.Args[i]; a.Buf == fuse.None && a.Role != fuse.Scratch {
-			a.Buf = l.newBuffer(plan.Work, n.Bytes(a))
-		}
-	}
+	s := plan.KernelStep[work](l.Builder, n.Kernel)
 	u := cut(&n.Grid, n.Loop.Axis, n.Parts, l.tune.piece)
 	r := &nestRun{
 		mem: l.mem, code: n.code, flush: l.flush, rows: n.Grid.Rows.N, cols: n.Grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
 	r.scratch = r.spill
-	s := step{Instr: n.Instrs[0], Ops: n.Instrs, Payload: work{n: u.rows * u.cols, run: r.run}}
+	s.Payload = work{n: u.rows * u.cols, run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
 	}
@@ -38,14 +34,9 @@ func (n *nestStep) emit() {
 		a := &n.Args[i]
 		size := a.DType.Size()
 		ra := runArg{buf: a.Buf, off: a.View.Offset * size, row: n.Grid.Rows.Steps[i] * size, col: n.Grid.Cols.Steps[i] * size}
-		switch {
-		case a.Role == fuse.Scratch:
+		if a.Role == fuse.Scratch {
 			ra.buf, ra.off, ra.col = -1, r.scratch, size
 			r.scratch += (size*r.cols + lineBytes - 1) &^ (lineBytes - 1)
-		case a.Role.Writes():
-			s.Writes = append(s.Writes, a.Buf)
-		default:
-			s.Reads = append(s.Reads, a.Buf)
 		}
 		if n.Loop.Args[i].Cols == loop.Unit {
 			ra.col = size
@@ -65,9 +56,6 @@ func (n *nestStep) emit() {
 	elements := r.rows * r.cols / (u.rows * u.cols)
 	if r.rows*r.cols == 0 || s.Payload.n == 0 {
 		s.Payload.n = 0
-	}
-	for w, r := range n.InPlace(func(buf int) int { return l.bufs[buf].Bytes }) {
-		s.InPlace = append(s.InPlace, plan.Pair{Write: w, Read: r})
 	}
 	s.Payload.grain = l.grain(n.Cost*float64(elements) + callCost)
 	l.emit(s)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/strided"
@@ -43,16 +44,16 @@ type addend struct {
 
 // floatMatmul emits a product of floats as one step, which shares itself out.
 func floatMatmul[T gemm.Element](c *call) {
-	p := productOf(c.upward(c.in[0]), c.upward(c.in[1]))
+	p := productOf(c.upward(c.Operands[0]), c.upward(c.Operands[1]))
 	r := &productRun[T]{product: p, mem: c.l.mem}
 	r.at, r.sumsAt = r.matrices, r.addends
 	r.options.Limiter = c.l.limiter
-	reads := []operand{{buf: p.a.buf}, {buf: p.b.buf}}
-	if c.post != nil {
-		reads = append(reads, r.finish(c, c.post)...)
+	reads := []operand{{buf: p.a.Buf}, {buf: p.b.Buf}}
+	if c.Epilogue != nil {
+		reads = append(reads, r.finish(c, c.Epilogue)...)
 	}
 	swap := [2]int{2, 1}
-	if rank := c.outs[0].Rank(); rank < 2 || p.m != c.outs[0].Dim(-2) {
+	if rank := c.Shapes[0].Rank(); rank < 2 || p.m != c.Shapes[0].Dim(-2) {
 		swap[0] = strided.MaxRank + 1 // rows of several dimensions are one
 	}
 	r.out, r.swapped = c.resultFor(swap)
@@ -63,7 +64,7 @@ func floatMatmul[T gemm.Element](c *call) {
 func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
 	r.options.Act = activationKinds[e.Act]
 	for _, k := range e.Links {
-		o := c.dense(c.l.val(k.ID))
+		o := c.dense(c.l.Computed(k.ID))
 		reads = append(reads, o)
 		if k.Op == ir.OpAdd {
 			r.bias, r.hasBias = o, true
@@ -75,21 +76,21 @@ func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
 	if e.Residual == fuse.NoValue {
 		return reads
 	}
-	v := c.upward(c.l.val(e.Residual))
+	v := c.upward(c.l.Computed(e.Residual))
 	if r.residual, r.hasResidual = r.addend(v); !r.hasResidual {
-		v = c.l.materialise(c.instr, v)
+		v = c.l.Copied(c.Instr, v)
 		r.residual, r.hasResidual = r.addend(v)
 	}
 	r.options.Residuals = r.sumsAt
-	return append(reads, operand{buf: v.buf})
+	return append(reads, operand{buf: v.Buf})
 }
 
 // addend reads a value of the result's dimensions as matrices; ok is false if
 // the rows of one are not evenly spaced.
-func (p *product) addend(v value) (a addend, ok bool) {
-	rank := v.view.Rank
-	a = addend{buf: v.buf, col: v.view.Strides[rank-1]}
-	rows := v.view
+func (p *product) addend(v plan.Value) (a addend, ok bool) {
+	rank := v.View.Rank
+	a = addend{buf: v.Buf, col: v.View.Strides[rank-1]}
+	rows := v.View
 	rows.Rank--
 	if p.batch == 1 {
 		rows = rows.Merge()
@@ -126,7 +127,7 @@ func (r *productRun[T]) run(_, _ int) {
 	if r.out.n == 0 {
 		return
 	}
-	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a.buf]), as[T](r.mem.bufs[r.b.buf])
+	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a.Buf]), as[T](r.mem.bufs[r.b.Buf])
 	if r.hasBias {
 		r.options.ColBias = elements[T](r.mem, r.bias)
 	}

@@ -12,11 +12,11 @@ func init() {
 	lowerings[ir.OpAmin] = widened(lowerFold(minima))
 	lowerings[ir.OpAny] = widened(lowerFold(anys))
 	lowerings[ir.OpAll] = widened(lowerFold(alls))
-	lowerings[ir.OpArgmax] = widened(func(c *call) { argmaxima.of(c.in[0].dtype())(c) })
-	lowerings[ir.OpArgmin] = widened(func(c *call) { argminima.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpArgmax] = widened(func(c *call) { argmaxima.of(c.Operands[0].DType())(c) })
+	lowerings[ir.OpArgmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
 	lowerings[ir.OpCumsum] = lowerScan(cumsums)
 	lowerings[ir.OpCumprod] = lowerScan(cumprods)
-	lowerings[ir.OpCummax] = widened(func(c *call) { cummaxima.of(c.in[0].dtype())(c) })
+	lowerings[ir.OpCummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
 }
 
 // The instantiations of each reduction by operand dtype. Those of sums are for
@@ -46,20 +46,20 @@ var (
 // first. From integers to i64 the kernel does that itself.
 func lowerSum(t byType[lowerFunc]) lowerFunc {
 	return func(c *call) {
-		in, out := c.in[0].dtype(), c.outs[0].DType()
+		in, out := c.Operands[0].DType(), c.Shapes[0].DType()
 		if in != out && !(in.IsIntegral() && out == ir.I64) {
-			c.in[0] = c.l.cast(c.instr, c.in[0], out)
+			c.Operands[0] = c.l.cast(c.Instr, c.Operands[0], out)
 		}
 		widened(lowerFold(t))(c)
 	}
 }
 
 func lowerFold(t byType[lowerFunc]) lowerFunc {
-	return func(c *call) { t.of(c.in[0].dtype())(c) }
+	return func(c *call) { t.of(c.Operands[0].DType())(c) }
 }
 
 func sumInt[T kernels.Integer](c *call) {
-	switch part, last := kernels.SumFold[int64, T, int64](), kernels.SumFold[int64, int64, int64](); c.outs[0].DType() {
+	switch part, last := kernels.SumFold[int64, T, int64](), kernels.SumFold[int64, int64, int64](); c.Shapes[0].DType() {
 	case ir.I64:
 		reduce(c, part, part, last)
 	case ir.Bool:
@@ -74,7 +74,7 @@ func sumFloat[T kernels.Float](c *call) {
 }
 
 func prodInt[T kernels.Integer](c *call) {
-	switch part, last := kernels.ProdFold[int64, T, int64](), kernels.ProdFold[int64, int64, int64](); c.outs[0].DType() {
+	switch part, last := kernels.ProdFold[int64, T, int64](), kernels.ProdFold[int64, int64, int64](); c.Shapes[0].DType() {
 	case ir.I64:
 		reduce(c, part, part, last)
 	case ir.Bool:
@@ -124,10 +124,10 @@ const (
 // elements, in parts by part and then over their results by last.
 func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fold[A, T, A], last *kernels.Fold[R, A, A]) {
 	mask, _ := ir.ReduceDims(c.Args)
-	in := c.in[0]
+	in := c.Operands[0]
 	x := c.dense(in)
 	m := c.l.mem
-	r := kernels.NewReduction(in.shape.Dims(), mask[:in.shape.Rank()])
+	r := kernels.NewReduction(in.Shape.Dims(), mask[:in.Shape.Rank()])
 	out := c.result()
 	n, splits := r.Splits()
 	parts := min(r.Elements()/c.l.tune.part, n, maxParts)
@@ -164,12 +164,12 @@ func argmax[T kernels.Number](c *call) { argReduce(c, kernels.Argmax[T]) }
 func argmin[T kernels.Number](c *call) { argReduce(c, kernels.Argmin[T]) }
 
 func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int)) {
-	s := c.in[0].shape
+	s := c.Operands[0].Shape
 	outer, n, inner := 1, s.Numel(), 1
 	if d, ok := c.OptInt("dim"); ok {
 		outer, n, inner = s.Around(c.NormDim(d, s.Rank()))
 	}
-	x, out := c.dense(c.in[0]), c.result()
+	x, out := c.dense(c.Operands[0]), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(foldCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
 		k(elements[int64](m, out), elements[T](m, x), n, inner, lo, hi)
@@ -178,7 +178,7 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 
 func lowerScan(t byType[lowerFunc]) lowerFunc {
 	return func(c *call) {
-		c.in[0] = c.l.cast(c.instr, c.in[0], c.outs[0].DType())
+		c.Operands[0] = c.l.cast(c.Instr, c.Operands[0], c.Shapes[0].DType())
 		widened(lowerFold(t))(c)
 	}
 }
@@ -187,9 +187,9 @@ func scanSum[T kernels.Number, A int64 | float64](c *call)  { scan(c, kernels.Cu
 func scanProd[T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cumprod[T, A]) }
 
 func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
-	s := c.in[0].shape
+	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
-	x, out := c.dense(c.in[0]), c.result()
+	x, out := c.dense(c.Operands[0]), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
 		k(elements[T](m, out), elements[T](m, x), n, inner, lo, hi)
@@ -197,9 +197,9 @@ func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
 }
 
 func cummax[T kernels.Number](c *call) {
-	s := c.in[0].shape
+	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
-	x, values, indices := c.dense(c.in[0]), c.result(), c.result()
+	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, lo, hi)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/strided"
@@ -55,10 +56,10 @@ func (a aotiDevice) Compile(ctx context.Context, p *graph.Program, l accelerator
 		return nil, fmt.Errorf("%v: %w", a.d.id, err)
 	}
 	for i := range o.Inputs {
-		c.in = append(c.in, steps.Extent(p.Params[i].Shape, &o.Inputs[i]))
+		c.in = append(c.in, plan.Extent(p.Params[i].Shape, &o.Inputs[i]))
 	}
 	for j, id := range p.Returns {
-		c.out = append(c.out, steps.Extent(p.Shape(id), &o.Outputs[j]))
+		c.out = append(c.out, plan.Extent(p.Shape(id), &o.Outputs[j]))
 	}
 	return c, nil
 }

@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 
 	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"graph", "internal/loop", "internal/strided", "ir"},
-	"backend/internal/plan":          {"backend", "graph"},
+	"backend/internal/plan":          {"backend", "graph", "internal/strided", "ir"},
 	"backend/cuda/internal/emit":     {"ir", "internal/loop"},
 	"backend/cuda/internal/steps":    {"backend", "backend/cuda/internal/emit", "graph", "internal", "ir"},
 	"internal/loop/looptest":         {"ir", "internal/half", "internal/loop"},

@@ -1,9 +1,12 @@
-// Package plan turns the steps of a Program into a memory plan: it orders the steps, finds out
-// from when until when each buffer is used, lets results share memory with operands and donated
-// inputs, and places the rest in one workspace.
+// Package plan turns a Program into a sequence of steps whose memory is planned.
 //
-// A step is data: the buffers that it reads and writes, the pairs of them that may share memory,
-// and a payload that only the backend understands.
+// A Builder goes through the instructions. It makes views where strides can say what an op means,
+// has package fuse collect what becomes one kernel, and asks the Emitter, a backend, for the steps
+// of all else. A step is data: the buffers that it reads and writes, the pairs of them that may
+// share memory, and a payload that only the backend understands.
+//
+// Make then orders the steps, finds out from when until when each buffer is used, lets results
+// take the memory of operands and of donated inputs, and places the rest in one workspace.
 package plan
 
 import (
@@ -114,11 +117,4 @@ func Make[P any](steps []Step[P], buffers []Buffer, o Options[P]) *Plan[P] {
 	}
 	p.place(o.Alignment)
 	return p
-}
-
-// NewBuffer appends a buffer of a kind and size to a list and returns its number.
-func NewBuffer(list *[]Buffer, b Buffer) int {
-	b.Output, b.Donor, b.First, b.Last, b.Storage = -1, -1, -1, -1, -1
-	*list = append(*list, b)
-	return len(*list) - 1
 }

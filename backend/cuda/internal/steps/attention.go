@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -102,14 +103,14 @@ func (h *heads) split(lead []int) []int {
 
 // lie returns how an operand lies, which is broadcast to the lead. few says that it
 // has a head for several.
-func (h *heads) lie(v value, few bool) emit.Lie {
+func (h *heads) lie(v plan.Value, few bool) emit.Lie {
 	lead := slices.Clone(h.lead)
 	if few && h.shared > 1 {
 		lead[len(lead)-1] /= h.shared
 	}
-	v = v.spread(lead)
+	v = spread(v, lead)
 	n := len(lead)
-	l := emit.Lie{Row: v.view.Strides[n], Col: v.view.Strides[n+1], Batch: slices.Clone(v.view.Strides[:n])}
+	l := emit.Lie{Row: v.View.Strides[n], Col: v.View.Strides[n+1], Batch: slices.Clone(v.View.Strides[:n])}
 	switch {
 	case h.shared > 1 && few:
 		l.Batch = append(l.Batch, 0)
@@ -121,15 +122,15 @@ func (h *heads) lie(v value, few bool) emit.Lie {
 }
 
 // packed reports whether rows of operands can be moved 16 bytes at a time.
-func packed(values ...value) bool {
+func packed(values ...plan.Value) bool {
 	for _, v := range values {
 		const bytes = 16
-		r, n := v.view.Rank, v.size()
-		if v.view.Strides[r-1] != 1 || at(v).off%bytes != 0 || v.view.Dims[r-1]*n%bytes != 0 {
+		r, n := v.View.Rank, v.Size()
+		if v.View.Strides[r-1] != 1 || at(v).off%bytes != 0 || v.View.Dims[r-1]*n%bytes != 0 {
 			return false
 		}
-		for d, s := range v.view.Strides[:r-1] {
-			if v.view.Dims[d] > 1 && s*n%bytes != 0 {
+		for d, s := range v.View.Strides[:r-1] {
+			if v.View.Dims[d] > 1 && s*n%bytes != 0 {
 				return false
 			}
 		}
@@ -139,46 +140,23 @@ func packed(values ...value) bool {
 
 // heads makes the next result. Where what follows has the heads beside each other,
 // as the projection behind attention, it lies so.
-func (c *call) heads() value {
-	s := c.outs[len(c.out)]
-	r := s.Rank()
-	id := c.instr.Out + graph.ID(len(c.out))
-	if r < 3 || !slices.ContainsFunc(c.l.p.Instrs, func(in graph.Instr) bool { return swaps(c.l.p, &in, id) }) {
-		return c.result()
+func (c *call) heads() plan.Value {
+	r := c.Shapes[len(c.Results)].Rank()
+	if r < 3 || !c.l.Transposed(c.Instr.Out+graph.ID(len(c.Results)), r-3, r-2) {
+		return c.Result()
 	}
-	order := make([]int, r)
-	for i := range order {
-		order[i] = i
-	}
-	order[r-3], order[r-2] = r-2, r-3
-	dims := s.Dims()
-	dims[r-3], dims[r-2] = dims[r-2], dims[r-3]
-	v := c.l.newValue(s.WithDims(dims...))
-	v = v.as(s, v.view.Permute(order))
-	c.out = append(c.out, v)
-	return v
-}
-
-// swaps reports whether an instruction swaps the two dimensions before the last of a
-// value.
-func swaps(p *graph.Program, in *graph.Instr, id graph.ID) bool {
-	if in.Op != ir.OpPermute || in.Args[0] != id {
-		return false
-	}
-	order := ir.PermuteDims(p.Args(in))
-	r := len(order)
-	return r > 2 && order[r-3] == r-2 && order[r-2] == r-3
+	return c.ResultTransposed(r-3, r-2)
 }
 
 // attention is a kernel in the flash form. It leaves its sums for the gradients, if
 // they are computed in this Program.
 func attention(c *call) {
-	u, p := c.attended(), c.l.p
-	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == ir.OpAttentionBackward && follows(c.instr, &in) }) {
+	u, p := c.attended(), c.l.Program
+	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == ir.OpAttentionBackward && follows(c.Instr, &in) }) {
 		if c.l.attentions == nil {
 			c.l.attentions = map[graph.ID]left{}
 		}
-		c.l.attentions[c.instr.Out] = left{c.instr, u.run(c, c.heads(), true)}
+		c.l.attentions[c.Instr.Out] = left{c.Instr, u.run(c, c.heads(), true)}
 		return
 	}
 	u.run(c, c.heads(), false)
@@ -187,7 +165,7 @@ func attention(c *call) {
 // left is an attention that left its sums.
 type left struct {
 	instr *graph.Instr
-	sums  value
+	sums  plan.Value
 }
 
 // follows reports whether an instruction is the gradients of an attention.
@@ -199,10 +177,10 @@ func follows(in, gradients *graph.Instr) bool {
 // is computed again, for its sums.
 func attentionBackward(c *call) {
 	u := c.attended()
-	before := c.l.attentions[c.instr.Args[1]]
+	before := c.l.attentions[c.Instr.Args[1]]
 	sums := before.sums
-	if before.instr == nil || !follows(before.instr, c.instr) {
-		sums = u.run(c, c.l.newValue(c.in[1].shape), true)
+	if before.instr == nil || !follows(before.instr, c.Instr) {
+		sums = u.run(c, c.l.NewValue(c.Operands[1].Shape), true)
 	}
 	grad, out := c.operand("grad"), c.operand("out")
 	dq, dk, dv := c.heads(), c.heads(), c.heads()
@@ -212,14 +190,14 @@ func attentionBackward(c *call) {
 	}
 	g.Out = u.lie(out, false)
 	g.Packed = g.Packed && packed(grad)
-	c.kernels(g.Plan(c.l.opt.Limits), 3, append([]value{dq, dk, dv, grad, out, sums}, u.operands...)...)
+	c.kernels(g.Plan(c.l.opt.Limits), 3, append([]plan.Value{dq, dk, dv, grad, out, sums}, u.operands...)...)
 }
 
 // attended is attention on operands that are computed.
 type attended struct {
 	*heads
 	*emit.Attention
-	operands []value // query, key, value, and the mask if there is one
+	operands []plan.Value // query, key, value, and the mask if there is one
 }
 
 func (c *call) attended() *attended {
@@ -229,10 +207,10 @@ func (c *call) attended() *attended {
 	q, k, v := c.operand("query"), c.operand("key"), c.operand("value")
 	u.Query, u.Key, u.Value = h.lie(q, false), h.lie(k, true), h.lie(v, true)
 	u.Packed = packed(q, k, v)
-	u.operands = []value{q, k, v}
+	u.operands = []plan.Value{q, k, v}
 	if u.Mask != ir.Invalid {
 		m, dims := c.operand("attn_mask"), append(slices.Clone(h.lead), u.Queries, u.Keys)
-		m = m.as(m.shape.WithDims(dims...), m.view.Expand(dims))
+		m = m.As(m.Shape.WithDims(dims...), m.View.Expand(dims))
 		u.MaskAt = h.lie(m, false)
 		u.operands = append(u.operands, m)
 	}
@@ -240,12 +218,12 @@ func (c *call) attended() *attended {
 }
 
 // run emits the kernel. It returns the sums if they are wanted.
-func (u *attended) run(c *call, out value, wanted bool) (sums value) {
+func (u *attended) run(c *call, out plan.Value, wanted bool) (sums plan.Value) {
 	g := *u.Attention
 	g.Out, g.Sums = u.lie(out, false), wanted
-	results := []value{out}
+	results := []plan.Value{out}
 	if wanted {
-		sums = c.l.newValue(ir.MakeShape(ir.F32, append(slices.Clone(u.lead), u.Queries)...))
+		sums = c.l.NewValue(ir.MakeShape(ir.F32, append(slices.Clone(u.lead), u.Queries)...))
 		results = append(results, sums)
 	}
 	c.kernels(g.Plan(c.l.opt.Limits), len(results), append(results, u.operands...)...)

@@ -3,6 +3,7 @@ package steps
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -26,7 +27,7 @@ func convolution(c *call) {
 	if c.pointwiseProduct(g) {
 		return
 	}
-	x, f := c.in[0], c.filters(g, c.in[1])
+	x, f := c.Operands[0], c.filters(g, c.Operands[1])
 	if c.lastChannels(g) {
 		x, f = c.withChannelsLast(x, 1), c.withChannelsLast(f, 2)
 	}
@@ -34,18 +35,18 @@ func convolution(c *call) {
 	e := emit.Convolution{
 		DType: g.DType, Images: g.Batch, Groups: g.Groups, Channels: g.In / g.Groups, Results: g.Out / g.Groups,
 		Transposed: g.Transposed, TF32: c.l.opt.TF32,
-		XImage: x.view.Strides[0], XChannel: x.view.Strides[1], XAt: spatial(x.view.Strides[2:2+n], 0),
-		FGroup: f.view.Strides[0], FResult: f.view.Strides[1], FInput: f.view.Strides[2], FAt: spatial(f.view.Strides[3:3+n], 0),
+		XImage: x.View.Strides[0], XChannel: x.View.Strides[1], XAt: spatial(x.View.Strides[2:2+n], 0),
+		FGroup: f.View.Strides[0], FResult: f.View.Strides[1], FInput: f.View.Strides[2], FAt: spatial(f.View.Strides[3:3+n], 0),
 		XAlign: aligned(Alignment, x), FAlign: aligned(Alignment, f),
 		Window: emit.Window{
 			In: spatial(g.InDims[:n], 1), Out: spatial(g.OutDims[:n], 1), Kernel: spatial(g.Kernel[:n], 1),
 			Stride: spatial(g.Stride[:n], 1), Pad: spatial(g.Padding[:n], 0), Dilation: spatial(g.Dilation[:n], 1),
 		},
 	}
-	values := []value{x, f}
-	if len(c.in) > 2 {
+	values := []plan.Value{x, f}
+	if len(c.Operands) > 2 {
 		e.Post.Links = append(e.Post.Links, emit.Link{Op: ir.OpAdd, Vector: true})
-		values = append(values, c.dense(c.in[2]))
+		values = append(values, c.Dense(c.Operands[2]))
 	}
 	c.withPost(&e.Post, values, func() *emit.Plan { return e.Plan(c.l.opt.Limits) })
 }
@@ -53,16 +54,16 @@ func convolution(c *call) {
 // filters sees the filters as [groups, results, channels, taps...]. They are
 // [results, channels of a group, taps...], transposed [channels, results of a group,
 // taps...].
-func (c *call) filters(g *ir.Conv, f value) value {
-	taps := f.shape.Dims()[2:]
-	dims := append([]int{g.Groups, f.shape.Dim(0) / g.Groups, f.shape.Dim(1)}, taps...)
-	view, _ := f.view.Reshape(dims) // to split a dimension is always possible
+func (c *call) filters(g *ir.Conv, f plan.Value) plan.Value {
+	taps := f.Shape.Dims()[2:]
+	dims := append([]int{g.Groups, f.Shape.Dim(0) / g.Groups, f.Shape.Dim(1)}, taps...)
+	view, _ := f.View.Reshape(dims) // to split a dimension is always possible
 	if g.Transposed {
 		order := []int{0, 2, 1, 3, 4, 5}[:len(dims)]
 		dims[1], dims[2] = dims[2], dims[1]
 		view = view.Permute(order)
 	}
-	return f.as(f.shape.WithDims(dims...), view)
+	return f.As(f.Shape.WithDims(dims...), view)
 }
 
 // lastChannels reports whether tensor cores compute a convolution, which want the
@@ -77,11 +78,11 @@ func (c *call) lastChannels(g *ir.Conv) bool {
 
 // withChannelsLast returns a value whose dimension of that number has its elements
 // side by side, and everything else at multiples of what is copied at once.
-func (c *call) withChannelsLast(v value, dim int) value {
-	r := v.view.Rank
-	good := aligned(emit.Chunk, v) == emit.Chunk && v.view.Strides[dim] == 1
+func (c *call) withChannelsLast(v plan.Value, dim int) plan.Value {
+	r := v.View.Rank
+	good := aligned(emit.Chunk, v) == emit.Chunk && v.View.Strides[dim] == 1
 	for d := range r {
-		good = good && (d == dim || v.view.Dims[d] == 1 || v.view.Strides[d]*v.size()%emit.Chunk == 0)
+		good = good && (d == dim || v.View.Dims[d] == 1 || v.View.Strides[d]*v.Size()%emit.Chunk == 0)
 	}
 	if good {
 		return v
@@ -94,17 +95,17 @@ func (c *call) withChannelsLast(v value, dim int) value {
 		}
 	}
 	back[dim] = r - 1
-	turned := v.view.Permute(append(order, dim))
-	v = c.copied(v.as(v.shape.WithDims(turned.Dims[:r]...), turned))
-	view := v.view.Permute(back)
-	return v.as(v.shape.WithDims(view.Dims[:r]...), view)
+	turned := v.View.Permute(append(order, dim))
+	v = c.Copied(v.As(v.Shape.WithDims(turned.Dims[:r]...), turned))
+	view := v.View.Permute(back)
+	return v.As(v.Shape.WithDims(view.Dims[:r]...), view)
 }
 
 // pointwiseProduct has the library compute a convolution with one tap and steps of
 // one: the filters times the positions of each image.
 func (c *call) pointwiseProduct(g *ir.Conv) bool {
 	n := g.Spatial
-	if c.l.opt.Product == nil || g.Groups != 1 || g.Transposed || len(c.in) > 2 || c.outs[0].Numel() == 0 || g.In == 0 || !c.libraryFinishes() {
+	if c.l.opt.Product == nil || g.Groups != 1 || g.Transposed || len(c.Operands) > 2 || c.Shapes[0].Numel() == 0 || g.In == 0 || !c.libraryFinishes() {
 		return false
 	}
 	positions := 1
@@ -114,38 +115,38 @@ func (c *call) pointwiseProduct(g *ir.Conv) bool {
 		}
 		positions *= g.InDims[d]
 	}
-	x, ok := c.in[0].view.Reshape([]int{g.Batch, g.In, positions})
+	x, ok := c.Operands[0].View.Reshape([]int{g.Batch, g.In, positions})
 	if !ok {
 		return false
 	}
-	f, _ := c.in[1].view.Reshape([]int{g.Out, g.In}) // without dimensions of size 1
+	f, _ := c.Operands[1].View.Reshape([]int{g.Out, g.In}) // without dimensions of size 1
 	b := &batch{m: g.Out, n: positions, k: g.In, dims: []int{g.Batch}}
-	b.y = c.in[0].as(c.in[0].shape.WithDims(g.Batch, g.In, positions), x)
-	b.x = c.in[1].as(c.in[1].shape.WithDims(g.Out, g.In), f).spread(b.dims)
+	b.y = c.Operands[0].As(c.Operands[0].Shape.WithDims(g.Batch, g.In, positions), x)
+	b.x = spread(c.Operands[1].As(c.Operands[1].Shape.WithDims(g.Out, g.In), f), b.dims)
 	return c.libraryProduct(b)
 }
 
 // libraryFinishes reports whether the library can do what follows a product, apart
 // from vectors.
 func (c *call) libraryFinishes() bool {
-	if c.post == nil {
+	if c.Epilogue == nil {
 		return true
 	}
-	act := c.post.Act
-	return len(c.post.Links) == 0 && (act == fuse.Identity || act == fuse.ReLU || act == fuse.GELUTanh) && c.outs[0].DType() != ir.F64
+	act := c.Epilogue.Act
+	return len(c.Epilogue.Links) == 0 && (act == fuse.Identity || act == fuse.ReLU || act == fuse.GELUTanh) && c.Shapes[0].DType() != ir.F64
 }
 
 func maxPool(c *call) {
 	p := ir.PoolOf(c.Args)
 	n := p.Spatial
-	x := c.dense(c.in[0])
-	g := emit.MaxPool{DType: x.dtype(), Batch: 1, Window: emit.Window{
+	x := c.Dense(c.Operands[0])
+	g := emit.MaxPool{DType: x.DType(), Batch: 1, Window: emit.Window{
 		In: spatial(p.InDims[:n], 1), Out: spatial(p.OutDims[:n], 1), Kernel: spatial(p.Kernel[:n], 1),
 		Stride: spatial(p.Stride[:n], 1), Pad: spatial(p.Padding[:n], 0), Dilation: spatial(p.Dilation[:n], 1),
 	}}
-	for _, d := range x.shape.Dims()[:x.shape.Rank()-n] {
+	for _, d := range x.Shape.Dims()[:x.Shape.Rank()-n] {
 		g.Batch *= d
 	}
-	values := c.result()
-	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.result(), x)
+	values := c.Result()
+	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.Result(), x)
 }

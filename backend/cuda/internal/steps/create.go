@@ -19,9 +19,9 @@ func init() {
 
 // full is one element, read as often as the result has elements.
 func full(c *call) {
-	s := c.outs[0]
-	v := c.l.constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), c.Get("fill_value")))
-	c.out = append(c.out, v.as(s, v.view.Expand(s.Dims())))
+	s := c.Shapes[0]
+	v := c.l.Constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), c.Get("fill_value")))
+	c.Results = append(c.Results, v.As(s, v.View.Expand(s.Dims())))
 }
 
 // series writes a loop that computes the elements of a vector from their numbers.
@@ -47,14 +47,14 @@ func (s *series) param(f float64, i int64) loop.Value {
 	if s.d == ir.F64 {
 		bits = math.Float64bits(f)
 	}
-	v := s.c.l.constant(ir.MakeShape(s.d), binary.LittleEndian.AppendUint64(nil, bits))
+	v := s.c.l.Constant(ir.MakeShape(s.d), binary.LittleEndian.AppendUint64(nil, bits))
 	return s.load(s.arg(v, axes{}, false))
 }
 
 // finish stores an element in the result.
 func (s *series) finish(x loop.Value) {
-	out := s.c.result()
-	d := out.dtype()
+	out := s.c.Result()
+	d := out.DType()
 	if s.k.Instrs[x].Result() != loop.ComputeDType(d) {
 		x = s.apply(ir.OpCast, loop.ComputeDType(d), x)
 	}
@@ -65,10 +65,10 @@ func (s *series) finish(x loop.Value) {
 // arange is start + i·step, in f64 or i64.
 func arange(c *call) {
 	d := ir.I64
-	if c.outs[0].DType().IsFloat() {
+	if c.Shapes[0].DType().IsFloat() {
 		d = ir.F64
 	}
-	s := c.series(d, c.outs[0].Numel())
+	s := c.series(d, c.Shapes[0].Numel())
 	start, step := s.param(c.Number("start")), s.param(c.Number("step"))
 	s.finish(s.apply(ir.OpAdd, d, start, s.apply(ir.OpMul, d, s.index, step)))
 }
@@ -77,7 +77,7 @@ func arange(c *call) {
 func linspace(c *call) {
 	start, startInt := c.Number("start")
 	end, endInt := c.Number("end")
-	if !c.outs[0].DType().IsFloat() {
+	if !c.Shapes[0].DType().IsFloat() {
 		start, end = float64(startInt), float64(endInt)
 	}
 	n := c.Int("steps")
@@ -98,12 +98,12 @@ func linspace(c *call) {
 
 // random makes narrow floats that have no generator of their own from f32.
 func random(c *call) {
-	s := c.outs[0]
-	g := emit.Random{Op: c.instr.Op, DType: s.DType(), N: s.Numel(), Offset: int64(c.Int("offset"))}
-	if c.instr.Op == ir.OpRandint {
+	s := c.Shapes[0]
+	g := emit.Random{Op: c.Instr.Op, DType: s.DType(), N: s.Numel(), Offset: int64(c.Int("offset"))}
+	if c.Instr.Op == ir.OpRandint {
 		_, g.Low = c.Number("low")
 		_, g.High = c.Number("high")
 	}
-	seed := c.dense(c.in[0])
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), seed)
+	seed := c.Dense(c.Operands[0])
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.Result(), seed)
 }

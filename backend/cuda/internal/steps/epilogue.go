@@ -3,10 +3,8 @@ package steps
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
-	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
@@ -14,11 +12,11 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// epilogueRule says what of the ops after an instruction can be done with it. The
+// Epilogue says what of the ops after an instruction can be done with it. The
 // library adds a vector to each row of a product, adds another result, and has two
 // of the activations; kernels can do all.
-func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
-	out := l.p.Shape(in.Out)
+func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
+	out := l.Program.Shape(in.Out)
 	d := out.DType()
 	if !d.IsFloat() || out.Numel() == 0 {
 		return fuse.Rule{}, false
@@ -28,7 +26,7 @@ func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
 		return fuse.Rule{Channel: 1, Affine: d == loop.ComputeDType(d)}, true
 	case ir.OpMatMul:
 		// A product with a vector has its results along what are rows to the library.
-		if l.p.Shape(in.Args[1]).Rank() < 2 || l.p.Shape(in.Args[0]).Dim(-1) == 0 {
+		if l.Program.Shape(in.Args[1]).Rank() < 2 || l.Program.Shape(in.Args[0]).Dim(-1) == 0 {
 			return fuse.Rule{}, false
 		}
 		if l.opt.Product == nil {
@@ -38,21 +36,6 @@ func (l *lowering) epilogueRule(in *graph.Instr) (fuse.Rule, bool) {
 	}
 	return fuse.Rule{}, false
 }
-
-// withEpilogue emits a product or convolution and what follows it as one step.
-func (l *lowering) withEpilogue(e *fuse.Epilogue) (err error) {
-	defer check.Recover(&err)
-	in, last := &l.p.Instrs[e.Anchor], slices.MaxFunc(e.Ops, byOutput)
-	c := &call{l: l, instr: in, Args: l.p.Args(in), outs: l.p.Outs(last), post: e}
-	for _, id := range in.Args {
-		c.in = append(c.in, l.val(id))
-	}
-	lowerings[in.Op](c)
-	l.vals[last.Out] = c.out[0]
-	return nil
-}
-
-func byOutput(x, y *graph.Instr) int { return cmp.Compare(x.Out, y.Out) }
 
 // isNumber reports whether a value is a number that the Program has, and by which
 // the library multiplies. A factor of 0 would keep it from reading its operands.
@@ -82,11 +65,11 @@ func numbersOf(p *graph.Program) map[graph.ID]float64 {
 
 // finish describes an epilogue to the library and returns its operands: the bias
 // and the other addend, as far as there are any.
-func (c *call) finish(p *Product) (operands []value) {
-	if c.post == nil {
+func (c *call) finish(p *Product) (operands []plan.Value) {
+	if c.Epilogue == nil {
 		return nil
 	}
-	for _, k := range c.post.Links { // factors, then one vector at most
+	for _, k := range c.Epilogue.Links { // factors, then one vector at most
 		switch k.Op {
 		case ir.OpMul:
 			p.Alpha = cmp.Or(p.Alpha, 1) * c.l.numbers[k.ID]
@@ -94,21 +77,21 @@ func (c *call) finish(p *Product) (operands []value) {
 			p.Alpha = cmp.Or(p.Alpha, 1) / c.l.numbers[k.ID]
 		default:
 			p.Bias = true
-			operands = append(operands, c.toAligned(c.dense(c.l.val(k.ID))))
+			operands = append(operands, c.toAligned(c.Dense(c.l.Computed(k.ID))))
 		}
 	}
-	if c.post.Residual != fuse.NoValue {
+	if c.Epilogue.Residual != fuse.NoValue {
 		p.Addend = true
-		operands = append(operands, c.toAligned(c.dense(c.l.val(c.post.Residual))))
+		operands = append(operands, c.toAligned(c.Dense(c.l.Computed(c.Epilogue.Residual))))
 	}
-	p.Act = c.post.Act
+	p.Act = c.Epilogue.Act
 	return operands
 }
 
 // toAligned returns a dense value at an address that the library takes.
-func (c *call) toAligned(v value) value {
+func (c *call) toAligned(v plan.Value) plan.Value {
 	if at(v).off%productAlign != 0 {
-		return c.copied(v)
+		return c.Copied(v)
 	}
 	return v
 }
@@ -121,22 +104,22 @@ var activations = [...]emit.Activation{
 
 // withPost emits the kernels of a product or convolution on some operands. post is
 // what it has by itself; the call's epilogue comes after it.
-func (c *call) withPost(post *emit.Post, operands []value, plan func() *emit.Plan) {
+func (c *call) withPost(post *emit.Post, operands []plan.Value, kernels func() *emit.Plan) {
 	residual := -1
-	if c.post != nil {
-		for _, k := range c.post.Links {
-			v := c.dense(c.l.val(k.ID))
-			post.Links = append(post.Links, emit.Link{Op: k.Op, Vector: v.shape.Numel() > 1})
+	if c.Epilogue != nil {
+		for _, k := range c.Epilogue.Links {
+			v := c.Dense(c.l.Computed(k.ID))
+			post.Links = append(post.Links, emit.Link{Op: k.Op, Vector: v.Shape.Numel() > 1})
 			operands = append(operands, v)
 		}
-		if c.post.Residual != fuse.NoValue {
+		if c.Epilogue.Residual != fuse.NoValue {
 			post.Addend, residual = true, len(operands)
-			operands = append(operands, c.dense(c.l.val(c.post.Residual)))
+			operands = append(operands, c.Dense(c.l.Computed(c.Epilogue.Residual)))
 		}
-		post.Act = activations[c.post.Act]
+		post.Act = activations[c.Epilogue.Act]
 	}
-	out := c.result()
-	s := planned{Step: Step{Kernels: plan()}, operands: places(append([]value{out}, operands...)...), writes: 1}
+	out := c.Result()
+	s := planned{Step: Step{Kernels: kernels()}, operands: places(append([]plan.Value{out}, operands...)...), writes: 1}
 	if residual >= 0 {
 		s.replaces(residual + 1)
 	}

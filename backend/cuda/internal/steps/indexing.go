@@ -2,6 +2,7 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -15,52 +16,44 @@ func init() {
 }
 
 // index returns the index operand as dense i64.
-func (c *call) index() value { return c.dense(c.cast(c.operand("index"), ir.I64)) }
+func (c *call) index() plan.Value { return c.Dense(c.cast(c.operand("index"), ir.I64)) }
 
 // geometry returns that of gather and scatter, and the index as i64.
-func (c *call) geometry() (emit.Lines, value) {
-	self, index := c.in[0].shape, c.cast(c.operand("index"), ir.I64)
+func (c *call) geometry() (emit.Lines, plan.Value) {
+	self, index := c.Operands[0].Shape, c.cast(c.operand("index"), ir.I64)
 	return emit.Lines{
-		Dims: ir.AtLeast1D(self).Dims(), Dim: c.Dim("dim", self.Rank()), Index: ir.AtLeast1D(index.shape).Dims(), Strides: strides(index),
+		Dims: ir.AtLeast1D(self).Dims(), Dim: c.Dim("dim", self.Rank()), Index: ir.AtLeast1D(index.Shape).Dims(), Strides: strides(index),
 	}, index
 }
 
 // strides returns those of a value that counts as a vector if it is a number.
-func strides(v value) []int {
-	if v.view.Rank == 0 {
+func strides(v plan.Value) []int {
+	if v.View.Rank == 0 {
 		return []int{1}
 	}
-	return v.view.Strides[:v.view.Rank]
+	return v.View.Strides[:v.View.Rank]
 }
 
 // indexed lets the last step leave an index behind that is out of range.
 func (c *call) indexed() {
-	s := ir.AtLeast1D(c.in[0].shape)
-	c.mayFail(s.Dim(c.Dim("dim", s.Rank())))
+	s := ir.AtLeast1D(c.Operands[0].Shape)
+	c.l.mayFail(s.Dim(c.Dim("dim", s.Rank())))
 }
 
 func gather(c *call) {
 	lines, index := c.geometry()
-	g := emit.Gather{Lines: lines, Size: c.in[0].size()}
-	x := c.dense(c.in[0])
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.result(), x, index)
+	g := emit.Gather{Lines: lines, Size: c.Operands[0].Size()}
+	x := c.Dense(c.Operands[0])
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.Result(), x, index)
 	c.indexed()
-}
-
-// selfCopy makes the result a copy of the first operand, where that is if it is
-// not needed any more.
-func (c *call) selfCopy() value {
-	out := c.result()
-	c.copyTo(out, c.in[0])
-	return out
 }
 
 func scatter(c *call) {
 	lines, index := c.geometry()
 	src := c.operand("src")
 	lines.Source = strides(src)
-	g := emit.Scatter{Lines: lines, Size: c.in[0].size()}
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
+	g := emit.Scatter{Lines: lines, Size: c.Operands[0].Size()}
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.ResultOfCopy(), index, src)
 	c.indexed()
 }
 
@@ -72,24 +65,24 @@ func scatterReduce(c *call) {
 	lines, index := c.geometry()
 	src := c.operand("src")
 	lines.Source = strides(src)
-	g := emit.ScatterReduce{Lines: lines, DType: c.in[0].dtype(), Reduce: c.Str("reduce"), Self: c.Bool("include_self")}
+	g := emit.ScatterReduce{Lines: lines, DType: c.Operands[0].DType(), Reduce: c.Str("reduce"), Self: c.Bool("include_self")}
 	if g.DType == ir.Bool {
 		g.DType, g.Reduce = ir.U8, boolReductions[g.Reduce]
 	}
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, src)
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.ResultOfCopy(), index, src)
 	c.indexed()
 }
 
 // rows returns the first operand as [outer, size, inner] around the indexed
 // dimension.
 func (c *call) rows() (outer, size, inner int) {
-	s := ir.AtLeast1D(c.in[0].shape)
+	s := ir.AtLeast1D(c.Operands[0].Shape)
 	return s.Around(c.Dim("dim", s.Rank()))
 }
 
 func indexSelect(c *call) {
-	x, index, out := c.dense(c.in[0]), c.index(), c.result()
-	g := emit.IndexSelect{N: index.shape.Numel(), Element: x.size(), Align: max(x.size(), aligned(16, x))}
+	x, index, out := c.Dense(c.Operands[0]), c.index(), c.Result()
+	g := emit.IndexSelect{N: index.Shape.Numel(), Element: x.Size(), Align: max(x.Size(), aligned(16, x))}
 	g.Outer, g.Size, g.Inner = c.rows()
 	c.kernels(g.Plan(c.l.opt.Limits), 1, out, x, index)
 	c.indexed()
@@ -97,22 +90,22 @@ func indexSelect(c *call) {
 
 // indexAdd adds bools as numbers.
 func indexAdd(c *call) {
-	if c.in[0].dtype() == ir.Bool {
+	if c.Operands[0].DType() == ir.Bool {
 		c.viaIntegers(indexAdd)
 		return
 	}
-	index, source := c.index(), c.dense(c.operand("source"))
-	g := emit.IndexAdd{N: index.shape.Numel(), DType: c.in[0].dtype()}
+	index, source := c.index(), c.Dense(c.operand("source"))
+	g := emit.IndexAdd{N: index.Shape.Numel(), DType: c.Operands[0].DType()}
 	g.Outer, g.Size, g.Inner = c.rows()
-	c.kernels(g.Plan(c.l.opt.Limits), 1, c.selfCopy(), index, source)
+	c.kernels(g.Plan(c.l.opt.Limits), 1, c.ResultOfCopy(), index, source)
 	c.indexed()
 }
 
 func sortAlong(c *call) {
-	s := c.in[0].shape
+	s := c.Operands[0].Shape
 	g := emit.Sort{DType: s.DType(), Descending: c.Bool("descending")}
 	g.Outer, g.N, g.Inner = s.Around(c.Dim("dim", s.Rank()))
-	x := c.dense(c.in[0])
-	values := c.result()
-	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.result(), x)
+	x := c.Dense(c.Operands[0])
+	values := c.Result()
+	c.kernels(g.Plan(c.l.opt.Limits), 2, values, c.Result(), x)
 }

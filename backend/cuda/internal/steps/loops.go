@@ -15,7 +15,7 @@ import (
 type nest struct {
 	k      loop.Kernel
 	g      emit.Geometry
-	values []value
+	values []plan.Value
 	writes int
 	final  bool // write to the Final of the pass
 }
@@ -46,13 +46,13 @@ type axes struct {
 }
 
 // arg adds an operand.
-func (n *nest) arg(v value, a axes, write bool) int {
-	size := v.size()
-	place := emit.Place{Offset: v.view.Offset * size, Row: a.row * size, Col: a.col * size}
+func (n *nest) arg(v plan.Value, a axes, write bool) int {
+	size := v.Size()
+	place := emit.Place{Offset: v.View.Offset * size, Row: a.row * size, Col: a.col * size}
 	for _, s := range a.outer {
 		place.Outer = append(place.Outer, s*size)
 	}
-	arg := loop.Arg{DType: v.dtype(), Cols: loop.Free, Write: write}
+	arg := loop.Arg{DType: v.DType(), Cols: loop.Free, Write: write}
 	switch a.col {
 	case 0:
 		arg.Cols = loop.Fixed
@@ -188,17 +188,17 @@ func (n *nest) pick(g grid, row, col int) (of func(operand int) axes) {
 func same(int) bool { return true }
 
 // pointwise lowers a pointwise op: one loop over the elements of the result.
-func pointwise(c *call) { c.elementwise(c.in, c.result()) }
+func pointwise(c *call) { c.elementwise(c.Operands, c.Result()) }
 
 // elementwise emits the loop that computes out from operands that broadcast to its
 // dimensions.
-func (c *call) elementwise(in []value, out value) {
-	dims := out.shape.Dims()
-	var reads []value // each operand once
+func (c *call) elementwise(in []plan.Value, out plan.Value) {
+	dims := out.Shape.Dims()
+	var reads []plan.Value // each operand once
 	number := make([]int, len(in))
 	for i, v := range in {
-		v.view = v.view.Expand(dims)
-		v.shape = v.shape.WithDims(dims...)
+		v.View = v.View.Expand(dims)
+		v.Shape = v.Shape.WithDims(dims...)
 		if number[i] = slices.Index(reads, v); number[i] < 0 {
 			number[i] = len(reads)
 			reads = append(reads, v)
@@ -209,23 +209,23 @@ func (c *call) elementwise(in []value, out value) {
 		for i := range in {
 			args[i] = loaded[number[i]]
 		}
-		return n.element(c.instr.Op, out.dtype(), args)
+		return n.element(c.Instr.Op, out.DType(), args)
 	})
-	if d := in[len(in)-1].dtype(); c.instr.Op.Spec().Divides && d.IsIntegral() {
-		c.mayFail(0)
+	if d := in[len(in)-1].DType(); c.Instr.Op.Spec().Divides && d.IsIntegral() {
+		c.l.mayFail(0)
 	}
 }
 
 // loop emits the loop that computes out, element by element, from operands of its
 // dimensions. Its innermost dimension is a row.
-func (c *call) loop(reads []value, out value, element func(n *nest, loaded []loop.Value) loop.Value) {
+func (c *call) loop(reads []plan.Value, out plan.Value, element func(n *nest, loaded []loop.Value) loop.Value) {
 	n := &nest{}
 	n.begin()
-	views := []strided.View{out.view}
+	views := []strided.View{out.View}
 	for _, v := range reads {
-		views = append(views, v.view)
+		views = append(views, v.View)
 	}
-	g, _ := merge(out.shape.Dims(), views, same)
+	g, _ := merge(out.Shape.Dims(), views, same)
 	last := len(g.dims) - 1
 	of := n.pick(g, last-1, last)
 	loaded := make([]loop.Value, len(reads))
@@ -238,7 +238,7 @@ func (c *call) loop(reads []value, out value, element func(n *nest, loaded []loo
 		a.col = 1 // one element; stores move along columns
 	}
 	n.store(n.arg(out, a, true), x)
-	n.emit(c, reads[len(reads)-1].dtype(), overwrites(reads, out)...)
+	n.emit(c, reads[len(reads)-1].DType(), overwrites(reads, out)...)
 }
 
 // element computes an element of a dtype.
@@ -254,27 +254,27 @@ func (n *nest) element(op ir.Op, d ir.DType, args []loop.Value) loop.Value {
 
 // overwrites lists the operands that a loop may write its result over: those that
 // it reads only where it writes.
-func overwrites(reads []value, out value) (pairs []plan.Pair) {
+func overwrites(reads []plan.Value, out plan.Value) (pairs []plan.Pair) {
 	for _, r := range reads {
 		ok := true
 		for _, o := range reads {
-			if o.buf == r.buf {
-				ok = ok && o.size() == out.size() && o.view == out.view
+			if o.Buf == r.Buf {
+				ok = ok && o.Size() == out.Size() && o.View == out.View
 			}
 		}
 		if ok {
-			pairs = append(pairs, plan.Pair{Write: out.buf, Read: r.buf})
+			pairs = append(pairs, plan.Pair{Write: out.Buf, Read: r.Buf})
 		}
 	}
 	return pairs
 }
 
 // cast returns v converted to a dtype, or v itself.
-func (c *call) cast(v value, d ir.DType) value {
-	if v.dtype() == d {
+func (c *call) cast(v plan.Value, d ir.DType) plan.Value {
+	if v.DType() == d {
 		return v
 	}
-	out := c.l.newValue(v.shape.WithDType(d))
-	c.loop([]value{v}, out, func(n *nest, x []loop.Value) loop.Value { return n.element(ir.OpCast, d, x) })
+	out := c.l.NewValue(v.Shape.WithDType(d))
+	c.loop([]plan.Value{v}, out, func(n *nest, x []loop.Value) loop.Value { return n.element(ir.OpCast, d, x) })
 	return out
 }

@@ -15,15 +15,15 @@ func callModel(c *call) {
 	if err := modelcall.Known(id); err != nil {
 		panic(err)
 	}
-	m := &Call{Model: id, Out: c.outs, Returns: c.l.returned}
-	var operands []value
-	for _, v := range c.in {
-		m.In, operands = append(m.In, v.shape), append(operands, c.dense(v))
+	m := &Call{Model: id, Out: c.Shapes, Returns: c.l.returned}
+	var operands []plan.Value
+	for _, v := range c.Operands {
+		m.In, operands = append(m.In, v.Shape), append(operands, c.Dense(v))
 	}
 	c.emit(planned{Step: Step{Call: m, Fault: -1}, operands: places(operands...)})
-	for _, s := range c.outs {
-		b := c.l.newBuffer(plan.Buffer{Kind: plan.Returned, Bytes: s.Bytes()})
-		c.out = append(c.out, dense(s, b))
+	for _, s := range c.Shapes {
+		b := c.l.NewBuffer(plan.Buffer{Kind: plan.Returned, Bytes: s.Bytes()})
+		c.Results = append(c.Results, plan.DenseValue(s, b))
 		c.l.returned++
 	}
 }

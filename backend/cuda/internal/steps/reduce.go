@@ -2,6 +2,7 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -17,13 +18,13 @@ func init() {
 
 // reduction emits one loop.
 func reduction(c *call) {
-	x, out := c.in[0], c.result()
-	if out.shape.Numel() == 0 {
+	x, out := c.Operands[0], c.Result()
+	if out.Shape.Numel() == 0 {
 		c.kernels(&emit.Plan{}, 1, out)
 		return
 	}
-	if x.shape.Numel() == 0 {
-		c.copyTo(out, c.identity(out.shape))
+	if x.Shape.Numel() == 0 {
+		c.copyTo(out, c.identity(out.Shape))
 		return
 	}
 	mask, _ := ir.ReduceDims(c.Args)
@@ -36,13 +37,13 @@ func reduction(c *call) {
 	}
 	in := n.load(n.arg(x, of(0), false))
 	n.reduce(c, out, in, of(1))
-	n.emit(c, x.dtype())
+	n.emit(c, x.DType())
 }
 
 // lines lays out a reduction along the dimensions of mask; it returns nil for one
 // that has too many of them apart in memory. Operand 0 is x and 1 is out.
-func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) axes) {
-	dims := x.shape.Dims()
+func (n *nest) lines(x, out plan.Value, mask [ir.MaxRank]bool) (of func(operand int) axes) {
+	dims := x.Shape.Dims()
 	// out is read with the dimensions of x, not moving along those that go.
 	view := strided.Dense(dims)
 	step := 1
@@ -53,7 +54,7 @@ func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) 
 			step *= dims[d]
 		}
 	}
-	g, reduced := merge(dims, []strided.View{x.view, view}, func(d int) bool { return mask[d] })
+	g, reduced := merge(dims, []strided.View{x.View, view}, func(d int) bool { return mask[d] })
 	var lines, kept []int
 	for d := range g.dims {
 		if reduced[d] {
@@ -92,29 +93,29 @@ func (n *nest) lines(x, out value, mask [ir.MaxRank]bool) (of func(operand int) 
 func abs(x int) int { return max(x, -x) }
 
 // grouped returns a copy of a value as [kept, reduced].
-func (c *call) grouped(v value, mask [ir.MaxRank]bool) value {
+func (c *call) grouped(v plan.Value, mask [ir.MaxRank]bool) plan.Value {
 	var order []int
 	sizes := [2]int{1, 1}
 	for k, want := range []bool{false, true} {
-		for d := range v.view.Rank {
+		for d := range v.View.Rank {
 			if mask[d] == want {
 				order = append(order, d)
-				sizes[k] *= v.view.Dims[d]
+				sizes[k] *= v.View.Dims[d]
 			}
 		}
 	}
-	view := v.view.Permute(order)
-	v = c.copied(v.as(v.shape.WithDims(view.Dims[:view.Rank]...), view))
-	return dense(v.shape.WithDims(sizes[:]...), v.buf)
+	view := v.View.Permute(order)
+	v = c.Copied(v.As(v.Shape.WithDims(view.Dims[:view.Rank]...), view))
+	return plan.DenseValue(v.Shape.WithDims(sizes[:]...), v.Buf)
 }
 
 // reduce writes the reduction of an element and the store of its result.
-func (n *nest) reduce(c *call, out value, x loop.Value, a axes) {
-	op, d := c.instr.Op, loop.ComputeDType(out.dtype())
+func (n *nest) reduce(c *call, out plan.Value, x loop.Value, a axes) {
+	op, d := c.Instr.Op, loop.ComputeDType(out.DType())
 	switch op {
 	case ir.OpSum, ir.OpProd:
-		if c.in[0].dtype() != out.dtype() {
-			x = n.cast(x, out.dtype())
+		if c.Operands[0].DType() != out.DType() {
+			x = n.cast(x, out.DType())
 		}
 	case ir.OpAny, ir.OpAll:
 		x = n.cast(x, ir.Bool)
@@ -125,29 +126,29 @@ func (n *nest) reduce(c *call, out value, x loop.Value, a axes) {
 }
 
 // identity returns what a reduction of no elements gives.
-func (c *call) identity(s ir.Shape) value {
+func (c *call) identity(s ir.Shape) plan.Value {
 	one := int64(0)
-	if c.instr.Op == ir.OpProd || c.instr.Op == ir.OpAll {
+	if c.Instr.Op == ir.OpProd || c.Instr.Op == ir.OpAll {
 		one = 1
 	}
-	v := c.l.constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), one))
-	return v.as(s, v.view.Expand(s.Dims()))
+	v := c.l.Constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), one))
+	return v.As(s, v.View.Expand(s.Dims()))
 }
 
 // scan converts to the result's dtype first. Bools are summed as numbers.
 func scan(c *call) {
-	d := c.outs[0].DType()
-	if d == ir.Bool && c.instr.Op != ir.OpCummax {
+	d := c.Shapes[0].DType()
+	if d == ir.Bool && c.Instr.Op != ir.OpCummax {
 		c.viaIntegers(scan)
 		return
 	}
-	g := emit.Scan{Op: c.instr.Op, DType: d}
-	s := c.in[0].shape
+	g := emit.Scan{Op: c.Instr.Op, DType: d}
+	s := c.Operands[0].Shape
 	g.Outer, g.N, g.Inner = s.Around(c.Dim("dim", s.Rank()))
-	x := c.dense(c.cast(c.in[0], d))
-	values := []value{c.result()}
-	if c.instr.Op == ir.OpCummax {
-		values = append(values, c.result())
+	x := c.Dense(c.cast(c.Operands[0], d))
+	values := []plan.Value{c.Result()}
+	if c.Instr.Op == ir.OpCummax {
+		values = append(values, c.Result())
 	}
 	c.kernels(g.Plan(c.l.opt.Limits), len(values), append(values, x)...)
 }
@@ -155,18 +156,18 @@ func scan(c *call) {
 // viaIntegers lowers an op of bools on i64 numbers of 0 and 1; what is not 0 in the
 // result is true.
 func (c *call) viaIntegers(f lowerFunc) {
-	wide := &call{l: c.l, instr: c.instr, Args: c.Args}
-	for _, v := range c.in {
-		if v.dtype() == ir.Bool {
+	wide := &call{c.Inner(nil, nil), c.l}
+	for _, v := range c.Operands {
+		if v.DType() == ir.Bool {
 			v = c.cast(v, ir.I64)
 		}
-		wide.in = append(wide.in, v)
+		wide.Operands = append(wide.Operands, v)
 	}
-	for _, s := range c.outs {
-		wide.outs = append(wide.outs, s.WithDType(ir.I64))
+	for _, s := range c.Shapes {
+		wide.Shapes = append(wide.Shapes, s.WithDType(ir.I64))
 	}
 	f(wide)
-	for i, s := range c.outs {
-		c.out = append(c.out, c.cast(wide.out[i], s.DType()))
+	for i, s := range c.Shapes {
+		c.Results = append(c.Results, c.cast(wide.Results[i], s.DType()))
 	}
 }

@@ -10,8 +10,8 @@ const reach = 16
 
 // sequence places the buffers of the steps and addresses them.
 func (l *lowering) sequence() *Sequence {
-	p := plan.Make(l.steps, l.bufs, plan.Options[planned]{
-		Alignment: Alignment, Inputs: len(l.p.Params), Aliases: l.opt.Aliases,
+	p := plan.Make(l.steps, l.Buffers, plan.Options[planned]{
+		Alignment: Alignment, Inputs: len(l.Program.Params), Aliases: l.opt.Aliases,
 		Fusion: &plan.Fusion[planned]{
 			Reach: reach, Capacity: emit.MostSlots,
 			Size:  l.slots,
@@ -20,12 +20,12 @@ func (l *lowering) sequence() *Sequence {
 			Merge: horizontal,
 		},
 	})
-	s := &Sequence{Faults: l.faults, Returned: l.returned, Workspace: p.Workspace, Donors: make([]int, len(l.p.Returns))}
-	for _, q := range l.p.Params {
+	s := &Sequence{Faults: l.faults, Returned: l.returned, Workspace: p.Workspace, Donors: make([]int, len(l.Program.Returns))}
+	for _, q := range l.Program.Params {
 		s.Inputs = append(s.Inputs, q.Shape)
 	}
-	for i, id := range l.p.Returns {
-		s.Outputs = append(s.Outputs, l.p.Shape(id))
+	for i, id := range l.Program.Returns {
+		s.Outputs = append(s.Outputs, l.Program.Shape(id))
 		s.Donors[i] = -1
 	}
 	for _, st := range p.Storages {

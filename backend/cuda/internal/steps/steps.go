@@ -16,6 +16,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/kernels"
@@ -126,17 +127,17 @@ func (s *Step) Failed(fault []byte) error {
 		return nil
 	}
 	if in := s.divisions[loop.Value(code-1)]; in != nil {
-		return located(in, ir.ErrZeroDivision)
+		return check.Located(in, ir.ErrZeroDivision)
 	}
 	if s.Instr.Op.Spec().Category == ir.Pointwise {
-		return located(s.Instr, ir.ErrZeroDivision)
+		return check.Located(s.Instr, ir.ErrZeroDivision)
 	}
 	index := int64(binary.LittleEndian.Uint64(fault[8:]))
-	return located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
+	return check.Located(s.Instr, fmt.Errorf("%w: %v", ir.ErrIndex, kernels.IndexError{Index: index, Size: s.size}))
 }
 
 // Located adds the op and the user's line to an error of running the step.
-func (s *Step) Located(err error) error { return located(s.Instr, err) }
+func (s *Step) Located(err error) error { return check.Located(s.Instr, err) }
 
 // Product is a batch of products D = Act(Alpha·A·B·scales + bias + addend) of M×K and K×N
 // matrices.

@@ -2,33 +2,14 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
-// The methods of lowering that are exported are what it is to the plan, as a
-// fuse.Backend.
-
 // Supports reports whether there is machine code for what a probe says.
 func (l *lowering) Supports(q fuse.Probe) bool { return l.engine != nil && l.engine.supports(q) }
-
-// Value returns where a computed value lies.
-func (l *lowering) Value(id graph.ID) fuse.Value {
-	v := &l.vals[id]
-	return fuse.Value{Buf: v.buf, View: v.view}
-}
-
-// SetValue notes where a value lies that a kernel computes.
-func (l *lowering) SetValue(id graph.ID, v fuse.Value) {
-	l.vals[id] = value{l.p.Shape(id), v.Buf, v.View}
-}
-
-// Copy emits a dense copy of v.
-func (l *lowering) Copy(d ir.DType, v fuse.Value) fuse.Value {
-	c := l.materialise(nil, value{ir.MakeShape(d, v.View.Dims[:v.View.Rank]...), v.Buf, v.View})
-	return fuse.Value{Buf: c.buf, View: c.view}
-}
 
 // Kernel compiles a kernel, which emit makes a step.
 func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
@@ -41,8 +22,8 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 // Unfused emits pointwise instructions as a step of Go kernels, any other as its
 // op is lowered.
 func (l *lowering) Unfused(instrs []int32, leaves func(id graph.ID) bool) {
-	if in := &l.p.Instrs[instrs[0]]; lowerings[in.Op] != nil {
-		l.lower(in, in, nil)
+	if in := &l.Program.Instrs[instrs[0]]; in.Op.Spec().Category != ir.Pointwise {
+		l.Alone(in)
 		return
 	}
 	l.blockGroup(instrs, leaves)
@@ -50,11 +31,11 @@ func (l *lowering) Unfused(instrs []int32, leaves func(id graph.ID) bool) {
 
 // move emits the copy of src to dst as one kernel. It reports whether there is
 // code for it.
-func (l *lowering) move(in *graph.Instr, dst, src value) bool {
+func (l *lowering) move(in *graph.Instr, dst, src plan.Value) bool {
 	if l.engine == nil {
 		return false
 	}
-	k, ok := fuse.Move(in, src.dtype(), fuse.Value{Buf: dst.buf, View: dst.view}, fuse.Value{Buf: src.buf, View: src.view})
+	k, ok := fuse.Move(in, src.DType(), dst.Value, src.Value)
 	if !ok {
 		return false
 	}

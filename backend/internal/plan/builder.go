@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loris-ml/loris/backend/internal/check"
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/strided"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Emitter is a backend that emits the steps of a Program.
+type Emitter interface {
+	fuse.Backend
+	// Epilogue says which of the ops that follow an instruction its kernel can compute; false if
+	// none.
+	Epilogue(in *graph.Instr) (fuse.Rule, bool)
+	// Lower emits the steps of an instruction that is not part of a kernel of package fuse and no
+	// view, or panics. It appends where the results lie to c.Results.
+	Lower(c *Call)
+	// CopyTo emits the copy of a value to another one of its shape. in is nil for the copy of a
+	// result.
+	CopyTo(in *graph.Instr, to, from Value)
+}
+
+// Builder knows where the values of a Program lie while an Emitter emits its steps. Emitters embed
+// it.
+type Builder struct {
+	Program *graph.Program
+	*fuse.Uses
+	// Groups holds the instructions that wait to become a kernel.
+	Groups    *fuse.Plan
+	Values    []Value // by ID; unset for those in open groups
+	Buffers   []Buffer
+	emitter   Emitter
+	constants map[string]int // buffers by content
+	// epilogues are by their last instruction; inner marks those before it.
+	epilogues map[int32]*fuse.Epilogue
+	inner     []bool
+}
+
+// NewBuilder returns a Builder for a Program that has been checked. inputs are the layouts of its
+// parameters; nil stands for dense ones.
+func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
+	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: make([]Value, len(p.Shapes)), constants: map[string]int{}}
+	for i, q := range p.Params {
+		buf := b.NewBuffer(Buffer{Kind: Input, Bytes: q.Shape.Bytes()})
+		b.Values[i] = DenseValue(q.Shape, buf)
+		if inputs != nil {
+			b.Values[i].View = inputs[i]
+			b.Buffers[buf].Bytes = Extent(q.Shape, &inputs[i])
+		}
+	}
+	return b
+}
+
+// Build has the steps of all instructions emitted, in the order of the Program. outputs are the
+// layouts of the results; nil stands for dense ones. Errors name the op and the user's line.
+func (b *Builder) Build(e Emitter, outputs []strided.View) error {
+	b.emitter = e
+	b.Groups = fuse.New(b.Program, b.Uses, e)
+	b.epilogues, b.inner = fuse.Epilogues(b.Program, b.Uses, e.Epilogue)
+	for i := range b.Program.Instrs {
+		if err := b.instr(int32(i)); err != nil {
+			return located(&b.Program.Instrs[i], err)
+		}
+	}
+	return b.results(outputs)
+}
+
+// opError is an error that names an op and the user's line.
+type opError struct{ error }
+
+func (e *opError) Unwrap() error { return e.error }
+
+// located adds the op and the user's line to an error that has none.
+func located(in *graph.Instr, err error) error {
+	if e := (*opError)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &opError{check.Located(in, err)}
+}
+
+// instr adds an instruction to a group, or has its steps emitted.
+func (b *Builder) instr(i int32) (err error) {
+	defer check.Recover(&err)
+	in := &b.Program.Instrs[i]
+	switch e := b.epilogues[i]; {
+	case b.inner[i]:
+	case e != nil:
+		b.lower(&b.Program.Instrs[e.Anchor], in, e)
+	case !b.Groups.Add(i):
+		b.lower(in, in, nil)
+	}
+	return nil
+}
+
+// Alone has the steps of an instruction emitted by itself. It panics with an error that names the
+// instruction.
+func (b *Builder) Alone(in *graph.Instr) {
+	var err error
+	func() {
+		defer check.Recover(&err)
+		b.lower(in, in, nil)
+	}()
+	if err != nil {
+		panic(located(in, err))
+	}
+}
+
+// lower has the steps of an instruction emitted, and of the epilogue that ends with last.
+func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
+	c := &Call{b: b, Instr: in, Last: last, Args: b.Program.Args(in), Shapes: b.Program.Outs(last), Epilogue: e}
+	if !c.view() {
+		b.emitter.Lower(c)
+	}
+	if len(c.Results) != last.NOut {
+		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.Results), last.NOut))
+	}
+	copy(b.Values[last.Out:], c.Results)
+}
+
+// Computed returns where a value lies, after its group's kernel has been emitted.
+func (b *Builder) Computed(id graph.ID) Value {
+	b.Groups.Need(id)
+	return b.Values[id]
+}
+
+// Value returns where a value lies that is in no open group.
+func (b *Builder) Value(id graph.ID) fuse.Value { return b.Values[id].Value }
+
+// SetValue notes where a value lies that a kernel computes.
+func (b *Builder) SetValue(id graph.ID, v fuse.Value) {
+	b.Values[id] = Value{b.Program.Shape(id), v}
+}
+
+// Copy has a dense copy of v emitted, whose elements are of dtype d.
+func (b *Builder) Copy(d ir.DType, v fuse.Value) fuse.Value {
+	return b.Copied(nil, Value{ir.MakeShape(d, v.View.Dims[:v.View.Rank]...), v}).Value
+}
+
+// Copied has a dense copy of a value emitted.
+func (b *Builder) Copied(in *graph.Instr, v Value) Value {
+	to := b.NewValue(v.Shape)
+	b.emitter.CopyTo(in, to, v)
+	return to
+}
+
+// NewBuffer returns the number of a new buffer.
+func (b *Builder) NewBuffer(buf Buffer) int {
+	buf.Output, buf.Donor, buf.First, buf.Last, buf.Storage = -1, -1, -1, -1, -1
+	b.Buffers = append(b.Buffers, buf)
+	return len(b.Buffers) - 1
+}
+
+// NewValue returns a dense value in a buffer of its own.
+func (b *Builder) NewValue(s ir.Shape) Value {
+	return DenseValue(s, b.NewBuffer(Buffer{Bytes: s.Bytes()}))
+}
+
+// Constant returns a value that is known now. Those of equal content share a buffer.
+func (b *Builder) Constant(s ir.Shape, data []byte) Value {
+	buf, ok := b.constants[string(data)]
+	if !ok {
+		buf = b.NewBuffer(Buffer{Kind: Constant, Bytes: len(data), Data: data})
+		b.constants[string(data)] = buf
+	}
+	return DenseValue(s, buf)
+}
+
+// results gives each result of the Program a buffer of its own. What is an input or a constant,
+// lies in another way, or is returned twice, is copied.
+func (b *Builder) results(outputs []strided.View) (err error) {
+	defer check.Recover(&err)
+	for _, id := range b.Program.Returns {
+		b.Computed(id)
+	}
+	for j, id := range b.Program.Returns {
+		v := b.Values[id]
+		want := strided.Dense(v.Shape.Dims())
+		if outputs != nil {
+			want = outputs[j]
+		}
+		extent := Extent(v.Shape, &want)
+		if buf := &b.Buffers[v.Buf]; buf.Kind != Work || buf.Output >= 0 || buf.Bytes != extent || !v.liesAs(want) {
+			to := Value{v.Shape, fuse.Value{Buf: b.NewBuffer(Buffer{Bytes: extent, Strided: extent != v.Shape.Bytes()}), View: want}}
+			b.emitter.CopyTo(nil, to, v)
+			v = to
+		}
+		b.Buffers[v.Buf].Output = j
+	}
+	return nil
+}
+
+// KernelStep returns the step of a kernel, without a payload, and makes the buffers of its
+// operands that have none.
+func KernelStep[P any](b *Builder, k *fuse.Kernel) Step[P] {
+	s := Step[P]{Instr: k.Instrs[0], Ops: k.Instrs}
+	for i := range k.Args {
+		a := &k.Args[i]
+		if a.Role == fuse.Scratch {
+			continue
+		}
+		if a.Buf == fuse.None {
+			a.Buf = b.NewBuffer(Buffer{Bytes: k.Bytes(a)})
+		}
+		if a.Role.Writes() {
+			s.Writes = append(s.Writes, a.Buf)
+		} else {
+			s.Reads = append(s.Reads, a.Buf)
+		}
+	}
+	for w, r := range k.InPlace(func(buf int) int { return b.Buffers[buf].Bytes }) {
+		s.InPlace = append(s.InPlace, Pair{w, r})
+	}
+	return s
+}

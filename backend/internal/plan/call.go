@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Call is one use of an op while its steps are emitted.
+type Call struct {
+	b     *Builder
+	Instr *graph.Instr
+	// Last is whose results are made: the end of the Epilogue, or Instr; nil if they are not those
+	// of the Program.
+	Last     *graph.Instr
+	Epilogue *fuse.Epilogue // or nil
+	ir.Args
+	// Operands are the computed operands, see Compute.
+	Operands []Value
+	// Shapes are those of the results to make, and Results where the first of them lie.
+	Shapes  []ir.Shape
+	Results []Value
+}
+
+// Inner returns a call of the same instruction on other operands, whose results have other dtypes
+// and are not those of the Program.
+func (c *Call) Inner(operands []Value, shapes []ir.Shape) *Call {
+	return &Call{b: c.b, Instr: c.Instr, Args: c.Args, Operands: operands, Shapes: shapes}
+}
+
+// Compute has all operands computed.
+func (c *Call) Compute() {
+	for _, id := range c.Instr.Args[len(c.Operands):] {
+		c.Operands = append(c.Operands, c.b.Computed(id))
+	}
+}
+
+// Operand returns an operand by name; ok is false for an optional one that was not given.
+func (c *Call) Operand(name string) (v Value, ok bool) {
+	if c.Tensor(name).IsNil() {
+		return Value{}, false
+	}
+	return c.Operands[c.InputIndex(name)], true
+}
+
+// Result makes the buffer of the next result.
+func (c *Call) Result() Value {
+	v := c.b.NewValue(c.Shapes[len(c.Results)])
+	c.Results = append(c.Results, v)
+	return v
+}
+
+// ResultOfCopy makes the next result a copy of the first operand, which takes its memory if nothing
+// else uses that later.
+func (c *Call) ResultOfCopy() Value {
+	out := c.Result()
+	c.b.emitter.CopyTo(c.Instr, out, c.Operands[0])
+	return out
+}
+
+// Copied has a dense copy of a value emitted.
+func (c *Call) Copied(v Value) Value { return c.b.Copied(c.Instr, v) }
+
+// Dense returns a value with its elements in order, a copy if they are not so.
+func (c *Call) Dense(v Value) Value {
+	if v.Contiguous() {
+		return v
+	}
+	return c.Copied(v)
+}

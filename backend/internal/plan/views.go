@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// IsView reports whether the results of an op are views of its operand, which backends need not
+// lower.
+func IsView(op ir.Op) bool {
+	switch op {
+	case ir.OpReshape, ir.OpPermute, ir.OpExpand, ir.OpSlice, ir.OpFlip:
+		return true
+	}
+	return false
+}
+
+// view makes the result of an op a view of its operand; false for an op that computes.
+func (c *Call) view() bool {
+	if !IsView(c.Instr.Op) {
+		return false
+	}
+	c.Compute()
+	v := c.Operands[0]
+	view := v.View
+	switch c.Instr.Op {
+	case ir.OpReshape:
+		v = c.Reshape(v, c.Shapes[0])
+		view = v.View
+	case ir.OpPermute:
+		view = v.View.Permute(ir.PermuteDims(c.Args))
+	case ir.OpExpand:
+		view = v.View.Expand(c.Shapes[0].Dims())
+	case ir.OpSlice:
+		view = v.View.Slice(ir.SliceBounds(c.Args))
+	case ir.OpFlip:
+		view = v.View.Flip(ir.FlipDims(c.Args))
+	}
+	c.Results = append(c.Results, v.As(c.Shapes[0], view))
+	return true
+}
+
+// Reshape returns a value with other dimensions: a view of it, or of its copy if strides cannot
+// say it.
+func (c *Call) Reshape(v Value, s ir.Shape) Value {
+	view, ok := v.View.Reshape(s.Dims())
+	if !ok {
+		v = c.Copied(v)
+		view, _ = v.View.Reshape(s.Dims())
+	}
+	return v.As(s, view)
+}
+
+// Place asks for a value to be computed where it belongs in a result, if a kernel is to compute
+// it.
+func (c *Call) Place(id graph.ID, part Value) { c.b.Groups.Place(id, part.Value) }
+
+// CatParts makes the result of a cat, has its operands computed, if they can be, where they belong
+// in it, and returns these parts. The operands that are not there have to be copied.
+func (c *Call) CatParts() (parts []Value) {
+	out := c.Result()
+	dim, at := c.Dim("dim", out.Shape.Rank()), 0
+	for i, x := range c.Args.In {
+		n := x.Shape().Dim(dim)
+		parts = append(parts, out.As(x.Shape(), out.View.Slice(dim, at, n, 1)))
+		at += n
+		c.Place(c.Instr.Args[i], parts[i])
+	}
+	c.Compute()
+	return parts
+}
+
+// Transposed reports whether an instruction that uses a value exchanges two of its dimensions and
+// leaves the others.
+func (b *Builder) Transposed(id graph.ID, x, y int) bool {
+	return slices.ContainsFunc(b.Users[id], func(i int32) bool {
+		u := &b.Program.Instrs[i]
+		return u.Op == ir.OpPermute && exchanges(ir.PermuteDims(b.Program.Args(u)), x, y)
+	})
+}
+
+func exchanges(order []int, x, y int) bool {
+	for i, d := range order {
+		if i == x && d != y || i == y && d != x || i != x && i != y && d != i {
+			return false
+		}
+	}
+	return true
+}
+
+// ResultTransposed makes the buffer of the next result, in which two of its dimensions are
+// exchanged.
+func (c *Call) ResultTransposed(x, y int) Value {
+	s := c.Shapes[len(c.Results)]
+	dims := s.Dims()
+	dims[x], dims[y] = dims[y], dims[x]
+	v := c.b.NewValue(s.WithDims(dims...))
+	view := v.View
+	view.Dims[x], view.Dims[y] = view.Dims[y], view.Dims[x]
+	view.Strides[x], view.Strides[y] = view.Strides[y], view.Strides[x]
+	v = v.As(s, view)
+	c.Results = append(c.Results, v)
+	return v
+}
