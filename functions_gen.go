@@ -909,6 +909,21 @@ func AdaptiveAvgPool3d(self *Tensor, outputSize ...int) *Tensor {
 	return self.AdaptiveAvgPool3d(outputSize...)
 }
 
+// AdaptiveMaxPool1d is [Tensor.AdaptiveMaxPool1d] as a function.
+func AdaptiveMaxPool1d(self *Tensor, outputSize ...int) (values, indices *Tensor) {
+	return self.AdaptiveMaxPool1d(outputSize...)
+}
+
+// AdaptiveMaxPool2d is [Tensor.AdaptiveMaxPool2d] as a function.
+func AdaptiveMaxPool2d(self *Tensor, outputSize ...int) (values, indices *Tensor) {
+	return self.AdaptiveMaxPool2d(outputSize...)
+}
+
+// AdaptiveMaxPool3d is [Tensor.AdaptiveMaxPool3d] as a function.
+func AdaptiveMaxPool3d(self *Tensor, outputSize ...int) (values, indices *Tensor) {
+	return self.AdaptiveMaxPool3d(outputSize...)
+}
+
 // AvgPool1d is [Tensor.AvgPool1d] as a function.
 func AvgPool1d(self *Tensor, kernelSize []int, opts ...AvgPool1dOption) *Tensor {
 	return self.AvgPool1d(kernelSize, opts...)
@@ -979,6 +994,16 @@ func CrossEntropy(self *Tensor, target *Tensor, opts ...CrossEntropyOption) *Ten
 	return self.CrossEntropy(target, opts...)
 }
 
+// FractionalMaxPool2d is [Tensor.FractionalMaxPool2d] as a function.
+func FractionalMaxPool2d(self *Tensor, kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
+	return self.FractionalMaxPool2d(kernelSize, outputSize, randomSamples)
+}
+
+// FractionalMaxPool3d is [Tensor.FractionalMaxPool3d] as a function.
+func FractionalMaxPool3d(self *Tensor, kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
+	return self.FractionalMaxPool3d(kernelSize, outputSize, randomSamples)
+}
+
 // GroupNorm is [Tensor.GroupNorm] as a function.
 func GroupNorm(input *Tensor, numGroups int, opts ...GroupNormOption) *Tensor {
 	return input.GroupNorm(numGroups, opts...)
@@ -1047,6 +1072,16 @@ func MaxPool3dWithIndices(self *Tensor, kernelSize []int, opts ...MaxPool3dWithI
 // MaxPoolWithIndices is [Tensor.MaxPoolWithIndices] as a function.
 func MaxPoolWithIndices(self *Tensor, kernelSize []int, stride []int, padding []int, dilation []int, ceilMode bool) (values, indices *Tensor) {
 	return self.MaxPoolWithIndices(kernelSize, stride, padding, dilation, ceilMode)
+}
+
+// MaxUnpool2d is [Tensor.MaxUnpool2d] as a function.
+func MaxUnpool2d(self *Tensor, indices *Tensor, outputSize ...int) *Tensor {
+	return self.MaxUnpool2d(indices, outputSize...)
+}
+
+// MaxUnpool3d is [Tensor.MaxUnpool3d] as a function.
+func MaxUnpool3d(self *Tensor, indices *Tensor, outputSize []int, stride []int, padding ...int) *Tensor {
+	return self.MaxUnpool3d(indices, outputSize, stride, padding...)
 }
 
 // MseLoss is [Tensor.MseLoss] as a function.

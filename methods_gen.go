@@ -190,6 +190,9 @@ var (
 	opAdaptiveAvgPool1d            = lookup("adaptive_avg_pool1d")
 	opAdaptiveAvgPool2d            = lookup("adaptive_avg_pool2d")
 	opAdaptiveAvgPool3d            = lookup("adaptive_avg_pool3d")
+	opAdaptiveMaxPool1d            = lookup("adaptive_max_pool1d")
+	opAdaptiveMaxPool2d            = lookup("adaptive_max_pool2d")
+	opAdaptiveMaxPool3d            = lookup("adaptive_max_pool3d")
 	opAvgPool1d                    = lookup("avg_pool1d")
 	opAvgPool2d                    = lookup("avg_pool2d")
 	opAvgPool3d                    = lookup("avg_pool3d")
@@ -205,6 +208,8 @@ var (
 	opConvolution                  = lookup("convolution")
 	opCosineSimilarity             = lookup("cosine_similarity")
 	opCrossEntropy                 = lookup("cross_entropy")
+	opFractionalMaxPool2d          = lookup("fractional_max_pool2d")
+	opFractionalMaxPool3d          = lookup("fractional_max_pool3d")
 	opGroupNorm                    = lookup("group_norm")
 	opHuberLoss                    = lookup("huber_loss")
 	opInterpolate                  = lookup("interpolate")
@@ -219,6 +224,8 @@ var (
 	opMaxPool3d                    = lookup("max_pool3d")
 	opMaxPool3dWithIndices         = lookup("max_pool3d_with_indices")
 	opMaxPoolWithIndices           = lookup("max_pool_with_indices")
+	opMaxUnpool2d                  = lookup("max_unpool2d")
+	opMaxUnpool3d                  = lookup("max_unpool3d")
 	opMseLoss                      = lookup("mse_loss")
 	opNllLoss                      = lookup("nll_loss")
 	opRmsNorm                      = lookup("rms_norm")
@@ -2086,6 +2093,45 @@ func (t *Tensor) AdaptiveAvgPool3d(outputSize ...int) *Tensor {
 	return call1(opAdaptiveAvgPool3d, []any{t.ex(), outputSize}, nil)
 }
 
+// AdaptiveMaxPool1d records the op adaptive_max_pool1d: largest element of windows that split the
+// last 1 dimensions of self [N, C, …] or [C, …] into output_size parts as evenly as can be, and
+// its i64 position counted over those dimensions; NaN above all. Any dtype but bool. As
+// torch.nn.functional.adaptive_max_pool1d with return_indices.
+//
+//	adaptive_max_pool1d(Tensor self, int[] output_size) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) AdaptiveMaxPool1d(outputSize ...int) (values, indices *Tensor) {
+	out := call(opAdaptiveMaxPool1d, []any{t.ex(), outputSize}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// AdaptiveMaxPool2d records the op adaptive_max_pool2d: largest element of windows that split the
+// last 2 dimensions of self [N, C, …] or [C, …] into output_size parts as evenly as can be, and
+// its i64 position counted over those dimensions; NaN above all. Any dtype but bool. As
+// torch.nn.functional.adaptive_max_pool2d with return_indices.
+//
+//	adaptive_max_pool2d(Tensor self, int[] output_size) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) AdaptiveMaxPool2d(outputSize ...int) (values, indices *Tensor) {
+	out := call(opAdaptiveMaxPool2d, []any{t.ex(), outputSize}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// AdaptiveMaxPool3d records the op adaptive_max_pool3d: largest element of windows that split the
+// last 3 dimensions of self [N, C, …] or [C, …] into output_size parts as evenly as can be, and
+// its i64 position counted over those dimensions; NaN above all. Any dtype but bool. As
+// torch.nn.functional.adaptive_max_pool3d with return_indices.
+//
+//	adaptive_max_pool3d(Tensor self, int[] output_size) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) AdaptiveMaxPool3d(outputSize ...int) (values, indices *Tensor) {
+	out := call(opAdaptiveMaxPool3d, []any{t.ex(), outputSize}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
 // AvgPool1d records the op avg_pool1d: mean of each window over the last 1 dimensions of self [N,
 // C, …] or [C, …], of a floating dtype or i64; stride is kernel_size unless given.
 // count_include_pad counts the zeros of the padding, divisor_override replaces the count. As
@@ -2266,6 +2312,34 @@ func (t *Tensor) CrossEntropy(target *Tensor, opts ...CrossEntropyOption) *Tenso
 	return call1With(opCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
+// FractionalMaxPool2d records the op fractional_max_pool2d: largest element of output_size windows
+// of kernel_size over the last 2 dimensions of self [N, C, …] or [C, …], and its i64 position
+// counted over those dimensions. The windows lie at pseudo-random distances that follow from
+// random_samples [N, C, 2], numbers from 0 to 1. Any dtype but bool. As
+// torch.nn.functional.fractional_max_pool2d with return_indices.
+//
+//	fractional_max_pool2d(Tensor self, int[] kernel_size, int[] output_size, Tensor random_samples) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) FractionalMaxPool2d(kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
+	out := call(opFractionalMaxPool2d, []any{t.ex(), kernelSize, outputSize, randomSamples.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// FractionalMaxPool3d records the op fractional_max_pool3d: largest element of output_size windows
+// of kernel_size over the last 3 dimensions of self [N, C, …] or [C, …], and its i64 position
+// counted over those dimensions. The windows lie at pseudo-random distances that follow from
+// random_samples [N, C, 3], numbers from 0 to 1. Any dtype but bool. As
+// torch.nn.functional.fractional_max_pool3d with return_indices.
+//
+//	fractional_max_pool3d(Tensor self, int[] kernel_size, int[] output_size, Tensor random_samples) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) FractionalMaxPool3d(kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
+	out := call(opFractionalMaxPool3d, []any{t.ex(), kernelSize, outputSize, randomSamples.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
 // GroupNorm records the op group_norm: layer_norm over each of num_groups groups of channels of
 // input [N, C, …], then weight [C] and bias [C]. As torch.nn.functional.group_norm.
 //
@@ -2424,6 +2498,28 @@ func (t *Tensor) MaxPool3dWithIndices(kernelSize []int, opts ...MaxPool3dWithInd
 func (t *Tensor) MaxPoolWithIndices(kernelSize []int, stride []int, padding []int, dilation []int, ceilMode bool) (values, indices *Tensor) {
 	out := call(opMaxPoolWithIndices, []any{t.ex(), kernelSize, stride, padding, dilation, ceilMode}, nil)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// MaxUnpool2d records the op max_unpool2d: zeros whose last 2 dimensions are output_size, with the
+// elements of self [N, C, …] or [C, …] at the i64 positions that a max_pool2d of that size
+// found. As at::max_unpool2d.
+//
+//	max_unpool2d(Tensor self, Tensor indices, int[] output_size) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) MaxUnpool2d(indices *Tensor, outputSize ...int) *Tensor {
+	return call1(opMaxUnpool2d, []any{t.ex(), indices.ex(), outputSize}, nil)
+}
+
+// MaxUnpool3d records the op max_unpool3d: zeros whose last 3 dimensions are output_size, with the
+// elements of self [N, C, …] or [C, …] at the i64 positions that a max_pool3d of that size
+// found. As at::max_unpool3d.
+//
+//	max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) MaxUnpool3d(indices *Tensor, outputSize []int, stride []int, padding ...int) *Tensor {
+	return call1(opMaxUnpool3d, []any{t.ex(), indices.ex(), outputSize, stride, padding}, nil)
 }
 
 // MseLoss records the op mse_loss: (self - target)². self and target broadcast and are promoted to

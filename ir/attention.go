@@ -18,11 +18,11 @@ func init() {
 	const operands = "(Tensor grad, Tensor out, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)"
 	register("_scaled_dot_product_attention_backward"+operands+" -> (Tensor, Tensor, Tensor)", Spec{
 		Doc:      "The gradients of scaled_dot_product_attention with respect to query, key and value. out is its result.",
-		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[:3] },
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[:3] },
 	})
 	register("_scaled_dot_product_attention_mask_backward"+operands+" -> Tensor", Spec{
 		Doc:      "The gradient of scaled_dot_product_attention with respect to a floating attn_mask.",
-		Category: Neural, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[3:] },
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value { return attentionGradients(b, a)[3:] },
 	})
 }
 

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 func init() {
 	register("max_pool_with_indices(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor values, Tensor indices)", Spec{
 		Doc:      "Largest element of each window over the last len(kernel_size) dimensions, 1 to 3, and its i64 position counted over those dimensions of the input; the first of equal ones, NaN above all. All dimensions in front are batch. Any dtype but bool. As at::max_pool2d_with_indices.",
@@ -83,21 +85,27 @@ func (p *Pool) inferDim(a Args, i int, ceil bool) {
 
 // vjpMaxPool adds each cotangent to the element that won its window.
 func vjpMaxPool(b *Builder, a Args, out, grad []Value) []Value {
-	g := grad[0]
-	if g.IsNil() {
+	if grad[0].IsNil() {
 		return []Value{{}}
 	}
-	p := PoolOf(a)
-	x := a.In[0].Shape()
-	lead := x.Dims()[:x.Rank()-p.Spatial]
-	flat := func(v Value) Value {
-		n := 1
-		for _, d := range v.Shape().Dims()[len(lead):] {
-			n *= d
-		}
-		return b.Reshape(v, append(append([]int{}, lead...), n)...)
+	return []Value{b.sumByPlace(a, len(a.Ints("kernel_size")), a.In[0].Shape(), out[1], grad[0])}
+}
+
+// sumByPlace returns zeros of the shape s with the elements of x added to them: index has for
+// each its place among the last n dimensions.
+func (b *Builder) sumByPlace(a Args, n int, s Shape, index, x Value) Value {
+	dims := s.Dims()
+	lead := len(dims) - n
+	if lead < 0 || index.Shape() != x.Shape().WithDType(index.DType()) || x.Rank() != len(dims) || !slices.Equal(x.Shape().Dims()[:lead], dims[:lead]) {
+		a.Fail(ErrShape, "%v and the indices %v are not of windows over the last %d dimensions of %v", x.Shape(), index.Shape(), n, s)
 	}
-	zero := flat(b.Full(x.Dims(), 0, x.DType()))
-	gx := b.ScatterReduce(zero, len(lead), flat(out[1]), flat(g), "sum")
-	return []Value{b.Reshape(gx, x.Dims()...)}
+	zero := b.flattenLast(b.Full(dims, 0, x.DType()), n)
+	sum := b.ScatterReduce(zero, lead, b.flattenLast(index, n), b.flattenLast(x, n), "sum")
+	return b.Reshape(sum, dims...)
+}
+
+// flattenLast makes the last n dimensions one.
+func (b *Builder) flattenLast(x Value, n int) Value {
+	_, size := planesOf(x, n)
+	return b.Reshape(x, append(x.Shape().Dims()[:x.Rank()-n], size)...)
 }

@@ -208,18 +208,11 @@ func adaptiveAvgPoolND(b *Builder, a Args, n int) []Value {
 // too much.
 func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	n := x.Dim(dim)
-	longest := 0
-	for i := range o {
-		longest = max(longest, ((i+1)*n+o-1)/o-i*n/o)
-	}
-	c := func(n int) Value { return b.Const(n, I64) }
-	i := b.Reshape(b.Iota(o, I64), o, 1)
-	start := b.FloorDivide(b.Mul(i, c(n)), c(o))
-	end := b.FloorDivide(b.Add(b.Mul(b.Add(i, c(1)), c(n)), c(o-1)), c(o))
+	start, end, longest := b.adaptiveWindows(n, o)
 	at := b.Add(start, b.Iota(longest, I64))
 	dims := x.Shape().Dims()
 	wide := append(append([]int{}, dims[:dim]...), o, longest)
-	x = b.IndexSelect(x, dim, b.Reshape(b.Minimum(at, c(n-1)), -1))
+	x = b.IndexSelect(x, dim, b.Reshape(b.Minimum(at, b.Const(n-1, I64)), -1))
 	x = b.Reshape(x, append(wide, dims[dim+1:]...)...)
 	// Aligned at the last dimensions: [o, longest, 1, …].
 	tail := make([]int, len(dims)-dim+1)
@@ -231,4 +224,17 @@ func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	tail[1] = longest
 	x = b.Where(b.Reshape(b.Lt(at, end), tail...), x, b.Const(0.0, x.DType()))
 	return b.Div(b.Sum(x, []int{dim + 1}, false), counts)
+}
+
+// adaptiveWindows splits n elements into o windows, and returns where each begins and ends,
+// [o, 1], and how long the longest is.
+func (b *Builder) adaptiveWindows(n, o int) (start, end Value, longest int) {
+	for i := range o {
+		longest = max(longest, ((i+1)*n+o-1)/o-i*n/o)
+	}
+	c := func(n int) Value { return b.Const(n, I64) }
+	i := b.Reshape(b.Iota(o, I64), o, 1)
+	start = b.FloorDivide(b.Mul(i, c(n)), c(o))
+	end = b.FloorDivide(b.Add(b.Mul(b.Add(i, c(1)), c(n)), c(o-1)), c(o))
+	return start, end, longest
 }

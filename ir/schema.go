@@ -42,6 +42,9 @@ var paramKinds = map[string]ParamKind{
 // Operand reports whether the parameter is a graph input.
 func (k ParamKind) Operand() bool { return k <= KindOptScalar }
 
+// Optional reports whether an argument may be None.
+func (k ParamKind) Optional() bool { return k == KindOptTensor || k == KindOptScalar || isOptional(k) }
+
 // Param is one parameter of a schema.
 type Param struct {
 	Name    string

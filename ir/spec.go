@@ -124,6 +124,8 @@ type Spec struct {
 	// GradFails makes a gradient that would flow through the op an error, for ops
 	// that have one which is not known.
 	GradFails bool
+	// Unlisted marks ops that packages and gradients call, not users: Ops leaves them out.
+	Unlisted bool
 
 	// Cost is what a pointwise primitive costs.
 	Cost Cost
@@ -268,12 +270,11 @@ func Lookup(name string) (Op, bool) {
 	return op, ok
 }
 
-// Ops returns the rows of the table, sorted by category and name, but for
-// call_model, which has no meaning of its own, and ops that only gradients record,
-// whose names begin with an underscore and end with "_backward".
+// Ops returns the rows of the table, sorted by category and name, but for call_model,
+// which has no meaning of its own, and unlisted ones.
 func Ops() []*Spec {
 	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool {
-		return sp == nil || sp.Category == Foreign || sp.Name[0] == '_' && strings.HasSuffix(sp.Name, "_backward")
+		return sp == nil || sp.Category == Foreign || sp.Unlisted
 	})
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {

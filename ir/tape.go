@@ -169,25 +169,31 @@ func between(inputs, outs []Value) (order []*Node, pos map[*Node]int) {
 
 // pullBackOf writes the gradients of a composite, by its decomposition on stand-ins
 // for the operands, so that one value in two places has two gradients. An operand
-// without a gradient gets an absent Value.
+// without influence has an absent one.
 func (b *Builder) pullBackOf(a Args, grad []Value) []Value {
+	return b.pullBackFrom(a.In, len(a.In), grad, func(scratch *Builder, in []Value) []Value {
+		on := a
+		on.In = in
+		return on.Spec.Decompose(scratch, on)
+	})
+}
+
+// pullBackFrom writes the gradients of what record makes of stand-ins for the operands in,
+// with respect to the first n of them. The nodes of the results that the gradients do not
+// need are not recorded in b.
+func (b *Builder) pullBackFrom(in []Value, n int, grad []Value, record func(scratch *Builder, in []Value) []Value) []Value {
 	scratch := Builder{Lines: LinesOff}
-	on := a
-	on.In = nil
 	made := map[*Node][]Value{}
-	stand := func(v Value) Value {
-		s := NewLeaf(nil, v.Shape(), v.Node.device).Out(0)
-		made[s.Node] = []Value{v}
-		return s
+	standFor := func(vs []Value) []Value {
+		out := make([]Value, len(vs))
+		for i, v := range vs {
+			out[i] = NewLeaf(nil, v.Shape(), v.Node.device).Out(0)
+			made[out[i].Node] = []Value{v}
+		}
+		return out
 	}
-	for _, v := range a.In {
-		on.In = append(on.In, stand(v))
-	}
-	var cotangents []Value
-	for _, v := range grad {
-		cotangents = append(cotangents, stand(v))
-	}
-	results := scratch.pullBack(on.Spec.Decompose(&scratch, on), cotangents, on.In)
+	operands, cotangents := standFor(in), standFor(grad)
+	results := scratch.pullBack(record(&scratch, operands)[:len(grad)], cotangents, operands[:n])
 	out := make([]Value, len(results))
 	for i, v := range results {
 		if !v.IsNil() {

@@ -142,6 +142,13 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(torch.nan_to_num(a.double()), torch.nan_to_num(b.double()))
 
 
+def adaptive_max(args, kwargs):
+    """F.adaptive_max_pool; ATen's op returns the indices, too."""
+    kwargs = dict(kwargs)
+    kwargs.pop("return_indices", None)
+    return adaptive(args, kwargs)
+
+
 def max_pool(args, kwargs):
     kwargs = dict(kwargs)
     if kwargs.pop("return_indices", False):
@@ -411,6 +418,8 @@ def neural_rows(F):
                 adapt=drop_none),
             Row(f"adaptive_avg_pool{n}d", f"Tensor self, int[{n}] output_size", [f"{F}adaptive_avg_pool{n}d"],
                 adapt=adaptive, limit=600),
+            Row(f"adaptive_max_pool{n}d", f"Tensor self, int[{n}] output_size", [f"{F}adaptive_max_pool{n}d"],
+                adapt=adaptive_max, limit=600, cap=6),
         ]
     return out + [
         Row("upsample_bilinear2d", UPSAMPLE.format(n=2, align=", bool align_corners"), [F + "interpolate.bilinear"],

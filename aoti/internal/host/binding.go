@@ -60,8 +60,6 @@ var bindings = []binding{
 	{functions: "repeat_interleave_Tensor", device: (*lane).repeatInterleave},
 
 	// Functions that are not named for their op.
-	{functions: "=cpu__adaptive_avg_pool2d", op: "adaptive_avg_pool2d"},
-	{functions: "=cpu__adaptive_avg_pool3d", op: "adaptive_avg_pool3d"},
 	{functions: "_embedding_bag_forward_only", op: "_embedding_bag"},
 	{functions: "_scaled_dot_product_flash_attention_v2", op: "_scaled_dot_product_flash_attention"},
 	{functions: "=_scaled_mm", op: "_scaled_mm_amax"},

@@ -92,7 +92,7 @@ func recipeIR(op ir.Op, v values) (*recipe, error) {
 	for i, p := range sp.Schema.Params {
 		x, ok := v[p.Name]
 		if !ok {
-			if !p.HasDef && p.Kind != ir.KindOptTensor && p.Kind != ir.KindOptScalar {
+			if !p.HasDef && !p.Kind.Optional() {
 				return nil, fmt.Errorf("%w: %s has no argument %q", ir.ErrArg, sp.Name, p.Name)
 			}
 			args[i] = p.Default
@@ -147,7 +147,7 @@ func recipeIR(op ir.Op, v values) (*recipe, error) {
 		}
 		return b.Call(op, bound)
 	}
-	return &recipe{what: what, in: in, build: build, strides: stridesFrom(sp, in)}, nil
+	return &recipe{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}, nil
 }
 
 // attribute converts an argument to what ir takes for a kind of parameter.

@@ -28,10 +28,10 @@ type opEntry struct {
 
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
-	[]map[string]evalFunc{viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals, poolEvals,
+	[]map[string]evalFunc{viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals,
 		fourierEvals, bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals,
 		scaledEvals, factorEvals, fbgemmEvals, quantEvals, observeEvals},
-	[]map[string]recipeFunc{mathRecipes, matrixRecipes, networkRecipes, windowRecipes, indexRecipes, orderRecipes,
+	[]map[string]recipeFunc{mathRecipes, matrixRecipes, networkRecipes, indexRecipes, orderRecipes,
 		randomRecipes, bagRecipes, attentionRecipes},
 )
 
