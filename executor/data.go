@@ -98,21 +98,22 @@ func (d *Data) Ready() bool {
 // the computation that should have made it, or ctx's error.
 func (d *Data) Wait(ctx context.Context) (backend.Buffer, error) {
 	buf, err := d.queued(ctx)
-	if f := d.submission; err == nil && f != nil {
+	if err != nil {
+		return nil, err // the submission is not final if ctx ended the wait
+	}
+	if f := d.submission; f != nil {
 		select {
 		case <-f.done:
-			err = f.err
 		default:
 			select {
 			case <-f.done:
-				err = f.err
 			case <-ctx.Done():
-				err = ctx.Err()
+				return nil, ctx.Err()
 			}
 		}
-	}
-	if err != nil {
-		return nil, err
+		if f.err != nil {
+			return nil, f.err
+		}
 	}
 	return buf, nil
 }

@@ -375,9 +375,9 @@ func TestQueuedBuffers(t *testing.T) {
 	}
 }
 
-// TestReadGivenUpBeforeTakeOff has the race detector look at a read that is given up
+// TestReadGivenUpBeforeSubmission has the race detector look at a read that is given up
 // while the step waits for its place in the device's queue.
-func TestReadGivenUpBeforeTakeOff(t *testing.T) {
+func TestReadGivenUpBeforeSubmission(t *testing.T) {
 	q := newQueue(t)
 	s := newSession(t, executor.Config{Device: queueDevice, InFlight: 1})
 	v := s.NewVariable(floatsOn(t, s, queueDevice, 0))
