@@ -93,7 +93,7 @@ func (e *engine) learn(a *artifact) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for key, data := range a.Codes {
-		if _, known := e.codes[key]; known {
+		if e.codes.Contains(key) {
 			continue
 		}
 		if len(data) == 0 {

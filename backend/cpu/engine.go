@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
@@ -34,15 +35,18 @@ type engine struct {
 
 	building singleflight.Group // by key: sessions compile different kernels at the same time
 
-	mu       sync.Mutex // guards the rest
-	codes    map[string]executable
-	order    []string // of codes, oldest first
+	mu       sync.Mutex                         // guards the rest
+	codes    *simplelru.LRU[string, executable] // nil ones can't be compiled
 	probes   map[fuse.Probe]bool
 	compiles int
 }
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
-	return &engine{build: build, check: check, codes: map[string]executable{}, probes: map[fuse.Probe]bool{}}
+	codes, err := simplelru.NewLRU[string, executable](maxCodes, nil)
+	if err != nil {
+		panic(err) // maxCodes is positive
+	}
+	return &engine{build: build, check: check, codes: codes, probes: map[fuse.Probe]bool{}}
 }
 
 // compileAs returns the executable of the kernel with a key; false if there can
@@ -76,21 +80,15 @@ func (e *engine) compileAs(key string, k *loop.Kernel) (executable, bool) {
 func (e *engine) known(key string) (code executable, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	code, known = e.codes[key]
-	return code, known
+	return e.codes.Get(key)
 }
 
-// keep adds what is not there; the caller holds mu.
+// keep adds the code of a key unless it is there, learned from an artefact meanwhile; the caller
+// holds mu.
 func (e *engine) keep(key string, code executable) {
-	if _, known := e.codes[key]; known {
-		return // learned from an artefact meanwhile
+	if !e.codes.Contains(key) {
+		e.codes.Add(key, code)
 	}
-	if len(e.order) == maxCodes {
-		delete(e.codes, e.order[0])
-		e.order = append(e.order[:0], e.order[1:]...)
-	}
-	e.codes[key] = code
-	e.order = append(e.order, key)
 }
 
 // count returns how many kernels have been compiled.

@@ -85,6 +85,14 @@ var allowed = map[string][]string{
 	"internal/kernels/quant":     {"internal/kernels", "internal/parallel"},
 }
 
+// dependencies are the modules that packages of the library may import, by
+// prefix: all that a program which imports Loris has to download. Commands,
+// benchmarks and examples may have others.
+var dependencies = []string{
+	"github.com/cespare/xxhash/v2", "github.com/dgraph-io/ristretto/v2", "github.com/dustin/go-humanize",
+	"github.com/hashicorp/golang-lru/v2", "golang.org/x/sync", "golang.org/x/sys", "gonum.org/v1/gonum",
+}
+
 type pkg struct {
 	ImportPath string
 	Dir        string
@@ -148,6 +156,24 @@ func permits(may []string, dep string) bool {
 		}
 	}
 	return false
+}
+
+// The library imports no module that only commands, benchmarks and examples need.
+func TestLibraryHasFewDependencies(t *testing.T) {
+	for _, p := range packages(t) {
+		name, _ := rel(p.ImportPath)
+		switch top, _, _ := strings.Cut(name, "/"); top {
+		case "cmd", "bench", "examples":
+			continue
+		}
+		for _, imp := range p.Imports {
+			first, _, _ := strings.Cut(imp, "/")
+			_, inside := rel(imp)
+			if strings.Contains(first, ".") && !inside && !permits(dependencies, imp) {
+				t.Errorf("package %q imports %q", name, imp)
+			}
+		}
+	}
 }
 
 // Libraries below the root import nothing of the commands or benchmarks.
