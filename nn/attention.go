@@ -72,10 +72,10 @@ func (l *MultiheadAttention) projections(c *config, dim int) {
 // self-attention, it panics with a *loris.OpError.
 func (l *MultiheadAttention) Forward(x *loris.Tensor) *loris.Tensor { return l.Attend(x, x, x, nil) }
 
-// Attend maps query [*, L, dim], key [*, S, kdim] and value [*, S, vdim] to
-// [*, L, dim]. The mask, nil or one that broadcasts to [*, heads, L, S], is of
-// bool, true for what takes part, or floating and added to the scores. It is to
-// be nil with Causal. A query that sees nothing gives the output's bias.
+// Attend maps query [*, L, dim], key [*, S, kdim] and value [*, S, vdim] to [*, L, dim].
+// The mask is nil or broadcasts to [*, heads, L, S]; it is bool, true for keys that take
+// part, or floating and added to the scores. With Causal it must be nil. The result of a
+// query without keys is the output's bias.
 func (l *MultiheadAttention) Attend(query, key, value, mask *loris.Tensor) *loris.Tensor {
 	q, k, v := l.project(query, key, value)
 	opts := []loris.ScaledDotProductAttentionOption{loris.IsCausal(l.causal), loris.EnableGQA(l.kvHeads != l.heads)}

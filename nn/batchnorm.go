@@ -5,8 +5,8 @@ import (
 )
 
 // BatchNorm normalises each channel over the batch, as torch.nn.BatchNorm1d and
-// BatchNorm2d. In training it uses the batch's statistics and moves the running
-// ones towards them; in evaluation it uses the running ones.
+// BatchNorm2d. In training it uses the statistics of the batch and averages them into the
+// running statistics, which it uses in evaluation.
 type BatchNorm struct {
 	Base
 	Weight *loris.Variable // [channels], nil without one
@@ -30,8 +30,7 @@ func NewBatchNorm1d(channels int, opts ...Option) *BatchNorm {
 	return newBatchNorm("BatchNorm1d", 2, 3, channels, opts)
 }
 
-// NewBatchNorm2d returns a batch norm of inputs [N, channels, H, W]. It is
-// NewBatchNorm1d in everything else.
+// NewBatchNorm2d is NewBatchNorm1d for inputs [N, channels, H, W].
 func NewBatchNorm2d(channels int, opts ...Option) *BatchNorm {
 	return newBatchNorm("BatchNorm2d", 4, 4, channels, opts)
 }
@@ -49,9 +48,9 @@ func newBatchNorm(name string, minRank, maxRank, channels int, opts []Option) *B
 	return l
 }
 
-// Forward normalises x. In training it also assigns the new running statistics,
-// so it is to be called once for each batch. A batch with one element a channel
-// panics in training, as its variance says nothing.
+// Forward normalises x. In training it also assigns the new running statistics, so call
+// it once for each batch; a batch with one element for each channel, which has no
+// variance, panics.
 func (l *BatchNorm) Forward(x *loris.Tensor) *loris.Tensor {
 	if r := x.Rank(); r < l.minRank || r > l.maxRank {
 		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
@@ -70,7 +69,7 @@ func (l *BatchNorm) Forward(x *loris.Tensor) *loris.Tensor {
 		l.NumBatches.Assign(value(l.NumBatches, x).Add(1))
 		return y
 	}
-	// What is not assigned is no result of the step.
+	// The step does not compute statistics that are not assigned.
 	for _, t := range []*loris.Tensor{mean, variance} {
 		if t.Pending() {
 			t.Discard()

@@ -31,8 +31,8 @@ func conv2d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
 
 var convOptions = []string{"NoBias", "Stride", "Padding", "Dilation", "Groups", "InitWeight"}
 
-// NewConv1d returns a convolution of inputs [N, in, L] or [in, L] with windows of
-// kernel elements. Weight and bias are uniform in ±1/√(in/groups·kernel).
+// NewConv1d returns a convolution of inputs [N, in, L] or [in, L] with windows of kernel
+// elements. Weight and bias are uniform in ±1/√(in/groups·kernel).
 // Options: With, NoBias, Stride, Padding, Dilation, Groups, InitWeight.
 func NewConv1d(in, out, kernel int, opts ...Option) *Conv {
 	return newConv("Conv1d", conv1d, in, out, []int{kernel}, opts)

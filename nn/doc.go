@@ -1,6 +1,6 @@
-// Package nn is layers over loris: modules with named parameters, the layers of
-// PyTorch under their names, with its initial distributions, and weight files in
-// the safetensors format, which PyTorch reads and writes.
+// Package nn has the layers of PyTorch under their names and with its initial
+// distributions: modules with named parameters, and weight files in the safetensors
+// format, which PyTorch reads and writes.
 //
 //	m := nn.NewSequential(
 //		nn.NewLinear(64, 32),
@@ -10,12 +10,13 @@
 //	logits := m.Forward(x)                     // records
 //	err := nn.Save(ctx, "mlp.safetensors", m, nil)
 //
-// Parameters are variables, so they live across steps; a layer records their
-// initial values, which the next MarkStep computes. Marking a step once after
-// building a model keeps the initialisation out of the graph of the first
-// training step. Load leaves nothing of the initialisation to compute.
+// Parameters are variables, so they live across steps; a layer records their initial
+// values, which the next MarkStep computes. Marking a step after a model is built keeps the
+// initialisation out of the graph of the first training step. After Load no initial value
+// is computed.
 //
-// A module of one's own embeds Base and registers what it is made of:
+// A module that a program defines embeds Base and registers its variables and inner
+// modules:
 //
 //	type Block struct {
 //		nn.Base
@@ -34,6 +35,6 @@
 //		return x.Add(b.fc.Forward(b.norm.Forward(x)))
 //	}
 //
-// Mistakes in building a layer or a graph panic with a *loris.OpError, as ops
-// do; loris.Try returns it.
+// Mistakes in building a layer or a graph panic with a *loris.OpError; loris.Try returns
+// it.
 package nn

@@ -11,8 +11,8 @@ type Dropout struct {
 	p float64
 }
 
-// NewDropout returns a dropout of elements with probability p, in [0, 1]. The
-// others are divided by 1-p. Another p never recompiles.
+// NewDropout returns a layer that sets elements to zero with probability p, in [0, 1], and
+// divides the others by 1-p. Another p never recompiles.
 func NewDropout(p float64) *Dropout {
 	if !(p >= 0 && p <= 1) {
 		panic(misuse("Dropout", "p is %v, must be in [0, 1]", p))
@@ -20,7 +20,7 @@ func NewDropout(p float64) *Dropout {
 	return &Dropout{p: p}
 }
 
-// Forward drops elements of x, of a floating dtype.
+// Forward applies the layer to x, of a floating dtype.
 func (l *Dropout) Forward(x *loris.Tensor) *loris.Tensor {
 	if !l.Training() {
 		return x

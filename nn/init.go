@@ -6,11 +6,10 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// Init records a variable's initial value with the dims given, of the Maker's
-// dtype, device and session. Random ones draw from the session's seed
-// (loris.Session.SetSeed), in the order in which layers are built, so a seed
-// determines a model. The distributions are those of torch.nn.init; the numbers
-// are Loris's own.
+// Init records a variable's initial value with the given dims and the Maker's dtype,
+// device and session. Random values depend on the session's seed (loris.Session.SetSeed)
+// and the order in which layers are built, so a seed determines a model. The distributions
+// are those of torch.nn.init; the numbers are not PyTorch's.
 type Init func(m loris.Maker, dims ...int) *loris.Tensor
 
 // Zeros initialises to 0.
@@ -92,8 +91,8 @@ func XavierNormal(gain float64) Init {
 	}
 }
 
-// fans returns how many inputs an output of a weight [out, in, …] depends on, and
-// how many outputs an input reaches.
+// fans returns, for a weight [out, in, …], the number of inputs that an output depends on
+// and the number of outputs that depend on an input.
 func fans(name string, dims []int) (in, out int) {
 	if len(dims) < 2 {
 		panic(misuse(name, "a weight of dimensions %v has no fans: at least 2 are needed", dims))

@@ -67,8 +67,8 @@ func zeroRow(init Init, p int) Init {
 	}
 }
 
-// Forward maps indices x [*], i64 or i32, to the rows [*, dim]. An index that
-// the table does not have is an error when the graph runs.
+// Forward maps indices x [*], i64 or i32, to the rows [*, dim]. An index out of range is
+// an error when the graph runs.
 func (e *Embedding) Forward(x *loris.Tensor) *loris.Tensor {
 	return loris.Embedding(value(e.Weight, x), x, loris.PaddingIdx(e.paddingIdx))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// Module is anything with named variables. Base implements it.
+// Module is a set of named variables. Base implements it.
 type Module interface {
 	// Params yields the trainable variables with their names, dotted as
 	// PyTorch's ("0.weight"), in the order of registration. A variable that is
@@ -28,14 +28,14 @@ type Layer interface {
 	Forward(x *loris.Tensor) *loris.Tensor
 }
 
-// Base holds what a module is made of; a module embeds it. The zero Base is
-// empty and in training mode. It is to be filled by one goroutine before use.
+// Base holds the variables and inner modules of a module that embeds it. The zero Base is
+// empty and in training mode. One goroutine fills it before use.
 type Base struct {
 	entries []entry
 	eval    bool
 }
 
-// entry is a variable or a module within, of the given name.
+// entry is a named variable or inner module.
 type entry struct {
 	name   string
 	v      *loris.Variable
@@ -43,8 +43,8 @@ type entry struct {
 	module Module
 }
 
-// Param registers a trainable variable and returns it. An empty or used name, or
-// one with a dot, panics with a *loris.OpError.
+// Param registers a trainable variable and returns it. A name that is empty, is taken or
+// has a dot panics with a *loris.OpError.
 func (b *Base) Param(name string, v *loris.Variable) *loris.Variable {
 	b.register(entry{name: name, v: v})
 	return v
@@ -57,8 +57,8 @@ func (b *Base) Buffer(name string, v *loris.Variable) *loris.Variable {
 	return v
 }
 
-// Add registers a module within, whose names get name and a dot in front. Names
-// are as in Param.
+// Add registers an inner module, whose names are prefixed with name and a dot. Names are
+// as in Param.
 func (b *Base) Add(name string, m Module) {
 	b.register(entry{name: name, module: m})
 }
@@ -127,7 +127,7 @@ func (b *Base) SetTraining(on bool) {
 // Training reports whether the module is in training mode.
 func (b *Base) Training() bool { return !b.eval }
 
-// Func makes a layer without variables of a function, such as an activation.
+// Func is a layer without variables that applies a function, such as an activation.
 type Func func(x *loris.Tensor) *loris.Tensor
 
 // Forward calls the function.

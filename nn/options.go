@@ -14,8 +14,7 @@ type Option struct {
 	set  func(*config)
 }
 
-// config is what options set; the zero values are replaced by the defaults of
-// newConfig.
+// config is what options set; newConfig replaces zero values by defaults.
 type config struct {
 	maker      loris.Maker
 	noBias     bool
@@ -35,8 +34,7 @@ type config struct {
 	weight     Init
 }
 
-// newConfig applies the options to a layer, of which names are allowed. With is
-// always.
+// newConfig applies the options to a layer, which takes With and those named.
 func newConfig(layer string, opts []Option, names ...string) *config {
 	c := &config{stride: []int{1}, padding: []int{0}, dilation: []int{1}, groups: 1, momentum: 0.1, paddingIdx: -1}
 	for _, o := range opts {
@@ -62,9 +60,8 @@ func positive(layer string, sizes ...int) {
 	}
 }
 
-// With sets how the layer's variables are made: in which session, on which
-// device and of which dtype. The default is f32 in the default session. All
-// layers take it.
+// With sets the session, the device and the dtype of the layer's variables. The default is
+// f32 in the default session. All layers take it.
 func With(m loris.Maker) Option { return Option{"With", func(c *config) { c.maker = m }} }
 
 // NoBias leaves out the bias, which layers have by default.
@@ -73,28 +70,28 @@ func NoBias() Option { return Option{"NoBias", func(c *config) { c.noBias = true
 // NoAffine leaves out the learned scale and shift of a norm.
 func NoAffine() Option { return Option{"NoAffine", func(c *config) { c.noAffine = true }} }
 
-// NoTracking leaves out a batch norm's running statistics: it always uses the
-// batch's.
+// NoTracking leaves out a batch norm's running statistics, so that it always uses those of
+// the batch.
 func NoTracking() Option { return Option{"NoTracking", func(c *config) { c.noTracking = true }} }
 
-// Stride is the step of a convolution: a number for all dimensions or one for
-// each. The default is 1.
+// Stride is the distance between the windows of a convolution: one number for all
+// dimensions or one for each. The default is 1.
 func Stride(v ...int) Option { return Option{"Stride", func(c *config) { c.stride = v }} }
 
-// Padding is the zeros around a convolution's input: a number for all dimensions
-// or one for each. The default is 0.
+// Padding is the number of zeros on both sides of a convolution's input: one number for
+// all dimensions or one for each. The default is 0.
 func Padding(v ...int) Option { return Option{"Padding", func(c *config) { c.padding = v }} }
 
-// Dilation is the distance of a convolution's taps: a number for all dimensions
-// or one for each. The default is 1.
+// Dilation is the distance between the elements of a convolution's window: one number for
+// all dimensions or one for each. The default is 1.
 func Dilation(v ...int) Option { return Option{"Dilation", func(c *config) { c.dilation = v }} }
 
 // Groups divides a convolution's channels into groups that do not mix. The
 // default is 1.
 func Groups(n int) Option { return Option{"Groups", func(c *config) { c.groups = n }} }
 
-// Eps is what a norm adds to the variance, or to the mean square. The default is
-// 1e-5, and for an RMSNorm the epsilon of the dtype.
+// Eps is added to the variance in a norm, or to the mean square in an RMSNorm. The default
+// is 1e-5, for an RMSNorm the epsilon of the dtype.
 func Eps(v float64) Option {
 	return Option{"Eps", func(c *config) { c.eps, c.hasEps = v, true }}
 }
@@ -103,12 +100,12 @@ func Eps(v float64) Option {
 // statistics. The default is 0.1.
 func Momentum(v float64) Option { return Option{"Momentum", func(c *config) { c.momentum = v }} }
 
-// PaddingIdx names the row of an embedding that is zero at first and gets no
-// gradient. By default there is none.
+// PaddingIdx sets the row of an embedding that is initialised to zero and gets no gradient.
+// By default there is none.
 func PaddingIdx(i int) Option { return Option{"PaddingIdx", func(c *config) { c.paddingIdx = i }} }
 
-// KVHeads is the number of heads of key and value, which groups of query heads
-// share. The default is a head for each query head.
+// KVHeads is the number of heads of key and value, each shared by a group of query heads.
+// The default is a head for each query head.
 func KVHeads(n int) Option { return Option{"KVHeads", func(c *config) { c.kvHeads = n }} }
 
 // KVDims are the features of an attention's key and value, if they differ from
@@ -117,15 +114,15 @@ func KVDims(key, value int) Option {
 	return Option{"KVDims", func(c *config) { c.kDim, c.vDim = key, value }}
 }
 
-// Causal lets each position of an attention see only itself and those before.
+// Causal lets each position attend only to itself and earlier ones.
 func Causal() Option { return Option{"Causal", func(c *config) { c.causal = true }} }
 
 // InitWeight replaces the initial distribution of the weight.
 func InitWeight(f Init) Option { return Option{"InitWeight", func(c *config) { c.weight = f }} }
 
-// newVariable returns a variable with an initial value that is recorded only.
-// The recorded tensor is no result of its own, so that loading a file before the
-// first step leaves nothing to compute.
+// newVariable returns a variable whose initial value is recorded. The recorded tensor is
+// discarded, so that MarkStep computes it only as the variable's value, and not at all if
+// a file is loaded before the first step.
 func (c *config) newVariable(init Init, dims ...int) *loris.Variable {
 	t := init(c.maker, dims...)
 	if t.Pending() {

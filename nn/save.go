@@ -42,14 +42,14 @@ func variables(m Module) []named {
 	return out
 }
 
-// Save writes the parameters and buffers of a module to a safetensors file,
-// which PyTorch reads with safetensors.torch.load_file. All are computed, as far
-// as they are pending, in one graph, and waited for. Metadata gets the entry
-// "format": "pt", which readers of weights ask for, unless it has one.
+// Save writes the parameters and buffers of a module to a safetensors file, which PyTorch
+// reads with safetensors.torch.load_file. It computes the pending ones in one graph and
+// waits for all. Unless the metadata has the entry "format", it gets "format": "pt", which
+// readers of weights require.
 //
-// The file appears at path whole or not at all: it is written under another name
-// in the same directory, synced to disk and renamed. Saving leaves the session's
-// step as it is. It blocks until done; ctx ends the waiting.
+// The file at path is written whole or not at all: Save writes another file in the same
+// directory, syncs it to disk and renames it. The session's step stays open. Save blocks
+// until it is done or ctx ends.
 func Save(ctx context.Context, path string, m Module, metadata map[string]string) error {
 	tensors, err := fetch(ctx, variables(m))
 	if err != nil {
@@ -85,14 +85,13 @@ func fetch(ctx context.Context, vars []named) ([]safetensors.Tensor, error) {
 	return out, nil
 }
 
-// Load reads a safetensors file into the parameters and buffers of a module and
-// returns the file's metadata. The file must have exactly the module's tensors:
-// a missing or unexpected one, or another shape or dtype, is an error that names
-// every such tensor and wraps ErrMissing, ErrUnexpected or ErrMismatch. On an
-// error the module is as it was.
+// Load reads a safetensors file into the parameters and buffers of a module and returns
+// the file's metadata. The file must have exactly the module's tensors: a missing or
+// unexpected one, or another shape or dtype, is an error that names every such tensor and
+// wraps ErrMissing, ErrUnexpected or ErrMismatch. After an error the module is unchanged.
 //
-// The values are assigned when Load returns; initial values that no step has
-// computed are dropped. It blocks while reading; ctx ends it between tensors.
+// Load assigns the values before it returns and drops initial values that no step has
+// computed. It blocks while reading; ctx ends it between two tensors.
 func Load(ctx context.Context, path string, m Module) (map[string]string, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -118,7 +117,7 @@ func Load(ctx context.Context, path string, m Module) (map[string]string, error)
 	return f.Metadata(), nil
 }
 
-// upload reads a tensor to where its variable is.
+// upload reads a tensor to the device of its variable.
 func upload(f *safetensors.File, n named) (t *loris.Tensor, err error) {
 	data, err := f.Bytes(n.name)
 	if err != nil {

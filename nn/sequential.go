@@ -13,8 +13,8 @@ type Sequential struct {
 	layers []Layer
 }
 
-// NewSequential returns the sequence of the layers; Func makes one of a
-// function. Without layers it is the identity.
+// NewSequential returns the sequence of the layers; Func turns a function into one.
+// Without layers it is the identity.
 func NewSequential(layers ...Layer) *Sequential {
 	s := &Sequential{layers: layers}
 	for i, l := range layers {

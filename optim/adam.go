@@ -21,9 +21,9 @@ func NewAdam(params iter.Seq2[string, *loris.Variable], lr float64, opts ...Opti
 	return newAdam("Adam", false, params, lr, newConfig("Adam", adamDefaults, opts, "Betas", "Eps", "AMSGrad"))
 }
 
-// NewAdamW returns Adam with weight decay apart from the gradient, as
-// torch.optim.AdamW: p is multiplied by 1-lr·decay, with decay 0.01 by default,
-// and then updated as in Adam. Options are those of NewAdam.
+// NewAdamW returns Adam with decoupled weight decay, as torch.optim.AdamW: p is multiplied
+// by 1-lr·decay, with decay 0.01 by default, and then updated as in Adam. Options are those
+// of NewAdam.
 func NewAdamW(params iter.Seq2[string, *loris.Variable], lr float64, opts ...Option) *Optimizer {
 	def := adamDefaults
 	def.decay = 0.01

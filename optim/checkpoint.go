@@ -12,8 +12,8 @@ import (
 	"github.com/loris-ml/loris/nn"
 )
 
-// ErrCheckpoint says that a file is no checkpoint, or one of something else, such
-// as another algorithm. Errors of tensors are those of nn.Load.
+// ErrCheckpoint says that a file is not a checkpoint, or that of another algorithm. Errors
+// of tensors are those of nn.Load.
 var ErrCheckpoint = errors.New("not the expected checkpoint")
 
 // The entries of a file's metadata.
@@ -25,12 +25,12 @@ const (
 	metaStep      = "loris.step"
 )
 
-// Checkpoint is what training needs to go on where it stopped. Training from a
-// loaded checkpoint gives bit for bit what training without the break gives,
-// random numbers included, on the same backend and machine.
+// Checkpoint is the state from which training resumes. Training from a loaded checkpoint
+// computes the same bits as training without the interruption, random numbers included, on
+// the same backend and machine.
 //
-// The file is in the safetensors format: the model's variables have "model." in
-// front of their names and the optimiser's state "optim.".
+// The file is in the safetensors format. Names of the model's variables are prefixed with
+// "model.", those of the optimiser's state with "optim.".
 type Checkpoint struct {
 	// Model is what is trained; it is needed.
 	Model nn.Module
@@ -45,10 +45,9 @@ type Checkpoint struct {
 	Metadata map[string]string
 }
 
-// Save writes the checkpoint, as nn.Save: atomically, fetching all variables at
-// once. It is to be called between steps, after MarkStep: random numbers that the
-// open step has used are not part of it. It blocks until done; ctx ends the
-// waiting.
+// Save writes the checkpoint as nn.Save does, atomically. Call it between steps, after
+// MarkStep: it does not save how many random numbers the open step has used. It blocks
+// until it is done or ctx ends.
 func (c *Checkpoint) Save(ctx context.Context, path string) error {
 	s, err := c.session()
 	if err != nil {
@@ -66,12 +65,11 @@ func (c *Checkpoint) Save(ctx context.Context, path string) error {
 	return nn.Save(ctx, path, c.module(), meta)
 }
 
-// Load reads a checkpoint into the model, the optimiser and the session's seed,
-// and sets Step and Metadata. The file must match exactly, as for nn.Load, and
-// come from the same algorithm; on an error everything is as it was. An optimiser
-// without a schedule gets the file's rate. It is to be called between steps; what
-// the session has recorded of random initial values is dropped. It blocks while
-// reading.
+// Load reads a checkpoint into the model, the optimiser and the session's seed, and sets
+// Step and Metadata. The file must match exactly, as for nn.Load, and come from the same
+// algorithm; after an error everything is unchanged. An optimiser without a schedule gets
+// the file's rate. Call it between steps; it drops random initial values that were recorded
+// and not computed. It blocks while reading.
 func (c *Checkpoint) Load(ctx context.Context, path string) error {
 	fail := func(err error) error { return fmt.Errorf("optim: load %s: %w", path, err) }
 	s, err := c.session()
@@ -162,8 +160,8 @@ func (o *Optimizer) metadata() map[string]string {
 	return m
 }
 
-// restore checks an optimiser's metadata, also that a nil optimiser has none, and
-// returns what takes it over.
+// restore checks an optimiser's metadata, and that there is none for a nil optimiser, and
+// returns a function that applies it.
 func (o *Optimizer) restore(meta map[string]string) (func(), error) {
 	algorithm, ok := meta[metaAlgorithm]
 	switch {
@@ -188,14 +186,14 @@ func (o *Optimizer) restore(meta map[string]string) (func(), error) {
 }
 
 // SaveState writes the optimiser's state, its number of steps and its rate to a
-// safetensors file, as nn.Save. It blocks until done; ctx ends the waiting.
+// safetensors file, as nn.Save. It blocks until it is done or ctx ends.
 func (o *Optimizer) SaveState(ctx context.Context, path string) error {
 	return nn.Save(ctx, path, state{o: o}, o.metadata())
 }
 
-// LoadState reads what SaveState wrote. The file must match exactly, as for
-// nn.Load, and come from the same algorithm; on an error the optimiser is as it
-// was. Without a schedule it gets the file's rate. It blocks while reading.
+// LoadState reads a file of SaveState. The file must match exactly, as for nn.Load, and
+// come from the same algorithm; after an error the optimiser is unchanged. Without a
+// schedule it gets the file's rate. LoadState blocks while reading.
 func (o *Optimizer) LoadState(ctx context.Context, path string) error {
 	meta, err := nn.Metadata(path)
 	if err != nil {

@@ -10,9 +10,8 @@
 //		if err := loris.MarkStep(ctx); err != nil { … }
 //	}
 //
-// Updates are recorded into the graph of the training step. Rates, bias
-// corrections and all other numbers are parameters of that graph, so a step is
-// compiled once, whatever they become.
+// Updates are part of the graph of the training step. Rates, bias corrections and all
+// other numbers are parameters of that graph, so their changes never recompile it.
 //
 // Mistakes in setting up or recording panic with a *loris.OpError, as ops do.
 package optim

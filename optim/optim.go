@@ -10,8 +10,8 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// Optimizer updates parameters from their gradients. Its state is variables,
-// beside the number of steps taken and the rate. One goroutine uses it.
+// Optimizer updates parameters by their gradients. Its state consists of variables, the
+// number of steps taken and the rate. It must not be used by several goroutines at once.
 type Optimizer struct {
 	algorithm string
 	rule      rule
@@ -39,9 +39,9 @@ type param struct {
 type rule interface {
 	// slots names the state of each parameter. All of it is zero at first.
 	slots() []string
-	// factors gives the numbers that update uses at a step, counted from 1.
+	// factors returns the numbers that update uses at a step, counted from 1.
 	factors(lr float64, step int64) []any
-	// captured is factors for a rate and a step that are tensors, f64 scalars.
+	// captured is factors for a rate and a step that are f64 tensors of rank 0.
 	captured(lr, step *loris.Tensor) []any
 	// update records a parameter's next value and state from its value, gradient
 	// and state; decay says whether weight decay applies.
@@ -86,8 +86,8 @@ func Eps(v float64) Option { return Option{"Eps", func(c *config) { c.eps = v }}
 // AMSGrad divides by the largest average of squares so far.
 func AMSGrad() Option { return Option{"AMSGrad", func(c *config) { c.amsgrad = true }} }
 
-// WeightDecay shrinks parameters: as a penalty in the gradient in SGD and Adam,
-// directly in AdamW. The default is 0, and 0.01 in AdamW.
+// WeightDecay shrinks parameters: by a penalty added to the gradient in SGD and Adam,
+// directly in AdamW. The default is 0, in AdamW 0.01.
 func WeightDecay(v float64) Option { return Option{"WeightDecay", func(c *config) { c.decay = v }} }
 
 // DecayOnly restricts weight decay to the parameters for which f is true, such as
@@ -96,14 +96,14 @@ func DecayOnly(f func(name string, v *loris.Variable) bool) Option {
 	return Option{"DecayOnly", func(c *config) { c.decays = f }}
 }
 
-// Maximize follows the gradient up instead of down.
+// Maximize makes the optimiser maximise the loss instead of minimising it.
 func Maximize() Option { return Option{"Maximize", func(c *config) { c.maximize = true }} }
 
-// Captured keeps the number of steps and the rate in variables, so that Step may
-// be part of a function given to loris.Compile, which records it once only. The
-// rate is then set by SetLR between calls; a schedule is not possible. The numbers
-// are those of an ordinary optimiser, but for the last places of the bias
-// corrections, which are computed in f64 by other functions.
+// Captured keeps the number of steps and the rate in variables, so that Step may be part of
+// a function given to loris.Compile, which records it once. SetLR sets the rate between
+// calls; a schedule is not possible. Updates equal those of an ordinary optimiser, except
+// that the bias corrections, which other f64 functions compute, may differ in the last
+// places.
 func Captured() Option { return Option{"Captured", func(c *config) { c.captured = true }} }
 
 // misuse is the error of a mistake in using an optimiser.
@@ -111,7 +111,8 @@ func misuse(op string, kind error, format string, args ...any) error {
 	return &loris.OpError{Op: "optim." + op, Err: kind, Msg: fmt.Sprintf(format, args...)}
 }
 
-// newConfig applies the options of which names are allowed; some are always.
+// newConfig applies the options to an algorithm, which takes those named and some that
+// all algorithms take.
 func newConfig(algorithm string, def config, opts []Option, names ...string) *config {
 	names = append(names, "WeightDecay", "DecayOnly", "Maximize", "Captured")
 	for _, o := range opts {
@@ -130,8 +131,8 @@ func check(algorithm string, ok bool, format string, args ...any) {
 	}
 }
 
-// newOptimizer makes the state of the parameters, which it records as zeros. The
-// state of f16 and bf16 parameters is f32.
+// newOptimizer records the state of the parameters, zeros at first. The state of f16 and
+// bf16 parameters is f32.
 func newOptimizer(algorithm string, r rule, params iter.Seq2[string, *loris.Variable], lr float64, c *config) *Optimizer {
 	check(algorithm, lr >= 0, "the rate is %v, must not be negative", lr)
 	check(algorithm, c.decay >= 0, "the weight decay is %v, must not be negative", c.decay)
@@ -185,11 +186,11 @@ func (o *Optimizer) Grads(loss *loris.Tensor) []*loris.Tensor {
 // Minimize records the gradients of a loss and a step along them.
 func (o *Optimizer) Minimize(loss *loris.Tensor) { o.Step(o.Grads(loss)) }
 
-// Step records an update of the parameters and of the state by the gradients,
-// one for each parameter in order; a parameter with a nil gradient stays as it
-// is. The parameters have their next values from here on, and the next MarkStep
-// computes them. A recorded step counts, also if loris.Session.Step drops it for
-// an error. Gradients that do not fit panic with a *loris.OpError.
+// Step records an update of the parameters and of the state by the gradients, one for each
+// parameter in order; a parameter with a nil gradient is not updated. From here on the
+// parameters have their next values, which the next MarkStep computes. A recorded step is
+// counted even if loris.Session.Step drops it because of an error. Gradients that do not
+// fit panic with a *loris.OpError.
 func (o *Optimizer) Step(grads []*loris.Tensor) {
 	if len(grads) != len(o.params) {
 		panic(misuse("step", loris.ErrArg, "%d gradients are given for %d parameters", len(grads), len(o.params)))
@@ -207,11 +208,11 @@ func (o *Optimizer) Step(grads []*loris.Tensor) {
 	}
 }
 
-// factorsOf gives the numbers of a step as tensors of a dtype, in a session.
+// factorsOf returns the numbers of a step as tensors of a dtype, in a session.
 type factorsOf func(s *loris.Session, d loris.DType) []*loris.Tensor
 
-// factors counts the step and returns the numbers that the rule uses in it. Each
-// is a parameter of the graph once, however many parameters use it.
+// factors counts the step and returns the numbers that the rule uses in it. Each is one
+// parameter of the graph, however many updates use it.
 func (o *Optimizer) factors() factorsOf {
 	var numbers []any
 	if o.stepVar != nil {
@@ -263,7 +264,8 @@ func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
 	p.v.Assign(next[0])
 }
 
-// update returns the update of a parameter with so many slots.
+// update returns the memoised update of a parameter whose state has the given number of
+// slots.
 func (o *Optimizer) update(decay bool, slots int) *loris.Memoized {
 	return loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor {
 		p, g, state, factors := in[0], in[1], in[2:2+slots], in[2+slots:]
@@ -283,8 +285,8 @@ func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {
 	return t.Cast(d)
 }
 
-// LR returns the rate of the next step: the schedule's, if there is one. Of a
-// captured optimiser it is the rate that the last SetLR gave.
+// LR returns the rate of the next step: that of the schedule if there is one, and for a
+// captured optimiser that of the last SetLR.
 func (o *Optimizer) LR() float64 {
 	if o.schedule != nil {
 		return o.schedule(int(o.steps))
@@ -301,15 +303,15 @@ func (o *Optimizer) SetLR(lr float64) {
 	}
 }
 
-// SetSchedule makes the rate a function of the number of steps taken before. Of
-// a captured optimiser it panics with a *loris.OpError.
+// SetSchedule makes the rate a function of the number of steps taken before. For a
+// captured optimiser it panics with a *loris.OpError.
 func (o *Optimizer) SetSchedule(s Schedule) {
 	check(o.algorithm, o.stepVar == nil, "a captured optimiser has no schedule: use SetLR between calls")
 	o.schedule = s
 }
 
-// Steps returns the number of steps that were recorded. Of a captured optimiser
-// it is 0: the number is the variable "step" of its State.
+// Steps returns the number of steps that were recorded. For a captured optimiser it is 0:
+// the number is the variable "step" of its State.
 func (o *Optimizer) Steps() int64 { return o.steps }
 
 // Params yields the parameters with their names, in the order of the gradients.
@@ -323,9 +325,8 @@ func (o *Optimizer) Params() iter.Seq2[string, *loris.Variable] {
 	}
 }
 
-// State yields the variables of the state: for each parameter those that
-// PyTorch's optimiser has, such as "0.weight.exp_avg", and of a captured
-// optimiser "step" and "lr" before.
+// State yields the variables of the state: for a captured optimiser first "step" and "lr",
+// then for each parameter those of PyTorch's optimiser, such as "0.weight.exp_avg".
 func (o *Optimizer) State() iter.Seq2[string, *loris.Variable] {
 	return func(yield func(string, *loris.Variable) bool) {
 		if o.stepVar != nil && (!yield("step", o.stepVar) || !yield("lr", o.lrVar)) {

@@ -6,8 +6,8 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// Schedule is a learning rate as a function of the number of steps taken before:
-// the first step has the rate of 0.
+// Schedule is a learning rate as a function of the number of steps taken before, which is
+// 0 at the first step.
 type Schedule func(step int) float64
 
 // Constant is the rate lr at all steps.
@@ -20,8 +20,8 @@ func StepDecay(lr float64, size int, gamma float64) Schedule {
 	return func(step int) float64 { return lr * math.Pow(gamma, float64(step/size)) }
 }
 
-// Linear goes from one rate to another within the given steps and stays there,
-// as torch's LinearLR.
+// Linear changes the rate linearly from one value to another within the given steps and
+// keeps it there, as torch's LinearLR.
 func Linear(from, to float64, steps int) Schedule {
 	atLeast("Linear", steps, 1)
 	return func(step int) float64 {
@@ -29,8 +29,8 @@ func Linear(from, to float64, steps int) Schedule {
 	}
 }
 
-// Cosine goes from the rate lr to low along half a cosine within the given steps
-// and stays there. Up to that point it is torch's CosineAnnealingLR.
+// Cosine lowers the rate from lr to low along half a cosine within the given steps, as
+// torch's CosineAnnealingLR, and keeps it there.
 func Cosine(lr, low float64, steps int) Schedule {
 	atLeast("Cosine", steps, 1)
 	return func(step int) float64 {
@@ -43,9 +43,8 @@ func cosine(from, to, t float64) float64 {
 	return to + (from-to)*(1+math.Cos(math.Pi*t))/2
 }
 
-// Warmup precedes a schedule by steps in which the rate grows linearly from start
-// times the schedule's first rate to that rate. The schedule counts from the end
-// of the warmup.
+// Warmup puts steps before a schedule in which the rate grows linearly from start times
+// the schedule's first rate to that rate. The schedule counts from the end of the warmup.
 func Warmup(start float64, steps int, then Schedule) Schedule {
 	atLeast("Warmup", steps, 1)
 	rise := Linear(start*then(0), then(0), steps)
@@ -77,10 +76,9 @@ func atLeast(schedule string, n, least int) {
 	check(schedule, n >= least, "the number of steps is %d, must be at least %d", n, least)
 }
 
-// ClipGradNorm scales all gradients down so that the norm of them together is at
-// most maxNorm, and returns them and the norm before, as
-// torch.nn.utils.clip_grad_norm_. Nil gradients stay nil. Another bound never
-// recompiles. Without gradients it panics with a *loris.OpError.
+// ClipGradNorm scales all gradients down so that their common norm is at most maxNorm, and
+// returns them and the norm before, as torch.nn.utils.clip_grad_norm_. Nil gradients stay
+// nil. Another bound never recompiles. Without gradients it panics with a *loris.OpError.
 func ClipGradNorm(grads []*loris.Tensor, maxNorm float64) (clipped []*loris.Tensor, norm *loris.Tensor) {
 	var sum *loris.Tensor
 	for _, g := range grads {
@@ -102,7 +100,7 @@ func ClipGradNorm(grads []*loris.Tensor, maxNorm float64) (clipped []*loris.Tens
 	return each(grads, func(g *loris.Tensor) *loris.Tensor { return g.Mul(scale) }), norm
 }
 
-// widen makes f32 of a dtype whose squares overflow easily.
+// widen converts f16, whose squares overflow easily, and bf16, whose sums round, to f32.
 func widen(g *loris.Tensor) *loris.Tensor {
 	if d := g.DType(); d == loris.F16 || d == loris.BF16 {
 		return g.Cast(loris.F32)

@@ -71,7 +71,7 @@ func (r *sgd) update(p, g *loris.Tensor, decay bool, state, f []*loris.Tensor) (
 		g = g.Add(p.Mul(f[sgdDecay]))
 	}
 	if r.momentum != 0 {
-		// The sum begins as zero, so that the first step is like the others.
+		// The sum is zero at first, so that the first step is recorded like the others.
 		buf := state[0].Mul(f[sgdMomentum]).Add(g.Mul(f[sgdGain]))
 		state = []*loris.Tensor{buf}
 		if r.nesterov {
