@@ -5,13 +5,12 @@ import math
 import torch
 
 from canon import Scalar
+from table import UNARY
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
-FLOAT_UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan
-sinh cosh tanh asinh acosh atanh sigmoid relu silu softplus erf erfinv floor ceil round trunc frac isnan isinf isfinite
-logical_not""".split()
+FLOAT_UNARY = [op for op in UNARY if op != "bitwise_not"] + ["relu", "silu", "softplus"]
 FLOAT_BINARY = """add sub mul div remainder fmod pow atan2 maximum minimum eq ne lt le gt ge logical_and logical_or
 logical_xor""".split()
 INT_BINARY = """add sub mul maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or

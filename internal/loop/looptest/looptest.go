@@ -96,18 +96,23 @@ func (b *Build) Reduce(op ir.Op, d ir.DType, x loop.Value) loop.Value {
 	return b.Add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{x}, N: 1})
 }
 
-// Defined reports whether a row has a meaning for a dtype.
-func Defined(sp *ir.Spec, d ir.DType) bool {
-	s := &sp.Scalar
-	switch {
-	case d.IsFloat():
-		return s.F1 != nil || s.F2 != nil
-	case d == ir.Bool:
-		switch sp.Op {
-		case ir.OpNeg, ir.OpAbs, ir.OpRelu, ir.OpFloor, ir.OpCeil, ir.OpRound, ir.OpTrunc, ir.OpSub, ir.OpPow, ir.OpFloorDivide,
-			ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift:
-			return false
+// Defined reports whether a pointwise row takes operands of a dtype.
+func Defined(sp *ir.Spec, d ir.DType) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, refused := r.(*ir.OpError); !refused {
+				panic(r)
+			}
+			ok = false
 		}
+	}()
+	if sp.Promote == ir.PromoteIntToFloat && !d.IsFloat() {
+		return false // the operand is cast before
 	}
-	return s.I1 != nil || s.I2 != nil
+	in := make([]ir.Value, len(sp.Schema.Params))
+	for i := range in {
+		in[i] = ir.ShapeOnly(ir.MakeShape(d))
+	}
+	sp.Infer(ir.Args{Spec: sp, In: in})
+	return true
 }

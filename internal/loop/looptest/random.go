@@ -2,17 +2,24 @@ package looptest
 
 import (
 	"math/rand/v2"
+	"sync"
 
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
-// exact lists ops whose results do not depend on how they are computed.
-func exact() []ir.Op {
-	return []ir.Op{ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpDiv, ir.OpMaximum, ir.OpMinimum, ir.OpSqrt, ir.OpReciprocal, ir.OpNeg, ir.OpAbs, ir.OpSign,
-		ir.OpRelu, ir.OpFloor, ir.OpRound, ir.OpEq, ir.OpLt, ir.OpGe, ir.OpLogicalAnd, ir.OpLogicalXor, ir.OpLogicalNot, ir.OpBitwiseAnd,
-		ir.OpBitwiseOr, ir.OpBitwiseNot, ir.OpIsNaN, ir.OpIsFinite, ir.OpBitwiseLeftShift, ir.OpBitwiseRightShift}
-}
+// exact lists the pointwise ops whose results do not depend on how they are computed, but for those
+// that may divide by 0.
+var exact = sync.OnceValue(func() []ir.Op {
+	var ops []ir.Op
+	for _, sp := range ir.Ops() {
+		simple := sp.Category == ir.Pointwise && !sp.Composite() && len(sp.Schema.Params) <= 2 && sp.Op != ir.OpCast
+		if simple && sp.ULPs == 0 && !sp.Divides {
+			ops = append(ops, sp.Op)
+		}
+	}
+	return ops
+})
 
 // Random makes a kernel of operations whose results are exact, with extrema as
 // reductions. It may have too many operands.
