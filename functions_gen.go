@@ -149,6 +149,11 @@ func Erf(self *Tensor) *Tensor {
 	return self.Erf()
 }
 
+// Erfc is [Tensor.Erfc] as a function.
+func Erfc(self *Tensor) *Tensor {
+	return self.Erfc()
+}
+
 // Erfinv is [Tensor.Erfinv] as a function.
 func Erfinv(self *Tensor) *Tensor {
 	return self.Erfinv()
@@ -582,6 +587,11 @@ func Prod(self *Tensor, opts ...ProdOption) *Tensor {
 // Std is [Tensor.Std] as a function.
 func Std(self *Tensor, opts ...StdOption) *Tensor {
 	return self.Std(opts...)
+}
+
+// StdMean is [Tensor.StdMean] as a function.
+func StdMean(self *Tensor, opts ...StdMeanOption) (std, mean *Tensor) {
+	return self.StdMean(opts...)
 }
 
 // Sum is [Tensor.Sum] as a function.

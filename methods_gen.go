@@ -33,6 +33,7 @@ var (
 	opElu                          = lookup("elu")
 	opEq                           = lookup("eq")
 	opErf                          = lookup("erf")
+	opErfc                         = lookup("erfc")
 	opErfinv                       = lookup("erfinv")
 	opExp                          = lookup("exp")
 	opExp2                         = lookup("exp2")
@@ -121,6 +122,7 @@ var (
 	opNorm                         = lookup("norm")
 	opProd                         = lookup("prod")
 	opStd                          = lookup("std")
+	opStdMean                      = lookup("std_mean")
 	opSum                          = lookup("sum")
 	opVar                          = lookup("var")
 	opVarMean                      = lookup("var_mean")
@@ -524,6 +526,16 @@ func (t *Tensor) Eq(other any) *Tensor {
 // Differentiable.
 func (t *Tensor) Erf() *Tensor {
 	return t.unary(opErf)
+}
+
+// Erfc records ATen's erfc: 1 - erf(x), precise where erf is nearly 1, elementwise; integers and
+// bool give f32.
+//
+//	erfc(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Erfc() *Tensor {
+	return t.unary(opErfc)
 }
 
 // Erfinv records ATen's erfinv: the inverse of erf: ±∞ at ±1, NaN beyond, elementwise; integers
@@ -1380,6 +1392,17 @@ func (t *Tensor) Prod(opts ...ProdOption) *Tensor {
 // Differentiable. Options: [Dim], [Correction] and [Keepdim].
 func (t *Tensor) Std(opts ...StdOption) *Tensor {
 	return call1With(opStd, []any{t.ex()}, opts)
+}
+
+// StdMean records ATen's std_mean.correction: std and mean of a floating tensor over dim, both of
+// the reduced shape.
+//
+//	std_mean(Tensor self, int[]? dim=None, *, float? correction=None, bool keepdim=False) -> (Tensor std, Tensor mean)
+//
+// Differentiable. Options: [Dim], [Correction] and [Keepdim].
+func (t *Tensor) StdMean(opts ...StdMeanOption) (std, mean *Tensor) {
+	out := callWith(opStdMean, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
 // Sum records ATen's sum.dim_IntList: sum over dim (all dimensions if absent or empty). Elements

@@ -624,6 +624,14 @@ type SqueezeOption interface{ squeezeOption() }
 //   - [Dim]: int dim=0
 type StackOption interface{ stackOption() }
 
+// StdMeanOption is an optional argument of [Tensor.StdMean]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Dim]: int[]? dim=None
+//   - [Correction]: float? correction=None
+//   - [Keepdim]: bool keepdim=False
+type StdMeanOption interface{ stdMeanOption() }
+
 // StdOption is an optional argument of [Tensor.Std]: one of these, with ATen's type, name and
 // default.
 //
@@ -827,12 +835,13 @@ func (ceilModeOption) maxPool3dOption()            {}
 func (ceilModeOption) maxPool3dWithIndicesOption() {}
 
 // Correction sets what the divisor is less than the number of elements, 1 unless given. It is the
-// argument correction of [Tensor.Std], [Tensor.VarMean] and [Tensor.Var].
+// argument correction of [Tensor.StdMean], [Tensor.Std], [Tensor.VarMean] and [Tensor.Var].
 func Correction(v float64) correctionOption { return correctionOption{v} }
 
 type correctionOption struct{ v any }
 
 func (correctionOption) stdOption()     {}
+func (correctionOption) stdMeanOption() {}
 func (correctionOption) varOption()     {}
 func (correctionOption) varMeanOption() {}
 
@@ -912,8 +921,9 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
 // [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Norm], [Tensor.Prod],
 // [Tensor.RepeatInterleave], [Tensor.Slice], [Tensor.Sort], [Tensor.SplitWithSizes],
-// [Tensor.Split], [Tensor.Squeeze], [Tensor.Std], [Tensor.Sum], [Tensor.TakeAlongDim],
-// [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims of [Tensor.Roll].
+// [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
+// [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims
+// of [Tensor.Roll].
 func Dim(v ...int) dimOption { return dimOption{intsArg(v)} }
 
 type dimOption struct{ v any }
@@ -930,6 +940,7 @@ func (dimOption) meanOption()             {}
 func (dimOption) normOption()             {}
 func (dimOption) prodOption()             {}
 func (dimOption) stdOption()              {}
+func (dimOption) stdMeanOption()          {}
 func (dimOption) sumOption()              {}
 func (dimOption) varOption()              {}
 func (dimOption) varMeanOption()          {}
@@ -1043,7 +1054,7 @@ func (isCausalOption) scaledDotProductAttentionOption() {}
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
 // [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin],
 // [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean], [Tensor.Norm], [Tensor.Prod],
-// [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and [Tensor.Var].
+// [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and [Tensor.Var].
 func Keepdim(v bool) keepdimOption { return keepdimOption{v} }
 
 type keepdimOption struct{ v any }
@@ -1060,6 +1071,7 @@ func (keepdimOption) meanOption()             {}
 func (keepdimOption) normOption()             {}
 func (keepdimOption) prodOption()             {}
 func (keepdimOption) stdOption()              {}
+func (keepdimOption) stdMeanOption()          {}
 func (keepdimOption) sumOption()              {}
 func (keepdimOption) varOption()              {}
 func (keepdimOption) varMeanOption()          {}

@@ -117,6 +117,12 @@ func initErrorFunctions() {
 			return b.Mul(b.scale(b.Exp(b.Neg(b.Mul(x, x))), 2/math.SqrtPi), g)
 		}),
 	})
+	floatUnary("erfc", "1 - erf(x), precise where erf is nearly 1", Spec{
+		Scalar: Scalar{F1: math.Erfc}, ULPs: 4,
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value {
+			return b.Mul(b.scale(b.Exp(b.Neg(b.Mul(x, x))), -2/math.SqrtPi), g)
+		}),
+	})
 	floatUnary("erfinv", "The inverse of erf: ±∞ at ±1, NaN beyond", Spec{
 		Scalar: Scalar{F1: math.Erfinv}, ULPs: 2, ULPs64: 64, Domain: unitDomain,
 		VJP: vjp1(func(b *Builder, x, y, g Value) Value {

@@ -39,6 +39,7 @@ var (
 	OpDiv                = declare("div")
 	OpEq                 = declare("eq")
 	OpErf                = declare("erf")
+	OpErfc               = declare("erfc")
 	OpErfinv             = declare("erfinv")
 	OpExp                = declare("exp")
 	OpExp2               = declare("exp2")
@@ -167,6 +168,9 @@ func (b *Builder) Eq(x, y Value) Value { return b.Binary(OpEq, x, y) }
 
 // Erf records erf: The error function, elementwise; integers and bool give f32. ATen's erf.
 func (b *Builder) Erf(x Value) Value { return b.Unary(OpErf, x) }
+
+// Erfc records erfc: 1 - erf(x), precise where erf is nearly 1, elementwise; integers and bool give f32. ATen's erfc.
+func (b *Builder) Erfc(x Value) Value { return b.Unary(OpErfc, x) }
 
 // Erfinv records erfinv: The inverse of erf: ±∞ at ±1, NaN beyond, elementwise; integers and bool give f32. ATen's erfinv.
 func (b *Builder) Erfinv(x Value) Value { return b.Unary(OpErfinv, x) }

@@ -45,6 +45,15 @@ func init() {
 			return []Value{b.variance(m), b.Cast(mean, m.self.DType())}
 		},
 	})
+	register("std_mean(Tensor self, int[]? dim=None, *, float? correction=None, bool keepdim=False) -> (Tensor std, Tensor mean)", Spec{
+		Category: Reduction,
+		Doc:      "std and mean of a floating tensor over dim, both of the reduced shape. ATen's std_mean.correction.",
+		Decompose: func(b *Builder, a Args) []Value {
+			m := newMoments(b, a)
+			std := b.Emit(byName["std"], a.Attr, m.self)[0]
+			return []Value{std, b.Cast(b.Reshape(m.mean, m.result.Dims()...), m.self.DType())}
+		},
+	})
 	register("norm(Tensor self, float p=2, int[]? dim=None, bool keepdim=False) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "Vector p-norm of a floating tensor over dim (all dimensions if absent or empty): sum(|x|^p)^(1/p), the largest " +

@@ -237,7 +237,7 @@ def swap_einsum(args, kwargs):
 
 
 UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan
-sinh cosh tanh asinh acosh atanh sigmoid erf erfinv floor ceil round trunc frac isnan isinf isfinite logical_not
+sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv floor ceil round trunc frac isnan isinf isfinite logical_not
 bitwise_not""".split()
 
 BINARY = """mul remainder fmod atan2 maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and
@@ -289,6 +289,7 @@ def rows():
         Row("logsumexp", "Tensor self, int[1] dim, bool keepdim=False"),
         Row("var", CORRECTION, ["var", "var.unbiased"], adapt=correction),
         Row("std", CORRECTION, ["std", "std.unbiased"], adapt=correction),
+        Row("std_mean", CORRECTION, ["std_mean", "std_mean.unbiased"], adapt=correction),
         Row(
             "linalg_vector_norm",
             "Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None",
