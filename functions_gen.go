@@ -744,6 +744,16 @@ func Unsqueeze(self *Tensor, dim int) *Tensor {
 	return self.Unsqueeze(dim)
 }
 
+// ViewAsComplex is [Tensor.ViewAsComplex] as a function.
+func ViewAsComplex(self *Tensor) *Tensor {
+	return self.ViewAsComplex()
+}
+
+// ViewAsReal is [Tensor.ViewAsReal] as a function.
+func ViewAsReal(self *Tensor) *Tensor {
+	return self.ViewAsReal()
+}
+
 // FullLike is [Tensor.FullLike] as a function.
 func FullLike(self *Tensor, fillValue any, opts ...FullLikeOption) *Tensor {
 	return self.FullLike(fillValue, opts...)
@@ -1117,4 +1127,24 @@ func SmoothL1Loss(self *Tensor, target *Tensor, opts ...SmoothL1LossOption) *Ten
 // Softmax is [Tensor.Softmax] as a function.
 func Softmax(self *Tensor, dim int, opts ...SoftmaxOption) *Tensor {
 	return self.Softmax(dim, opts...)
+}
+
+// Angle is [Tensor.Angle] as a function.
+func Angle(self *Tensor) *Tensor {
+	return self.Angle()
+}
+
+// Conj is [Tensor.Conj] as a function.
+func Conj(self *Tensor) *Tensor {
+	return self.Conj()
+}
+
+// Imag is [Tensor.Imag] as a function.
+func Imag(self *Tensor) *Tensor {
+	return self.Imag()
+}
+
+// Real is [Tensor.Real] as a function.
+func Real(self *Tensor) *Tensor {
+	return self.Real()
 }

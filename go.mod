@@ -33,4 +33,5 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/sugarme/regexpset v0.0.0-20200920021344-4d4ec8eaf93c // indirect
 	golang.org/x/image v0.30.0 // indirect
+	gonum.org/v1/gonum v0.16.0 // indirect
 )

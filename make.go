@@ -96,7 +96,7 @@ func (m Maker) call(op ir.Op, pos ...any) *Tensor {
 func (m Maker) FromSlice(data any, dims ...int) *Tensor {
 	b, n, d := sliceBytes(data)
 	if d == ir.Invalid {
-		panic(ir.NewOpError("from_slice", ErrDType, nil, "%T is not a slice of bool, an integer or a float", data))
+		panic(ir.NewOpError("from_slice", ErrDType, nil, "%T is not a slice of bool, an integer, a float or a complex type", data))
 	}
 	if dims == nil {
 		dims = []int{n}
@@ -295,13 +295,17 @@ func sliceBytes(data any) (b []byte, n int, d DType) {
 		return bytesOf(v), len(v), F32
 	case []float64:
 		return bytesOf(v), len(v), F64
+	case []complex64:
+		return bytesOf(v), len(v), C64
+	case []complex128:
+		return bytesOf(v), len(v), C128
 	}
 	return nil, 0, ir.Invalid
 }
 
 // bytesOf returns a slice's memory. Loris runs on little-endian machines only,
 // as its assembly and its buffers do.
-func bytesOf[T bool | int8 | int16 | uint16 | int32 | int64 | float32 | float64](v []T) []byte {
+func bytesOf[T bool | int8 | int16 | uint16 | int32 | int64 | float32 | float64 | complex64 | complex128](v []T) []byte {
 	var z T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(z)))
 }

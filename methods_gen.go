@@ -155,6 +155,8 @@ var (
 	opUnflatten                    = lookup("unflatten")
 	opUnfold                       = lookup("unfold")
 	opUnsqueeze                    = lookup("unsqueeze")
+	opViewAsComplex                = lookup("view_as_complex")
+	opViewAsReal                   = lookup("view_as_real")
 	opFullLike                     = lookup("full_like")
 	opOnesLike                     = lookup("ones_like")
 	opZerosLike                    = lookup("zeros_like")
@@ -234,6 +236,12 @@ var (
 	opScaledDotProductAttention    = lookup("scaled_dot_product_attention")
 	opSmoothL1Loss                 = lookup("smooth_l1_loss")
 	opSoftmax                      = lookup("softmax")
+	opAngle                        = lookup("angle")
+	opComplex                      = lookup("complex")
+	opConj                         = lookup("conj")
+	opImag                         = lookup("imag")
+	opPolar                        = lookup("polar")
+	opReal                         = lookup("real")
 	opEye                          = lookup("eye")
 	opBernoulli                    = lookup("bernoulli")
 	opDropout                      = lookup("dropout")
@@ -400,7 +408,8 @@ func (t *Tensor) BitwiseXor(other any) *Tensor {
 // Cast records ATen's Tensor.to: self converted to dtype: floats to the nearest value (RoundFloat),
 // floats to integers towards zero (FloatToInt tells what NaN and values out of range give),
 // integers to narrower ones by their low bits (WrapInt), all to bool by != 0. The 8-bit floats
-// convert too; complex dtypes do not. The meaning depends on both dtypes, so the row has no Scalar.
+// convert too. Complex numbers lose their imaginary part, but for bool, where it counts. The
+// meaning depends on both dtypes, so the row has no Scalar.
 //
 //	cast(Tensor self, ScalarType dtype) -> Tensor
 //
@@ -1731,6 +1740,26 @@ func (t *Tensor) Unsqueeze(dim int) *Tensor {
 	return call1(opUnsqueeze, []any{t.ex(), dim}, nil)
 }
 
+// ViewAsComplex records ATen's view_as_complex: pairs of f32 or f64, which are the last dimension,
+// as complex numbers.
+//
+//	view_as_complex(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) ViewAsComplex() *Tensor {
+	return t.unary(opViewAsComplex)
+}
+
+// ViewAsReal records ATen's view_as_real: the complex numbers of self as pairs of reals, in a last
+// dimension of size 2.
+//
+//	view_as_real(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) ViewAsReal() *Tensor {
+	return t.unary(opViewAsReal)
+}
+
 // FullLike records ATen's full_like: a tensor of self's shape and dtype, or the given dtype, with
 // every element fill_value, which is an operand: another value makes no new graph.
 //
@@ -2613,4 +2642,61 @@ func (t *Tensor) SmoothL1Loss(target *Tensor, opts ...SmoothL1LossOption) *Tenso
 // Differentiable. Options: [As].
 func (t *Tensor) Softmax(dim int, opts ...SoftmaxOption) *Tensor {
 	return call1With(opSoftmax, []any{t.ex(), dim}, opts)
+}
+
+// Angle records ATen's angle: the angle of complex numbers, elementwise; π for negative reals, 0
+// for others, NaN for NaN. Integers and bool give f32.
+//
+//	angle(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Angle() *Tensor {
+	return t.unary(opAngle)
+}
+
+// Complex records ATen's complex: complex numbers of two parts, f32 or f64 and both alike,
+// elementwise with broadcasting.
+//
+//	complex(Tensor real, Tensor imag) -> Tensor
+//
+// Differentiable.
+func Complex(real *Tensor, imag *Tensor) *Tensor {
+	return call1(opComplex, []any{real.ex(), imag.ex()}, nil)
+}
+
+// Conj records ATen's conj: the complex conjugate, elementwise; reals stay as they are.
+//
+//	conj(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Conj() *Tensor {
+	return t.unary(opConj)
+}
+
+// Imag records ATen's imag: the imaginary part of complex numbers, elementwise.
+//
+//	imag(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Imag() *Tensor {
+	return t.unary(opImag)
+}
+
+// Polar records ATen's polar: complex numbers of their magnitude and angle, f32 or f64 and both
+// alike, elementwise with broadcasting.
+//
+//	polar(Tensor abs, Tensor angle) -> Tensor
+//
+// Differentiable.
+func Polar(abs *Tensor, angle *Tensor) *Tensor {
+	return call1(opPolar, []any{abs.ex(), angle.ex()}, nil)
+}
+
+// Real records ATen's real: the real part, elementwise; reals stay as they are.
+//
+//	real(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Real() *Tensor {
+	return t.unary(opReal)
 }

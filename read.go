@@ -12,7 +12,7 @@ import (
 // Elem are the Go types that elements are read as and made from. int counts as
 // int64.
 type Elem interface {
-	bool | uint8 | int8 | int16 | int32 | int64 | int | float32 | float64
+	bool | uint8 | int8 | int16 | int32 | int64 | int | float32 | float64 | complex64 | complex128
 }
 
 // dtypeOf returns the dtype of a Go type.
@@ -33,14 +33,18 @@ func dtypeOf[T Elem]() DType {
 		return I64
 	case float32:
 		return F32
+	case complex64:
+		return C64
+	case complex128:
+		return C128
 	}
 	return F64
 }
 
 // Read waits for a tensor and returns a copy of its elements in row-major order as T,
 // which must be able to hold every value of the tensor's dtype: float32 also reads f16,
-// bf16 and the 8-bit floats, float64 any float, int and int64 any integer; the others
-// read their own dtype only. Another dtype is an error wrapping ErrDType.
+// bf16 and the 8-bit floats, float64 any float, int and int64 any integer, complex128 also
+// c64; the others read their own dtype only. Another dtype is an error wrapping ErrDType.
 func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return nil, err
@@ -67,6 +71,8 @@ func readable(d, as DType) bool {
 		return d.IsFloatOrF8()
 	case I64:
 		return d.IsInt()
+	case C128:
+		return d == C64
 	}
 	return false
 }
@@ -95,6 +101,16 @@ func decode[T Elem](b []byte, d DType) []T {
 		decodeFloats(out, b, d)
 	case []float64:
 		decodeFloats(out, b, d)
+	case []complex64:
+		copy(out, hostmem.View[complex64](b))
+	case []complex128:
+		if d == C128 {
+			copy(out, hostmem.View[complex128](b))
+			break
+		}
+		for i, x := range hostmem.View[complex64](b) {
+			out[i] = complex128(x)
+		}
 	}
 	return out
 }
@@ -168,6 +184,14 @@ func (t *Tensor) Uint8s(ctx context.Context) ([]uint8, error) { return Read[uint
 
 // Bools returns the elements of a bool tensor, as Read.
 func (t *Tensor) Bools(ctx context.Context) ([]bool, error) { return Read[bool](ctx, t) }
+
+// Complex64s returns the elements of a c64 tensor, as Read.
+func (t *Tensor) Complex64s(ctx context.Context) ([]complex64, error) { return Read[complex64](ctx, t) }
+
+// Complex128s returns the elements of a complex tensor, as Read.
+func (t *Tensor) Complex128s(ctx context.Context) ([]complex128, error) {
+	return Read[complex128](ctx, t)
+}
 
 // Bytes waits for the tensor and returns a copy of its elements, dense,
 // row-major and little endian. It reads every dtype.

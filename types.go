@@ -8,10 +8,10 @@ import (
 // DType is the element type of a tensor.
 type DType = ir.DType
 
-// The dtypes. C64, C128 and the 8-bit floats F8E4M3FN and F8E5M2 can be held, moved and
-// saved, but no arithmetic is defined on them. 8-bit floats are cast to and from the other
-// dtypes, too (F8E4M3FN has no infinity and ends at ±448), and ScaledMM multiplies matrices
-// of them.
+// The dtypes. C64 and C128 compute as pairs of F32 and F64. The 8-bit floats F8E4M3FN and
+// F8E5M2 can be held, moved, saved and cast to and from the real others (F8E4M3FN has no
+// infinity and ends at ±448), and ScaledMM multiplies matrices of them; no other arithmetic
+// is defined on them.
 const (
 	Bool     = ir.Bool
 	U8       = ir.U8

@@ -24,8 +24,8 @@ func Grad(b *ir.Builder, w *Walker, outs, cotangents, wrt []ir.Value) []ir.Value
 // on.
 func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt []ir.Value) []ir.Value {
 	for _, v := range append(append([]ir.Value(nil), outs...), wrt...) {
-		if !v.DType().IsFloat() {
-			panic(ir.NewOpError("grad", ir.ErrDType, []ir.Value{v}, "only floating tensors have gradients"))
+		if d := v.DType(); !d.IsFloat() && !d.IsComplex() {
+			panic(ir.NewOpError("grad", ir.ErrDType, []ir.Value{v}, "only floating and complex tensors have gradients"))
 		}
 	}
 	w.origin = origin

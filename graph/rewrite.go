@@ -42,9 +42,10 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 	b := ir.NewConsing()
 	b.Rewrite = func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 		sp := op.Spec()
-		if use := (ir.Args{Spec: sp, Attr: attr, In: in}); sp.Composite() && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use)) {
+		use := ir.Args{Spec: sp, Attr: attr, In: in}
+		if decompose := use.Decomposition(); decompose != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex()) {
 			st.Applied["decompose"]++
-			return sp.Decompose(b, use), true
+			return decompose(b, use), true
 		}
 		if o.NoRules {
 			return nil, false
@@ -75,6 +76,7 @@ func init() {
 		{"fold-layout", foldLayout},
 		{"identity", identity},
 		{"involution", involution},
+		{"complex-views", complexViews},
 		{"merge-views", mergeViews},
 		{"noop-view", noopView},
 		{"drop-expand", dropExpand},
@@ -144,6 +146,15 @@ func involution(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 		return nil, false
 	}
 	return []ir.Value{x}, true
+}
+
+// complexViews: view_as_real and view_as_complex undo each other.
+func complexViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	undone := map[ir.Op]ir.Op{ir.OpViewAsReal: ir.OpViewAsComplex, ir.OpViewAsComplex: ir.OpViewAsReal}[op]
+	if undone == 0 || in[0].Node.Op() != undone {
+		return nil, false
+	}
+	return in[0].Node.Inputs()[:1:1], true
 }
 
 // mergeCasts: a cast to the dtype a value has is the value; a widening float

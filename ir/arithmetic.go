@@ -21,13 +21,15 @@ func initSigns() {
 		Scalar: Scalar{F1: func(x float64) float64 { return -x }, I1: func(x int64) int64 { return -x }},
 		Infer:  noBool("; use logical_not to invert a mask"),
 		Cost:   CostArithmetic, Exact: true, Involution: true,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Neg(g) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Neg(g) }),
+		Complex: pairwise("neg"),
 	})
 	unaryRow("abs", "|x|, elementwise; the least integer stays negative, bool is not defined. The gradient at 0 is 0.", Spec{
 		Scalar: Scalar{F1: math.Abs, I1: func(x int64) int64 { return max(x, -x) }},
 		Infer:  noBool(""),
 		Cost:   CostArithmetic, Exact: true, Domain: [][2]float64{{0.1, 2}},
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Sign(x)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Sign(x)) }),
+		Complex: complexAbs,
 	})
 	unaryRow("sign", "-1, 0 or 1, elementwise; 0 for NaN, bool stays as it is.", Spec{
 		Scalar: Scalar{
@@ -67,13 +69,15 @@ func initSums() {
 	binaryRow("add", "x + y, elementwise with broadcasting; integers wrap, for bool the logical or.", Spec{
 		Scalar: Scalar{F2: func(x, y float64) float64 { return x + y }, I2: func(x, y int64) int64 { return x + y }},
 		Cost:   CostArithmetic, Neutral: Neutral{Of: EitherInteger, Value: 0},
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, g }),
+		VJP:     vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, g }),
+		Complex: pairwise("add"),
 	})
 	binaryRow("sub", "x - y, elementwise with broadcasting; integers wrap, two bools are not defined.", Spec{
 		Scalar: Scalar{F2: func(x, y float64) float64 { return x - y }, I2: func(x, y int64) int64 { return x - y }},
 		Infer:  noBool("; use logical_xor"),
 		Cost:   CostArithmetic, Neutral: Neutral{Of: SecondOperand, Value: 0},
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Neg(g) }),
+		VJP:     vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Neg(g) }),
+		Complex: pairwise("sub"),
 	})
 }
 
@@ -81,7 +85,8 @@ func initProducts() {
 	binaryRow("mul", "x · y, elementwise with broadcasting; integers wrap, for bool the logical and.", Spec{
 		Scalar: Scalar{F2: func(x, y float64) float64 { return x * y }, I2: func(x, y int64) int64 { return x * y }},
 		Cost:   CostArithmetic, Neutral: Neutral{Of: EitherOperand, Value: 1},
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return b.Mul(g, y), b.Mul(g, x) }),
+		VJP:     vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return b.Mul(g, y), b.Mul(g, x) }),
+		Complex: complexMul,
 	})
 	register("square(Tensor self) -> Tensor", Spec{
 		Category: Pointwise, Doc: "x², elementwise; integers wrap, bool gives i64. ATen's square.",
@@ -155,12 +160,14 @@ func initDivision() {
 	binaryRow("div", "x / y, elementwise with broadcasting; integers and bool give f32.", Spec{
 		Scalar: Scalar{F2: func(x, y float64) float64 { return x / y }}, Promote: PromoteIntToFloat,
 		Cost: CostDivision, Neutral: Neutral{Of: SecondOperand, Value: 1}, Domain: [][2]float64{{-2, 2}, {0.5, 2}},
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return b.Div(g, y), b.Mul(b.Neg(g), b.Div(z, y)) }),
+		VJP:     vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return b.Div(g, y), b.Mul(b.Neg(g), b.Div(z, y)) }),
+		Complex: complexDiv,
 	})
 	floatUnary("reciprocal", "1/x", Spec{
 		Scalar: Scalar{F1: func(x float64) float64 { return 1 / x }},
 		Cost:   CostDivision, Domain: [][2]float64{{0.2, 2}},
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(b.Neg(g), b.Mul(y, y)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(b.Neg(g), b.Mul(y, y)) }),
+		Complex: complexReciprocal,
 	})
 	binaryRow("floor_divide", "The largest integer not above x / y, elementwise with broadcasting, in the operands' dtype; "+
 		"div with rounding_mode='floor'."+zero, Spec{

@@ -322,10 +322,10 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
 	e := &entry{op: sp.Op, attr: attr, in: make([]Hash, len(in))}
 	a := Args{Spec: sp, Attr: attr, In: in}
-	if sp.Infer != nil {
-		e.shapes = sp.Infer(a)
+	if decompose := a.Decomposition(); decompose != nil {
+		e.shapes = inferComposite(a, decompose)
 	} else {
-		e.shapes = inferComposite(a)
+		e.shapes = sp.Infer(a)
 	}
 	buf := make([]byte, 0, 128)
 	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(sp.Name)))
@@ -349,7 +349,7 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
 
 // inferComposite finds the shapes of a composite by writing its decomposition
 // into a scratch builder. A mistake found inside is reported as the composite's.
-func inferComposite(a Args) []Shape {
+func inferComposite(a Args, decompose func(*Builder, Args) []Value) []Shape {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -370,7 +370,7 @@ func inferComposite(a Args) []Shape {
 		used[i] = v.Node.Used
 	}
 	scratch := Builder{Lines: LinesOff}
-	outs := a.Spec.Decompose(&scratch, a)
+	outs := decompose(&scratch, a)
 	for i, v := range a.In {
 		v.Node.Used = used[i] // the scratch nodes consume nothing
 	}

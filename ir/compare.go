@@ -5,22 +5,27 @@ import "math"
 // Predicates, logic and bits, elementwise.
 
 // test registers a predicate of floats that has a constant answer for integers.
-func test(name, goName, what string, f func(float64) bool, onInts int64) {
+func test(name, goName, what string, f func(float64) bool, onInts int64, onComplex func(*Builder, Args) []Value) {
 	unaryRow(name, what+", elementwise, as bool.", Spec{
 		GoName: goName,
 		Scalar: Scalar{F1: func(x float64) float64 { return b2f(f(x)) }, I1: func(int64) int64 { return onInts }},
-		Cost:   CostArithmetic, Predicate: true, NoGrad: noGradBool,
+		Cost:   CostArithmetic, Predicate: true, NoGrad: noGradBool, Complex: onComplex,
 	})
 }
 
-// comparison registers a predicate of two operands.
+// comparison registers a predicate of two reals.
 func comparison(name, formula string, f func(x, y float64) bool, i func(x, y int64) bool) {
+	equality(name, formula, f, i, nil)
+}
+
+// equality registers a predicate of two operands, which may be complex.
+func equality(name, formula string, f func(x, y float64) bool, i func(x, y int64) bool, onComplex func(*Builder, Args) []Value) {
 	binaryRow(name, "Whether "+formula+", elementwise with broadcasting, as bool; the operands meet in one dtype first.", Spec{
 		Scalar: Scalar{
 			F2: func(x, y float64) float64 { return b2f(f(x, y)) },
 			I2: func(x, y int64) int64 { return b2i(i(x, y)) },
 		},
-		Cost: CostArithmetic, Predicate: true, NoGrad: noGradBool,
+		Cost: CostArithmetic, Predicate: true, NoGrad: noGradBool, Complex: onComplex,
 	})
 }
 
@@ -36,9 +41,9 @@ func init() {
 }
 
 func initTests() {
-	test("isnan", "IsNaN", "Whether x is NaN", math.IsNaN, 0)
-	test("isinf", "IsInf", "Whether x is an infinity", func(x float64) bool { return math.IsInf(x, 0) }, 0)
-	test("isfinite", "IsFinite", "Whether x is neither infinite nor NaN", func(x float64) bool { return x-x == 0 }, 1)
+	test("isnan", "IsNaN", "Whether x is NaN", math.IsNaN, 0, anyPart("isnan"))
+	test("isinf", "IsInf", "Whether x is an infinity", func(x float64) bool { return math.IsInf(x, 0) }, 0, anyPart("isinf"))
+	test("isfinite", "IsFinite", "Whether x is neither infinite nor NaN", func(x float64) bool { return x-x == 0 }, 1, allParts("isfinite"))
 	unaryRow("logical_not", "Whether x is 0, elementwise, as bool, for every dtype.", Spec{
 		Scalar: Scalar{
 			F1: func(x float64) float64 { return b2f(x == 0) },
@@ -60,8 +65,8 @@ func initTests() {
 }
 
 func initComparisons() {
-	comparison("eq", "x = y", func(x, y float64) bool { return x == y }, func(x, y int64) bool { return x == y })
-	comparison("ne", "x ≠ y", func(x, y float64) bool { return x != y }, func(x, y int64) bool { return x != y })
+	equality("eq", "x = y", func(x, y float64) bool { return x == y }, func(x, y int64) bool { return x == y }, allParts("eq"))
+	equality("ne", "x ≠ y", func(x, y float64) bool { return x != y }, func(x, y int64) bool { return x != y }, anyPart("ne"))
 	comparison("lt", "x < y", func(x, y float64) bool { return x < y }, func(x, y int64) bool { return x < y })
 	comparison("le", "x ≤ y", func(x, y float64) bool { return x <= y }, func(x, y int64) bool { return x <= y })
 	comparison("gt", "x > y", func(x, y float64) bool { return x > y }, func(x, y int64) bool { return x > y })

@@ -15,7 +15,7 @@ func init() {
 			requireNumbers(a, a.DType("dtype"))
 			return inferDims(a, a.DType("dtype"), a.Ints("size"))
 		},
-		NoGrad: constantGrad,
+		Complex: complexFull, NoGrad: constantGrad,
 	})
 	register("arange(number start, number end, number step, ScalarType dtype) -> Tensor", Spec{
 		Category: Creation,

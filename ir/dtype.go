@@ -6,9 +6,9 @@ import "fmt"
 // PyTorch's: f32 is torch.float32, i64 torch.int64 and so on.
 type DType uint8
 
-// The dtypes. No arithmetic is defined on C64, C128 and the F8 kinds, as in
-// PyTorch: they can be held, moved, saved and viewed. The F8 kinds can be cast to
-// and from the others, too, and _scaled_mm multiplies matrices of them.
+// The dtypes. C64 and C128 compute as pairs of F32 and F64. No arithmetic is defined
+// on the F8 kinds, as in PyTorch: they can be held, moved, saved, viewed and cast to
+// and from the real others, and _scaled_mm multiplies matrices of them.
 const (
 	Invalid DType = iota
 	Bool
@@ -76,7 +76,8 @@ func DTypes() []DType {
 	return out
 }
 
-// ComputeDTypes returns the dtypes on which arithmetic is defined.
+// ComputeDTypes returns the dtypes on which backends have arithmetic: the real ones
+// but for the 8-bit floats.
 func ComputeDTypes() []DType { return DTypes()[:F64] }
 
 // String returns the short name, for example "f32".
@@ -102,15 +103,42 @@ func (d DType) IsIntegral() bool { return dtypes[d].kind == kindInt || d == Bool
 // IsSigned reports whether d has negative values.
 func (d DType) IsSigned() bool { return d != Bool && d != U8 }
 
-// IsStorage reports whether d can be held and moved but not computed with.
+// IsStorage reports whether backends only hold and move d: the 8-bit floats and the
+// complex dtypes, which are computed with as pairs of reals.
 func (d DType) IsStorage() bool { return dtypes[d].kind >= kindComplex }
 
 // IsF8 reports whether d is one of the 8-bit floats.
 func (d DType) IsF8() bool { return dtypes[d].kind == kindF8 }
 
-// IsFloatOrF8 reports whether d is a float of any width. Gradients flow through
-// values of all of them; cotangents of 8-bit ones have their dtype, as in PyTorch.
+// IsFloatOrF8 reports whether d is a float of any width.
 func (d DType) IsFloatOrF8() bool { return d.IsFloat() || d.IsF8() }
+
+// IsComplex reports whether d is c64 or c128.
+func (d DType) IsComplex() bool { return dtypes[d].kind == kindComplex }
+
+// HasGradient reports whether gradients flow through values of d: floats of any width
+// and complex numbers. Cotangents have the dtype of their values, as in PyTorch.
+func (d DType) HasGradient() bool { return dtypes[d].kind >= kindFloat }
+
+// Part returns the dtype of the real and the imaginary parts of a complex dtype, and
+// any other dtype itself.
+func (d DType) Part() DType {
+	switch d {
+	case C64:
+		return F32
+	case C128:
+		return F64
+	}
+	return d
+}
+
+// Complex returns the complex dtype that ATen makes of d: c128 for f64 and c128, else c64.
+func (d DType) Complex() DType {
+	if d == F64 || d == C128 {
+		return C128
+	}
+	return C64
+}
 
 // Valid reports whether d names a dtype.
 func (d DType) Valid() bool { return d > Invalid && d < numDTypes }

@@ -23,7 +23,8 @@ func init() {
 func initExponentials() {
 	floatUnary("exp", "eˣ", Spec{
 		Scalar: Scalar{F1: math.Exp}, ULPs: 2,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, y) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, y) }),
+		Complex: ofParts(complexExp),
 	})
 	floatUnary("exp2", "2ˣ", Spec{
 		Scalar: Scalar{F1: math.Exp2}, ULPs: 2,
@@ -42,7 +43,8 @@ func initExponentials() {
 func initLogarithms() {
 	floatUnary("log", "The natural logarithm", Spec{
 		Scalar: Scalar{F1: normal(math.Log)}, ULPs: 2, Domain: positiveDomain,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Div(g, x) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Div(g, x) }),
+		Complex: ofParts(complexLog),
 	})
 	floatUnary("log2", "The logarithm to base 2", Spec{
 		Scalar: Scalar{F1: log2}, ULPs: 2, Domain: positiveDomain,
@@ -102,7 +104,8 @@ func initLogarithms() {
 func initRoots() {
 	floatUnary("sqrt", "√x", Spec{
 		Scalar: Scalar{F1: math.Sqrt}, Cost: CostDivision, Domain: positiveDomain,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Div(g, b.scale(y, 2)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Div(g, b.scale(y, 2)) }),
+		Complex: ofParts(complexSqrt),
 	})
 	floatUnary("rsqrt", "1/√x", Spec{
 		Scalar: Scalar{F1: func(x float64) float64 { return 1 / math.Sqrt(x) }}, ULPs: 2, Domain: positiveDomain,
@@ -135,11 +138,13 @@ func initErrorFunctions() {
 func initTrigonometry() {
 	floatUnary("sin", "The sine", Spec{
 		Scalar: Scalar{F1: math.Sin}, ULPs: 2, ULPs64: 64,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Cos(x)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Cos(x)) }),
+		Complex: ofParts(complexSin),
 	})
 	floatUnary("cos", "The cosine", Spec{
 		Scalar: Scalar{F1: math.Cos}, ULPs: 2, ULPs64: 64,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Neg(b.Sin(x))) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Neg(b.Sin(x))) }),
+		Complex: ofParts(complexCos),
 	})
 	floatUnary("tan", "The tangent", Spec{
 		Scalar: Scalar{F1: math.Tan}, ULPs: 4, ULPs64: 64, Domain: [][2]float64{{-1.2, 1.2}},

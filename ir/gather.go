@@ -24,8 +24,9 @@ func init() {
 		Category: Indexing,
 		Doc: "self with slice i of source added to slice index[i] along dim, in order; source has self's dtype and shape but " +
 			"along dim, where it has the length of index. ATen's index_add.",
-		Infer: inferIndexAdd,
-		VJP:   vjpIndexAdd,
+		Infer:   inferIndexAdd,
+		VJP:     vjpIndexAdd,
+		Complex: complexIndexAdd,
 	})
 	register("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", Spec{
 		Category: Indexing,

@@ -5,7 +5,7 @@ func init() {
 		ULPs: 2, Accumulates: true,
 		GoName:   "MatMul",
 		Doc:      "Matrix product with ATen's rules: two vectors give their dot product, a vector is a row on the left and a column on the right, and the dimensions before the last two broadcast. Both operands have one dtype, any but bool; f16 and bf16 accumulate in f32.",
-		Category: Linalg, Infer: inferMatMul, VJP: vjpMatMul,
+		Category: Linalg, Infer: inferMatMul, VJP: vjpMatMul, Complex: complexMatMul,
 	})
 	product("mm(Tensor self, Tensor mat2) -> Tensor", 2, 2,
 		"Matrix product of [n, k] and [k, m]. As torch.mm.")

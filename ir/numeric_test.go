@@ -52,11 +52,12 @@ func (d data) bytes() []byte {
 // opCall is one use of an op on data: args are data, []data,
 // attributes, or either by name.
 type opCall struct {
-	op   string
-	args []any
+	build func(b *ir.Builder, vals []ir.Value) []ir.Value // in the place of op on args
+	op    string
+	args  []any
 }
 
-func call(op string, args ...any) opCall { return opCall{op, args} }
+func call(op string, args ...any) opCall { return opCall{op: op, args: args} }
 
 // operands lists the call's data in order.
 func (c opCall) operands() []data {
@@ -78,6 +79,9 @@ func (c opCall) operands() []data {
 
 // record makes the call on the values that stand for its operands.
 func (c opCall) record(b *ir.Builder, vals []ir.Value) []ir.Value {
+	if c.build != nil {
+		return c.build(b, vals)
+	}
 	op, ok := ir.Lookup(c.op)
 	if !ok {
 		panic("no op " + c.op)

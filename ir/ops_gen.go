@@ -103,6 +103,8 @@ var (
 	OpTrunc              = declare("trunc")
 	OpTruncDivide        = declare("trunc_divide")
 	OpUniform            = declare("uniform")
+	OpViewAsComplex      = declare("view_as_complex")
+	OpViewAsReal         = declare("view_as_real")
 	OpWhere              = declare("where")
 )
 
@@ -303,3 +305,9 @@ func (b *Builder) Trunc(x Value) Value { return b.Unary(OpTrunc, x) }
 
 // TruncDivide records trunc_divide: x / y without its fraction, elementwise with broadcasting, in the operands' dtype; ATen's div with rounding_mode='trunc'. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined.
 func (b *Builder) TruncDivide(x, y Value) Value { return b.Binary(OpTruncDivide, x, y) }
+
+// ViewAsComplex records view_as_complex: Pairs of f32 or f64, which are the last dimension, as complex numbers. ATen's view_as_complex.
+func (b *Builder) ViewAsComplex(x Value) Value { return b.Unary(OpViewAsComplex, x) }
+
+// ViewAsReal records view_as_real: The complex numbers of self as pairs of reals, in a last dimension of size 2. ATen's view_as_real.
+func (b *Builder) ViewAsReal(x Value) Value { return b.Unary(OpViewAsReal, x) }

@@ -10,8 +10,9 @@ func init() {
 		Promote:  PromoteFirst,
 		Doc: "self with value around it: pad holds (before, after) pairs from the last dimension backwards, a negative entry " +
 			"crops. value, of rank 0, is cast to self's dtype. ATen's constant_pad_nd.",
-		Infer: inferConstantPad,
-		VJP:   vjpConstantPad,
+		Infer:   inferConstantPad,
+		VJP:     vjpConstantPad,
+		Complex: complexPad,
 	})
 	register("pad(Tensor self, int[] pad, str mode='constant', Scalar? value=None) -> Tensor", Spec{
 		Category: View,

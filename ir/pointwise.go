@@ -131,7 +131,7 @@ func inferPointwise(a Args) []Shape {
 	}
 	d := a.In[len(a.In)-1].DType()
 	if d.IsStorage() {
-		a.Fail(ErrDType, "no arithmetic is defined on %v", d)
+		a.Fail(ErrDType, "not defined for %v operands", d)
 	}
 	sc := &a.Spec.Scalar
 	isF := sc.F1 != nil || sc.F2 != nil || sc.F3 != nil

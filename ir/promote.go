@@ -13,6 +13,9 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 	if v.DType() == d {
 		return v
 	}
+	if v.Node.flags&flagNumber != 0 && d.IsComplex() {
+		return b.Cast(b.promoteTo(v, d.Part()), d)
+	}
 	if v.Node.flags&flagNumber != 0 {
 		return b.newNumber(*v.Node.scalar(), d, v.Node.device, v.Wrapped())
 	}

@@ -10,8 +10,9 @@ func init() {
 		Category: Reduction,
 		Doc: "Sum over dim (all dimensions if absent or empty). Elements are converted to the result dtype first: dtype, " +
 			"else i64 for integers and bool, else self's; f16 and bf16 accumulate in f32. ATen's sum.dim_IntList.",
-		Infer: inferAccumulate,
-		VJP:   vjpSum,
+		Infer:   inferAccumulate,
+		VJP:     vjpSum,
+		Complex: complexSum,
 	})
 	register("prod(Tensor self, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", Spec{
 		ULPs: 2, Accumulates: true,

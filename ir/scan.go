@@ -8,8 +8,9 @@ func init() {
 		Category: Scan,
 		Doc: "Running sum along dim, of self's shape. Elements are converted to the result dtype first: dtype, else i64 for " +
 			"integers and bool, else self's. ATen's cumsum.",
-		Infer: inferScan,
-		VJP:   vjpCumsum,
+		Infer:   inferScan,
+		VJP:     vjpCumsum,
+		Complex: complexCumsum,
 	})
 	register("cumprod(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", Spec{
 		ULPs: 2, Accumulates: true,

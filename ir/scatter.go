@@ -16,8 +16,9 @@ func init() {
 		Category: Indexing,
 		Doc: "As scatter, with all values for one place reduced by sum, prod, mean, amax or amin, together with self's own " +
 			"value if include_self. Places that no index names keep self's value. ATen's scatter_reduce.two.",
-		Infer: inferScatterReduce,
-		VJP:   vjpScatterReduce,
+		Infer:   inferScatterReduce,
+		VJP:     vjpScatterReduce,
+		Complex: complexScatterReduce,
 	})
 	register("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", Spec{
 		Category: Indexing,

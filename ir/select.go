@@ -29,13 +29,15 @@ func initWhere() {
 			},
 		},
 		Infer: inferWhere, Cost: CostArithmetic, Exact: true, VJP: vjpWhere,
+		Complex: complexWhere,
 	})
 	register("cast(Tensor self, ScalarType dtype) -> Tensor", Spec{
 		Category: Pointwise,
 		Doc: "self converted to dtype: floats to the nearest value (RoundFloat), floats to integers towards zero (FloatToInt tells " +
 			"what NaN and values out of range give), integers to narrower ones by their low bits (WrapInt), all to bool by != 0. " +
-			"The 8-bit floats convert too; complex dtypes do not. The meaning depends on both dtypes, so the row has no Scalar. ATen's Tensor.to.",
+			"The 8-bit floats convert too. Complex numbers lose their imaginary part, but for bool, where it counts. The meaning depends on both dtypes, so the row has no Scalar. ATen's Tensor.to.",
 		Infer: inferCast, Cost: CostArithmetic, VJP: vjpCast,
+		Complex: complexCast,
 	})
 	register("masked_fill(Tensor self, Tensor mask, Scalar value) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteScalars,

@@ -26,9 +26,10 @@ const (
 	Neural
 	Random
 	Foreign // what another runtime computes
+	Complex // makes complex numbers or takes them apart
 )
 
-var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "foreign"}
+var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "foreign", "complex"}
 
 // String returns the category in lower case.
 func (c Category) String() string { return categoryNames[c] }
@@ -111,6 +112,10 @@ type Spec struct {
 	Predicate bool
 	// Decompose writes a composite in terms of other ops.
 	Decompose func(b *Builder, a Args) []Value
+	// Complex writes a use with complex operands, or with a complex dtype, in terms of
+	// ops on real ones; it takes the place of Infer, Decompose and VJP. Nil: the use is
+	// what these say, which for a primitive with arithmetic is an error.
+	Complex func(b *Builder, a Args) []Value
 	// VJP returns for each operand the vector-Jacobian product, or an absent
 	// Value where there is none. out are the node's outputs, grad their
 	// cotangents (absent where none flows). A composite without a VJP is

@@ -26,6 +26,9 @@ func (t *Tape) Run(outs, cotangents, wrt []Value) []Value {
 			g = cotangents[i]
 		}
 		if g.IsNil() {
+			if o.DType().IsComplex() {
+				panic(NewOpError("grad", ErrDType, []Value{o}, "a cotangent is made only for real outputs; give one for %v", o.DType()))
+			}
 			g = t.Builder.FullLike(o, 1)
 		} else if g.Shape() != o.Shape() {
 			panic(NewOpError("grad", ErrShape, []Value{o, g}, "the cotangent must have the output's shape and dtype"))
@@ -96,11 +99,15 @@ func (t *Tape) back(n *Node, grad []Value) {
 	sp := n.Spec()
 	t.Builder.Line = n.Line()
 	var in []Value
+	a := n.Args()
+	decompose := a.Decomposition()
 	switch {
+	case decompose != nil && sp.NoGrad == "" && (sp.VJP == nil || a.HasComplex()):
+		// The forward nodes recorded again here meet the op's own when the graph is
+		// compiled.
+		in = t.Builder.pullBack(decompose(t.Builder, a), grad, n.Inputs())
 	case sp.VJP != nil:
-		in = sp.VJP(t.Builder, n.Args(), n.Outs(), grad)
-	case sp.Decompose != nil && sp.NoGrad == "":
-		in = t.through(n, grad)
+		in = sp.VJP(t.Builder, a, n.Outs(), grad)
 	case sp.GradFails:
 		panic(NewOpError(sp.Name, ErrArg, n.Inputs(), "no gradient flows through the op: %s", sp.NoGrad))
 	default:
@@ -108,7 +115,7 @@ func (t *Tape) back(n *Node, grad []Value) {
 	}
 	for i, g := range in {
 		x := n.Inputs()[i]
-		if g.IsNil() || !x.DType().IsFloatOrF8() {
+		if g.IsNil() || !x.DType().HasGradient() {
 			continue
 		}
 		if g.Shape() != x.Shape() {
@@ -116,12 +123,6 @@ func (t *Tape) back(n *Node, grad []Value) {
 		}
 		t.add(x, g)
 	}
-}
-
-// through differentiates a composite by its decomposition. The forward nodes
-// recorded again here meet the composite's own when the graph is compiled.
-func (t *Tape) through(n *Node, grad []Value) []Value {
-	return t.Builder.pullBack(n.Spec().Decompose(t.Builder, n.Args()), grad, n.Inputs())
 }
 
 // pullBack records the gradients of outs, weighted by the cotangents, with respect

@@ -8,6 +8,8 @@ import (
 
 func init() {
 	makers["reshape"] = reshape
+	makers["view_as_real"] = complexView
+	makers["view_as_complex"] = complexView
 	makers["permute"] = permute
 	makers["expand"] = expand
 	makers["slice"] = slice
@@ -38,6 +40,23 @@ func permute(m *maker) {
 	} {
 		m.call(fmt.Sprint(c[0], c[1]), []input{m.random(c[0]...)}, c[1])
 	}
+}
+
+// complexView has pairs that lie as complex numbers do, and others.
+func complexView(m *maker) {
+	for _, dims := range [][]int{{2}, {5, 2}, {3, 0, 2}, {2, 3, 2}} {
+		m.call(fmt.Sprint(dims), []input{m.random(dims...)})
+	}
+	m.add("of a transpose", []input{m.random(2, 6)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
+		return []ir.Value{b.Unary(m.op, b.Permute(x[0], 1, 0))}
+	})
+	m.add("of slices", []input{m.random(6, 4)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
+		v := b.Slice(x[0], 0, 1, 6, 2)
+		return []ir.Value{b.Unary(m.op, b.Slice(v, 1, 1, 3, 1)), b.Unary(m.op, b.Slice(v, 1, 2, 4, 1)), b.Unary(m.op, b.Slice(v, 1, 0, 4, 2))}
+	})
+	m.add("of odd rows", []input{m.random(5, 3)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
+		return []ir.Value{b.Unary(m.op, b.Slice(x[0], 1, 0, 2, 1))}
+	})
 }
 
 func expand(m *maker) {

@@ -3,7 +3,9 @@ package ref
 import "github.com/loris-ml/loris/ir"
 
 func init() {
-	kernels[ir.OpReshape] = func(c *call) { copy(c.out[0].data, c.in[0].data) }
+	for _, op := range []ir.Op{ir.OpReshape, ir.OpViewAsReal, ir.OpViewAsComplex} {
+		kernels[op] = func(c *call) { copy(c.out[0].data, c.in[0].data) }
+	}
 	kernels[ir.OpPermute] = permute
 	kernels[ir.OpExpand] = expand
 	kernels[ir.OpSlice] = slice

@@ -108,6 +108,31 @@ func (v View) Reshape(dims []int) (out View, ok bool) {
 	return out, true // the dimensions left over are of size 1
 }
 
+// Halves returns the View of elements of half the size: a last dimension runs over
+// the two of each.
+func (v View) Halves() View {
+	v.Offset *= 2
+	for i := range v.Rank {
+		v.Strides[i] *= 2
+	}
+	v.Dims[v.Rank], v.Strides[v.Rank] = 2, 1
+	v.Rank++
+	return v
+}
+
+// Doubled returns the View of elements of twice the size, each of which is the two of
+// the last dimension; ok is false if these are not neighbours, or no whole element.
+func (v View) Doubled() (out View, ok bool) {
+	v.Rank--
+	ok = v.Strides[v.Rank] == 1 && v.Offset%2 == 0
+	v.Offset /= 2
+	for i := range v.Rank {
+		ok = ok && (v.Strides[i]%2 == 0 || v.Dims[i] == 1)
+		v.Strides[i] /= 2
+	}
+	return v, ok || v.Len() == 0
+}
+
 // Permute returns the View whose dimension i is dimension order[i] of v.
 func (v View) Permute(order []int) View {
 	out := v

@@ -182,7 +182,7 @@ func attribute(k ir.ParamKind, x any) (any, error) {
 // stridesFrom returns the strides of the results: elementwise ops keep those of
 // their operands, others give row-major results.
 func stridesFrom(sp *ir.Spec, in []*tensor) func(i int, s ir.Shape) []int64 {
-	if sp.Category != ir.Pointwise {
+	if sp.Category != ir.Pointwise && sp.Category != ir.Complex {
 		return nil
 	}
 	return func(_ int, s ir.Shape) []int64 {

@@ -3,7 +3,6 @@
 package host
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/loris-ml/loris/ir"
@@ -135,87 +134,6 @@ func fill(t *tensor, x float64) error {
 // arithmeticEvals are elementwise ops that ir has not, or not with all of ATen's
 // arguments.
 var arithmeticEvals = map[string]evalFunc{
-	"abs": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		if t.dtype != codeC64 && t.dtype != codeC128 {
-			return evalIR(lookup("abs"), v)
-		}
-		return complexParts(t, func(re, im float64) float64 { return math.Hypot(re, im) })
-	},
-	"angle": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		if t.dtype == codeC64 || t.dtype == codeC128 {
-			return complexParts(t, func(re, im float64) float64 { return math.Atan2(im, re) })
-		}
-		d := dtypeOf(t)
-		if !d.IsFloat() {
-			d = ir.F32
-		}
-		outs, err := mapFloats(t, d, func(x float64) float64 {
-			switch {
-			case math.IsNaN(x):
-				return x
-			case x < 0:
-				return math.Pi
-			}
-			return 0
-		})
-		if err != nil {
-			return nil, err
-		}
-		return likeSelf(outs, t)
-	},
-	"add": func(v values) ([]*tensor, error) { return sum(v, 1) },
-	"sub": func(v values) ([]*tensor, error) { return sum(v, -1) },
-	"mul": func(v values) ([]*tensor, error) {
-		if complexAmong(v, "self", "other") {
-			return complexBinary(v, func(a, b complex128) complex128 { return a * b })
-		}
-		return evalIR(lookup("mul"), v)
-	},
-	"_conj": func(v values) ([]*tensor, error) {
-		t, a, err := argument[complex128](v, "self")
-		if err != nil {
-			return nil, err
-		}
-		for i, x := range a.data {
-			a.data[i] = complex(real(x), -imag(x))
-		}
-		return one(save(a, dtypeOf(t)))
-	},
-	"polar": func(v values) ([]*tensor, error) {
-		r, phi, err := v.two("abs", "angle")
-		if err != nil {
-			return nil, err
-		}
-		d := ir.C64
-		if dtypeOf(r) == ir.F64 {
-			d = ir.C128
-		}
-		a, err := load[float64](r)
-		if err != nil {
-			return nil, err
-		}
-		b, err := load[float64](phi)
-		if err != nil {
-			return nil, err
-		}
-		if len(a.data) != len(b.data) {
-			return nil, fmt.Errorf("%w: polar of %v and %v", ir.ErrShape, a.dims, b.dims)
-		}
-		out := array[complex128]{make([]complex128, len(a.data)), a.dims}
-		for i := range out.data {
-			sin, cos := math.Sincos(b.data[i])
-			out.data[i] = complex(a.data[i]*cos, a.data[i]*sin)
-		}
-		return one(save(out, d))
-	},
 	"gcd": func(v values) ([]*tensor, error) {
 		x, y, err := v.two("self", "other")
 		if err != nil {
@@ -230,81 +148,12 @@ var arithmeticEvals = map[string]evalFunc{
 	},
 }
 
-// codeC64 and codeC128 are the numbers of the complex dtypes.
-const (
-	codeC64  = 9
-	codeC128 = 10
-)
-
 func lookup(name string) ir.Op {
 	op, ok := ir.Lookup(name)
 	if !ok {
 		panic("host: ir has no op " + name)
 	}
 	return op
-}
-
-// sum is self + sign·alpha·other.
-func sum(v values, sign float64) ([]*tensor, error) {
-	alpha := sign * v.float("alpha", 1)
-	if complexAmong(v, "self", "other") {
-		return complexBinary(v, func(a, b complex128) complex128 { return a + complex(alpha, 0)*b })
-	}
-	if x, ok := v["other"].(float64); ok {
-		return evalIR(lookup("add"), values{"self": v["self"], "other": alpha * x})
-	}
-	if alpha == 1 {
-		return evalIR(lookup("add"), values{"self": v["self"], "other": v["other"]})
-	}
-	if alpha == -1 {
-		return evalIR(lookup("sub"), values{"self": v["self"], "other": v["other"]})
-	}
-	t, err := v.tensor("other")
-	if err != nil {
-		return nil, err
-	}
-	var factor any = alpha
-	if isInt(t) {
-		factor = int(alpha)
-	}
-	scaled, err := evalIR(lookup("mul"), values{"self": t, "other": factor})
-	if err != nil {
-		return nil, err
-	}
-	defer release(scaled[0])
-	return evalIR(lookup("add"), values{"self": v["self"], "other": scaled[0]})
-}
-
-func complexAmong(v values, names ...string) bool {
-	for _, n := range names {
-		if t, ok := v[n].(*tensor); ok && (t.dtype == codeC64 || t.dtype == codeC128) {
-			return true
-		}
-	}
-	return false
-}
-
-// complexBinary computes elementwise with broadcasting, in complex numbers.
-func complexBinary(v values, fn func(a, b complex128) complex128) ([]*tensor, error) {
-	x, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	d := dtypeOf(x)
-	y, ok := v["other"].(*tensor)
-	if !ok {
-		c, err := save(array[float64]{data: []float64{v.float("other", 0)}}, ir.F64)
-		if err != nil {
-			return nil, err
-		}
-		defer release(c)
-		y = c
-	} else if e := dtypeOf(y); e == ir.C128 || d == ir.F64 || d != ir.C128 && e == ir.F64 && y.ndim > 0 {
-		d = ir.C128
-	} else if d != ir.C128 {
-		d = ir.C64
-	}
-	return zip(x, y, d, fn)
 }
 
 // expanded is load with broadcasting.
@@ -318,34 +167,6 @@ func expanded[T number](t *tensor, dims []int) (array[T], error) {
 		return array[T]{}, err
 	}
 	return array[T]{append([]T(nil), elements[T](wide)...), dims}, nil
-}
-
-// complexParts computes a real number of each complex one.
-func complexParts(t *tensor, fn func(re, im float64) float64) ([]*tensor, error) {
-	a, err := load[complex128](t)
-	if err != nil {
-		return nil, err
-	}
-	out := array[float64]{make([]float64, len(a.data)), a.dims}
-	for i, x := range a.data {
-		out.data[i] = fn(real(x), imag(x))
-	}
-	d := ir.F32
-	if t.dtype == codeC128 {
-		d = ir.F64
-	}
-	return one(save(out, d))
-}
-
-func mapFloats(t *tensor, d ir.DType, fn func(float64) float64) ([]*tensor, error) {
-	a, err := load[float64](t)
-	if err != nil {
-		return nil, err
-	}
-	for i, x := range a.data {
-		a.data[i] = fn(x)
-	}
-	return one(save(a, d))
 }
 
 // zip computes elementwise with broadcasting, in T, and saves as d.

@@ -55,16 +55,6 @@ func wide(d ir.DType) ir.DType {
 	return ir.F32
 }
 
-// named hands an op of ir arguments of the same names.
-func named(name string) recipeFunc {
-	return func(v values) (*recipe, error) {
-		if complexAmong(v, "self", "other", "exponent") {
-			return nil, errNoRecipe
-		}
-		return recipeIR(lookup(name), v)
-	}
-}
-
 // mathRecipes are the elementwise ops.
 var mathRecipes = map[string]recipeFunc{
 	"clone": func(v values) (*recipe, error) {
@@ -75,23 +65,8 @@ var mathRecipes = map[string]recipeFunc{
 		t, err := v.tensor("self")
 		return &recipe{what: []byte("copy"), in: []*tensor{t}, build: unchanged}, err
 	},
-	"abs": named("abs"), "mul": named("mul"), "pow": named("pow"),
 	"add": func(v values) (*recipe, error) { return sumRecipe(v, 1) },
 	"sub": func(v values) (*recipe, error) { return sumRecipe(v, -1) },
-	"angle": func(v values) (*recipe, error) {
-		t, err := v.tensor("self")
-		if err != nil || complexAmong(v, "self") {
-			return nil, orNoRecipe(err)
-		}
-		return &recipe{what: []byte("angle"), in: []*tensor{t}, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
-			x := in[0]
-			if !x.DType().IsFloat() {
-				x = b.Cast(x, ir.F32)
-			}
-			side := b.Where(b.Lt(x, num(b, 0, x)), num(b, math.Pi, x), num(b, 0, x))
-			return []ir.Value{b.Where(do(b, "isnan", x), x, side)}
-		}}, nil
-	},
 	"fill_": func(v values) (*recipe, error) {
 		t, err := v.tensor("self")
 		if err != nil {
@@ -175,8 +150,8 @@ func unchanged(_ *ir.Builder, in []ir.Value) []ir.Value { return in }
 // sumRecipe is self + sign·alpha·other.
 func sumRecipe(v values, sign float64) (*recipe, error) {
 	t, err := v.tensor("self")
-	if err != nil || complexAmong(v, "self", "other") {
-		return nil, orNoRecipe(err)
+	if err != nil {
+		return nil, err
 	}
 	in, alpha := []*tensor{t}, sign*v.float("alpha", 1)
 	other, isTensor := v["other"].(*tensor)

@@ -11,7 +11,7 @@ import (
 // lower.
 func IsView(op ir.Op) bool {
 	switch op {
-	case ir.OpReshape, ir.OpPermute, ir.OpExpand, ir.OpSlice, ir.OpFlip:
+	case ir.OpReshape, ir.OpPermute, ir.OpExpand, ir.OpSlice, ir.OpFlip, ir.OpViewAsReal, ir.OpViewAsComplex:
 		return true
 	}
 	return false
@@ -37,6 +37,14 @@ func (c *Call) view() bool {
 		view = v.View.Slice(ir.SliceBounds(c.Args))
 	case ir.OpFlip:
 		view = v.View.Flip(ir.FlipDims(c.Args))
+	case ir.OpViewAsReal:
+		view = v.View.Halves()
+	case ir.OpViewAsComplex:
+		var ok bool
+		if view, ok = v.View.Doubled(); !ok { // pairs that do not lie as complex numbers do
+			v = c.Copied(v)
+			view, _ = v.View.Doubled()
+		}
 	}
 	c.Results = append(c.Results, v.As(c.Shapes[0], view))
 	return true

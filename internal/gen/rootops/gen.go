@@ -35,7 +35,7 @@ type fn struct {
 
 // generate returns the generated files by their path from the module's root.
 func generate(root string) (map[string][]byte, error) {
-	rows := ir.Ops()
+	rows := slices.DeleteFunc(ir.Ops(), internal)
 	taken, err := handWritten(root)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"go/token"
 	"path/filepath"
 	"strings"
+
+	"github.com/loris-ml/loris/ir"
 )
 
 // byHand are the rows that the root package gives another form by hand: sources
@@ -17,6 +19,9 @@ var byHand = map[string]string{
 	"uniform": "Rand, Uniform", "normal": "Randn, Normal", "randint": "RandInt",
 	"randperm": "RandPerm", "bernoulli": "Bernoulli", "dropout": "Dropout",
 }
+
+// internal reports whether a row is one of ATen's own, which users do not call.
+func internal(sp *ir.Spec) bool { return sp.Name[0] == '_' && sp.GoName == "" }
 
 // optionNames are the options whose name is not the CamelCase of the argument's,
 // which would mean nothing alone or is taken: by op and argument, or by argument.
