@@ -1,11 +1,9 @@
 package loop
 
 import (
-	"fmt"
-	"math"
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -178,68 +176,24 @@ func convert(from, to ir.DType, x number) number {
 }
 
 func constant(in *Instr) number {
-	switch in.DType {
-	case ir.F32:
-		return number{F: float64(math.Float32frombits(uint32(in.Bits)))}
-	case ir.F64:
-		return number{F: math.Float64frombits(in.Bits)}
-	}
-	return number{I: ir.WrapInt(in.DType, int64(in.Bits))}
+	return load(in.DType, unsafe.Pointer(&in.Bits))
 }
 
+// load reads an element.
 func load(d ir.DType, p unsafe.Pointer) number {
-	switch d {
-	case ir.Bool:
-		return number{I: ir.WrapInt(d, int64(*(*uint8)(p)))}
-	case ir.U8:
-		return number{I: int64(*(*uint8)(p))}
-	case ir.I8:
-		return number{I: int64(*(*int8)(p))}
-	case ir.I16:
-		return number{I: int64(*(*int16)(p))}
-	case ir.I32:
-		return number{I: int64(*(*int32)(p))}
-	case ir.I64:
-		return number{I: *(*int64)(p)}
-	case ir.F16:
-		return number{F: float64(half.F16ToF32(*(*uint16)(p)))}
-	case ir.BF16:
-		return number{F: float64(half.BF16ToF32(*(*uint16)(p)))}
-	case ir.F8E4M3FN:
-		return number{F: float64(half.E4M3ToF32(*(*uint8)(p)))}
-	case ir.F8E5M2:
-		return number{F: float64(half.E5M2ToF32(*(*uint8)(p)))}
-	case ir.F32:
-		return number{F: float64(*(*float32)(p))}
-	case ir.F64:
-		return number{F: *(*float64)(p)}
+	b := unsafe.Slice((*byte)(p), d.Size())
+	if d.IsIntegral() {
+		return number{I: ir.WrapInt(d, elements.Int(d, b, 0))}
 	}
-	panic(fmt.Sprintf("loop: no elements of %v", d))
+	return number{F: elements.Float(d, b, 0)}
 }
 
+// store writes an element, rounded.
 func store(d ir.DType, p unsafe.Pointer, x number) {
-	switch d {
-	case ir.Bool, ir.U8, ir.I8:
-		*(*uint8)(p) = uint8(x.I)
-	case ir.I16:
-		*(*int16)(p) = int16(x.I)
-	case ir.I32:
-		*(*int32)(p) = int32(x.I)
-	case ir.I64:
-		*(*int64)(p) = x.I
-	case ir.F16:
-		*(*uint16)(p) = half.F32ToF16(float32(x.F))
-	case ir.BF16:
-		*(*uint16)(p) = half.F32ToBF16(float32(x.F))
-	case ir.F8E4M3FN:
-		*(*uint8)(p) = half.F32ToE4M3(float32(x.F))
-	case ir.F8E5M2:
-		*(*uint8)(p) = half.F32ToE5M2(float32(x.F))
-	case ir.F32:
-		*(*float32)(p) = float32(x.F)
-	case ir.F64:
-		*(*float64)(p) = x.F
-	default:
-		panic(fmt.Sprintf("loop: no elements of %v", d))
+	b := unsafe.Slice((*byte)(p), d.Size())[:0]
+	if d.IsIntegral() {
+		elements.AppendInt(b, d, x.I)
+	} else {
+		elements.AppendFloat(b, d, x.F)
 	}
 }

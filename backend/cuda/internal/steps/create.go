@@ -1,9 +1,6 @@
 package steps
 
 import (
-	"encoding/binary"
-	"math"
-
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/loop"
@@ -43,11 +40,11 @@ func (c *call) series(d ir.DType, n int) *series {
 
 // param reads a number that the source shall not have.
 func (s *series) param(f float64, i int64) loop.Value {
-	bits := uint64(i)
+	var number any = i
 	if s.d == ir.F64 {
-		bits = math.Float64bits(f)
+		number = f
 	}
-	v := s.c.l.Constant(ir.MakeShape(s.d), binary.LittleEndian.AppendUint64(nil, bits))
+	v := s.c.l.Constant(ir.MakeShape(s.d), elements.AppendNumber(nil, s.d, number))
 	return s.load(s.arg(v, axes{}, false))
 }
 
