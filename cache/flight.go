@@ -33,10 +33,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// flight is one build and those who wait for it. It differs from
-// x/sync/singleflight in that callers can leave, that the last one to leave
-// cancels the build, and that each caller gets a reference of its own, counted
-// before any of them can release.
+// flight is one build and the callers that wait for it. It differs from x/sync/singleflight: a
+// caller can leave, the last one to leave cancels the build, and each caller gets a reference of
+// its own, counted before any of them can release.
 type flight[T any] struct {
 	cancel context.CancelCauseFunc
 
@@ -49,8 +48,8 @@ type flight[T any] struct {
 	done chan struct{} // closed under Computations.mu
 }
 
-// join returns a reference if there is a computation by now, or else the flight
-// that will bring it, which this call has joined or begun.
+// join returns a reference if there is a computation by now, or else the flight that builds it,
+// which this call has joined or begun.
 func (c *Computations[T]) join(ctx context.Context, key Key, build BuildFunc[T]) (*Ref[T], *flight[T], Source, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +64,7 @@ func (c *Computations[T]) join(ctx context.Context, key Key, build BuildFunc[T])
 		c.shared.Add(1)
 		return nil, f, SourceShared, nil
 	}
-	// A flight may have landed since the caller looked in the store.
+	// A flight may have finished since the caller looked in the store.
 	if r := c.store.get(key); r != nil {
 		c.hits.Add(1)
 		return r, nil, SourceCache, nil
@@ -78,13 +77,13 @@ func (c *Computations[T]) join(ctx context.Context, key Key, build BuildFunc[T])
 	c.flights[key] = f
 	c.builds.Add(1)
 	c.builders.Add(1)
-	go c.fly(ctx, key, f, build)
+	go c.run(ctx, key, f, build)
 	return nil, f, SourceBuilt, nil
 }
 
-// leave takes a waiter off the flight and cancels the build if it was the last
-// one. It returns false if the flight has landed already, in which case the
-// caller has a reference if there is one.
+// leave removes a waiter from the flight and cancels the build if no other is left. It returns
+// false if the flight has finished already; then the waiter owns a reference, unless the build
+// failed.
 func (c *Computations[T]) leave(f *flight[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +99,8 @@ func (c *Computations[T]) leave(f *flight[T]) bool {
 	return true
 }
 
-// fly builds, lets the tiers have the result, and lands.
-func (c *Computations[T]) fly(ctx context.Context, key Key, f *flight[T], build BuildFunc[T]) {
+// run builds, offers the result to the tiers, and finishes the flight.
+func (c *Computations[T]) run(ctx context.Context, key Key, f *flight[T], build BuildFunc[T]) {
 	defer c.builders.Done()
 	var r *Ref[T]
 	err := errGoexit
@@ -109,7 +108,7 @@ func (c *Computations[T]) fly(ctx context.Context, key Key, f *flight[T], build 
 		if r != nil {
 			c.keep(r)
 		}
-		c.land(key, f, r, err)
+		c.finish(key, f, r, err)
 	}()
 	r, err = c.build(ctx, key, build)
 }
@@ -128,8 +127,8 @@ func (c *Computations[T]) build(ctx context.Context, key Key, build BuildFunc[T]
 	return c.owner.newRef(key, value, cost), nil
 }
 
-// keep puts r into the main tier or, if that refuses, into the strong tier, and
-// releases what had to leave.
+// keep puts r into the main tier or, if that refuses it, into the strong tier, and releases what
+// leaves in its place.
 func (c *Computations[T]) keep(r *Ref[T]) {
 	kept := c.store.offer(r)
 	c.store.drain()
@@ -153,10 +152,10 @@ func (c *Computations[T]) keep(r *Ref[T]) {
 	out.Release()
 }
 
-// land ends the flight and gives every waiter its reference or the error. The
+// finish ends the flight and gives every waiter its reference or the error. The
 // builder's own reference goes to one of them, so that none is left over when
 // they have released theirs.
-func (c *Computations[T]) land(key Key, f *flight[T], r *Ref[T], err error) {
+func (c *Computations[T]) finish(key Key, f *flight[T], r *Ref[T], err error) {
 	f.cancel(nil)
 	c.mu.Lock()
 	if r == nil {

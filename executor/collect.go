@@ -30,12 +30,11 @@ type SyncTensorCollection struct {
 	Hash ir.Hash
 }
 
-// PostOrderData is a collection's graph: the walk and the data of its
-// parameters.
+// PostOrderData is a collection's graph: the walk of its nodes and the data of its parameters.
 type PostOrderData struct {
 	graph.PostOrder
-	// Parameters are the leaves' data in post-order; a scalar's is nil until
-	// the data cache has given it.
+	// Parameters are the data of the leaves, in post-order. That of a number is nil until
+	// resolveScalars has set it.
 	Parameters []*Data
 	scalars    []scalarParam
 }
@@ -51,8 +50,8 @@ func (s *Session) shouldSyncTensor(t *Tensor) bool {
 	return true
 }
 
-// collectSyncTensors groups the tensors to sync by device, in device order;
-// devices, when given, leaves the others out. core.mu is held.
+// collectSyncTensors groups the tensors to sync by device, in device order. If devices are given,
+// tensors on others are left out. core.mu is held.
 func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device) []*SyncTensorCollection {
 	var one *SyncTensorCollection
 	var more map[ir.Device]*SyncTensorCollection
@@ -90,8 +89,8 @@ func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, d
 	return colls
 }
 
-// collectRoots returns the distinct values of a collection's tensors and, for
-// each of its indices, which of them is its own. core.mu is held.
+// collectRoots returns the distinct values of a collection's tensors and, for each of its indices,
+// the position of the tensor's value among them. core.mu is held.
 func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs []int) {
 	roots = make([]ir.Value, 0, len(indices))
 	outputs = make([]int, len(indices))
@@ -109,8 +108,8 @@ func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs [
 	return roots, outputs
 }
 
-// runPostOrder walks the roots and gathers the parameters' data; core.mu is
-// held, and the walk is valid until it is released.
+// runPostOrder walks the roots and gathers the parameters' data. The walk is valid until the
+// walker is released; core.mu is held until then.
 func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 	c := s.core
 	po := &PostOrderData{}

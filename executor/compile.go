@@ -24,23 +24,22 @@ type Computation struct {
 
 	container *container.Container
 	program   *graph.Program
-	plug      *Plug // runs in the place of the others
+	plug      *Plug // runs in place of a container
 }
 
-// Program returns the graph as it was recorded; nil if it runs on a plugged
-// model.
+// Program returns the graph as it was recorded, or nil if a plugged model runs instead.
 func (m *Computation) Program() *graph.Program { return m.program }
 
 func (m *Computation) close() {
 	if m.container == nil {
-		return // a plugged model is its owner's
+		return // a plugged model belongs to whoever plugged it
 	}
-	// Nothing runs any more when the last reference is gone, so there is nobody
-	// to hand an error of Close to.
+	// When the last reference is gone nothing runs any more and no caller is left to whom an
+	// error of Close could be returned.
 	_ = m.container.Close()
 }
 
-// lookupOrCompile fills in the job's computation.
+// lookupOrCompile sets the job's computation: the plugged model, or what the cache has or builds.
 func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 	if j.ref != nil {
 		return nil

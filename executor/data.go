@@ -14,17 +14,17 @@ import (
 var (
 	// ErrClosed says that the session was closed.
 	ErrClosed = errors.New("the session is closed")
-	// ErrNoExecution is what a read gives in NoOp execution mode.
+	// ErrNoExecution is returned by reads in NoOp execution mode.
 	ErrNoExecution = errors.New("nothing was executed: the session is in NoOp execution mode")
 	// ErrDead says that a tensor's step has ended (Session.Step).
 	ErrDead = errors.New("the tensor died at the end of its Step; Keep it to use it later")
-	// ErrSession says that tensors of unrelated sessions met.
+	// ErrSession says that one op was given tensors of unrelated sessions.
 	ErrSession = errors.New("the tensors belong to unrelated sessions")
 )
 
-// DeviceDataInfo is what the executor knows of a piece of device data.
+// DeviceDataInfo identifies data on a device and says whether it is shared.
 type DeviceDataInfo struct {
-	// TensorID is the tensor that the data was made for.
+	// TensorID is a number that no other data of the executor has.
 	TensorID uint64
 	// ReadOnly data is shared (scalars, cached host tensors, user memory) and is
 	// never donated.

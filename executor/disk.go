@@ -15,11 +15,12 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// diskFormat changes when the parts of a key or the meaning of an artefact do.
+// diskFormat is part of every key. It changes with the parts of a key and the meaning of an
+// artefact.
 const diskFormat = "loris artifact 2"
 
-// openDisk opens the on-disk tier. What is there will run, so nobody but its
-// owner may be able to write to it.
+// openDisk opens the on-disk tier. It refuses a directory that others may write to, since the
+// machine code in it will run.
 func openDisk(dir string, maxBytes int64) (*cache.Disk, error) {
 	d, err := cache.OpenDisk(dir, cache.DiskOptions{MaxBytes: maxBytes})
 	if err != nil {
@@ -35,10 +36,9 @@ func openDisk(dir string, maxBytes int64) (*cache.Disk, error) {
 	return d, nil
 }
 
-// compiler returns the function that makes the instances of a computation, and
-// one that tells afterwards whether the on-disk tier had what the first of them
-// needed. Fresh artefacts are written beside the run, so that nobody waits for
-// the disk.
+// compiler returns a function that makes the instances of a computation, and one that reports
+// afterwards whether the first instance came from the on-disk tier. New artefacts are written in
+// the background.
 func (c *core) compiler(be backend.Backend, p *graph.Program, d ir.Device, o backend.CompileOptions) (make1 func(context.Context) (backend.Model, error), kept func() bool) {
 	ab, ok := be.(backend.ArtifactBackend)
 	id := ""
@@ -59,15 +59,15 @@ func (c *core) compiler(be backend.Backend, p *graph.Program, d ir.Device, o bac
 	}, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.served }
 }
 
-// artifact is that of one computation: the first instance reads or makes it, the
-// others share it.
+// artifact is the artefact of one computation. The first instance reads or makes it, and the others
+// share it.
 type artifact struct {
 	core *core
 	key  cache.DiskKey
 
 	mu     sync.Mutex
 	data   []byte // guarded by mu
-	served bool   // it was on disk and of use; guarded by mu
+	served bool   // it was on disk and the backend could use it; guarded by mu
 }
 
 func (a *artifact) get() []byte {
@@ -83,7 +83,7 @@ func (a *artifact) get() []byte {
 	return a.data
 }
 
-// used notes what a compilation said of the artefact.
+// used notes the outcome of a compilation: a new artefact, or nil if the one from disk served.
 func (a *artifact) used(fresh []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,18 +95,18 @@ func (a *artifact) used(fresh []byte) {
 	a.core.keep(a.key, fresh)
 }
 
-// keepable reports whether a Program means the same in another process.
+// keepable reports whether a Program means the same in other processes.
 func keepable(p *graph.Program) bool {
 	for i := range p.Instrs {
 		if p.Instrs[i].Op == ir.OpCallModel {
-			return false // its model has a number of this process
+			return false // its model is known by a number that only this process knows
 		}
 	}
 	return true
 }
 
-// diskKey hashes the text of the Program, which is the same in each process,
-// other than its hash-consed form, and the options that artefacts depend on.
+// diskKey hashes the options that artefacts depend on, and the text of the Program, which unlike
+// graph hashes is the same in every process.
 func diskKey(p *graph.Program, id string, o backend.CompileOptions) cache.DiskKey {
 	var aliases []byte
 	for _, a := range o.Aliases {
@@ -120,8 +120,7 @@ func diskKey(p *graph.Program, id string, o backend.CompileOptions) cache.DiskKe
 	return cache.NewDiskKey([]byte(diskFormat), []byte(id), []byte(p.String()), aliases, []byte(plan))
 }
 
-// keep writes an artefact; Close waits for it. The caller is at work that Close
-// waits for as well.
+// keep writes an artefact in the background. Close waits for that, as it does for the caller.
 func (c *core) keep(key cache.DiskKey, artifact []byte) {
 	c.running.Add(1)
 	go func() {

@@ -58,7 +58,7 @@ func (tr *training) train() {
 	}
 }
 
-// wait ends the work in submission and forgets the donations until here.
+// wait ends the work in flight and forgets the donations until here.
 func (tr *training) wait() []int {
 	tr.t.Helper()
 	if err := tr.s.WaitDeviceOps(ctx); err != nil {

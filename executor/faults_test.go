@@ -219,7 +219,7 @@ func TestCloseWaitsForWork(t *testing.T) {
 		t.Errorf("a MarkStep overtaken by Close: %v", err)
 	}
 	if _, err := data.Wait(ctx); err != nil {
-		t.Errorf("the work in submission gave %v", err)
+		t.Errorf("the work in flight gave %v", err)
 	}
 	if err := fork.MarkStep(ctx); !errors.Is(err, executor.ErrClosed) {
 		t.Errorf("MarkStep of a fork after Close: %v", err)

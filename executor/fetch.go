@@ -9,9 +9,8 @@ import (
 	"github.com/loris-ml/loris/backend"
 )
 
-// FetchTensors syncs the tensors that are pending in one graph, waits for all and
-// returns their buffers in order (a fused fetch). Tensors that share data share
-// the buffer.
+// FetchTensors syncs those of the tensors that are pending, in one graph, waits for all and
+// returns their buffers in order. Tensors that share data share the buffer.
 func (s *Session) FetchTensors(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
 	return s.fetchSynced(ctx, ts, (*Data).Wait)
 }
@@ -65,8 +64,8 @@ func (s *Session) readable(ts []*Tensor) error {
 
 var errNotSynced = errors.New("the tensor has no data: a hook kept it from being synced")
 
-// gatherTensorsData returns the distinct data of tensors that are synced and,
-// for each tensor, which of them is its own.
+// gatherTensorsData returns the distinct data of synced tensors and, for each tensor, the position
+// of its data among them.
 func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -87,8 +86,7 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 	return data, indices
 }
 
-// fetchTensors waits for the data and returns, in the order of indices, the
-// buffers at these places.
+// fetchTensors waits for the data and returns the buffers at the indices, in their order.
 func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int, wait awaiter) ([]backend.Buffer, error) {
 	start := time.Now()
 	defer func() { s.core.stage(StageFetch, start) }()

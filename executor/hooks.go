@@ -7,11 +7,11 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Stage is a part of a sync whose time is counted.
+// Stage is a part of a sync or a read whose time is measured.
 type Stage int
 
-// The stages, in order. Collect includes the walk, the hash and the look-up;
-// Run is the time of the asynchronous part; Fetch the time reads waited.
+// The stages, in order. Collect includes the walk, the hash and the look-up in the cache, Run is
+// the asynchronous part, Fetch the time that reads wait.
 const (
 	StageCollect Stage = iota
 	StageCompile
@@ -37,9 +37,8 @@ func Stages() []Stage {
 	return out
 }
 
-// Hooks override stages of the pipeline, for profilers and for frameworks on
-// top. They run in the stage's place in the syncing goroutine; those marked run
-// under the executor's lock and must not call the session.
+// Hooks override stages of the pipeline, for profilers and for frameworks on top. They run on the
+// goroutine that syncs. Those marked "under the lock" must not call the session.
 type Hooks struct {
 	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
 	// the lock).
@@ -49,29 +48,29 @@ type Hooks struct {
 	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
 	// TensorCollectionBarrier is called before a collection's devices are locked.
 	TensorCollectionBarrier func(coll *SyncTensorCollection)
-	// GetRngSeed gives a device's seed as an i64 scalar value (under the lock).
+	// GetRngSeed returns a device's seed as an i64 scalar value (under the lock).
 	GetRngSeed func(s *Session, d ir.Device) ir.Value
-	// Observe is told of every stage when it ends, from the goroutine that ran it.
+	// Observe is called at the end of every stage, on the goroutine that ran it.
 	Observe func(Observation)
 }
 
-// Observation is one stage of one sync.
+// Observation describes one stage of one sync.
 type Observation struct {
 	Stage    Stage
 	Start    time.Time
 	Duration time.Duration
-	// Device, Hash and Err are of the computation; only StageRun has them.
+	// Device, Hash and Err describe the computation; only StageRun has them.
 	Device ir.Device
 	Hash   ir.Hash
 	Err    error
 }
 
-// stage adds the time since start to a stage's clock, tells the observer and
-// returns now.
+// stage adds the time since start to that of a stage, calls the observer and returns the time.
 func (c *core) stage(st Stage, start time.Time) time.Time {
 	return c.observe(Observation{Stage: st, Start: start})
 }
 
+// observe is stage for an Observation without a duration.
 func (c *core) observe(o Observation) time.Time {
 	now := time.Now()
 	o.Duration = now.Sub(o.Start)

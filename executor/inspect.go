@@ -31,8 +31,8 @@ func (s *Session) GraphHash(ts ...*Tensor) (ir.Hash, error) {
 
 var errNotOneGraph = errors.New("loris: the tensors are not pending on exactly one device")
 
-// DumpBackendComputation returns the text of the computation that a sync of the
-// tensors would compile, after the rewrites for their backend.
+// DumpBackendComputation returns the Program of a sync of the tensors: as it was recorded, or, if
+// lowered is set, after the rewrites for their backend. It fails as GraphHash does.
 func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Program, error) {
 	if err := s.Readable(ts...); err != nil {
 		return nil, err

@@ -15,42 +15,42 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// plugCost is what the Computation of a plugged model counts in the cache: little,
-// but enough to be given up in time when it was unplugged.
+// plugCost is the cost of a plugged model's Computation in the cache: small, but enough for the cache
+// to drop it some time after it was unplugged.
 const plugCost = 4096
 
-// Plug is a model in the place of the compilation of a graph.
+// Plug substitutes a model for the computation of a graph: a sync that meets the graph runs the
+// model and compiles nothing.
 type Plug struct {
 	c      *core
 	hash   ir.Hash
-	device ir.Device // any, until a graph known by its hash alone is met
+	device ir.Device // the zero Device until a graph that is known by its hash alone is met
 	model  backend.Callable
 	key    cache.Key // of its Computation
 	runs   atomic.Int64
 
-	// order has the parameter of the graph that each input of the model takes;
-	// nil says that these are all, in order.
+	// order is, for each input of the model, the parameter of the graph that it takes; nil means
+	// all parameters in order.
 	order []int
-	// numbers are parameters that the model does not take: it stands for the
-	// graph with these values only.
+	// numbers are parameters that the model does not take: the model replaces the graph only where
+	// they have these values.
 	numbers []number
-	// unchecked says that the shapes of the graph are yet to be compared with the
-	// model's, when it is met; guarded by core.mu.
+	// unchecked says that the first sync that meets the graph must compare its shapes with the
+	// model's; guarded by core.mu.
 	unchecked bool
 }
 
-// number is a parameter that comes from a plain number.
+// number is the value of a parameter that is a plain number.
 type number struct {
 	param int
 	bits  uint64
 	dtype ir.DType
 }
 
-// PlugFunc plugs a model for the graph that fn records on the inputs. The
-// model takes the inputs of fn, which must all be used, and after them, or not at
-// all, the other parameters of the graph in order: other tensors, variables,
-// numbers. Those that it does not take are its own affair, but for numbers: where
-// another number stands the graph is compiled.
+// PlugFunc plugs a model for the graph that fn records on the inputs. The model takes the inputs of
+// fn, all of which fn must use. It may take the other parameters of the graph (tensors, variables,
+// numbers) after them, in order; otherwise it takes none of them. If it does not, it has weights of
+// its own, and a graph with other numbers than those recorded is compiled.
 func (s *Session) PlugFunc(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error), m backend.Callable) (*Plug, error) {
 	tr, err := s.record(ctx, inputs, newTensor, fn)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Session) PlugFunc(ctx context.Context, inputs []*Tensor, newTensor func
 	return s.core.plug(p, tr.program)
 }
 
-// PlugProgram plugs a model for a Program on a device; it takes the Program's
-// parameters, which must all be used.
+// PlugProgram plugs a model for a Program on a device. The model takes the Program's parameters, all
+// of which the Program must use.
 func (s *Session) PlugProgram(prog *graph.Program, d ir.Device, m backend.Callable) (*Plug, error) {
 	b := ir.Builder{Lines: ir.LinesOff}
 	leaves := make([]ir.Value, len(prog.Params))
@@ -114,10 +114,9 @@ func (s *Session) PlugProgram(prog *graph.Program, d ir.Device, m backend.Callab
 	return s.core.plug(p, met)
 }
 
-// PlugHash plugs a model for the graph of a hash (GraphHash); it takes the
-// graph's parameters in post-order. Its shapes are compared with those of the
-// graph now, if the computation is in the cache, or else by the first sync that
-// meets the graph, which fails if they differ.
+// PlugHash plugs a model for the graph of a hash (GraphHash). The model takes the graph's parameters
+// in post-order. Its shapes are compared with those of the graph now, if the computation is in the
+// cache, or by the first sync that meets the graph, which fails if they differ.
 func (s *Session) PlugHash(h ir.Hash, m backend.Callable) (*Plug, error) {
 	p := &Plug{hash: h, model: m, unchecked: true}
 	ref, ok := s.core.cache.Get(cache.Key(h))
@@ -129,7 +128,7 @@ func (s *Session) PlugHash(h ir.Hash, m backend.Callable) (*Plug, error) {
 	return s.core.plug(p, ref.Value().program)
 }
 
-// plug checks a model against the graph, if that is given, and registers it.
+// plug compares a model with the graph, unless that is nil, and registers it.
 func (c *core) plug(p *Plug, prog *graph.Program) (*Plug, error) {
 	if prog != nil {
 		if err := p.check(programShapes(prog)); err != nil {
@@ -187,7 +186,7 @@ func (p *Plug) check(params, returns []ir.Shape) error {
 // Hash returns the hash of the graph.
 func (p *Plug) Hash() ir.Hash { return p.hash }
 
-// Unplug lets the graph be compiled again. Runs in submission are not disturbed.
+// Unplug lets the graph be compiled again. Runs in flight go on.
 // Calling it again does nothing.
 func (p *Plug) Unplug() {
 	p.c.mu.Lock()
@@ -217,8 +216,7 @@ func (c *core) plugged(h ir.Hash, scalars []scalarParam) *Plug {
 	return p
 }
 
-// pluggedFor is plugged, and checks the shapes of the graph if that is yet to be
-// done.
+// pluggedFor is plugged, and compares the shapes of a graph that is met for the first time.
 func (c *core) pluggedFor(h ir.Hash, scalars []scalarParam, d ir.Device, shapes func() (params, returns []ir.Shape)) (*Plug, error) {
 	p := c.plugged(h, scalars)
 	if p == nil || !p.unchecked {
@@ -255,8 +253,7 @@ func (p *Plug) computation(ctx context.Context, d ir.Device) (*cache.Ref[*Comput
 	return ref, err
 }
 
-// run runs the model and brings its outputs to the device, of the shapes that
-// the graph has.
+// run runs the model, checks the shapes of its outputs and copies them to the device.
 func (p *Plug) run(ctx context.Context, in []backend.Buffer, want []*Data, d ir.Device) ([]backend.Buffer, error) {
 	args := in
 	if p.order != nil {
@@ -279,8 +276,8 @@ func (p *Plug) run(ctx context.Context, in []backend.Buffer, want []*Data, d ir.
 	return outs, nil
 }
 
-// accept checks the outputs. What is on another device, or is an input that was
-// returned, is copied: each value of the graph has its own data.
+// accept checks the outputs. It copies those that are on another device, and inputs that the model
+// returned, since each value of the graph needs data of its own.
 func (p *Plug) accept(ctx context.Context, in, outs []backend.Buffer, want []*Data, d ir.Device) error {
 	if len(outs) != len(want) {
 		return fmt.Errorf("%w: it returned %d outputs, the graph has %d", ir.ErrArg, len(outs), len(want))
@@ -310,14 +307,14 @@ func (p *Plug) accept(ctx context.Context, in, outs []backend.Buffer, want []*Da
 	return nil
 }
 
-// PluggedGraph tells of a graph that runs on a plugged model.
+// PluggedGraph describes a graph that runs on a plugged model.
 type PluggedGraph struct {
 	Hash ir.Hash
-	// Device is any for a graph that is known by its hash and was not met yet.
+	// Device is the zero Device for a graph that is known by its hash and was not met yet.
 	Device ir.Device
 	// Model is the Go type of the model.
 	Model string
-	// Runs counts those on the model.
+	// Runs counts the runs of the model.
 	Runs int64
 }
 

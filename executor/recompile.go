@@ -9,19 +9,19 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Compile tells of one compilation.
+// Compile describes one compilation.
 type Compile struct {
 	Hash         ir.Hash
 	Device       ir.Device
 	Nodes        int // recorded
 	EmittedNodes int // compiled, after the rewrites
 	Time         time.Duration
-	// Why says what made the graph new: its first, a changed input shape, or the
-	// first difference to the nearest graph compiled before, with its line.
+	// Why is the reason: the first graph, a changed input shape, or the first difference from
+	// the most similar graph compiled before, with its line.
 	Why string
 }
 
-// why explains a compilation by the nearest of the graphs compiled before.
+// why compares a graph with the most similar one of those compiled before.
 func why(p *graph.Program, recent []*graph.Program) string {
 	if len(recent) == 0 {
 		return "first graph"

@@ -35,8 +35,7 @@ func (s *Session) Binary(op ir.Op, dst, x, y *Tensor) {
 	s.trimCheck()
 }
 
-// recordSlow checks the operands one by one, syncs what is left from an earlier
-// step and records.
+// recordSlow checks the operands one by one, syncs those of an earlier step and records the op.
 func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 	s.lockTensors(op.String(), in...)
 	defer s.core.mu.Unlock()
@@ -48,16 +47,15 @@ func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 	s.trimCheck()
 }
 
-// lockTensors takes core.mu with the operands in a state to be recorded with: usable,
-// and not IR of an earlier step. A tensor that is gets synced first, so that IR
-// never crosses a step. A mistake panics with an *ir.OpError, without the lock.
+// lockTensors checks operands, syncs those that are IR of an earlier step, and returns with core.mu
+// held. IR never crosses a step. A mistake panics with an *ir.OpError, and the lock is not held.
 func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	c := s.core
 	synced := 0
 	for {
 		c.mu.Lock()
 		t := s.unready(op, ts)
-		if t == nil || synced == len(ts) { // the latter: a hook refuses to sync it
+		if t == nil || synced == len(ts) { // the latter if a hook refuses to sync a tensor
 			return
 		}
 		line := t.ir.Line()
@@ -70,9 +68,8 @@ func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	}
 }
 
-// unready returns the first of the operands that is IR of an earlier step, or
-// nil; core.mu is held, and is not any more if an operand cannot be used, which
-// panics.
+// unready returns the first operand that is IR of an earlier step, or nil. The caller holds core.mu.
+// If an operand cannot be used, unready unlocks it and panics.
 func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 	ok := false
 	defer func() {
@@ -113,8 +110,8 @@ func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
 	s.trimCheck()
 }
 
-// CallOn is Call1 for an op whose operands may have no device yet, which is then
-// placed on d; the zero Device leaves it to where it is used.
+// CallOn is Call1 for an op whose operands may have no device. The op is then placed on d, or, if d is
+// the zero Device, where its result is used.
 func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
 	s.lockArgs(op, pos, nil)
 	defer s.core.mu.Unlock()
@@ -123,8 +120,8 @@ func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
 	s.trimCheck()
 }
 
-// place makes d the device of nodes without one until the function returned is
-// called; core.mu is held.
+// place makes d the device of nodes without one, until the returned function is called; core.mu is
+// held.
 func (s *Session) place(d ir.Device) func() {
 	s.b.Place = d
 	return func() { s.b.Place = ir.Device{} }
@@ -144,9 +141,8 @@ func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 	return ts
 }
 
-// lockArgs takes core.mu for recording with the arguments. Those that can be used
-// as they are, which is the rule, are looked at once; the others are checked one
-// by one and what is left from an earlier step is synced.
+// lockArgs is lockTensors for the arguments of Call. It checks all under one taking of the lock, which
+// succeeds unless a tensor is of another session, dead, or IR of an earlier step.
 func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
 	s.core.mu.Lock()
 	ok := !s.core.closed
@@ -162,8 +158,7 @@ func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
 	}
 }
 
-// current reports whether an argument is not a tensor that needs a second look;
-// core.mu is held.
+// current reports whether an argument can be used as it is; core.mu is held.
 func (s *Session) current(v any) bool {
 	switch v := v.(type) {
 	case *Tensor:
@@ -178,8 +173,7 @@ func (s *Session) current(v any) bool {
 	return true
 }
 
-// tensorsOf returns the tensors among arguments; an argument that is nil has
-// been left out.
+// tensorsOf returns the tensors among arguments, leaving out optional ones that are nil.
 func tensorsOf(pos []any, named []ir.Named) []*Tensor {
 	var ts []*Tensor
 	collect := func(v any) {
@@ -201,8 +195,7 @@ func tensorsOf(pos []any, named []ir.Named) []*Tensor {
 	return ts
 }
 
-// operands appends the values of an argument that is a tensor or a list of them,
-// for the Builder; core.mu is held.
+// operands is ir.Builder.Operands for *Tensor and []*Tensor; core.mu is held.
 func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 	switch v := v.(type) {
 	case *Tensor:

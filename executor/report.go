@@ -74,22 +74,21 @@ func (s *stats) compiled(p *graph.Program, h ir.Hash, d ir.Device, st graph.Stat
 	s.recent = append(s.recent, p)
 }
 
-// LineCount is a source line and how often something happened there.
+// LineCount is a source line and a number of events there.
 type LineCount struct {
 	Line  string
 	Count int
 }
 
-// Report is what an executor has done so far, all sessions together.
+// Report is the counters of an executor, all sessions together.
 type Report struct {
-	// Steps counts MarkSteps, Runs computations executed.
+	// Steps counts calls of MarkStep and Step, Runs executed computations.
 	Steps, Runs int64
-	// Compiles counts compilations; CachedHits syncs that needed none because the
-	// computation was there; DiskHits computations made from what an earlier
-	// process had compiled.
+	// Compiles counts compilations, CachedHits syncs whose computation was in memory, and
+	// DiskHits computations made from artefacts of an earlier process.
 	Compiles, CachedHits, DiskHits int64
-	// DiskWrites counts artefacts that were put on disk. DiskError is the last
-	// error of the on-disk tier, which costs time and nothing else.
+	// DiskWrites counts artefacts written to disk. DiskError is the last error of the on-disk
+	// tier; such errors cost a compilation and nothing else.
 	DiskWrites int64
 	DiskError  error
 	// Plugged are the graphs that run on models given by Plug.
@@ -107,19 +106,19 @@ type Report struct {
 	Nodes, MaxNodes int64
 	// StageTime is the time spent in each stage.
 	StageTime map[string]time.Duration
-	// LockWaits and LockWaitTime tell of waiting for device lockers.
+	// LockWaits and LockWaitTime are how often and how long syncs waited for device lockers.
 	LockWaits    uint64
 	LockWaitTime time.Duration
-	// BytesUploaded and BytesFetched moved between host and devices.
+	// BytesUploaded and BytesFetched are the bytes copied to devices and read from them.
 	BytesUploaded, BytesFetched int64
 	// LiveTensors are tensors with data that are still reachable (as far as the
 	// garbage collector has looked), by device.
 	LiveTensors map[string]int
 	// MemoryInUse are the bytes of live buffers, by device.
 	MemoryInUse map[string]int64
-	// Memory has more about devices with memory of their own, such as GPUs.
+	// Memory describes the memory of devices that have their own, such as GPUs.
 	Memory map[string]backend.MemoryStats
-	// DataCacheHits and DataCacheMisses are of scalars and host tensors.
+	// DataCacheHits and DataCacheMisses count look-ups of numbers and host data.
 	DataCacheHits, DataCacheMisses uint64
 }
 

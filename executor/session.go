@@ -22,45 +22,45 @@ import (
 type Config struct {
 	// Device is where tensors without another device are; it must be set.
 	Device ir.Device
-	// Seed begins the random numbers of each device; 0 means 101.
+	// Seed is the first seed of each device's random numbers; 0 means 101.
 	Seed uint64
-	// CacheBytes bounds the computation cache by the bytes computations hold.
-	// 0 means the cache's default; negative keeps CacheStrong computations only.
+	// CacheBytes bounds the bytes that computations in the cache hold: 0 means the cache's
+	// default, a negative number keeps only CacheStrong computations.
 	CacheBytes int64
-	// CacheStrong is the size of the small cache of refused and oversize ones.
+	// CacheStrong is how many computations are kept that the cache refused or that exceed it.
 	CacheStrong int
 	// DataCacheBytes bounds the data cache of each device.
 	DataCacheBytes int64
-	// DataCacheScalars is how many numbers the data cache of each device keeps. 0
-	// means the cache's default; negative none.
+	// DataCacheScalars is how many numbers the data cache of each device keeps: 0 means the
+	// cache's default, a negative number none.
 	DataCacheScalars int
-	// TrimNodes is the graph size at which a step syncs itself: 0 means
-	// 100,000, negative never.
+	// TrimNodes is the graph size at which a step is synced without a MarkStep: 0 means 100,000,
+	// a negative number never.
 	TrimNodes int
 	// NoOp compiles and schedules but executes nothing.
 	NoOp bool
-	// Lines says when ops note the user's source line.
+	// Lines says which ops note the user's source line.
 	Lines ir.LinePolicy
-	// Hooks override steps of the pipeline.
+	// Hooks override stages of the pipeline.
 	Hooks Hooks
 	// Instances bounds the model instances of one computation; 0 means 1.
 	Instances int
-	// InFlight bounds the computations that a device which keeps them in order is
-	// given before the first of them is done; 0 means 3, 1 one after another.
+	// InFlight bounds the computations in the queue of a device that runs them in order; 0 means
+	// 3. With 1 each waits for the one before.
 	InFlight int
-	// Threads bounds the processors of the host that the steps of the session and
-	// its forks use; 0 does not.
+	// Threads bounds the host's processors that the steps of the session and its forks use; 0
+	// means no bound.
 	Threads int
-	// Deterministic makes computations give the same bits whatever the number of
-	// processors, Threads and the load are.
+	// Deterministic makes computations give the same bits on any number of processors, with any
+	// Threads and under any load.
 	Deterministic bool
 	// FlushDenormals lets backends take subnormal numbers as zero.
 	FlushDenormals bool
 	// DiskDir is the directory of the on-disk tier of the computation cache,
 	// which several processes may share; empty means none.
 	DiskDir string
-	// DiskBytes bounds the on-disk tier: 0 means cache.DefaultDiskBytes, negative
-	// no bound.
+	// DiskBytes bounds the on-disk tier: 0 means cache.DefaultDiskBytes, a negative number no
+	// bound.
 	DiskBytes int64
 }
 
@@ -89,9 +89,9 @@ type core struct {
 	drained chan struct{} // closed when Close has done its work
 }
 
-// Session records ops and syncs them. One goroutine at a time calls MarkStep
-// on it; everything else is safe from any goroutine. Fork gives further
-// sessions over the same caches and lockers.
+// Session records ops and syncs them. Only one goroutine at a time may call MarkStep or Step on it;
+// its other methods may be called from any goroutine. Fork returns further sessions over the same
+// caches and lockers.
 type Session struct {
 	core   *core
 	device ir.Device
@@ -122,8 +122,8 @@ type Session struct {
 	forks uint64
 }
 
-// New returns a session with an executor of its own. An unusable device is an
-// error wrapping ir.ErrDevice; an on-disk tier that cannot be opened is one, too.
+// New returns a session with an executor of its own. It returns an error wrapping ir.ErrDevice for
+// an unusable device, and an error if the on-disk tier cannot be opened.
 func New(cfg Config) (*Session, error) {
 	if _, err := backend.For(cfg.Device); err != nil {
 		return nil, err
@@ -172,9 +172,8 @@ func (c *core) newSession(d ir.Device, seed uint64) *Session {
 	return s
 }
 
-// Fork returns a session that shares this one's caches, lockers and live
-// tensors, but has steps and random numbers of its own, for another goroutine
-// to trace with. Tensors of both may meet.
+// Fork returns a session for another goroutine. It shares this session's caches, lockers and live
+// tensors, but has steps and random numbers of its own. Ops may take tensors of both.
 func (s *Session) Fork() *Session {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
@@ -193,11 +192,11 @@ func (s *Session) StepNumber() uint64 {
 	return uint64(s.step)
 }
 
-// Close waits for the work in submission, frees the caches and makes every later
+// Close waits for the work in flight, frees the caches and makes every later
 // use of the session, its forks and their tensors fail with ErrClosed, as do
 // compilations in progress. Elements that were read stay valid. It returns ctx's
-// error if that ends first; the rest is done nevertheless, and a further Close
-// waits for it.
+// error if that ends first; the executor closes nevertheless, and another Close
+// waits for that.
 func (s *Session) Close(ctx context.Context) error {
 	c := s.core
 	c.mu.Lock()

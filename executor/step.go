@@ -14,9 +14,9 @@ var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
 // MarkStep ends the step: it syncs the variables with a pending value, the
 // tensors marked Keep and those recorded since the last step that nothing
 // recorded consumes, and moves the random seeds on. It returns when the work is
-// scheduled. On an error nothing has happened and the step is still open; an
-// error of the step before (*devicelock.AsyncError) is delivered this way too,
-// and the next call goes on. No device given means all.
+// scheduled. If it returns an error, the step is still open and nothing has
+// changed. That may be an error of the step before (*devicelock.AsyncError);
+// another call then continues. No device given means all.
 func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
 	return s.markStep(ctx, &request{devices: devices})
 }
@@ -74,7 +74,8 @@ func (s *Session) stepRoots() []*Tensor {
 	return roots
 }
 
-// endStep starts the next step; core.mu is held.
+// endStep takes over variables that have data by now, drops what the step held and starts the next
+// one; core.mu is held.
 func (s *Session) endStep(variables []*Variable) {
 	for _, v := range variables {
 		v.current()
@@ -89,7 +90,7 @@ func (s *Session) endStep(variables []*Variable) {
 	s.assigned = left
 	for _, t := range s.pending {
 		if t.bits&bitScoped != 0 && len(left) == 0 {
-			t.ir, t.data = nil, nil // it is dead: let the memory go
+			t.ir, t.data = nil, nil // it is dead: free the memory
 		}
 	}
 	clear(s.pending)
@@ -129,12 +130,12 @@ func (s *Session) Discard(ts ...*Tensor) {
 
 // Step runs fn, marks the step and declares the tensors that fn recorded dead,
 // except those marked Keep. That lets the computation overwrite the old values
-// of variables (BuildInputOutputAliases). An error of fn is returned, and a
-// panic goes on; either drops what fn recorded and takes its assignments back.
+// of variables. If fn returns an error, which Step returns, or panics, what fn
+// recorded is dropped and its assignments are undone.
 //
-// Should the computation fail later, a variable has the value again that it had
-// before the Step, unless the computation may have overwritten that: then it has
-// the error, until it is assigned again.
+// If the computation fails later, a variable gets back the value that it had
+// before the Step, unless the computation may have overwritten that. Then
+// reading the variable returns the error until it is assigned again.
 func (s *Session) Step(ctx context.Context, fn func() error) error {
 	c := s.core
 	c.mu.Lock()
@@ -162,15 +163,15 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 	return s.markStep(ctx, &request{donates: true})
 }
 
-// assignment is what a variable was before one.
+// assignment is the state of a variable before an assignment inside Step.
 type assignment struct {
 	v    *Variable
 	data *Data
 	pend *Tensor
 }
 
-// dropStep forgets what was recorded inside the present Step, assignments too;
-// core.mu is held.
+// dropStep drops what was recorded inside the present Step and undoes its assignments; core.mu is
+// held.
 func (s *Session) dropStep() {
 	for _, u := range slices.Backward(s.undo) {
 		u.v.set(u.data, u.pend)
@@ -187,8 +188,8 @@ func (s *Session) dropStep() {
 	})
 }
 
-// WaitDeviceOps waits for the work in submission on the devices (none given: all)
-// and returns its error, if nobody has had it yet.
+// WaitDeviceOps waits for the work in flight on the devices (none given: all)
+// and returns its error, unless another call has returned it already.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
 	defer func() { s.core.stage(StageLock, start) }()

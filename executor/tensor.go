@@ -6,23 +6,22 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Tensor is a lazy tensor: pending IR, or data. Packages on top embed it by
-// value in their handle, so that recording an op allocates one object. All its
-// fields are guarded by core.mu, but s, which never changes.
+// Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so that
+// recording an op allocates one object. core.mu guards all fields but s, which never changes.
 type Tensor struct {
 	s    *Session
 	ir   *ir.Node // pending IR; nil once there is data
 	data *Data
-	step uint32 // of the session when it was recorded, modulo 2³²
+	step uint32 // the session's step when it was recorded, modulo 2³²
 	out  uint16 // which output of the node it is
 	bits uint8
-	gen  uint8 // of the session when it was recorded, modulo 2⁸
+	gen  uint8 // the session's gen when it was recorded, modulo 2⁸
 }
 
-// maxOutputs is how many outputs of one node there can be handles of.
+// maxOutputs is how many outputs a node may have for handles of them all.
 const maxOutputs = 1 << 16
 
-// node returns the pending IR, absent once there is data; core.mu is held.
+// node returns the pending IR, or a nil Value once there is data; core.mu is held.
 func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
 
 // setNode makes the value t's pending IR; core.mu is held.
@@ -33,11 +32,10 @@ const (
 	bitDiscarded                   // do not sync at MarkStep
 	bitScoped                      // recorded inside Step: dies with the step
 	bitTraced                      // recorded while a function is traced
-	bitUnlisted                    // not in the step's list any more
+	bitUnlisted                    // not in the session's pending list any more
 )
 
-// dead reports whether t was recorded inside a Step that has ended, or was
-// dropped; core.mu is held.
+// dead reports whether t was recorded inside a Step that has ended or failed; core.mu is held.
 func (t *Tensor) dead() bool {
 	return t.bits&bitScoped != 0 && (t.step != t.s.step || t.gen != t.s.gen)
 }
@@ -92,8 +90,7 @@ func (t *Tensor) Pending() bool {
 	return t.data == nil
 }
 
-// Op returns the op that a pending tensor is the result of; 0 for data and
-// numbers.
+// Op returns the op whose result a pending tensor is, or 0 for data and numbers.
 func (t *Tensor) Op() ir.Op {
 	t.s.core.mu.Lock()
 	defer t.s.core.mu.Unlock()
@@ -117,8 +114,8 @@ func (t *Tensor) init(s *Session, v ir.Value) {
 	s.pending = append(s.pending, t)
 }
 
-// usable panics if t cannot be recorded with in session s; core.mu is held. What
-// crosses to another session is never donated by its own.
+// usable panics if ops of session s cannot take t; core.mu is held. A tensor that another session
+// takes is never donated by its own.
 func (t *Tensor) usable(s *Session, op string) {
 	var err error
 	switch {
@@ -142,9 +139,9 @@ func (t *Tensor) usable(s *Session, op string) {
 // stale reports whether t is IR of an earlier step; core.mu is held.
 func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
 
-// value returns what t is in the graph; core.mu is held and t is not stale. A
-// tensor synced without SyncData has both IR and data: its IR serves until the
-// step ends. So has the value of a variable, whose IR is the variable's leaf.
+// value returns the value of t in the graph; core.mu is held and t is not stale. A tensor that was
+// synced without SyncData has both IR and data; ops take its IR until the step ends. A handle of a
+// variable's value has both too, and its IR is the variable's leaf.
 func (t *Tensor) value() ir.Value {
 	if t.data == nil {
 		return t.node()

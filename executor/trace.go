@@ -10,24 +10,23 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// trace is what Session.Trace notes while the traced function records.
+// trace collects what a traced function does with variables.
 type trace struct {
-	read     map[*Variable]*ir.Node // a leaf of its own for each variable read
+	read     map[*Variable]*ir.Node // the leaf of each variable that is read
 	assigned map[*Variable]*Tensor
 	alias    map[*Variable]ir.Value // the views that stand for assigned values
 	order    []*Variable
 }
 
-// varLeaf stands for the value that a variable has when a traced function is
-// called.
+// varLeaf is the leaf of the value that a variable has when the traced function is called.
 type varLeaf struct{ v *Variable }
 
 // LeafName returns "variable".
 func (*varLeaf) LeafName() string { return "variable" }
 
-// value returns what the variable is in the traced function: what the function
-// has assigned, or else the leaf of its value at the call. Two variables that
-// share their data now need not do so then.
+// value returns the variable's value in the traced function: a view of what the function has assigned,
+// or the leaf of its value at the call. Each variable has a leaf of its own, since variables that
+// share data while the function is traced need not do so when it is called.
 func (t *trace) value(b *ir.Builder, v *Variable) ir.Value {
 	if x := t.assigned[v]; x != nil {
 		a, ok := t.alias[v]
@@ -53,9 +52,8 @@ func (t *trace) assign(v *Variable, x *Tensor) {
 	delete(t.alias, v)
 }
 
-// Traced is a function compiled for one signature of inputs: calling it traces
-// nothing. Values of variables are read at each call, and assignments that the
-// function made are made at each call.
+// Traced is a function compiled for one signature of inputs; calling it records nothing. Each call
+// reads the variables that the function reads and assigns those that it assigned.
 type Traced struct {
 	s       *Session
 	device  ir.Device
@@ -65,13 +63,13 @@ type Traced struct {
 	numOut  int
 	vars    []*Variable // assigned by the outputs after numOut
 	random  bool
-	// donors pair the values of variables with the outputs that replace them; key
-	// is of the computation that knows them.
+	// donors pair the values of variables with the outputs that replace them; key is the cache
+	// key of the computation that may use these pairs.
 	donors []donor
 	key    ir.Hash
 }
 
-// tracedParam says where a parameter of the program comes from at a call.
+// tracedParam is the source of a parameter of the program.
 type tracedParam struct {
 	input  int       // position among the inputs, or -1
 	v      *Variable // a variable's value
@@ -81,10 +79,9 @@ type tracedParam struct {
 	seed   bool // the device's running seed
 }
 
-// Trace calls fn once on stand-ins for the inputs and compiles what it
-// records. fn runs on this goroutine, and no other may record with the session
-// meanwhile; it may use variables and other tensors, but must not mark steps or
-// read values that it records.
+// Trace calls fn once with placeholders for the inputs and compiles what it records. fn runs on the
+// calling goroutine, and no other may record with the session meanwhile. fn may use variables and
+// other tensors, but must not mark steps or read values that it records.
 func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
 	tr, err := s.record(ctx, inputs, newTensor, fn)
 	if err != nil {

@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// trimState is the trim counter: a step whose graph grows beyond the limit is
-// synced in the middle, so that a forgotten MarkStep cannot grow memory without
-// end.
+// trimState is the trim counter. A step whose graph grows beyond the limit is synced before its end,
+// so that memory stays bounded if a program forgets MarkStep.
 type trimState struct {
 	count int // nodes of the step at the last sync in its middle
 	err   error
 	busy  bool
 }
 
-// trimCheck starts a sync of the step so far if it has grown too large; core.mu
-// is held (IncTrimCounter).
+// trimCheck syncs the step so far if it has grown too large; core.mu is held, and released during the
+// sync.
 func (s *Session) trimCheck() {
 	limit := s.core.cfg.TrimNodes
 	if limit < 0 || s.b.Count()-s.trim.count < limit || s.trim.busy || s.tracing != nil {
@@ -30,7 +29,7 @@ func (s *Session) trimCheck() {
 	s.core.stats.trimmed(s.b.Count(), line)
 	roots := s.stepRoots()
 	s.core.mu.Unlock()
-	// The sync runs here and not in the background: memory must stop growing.
+	// The sync does not run in the background, so that recording waits for it.
 	_, err := s.SyncTensors(context.Background(), roots, stepConfig)
 	s.core.mu.Lock()
 	s.trim.busy = false
@@ -42,9 +41,9 @@ func (s *Session) trimCheck() {
 	s.dropConsumed()
 }
 
-// dropConsumed takes what MarkStep will not sync out of the step's list: what has data,
-// and what something consumes. So a program that reads and never marks a step
-// holds no more of the past than its handles do. core.mu is held.
+// dropConsumed removes from the step's list what MarkStep will not sync: tensors that have data and
+// tensors that an op consumes. So a program that reads values and never marks a step keeps no more
+// alive than its handles do. core.mu is held.
 func (s *Session) dropConsumed() {
 	if len(s.pending) < s.sweepPendingAt || s.tracing != nil {
 		return
@@ -59,13 +58,12 @@ func (s *Session) dropConsumed() {
 	s.sweepPendingAt = 2 * len(s.pending)
 	if len(s.pending) == 0 {
 		s.stepNodes += s.b.Count()
-		s.b.NextStep() // the ops that come are expected from the step's beginning again
+		s.b.NextStep() // the next ops are recorded as those of a new step
 		s.trim.count = 0
 	}
 }
 
-// ResetTrimCounter lets the present step record as many nodes again before it
-// syncs itself.
+// ResetTrimCounter lets the present step record TrimNodes more nodes before it is synced.
 func (s *Session) ResetTrimCounter() {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()

@@ -86,8 +86,8 @@ func (c *core) upload(ctx context.Context, be backend.Backend, shape ir.Shape, d
 }
 
 // Adopt makes dst a tensor of a buffer whose contents are there, or will be in the order of its
-// device's work. It takes over the caller's reference, with which the buffer lives until the
-// collector finds that nothing can reach the data any more. The data is never donated.
+// device's work. It takes over the caller's reference to the buffer, and drops it when the garbage
+// collector finds the data unreachable. The data is never donated.
 func (s *Session) Adopt(dst *Tensor, buf backend.Buffer) error {
 	if err := s.Readable(); err != nil {
 		return err

@@ -4,23 +4,23 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Variable is a value that lives across steps. Assign gives it a pending value,
-// which every MarkStep computes. core.mu guards its fields.
+// Variable is a value that lives across steps. Assign gives it a pending value, which the next MarkStep
+// computes. core.mu guards its fields.
 type Variable struct {
 	s     *Session
 	data  *Data    // the value as of the last step
 	pend  *Tensor  // the value assigned since, if any
-	leaf  *ir.Node // of data; made when it is first read
-	until *history // the leaf serves until this has ended, if there is one
-	alias *history // of the view that stands for pend, or stood for data
-	from  *history // of the tensor that data was assigned by
-	// shape never changes: an assignment of another one is a mistake.
+	leaf  *ir.Node // the leaf of data; made when it is first read
+	until *history // if not nil, leaf is valid until this ends
+	alias *history // the view that stands for pend, or stood for data while that was pending
+	from  *history // the leaf of the tensor that was assigned, if that had data
+	// shape never changes.
 	shape ir.Shape
-	kind  ir.LeafKind // of leaves where the value is
+	kind  ir.LeafKind // of leaf: the shape, and the device of data
 }
 
-// NewVariable returns a variable that holds t's value: data at once if t has
-// it, otherwise from the next MarkStep or read on.
+// NewVariable returns a variable that holds t's value. If t is pending, the next MarkStep or read
+// computes it.
 func (s *Session) NewVariable(t *Tensor) *Variable {
 	s.lockTensors("variable", t)
 	defer s.core.mu.Unlock()
@@ -36,10 +36,9 @@ func (v *Variable) Shape() ir.Shape { return v.shape }
 // Session returns the session that the variable belongs to.
 func (v *Variable) Session() *Session { return v.s }
 
-// Value makes dst a handle of the present value, in session s (the variable's
-// own or a fork). To gradients all handles of one value are one, with this limit:
-// those taken in the step of its assignment stand apart from later ones once that
-// step has ended.
+// Value makes dst a handle of the present value, in session s (the variable's own or a fork). For
+// gradients all handles of one value are the same, except that handles taken in the step of the
+// assignment differ from later ones after that step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
 	c := v.s.core
 	c.mu.Lock()
@@ -62,7 +61,7 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 		p := v.pend
 		dst.s, dst.step, dst.gen = p.s, p.step, p.gen
 		dst.setNode(v.pending())
-		// It dies with what it stands for, or before.
+		// It dies no later than the pending tensor.
 		dst.bits = p.bits&bitScoped | bitUnlisted
 		if p.step == p.s.step {
 			dst.bits |= p.s.scope & bitScoped
@@ -76,9 +75,8 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	}
 }
 
-// node returns the leaf of the variable's data; core.mu is held. A leaf that is
-// made in the step of the assignment ends with it: had the value still been IR
-// then, the view in the leaf's place would have become data of its own.
+// node returns the leaf of the variable's data; core.mu is held. A leaf that is made in the step of the
+// assignment is valid until that step ends, as a view in its place would be.
 func (v *Variable) node() *ir.Node {
 	if v.leaf != nil && !v.until.ended() {
 		return v.leaf
@@ -93,12 +91,11 @@ func (v *Variable) node() *ir.Node {
 	return v.leaf
 }
 
-// pending returns what stands for the pending value in this step; core.mu is
-// held.
+// pending returns the view of the pending value in this step; core.mu is held.
 func (v *Variable) pending() ir.Value {
 	p := v.pend
 	if p.step != p.s.step {
-		return p.node() // it will be synced before it is used
+		return p.node() // whoever records with it syncs it first
 	}
 	if v.alias.value().IsNil() {
 		v.alias = p.s.newHistory(view(p.s.b, p.node()))
@@ -106,12 +103,12 @@ func (v *Variable) pending() ir.Value {
 	return v.alias.val
 }
 
-// view records a value once more, as a node of its own.
+// view records a node with the same value as v.
 func view(b *ir.Builder, v ir.Value) ir.Value {
 	return b.Call1(ir.OpReshape, []any{v, v.Shape().Dims()})
 }
 
-// device returns where the value is; core.mu is held.
+// device returns the device of the value; core.mu is held.
 func (v *Variable) device() ir.Device {
 	if v.pend != nil {
 		return v.pend.device()
@@ -119,8 +116,8 @@ func (v *Variable) device() ir.Device {
 	return v.data.device
 }
 
-// current returns the variable's data, taking over a pending value that has
-// been synced by other means; core.mu is held.
+// current returns the variable's data; core.mu is held. A pending value that has been synced since its
+// assignment becomes the data.
 func (v *Variable) current() *Data {
 	if v.pend != nil && v.pend.data != nil {
 		alias := v.alias
@@ -130,8 +127,7 @@ func (v *Variable) current() *Data {
 	return v.data
 }
 
-// set gives the variable a value; core.mu is held. What two variables hold is
-// never donated for one of them.
+// set gives the variable a value; core.mu is held. Data that two variables hold is never donated.
 func (v *Variable) set(d *Data, pend *Tensor) {
 	if d != nil {
 		if d.holder != nil && d.holder != v {
@@ -142,9 +138,8 @@ func (v *Variable) set(d *Data, pend *Tensor) {
 	v.data, v.pend, v.leaf, v.until, v.alias, v.from = d, pend, nil, nil, nil, nil
 }
 
-// Assign makes t's value the variable's from here on. It records; the value is
-// computed at the next MarkStep. Another shape or dtype panics with an
-// *ir.OpError.
+// Assign sets the variable to t's value, which the next MarkStep computes if t is pending. Another
+// shape or dtype panics with an *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
 	v.s.lockTensors("assign", t)
 	defer v.s.core.mu.Unlock()
@@ -167,7 +162,7 @@ func (v *Variable) assign(t *Tensor) {
 		}
 	}
 	if t.data != nil {
-		// The handle t stays in the user's hands, so the data is never donated.
+		// The user still has the handle t, so the data is never donated.
 		t.data.escaped = true
 		v.set(t.data, nil)
 		v.from = v.s.newHistory(t.value())
