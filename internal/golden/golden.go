@@ -16,6 +16,13 @@ var update = flag.Bool("update", false, "write what golden tests get into their 
 // change is then read in the diff. It fails if dir has no .lir file.
 func Run(t *testing.T, dir string, fn func(t *testing.T, program string) string) {
 	t.Helper()
+	RunAs(t, dir, ".txt", fn)
+}
+
+// RunAs is Run on files that end in ext instead of .txt, where several tests make texts of the
+// same Programs.
+func RunAs(t *testing.T, dir, ext string, fn func(t *testing.T, program string) string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.lir"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no .lir file (%v)", dir, err)
@@ -27,7 +34,7 @@ func Run(t *testing.T, dir string, fn func(t *testing.T, program string) string)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, base+".txt", fn(t, string(program)))
+			compare(t, base+ext, fn(t, string(program)))
 		})
 	}
 }

@@ -58,15 +58,21 @@ func Supports(op ir.Op) bool {
 // that wraps backend.ErrUnsupported; a Program whose parts do not fit together is
 // one that wraps ir.ErrArg or ir.ErrShape. Errors name the op and the user's line.
 func Lower(p *graph.Program, o Options) (*Sequence, error) {
+	l, err := lower(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.sequence(l.plan()), nil
+}
+
+// lower emits the steps of a Program.
+func lower(p *graph.Program, o Options) (*lowering, error) {
 	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
 	p = decomposed(p, &o)
 	l := &lowering{Builder: plan.NewBuilder(p, o.Inputs), opt: o, probes: map[fuse.Probe]bool{}, numbers: numbersOf(p)}
-	if err := l.Build(l, o.Outputs); err != nil {
-		return nil, err
-	}
-	return l.sequence(), nil
+	return l, l.Build(l, o.Outputs)
 }
 
 // Lower emits the steps of an instruction.

@@ -8,9 +8,9 @@ import (
 // reach is how many steps earlier a kernel may run than it was emitted.
 const reach = 16
 
-// sequence places the buffers of the steps and addresses them.
-func (l *lowering) sequence() *Sequence {
-	p := plan.Make(l.steps, l.Buffers, plan.Options[planned]{
+// plan orders the steps and places their buffers.
+func (l *lowering) plan() *plan.Plan[planned] {
+	return plan.Make(l.steps, l.Buffers, plan.Options[planned]{
 		Alignment: Alignment, Inputs: len(l.Program.Params), Aliases: l.opt.Aliases,
 		Fusion: &plan.Fusion[planned]{
 			Reach: reach, Capacity: emit.MostSlots,
@@ -20,6 +20,10 @@ func (l *lowering) sequence() *Sequence {
 			Merge: horizontal,
 		},
 	})
+}
+
+// sequence addresses the operands of the steps.
+func (l *lowering) sequence(p *plan.Plan[planned]) *Sequence {
 	s := &Sequence{Faults: l.faults, Returned: l.returned, Workspace: p.Workspace, Donors: make([]int, len(l.Program.Returns))}
 	for _, q := range l.Program.Params {
 		s.Inputs = append(s.Inputs, q.Shape)
