@@ -22,10 +22,10 @@ type MemoryBackend interface {
 	Backend
 	// MemoryStats returns the bytes of a device; false if it is not in use.
 	MemoryStats(d ir.Device) (MemoryStats, bool)
-	// OnShortage has release called when memory of a device is short, before an
+	// OnMemoryPressure has release called when a device runs out of memory, before an
 	// allocation fails, until cancel is called: it is to drop what can be had again.
 	// It runs on the goroutine that allocates, and must not wait for others.
-	OnShortage(release func(d ir.Device)) (cancel func())
+	OnMemoryPressure(release func(d ir.Device)) (cancel func())
 	// Copy returns a new buffer on a device of the backend with the contents of one
 	// on another, or the same one. The copy goes on after it has returned.
 	Copy(ctx context.Context, from Buffer, d ir.Device) (Buffer, error)

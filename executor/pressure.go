@@ -14,7 +14,7 @@ func (c *core) dropCachesOnPressure() {
 	w := weak.Make(c)
 	for _, b := range backend.All() {
 		if mb, ok := b.(backend.MemoryBackend); ok {
-			cancel := mb.OnShortage(func(d ir.Device) {
+			cancel := mb.OnMemoryPressure(func(d ir.Device) {
 				if c := w.Value(); c != nil {
 					c.data.Clear(d)
 				}

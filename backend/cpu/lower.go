@@ -55,10 +55,10 @@ type step = plan.Step[work]
 
 // work is what a step executes: run computes units lo..hi-1 of n.
 type work struct {
-	n       int
-	grain   int // units that are worth a goroutine
-	run     func(lo, hi int)
-	foreign bool // it runs another model, which shares processors in its own way
+	n          int
+	grain      int // units that are worth a goroutine
+	run        func(lo, hi int)
+	callsModel bool // it runs another model, which shares processors in its own way
 }
 
 // lowering emits the steps of a Program, as a plan.Emitter.

@@ -272,7 +272,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 // step runs a step. A step that runs another model releases the permit meanwhile,
 // as that model may wait for other runs, which may wait for this permit.
 func (m *model) step(ctx context.Context, s *work) error {
-	if !s.foreign {
+	if !s.callsModel {
 		m.limiter.For(s.n, s.grain, s.run)
 		return nil
 	}

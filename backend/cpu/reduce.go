@@ -26,11 +26,11 @@ var (
 
 	prods = numbers(prodInt[uint8], prodInt[int8], prodInt[int16], prodInt[int32], prodInt[int64], prodFloat[float32], prodFloat[float64])
 
-	maxima = numbers(foldMax[uint8], foldMax[int8], foldMax[int16], foldMax[int32], foldMax[int64], foldMax[float32], foldMax[float64])
-	minima = numbers(foldMin[uint8], foldMin[int8], foldMin[int16], foldMin[int32], foldMin[int64], foldMin[float32], foldMin[float64])
+	maxima = numbers(reduceMax[uint8], reduceMax[int8], reduceMax[int16], reduceMax[int32], reduceMax[int64], reduceMax[float32], reduceMax[float64])
+	minima = numbers(reduceMin[uint8], reduceMin[int8], reduceMin[int16], reduceMin[int32], reduceMin[int64], reduceMin[float32], reduceMin[float64])
 
-	anys = numbers(foldAny[uint8], foldAny[int8], foldAny[int16], foldAny[int32], foldAny[int64], foldAny[float32], foldAny[float64])
-	alls = numbers(foldAll[uint8], foldAll[int8], foldAll[int16], foldAll[int32], foldAll[int64], foldAll[float32], foldAll[float64])
+	anys = numbers(reduceAny[uint8], reduceAny[int8], reduceAny[int16], reduceAny[int32], reduceAny[int64], reduceAny[float32], reduceAny[float64])
+	alls = numbers(reduceAll[uint8], reduceAll[int8], reduceAll[int16], reduceAll[int32], reduceAll[int64], reduceAll[float32], reduceAll[float64])
 
 	argmaxima = numbers(argmax[uint8], argmax[int8], argmax[int16], argmax[int32], argmax[int64], argmax[float32], argmax[float64])
 	argminima = numbers(argmin[uint8], argmin[int8], argmin[int16], argmin[int32], argmin[int64], argmin[float32], argmin[float64])
@@ -88,24 +88,24 @@ func prodFloat[T kernels.Float](c *call) {
 	reduce(c, kernels.ProdFold[T, T, float64](), kernels.ProdFold[float64, T, float64](), kernels.ProdFold[T, float64, float64]())
 }
 
-func foldMax[T kernels.Number](c *call) {
+func reduceMax[T kernels.Number](c *call) {
 	least, _ := kernels.Limits[T]()
 	f := kernels.MaxFold(least)
 	reduce(c, f, f, f)
 }
 
-func foldMin[T kernels.Number](c *call) {
+func reduceMin[T kernels.Number](c *call) {
 	_, greatest := kernels.Limits[T]()
 	f := kernels.MinFold(greatest)
 	reduce(c, f, f, f)
 }
 
-func foldAny[T kernels.Number](c *call) {
+func reduceAny[T kernels.Number](c *call) {
 	f := kernels.AnyFold[T]()
 	reduce(c, f, f, kernels.AnyFold[uint8]())
 }
 
-func foldAll[T kernels.Number](c *call) {
+func reduceAll[T kernels.Number](c *call) {
 	f := kernels.AllFold[T]()
 	reduce(c, f, f, kernels.AllFold[uint8]())
 }
@@ -117,7 +117,7 @@ const (
 	maxParts = 64
 	// fewResults is when results alone give the processors too little to share.
 	fewResults = 128
-	foldCost   = 1.0
+	reduceCost = 1.0
 )
 
 // reduce emits a reduction in one step by whole, or, to few results of many
@@ -153,7 +153,7 @@ func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fo
 
 // resultGrain is the grain in results; columns are read in whole cache lines.
 func (c *call) resultGrain(r *kernels.Reduction) int {
-	g := c.l.grain(foldCost * float64(r.Count()))
+	g := c.l.grain(reduceCost * float64(r.Count()))
 	if r.InnerKept {
 		g = max(g, 64)
 	}
@@ -171,7 +171,7 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 	}
 	x, out := c.dense(c.Operands[0]), c.result()
 	m := c.l.mem
-	c.emit(outer*inner, c.l.grain(foldCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(reduceCost*float64(n)), []operand{out}, []operand{x}, func(lo, hi int) {
 		k(elements[int64](m, out), elements[T](m, x), n, inner, lo, hi)
 	})
 }

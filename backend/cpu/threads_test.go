@@ -278,7 +278,7 @@ func TestRunsSideBySide(t *testing.T) {
 		}}}
 		m.plan.Steps = append(m.plan.Steps, units, units)
 		if inner != nil {
-			m.plan.Steps = append(m.plan.Steps, step{Payload: work{n: 1, grain: 1, foreign: true, run: func(_, _ int) { outputs(t, inner, in) }}}, units)
+			m.plan.Steps = append(m.plan.Steps, step{Payload: work{n: 1, grain: 1, callsModel: true, run: func(_, _ int) { outputs(t, inner, in) }}}, units)
 		}
 		return m, mine
 	}

@@ -38,7 +38,7 @@ type Backend struct {
 	lt      *driver.BLAS     // guarded by mu; nil until it is opened
 	devices map[int]*device  // guarded by mu: those in use
 
-	shed sync.Map // what OnShortage was given, by keys of its own
+	listeners sync.Map // the functions of OnMemoryPressure, by keys of its own
 }
 
 // New returns a backend over these libraries, which are opened when they are

@@ -46,7 +46,7 @@ func (m *model) call(ctx context.Context, s *steps.Step) error {
 // publish says of the memory that a call reads, and that we write, that what is in
 // the stream has made the contents.
 func (m *model) publish(s *steps.Step) error {
-	now, err := m.dev.moment(m.stream)
+	now, err := m.dev.record(m.stream)
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (c *computation) Close() error {
 	c.closed = true
 	if k := c.m.constants; k != nil {
 		for s := range c.streams {
-			if now, err := c.m.dev.moment(s); err == nil { // fails only for a device that is lost
+			if now, err := c.m.dev.record(s); err == nil { // fails only for a device that is lost
 				k.use(now)
 				now.release()
 			}

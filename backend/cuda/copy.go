@@ -84,7 +84,7 @@ func (d *device) copyDirect(s *driver.Stream, m *memory, src *buffer) error {
 	if err != nil {
 		return d.check(err)
 	}
-	at, err := d.moment(s)
+	at, err := d.record(s)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (d *device) copyStaged(ctx context.Context, m *memory, src *buffer) error {
 			return d.check(err)
 		}
 		out.release()
-		in, err := d.moment(d.up)
+		in, err := d.record(d.up)
 		if err != nil {
 			src.dev.staging.drop(c)
 			return err

@@ -12,18 +12,17 @@
 //
 // # Order
 //
-// Work on a device is done in the order of streams, and nobody waits for it
-// before its results are read. Each piece of memory knows the stream that it
-// was allocated for, the moment after which its contents are there, and the
-// moments after which other streams have done with it. Who reads it in another
-// stream makes that stream wait for the first; freeing, or writing over it,
-// waits for all. So buffers may be shared, donated and released while the work
-// on them is still ahead.
+// Work on a device is done in the order of streams, and no goroutine waits for it
+// before its results are read. Each piece of memory knows the stream that it was
+// allocated for, the event after which its contents are there, and the events
+// after which other streams no longer use it. A stream that reads the memory waits
+// for the first; one that frees it or writes over it waits for all. So buffers may
+// be shared, donated and released before the work on them is done.
 //
 // # Faults
 //
-// When memory is short, what nobody uses any more is looked for and released
-// before an allocation fails, with an OutOfMemory that says what is held. A
+// When memory is short, unused memory is looked for and released before an
+// allocation fails with an OutOfMemory, which says what is in use. A
 // kernel that traps loses the device: that error is kept, and every later call for
 // the device returns it at once, until Reopen.
 package cuda

@@ -38,7 +38,7 @@ type device struct {
 
 	inUse, peak atomic.Int64              // bytes of live allocations
 	pinned      atomic.Int64              // bytes
-	nudgeAt     atomic.Int64              // bytes in use from which on garbage is looked for
+	collectAt   atomic.Int64              // bytes in use from which on garbage is collected
 	relief      *semaphore.Weighted       // held by the one that looks for memory
 	lost        atomic.Pointer[LostError] // what the device was lost by
 
@@ -89,7 +89,7 @@ func (d *device) open(drv *driver.Driver) (err error) {
 		Threads:    1 << (bits.Len(uint(min(d.props.MaxThreadsPerBlock, 1024))) - 1),
 		Tensor:     d.props.Major >= 8,
 	}
-	d.nudgeAt.Store(d.props.Memory / 4 * 3)
+	d.collectAt.Store(d.props.Memory / 4 * 3)
 	if d.ctx, err = d.gpu.Retain(); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type report struct {
 
 	mu   sync.Mutex
 	here *driver.HostMem // guarded by mu; nil when err tells all
-	at   *moment         // guarded by mu: of the copy
+	at   *event          // guarded by mu: of the copy
 	err  error           // guarded by mu
 }
 
@@ -87,7 +87,7 @@ func (f *faultLog) flush(h *hostStream) error {
 	}
 	err = h.d.check(h.s.CopyOut(r.here.Bytes()[:steps.FaultBytes*r.used], r.there.ptr))
 	if err == nil {
-		r.at, err = h.d.moment(h.s)
+		r.at, err = h.d.record(h.s)
 	}
 	if err != nil {
 		return err // the device is lost: the memory stays with it

@@ -18,10 +18,10 @@ const maxFlights = 4
 // run is the work of one Run or Start. It implements backend.Run.
 type run struct {
 	m    *model
-	end  *moment // nil when it is settled
-	err  error   // of the work, when it is settled
-	slot int     // of the model's faultHost; -1 if it leaves no fault
-	kept bool    // somebody has its handle
+	end  *event // nil when it is settled
+	err  error  // of the work, when it is settled
+	slot int    // of the model's faultHost; -1 if it leaves no fault
+	kept bool   // somebody has its handle
 	// broken says that not all of it was enqueued, so that no faults arrive.
 	broken bool
 	// waits are for the called models, whose work ends before the end.
@@ -70,7 +70,7 @@ func (r *run) finished() (bool, error) {
 func (r *run) Wait(ctx context.Context) error {
 	m := r.m
 	m.mu.Lock()
-	var end *moment
+	var end *event
 	if r.end != nil {
 		end = r.end.retain()
 	}
@@ -135,9 +135,9 @@ func (m *model) faultsOf(slot int) []byte {
 	return m.faultHost.Bytes()[slot*n : (slot+1)*n]
 }
 
-// depart notes a run that was enqueued; mu is held. One before that nobody can
-// ask about, and that leaves no fault, is forgotten: the stream keeps the order.
-func (m *model) depart(r *run) {
+// enqueued notes a run that was enqueued; mu is held. The run before it is dropped
+// if nobody has its handle and it leaves no fault: the stream keeps the order.
+func (m *model) enqueued(r *run) {
 	if was := m.last; was != nil && was.end != nil && !was.kept && was.slot < 0 {
 		was.end.release()
 		was.end = nil

@@ -147,9 +147,9 @@ func (h *hostStream) Made(ms ...accelerator.Memory) error {
 // Use says that what is in the stream reads the contents.
 func (h *hostStream) Use(ms ...accelerator.Memory) error { return h.note((*block).use, ms) }
 
-// note notes the moment behind what is in the stream.
-func (h *hostStream) note(what func(*block, *moment), ms []accelerator.Memory) error {
-	now, err := h.d.moment(h.s)
+// note records an event behind the work that is in the stream.
+func (h *hostStream) note(what func(*block, *event), ms []accelerator.Memory) error {
+	now, err := h.d.record(h.s)
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,12 @@ type block struct {
 	deleter func() // of memory that is the caller's, see FromBlob; else nil
 
 	mu sync.Mutex
-	// ready is the moment after which the contents are there; nil says that they
-	// are made by what is in home. Guarded by mu.
-	ready *moment
-	// uses are the moments after which streams have done with the memory, at most
-	// one of each. Guarded by mu.
-	uses []*moment
+	// ready is the event after which the contents are there; nil says that work in
+	// home makes them. Guarded by mu.
+	ready *event
+	// uses are the events after which streams no longer use the memory, at most one
+	// of each stream. Guarded by mu.
+	uses []*event
 	// reports are of the faults that the contents may come from. Guarded by mu.
 	reports []*report
 }
@@ -52,7 +52,7 @@ func (d *device) alloc(ctx context.Context, s *driver.Stream, bytes int) (*memor
 	}
 	ptr, err := d.pool.Alloc(s, int64(bytes))
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		ptr, err = d.allocShort(ctx, s, int64(bytes))
+		ptr, err = d.allocUnderPressure(ctx, s, int64(bytes))
 	}
 	if err != nil {
 		return nil, d.check(err)
@@ -68,8 +68,8 @@ func (d *device) alloc(ctx context.Context, s *driver.Stream, bytes int) (*memor
 			break
 		}
 	}
-	if now > d.nudgeAt.Load() {
-		d.nudge(now)
+	if now > d.collectAt.Load() {
+		d.collectSoon(now)
 	}
 	m := &memory{block: b}
 	m.refs.Store(1)
@@ -98,17 +98,17 @@ func (m *memory) release() {
 	runtime.KeepAlive(m)
 }
 
-// markReady says that the contents are there after the moment, which may be of
-// any stream. What was noted before is forgotten: who writes has waited for it,
-// by waitIdle.
-func (b *block) markReady(m *moment) {
+// markReady says that the contents are there after an event, which may be of
+// any stream. Earlier events are dropped: the writer has waited for them by
+// waitIdle.
+func (b *block) markReady(m *event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget()
 	b.ready = m.retain()
 }
 
-// forget drops the moments; mu is held.
+// forget drops the events; mu is held.
 func (b *block) forget() {
 	if b.ready != nil {
 		b.ready.release()
@@ -119,12 +119,12 @@ func (b *block) forget() {
 	b.ready, b.uses = nil, b.uses[:0]
 }
 
-// use says that the memory is read until the moment.
-func (b *block) use(m *moment) {
+// use says that the memory is read until an event.
+func (b *block) use(m *event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m.retain()
-	i := slices.IndexFunc(b.uses, func(u *moment) bool { return u.stream == m.stream })
+	i := slices.IndexFunc(b.uses, func(u *event) bool { return u.stream == m.stream })
 	if i < 0 {
 		b.uses = append(b.uses, m)
 		return
@@ -134,7 +134,7 @@ func (b *block) use(m *moment) {
 }
 
 // waitReady makes the work that follows in a stream, which may be of another
-// device, wait for the contents. For errors see moment.before.
+// device, wait for the contents. For errors see event.before.
 func (b *block) waitReady(s *driver.Stream) error {
 	m, err := b.readyAt(s)
 	if m == nil {
@@ -144,16 +144,16 @@ func (b *block) waitReady(s *driver.Stream) error {
 	return m.before(s)
 }
 
-// readyAt returns the moment after which the contents are there, as a new
+// readyAt returns the event after which the contents are there, as a new
 // reference; nil if work in s comes after them anyway.
-func (b *block) readyAt(s *driver.Stream) (*moment, error) {
+func (b *block) readyAt(s *driver.Stream) (*event, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.ready == nil && b.home == s:
 		return nil, nil
 	case b.ready == nil:
-		m, err := b.dev.moment(b.home)
+		m, err := b.dev.record(b.home)
 		if err != nil {
 			return nil, err
 		}
@@ -208,14 +208,14 @@ func (b *block) free() {
 // freeInOrder frees in the stream that the memory was allocated for, or, if
 // others use it too, in one that waits for all of them; mu is held.
 func (b *block) freeInOrder() error {
-	others := slices.DeleteFunc(slices.Clone(b.uses), func(m *moment) bool { return m.stream == b.home || m.passed.Load() })
+	others := slices.DeleteFunc(slices.Clone(b.uses), func(m *event) bool { return m.stream == b.home || m.passed.Load() })
 	if m := b.ready; m != nil && m.stream != b.home && !m.passed.Load() {
 		others = append(others, m)
 	}
 	s := b.home
 	if len(others) > 0 {
 		s = b.dev.reclaim
-		m, err := b.dev.moment(b.home)
+		m, err := b.dev.record(b.home)
 		if err != nil {
 			return err
 		}

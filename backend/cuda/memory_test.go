@@ -74,7 +74,7 @@ func sum(ctx context.Context, d *device, add *driver.Function, a, b *buffer, inP
 	if err != nil {
 		return nil, d.check(err)
 	}
-	at, err := d.moment(s)
+	at, err := d.record(s)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func TestShortage(t *testing.T) {
 	f.Set("memory", total)
 	s := ir.MakeShape(ir.U8, piece)
 	var kept []backend.Buffer
-	cancel := b.OnShortage(func(d ir.Device) {
+	cancel := b.OnMemoryPressure(func(d ir.Device) {
 		for _, k := range kept {
 			k.Release()
 		}

@@ -73,7 +73,7 @@ func (m *model) follow(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	at, err := m.dev.moment(s)
+	at, err := m.dev.record(s)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (m *model) end(inputs []backend.Buffer, r *run) error {
 	clear(m.temps)
 	m.temps = m.temps[:0]
 	clear(m.mems)
-	end, err := m.dev.moment(m.stream)
+	end, err := m.dev.record(m.stream)
 	for _, x := range m.foreign {
 		if err == nil {
 			x.use(end)
@@ -313,6 +313,6 @@ func (m *model) end(inputs []backend.Buffer, r *run) error {
 		}
 	}
 	r.end, r.waits, m.waits = end, m.waits, nil
-	m.depart(r)
+	m.enqueued(r)
 	return nil
 }

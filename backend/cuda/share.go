@@ -82,7 +82,7 @@ func (b *Backend) fromBlob(id ir.Device, ptr uintptr, s ir.Shape, stream uintptr
 		return nil, err
 	}
 	defer d.leave()
-	at, err := d.moment(d.ctx.WrapStream(stream))
+	at, err := d.record(d.ctx.WrapStream(stream))
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +104,15 @@ func (b *block) giveBack() {
 	}()
 }
 
-// awaitAll waits for moments and releases them. A device that is closed or lost has done
+// awaitAll waits for events and releases them. A device that is closed or lost has done
 // everything.
-func (d *device) awaitAll(moments []*moment) {
+func (d *device) awaitAll(events []*event) {
 	d.life.RLock()
 	defer d.life.RUnlock()
 	if d.closed {
 		return
 	}
-	for _, m := range moments {
+	for _, m := range events {
 		_ = m.wait(context.Background())
 		m.release()
 	}
@@ -153,7 +153,7 @@ func (b *block) usedIn(s *driver.Stream) error {
 		return err
 	}
 	defer b.dev.leave()
-	at, err := b.dev.moment(s)
+	at, err := b.dev.record(s)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (b *block) usedIn(s *driver.Stream) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// Each use is in a stream that is not known to be another's, so that they would add up.
-	b.uses = slices.DeleteFunc(b.uses, func(m *moment) bool {
+	b.uses = slices.DeleteFunc(b.uses, func(m *event) bool {
 		over, err := m.done()
 		if over && err == nil {
 			m.release()

@@ -37,8 +37,8 @@ type chunks struct {
 // chunk is a piece of pinned memory.
 type chunk struct {
 	mem  *driver.HostMem
-	size int     // 0 is small
-	busy *moment // until which a copy uses it; nil: none does
+	size int    // 0 is small
+	busy *event // until which a copy uses it; nil: none does
 }
 
 func (s *staging) init(d *device) {
@@ -130,9 +130,9 @@ func (s *staging) grow(size int) (*chunk, error) {
 	return &chunk{mem: mem, size: size}, nil
 }
 
-// put gives a chunk back that a copy uses until the moment; nil says that none
+// put gives a chunk back that a copy uses until an event; nil says that none
 // does.
-func (s *staging) put(c *chunk, until *moment) {
+func (s *staging) put(c *chunk, until *event) {
 	if until != nil {
 		c.busy = until.retain()
 	}

@@ -72,13 +72,13 @@ func (d *device) upload(ctx context.Context, data []byte, bools bool) (*memory, 
 }
 
 // staged gives back a chunk whose copy was enqueued, unless it failed with err,
-// and returns the moment when the copy is done.
-func (d *device) staged(c *chunk, s *driver.Stream, err error) (*moment, error) {
+// and returns the event behind the copy.
+func (d *device) staged(c *chunk, s *driver.Stream, err error) (*event, error) {
 	if err != nil {
 		d.staging.put(c, nil)
 		return nil, d.check(err)
 	}
-	at, err := d.moment(s)
+	at, err := d.record(s)
 	if err != nil {
 		d.staging.drop(c)
 		return nil, err
@@ -90,7 +90,7 @@ func (d *device) staged(c *chunk, s *driver.Stream, err error) (*moment, error) 
 // arriving is a piece of a download under way.
 type arriving struct {
 	c  *chunk
-	at *moment
+	at *event
 	to []byte
 }
 
@@ -158,12 +158,12 @@ func (m *memory) awaitReady(ctx context.Context, s *driver.Stream) error {
 
 // fetch enqueues a copy of n bytes into a chunk, which is given back if that
 // fails.
-func (d *device) fetch(c *chunk, n int, m *memory, off int) (*moment, error) {
+func (d *device) fetch(c *chunk, n int, m *memory, off int) (*event, error) {
 	if err := d.down.CopyOut(c.bytes()[:n], m.ptr+driver.DevicePtr(off)); err != nil {
 		d.staging.put(c, nil)
 		return nil, d.check(err)
 	}
-	at, err := d.moment(d.down)
+	at, err := d.record(d.down)
 	if err != nil {
 		d.staging.drop(c)
 		return nil, err

@@ -15,22 +15,23 @@ type argKey struct {
 // builder makes the kernel of a group. Values over the group's dimensions
 // belong to the first pass in which they can be known, their *stage*; a later
 // pass that needs one again reads it back if it is stored, and otherwise
-// recomputes it, or has it kept in a line of scratch memory if that is dear.
+// recomputes it, or has it kept in a line of scratch memory if recomputing it costs
+// more than keepCost.
 type builder struct {
 	kernelWriter
-	pl      *Plan
-	g       *group
-	members map[graph.ID]*graph.Instr
-	stage   map[graph.ID]int
-	chain   map[graph.ID]float64 // what computing the value from memory costs
-	stored  map[graph.ID]bool
-	kept    map[graph.ID]bool // in scratch memory
-	passes  int
-	args    []Arg
-	argOf   map[argKey]int
-	pass    int
-	full    map[graph.ID]loop.Value // of this pass
-	line    map[graph.ID]loop.Value
+	gs         *Groups
+	g          *group
+	members    map[graph.ID]*graph.Instr
+	stage      map[graph.ID]int
+	chain      map[graph.ID]float64 // what computing the value from memory costs
+	stored     map[graph.ID]bool
+	kept       map[graph.ID]bool // in scratch memory
+	passes     int
+	args       []Arg
+	argOf      map[argKey]int
+	pass       int
+	full       map[graph.ID]loop.Value // of this pass
+	statistics map[graph.ID]loop.Value
 	// partOf has, by reduction, the operand of the kernel that combines parts.
 	partOf map[graph.ID]int
 	// divisions has the instructions that divide integers, which may be by 0.
@@ -42,21 +43,21 @@ type builder struct {
 // keepCost is what recomputing a value may cost.
 const keepCost = 0.25
 
-func newBuilder(pl *Plan, g *group) *builder {
+func newBuilder(gs *Groups, g *group) *builder {
 	b := &builder{
-		pl: pl, g: g, members: map[graph.ID]*graph.Instr{}, stage: map[graph.ID]int{}, chain: map[graph.ID]float64{},
-		stored: map[graph.ID]bool{}, kept: map[graph.ID]bool{}, argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{},
+		gs: gs, g: g, members: map[graph.ID]*graph.Instr{}, stage: map[graph.ID]int{}, chain: map[graph.ID]float64{},
+		stored: map[graph.ID]bool{}, kept: map[graph.ID]bool{}, argOf: map[argKey]int{}, statistics: map[graph.ID]loop.Value{},
 	}
 	b.k.Axis = g.axis
 	for _, i := range g.members {
-		in := &pl.p.Instrs[i]
+		in := &gs.p.Instrs[i]
 		b.members[in.Out] = in
-		if pl.leaves(in.Out, g) {
+		if gs.leaves(in.Out, g) {
 			b.stored[b.root(in.Out)] = true
 		}
 	}
 	for _, i := range g.members {
-		b.schedule(&pl.p.Instrs[i])
+		b.schedule(&gs.p.Instrs[i])
 	}
 	return b
 }
@@ -79,7 +80,7 @@ func (b *builder) schedule(in *graph.Instr) {
 			continue
 		}
 		at := b.stage[id]
-		if b.g.line[id] && !b.g.line[out] {
+		if b.g.statistic[id] && !b.g.statistic[out] {
 			at++
 		}
 		stage = max(stage, at)
@@ -88,7 +89,7 @@ func (b *builder) schedule(in *graph.Instr) {
 		}
 	}
 	b.stage[out], b.chain[out] = stage, cost
-	if b.g.line[out] || b.stored[out] {
+	if b.g.statistic[out] || b.stored[out] {
 		b.passes = max(b.passes, stage+1)
 	}
 }
@@ -105,12 +106,12 @@ func (b *builder) keep() {
 	for p := b.passes - 1; p > 0; p-- {
 		seen := map[graph.ID]bool{}
 		for _, i := range b.g.members {
-			in := &b.pl.p.Instrs[i]
+			in := &b.gs.p.Instrs[i]
 			if b.stage[in.Out] != p {
 				continue
 			}
 			switch {
-			case b.g.line[in.Out]:
+			case b.g.statistic[in.Out]:
 				if b.reduces(in) {
 					b.need(in.Args[0], p, seen)
 				}
@@ -124,7 +125,7 @@ func (b *builder) keep() {
 // need marks what pass p needs of earlier passes to compute a value.
 func (b *builder) need(id graph.ID, p int, seen map[graph.ID]bool) {
 	in := b.members[id]
-	if in == nil || b.g.line[id] || seen[id] {
+	if in == nil || b.g.statistic[id] || seen[id] {
 		return
 	}
 	seen[id] = true
@@ -149,20 +150,20 @@ func (b *builder) build() {
 	for p := range b.passes {
 		b.begin()
 		b.pass, b.full = p, map[graph.ID]loop.Value{}
-		folds := map[graph.ID]loop.Value{}
+		reductions := map[graph.ID]loop.Value{}
 		for _, i := range b.g.members {
-			if in := &b.pl.p.Instrs[i]; b.stage[in.Out] == p && b.g.line[in.Out] && b.reduces(in) {
+			if in := &b.gs.p.Instrs[i]; b.stage[in.Out] == p && b.g.statistic[in.Out] && b.reduces(in) {
 				x := b.value(in.Args[0])
-				folds[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
+				reductions[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
 			}
 		}
 		b.stores(p)
 		b.final = true
-		b.finals(p, folds)
+		b.finals(p, reductions)
 	}
 }
 
-func (b *builder) dtype(id graph.ID) ir.DType { return b.pl.p.Shape(id).DType() }
+func (b *builder) dtype(id graph.ID) ir.DType { return b.gs.p.Shape(id).DType() }
 
 // stores ends a pass's body. All stores come after all loads, so that a result
 // may be written over an operand.
@@ -173,8 +174,8 @@ func (b *builder) stores(p int) {
 	}
 	var todo []store
 	for _, i := range b.g.members {
-		in := &b.pl.p.Instrs[i]
-		if b.stage[in.Out] != p || b.g.line[in.Out] {
+		in := &b.gs.p.Instrs[i]
+		if b.stage[in.Out] != p || b.g.statistic[in.Out] {
 			continue
 		}
 		if b.stored[in.Out] {
@@ -189,42 +190,42 @@ func (b *builder) stores(p int) {
 }
 
 // finals writes what a pass computes once for each line.
-func (b *builder) finals(p int, folds map[graph.ID]loop.Value) {
+func (b *builder) finals(p int, reductions map[graph.ID]loop.Value) {
 	loads := map[graph.ID]loop.Value{}
 	for _, i := range b.g.members {
-		in := &b.pl.p.Instrs[i]
+		in := &b.gs.p.Instrs[i]
 		out := in.Out
-		if _, view := b.g.alias[out]; view || b.stage[out] != p || !b.g.line[out] {
+		if _, view := b.g.alias[out]; view || b.stage[out] != p || !b.g.statistic[out] {
 			continue
 		}
 		if b.g.parts > 1 {
 			if b.reduces(in) {
-				b.store(b.result(out, Part), folds[out])
+				b.store(b.result(out, Part), reductions[out])
 			}
 			continue
 		}
-		b.line[out] = b.lineValue(in, folds, loads)
+		b.statistics[out] = b.statistic(in, reductions, loads)
 		if b.stored[out] {
-			b.store(b.result(out, Result), b.line[out])
+			b.store(b.result(out, Result), b.statistics[out])
 		}
 	}
 }
 
-// lineValue writes a reduction's end or an op on line values.
-func (b *builder) lineValue(in *graph.Instr, folds, loads map[graph.ID]loop.Value) loop.Value {
+// statistic writes the end of a reduction or an op on row statistics.
+func (b *builder) statistic(in *graph.Instr, reductions, loads map[graph.ID]loop.Value) loop.Value {
 	if b.reduces(in) {
-		return b.finish(in.Op, b.dtype(in.Out), folds[in.Out])
+		return b.finish(in.Op, b.dtype(in.Out), reductions[in.Out])
 	}
 	src := make([]loop.Value, len(in.Args))
 	for k, id := range in.Args {
 		r := b.root(id)
 		if b.members[r] != nil {
-			src[k] = b.line[r]
+			src[k] = b.statistics[r]
 			continue
 		}
 		v, ok := loads[id]
 		if !ok {
-			v = b.load(b.lineOperand(id, b.pl.p.Shape(in.Out)), b.dtype(id))
+			v = b.load(b.statisticOperand(id, b.gs.p.Shape(in.Out)), b.dtype(id))
 			loads[id] = v
 		}
 		src[k] = v
@@ -247,8 +248,8 @@ func (b *builder) member(in *graph.Instr, src []loop.Value) loop.Value {
 // value returns a value in the body of this pass.
 func (b *builder) value(id graph.ID) loop.Value {
 	id = b.root(id)
-	if b.g.line[id] {
-		return b.line[id]
+	if b.g.statistic[id] {
+		return b.statistics[id]
 	}
 	v, ok := b.full[id]
 	if ok {
@@ -289,37 +290,37 @@ func (b *builder) arg(key argKey, make func() Arg) int {
 // in one stride, or the value is copied so that it does.
 func (b *builder) operand(id graph.ID) int {
 	return b.arg(argKey{id, Input}, func() Arg {
-		v := b.pl.b.Value(id)
+		v := b.gs.b.Value(id)
 		v.View = v.View.Expand(b.g.key.shape.Dims())
 		if b.g.reduced && !reducedMerge(&v.View, &b.g.mask) {
-			v = b.pl.b.Copy(b.dtype(id), v)
+			v = b.gs.b.Copy(b.dtype(id), v)
 		}
 		return Arg{DType: b.dtype(id), Buf: v.Buf, View: v.View}
 	})
 }
 
-// lineOperand returns the number of a value from outside that an op on line
-// values with the dimensions of s reads.
-func (b *builder) lineOperand(id graph.ID, s ir.Shape) int {
-	return b.arg(argKey{id, Line}, func() Arg {
-		v := b.pl.b.Value(id)
+// statisticOperand returns the number of a value from outside that an op on row
+// statistics with the dimensions of s reads.
+func (b *builder) statisticOperand(id graph.ID, s ir.Shape) int {
+	return b.arg(argKey{id, Statistic}, func() Arg {
+		v := b.gs.b.Value(id)
 		if b.cut {
 			return b.cutOperand(id, Value{v.Buf, v.View.Expand(s.Dims())})
 		}
-		view, ok := b.g.lineView(v.View, s)
+		view, ok := b.g.statisticView(v.View, s)
 		if !ok {
-			panic("a line operand is of other dimensions")
+			panic("a row statistic is of other dimensions")
 		}
 		return Arg{DType: b.dtype(id), Buf: v.Buf, View: b.g.lineStrides(view)}
 	})
 }
 
-// cutOperand returns a line operand of the kernel that combines parts.
+// cutOperand returns a row statistic as an operand of the kernel that combines parts.
 func (b *builder) cutOperand(id graph.ID, v Value) Arg {
 	flat := []int{b.g.lines}
 	view, ok := v.View.Reshape(flat)
 	if !ok {
-		v = b.pl.b.Copy(b.dtype(id), v)
+		v = b.gs.b.Copy(b.dtype(id), v)
 		view, _ = v.View.Reshape(flat)
 	}
 	view.Rank = 2
@@ -347,7 +348,7 @@ func (b *builder) result(id graph.ID, role Role) int {
 		switch role {
 		case Output:
 			a.View = strided.Dense(b.g.key.shape.Dims())
-			if part, ok := b.pl.places[id]; ok {
+			if part, ok := b.gs.places[id]; ok {
 				a.Buf, a.View = part.Buf, part.View
 			}
 		case Scratch:
@@ -376,21 +377,21 @@ func (b *builder) again(id graph.ID, role Role) int {
 }
 
 // combine returns the builder of the kernel that makes results of what reductions found in the
-// parts of lines. It also computes the ops on line values.
+// parts of lines. It also computes the ops on row statistics.
 func (b *builder) combine() *builder {
 	g := b.g
-	c := &builder{pl: b.pl, g: &group{key: g.key, members: g.members, nest: &nest{}}, members: b.members, stage: b.stage, stored: b.stored,
-		argOf: map[argKey]int{}, line: map[graph.ID]loop.Value{}}
+	c := &builder{gs: b.gs, g: &group{key: g.key, members: g.members, nest: &nest{}}, members: b.members, stage: b.stage, stored: b.stored,
+		argOf: map[argKey]int{}, statistics: map[graph.ID]loop.Value{}}
 	*c.g.nest = *g.nest
 	c.g.parts = 0
 	c.k.Axis = loop.Rows
 	c.begin()
 	b.partOf = map[graph.ID]int{}
 	c.cut = true
-	folds := map[graph.ID]loop.Value{}
+	reductions := map[graph.ID]loop.Value{}
 	for _, i := range g.members {
-		in := &b.pl.p.Instrs[i]
-		if !g.line[in.Out] || !b.reduces(in) {
+		in := &b.gs.p.Instrs[i]
+		if !g.statistic[in.Out] || !b.reduces(in) {
 			continue
 		}
 		d := loop.ComputeDType(b.dtype(in.Out))
@@ -399,10 +400,10 @@ func (b *builder) combine() *builder {
 		})
 		b.partOf[in.Out] = k
 		v := c.load(k, d)
-		folds[in.Out] = c.add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
+		reductions[in.Out] = c.add(loop.Instr{Code: loop.Reduce, Op: in.Op, DType: d, In: [3]loop.Value{v}, N: 1})
 	}
 	c.final = true
-	c.finals(0, folds)
+	c.finals(0, reductions)
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// planned is a backend that computes what a Plan emits at once, kernels by their
+// planned is a backend that computes what Groups emit at once, kernels by their
 // definition and all else as ref does.
 type planned struct {
 	*ref.Backend
@@ -28,7 +28,7 @@ type planned struct {
 	// without has ops that kernels don't.
 	without []ir.Op
 	seen    seen
-	// trace, if it is not nil, is given what the Plan asks for, in order.
+	// trace, if it is not nil, is given what the Groups ask for, in order.
 	trace *strings.Builder
 }
 
@@ -39,7 +39,7 @@ func (b *planned) note(format string, args ...any) {
 	}
 }
 
-// seen counts what a Plan asked for.
+// seen counts what Groups asked for.
 type seen struct{ kernels, passes, parts, copies, unfused, placed int }
 
 func (b *planned) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
@@ -80,11 +80,11 @@ func (m *model) Run(ctx context.Context, in []backend.Buffer, _ []bool) ([]backe
 	return out, nil
 }
 
-// run is a run under way, and the backend of its Plan.
+// run is a run under way, and the backend of its Groups.
 type run struct {
 	*planned
 	p    *graph.Program
-	plan *fuse.Plan
+	plan *fuse.Groups
 	bufs [][]byte
 	vals []fuse.Value
 }
@@ -160,7 +160,7 @@ func (r *run) emit(i int32) {
 }
 
 var roles = map[fuse.Role]string{
-	fuse.Input: "input", fuse.Line: "line input", fuse.Output: "output", fuse.Result: "line output", fuse.Part: "partial results", fuse.Scratch: "scratch",
+	fuse.Input: "input", fuse.Statistic: "line input", fuse.Output: "output", fuse.Result: "line output", fuse.Part: "partial results", fuse.Scratch: "scratch",
 }
 
 // noteKernel writes a kernel to the trace, with what its operands are.

@@ -1,25 +1,24 @@
-// Package fuse decides what of a Program is computed together: which
-// instructions become one kernel (package loop), over which grid, and what a
-// product or convolution does to its results while it has them. It knows nothing
-// of memory or devices, so that every backend that emits kernels has the same
-// plan.
+// Package fuse decides which instructions of a Program become one kernel (package
+// loop), over which grid, and which pointwise ops the kernel of a product or
+// convolution applies to its results. It knows nothing of memory or devices, so that
+// all backends that emit kernels fuse alike.
 //
-// A backend goes through the instructions in order and Adds each to a Plan. What
-// the Plan takes waits in a *group* of instructions over the same dimensions, until
-// one of its values is Needed; the group is then built as a kernel, for which the
-// backend is asked. What the Plan does not take the backend computes by itself,
-// after it has Needed the operands.
+// A backend goes through the instructions in order and Adds each to the Groups. An
+// instruction that is taken waits in a group of instructions over the same
+// dimensions until one of the group's values is Needed; the group is then built as
+// a kernel, which the backend compiles and emits. An instruction that is not taken
+// is emitted by the backend itself, after it has Needed the operands.
 //
 //	for i := range p.Instrs {
-//		if !plan.Add(int32(i)) {
+//		if !groups.Add(int32(i)) {
 //			for _, id := range p.Instrs[i].Args {
-//				plan.Need(id)
+//				groups.Need(id)
 //			}
 //			… // compute it from where its operands lie
 //		}
 //	}
 //	for _, id := range p.Returns {
-//		plan.Need(id)
+//		groups.Need(id)
 //	}
 package fuse
 
@@ -41,7 +40,7 @@ type Value struct {
 type Reduction struct {
 	// Shape is the operand's.
 	Shape ir.Shape
-	// Mask marks the dimensions that are folded.
+	// Mask marks the dimensions that are reduced.
 	Mask [ir.MaxRank]bool
 	// Axis is what they are to a kernel.
 	Axis loop.Axis
@@ -49,16 +48,15 @@ type Reduction struct {
 	Lines int
 }
 
-// Backend is what a Plan needs of whoever computes the Program. Its methods are
-// called from those of the Plan only. They may emit work; it is to run in the order
-// in which they are called.
+// Backend emits the kernels of Groups. Its methods are called from those of Groups
+// only. What they emit runs in the order in which they are called.
 type Backend interface {
 	// Supports reports whether kernels can hold an instruction like the probe. The
 	// answer depends on the probe alone: it decides what an instruction is computed
 	// by wherever it stands.
 	Supports(q Probe) bool
 	// Parts returns into how many parts the lines of a reduction are cut by one
-	// kernel, to be folded by a second, or 1. The answer depends on the reduction
+	// kernel, to be reduced by a second, or 1. The answer depends on the reduction
 	// alone, since floats summed in other parts have another sum. A backend whose
 	// kernels share lines out themselves returns 1.
 	Parts(r Reduction) int
@@ -80,8 +78,8 @@ type Backend interface {
 	Unfused(instrs []int32, leaves func(id graph.ID) bool)
 }
 
-// Plan is the plan of a Program while it is being made.
-type Plan struct {
+// Groups holds the instructions of a Program that wait to become kernels.
+type Groups struct {
 	p       *graph.Program
 	b       Backend
 	uses    *Uses
@@ -92,42 +90,42 @@ type Plan struct {
 	places map[graph.ID]Value
 }
 
-// New returns the Plan of a Program, which has been checked, for a backend.
-func New(p *graph.Program, u *Uses, b Backend) *Plan {
-	pl := &Plan{
+// New returns the Groups of a Program, which has been checked, for a backend.
+func New(p *graph.Program, u *Uses, b Backend) *Groups {
+	gs := &Groups{
 		p: p, b: b, uses: u, unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)),
 		places: map[graph.ID]Value{},
 	}
 	for id, users := range u.Users {
-		pl.unused[id] = int32(len(users))
+		gs.unused[id] = int32(len(users))
 	}
-	return pl
+	return gs
 }
 
 // Add takes the next instruction into a group: every pointwise one, reductions
 // that there is code for, and views of what a group reduces. It reports whether it
 // did; if not, the backend computes it. Composites are never taken.
-func (pl *Plan) Add(i int32) bool {
-	if s := pl.p.Instrs[i].Op.Spec(); s.Category == ir.Pointwise && !s.Composite() {
-		pl.join(i)
+func (gs *Groups) Add(i int32) bool {
+	if s := gs.p.Instrs[i].Op.Spec(); s.Category == ir.Pointwise && !s.Composite() {
+		gs.join(i)
 		return true
 	}
-	return pl.joinReduce(i) || pl.joinView(i)
+	return gs.joinReduce(i) || gs.joinView(i)
 }
 
 // Need closes the group that is to compute a value, if one is: afterwards the
 // backend has been told where it lies.
-func (pl *Plan) Need(id graph.ID) {
-	if g := pl.pending[id]; g != nil {
-		pl.close(g)
+func (gs *Groups) Need(id graph.ID) {
+	if g := gs.pending[id]; g != nil {
+		gs.close(g)
 	}
 }
 
 // Place asks for a value to be computed in its place in a larger one, if a kernel
 // is to compute it and nothing but the present instruction uses it. Whether that
 // was done is seen by the Value's buffer when it has been Needed.
-func (pl *Plan) Place(id graph.ID, v Value) {
-	if g := pl.pending[id]; g != nil && g.nest != nil && !g.line[id] && !pl.uses.Kept[id] && len(pl.uses.Users[id]) == 1 {
-		pl.places[id] = v
+func (gs *Groups) Place(id graph.ID, v Value) {
+	if g := gs.pending[id]; g != nil && g.nest != nil && !g.statistic[id] && !gs.uses.Kept[id] && len(gs.uses.Users[id]) == 1 {
+		gs.places[id] = v
 	}
 }

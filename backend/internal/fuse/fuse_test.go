@@ -16,7 +16,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// plans are backends that answer a Plan in different ways.
+// plans are backends that answer Groups in different ways.
 func plans() map[string]*planned {
 	return map[string]*planned{
 		"whole":                {Backend: ref.New(), parts: 1},

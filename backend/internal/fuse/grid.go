@@ -16,9 +16,9 @@ type Grid struct {
 // Dim is a merged dimension: how many steps and, by operand, how many elements
 // each moves. Those of a reduction are Folded.
 type Dim struct {
-	N      int
-	Steps  []int
-	Folded bool
+	N       int
+	Steps   []int
+	Reduced bool
 }
 
 // lay merges the dimensions of operands where all of them allow it, and
@@ -36,7 +36,7 @@ func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
 				steps[i] = args[i].View.Strides[d]
 			}
 		}
-		if k := len(runs) - 1; k >= 0 && runs[k].Folded == mask[d] && follows(runs[k].Steps, steps, n) {
+		if k := len(runs) - 1; k >= 0 && runs[k].Reduced == mask[d] && follows(runs[k].Steps, steps, n) {
 			runs[k].N *= n
 			runs[k].Steps = steps
 			continue
@@ -45,9 +45,9 @@ func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
 	}
 	one := Dim{N: 1, Steps: make([]int, len(args))}
 	g := Grid{Rows: one, Cols: one}
-	take := func(folded bool) Dim {
+	take := func(reduced bool) Dim {
 		for k := len(runs) - 1; k >= 0; k-- {
-			if runs[k].Folded == folded {
+			if runs[k].Reduced == reduced {
 				r := runs[k]
 				runs = append(runs[:k:k], runs[k+1:]...)
 				return r

@@ -15,9 +15,8 @@ type groupKey struct {
 }
 
 // group is a set of instructions over the same dimensions that will run as one
-// step. It stays open until something else needs one of its values; its
-// operands from outside are computed by then, since they are when an
-// instruction joins.
+// step. It stays open until another instruction needs one of its values. Its
+// operands from outside are computed when an instruction joins.
 type group struct {
 	key     groupKey
 	members []int32 // in the order of the Program
@@ -28,43 +27,43 @@ type group struct {
 // Kernels without reductions keep their registers in the processor's.
 const maxGroup, maxNest = 48, 256
 
-func (pl *Plan) newGroup(key groupKey) *group {
+func (gs *Groups) newGroup(key groupKey) *group {
 	g := &group{key: key}
 	if key.native {
 		g.nest = &nest{}
 	}
-	pl.open[key] = g
+	gs.open[key] = g
 	return g
 }
 
 // join adds a pointwise instruction to the open group of its dimensions, or to
 // one whose reductions it continues.
-func (pl *Plan) join(i int32) {
-	in := &pl.p.Instrs[i]
-	key := groupKey{pl.p.Shape(in.Out).WithDType(ir.U8), pl.native(in)}
-	if key.native && pl.joinLine(i) {
+func (gs *Groups) join(i int32) {
+	in := &gs.p.Instrs[i]
+	key := groupKey{gs.p.Shape(in.Out).WithDType(ir.U8), gs.native(in)}
+	if key.native && gs.joinStatistic(i) {
 		return
 	}
-	g := pl.open[key]
-	pl.closeOthers(in, g)
-	if g = pl.open[key]; g != nil && (!g.room(in, false) || !pl.linesFit(g, in)) {
-		pl.close(g)
+	g := gs.open[key]
+	gs.closeOthers(in, g)
+	if g = gs.open[key]; g != nil && (!g.room(in, false) || !gs.statisticsFit(g, in)) {
+		gs.close(g)
 		g = nil
 	}
 	if g == nil {
-		g = pl.newGroup(key)
+		g = gs.newGroup(key)
 	}
-	pl.addMember(g, i)
+	gs.addMember(g, i)
 }
 
-// linesFit reports whether an instruction over the dimensions of a group can
-// use the group's line values that are among its operands.
-func (pl *Plan) linesFit(g *group, in *graph.Instr) bool {
+// statisticsFit reports whether an instruction over the dimensions of a group can
+// use the group's row statistics that are among its operands.
+func (gs *Groups) statisticsFit(g *group, in *graph.Instr) bool {
 	if g.nest == nil || !g.reduced {
 		return true
 	}
 	for _, id := range in.Args {
-		if pl.pending[id] == g && g.line[id] && (g.parts > 1 || !g.lineFits(pl, id)) {
+		if gs.pending[id] == g && g.statistic[id] && (g.parts > 1 || !g.statisticFits(gs, id)) {
 			return false
 		}
 	}
@@ -72,62 +71,63 @@ func (pl *Plan) linesFit(g *group, in *graph.Instr) bool {
 }
 
 // close emits a group.
-func (pl *Plan) close(g *group) {
-	delete(pl.open, g.key)
+func (gs *Groups) close(g *group) {
+	delete(gs.open, g.key)
 	if g.nest == nil {
-		pl.unfused(g)
+		gs.unfused(g)
 		return
 	}
-	if !pl.closeNest(g) {
-		pl.closeEach(g)
+	if !gs.closeNest(g) {
+		gs.closeEach(g)
 	}
 }
 
 // closeEach emits each instruction of a group by itself.
-func (pl *Plan) closeEach(g *group) {
-	pl.forget(g)
+func (gs *Groups) closeEach(g *group) {
+	gs.forget(g)
 	for _, i := range g.members {
-		in := &pl.p.Instrs[i]
+		in := &gs.p.Instrs[i]
 		one := &group{key: g.key, members: []int32{i}}
 		switch {
 		case in.Op.Spec().Category == ir.Pointwise:
-			one.key.shape = pl.p.Shape(in.Out).WithDType(ir.U8) // a line value has not the group's
+			one.key.shape = gs.p.Shape(in.Out).WithDType(ir.U8) // a row statistic has other dimensions than the group
 			one.nest = &nest{}
 		case reduces(in.Op):
-			one.nest, _ = pl.nestOf(in)
-			one.line[in.Out] = true
+			one.nest, _ = gs.nestOf(in)
+			one.statistic[in.Out] = true
 		}
-		if one.nest == nil || !pl.closeNest(one) {
-			pl.unfused(one)
+		if one.nest == nil || !gs.closeNest(one) {
+			gs.unfused(one)
 		}
 	}
 }
 
-// unfused has the backend emit a group without a kernel. It may Need the members.
-func (pl *Plan) unfused(g *group) {
-	pl.forget(g)
-	pl.b.Unfused(g.members, func(id graph.ID) bool {
-		return pl.uses.Kept[id] || slices.ContainsFunc(pl.uses.Users[id], func(u int32) bool {
+// unfused has the backend emit a group without a kernel. The backend may Need the
+// members.
+func (gs *Groups) unfused(g *group) {
+	gs.forget(g)
+	gs.b.Unfused(g.members, func(id graph.ID) bool {
+		return gs.uses.Kept[id] || slices.ContainsFunc(gs.uses.Users[id], func(u int32) bool {
 			_, inside := slices.BinarySearch(g.members, u)
 			return !inside
 		})
 	})
 }
 
-// forget ends the waiting for a group's values.
-func (pl *Plan) forget(g *group) {
+// forget notes that no open group computes the values of a group.
+func (gs *Groups) forget(g *group) {
 	for _, i := range g.members {
-		pl.pending[pl.p.Instrs[i].Out] = nil
+		gs.pending[gs.p.Instrs[i].Out] = nil
 	}
 }
 
 // leaves reports whether a value is used outside its group.
-func (pl *Plan) leaves(id graph.ID, g *group) bool {
-	if pl.uses.Kept[id] {
+func (gs *Groups) leaves(id graph.ID, g *group) bool {
+	if gs.uses.Kept[id] {
 		return true
 	}
-	for _, u := range pl.uses.Users[id] {
-		if pl.pending[pl.p.Instrs[u].Out] != g {
+	for _, u := range gs.uses.Users[id] {
+		if gs.pending[gs.p.Instrs[u].Out] != g {
 			return true
 		}
 	}

@@ -10,22 +10,22 @@ import (
 )
 
 // nest is what a group of instructions that will be one kernel has beyond its
-// members: the reductions among them all fold the same dimensions, and what has
-// one element for each line of those, a *line value*, stays in the group too:
-// the reductions' results, pointwise ops on them, and views of them.
+// members. The reductions among them all reduce the same dimensions. Row statistics,
+// which have one element for each line that is reduced, stay in the group too: the
+// results of the reductions, pointwise ops on them, and views of them.
 type nest struct {
-	reduced bool
-	mask    [ir.MaxRank]bool
-	axis    loop.Axis
-	lines   int // results of each reduction
-	parts   int // into how many parts lines are cut, if more than 1
-	line    map[graph.ID]bool
-	// spread has the line values that were expanded to the dimensions of the
+	reduced   bool
+	mask      [ir.MaxRank]bool
+	axis      loop.Axis
+	lines     int // results of each reduction
+	parts     int // into how many parts lines are cut, if more than 1
+	statistic map[graph.ID]bool
+	// spread has the row statistics that were expanded to the dimensions of the
 	// group.
 	spread map[graph.ID]bool
-	// alias has the views of line values, by what they are views of.
+	// alias has the views of row statistics, by what they are views of.
 	alias    map[graph.ID]graph.ID
-	operands int // at most so many, whatever joins or does not
+	operands int // an upper bound of the operands of the kernel
 	// While nothing is reduced the operands are known: what members read from
 	// outside, and those of their results that are not used by members alone.
 	outside []graph.ID
@@ -35,13 +35,13 @@ type nest struct {
 // maxOperands bounds the operands of a kernel, its results among them.
 const maxOperands = loop.MaxArgs - 8
 
-// lineFits reports whether a line value of the group lines up with the group's
+// statisticFits reports whether a row statistic of the group lines up with the group's
 // dimensions: it is the same along the reduced ones.
-func (g *group) lineFits(pl *Plan, id graph.ID) bool {
+func (g *group) statisticFits(gs *Groups, id graph.ID) bool {
 	if g.spread[id] {
 		return true
 	}
-	s := pl.p.Shape(id)
+	s := gs.p.Shape(id)
 	off := g.key.shape.Rank() - s.Rank()
 	if off < 0 {
 		return false
@@ -74,35 +74,35 @@ func (g *group) lineDims() []int {
 }
 
 // probeOf asks for a pointwise instruction or a reduction.
-func (pl *Plan) probeOf(in *graph.Instr, axis loop.Axis) Probe {
-	q := Probe{Op: in.Op, Out: pl.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
+func (gs *Groups) probeOf(in *graph.Instr, axis loop.Axis) Probe {
+	q := Probe{Op: in.Op, Out: gs.p.Shape(in.Out).DType(), N: uint8(len(in.Args)), Axis: axis}
 	for i, id := range in.Args {
-		q.In[i] = pl.p.Shape(id).DType()
+		q.In[i] = gs.p.Shape(id).DType()
 	}
 	return q
 }
 
 // native reports whether a pointwise instruction can be part of a kernel.
-func (pl *Plan) native(in *graph.Instr) bool {
+func (gs *Groups) native(in *graph.Instr) bool {
 	if len(in.Args) > 3 {
 		return false
 	}
 	for _, id := range in.Args {
-		if pl.p.Shape(id).DType().Size() > 8 {
+		if gs.p.Shape(id).DType().Size() > 8 {
 			return false
 		}
 	}
-	return pl.b.Supports(pl.probeOf(in, loop.None))
+	return gs.b.Supports(gs.probeOf(in, loop.None))
 }
 
-// joinLine adds a pointwise instruction to the group that computes one of its
-// operands as a line value, if the result is one too.
-func (pl *Plan) joinLine(i int32) bool {
-	in := &pl.p.Instrs[i]
-	s := pl.p.Shape(in.Out)
+// joinStatistic adds a pointwise instruction to the group that computes one of its
+// operands as a row statistic, if the result is one too.
+func (gs *Groups) joinStatistic(i int32) bool {
+	in := &gs.p.Instrs[i]
+	s := gs.p.Shape(in.Out)
 	var g *group
 	for _, id := range in.Args {
-		if o := pl.pending[id]; o != nil && o.nest != nil && o.line[id] && !o.spread[id] && s.Numel() == o.lines && !s.SameDims(o.key.shape) {
+		if o := gs.pending[id]; o != nil && o.nest != nil && o.statistic[id] && !o.spread[id] && s.Numel() == o.lines && !s.SameDims(o.key.shape) {
 			g = o
 		}
 	}
@@ -110,36 +110,36 @@ func (pl *Plan) joinLine(i int32) bool {
 		return false
 	}
 	for _, id := range in.Args {
-		if pl.pending[id] == g && (!g.line[id] || g.spread[id]) {
+		if gs.pending[id] == g && (!g.statistic[id] || g.spread[id]) {
 			return false
 		}
 	}
-	pl.closeOthers(in, g)
+	gs.closeOthers(in, g)
 	for _, id := range in.Args {
-		if pl.pending[id] == nil {
-			if _, ok := g.lineView(pl.b.Value(id).View, s); !ok {
+		if gs.pending[id] == nil {
+			if _, ok := g.statisticView(gs.b.Value(id).View, s); !ok {
 				return false
 			}
 		}
 	}
-	pl.addMember(g, i)
-	g.line[in.Out] = true
+	gs.addMember(g, i)
+	g.statistic[in.Out] = true
 	return true
 }
 
-// lineView returns a value, as an operand of an op on line values with the
+// statisticView returns a value, as an operand of an op on row statistics with the
 // dimensions of s, as a view with the dimensions of the group: those that are
 // reduced have size 1.
-func (g *group) lineView(v strided.View, s ir.Shape) (strided.View, bool) {
+func (g *group) statisticView(v strided.View, s ir.Shape) (strided.View, bool) {
 	return v.Expand(s.Dims()).Reshape(g.lineDims())
 }
 
 // closeOthers closes the groups that compute operands of an instruction, but
 // for one.
-func (pl *Plan) closeOthers(in *graph.Instr, g *group) {
+func (gs *Groups) closeOthers(in *graph.Instr, g *group) {
 	for _, id := range in.Args {
-		if o := pl.pending[id]; o != nil && o != g {
-			pl.close(o)
+		if o := gs.pending[id]; o != nil && o != g {
+			gs.close(o)
 		}
 	}
 }
@@ -163,22 +163,22 @@ func (g *group) room(in *graph.Instr, reduces bool) bool {
 	return len(g.members) < maxNest && n <= maxOperands
 }
 
-func (pl *Plan) addMember(g *group, i int32) {
-	in := &pl.p.Instrs[i]
+func (gs *Groups) addMember(g *group, i int32) {
+	in := &gs.p.Instrs[i]
 	g.members = append(g.members, i)
-	pl.pending[in.Out] = g
+	gs.pending[in.Out] = g
 	if g.nest == nil {
 		return
 	}
 	g.operands++
 	g.results++
 	for _, id := range in.Args {
-		if pl.pending[id] != g {
+		if gs.pending[id] != g {
 			g.operands++
 			if !slices.Contains(g.outside, id) {
 				g.outside = append(g.outside, id)
 			}
-		} else if pl.unused[id]--; pl.unused[id] == 0 && !pl.uses.Kept[id] {
+		} else if gs.unused[id]--; gs.unused[id] == 0 && !gs.uses.Kept[id] {
 			g.results--
 		}
 	}
@@ -190,9 +190,9 @@ func reduces(op ir.Op) bool {
 	return sp.Category == ir.Reduction && !sp.Composite()
 }
 
-// foldsTo reports whether kernels have a reduction to a dtype: sums of bools are
+// reducesTo reports whether kernels have a reduction to a dtype: sums of bools are
 // not bools, and neither any nor all are numbers.
-func foldsTo(op ir.Op, out ir.DType) bool {
+func reducesTo(op ir.Op, out ir.DType) bool {
 	switch op {
 	case ir.OpSum, ir.OpProd:
 		return out != ir.Bool
@@ -205,73 +205,73 @@ func foldsTo(op ir.Op, out ir.DType) bool {
 // joinReduce adds a reduction to the open group of its operand's dimensions. It
 // reports whether there is code for it; the choice depends on dtypes and
 // dimensions alone.
-func (pl *Plan) joinReduce(i int32) bool {
-	in := &pl.p.Instrs[i]
+func (gs *Groups) joinReduce(i int32) bool {
+	in := &gs.p.Instrs[i]
 	if !reduces(in.Op) {
 		return false
 	}
-	n, ok := pl.nestOf(in)
-	if !ok || !pl.b.Supports(pl.probeOf(in, n.axis)) {
+	n, ok := gs.nestOf(in)
+	if !ok || !gs.b.Supports(gs.probeOf(in, n.axis)) {
 		return false
 	}
 	x := in.Args[0]
-	key := groupKey{pl.p.Shape(x).WithDType(ir.U8), true}
-	g := pl.open[key]
-	if o := pl.pending[x]; o != nil && (o != g || o.line[x]) {
-		pl.close(o)
-		g = pl.open[key]
+	key := groupKey{gs.p.Shape(x).WithDType(ir.U8), true}
+	g := gs.open[key]
+	if o := gs.pending[x]; o != nil && (o != g || o.statistic[x]) {
+		gs.close(o)
+		g = gs.open[key]
 	}
 	if g != nil && (g.reduced && g.mask != n.mask || !g.room(in, true)) {
-		pl.close(g)
+		gs.close(g)
 		g = nil
 	}
 	if g == nil {
-		g = pl.newGroup(key)
+		g = gs.newGroup(key)
 	}
 	if !g.reduced {
 		n.operands, n.outside, n.results = g.operands, g.outside, g.results
 		*g.nest = *n
 	}
-	pl.addMember(g, i)
-	g.line[in.Out] = true
+	gs.addMember(g, i)
+	g.statistic[in.Out] = true
 	return true
 }
 
 // nestOf returns what a reduction makes of a group; not ok if it can't be part
 // of one.
-func (pl *Plan) nestOf(in *graph.Instr) (n *nest, ok bool) {
-	s, out := pl.p.Shape(in.Args[0]), pl.p.Shape(in.Out)
-	n = &nest{reduced: true, lines: out.Numel(), line: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{}}
-	n.mask, _ = ir.ReduceDims(pl.p.Args(in))
-	if n.axis, ok = axisOf(s, n.mask); !ok || !foldsTo(in.Op, out.DType()) {
+func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
+	s, out := gs.p.Shape(in.Args[0]), gs.p.Shape(in.Out)
+	n = &nest{reduced: true, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{}}
+	n.mask, _ = ir.ReduceDims(gs.p.Args(in))
+	if n.axis, ok = axisOf(s, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
 		return nil, false
 	}
-	n.parts = pl.b.Parts(Reduction{s, n.mask, n.axis, n.lines})
+	n.parts = gs.b.Parts(Reduction{s, n.mask, n.axis, n.lines})
 	index := in.Op == ir.OpArgmax || in.Op == ir.OpArgmin
 	return n, !index || n.axis != loop.Both && n.parts < 2
 }
 
-// joinView keeps a reshaped or expanded line value in its group.
-func (pl *Plan) joinView(i int32) bool {
-	in := &pl.p.Instrs[i]
+// joinView keeps a reshaped or expanded row statistic in its group.
+func (gs *Groups) joinView(i int32) bool {
+	in := &gs.p.Instrs[i]
 	if in.Op != ir.OpReshape && in.Op != ir.OpExpand {
 		return false
 	}
 	x := in.Args[0]
-	g := pl.pending[x]
-	if g == nil || g.nest == nil || !g.line[x] || g.spread[x] || !g.room(in, false) {
+	g := gs.pending[x]
+	if g == nil || g.nest == nil || !g.statistic[x] || g.spread[x] || !g.room(in, false) {
 		return false
 	}
-	s := pl.p.Shape(in.Out)
+	s := gs.p.Shape(in.Out)
 	switch {
 	case s.Numel() == g.lines && !s.SameDims(g.key.shape):
-	case in.Op == ir.OpExpand && s.SameDims(g.key.shape) && g.parts < 2 && g.lineFits(pl, x):
+	case in.Op == ir.OpExpand && s.SameDims(g.key.shape) && g.parts < 2 && g.statisticFits(gs, x):
 		g.spread[in.Out] = true
 	default:
 		return false
 	}
-	pl.addMember(g, i)
-	g.line[in.Out] = true
+	gs.addMember(g, i)
+	g.statistic[in.Out] = true
 	root := x
 	if r, ok := g.alias[x]; ok {
 		root = r

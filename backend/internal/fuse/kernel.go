@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Kernel is a kernel of a Plan: what it computes, on what.
+// Kernel is what a group becomes: what it computes, on what.
 type Kernel struct {
 	// Loop has no hints (Stream, Ahead); a backend may set them.
 	Loop *loop.Kernel
@@ -53,12 +53,12 @@ const None = -1
 type Role uint8
 
 const (
-	Input   Role = iota // a value from outside
-	Line                // one read once for each line
-	Output              // a result over the group's dimensions
-	Result              // a result with one element for each line
-	Part                // the results of parts, one set after another
-	Scratch             // one line of memory of whoever computes the line
+	Input     Role = iota // a value from outside
+	Statistic             // a row statistic from outside, read once for each line
+	Output                // a result over the group's dimensions
+	Result                // a result with one element for each line
+	Part                  // the results of parts, one set after another
+	Scratch               // memory for one line, which each worker has for itself
 )
 
 // Writes reports whether the kernel stores to operands of a Role.
@@ -112,11 +112,11 @@ func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 
 // compile lays the grid of a kernel out and has it compiled; false if there is no
 // code for it.
-func (pl *Plan) compile(k *Kernel, dims []int, mask [ir.MaxRank]bool) (emit func(), ok bool) {
+func (gs *Groups) compile(k *Kernel, dims []int, mask [ir.MaxRank]bool) (emit func(), ok bool) {
 	if !k.layOut(dims, mask) {
 		return nil, false
 	}
-	return pl.b.Kernel(k)
+	return gs.b.Kernel(k)
 }
 
 // layOut finds the grid and with it how the operands move. It reports whether
@@ -127,7 +127,7 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool) bool {
 	}
 	k.Grid = lay(k.Loop.Axis, dims, mask, k.Args)
 	for _, o := range k.Grid.Outer {
-		if o.Folded {
+		if o.Reduced {
 			return false // operands keep what is reduced from being one run
 		}
 	}
@@ -154,11 +154,11 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool) bool {
 
 // closeNest emits a group as one kernel, or as two if lines are cut into parts.
 // It reports whether there is code for it; if not, nothing has changed.
-func (pl *Plan) closeNest(g *group) bool {
-	b := newBuilder(pl, g)
+func (gs *Groups) closeNest(g *group) bool {
+	b := newBuilder(gs, g)
 	b.build()
-	k := b.kernel(pl.instrs(g), g.parts)
-	emit, ok := pl.compile(k, g.key.shape.Dims(), g.mask)
+	k := b.kernel(gs.instrs(g), g.parts)
+	emit, ok := gs.compile(k, g.key.shape.Dims(), g.mask)
 	if !ok {
 		return false
 	}
@@ -168,62 +168,62 @@ func (pl *Plan) closeNest(g *group) bool {
 	if g.parts > 1 {
 		c = b.combine()
 		last = c.kernel(k.Instrs[:1], 0)
-		if emitLast, ok = pl.compile(last, []int{g.parts, g.lines}, [ir.MaxRank]bool{true}); !ok {
+		if emitLast, ok = gs.compile(last, []int{g.parts, g.lines}, [ir.MaxRank]bool{true}); !ok {
 			return false
 		}
 	}
 	emit()
-	pl.settle(k)
+	gs.settle(k)
 	if last != nil {
 		for id, n := range b.partOf {
 			last.Args[n].Buf = k.Args[b.argOf[argKey{id, Part}]].Buf
 		}
 		emitLast()
-		pl.settle(last)
+		gs.settle(last)
 	}
-	pl.views(g)
-	pl.forget(g)
+	gs.views(g)
+	gs.forget(g)
 	return true
 }
 
 // instrs returns the instructions of a group.
-func (pl *Plan) instrs(g *group) []*graph.Instr {
+func (gs *Groups) instrs(g *group) []*graph.Instr {
 	ops := make([]*graph.Instr, len(g.members))
 	for k, i := range g.members {
-		ops[k] = &pl.p.Instrs[i]
+		ops[k] = &gs.p.Instrs[i]
 	}
 	return ops
 }
 
 // settle says where the results of a kernel lie.
-func (pl *Plan) settle(k *Kernel) {
+func (gs *Groups) settle(k *Kernel) {
 	for i := range k.Args {
 		switch a := &k.Args[i]; a.Role {
 		case Output:
-			pl.b.SetValue(a.ID, Value{a.Buf, a.View})
+			gs.b.SetValue(a.ID, Value{a.Buf, a.View})
 		case Result:
-			pl.b.SetValue(a.ID, Value{a.Buf, strided.Dense(pl.p.Shape(a.ID).Dims())})
+			gs.b.SetValue(a.ID, Value{a.Buf, strided.Dense(gs.p.Shape(a.ID).Dims())})
 		}
 	}
 }
 
-// views says where the views of line values lie that leave a group.
-func (pl *Plan) views(g *group) {
+// views says where the views of row statistics lie that leave a group.
+func (gs *Groups) views(g *group) {
 	for _, i := range g.members {
-		in := &pl.p.Instrs[i]
+		in := &gs.p.Instrs[i]
 		root, ok := g.alias[in.Out]
-		if !ok || !pl.leaves(in.Out, g) {
+		if !ok || !gs.leaves(in.Out, g) {
 			continue
 		}
-		v := pl.b.Value(root)
+		v := gs.b.Value(root)
 		if g.spread[in.Out] {
 			// Along the reduced dimensions it does not move.
 			v.View, _ = v.View.Reshape(g.lineDims())
 			v.View = g.lineStrides(v.View)
 		} else {
-			v.View, _ = v.View.Reshape(pl.p.Shape(in.Out).Dims())
+			v.View, _ = v.View.Reshape(gs.p.Shape(in.Out).Dims())
 		}
-		pl.b.SetValue(in.Out, v)
+		gs.b.SetValue(in.Out, v)
 	}
 }
 

@@ -31,7 +31,7 @@ type Builder struct {
 	Program *graph.Program
 	*fuse.Uses
 	// Groups holds the instructions that wait to become a kernel.
-	Groups    *fuse.Plan
+	Groups    *fuse.Groups
 	Values    []Value // by ID; unset for those in open groups
 	Buffers   []Buffer
 	emitter   Emitter

@@ -55,7 +55,7 @@ func (w *writer) value(v loop.Value) string {
 	return fmt.Sprintf("%v_%d", in.Op, v)
 }
 
-// use returns an operand: line values of columns have one element for each.
+// use returns an operand: row statistics of columns have one element for each.
 func (w *writer) use(v loop.Value) string {
 	if w.k.Axis == loop.Rows && !w.split && w.birth[v]%2 == 1 {
 		return w.value(v) + "[j]"
@@ -280,10 +280,10 @@ func (w *writer) finals(p int, at func(arg int) string, guard string) {
 	}
 }
 
-// result returns the dtype of a line value.
+// result returns the dtype of a row statistic.
 func (w *writer) result(v loop.Value) ir.DType { return w.k.Instrs[v].Result() }
 
-// keep returns the address expression of a line value between launches.
+// keep returns the address expression of a row statistic between launches.
 func (w *writer) keep(v loop.Value, line string) string {
 	return fmt.Sprintf("(%s*)(f.work + (%d * lines + %s) * 8)", computed(w.result(v)), w.slot[v], line)
 }
@@ -294,7 +294,7 @@ func (w *writer) partial(k int, f fold, at string) string {
 	return fmt.Sprintf("(%s::A*)(f.work + %d * lines + (%d * lines * f.parts + %s) * 16)", f.name, 8*w.saved, k, at)
 }
 
-// define writes a line value of a Final. Those of several columns are in arrays,
+// define writes a row statistic of a Final. Those of several columns are in arrays,
 // which are there.
 func (w *writer) define(v loop.Value, x string) {
 	if w.k.Axis == loop.Rows && !w.split {

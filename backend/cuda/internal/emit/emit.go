@@ -95,7 +95,7 @@ type Loop struct {
 	opt      Options
 	width    int  // of packs, in elements; 1 if there are none
 	holdable bool // operands are read in several passes along rows
-	saved    int  // line values that live between launches
+	saved    int  // row statistics that live between launches
 	most     int  // reductions of one pass
 	size     int  // of the code for one element
 	loads    int  // bytes that a pass reads for one element, at most

@@ -167,7 +167,7 @@ func (w *writer) bothPass(p int) {
 	w.line("}")
 }
 
-// loadKept declares the line values that a place needs from earlier launches.
+// loadKept declares the row statistics that a place needs from earlier launches.
 func (w *writer) loadKept(at int) {
 	for _, v := range w.uses(at) {
 		w.line("const %s %s = *%s;", computed(w.result(v)), w.value(v), w.keep(v, "line"))
@@ -219,7 +219,7 @@ func (w *writer) final(p int) {
 	w.line("}")
 }
 
-// keeps writes the line values of pass p that later launches need.
+// keeps writes the row statistics of pass p that later launches need.
 func (w *writer) keeps(p int, line, guard string) {
 	for _, list := range [2][]loop.Value{w.k.Passes[p].Body, w.k.Passes[p].Final} {
 		for _, v := range list {

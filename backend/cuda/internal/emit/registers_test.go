@@ -124,7 +124,7 @@ func TestSharedLaunch(t *testing.T) {
 	}
 	add((&Gather{Lines{Dims: []int{4}, Index: []int{2}, Strides: []int{1}}, 4}).Plan(dev))
 	add((&Random{Op: ir.OpUniform, DType: ir.F32, N: 1000}).Plan(dev))
-	launch := Together(launches)
+	launch := Horizontal(launches)
 	_, log, err := c.Compile(launch.Source(), launch.Entry+".cu", "sm_90", append([]string{"--ptxas-options=-v"}, options...))
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (w *writer) rowsStart() {
 	w.line("const i64 t = base + g.thread.x, c = t * V;")
 }
 
-// lineArrays declares the line values of a pass: one for each column.
+// lineArrays declares the row statistics of a pass: one for each column.
 func (w *writer) lineArrays(vals []loop.Value) {
 	for _, v := range vals {
 		if w.k.Instrs[v].Code != loop.Store && w.k.Instrs[v].Code != loop.Const {

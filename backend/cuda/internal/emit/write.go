@@ -239,7 +239,7 @@ func (w *writer) liveness() {
 	}
 }
 
-// saves lists the line values that are known before a place and used there.
+// saves lists the row statistics that are known before a place and used there.
 func (w *writer) uses(at int) (vals []loop.Value) {
 	list := w.k.Passes[at/2].Body
 	if at%2 == 1 {

@@ -148,22 +148,22 @@ func (c *call) heads() plan.Value {
 	return c.ResultTransposed(r-3, r-2)
 }
 
-// attention is a kernel in the flash form. It leaves its sums for the gradients, if
+// attention is a kernel in the flash form. It keeps its sums for the gradients, if
 // they are computed in this Program.
 func attention(c *call) {
 	u, p := c.attended(), c.l.Program
 	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == ir.OpAttentionBackward && follows(c.Instr, &in) }) {
 		if c.l.attentions == nil {
-			c.l.attentions = map[graph.ID]left{}
+			c.l.attentions = map[graph.ID]savedAttention{}
 		}
-		c.l.attentions[c.Instr.Out] = left{c.Instr, u.run(c, c.heads(), true)}
+		c.l.attentions[c.Instr.Out] = savedAttention{c.Instr, u.run(c, c.heads(), true)}
 		return
 	}
 	u.run(c, c.heads(), false)
 }
 
-// left is an attention that left its sums.
-type left struct {
+// savedAttention is an attention whose kernel keeps its sums for the gradients.
+type savedAttention struct {
 	instr *graph.Instr
 	sums  plan.Value
 }

@@ -36,8 +36,8 @@ type lowering struct {
 	returned int                  // by called models
 	numbers  map[graph.ID]float64 // of the Program
 	probes   map[fuse.Probe]bool
-	// attentions are those that left their sums, by their results.
-	attentions map[graph.ID]left
+	// attentions are those that keep their sums, by their results.
+	attentions map[graph.ID]savedAttention
 }
 
 // lowerFunc emits the steps of one use of an op.

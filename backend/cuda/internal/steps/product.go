@@ -26,14 +26,14 @@ func batchOf(x, y plan.Value) *batch {
 	all, _ := ir.BroadcastDims(leading(x), leading(y)) // Infer has checked that they do
 	b.dims = all.Dims()
 	b.x, b.y = spread(x, b.dims), spread(y, b.dims)
-	b.fold()
+	b.mergeIntoRows()
 	return b
 }
 
-// fold makes rows of the innermost dimensions of the batch along which the right
+// mergeIntoRows makes rows of the innermost dimensions of the batch along which the right
 // operand stays, as in a layer and in heads that share keys, as far as the rows of the
 // left one are evenly spaced then.
-func (b *batch) fold() {
+func (b *batch) mergeIntoRows() {
 	for r := len(b.dims); r > 0; r = len(b.dims) {
 		n, step, row := b.dims[r-1], b.x.View.Strides[r-1], b.x.View.Strides[r]
 		even := step == b.m*row

@@ -118,7 +118,7 @@ func horizontal(members []*plan.Step[planned]) planned {
 		launches = append(launches, m)
 		written, read = written+p.writes, read+len(p.operands)-p.writes
 	}
-	all.Kernels = &emit.Plan{Launches: []emit.Launch{emit.Together(launches)}}
+	all.Kernels = &emit.Plan{Launches: []emit.Launch{emit.Horizontal(launches)}}
 	return all
 }
 

@@ -56,17 +56,17 @@ type Member struct {
 	Fault int
 }
 
-// Together returns one launch that does what several do, which take no more than
-// MostSlots together and of which none depends on another. Blocks of each follow
-// those of the one before.
-func Together(launches []Member) Launch {
+// Horizontal returns one launch that does what several do. The launches have no more
+// than MostSlots in all, and none depends on another. The blocks of each follow
+// those of the launch before.
+func Horizontal(launches []Member) Launch {
 	order := make([]int, len(launches))
 	for i := range order {
 		order[i] = i
 	}
 	// Those of one entry lie beside each other, and share its code.
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(launches[a].Entry, launches[b].Entry) })
-	t := together{}
+	t := horizontal{}
 	all := Launch{Block: [3]int{numel(launches[0].Block[:]), 1, 1}, Grid: [3]int{0, 1, 1}}
 	for _, i := range order {
 		l := launches[i].Launch
@@ -96,23 +96,23 @@ func Together(launches []Member) Launch {
 	return all
 }
 
-// together is the entry of a launch that kernels share.
-type together struct {
+// horizontal is the entry of a launch that kernels share.
+type horizontal struct {
 	entries []*Launch // one of each
 	counts  []int     // how many there are
 }
 
-func (t *together) name() string {
+func (t *horizontal) name() string {
 	h := sha256.New()
 	for i, l := range t.entries {
 		fmt.Fprintln(h, l.Entry, t.counts[i])
 	}
-	return fmt.Sprintf("together_%x", h.Sum(nil)[:8])
+	return fmt.Sprintf("horizontal_%x", h.Sum(nil)[:8])
 }
 
 // source returns the complete source. The loops are in a namespace: one that has
 // them, too, may be compiled beside it.
-func (t *together) source() string {
+func (t *horizontal) source() string {
 	name := t.name()
 	var b, frame, calls strings.Builder
 	b.WriteString(prelude + opsSource + foldSource)

@@ -13,17 +13,16 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// allocShort allocates when there was no memory: after memory that waits in the
-// pool has gone back to the device, after others have dropped what they can have
-// again, and after a collection of garbage has released what nobody can reach.
-// One goroutine at a time does so.
-func (d *device) allocShort(ctx context.Context, s *driver.Stream, bytes int64) (driver.DevicePtr, error) {
+// allocUnderPressure allocates when the pool has no memory. It tries again after the
+// pool has returned its free memory to the device, after caches have been dropped,
+// and after a garbage collection. One goroutine at a time does so.
+func (d *device) allocUnderPressure(ctx context.Context, s *driver.Stream, bytes int64) (driver.DevicePtr, error) {
 	if err := d.relief.Acquire(ctx, 1); err != nil {
 		return 0, err
 	}
 	defer d.relief.Release(1)
 	var err error
-	for _, relieve := range []func(context.Context) error{d.trim, d.shed, d.collect} {
+	for _, relieve := range []func(context.Context) error{d.trim, d.dropCaches, d.collect} {
 		if err := relieve(ctx); err != nil {
 			return 0, err
 		}
@@ -35,7 +34,7 @@ func (d *device) allocShort(ctx context.Context, s *driver.Stream, bytes int64) 
 	return 0, d.exhausted(bytes, err)
 }
 
-// exhausted tells what is held.
+// exhausted returns the error that says what is in use.
 func (d *device) exhausted(wanted int64, err error) error {
 	st := d.stats()
 	e := &OutOfMemory{
@@ -50,8 +49,8 @@ func (d *device) exhausted(wanted int64, err error) error {
 	return e
 }
 
-// trim waits for the frees that are ahead in streams and gives what the pool does
-// not need back to the device.
+// trim waits for the frees that are enqueued in streams and has the pool return
+// its free memory to the device.
 func (d *device) trim(ctx context.Context) error {
 	d.mu.Lock()
 	all := append([]*driver.Stream{d.up, d.down, d.reclaim}, d.made...)
@@ -64,11 +63,12 @@ func (d *device) trim(ctx context.Context) error {
 	return d.check(d.pool.Trim(0))
 }
 
-// shed has others drop what they can have again.
-func (d *device) shed(ctx context.Context) error {
+// dropCaches releases memory that can be recomputed: workspaces, idle libraries,
+// and what sessions cache.
+func (d *device) dropCaches(ctx context.Context) error {
 	d.dropWorkspaces()
 	d.unloadIdle()
-	d.backend.shortage(d.id)
+	d.backend.memoryPressure(d.id)
 	return d.trim(ctx)
 }
 
@@ -80,7 +80,7 @@ const (
 	maxSettle = time.Second
 )
 
-// collect releases the memory of garbage.
+// collect runs the garbage collector and waits until it has released memory.
 func (d *device) collect(ctx context.Context) error {
 	found := make(chan struct{})
 	mark := new(*int) // a pointer: tiny objects without any have no end of their own
@@ -105,17 +105,17 @@ func (d *device) collect(ctx context.Context) error {
 	return d.trim(ctx)
 }
 
-// nudge has garbage collected, in the background, when memory becomes short:
-// buffers that were dropped weigh nothing to Go's collector. It is asked again
-// when a sixteenth of the device's memory more is in use.
-func (d *device) nudge(now int64) {
-	at := d.nudgeAt.Load()
-	if now <= at || !d.nudgeAt.CompareAndSwap(at, now+d.props.Memory/16) {
+// collectSoon starts a garbage collection in the background when much of the
+// device's memory is in use: Go's collector does not count buffers that were
+// dropped. The next one starts when a sixteenth of the memory more is in use.
+func (d *device) collectSoon(now int64) {
+	at := d.collectAt.Load()
+	if now <= at || !d.collectAt.CompareAndSwap(at, now+d.props.Memory/16) {
 		return
 	}
 	go func() {
 		runtime.GC()
-		d.nudgeAt.Store(max(d.props.Memory/4*3, d.inUse.Load()+d.props.Memory/16))
+		d.collectAt.Store(max(d.props.Memory/4*3, d.inUse.Load()+d.props.Memory/16))
 	}()
 }
 
@@ -144,17 +144,17 @@ func (b *Backend) MemoryStats(d ir.Device) (backend.MemoryStats, bool) {
 	return g.stats(), true
 }
 
-// OnShortage has release called when memory of a device is short, until cancel is
+// OnMemoryPressure has release called when a device runs out of memory, until cancel is
 // called.
-func (b *Backend) OnShortage(release func(d ir.Device)) (cancel func()) {
+func (b *Backend) OnMemoryPressure(release func(d ir.Device)) (cancel func()) {
 	key := &release
-	b.shed.Store(key, release)
-	return func() { b.shed.Delete(key) }
+	b.listeners.Store(key, release)
+	return func() { b.listeners.Delete(key) }
 }
 
-// shortage calls those who can release memory.
-func (b *Backend) shortage(d ir.Device) {
-	b.shed.Range(func(_, release any) bool {
+// memoryPressure calls the functions of OnMemoryPressure.
+func (b *Backend) memoryPressure(d ir.Device) {
+	b.listeners.Range(func(_, release any) bool {
 		release.(func(ir.Device))(d)
 		return true
 	})

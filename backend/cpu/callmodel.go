@@ -45,5 +45,5 @@ func lowerCallModel(c *call) {
 			panic(err)
 		}
 	})
-	c.l.steps[len(c.l.steps)-1].Payload.foreign = true
+	c.l.steps[len(c.l.steps)-1].Payload.callsModel = true
 }
