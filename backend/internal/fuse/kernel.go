@@ -227,13 +227,13 @@ func (gs *Groups) views(g *group) {
 	}
 }
 
-// movers stand for all dtypes of their size where elements are only moved.
-var movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
+// Movers are dtypes by size, which stand for all of their size where elements are only moved.
+var Movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
 
 // Move returns the kernel by which in copies elements of dtype d from src to dst,
 // which has the same dimensions; false if kernels can't.
 func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
-	d, ok := movers[d.Size()]
+	d, ok := Movers[d.Size()]
 	if !ok {
 		return nil, false
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/strided"
@@ -14,9 +15,6 @@ func init() {
 	lowerings[ir.OpCat] = cat
 	lowerings[ir.OpConstantPadNd] = pad
 }
-
-// movers are dtypes of each size, for elements that are only moved.
-var movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
 
 // CopyTo emits the copy of v to another value of its dimensions.
 func (l *lowering) CopyTo(in *graph.Instr, to, v plan.Value) {
@@ -46,7 +44,7 @@ func (c *call) copyTo(to, v plan.Value) {
 		c.kernels(plan, 1, to, v)
 		return
 	}
-	d := movers[v.Size()]
+	d := fuse.Movers[v.Size()]
 	to.Shape, v.Shape = to.Shape.WithDType(d), v.Shape.WithDType(d)
 	n.begin()
 	of := n.pick(g, last-1, last)
