@@ -2,6 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -53,6 +54,10 @@ var (
 	ErrIndex  = ir.ErrIndex
 	ErrArg    = ir.ErrArg
 )
+
+// AsyncError is an error of work that was scheduled on a device before: MarkStep, Sync and
+// WaitDeviceOps return it once. It wraps the error of that work.
+type AsyncError = devicelock.AsyncError
 
 // What using or reading a tensor may fail with, for errors.Is.
 var (

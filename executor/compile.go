@@ -7,8 +7,8 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/ir"
 )
 

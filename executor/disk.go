@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/ir"
 )
 

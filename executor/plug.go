@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/modelcall"
 	"github.com/loris-ml/loris/ir"
 )

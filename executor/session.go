@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/cache"
-	"github.com/loris-ml/loris/devicelock"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loris-ml/loris/cache"
-	"github.com/loris-ml/loris/devicelock"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/loris-ml/loris/cache"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/ir"
 )
 

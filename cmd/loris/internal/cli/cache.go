@@ -12,7 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/internal/cache"
 )
 
 // userCache is the word for the directory that cacheDir picks.

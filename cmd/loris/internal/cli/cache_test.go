@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/internal/cache"
 )
 
 func TestCacheCommands(t *testing.T) {

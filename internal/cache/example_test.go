@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/loris-ml/loris/cache"
+	"github.com/loris-ml/loris/internal/cache"
 )
 
 func ExampleComputations() {

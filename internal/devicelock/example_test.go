@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/loris-ml/loris/devicelock"
+	"github.com/loris-ml/loris/internal/devicelock"
 )
 
 func ExampleArena_LockDevices() {
