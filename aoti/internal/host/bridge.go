@@ -13,6 +13,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/sync/singleflight"
+
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
@@ -36,61 +39,55 @@ type compiled struct {
 
 	mu   sync.Mutex
 	free []backend.Model // guarded by mu
-	// next and prev order the programs by their last use; guarded by bridge.mu.
-	next, prev *compiled
-	key        string
 }
 
 var bridge = newProgramCache()
 
-// programCache keeps the programs that were used last.
+// programCache keeps the programs that were used last. Of several callers that miss a key at once
+// one builds the program for all.
 type programCache struct {
-	mu    sync.Mutex
-	byKey map[string]*compiled // guarded by mu
-	ring  compiled             // the list's head: ring.next was used last
+	building singleflight.Group
+
+	mu   sync.Mutex
+	kept *simplelru.LRU[string, *compiled] // guarded by mu
 }
 
 func newProgramCache() *programCache {
-	c := &programCache{byKey: map[string]*compiled{}}
-	c.ring.next, c.ring.prev = &c.ring, &c.ring
-	return c
+	kept, err := simplelru.NewLRU(bridgeLimit, func(_ string, p *compiled) { p.closeFree() })
+	if err != nil {
+		panic(err) // bridgeLimit is no capacity
+	}
+	return &programCache{kept: kept}
 }
 
-func (p *compiled) unlink()               { p.prev.next, p.next.prev = p.next, p.prev }
-func (p *compiled) linkAfter(q *compiled) { p.prev, p.next = q, q.next; q.next.prev = p; q.next = p }
-
-// get returns the program of a key, made by build at first. Two that miss at
-// once both build it; one of the two is kept.
+// get returns the program of a key, made by build at first. What build fails with is not kept.
 func (c *programCache) get(key []byte, build func() (*compiled, error)) (*compiled, error) {
-	c.mu.Lock()
-	p := c.byKey[string(key)]
-	if p != nil {
-		p.unlink()
-		p.linkAfter(&c.ring)
-	}
-	c.mu.Unlock()
-	if p != nil {
+	if p, ok := c.find(string(key)); ok {
 		return p, nil
 	}
-	p, err := build()
+	p, err, _ := c.building.Do(string(key), func() (any, error) {
+		if p, ok := c.find(string(key)); ok { // since the caller looked
+			return p, nil
+		}
+		p, err := build()
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.kept.Add(string(key), p)
+		return p, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	p.key = string(key)
+	return p.(*compiled), nil
+}
+
+func (c *programCache) find(key string) (*compiled, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q := c.byKey[p.key]; q != nil {
-		return q, nil
-	}
-	c.byKey[p.key] = p
-	p.linkAfter(&c.ring)
-	if len(c.byKey) > bridgeLimit {
-		old := c.ring.prev
-		old.unlink()
-		delete(c.byKey, old.key)
-		old.closeFree()
-	}
-	return p, nil
+	return c.kept.Get(key)
 }
 
 // closeFree closes the instances that nobody uses; one that is in use is closed
