@@ -128,7 +128,7 @@ func (c *child) stop() {
 	_ = c.cmd.Wait()
 }
 
-// tail keeps the end of what is written.
+// tail is a writer that keeps the end of its input.
 type tail struct{ b []byte }
 
 const tailBytes = 2000
@@ -142,5 +142,5 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the end that was kept.
 func (t tail) String() string { return string(t.b) }

@@ -64,7 +64,7 @@ func table(w io.Writer, all []*peer, rows []row, format func(float64) string) er
 	return tw.Flush()
 }
 
-// formatRatio marks what is above the most that it may be, if that is not 0.
+// formatRatio marks a ratio above the limit, unless the limit is 0.
 func formatRatio(v, most float64) string {
 	switch {
 	case v == 0:

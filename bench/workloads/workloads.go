@@ -60,9 +60,9 @@ type Instance struct {
 	Start func(ctx context.Context) error
 	// Finish waits for the results of all runs.
 	Finish func(ctx context.Context) error
-	// Results returns what is compared, after the runs so far.
+	// Results returns the values that are compared, after the runs so far.
 	Results func(ctx context.Context) ([]float32, error)
-	// Forget lets go of the results of the runs so far; nil where there are none
+	// Forget releases the results of the runs so far; nil where there are none
 	// but the state.
 	Forget func()
 }

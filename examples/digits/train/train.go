@@ -171,13 +171,13 @@ func (t *Trainer) Images() (train, test int) { return t.train.Len(), t.test.Len(
 // Report returns the session's counters.
 func (t *Trainer) Report() loris.Report { return t.session.Report() }
 
-// Usage is what is held on the device.
+// Usage is the memory in use on the device.
 type Usage struct {
 	LiveTensors int
 	Bytes       int64
 }
 
-// Usage collects garbage and returns what is left.
+// Usage collects garbage and returns the memory that is still in use.
 func (t *Trainer) Usage() Usage {
 	var last Usage
 	for i := range 20 {

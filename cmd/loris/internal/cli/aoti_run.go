@@ -214,7 +214,7 @@ func (f *loadFlags) run(ctx context.Context, path string) (outs []tensors.Tensor
 	return outs, nil
 }
 
-// tolerances are those of the flags, as far as they are set.
+// tolerances has the tolerances of the flags and whether they are set.
 type tolerances struct {
 	rtol, atol       float64
 	rtolSet, atolSet bool
