@@ -107,7 +107,8 @@ func (e *engine) learn(a *artifact) {
 	maps.Copy(e.probes, a.Probes)
 }
 
-// within reports whether an artefact has all that the compilation needed.
+// within reports whether an artefact has all code and probes that the compilation
+// needed.
 func (j *journal) within(a *artifact) bool {
 	for key := range j.codes {
 		if _, ok := a.Codes[key]; !ok {

@@ -48,8 +48,8 @@ type blockOp struct {
 }
 
 // blockBuilder collects pointwise ops over the same output dimensions into one
-// step that goes over the elements block by block, all ops on each block, so
-// that what one op leaves for the next is still in the first-level cache.
+// step. The step applies all ops to one block of elements before the next block,
+// so that the result of an op is in the first-level cache for the next op.
 type blockBuilder struct {
 	l       *lowering
 	shape   ir.Shape // the output dimensions

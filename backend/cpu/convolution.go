@@ -88,7 +88,8 @@ func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
 	r.pack = r.packUnits
 }
 
-// finish takes an epilogue over and returns what it reads.
+// finish has the convolution compute an epilogue. It returns the operands of the
+// epilogue.
 func (r *convRun[T, A]) finish(c *call, e *fuse.Epilogue, g conv.Geometry, n int) (reads []operand) {
 	r.call.Activation.Kind = activationKinds[e.Act]
 	if len(e.Links) > 0 {
@@ -228,8 +229,8 @@ func imageLayout(v plan.Value, n int) conv.Layout {
 	return conv.Layout{Batch: s[0], Channel: s[1], Spatial: spatial([3]int(s[2:5]), n, 0)}
 }
 
-// filterStrides returns the strides of filters with n spatial dimensions. Those
-// of dimensions that the filters lack are what dense filters would have.
+// filterStrides returns the strides of filters with n spatial dimensions. Dimensions
+// that the filters lack get the strides of dense filters.
 func filterStrides(v plan.Value, n int) [5]int {
 	s := &v.View.Strides
 	k := spatial([3]int(s[2:5]), n, v.View.Strides[2]*v.View.Dims[2])

@@ -1,42 +1,39 @@
-// Package cpu is the embedded default backend: fused native kernels, Go loops
-// for the rest, spread over the processors. The device type is "cpu", with one
-// device.
+// Package cpu is the default backend. It compiles fused loops to machine code, runs all other ops
+// by kernels in Go and assembly, and spreads the work over the processors. The device type is
+// "cpu", with one device.
 //
-// Compile turns a Program into a list of steps over buffers:
+// Compile turns a Program into a sequence of steps over buffers (package backend/internal/plan):
 //
-//   - views (reshape, permute, expand, slice, flip) move nothing: a value is a
-//     buffer and a strided way of reading it, and is made dense only for a
-//     kernel that needs it so;
-//   - pointwise ops with equal output dimensions form a group, with reductions
-//     over those dimensions and with what is computed from the reductions: a
-//     softmax or a layer norm with all around it is one group. A group is one
-//     kernel of a few passes (package loop), compiled to machine code and kept
-//     by its structure, so that other sizes compile nothing; groups of what has
-//     no machine code run in Go, block by block;
-//   - cat and pad have what computes their operands write into the result;
-//   - buffers whose lives do not meet share the storage of one workspace, a
-//     step may write over an operand that dies in it, and outputs have their
-//     storage from the start.
+//   - Views (reshape, permute, expand, slice, flip) move nothing: a value is a buffer and strides
+//     of it. It is copied only for a kernel that needs its elements in order.
+//   - Pointwise ops with equal output dimensions form a group, with the reductions of those
+//     dimensions and the ops on their results: a softmax or a layer norm and the ops around it are
+//     one group. A group is one kernel of a few passes (package loop). Its machine code is kept by
+//     the kernel's structure, so that other sizes compile nothing. A group with an op that has no
+//     machine code runs in Go, block by block.
+//   - The kernels of the operands of cat and pad write into the result.
+//   - Buffers whose lifetimes do not overlap share one workspace, a step may write over an operand
+//     that it is the last to use, and outputs have their own memory from the start.
 //
-// A step is a range of independent units and a function that computes some of
-// them. Neither the units nor the order of a sum depend on the number of
-// processors, nor on what else is in a kernel: results are the same bits for
-// every thread count, and alone or fused. Some things are not:
+// A step is a range of independent units and a function that computes some of them. Neither the
+// units nor the order of a sum depend on the number of processors, nor on what else is in a
+// kernel: results are the same bits for every thread count, and alone or fused. Some things are
+// not:
 //
 //   - the sign of a NaN, alone and fused;
-//   - the last places of a product, convolution or attention, alone and fused: its
-//     step may end with the ops that follow it (epilogue.go) and sum in another
-//     order where an operand lies otherwise in memory;
-//   - the queries before an infinity or NaN among the values of causal attention,
-//     on different numbers of processors: those of its unit get a NaN. With
+//   - the last places of a product, convolution or attention, alone and fused: its step may end
+//     with the ops that follow it (epilogue.go), and it sums in another order where an operand has
+//     other strides;
+//   - the queries before an infinity or NaN among the values of causal attention, on different
+//     numbers of processors: those of its unit get a NaN. With
 //     backend.CompileOptions.Deterministic units are always the same;
-//   - subnormal numbers with backend.CompileOptions.FlushDenormals: machine code of
-//     groups takes them as zero, all other steps keep them.
+//   - subnormal numbers with backend.CompileOptions.FlushDenormals: machine code of groups takes
+//     them as zero, all other steps keep them.
 //
-// A run holds a permit while it computes, one of as many as GOMAXPROCS, and takes
-// those that are free for workers, up to CompileOptions.Threads in all. Runs that
-// find none free wait in order for the permits that workers and steps release. So however many models run at once, no more units are computed at a
-// time than there are processors.
+// A run holds a permit while it computes, one of as many as GOMAXPROCS. Its workers take free
+// permits, up to CompileOptions.Threads in all. Runs that find none free wait in order for the
+// permits that workers and steps release, so that no more units are computed at a time than there
+// are processors, however many models run at once.
 package cpu
 
 import (

@@ -22,7 +22,7 @@ var (
 	randints = numbers(randint[uint8], randint[int8], randint[int16], randint[int32], randint[int64], randint[float32], randint[float64])
 )
 
-// lowerFull makes one element, read as often as the result has elements.
+// lowerFull makes a constant of one element and expands it.
 func lowerFull(c *call) {
 	d := c.Shapes[0].DType()
 	c.Results = append(c.Results, c.l.Constant(ir.MakeShape(d), elems.AppendNumber(nil, d, c.Get("fill_value"))).Expand(c.Shapes[0].Dims()))

@@ -76,7 +76,8 @@ func (e *engine) compileAs(key string, k *loop.Kernel) (executable, bool) {
 	return code.(executable), true
 }
 
-// known returns what the engine has for a key: nil if there can be no code.
+// known returns the executable of a key, nil if there can be none; known is false if
+// the key has not been compiled.
 func (e *engine) known(key string) (code executable, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,7 +21,7 @@ func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 	return fuse.Rule{}, false
 }
 
-// activationKinds has what kernels call the activations of epilogues.
+// activationKinds are the kernels' activations, by those of epilogues.
 var activationKinds = [...]vec.Kind{
 	fuse.Identity: vec.Identity, fuse.ReLU: vec.ReLU, fuse.GELU: vec.GELU, fuse.GELUTanh: vec.GELUTanh, fuse.SiLU: vec.SiLU, fuse.Sigmoid: vec.Sigmoid,
 	fuse.Tanh: vec.Tanh,

@@ -47,7 +47,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 	return compileNoting(b, p, o, b.engine.journal())
 }
 
-// compileNoting is compile that notes in j what it needs of the engine.
+// compileNoting is compile, which records the code and probes that it needs in j.
 func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
 	if err := check.Program(p, b.Supports); err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (m *model) bind(outs []*hostmem.Buffer) {
 	}
 }
 
-// unbind gives back what was borrowed and forgets memory that is no longer the
+// unbind releases the workspace and drops the references to memory that is no longer the
 // model's.
 func (m *model) unbind() {
 	for _, w := range m.work {

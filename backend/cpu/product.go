@@ -60,7 +60,7 @@ func floatMatmul[T gemm.Element](c *call) {
 	c.emit(1, 1, []operand{r.out}, reads, r.run)
 }
 
-// finish takes an epilogue over and returns what it reads.
+// finish has the product compute an epilogue. It returns the operands of the epilogue.
 func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
 	r.options.Act = activationKinds[e.Act]
 	for _, k := range e.Links {

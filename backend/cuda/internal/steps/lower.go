@@ -13,17 +13,17 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// operand is a place in a buffer.
+// operand is an address in a buffer.
 type operand struct {
 	buf, off int // in bytes
 }
 
-// planned is a Step whose memory has no place yet.
+// planned is a Step whose buffers have no addresses yet.
 type planned struct {
 	Step
 	operands []operand
 	work     int // a buffer, or -1
-	writes   int // that many operands are written
+	writes   int // the number of operands that are written, which come first
 	inPlace  []plan.Pair
 }
 

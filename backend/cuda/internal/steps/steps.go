@@ -1,10 +1,10 @@
-// Package steps turns a Program into what a CUDA device is told to do, one thing
-// after another: launches of kernels that package emit wrote, matrix products,
-// copies. It plans the memory, too. It is plain Go; what runs the steps is the
-// caller's.
+// Package steps turns a Program into a sequence of steps for a CUDA device: launches
+// of kernels that package emit writes, matrix products, copies. Their memory is
+// planned by package backend/internal/plan. The package is plain Go; the caller runs
+// the steps.
 //
-// Pointwise ops, reductions and what follows them wait in the groups of package fuse
-// and become one loop each. What a loop cannot hold is lowered by itself.
+// Pointwise ops, reductions and the ops on their results wait in the groups of package
+// fuse, each of which becomes one loop. All other ops have lowerings of their own.
 //
 // Values are strided views of buffers, so that reshape, permute, expand, slice and
 // flip move nothing where a view can say what they mean.
@@ -45,7 +45,7 @@ type Sequence struct {
 	Steps           []Step
 	// Workspace is the number of bytes that the steps share.
 	Workspace int
-	// Constants is what has to be in the memory of that number.
+	// Constants is the contents of the memory Constants.
 	Constants []byte
 	// Donors has, by output, the input whose memory it may take if that is donated,
 	// or -1.
@@ -78,7 +78,7 @@ type Ref struct {
 	Memory, Offset int // the offset is in bytes
 }
 
-// Step is one thing to do: Kernels, Product, Copy or Call.
+// Step is one of Kernels, Product, Copy or Call.
 type Step struct {
 	// Instr is the instruction that it is for, the first of several; nil for the copy
 	// of an operand or a result.
