@@ -123,8 +123,8 @@ func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
 // place makes d the device of nodes without one, until the returned function is called; core.mu is
 // held.
 func (s *Session) place(d ir.Device) func() {
-	s.b.Place = d
-	return func() { s.b.Place = ir.Device{} }
+	s.b.DefaultDevice = d
+	return func() { s.b.DefaultDevice = ir.Device{} }
 }
 
 // handles makes the handles of values just recorded; core.mu is held.

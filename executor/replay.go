@@ -8,7 +8,7 @@ import (
 
 // Replay records the ops that fn records from the tensors in, and returns new handles of what fn
 // returns. Where earlier steps called it at the same place with the same key and with tensors of
-// the same graph, it may record their ops again without calling fn, see ir.Builder.Again. fn runs
+// the same graph, it may record their ops again without calling fn, see ir.Builder.Replay. fn runs
 // without the executor's lock.
 func (s *Session) Replay(key any, newTensor func() *Tensor, in []*Tensor, fn func() []*Tensor) []*Tensor {
 	s.lockTensors("replay", in...)
@@ -33,7 +33,7 @@ func (s *Session) Replay(key any, newTensor func() *Tensor, in []*Tensor, fn fun
 		shape = append(shape, uint32(at), uint32(v.Index))
 	}
 	var outs []*Tensor // of fn
-	values := s.b.Again(key, nodes, shape, func() []ir.Value {
+	values := s.b.Replay(key, nodes, shape, func() []ir.Value {
 		locked = false
 		s.core.mu.Unlock()
 		outs = fn()

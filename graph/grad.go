@@ -6,30 +6,29 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Origin returns the value that a leaf's data was computed as, absent for other
-// leaves. Gradients pass through the leaf to it.
-type Origin func(leaf *ir.Node) ir.Value
+// History returns the value that a leaf's data was computed from, or an absent Value if the leaf has
+// no history. Gradients flow from the leaf to that value.
+type History func(leaf *ir.Node) ir.Value
 
-// Grad records the reverse-mode gradients of outs, weighted by the cotangents
-// (an absent one means ones), with respect to the values wrt, and returns them
-// in order; a value that outs do not depend on gets zeros. The gradients are
-// ordinary nodes, so they can be differentiated again. A value of a dtype that
-// has no gradient panics with an *ir.OpError.
+// Grad records the reverse-mode gradients of outs with respect to the values wrt, and returns them in
+// the order of wrt, each of its value's shape and dtype. Each output is weighted by its cotangent; an
+// absent cotangent stands for ones. A value that outs do not depend on gets zeros. The gradients are
+// ordinary nodes and can be differentiated again. Grad panics with an *ir.OpError for values that are
+// not floating.
 func Grad(b *ir.Builder, w *Walker, outs, cotangents, wrt []ir.Value) []ir.Value {
 	return GradThrough(b, w, nil, outs, cotangents, wrt)
 }
 
-// GradThrough is Grad in a graph parts of which have been computed in the
-// meantime and stand as leaves in the rest: origin, if not nil, leads from these
-// on.
-func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt []ir.Value) []ir.Value {
+// GradThrough is Grad in a graph of which some parts were computed already and are leaves in the rest.
+// Gradients pass through these leaves to the values that history returns for them.
+func GradThrough(b *ir.Builder, w *Walker, history History, outs, cotangents, wrt []ir.Value) []ir.Value {
 	for _, v := range append(append([]ir.Value(nil), outs...), wrt...) {
 		if d := v.DType(); !d.IsFloat() && !d.IsComplex() {
 			panic(ir.NewOpError("grad", ir.ErrDType, []ir.Value{v}, "only floating and complex tensors have gradients"))
 		}
 	}
-	w.origin = origin
-	defer func() { w.origin = nil }()
+	w.history = history
+	defer func() { w.history = nil }()
 	po := w.Walk(outs)
 	// The walk's order is shared scratch; the rules below record nodes but never
 	// walk, so positions stay valid.
@@ -44,15 +43,15 @@ func GradThrough(b *ir.Builder, w *Walker, origin Origin, outs, cotangents, wrt 
 	if !ok {
 		return run()
 	}
-	return b.Again(gradients{}, in, shape, run)
+	return b.Replay(gradientKey{}, in, shape, run)
 }
 
-// gradients is what the recorder's memory calls them.
-type gradients struct{}
+// gradientKey is the key of gradients among the recordings of a Builder.
+type gradientKey struct{}
 
-// signature returns what the gradients of a walk's roots depend on: all nodes, and
-// how they hang together. It returns false where the walk went through leaves, whose
-// origins are not part of that. The slices are scratch.
+// signature returns what decides the gradients of a walk's roots: all nodes, and a description of how
+// they are connected. It returns false if the walk passed through leaves with a history, which the
+// description leaves out. The slices are valid until the next call.
 func (w *Walker) signature(po *PostOrder, values ...[]ir.Value) (in []*ir.Node, shape []uint32, ok bool) {
 	edges := 0
 	for _, n := range po.Nodes {

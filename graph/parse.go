@@ -243,7 +243,7 @@ func (p *parser) call() []ir.Value {
 	return p.record(opTok, op, pos, named)
 }
 
-// record binds and records; the op's own complaints get the position.
+// record binds the arguments and records the op. An error of the op gets the position of the call.
 func (p *parser) record(at token, op ir.Op, pos []any, named []ir.Named) (outs []ir.Value) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -269,8 +269,8 @@ func (p *parser) record(at token, op ir.Op, pos []any, named []ir.Named) (outs [
 	return p.b.Call(op, pos, named...)
 }
 
-// literal turns a number in an operand's place into a constant, and an empty
-// list in a tensor list's place into an empty one.
+// literal converts an argument for a parameter of the given kind: a number for an operand becomes a
+// constant, an empty list for a list of tensors an empty []ir.Value.
 func (p *parser) literal(kind ir.ParamKind, v any) any {
 	if !kind.Operand() {
 		return v

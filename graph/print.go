@@ -113,8 +113,9 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// appendCall prints op(operands, name=value, …): operands by position as long as
-// nothing before them was left out, the rest by ATen's name, defaults omitted.
+// appendCall appends op(operands, name=value, …). Operands are printed by position until an argument
+// is left out, all further arguments by ATen's name; arguments that equal their default are left
+// out.
 func (p *Program) appendCall(b []byte, in *Instr, names []string) []byte {
 	sp := in.Op.Spec()
 	b = append(b, sp.Name...)

@@ -6,9 +6,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Rule is one small named rewrite. Apply sees an op that is about to be made
-// and returns what to make instead, or false to leave it. What it makes is
-// rewritten in turn.
+// Rule is one small named rewrite. Apply is called with an op before it is made. It returns the values
+// to use instead, or false to keep the op. The ops that it makes are rewritten in turn.
 type Rule struct {
 	Name  string
 	Apply func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool)
@@ -19,10 +18,10 @@ type Options struct {
 	// Supports says which composites the backend computes itself; the others are
 	// decomposed. Nil: none.
 	Supports func(ir.Op) bool
-	// Takes says which uses of those composites it does. Nil: all.
+	// Takes says which uses of those composites the backend computes. Nil: all.
 	Takes func(ir.Args) bool
-	// NoRules leaves everything but decomposition, common subexpressions and dead
-	// code alone.
+	// NoRules turns the Rules off: composites are decomposed, common subexpressions merged and dead
+	// code dropped, and nothing else changes.
 	NoRules bool
 }
 

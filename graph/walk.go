@@ -9,22 +9,21 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Walker finds the nodes that values depend on. It marks nodes as it goes, so
-// walks over nodes that are reachable from each other must be serialised by the
-// caller. Its results stay valid until the next walk over the same nodes.
+// Walker finds the nodes that values depend on. It marks the nodes it visits, so the caller must
+// serialise walks over graphs that share nodes. A result is valid until the next walk over the same
+// nodes.
 type Walker struct {
 	order []*ir.Node
 	edges []uint32
 	stack []frame
 	bytes []byte
-	in    []*ir.Node // of signature, as is shape
+	in    []*ir.Node // scratch of signature, like shape
 	shape []uint32
-	// origin, while a gradient is taken, leads on from leaves (see Origin).
-	origin Origin
+	// history is set while a gradient is taken, see GradThrough.
+	history History
 }
 
-// epochs numbers the walks of the process, so that the marks which one Walker
-// leaves in nodes never look like another's.
+// epochs numbers the walks of the process, so that no walk takes the marks of another for its own.
 var epochs atomic.Uint32
 
 type frame struct {
@@ -39,9 +38,8 @@ type PostOrder struct {
 	// Nodes are all nodes that the roots depend on, inputs before users.
 	Nodes []*ir.Node
 	// Edges has, for each node of Nodes in turn, the positions of its inputs.
-	// It is the parameter sequence of the graph and more: with it the Merkle
-	// hashes, which cannot tell one leaf from another of the same shape, tell
-	// x+x from x+y.
+	// The graph hash covers them, because Merkle hashes cannot tell leaves of one shape apart: they
+	// are the same for x+x and x+y.
 	Edges []uint32
 	epoch uint64
 }
@@ -76,7 +74,7 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 	for len(stack) > 0 {
 		top := &stack[len(stack)-1]
 		in := top.n.Inputs()
-		if w.origin != nil {
+		if w.history != nil {
 			in = w.inputs(top.n)
 		}
 		pushed := false
@@ -86,7 +84,7 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 			if c.Visit>>32 == mark>>32 {
 				continue
 			}
-			if c.IsLeaf() && w.origin == nil {
+			if c.IsLeaf() && w.history == nil {
 				c.Visit = mark | uint64(len(w.order))
 				w.order = append(w.order, c)
 				continue
@@ -111,10 +109,10 @@ func (w *Walker) visit(root *ir.Node, mark uint64) {
 	w.stack = stack
 }
 
-// inputs returns what the walk goes on to from a node.
+// inputs returns the values that the walk visits after a node: its operands, or a leaf's history.
 func (w *Walker) inputs(n *ir.Node) []ir.Value {
-	if w.origin != nil && n.IsLeaf() {
-		if v := w.origin(n); !v.IsNil() {
+	if w.history != nil && n.IsLeaf() {
+		if v := w.history(n); !v.IsNil() {
 			return []ir.Value{v}
 		}
 	}
@@ -128,9 +126,8 @@ func (w *Walker) Release() {
 	w.order, w.in = w.order[:0], w.in[:0]
 }
 
-// Hash returns the graph hash: the roots' Merkle hashes and the positions of
-// all inputs, on a device. Graphs with equal hashes run the same computation on parameters
-// taken in post-order.
+// Hash returns the graph hash, which covers the device, the roots' Merkle hashes and the positions of
+// all inputs. Graphs with equal hashes are the same computation of their leaves in post-order.
 func (w *Walker) Hash(p *PostOrder, dev ir.Device) ir.Hash {
 	b := append(w.bytes[:0], byte(dev.Type), dev.Index)
 	for _, r := range p.Roots {

@@ -2,8 +2,7 @@ package ir
 
 import "math"
 
-// The ops of attention: backends may have kernels for them, that never store the
-// scores.
+// The ops of attention. They are composites for which backends may have kernels that store no scores.
 var (
 	OpAttention             = declare("scaled_dot_product_attention")
 	OpAttentionBackward     = declare("_scaled_dot_product_attention_backward")
@@ -60,9 +59,9 @@ func attention(b *Builder, a Args) []Value {
 	return []Value{b.Cast(b.MatMul(p, v), d)}
 }
 
-// vjpAttention records the gradients as ops of their own: one for those that a
-// kernel finds together, and one for that of the mask. out spares the kernel a pass
-// over the keys; the decompositions do without.
+// vjpAttention records the gradients as two ops: one for query, key and value, which a kernel computes
+// together, and one for the mask. Kernels use out to save a pass over the keys; the decompositions
+// ignore it.
 func vjpAttention(b *Builder, a Args, out, grad []Value) []Value {
 	in := append([]Value{grad[0], out[0]}, a.In...)
 	grads := append([]Value{}, b.Emit(OpAttentionBackward, a.Attr, in...)...)

@@ -12,7 +12,7 @@ type Named struct {
 	Value any
 }
 
-// A is a short way to write a Named.
+// A returns a Named.
 func A(name string, value any) Named { return Named{name, value} }
 
 // Bind matches arguments with an op's schema: positional ones first, then
@@ -26,7 +26,7 @@ func (b *Builder) Bind(sp *Spec, pos []any, named []Named) (string, []Value, err
 	return string(attr), in, err
 }
 
-// bind is Bind that appends to scratch.
+// bind is Bind that appends to the given slices.
 func (b *Builder) bind(attr []byte, in []Value, sp *Spec, pos []any, named []Named) ([]byte, []Value, error) {
 	params := sp.Schema.Params
 	fail := func(format string, args ...any) ([]byte, []Value, error) {

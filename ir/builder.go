@@ -8,49 +8,47 @@ import (
 // LinePolicy says when a Builder notes the user's source line in a node.
 type LinePolicy uint8
 
-// The policies. LinesSampled notes the line when an op arrives in a new place
-// of the step and remembers it from then on, which costs nothing in a steady
-// loop; LinesAlways looks it up for each op.
+// The policies. LinesSampled finds the line the first time that an op is recorded at its place of the
+// step and reuses it in later steps, so it costs nothing in a steady loop. LinesAlways finds it for
+// each op.
 const (
 	LinesSampled LinePolicy = iota
 	LinesOff
 	LinesAlways
 )
 
-// Rewriter sees every op that a Builder is about to make and may return other
-// values in its place. The rewrites of package graph are Rewriters.
+// Rewriter is called with every op before a Builder makes it, and may return other values to be used
+// instead. The rewrites of package graph are Rewriters.
 type Rewriter func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
 
-// Builder makes nodes. It is not safe for concurrent use. The zero Builder is
-// ready: it infers and hashes every node anew. NewRecorder gives one that
-// remembers the previous step.
+// Builder makes nodes. It is not safe for concurrent use. The zero Builder is ready to use; it infers
+// and hashes every node anew. NewRecorder returns one that remembers earlier steps.
 type Builder struct {
 	nodes   []Node
 	vals    []Value
 	numbers []number
 	trie    *trie
-	// attr and in are scratch for the arguments of a call; a call that is under
-	// way has taken them.
+	// attr and in are scratch for the arguments of a call. They are nil while a call uses them.
 	attr []byte
 	in   []Value
-	// Operands, when set, appends the values of an argument of a type that the
-	// Builder does not know, an executor's tensor or a list of them.
+	// Operands, when set, appends the values of an argument whose type the Builder does not know, such
+	// as an executor's tensor or a list of them.
 	Operands func(dst []Value, v any) (vals []Value, ok bool)
 	// Lines is the policy for source lines.
 	Lines LinePolicy
 	// Line, when not 0, is given to all nodes: rewrites keep the line of the
 	// node that they replace.
 	Line uintptr
-	// Place, when set, is the device of nodes whose operands have decided none.
-	Place Device
+	// DefaultDevice, when set, is the device of nodes whose operands are on none.
+	DefaultDevice Device
 	// Rewrite, when set, may replace each op.
 	Rewrite Rewriter
 	// cons, when set, makes equal uses of an op on identical inputs one node.
 	cons map[consKey]*Node
 	// OnNode, when set, is called after each new node.
-	OnNode func(*Node)
-	count  int
-	played []*Node // scratch of Again
+	OnNode   func(*Node)
+	count    int
+	replayed []*Node // scratch of Replay
 }
 
 type consKey struct {
@@ -68,9 +66,8 @@ func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
 // inputs one node (common-subexpression elimination).
 func NewConsing() *Builder { return &Builder{cons: map[consKey]*Node{}, Lines: LinesOff} }
 
-// NextStep begins a new step: ops are expected where they came last time. The
-// step gets slabs of its own: one shared with the last step would keep the data
-// that its nodes are bound to alive.
+// NextStep begins a new step, whose ops are looked up in the order of earlier steps. It starts new
+// slabs: a slab shared by two steps would keep the first step's data alive.
 func (b *Builder) NextStep() {
 	b.count = 0
 	b.nodes, b.vals = nil, nil
@@ -163,8 +160,8 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 	return Value{Node: n}
 }
 
-// BinaryNumber is Binary with a plain number, which stands before x if reverse is
-// set. It returns false if v is no number.
+// BinaryNumber records op(x, v), or op(v, x) if reverse is set, for a Go number v. It returns false if
+// v is not a number.
 func (b *Builder) BinaryNumber(op Op, x Value, v any, reverse bool) (Value, bool) {
 	l, d, ok := scalarOf(v)
 	if !ok {
@@ -180,8 +177,8 @@ func (b *Builder) BinaryNumber(op Op, x Value, v any, reverse bool) (Value, bool
 	return b.Binary(op, x, y), true
 }
 
-// records reports whether the Builder only records, so that an op that it has
-// seen in this place needs no second look.
+// records reports whether the Builder does nothing but record, so that an op found in the trie needs
+// no rewriting, inference or hashing.
 func (b *Builder) records() bool { return b.trie != nil && b.Rewrite == nil && b.cons == nil }
 
 func useBit(i int) uint32 { return 1 << min(i, 31) }
@@ -207,7 +204,7 @@ func (b *Builder) ownLine(n *Node) {
 		return
 	}
 	e := *n.e
-	e.line, e.last, e.kids, e.script = line, nil, nil, nil
+	e.line, e.last, e.kids, e.recording = line, nil, nil, nil
 	n.e = &e
 }
 
@@ -236,8 +233,8 @@ func outs(n *Node, rewritten []Value) []Value {
 	return n.Outs()
 }
 
-// emit is the general path: rewrite, cons, trie, infer. It returns the node, or
-// nil and the values that a rewrite gave instead.
+// emit makes a node in the general way: it rewrites, looks for an equal node, looks into the trie, and
+// at last infers and hashes. It returns the node, or nil and the values that a rewrite returned.
 func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
 	dev := b.device(sp, in)
 	if b.Rewrite != nil {
@@ -298,8 +295,8 @@ func makeConsKey(op Op, attr string, in []Value) consKey {
 	return k
 }
 
-// device returns the one device of the operands; constants go to Place, which
-// may be anywhere.
+// device returns the one device of the operands, or DefaultDevice if they are on none: constants only,
+// or no operands. The result may be no device, too.
 func (b *Builder) device(sp *Spec, in []Value) Device {
 	var d Device
 	for _, v := range in {
@@ -313,7 +310,7 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 		}
 	}
 	if d.IsAny() {
-		d = b.Place
+		d = b.DefaultDevice
 	}
 	return d
 }
@@ -347,8 +344,8 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
 	return e
 }
 
-// inferComposite finds the shapes of a composite by writing its decomposition
-// into a scratch builder. A mistake found inside is reported as the composite's.
+// inferComposite finds the shapes of a composite by recording its decomposition in a scratch Builder.
+// An error in the decomposition is reported as one of the composite.
 func inferComposite(a Args, decompose func(*Builder, Args) []Value) []Shape {
 	defer func() {
 		r := recover()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// OpCallModel runs a model that is no op: see backend.Callable. It is not among
-// Ops, since its meaning is the model's.
+// OpCallModel runs a model that another runtime compiled, see backend.Callable. Ops leaves it out,
+// since its meaning is the model's.
 var OpCallModel = declare("call_model")
 
 func init() {
 	register("call_model(Tensor[] inputs, int model, str outputs) -> Tensor[]", Spec{
 		Doc:      "The outputs of a model that is registered in this process under a number, whose shapes are given as text. Each use runs the model, also on equal inputs.",
-		Category: Foreign, Impure: true, Infer: inferCallModel,
+		Category: CustomCall, Impure: true, Infer: inferCallModel,
 		NoGrad: "the model is opaque", GradFails: true,
 	})
 }

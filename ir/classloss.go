@@ -19,8 +19,8 @@ type classLoss struct {
 	weight Value // per class, widened and shaped to broadcast against x; absent if none
 	probs  bool  // the target holds probabilities
 	target Value // probabilities widened, or class indices as i64
-	// For class indices: safe is target with 0 in the place of ignored ones, as
-	// wide as x but for one class; valid says which count.
+	// safe and valid are set for class indices, and have x's dimensions with one class. safe is the
+	// target, 0 where it is ignored; valid is true where it is not.
 	safe, valid Value
 	mean, sum   bool
 	smoothing   float64
@@ -187,8 +187,7 @@ func crossEntropy(b *Builder, a Args) []Value {
 		even := b.Mul(b.Sum(all, dims, true), b.Const(c.smoothing/float64(c.n), d))
 		loss = b.Add(b.Mul(loss, b.Const(1-c.smoothing, d)), even)
 	}
-	// An ignored element is chosen away and not multiplied by 0, which would
-	// keep an infinity or NaN.
+	// Where, and not a product with 0, drops ignored elements: they may be infinite or NaN.
 	loss = b.Where(c.valid, loss, b.Const(0.0, d))
 	return []Value{c.finish(b, loss, b.Sum(w, nil, false), a.In[0].DType())}
 }

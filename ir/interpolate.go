@@ -68,11 +68,10 @@ func interpolatedSize(a Args, in []int) ([]int, float64) {
 	return size, scale
 }
 
-// nearest reads position ⌊i·scale⌋, or ⌊(i+½)·scale⌋ if exact, for each i. Where
-// these are near a whole number, rounding decides, and it follows ATen's CPU
-// kernels: the scale and the position are f32 (f64 for f64), the position is
-// computed with one rounding, which f64 arithmetic on f32 gives, and the floor
-// is taken in f32.
+// nearest reads position ⌊i·scale⌋, or ⌊(i+½)·scale⌋ if exact, for each i. Near whole numbers the
+// result depends on rounding, which follows ATen's CPU kernels: the scale and the position are f32
+// (f64 for f64), the position is rounded once, as f64 arithmetic on f32 does, and the floor is taken
+// in f32.
 func (b *Builder) nearest(x Value, dim, out int, factor float64, exact bool) Value {
 	in := x.Dim(dim)
 	if out == in {

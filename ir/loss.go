@@ -193,8 +193,8 @@ func cosineSimilarity(b *Builder, a Args) []Value {
 	eps := a.Float("eps")
 	unit := func(v Value) Value {
 		v = b.Expand(b.widen(v), s.Dims()...)
-		// Where the norm is too small, the root of a number of its own is taken
-		// so that it has a gradient of 0 and not of 0/0.
+		// Where the norm is too small, a constant goes into the root instead, so that its gradient
+		// is 0 and not 0/0.
 		square := b.Sum(b.Mul(v, v), dims, true)
 		small := b.Lt(square, b.Const(eps*eps, v.DType()))
 		if eps == 0 {

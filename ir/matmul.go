@@ -155,16 +155,16 @@ func outer(b *Builder, a Args) []Value {
 	return []Value{b.Mul(b.Unsqueeze(x, 1), y)}
 }
 
-// addProduct is addmm and its likes. A beta of 0 is chosen, not multiplied: its
-// value is known only when the computation runs.
+// addProduct decomposes addmm, baddbmm and addmv. self is dropped by a where if beta is 0, since it
+// may be infinite or NaN; the value of beta is known only when the computation runs.
 func addProduct(b *Builder, a Args) []Value {
 	ranks := map[string][2]int{"addmm": {2, 2}, "baddbmm": {3, 3}, "addmv": {2, 1}}[a.Spec.Name]
 	self, d := a.In[0], a.In[1].DType()
 	if self.DType() != d {
 		a.Fail(ErrDType, "self must have the dtype of the factors, %v, got %v", d, self.DType())
 	}
-	// The product of f16 is not rounded before the sum. Numbers for integers are
-	// truncated, as ATen does.
+	// The product is not rounded to a narrow dtype before the sum. beta and alpha of integers are
+	// truncated, as in ATen.
 	acc := accDType(d)
 	p := strictProduct(b, a, b.widen(a.In[1]), b.widen(a.In[2]), ranks[0], ranks[1])
 	beta, alpha := b.Cast(a.Tensor("beta"), acc), b.Cast(a.Tensor("alpha"), acc)

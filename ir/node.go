@@ -2,14 +2,13 @@ package ir
 
 import "unsafe"
 
-// Node is one recorded use of an op, or a leaf: data that exists outside the
-// graph. It is immutable but for the two marks that graph traversals and the
-// executor keep in it, under locks of theirs. Its hash is Merkle: it covers
-// the op, the attributes and the inputs' hashes; a leaf's covers shape, dtype
-// and device type, never contents.
+// Node is one recorded use of an op, or a leaf, which stands for data outside the graph. It is
+// immutable but for the marks Used and Visit, which the recorder and graph.Walker write under locks
+// of their own. Its hash is a Merkle hash of the op, the attributes and the inputs' hashes; the hash
+// of a leaf covers shape, dtype and device type, never contents.
 //
-// What does not depend on the operands' identity (op, attributes, shapes, hash,
-// line) is in the entry, which nodes of repeated steps share: a node is 40 bytes.
+// A node has 40 bytes. What does not depend on which operands it has (op, attributes, shapes, hash,
+// line) is in an entry that nodes of repeated steps share.
 type Node struct {
 	e      *entry
 	first  *Value // the operands: count of them, from here on
@@ -31,8 +30,7 @@ const (
 	flagLeaf    // the node is a leafNode's
 )
 
-// Leaf is what a leaf node stands for: device data of an executor, a scalar, a
-// parameter of a program.
+// Leaf is what a leaf node stands for: device data, a scalar or a parameter of a program.
 type Leaf interface{ LeafName() string }
 
 // Value is one output of a node. Its zero value is absent.
@@ -150,8 +148,8 @@ type LeafKind struct {
 	device Device
 }
 
-// leafNode is a leaf together with what it stands for. The node comes first: a
-// *Node with flagLeaf is a *leafNode.
+// leafNode is a leaf together with what it stands for. The Node must be the first field: a *Node with
+// flagLeaf is converted to a *leafNode.
 type leafNode struct {
 	Node
 	leaf Leaf
@@ -178,6 +176,6 @@ func appendShape(b []byte, s Shape) []byte {
 	return b
 }
 
-// ShapeOnly returns a value that knows its shape and nothing else: a stand-in
-// for reading an instruction's arguments. It must not be recorded.
+// ShapeOnly returns a value that has a shape and nothing else, for reading the arguments of an
+// instruction. It must not be an operand of a recorded op.
 func ShapeOnly(s Shape) Value { return Value{Node: &Node{e: &entry{shapes: []Shape{s}}}} }

@@ -38,7 +38,7 @@ func (b *Builder) affine(x, weight, bias Value) Value {
 }
 
 // standardize returns x - mean over dims and the reciprocal of its standard
-// deviation, both in x's dtype. Gradients call it again: the same nodes.
+// deviation, both in x's dtype. Gradients call it, too; its nodes are merged with the first ones.
 func (b *Builder) standardize(x Value, dims []int, eps float64) (centred, rstd Value) {
 	centred = b.Sub(x, b.Mean(x, dims, true))
 	v := b.Mean(b.Mul(centred, centred), dims, true)
@@ -133,8 +133,8 @@ func vjpRMSNorm(b *Builder, a Args, out, grad []Value) []Value {
 	return gs
 }
 
-// perChannel checks a parameter of one number a channel and shapes it to
-// broadcast along dimension 1 of x; it stays absent if it is.
+// perChannel checks a parameter that has one number for each channel, and reshapes it to broadcast
+// along dimension 1 of x. It returns an absent parameter as it is.
 func perChannel(b *Builder, a Args, name string, x Value) Value {
 	v := a.Tensor(name)
 	if v.IsNil() {

@@ -25,9 +25,8 @@ func (l *ScalarLeaf) AsFloat() float64 {
 // LeafName returns "scalar".
 func (*ScalarLeaf) LeafName() string { return "scalar" }
 
-// number is the node of a number together with the number, so that recorders
-// make both from one slab. The node comes first: a *Node with flagNumber is a
-// *number.
+// number is the leaf of a Go number together with the number, so that both are one allocation. The
+// Node must be the first field: a *Node with flagNumber is converted to a *number.
 type number struct {
 	Node
 	leaf ScalarLeaf
@@ -35,8 +34,7 @@ type number struct {
 
 func (n *Node) scalar() *ScalarLeaf { return &(*number)(unsafe.Pointer(n)).leaf }
 
-// numberEntries are what the numbers of each dtype share while they are on no
-// device.
+// numberEntries has the entry of numbers on no device, by dtype.
 var numberEntries = func() (es [numDTypes]*entry) {
 	for _, d := range DTypes() {
 		es[d] = leafEntry(MakeShape(d), Device{})

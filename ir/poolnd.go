@@ -95,8 +95,7 @@ func (b *Builder) sumTiles(x Value, parts []int) Value {
 	return x
 }
 
-// sumTile is sumTiles of one dimension. It needs one dimension more than x has
-// for a moment.
+// sumTile is sumTiles of one dimension. Its intermediate value has one dimension more than x.
 func (b *Builder) sumTile(x Value, dim, parts int) Value {
 	dims := x.Shape().Dims()
 	split := append(append([]int{}, dims[:dim]...), parts, dims[dim]/parts)
@@ -203,9 +202,8 @@ func adaptiveAvgPoolND(b *Builder, a Args, n int) []Value {
 	return []Value{b.Cast(x, a.In[0].DType())}
 }
 
-// adaptiveMean pools one dimension of size n to o windows, from ⌊i·n/o⌋ to
-// ⌈(i+1)·n/o⌉, by reading windows of the largest length and leaving out what is
-// too much.
+// adaptiveMean averages o windows of one dimension of size n; window i is [⌊i·n/o⌋, ⌈(i+1)·n/o⌉). It
+// reads windows of the largest length and masks the elements that a shorter one lacks.
 func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	n := x.Dim(dim)
 	start, end, longest := b.adaptiveWindows(n, o)
@@ -214,7 +212,7 @@ func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	wide := append(append([]int{}, dims[:dim]...), o, longest)
 	x = b.IndexSelect(x, dim, b.Reshape(b.Minimum(at, b.Const(n-1, I64)), -1))
 	x = b.Reshape(x, append(wide, dims[dim+1:]...)...)
-	// Aligned at the last dimensions: [o, longest, 1, …].
+	// tail, aligned at the last dimensions, is [o, longest, 1, …].
 	tail := make([]int, len(dims)-dim+1)
 	for j := range tail {
 		tail[j] = 1

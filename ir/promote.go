@@ -75,7 +75,7 @@ func (b *Builder) promoteScalars(in []Value) []Value {
 	return out
 }
 
-// promotedType returns the dtype that the operands of one use of an op meet in.
+// promotedType returns the dtype to which the operands of one use of an op are promoted.
 func promotedType(sp *Spec, in []Value) DType {
 	switch sp.Promote {
 	case PromoteIntToFloat:
@@ -96,8 +96,7 @@ func promotedType(sp *Spec, in []Value) DType {
 	return ResultType(in...)
 }
 
-// operandType returns the dtype that the promotion wants of operand i, when the
-// operands meet in d.
+// operandType returns the dtype to which operand i is cast, where the promoted dtype is d.
 func (s *Spec) operandType(i int, v Value, d DType) DType {
 	switch {
 	case s.Promote == PromoteTail && i == 0:

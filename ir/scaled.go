@@ -18,7 +18,7 @@ func init() {
 	})
 }
 
-// The composites of this file that backends look for.
+// The composites of this file for which backends have kernels.
 var (
 	OpScaledMM = declare("_scaled_mm")
 	OpIntMM    = declare("_int_mm")
@@ -97,8 +97,8 @@ func scaledMM(b *Builder, a Args) []Value {
 	return []Value{b.Cast(p.scaled(b), p.Out)}
 }
 
-// scaled is the result in f32. The scales come after the products, which are exact
-// in f32 then.
+// scaled returns the result in f32. It scales after multiplying, because products of unscaled 8-bit
+// floats are exact in f32.
 func (p *ScaledMM) scaled(b *Builder) Value {
 	factor := func(x Value) Value {
 		if p.Rows {

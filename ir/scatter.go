@@ -56,7 +56,7 @@ func inferScatterReduce(a Args) []Shape {
 	return inferScatter(a)
 }
 
-// covered records the part of src that index, which has elements, names.
+// covered returns the leading part of src that has index's dimensions. index must not be empty.
 func (b *Builder) covered(src, index Value) Value {
 	s, to := AtLeast1D(src.Shape()), AtLeast1D(index.Shape())
 	v := b.Reshape(src, s.Dims()...)
@@ -68,7 +68,7 @@ func (b *Builder) covered(src, index Value) Value {
 	return b.Reshape(v, index.Shape().Dims()...)
 }
 
-// uncovered is the transpose of covered: zeros where index does not reach.
+// uncovered is the transpose of covered: it pads g with zeros to src's dimensions.
 func (b *Builder) uncovered(g Value, src Shape) Value {
 	s, from := AtLeast1D(src), AtLeast1D(g.Shape())
 	g = b.Reshape(g, from.Dims()...)
@@ -78,7 +78,7 @@ func (b *Builder) uncovered(g Value, src Shape) Value {
 	return b.Reshape(g, src.Dims()...)
 }
 
-// clearIndexed records x with zeros where index points.
+// clearIndexed returns x with zeros at the places that index names.
 func (b *Builder) clearIndexed(x Value, dim int, index Value) Value {
 	return b.Scatter(x, dim, index, b.Full(index.Shape().Dims(), 0, x.DType()))
 }

@@ -66,9 +66,8 @@ func reduceDims(x Value, dim int) []int {
 func softmax(b *Builder, a Args) []Value {
 	x, dim, d := softmaxInput(b, a)
 	e := b.Exp(b.shifted(x, dim))
-	// The sum is 1 at least and not above the number of elements: nothing is lost by
-	// a product with its reciprocal but half a unit in the last place, and a row
-	// takes one division.
+	// The sum is between 1 and the number of elements, so multiplying by its reciprocal costs half a
+	// unit in the last place at most, and each row takes one division only.
 	inverse := b.Reciprocal(b.Sum(e, reduceDims(e, dim), true))
 	return []Value{b.Cast(b.Mul(e, inverse), d)}
 }

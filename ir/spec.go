@@ -25,17 +25,16 @@ const (
 	Linalg
 	Neural
 	Random
-	Foreign // what another runtime computes
-	Complex // makes complex numbers or takes them apart
+	CustomCall // what another runtime computes
+	Complex    // makes complex numbers or takes them apart
 )
 
-var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "foreign", "complex"}
+var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "custom call", "complex"}
 
 // String returns the category in lower case.
 func (c Category) String() string { return categoryNames[c] }
 
-// Promotion says how the operands' dtypes meet before the op; the casts that
-// it needs are ordinary nodes in front of it.
+// Promotion says to which dtypes the operands are cast before the op. The casts are ordinary nodes.
 type Promotion uint8
 
 // The promotions.
@@ -122,12 +121,12 @@ type Spec struct {
 	// differentiated through its decomposition; another op without one has
 	// no gradient and stops it.
 	VJP func(b *Builder, a Args, out, grad []Value) []Value
-	// Impure marks ops whose uses are not made one, however equal they are.
+	// Impure marks ops of which equal uses must not be merged.
 	Impure bool
 	// NoGrad says why an op without VJP has none, for the listing.
 	NoGrad string
-	// GradFails makes a gradient that would flow through the op an error, for ops
-	// that have one which is not known.
+	// GradFails marks ops whose gradient exists and is unknown: differentiating through one fails,
+	// where another op without a gradient contributes none.
 	GradFails bool
 	// Unlisted marks ops that packages and gradients call, not users: Ops leaves them out.
 	Unlisted bool
@@ -279,7 +278,7 @@ func Lookup(name string) (Op, bool) {
 // which has no meaning of its own, and unlisted ones.
 func Ops() []*Spec {
 	out := slices.DeleteFunc(slices.Clone(specs[1:]), func(sp *Spec) bool {
-		return sp == nil || sp.Category == Foreign || sp.Unlisted
+		return sp == nil || sp.Category == CustomCall || sp.Unlisted
 	})
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Category != out[j].Category {

@@ -6,8 +6,8 @@ type Tape struct {
 	Order   []*Node
 	// Position returns where a node is in Order; false if it is not there.
 	Position func(*Node) (int, bool)
-	// Inputs are what a node passes its cotangents to: its operands, or a leaf's
-	// origin.
+	// Inputs returns the values to which a node passes its cotangents: its operands, or the history
+	// of a leaf.
 	Inputs func(*Node) []Value
 
 	adj   [][]Value // by position, by output
@@ -125,10 +125,9 @@ func (t *Tape) back(n *Node, grad []Value) {
 	}
 }
 
-// pullBack records the gradients of outs, weighted by the cotangents, with respect
-// to the inputs, on which all between depends. It returns an absent Value for an
-// input without influence, and for one that came before among the inputs: the first
-// has the gradient of both.
+// pullBack records the gradients of outs, weighted by the cotangents, with respect to the inputs. It
+// returns an absent Value for an input that has no influence, and for the second of two equal inputs:
+// the first gets the gradient of both.
 func (b *Builder) pullBack(outs, grad, inputs []Value) []Value {
 	order, pos := between(inputs, outs)
 	t := Tape{Builder: b, Order: order, Position: func(n *Node) (int, bool) { p, ok := pos[n]; return p, ok }}
@@ -139,8 +138,8 @@ func (b *Builder) pullBack(outs, grad, inputs []Value) []Value {
 	return t.runUpTo(first, outs, grad, inputs)
 }
 
-// between returns the nodes of the inputs and those by which outs are made of them,
-// in post-order, and the place of each.
+// between returns the nodes of the inputs and the nodes that compute outs from them, in post-order,
+// and the position of each.
 func between(inputs, outs []Value) (order []*Node, pos map[*Node]int) {
 	pos = map[*Node]int{}
 	add := func(n *Node) {
@@ -168,9 +167,9 @@ func between(inputs, outs []Value) (order []*Node, pos map[*Node]int) {
 	return order, pos
 }
 
-// pullBackOf writes the gradients of a composite, by its decomposition on stand-ins
-// for the operands, so that one value in two places has two gradients. An operand
-// without influence has an absent one.
+// pullBackOf records the gradients of a composite by its decomposition. It differentiates on leaves
+// that stand for the operands, so that a value which is two operands gets two gradients. An operand
+// without influence gets an absent Value.
 func (b *Builder) pullBackOf(a Args, grad []Value) []Value {
 	return b.pullBackFrom(a.In, len(a.In), grad, func(scratch *Builder, in []Value) []Value {
 		on := a
@@ -198,28 +197,28 @@ func (b *Builder) pullBackFrom(in []Value, n int, grad []Value, record func(scra
 	out := make([]Value, len(results))
 	for i, v := range results {
 		if !v.IsNil() {
-			out[i] = b.again(v, made)
+			out[i] = b.copyFrom(v, made)
 		}
 	}
 	return out
 }
 
-// again records the nodes of a value that was recorded elsewhere, but for those
-// that are made already.
-func (b *Builder) again(v Value, made map[*Node][]Value) Value {
+// copyFrom records the nodes of a value that another Builder recorded. made has the outputs of nodes
+// that are recorded already.
+func (b *Builder) copyFrom(v Value, made map[*Node][]Value) Value {
 	n := v.Node
 	if made[n] == nil {
 		in := make([]Value, len(n.Inputs()))
 		for i, x := range n.Inputs() {
-			in[i] = b.again(x, made)
+			in[i] = b.copyFrom(x, made)
 		}
 		made[n] = b.Emit(n.Op(), n.Attr(), in...)
 	}
 	return made[n][v.Index]
 }
 
-// runUpTo is run for a part of a graph: the first nodes of the order are its
-// inputs and are not passed.
+// runUpTo is Run for a part of a graph: gradients stop at the first nodes of the order, which are the
+// part's inputs.
 func (t *Tape) runUpTo(inputs int, outs, grad, wrt []Value) []Value {
 	t.adj = make([][]Value, len(t.Order))
 	t.needs = make([]bool, len(t.Order))

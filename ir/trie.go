@@ -5,10 +5,9 @@ import (
 	"unsafe"
 )
 
-// trie remembers the sequences of ops of past steps. The cursor stands at the
-// last op recorded; its children are the ops that followed it before. An entry
-// caches what depends on hashes alone (shapes, hash, line), never nodes, so a
-// hit binds no old data.
+// trie remembers the sequences of ops of past steps. The cursor stands at the last op recorded, and
+// its children are the ops that followed it before. An entry caches what depends on hashes alone
+// (shapes, hash, line) and never a node, so a hit keeps no old data alive.
 type trie struct {
 	root entry
 	cur  *entry
@@ -25,9 +24,9 @@ type entry struct {
 	last   *entry   // the child taken last, tried first
 	kids   []*entry // at most maxKids: the oldest goes
 	oldest int
-	// script is what Again recorded after the op, misses how often it had to.
-	script *script
-	misses uint8
+	// recording is what Replay recorded after the op; misses counts the visits that no recording fitted.
+	recording *recording
+	misses    uint8
 }
 
 const (
@@ -46,7 +45,7 @@ func (t *trie) reset() {
 }
 
 func (t *trie) insert(e *entry) {
-	if t.size >= maxEntries { // a step without end
+	if t.size >= maxEntries { // a program that never ends its step
 		t.root, t.size = entry{}, 0
 		t.cur = &t.root
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// lesson is a graph and what is differentiated in it.
-type lesson struct {
+// gradientCase is a graph and what is differentiated in it.
+type gradientCase struct {
 	name string
 	make func(b *ir.Builder, x, y, w, c ir.Value) (outs, cotangents, wrt []ir.Value)
 }
@@ -22,8 +22,8 @@ func named(op string) ir.Op {
 	return o
 }
 
-// lessons begin alike, so that a recorder meets their gradients in few places.
-var lessons = []lesson{
+// gradientCases begin alike, so that a recorder records their gradients at few places.
+var gradientCases = []gradientCase{
 	{"of two leaves", func(b *ir.Builder, x, y, w, c ir.Value) (outs, cotangents, wrt []ir.Value) {
 		return []ir.Value{b.Exp(b.Mul(x, y))}, nil, []ir.Value{x, y}
 	}},
@@ -73,14 +73,14 @@ var lessons = []lesson{
 	}},
 }
 
-// learned is what came of a lesson.
-type learned struct {
+// gradientResult is what differentiating a case recorded.
+type gradientResult struct {
 	text   string
 	params []int    // which leaves the parameters are
 	used   []uint32 // marks of the leaves and of the results
 }
 
-func (l *lesson) learn(b *ir.Builder) learned {
+func (l *gradientCase) run(b *ir.Builder) gradientResult {
 	leaves := []ir.Value{leaf(ir.F32, 4, 4), leaf(ir.F32, 4, 4), leaf(ir.F32, 4, 4), leaf(ir.F32, 4, 4)}
 	outs, cotangents, wrt := l.make(b, leaves[0], leaves[1], leaves[2], leaves[3])
 	var w graph.Walker
@@ -89,7 +89,7 @@ func (l *lesson) learn(b *ir.Builder) learned {
 	grads = append(grads, b.Mul(grads[0], outs[0]))
 	po := w.Walk(grads)
 	p, nodes := graph.FromPostOrder("p", &po)
-	r := learned{text: p.String()}
+	r := gradientResult{text: p.String()}
 	for _, n := range nodes {
 		r.params = append(r.params, slices.IndexFunc(leaves, func(v ir.Value) bool { return v.Node == n }))
 	}
@@ -99,27 +99,26 @@ func (l *lesson) learn(b *ir.Builder) learned {
 	return r
 }
 
-// TestGradientsOnceMore holds the gradients that a recorder takes in step after
-// step to those that a Builder without memory takes: always the same, and some
-// in turn with others.
-func TestGradientsOnceMore(t *testing.T) {
-	check := func(t *testing.T, b *ir.Builder, l *lesson) {
+// TestGradientsReplay compares the gradients that a recorder takes in step after step, of one case and
+// of several in turn, with those that a Builder without a trie takes.
+func TestGradientsReplay(t *testing.T) {
+	check := func(t *testing.T, b *ir.Builder, l *gradientCase) {
 		t.Helper()
-		got, want := l.learn(b), l.learn(&ir.Builder{})
+		got, want := l.run(b), l.run(&ir.Builder{})
 		b.NextStep()
 		if got.text != want.text || !slices.Equal(got.params, want.params) || !slices.Equal(got.used, want.used) {
 			t.Fatalf("%s: recorded\n%s%v %v, want\n%s%v %v", l.name, got.text, got.params, got.used, want.text, want.params, want.used)
 		}
 	}
-	for i := range lessons {
-		t.Run(lessons[i].name, func(t *testing.T) {
+	for i := range gradientCases {
+		t.Run(gradientCases[i].name, func(t *testing.T) {
 			b := ir.NewRecorder()
 			for range 5 {
-				check(t, b, &lessons[i])
+				check(t, b, &gradientCases[i])
 			}
-			for k := range lessons {
-				check(t, b, &lessons[k])
-				check(t, b, &lessons[i])
+			for k := range gradientCases {
+				check(t, b, &gradientCases[k])
+				check(t, b, &gradientCases[i])
 			}
 		})
 	}

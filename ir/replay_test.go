@@ -2,8 +2,8 @@ package ir
 
 import "testing"
 
-// TestAgain counts how often what is recorded again and again is asked for.
-func TestAgain(t *testing.T) {
+// TestReplay counts how often Replay calls the function that records.
+func TestReplay(t *testing.T) {
 	const steps = 20
 	number := func(b *Builder, x Value) Value {
 		v, _ := b.BinaryNumber(OpAdd, x, 1.0, false)
@@ -21,16 +21,16 @@ func TestAgain(t *testing.T) {
 			z := tensor(F32, 2+i)
 			return []*Node{x.Node, z.Node}, func() []Value { return []Value{b.Exp(x)} }
 		}, steps},
-		"no memory": {&Builder{}, func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
+		"without a trie": {&Builder{}, func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
 			return []*Node{x.Node}, func() []Value { return []Value{b.Exp(x)} }
 		}, steps},
-		"more than was said": {NewRecorder(), func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
+		"an input that is not listed": {NewRecorder(), func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
 			return []*Node{x.Node}, func() []Value { return []Value{b.Add(x, y)} }
 		}, steps},
 		"a number of its own": {NewRecorder(), func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
 			return []*Node{x.Node}, func() []Value { return []Value{number(b, x)} }
 		}, steps},
-		"something else that is returned": {NewRecorder(), func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
+		"a result that is not recorded": {NewRecorder(), func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
 			return []*Node{x.Node}, func() []Value { return []Value{y} }
 		}, steps},
 		"with lines": {&Builder{trie: newTrie(), Lines: LinesAlways}, func(b *Builder, i int, x, y Value) ([]*Node, func() []Value) {
@@ -41,7 +41,7 @@ func TestAgain(t *testing.T) {
 		for i := range steps {
 			x, y := tensor(F32, 2), tensor(F32, 2)
 			in, record := c.step(c.b, i, x, y)
-			outs := c.b.Again(7, in, nil, func() []Value {
+			outs := c.b.Replay(7, in, nil, func() []Value {
 				called++
 				return record()
 			})
@@ -58,14 +58,14 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainAsksWhere records what is the same but for its inputs, its shape or
+// TestReplayAsksWhere records what is the same but for its inputs, its shape or
 // what it is called.
-func TestAgainAsksWhere(t *testing.T) {
+func TestReplayAsksWhere(t *testing.T) {
 	b := NewRecorder()
 	record := func(what int, shape uint32, x Value) {
 		t.Helper()
 		called := false
-		b.Again(what, []*Node{x.Node}, []uint32{shape}, func() []Value {
+		b.Replay(what, []*Node{x.Node}, []uint32{shape}, func() []Value {
 			called = true
 			return []Value{b.Exp(x)}
 		})
