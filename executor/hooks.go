@@ -43,13 +43,13 @@ type Hooks struct {
 	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
 	// the lock).
 	ShouldSyncTensor func(t *Tensor) bool
-	// RunPostOrder wraps the walk (under the lock): it must return next's result
-	// or one like it.
+	// RunPostOrder wraps the walk (under the lock). It must return the result of next, or an order
+	// of the same nodes.
 	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
 	// TensorCollectionBarrier is called before a collection's devices are locked.
 	TensorCollectionBarrier func(coll *SyncTensorCollection)
-	// GetRngSeed returns a device's seed as an i64 scalar value (under the lock).
-	GetRngSeed func(s *Session, d ir.Device) ir.Value
+	// RngSeed returns a device's seed as an i64 scalar value (under the lock).
+	RngSeed func(s *Session, d ir.Device) ir.Value
 	// Observe is called at the end of every stage, on the goroutine that ran it.
 	Observe func(Observation)
 }

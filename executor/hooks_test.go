@@ -113,7 +113,7 @@ func TestGetRngSeedHook(t *testing.T) {
 		return read(t, x)
 	}
 	var devices []ir.Device
-	hooked := newSession(t, executor.Config{Hooks: executor.Hooks{GetRngSeed: func(_ *executor.Session, d ir.Device) ir.Value {
+	hooked := newSession(t, executor.Config{Hooks: executor.Hooks{RngSeed: func(_ *executor.Session, d ir.Device) ir.Value {
 		devices = append(devices, d)
 		return ir.NewScalar(&ir.ScalarLeaf{Int: 7}, ir.I64, ir.Device{}, false).Out(0)
 	}}})

@@ -26,7 +26,7 @@ func (s *Session) rngFor(d ir.Device) *rngState {
 // rngSeed returns the device's seed of this step as an IR value, a rank-0
 // i64 parameter; core.mu is held.
 func (s *Session) rngSeed(d ir.Device) ir.Value {
-	if h := s.core.cfg.Hooks.GetRngSeed; h != nil {
+	if h := s.core.cfg.Hooks.RngSeed; h != nil {
 		return h(s, d)
 	}
 	r := s.rngFor(d)
