@@ -554,9 +554,19 @@ func Argmin(self *Tensor, opts ...ArgminOption) *Tensor {
 	return self.Argmin(opts...)
 }
 
+// Bincount is [Tensor.Bincount] as a function.
+func Bincount(self *Tensor, opts ...BincountOption) *Tensor {
+	return self.Bincount(opts...)
+}
+
 // CountNonzero is [Tensor.CountNonzero] as a function.
 func CountNonzero(self *Tensor, opts ...CountNonzeroOption) *Tensor {
 	return self.CountNonzero(opts...)
+}
+
+// Histc is [Tensor.Histc] as a function.
+func Histc(self *Tensor, opts ...HistcOption) *Tensor {
+	return self.Histc(opts...)
 }
 
 // LinalgVectorNorm is [Tensor.LinalgVectorNorm] as a function.
@@ -614,6 +624,11 @@ func Cummax(self *Tensor, dim int) (values, indices *Tensor) {
 	return self.Cummax(dim)
 }
 
+// Cummin is [Tensor.Cummin] as a function.
+func Cummin(self *Tensor, dim int) (values, indices *Tensor) {
+	return self.Cummin(dim)
+}
+
 // Cumprod is [Tensor.Cumprod] as a function.
 func Cumprod(self *Tensor, dim int, opts ...CumprodOption) *Tensor {
 	return self.Cumprod(dim, opts...)
@@ -622,6 +637,11 @@ func Cumprod(self *Tensor, dim int, opts ...CumprodOption) *Tensor {
 // Cumsum is [Tensor.Cumsum] as a function.
 func Cumsum(self *Tensor, dim int, opts ...CumsumOption) *Tensor {
 	return self.Cumsum(dim, opts...)
+}
+
+// Logcumsumexp is [Tensor.Logcumsumexp] as a function.
+func Logcumsumexp(self *Tensor, dim int) *Tensor {
+	return self.Logcumsumexp(dim)
 }
 
 // Chunk is [Tensor.Chunk] as a function.
@@ -774,6 +794,11 @@ func Argsort(self *Tensor, opts ...ArgsortOption) *Tensor {
 	return self.Argsort(opts...)
 }
 
+// Bucketize is [Tensor.Bucketize] as a function.
+func Bucketize(self *Tensor, boundaries *Tensor, opts ...BucketizeOption) *Tensor {
+	return self.Bucketize(boundaries, opts...)
+}
+
 // Gather is [Tensor.Gather] as a function.
 func Gather(self *Tensor, dim int, index *Tensor) *Tensor {
 	return self.Gather(dim, index)
@@ -799,9 +824,44 @@ func IndexPut(self *Tensor, indices []*Tensor, values *Tensor, opts ...IndexPutO
 	return self.IndexPut(indices, values, opts...)
 }
 
+// IndexReduce is [Tensor.IndexReduce] as a function.
+func IndexReduce(self *Tensor, dim int, index *Tensor, source *Tensor, reduce string, opts ...IndexReduceOption) *Tensor {
+	return self.IndexReduce(dim, index, source, reduce, opts...)
+}
+
 // IndexSelect is [Tensor.IndexSelect] as a function.
 func IndexSelect(self *Tensor, dim int, index *Tensor) *Tensor {
 	return self.IndexSelect(dim, index)
+}
+
+// Kthvalue is [Tensor.Kthvalue] as a function.
+func Kthvalue(self *Tensor, k int, opts ...KthvalueOption) (values, indices *Tensor) {
+	return self.Kthvalue(k, opts...)
+}
+
+// MaskedScatter is [Tensor.MaskedScatter] as a function.
+func MaskedScatter(self *Tensor, mask *Tensor, source *Tensor) *Tensor {
+	return self.MaskedScatter(mask, source)
+}
+
+// Median is [Tensor.Median] as a function.
+func Median(self *Tensor, opts ...MedianOption) (values, indices *Tensor) {
+	return self.Median(opts...)
+}
+
+// Mode is [Tensor.Mode] as a function.
+func Mode(self *Tensor, opts ...ModeOption) (values, indices *Tensor) {
+	return self.Mode(opts...)
+}
+
+// Nanmedian is [Tensor.Nanmedian] as a function.
+func Nanmedian(self *Tensor, opts ...NanmedianOption) (values, indices *Tensor) {
+	return self.Nanmedian(opts...)
+}
+
+// NonzeroStatic is [Tensor.NonzeroStatic] as a function.
+func NonzeroStatic(self *Tensor, size int, opts ...NonzeroStaticOption) *Tensor {
+	return self.NonzeroStatic(size, opts...)
 }
 
 // OneHot is [Tensor.OneHot] as a function.

@@ -115,7 +115,9 @@ var (
 	opAny                          = lookup("any")
 	opArgmax                       = lookup("argmax")
 	opArgmin                       = lookup("argmin")
+	opBincount                     = lookup("bincount")
 	opCountNonzero                 = lookup("count_nonzero")
+	opHistc                        = lookup("histc")
 	opLinalgVectorNorm             = lookup("linalg_vector_norm")
 	opLogSumExp                    = lookup("logsumexp")
 	opMean                         = lookup("mean")
@@ -127,8 +129,10 @@ var (
 	opVar                          = lookup("var")
 	opVarMean                      = lookup("var_mean")
 	opCummax                       = lookup("cummax")
+	opCummin                       = lookup("cummin")
 	opCumprod                      = lookup("cumprod")
 	opCumsum                       = lookup("cumsum")
+	opLogcumsumexp                 = lookup("logcumsumexp")
 	opCat                          = lookup("cat")
 	opChunk                        = lookup("chunk")
 	opConstantPadNd                = lookup("constant_pad_nd")
@@ -161,17 +165,26 @@ var (
 	opOnesLike                     = lookup("ones_like")
 	opZerosLike                    = lookup("zeros_like")
 	opArgsort                      = lookup("argsort")
+	opBucketize                    = lookup("bucketize")
 	opEmbedding                    = lookup("embedding")
 	opGather                       = lookup("gather")
 	opIndex                        = lookup("index")
 	opIndexAdd                     = lookup("index_add")
 	opIndexCopy                    = lookup("index_copy")
 	opIndexPut                     = lookup("index_put")
+	opIndexReduce                  = lookup("index_reduce")
 	opIndexSelect                  = lookup("index_select")
+	opKthvalue                     = lookup("kthvalue")
+	opMaskedScatter                = lookup("masked_scatter")
+	opMedian                       = lookup("median")
+	opMode                         = lookup("mode")
+	opNanmedian                    = lookup("nanmedian")
+	opNonzeroStatic                = lookup("nonzero_static")
 	opOneHot                       = lookup("one_hot")
 	opScatter                      = lookup("scatter")
 	opScatterAdd                   = lookup("scatter_add")
 	opScatterReduce                = lookup("scatter_reduce")
+	opSearchsorted                 = lookup("searchsorted")
 	opSort                         = lookup("sort")
 	opTake                         = lookup("take")
 	opTakeAlongDim                 = lookup("take_along_dim")
@@ -1332,6 +1345,18 @@ func (t *Tensor) Argmin(opts ...ArgminOption) *Tensor {
 	return call1With(opArgmin, []any{t.ex()}, opts)
 }
 
+// Bincount records the op bincount: how often each of the numbers below minlength is in the integer
+// vector self, or the sum of the weights of its places; i64, with weights f32 or f64. ATen's
+// bincount, whose result is longer if numbers are larger: shapes do not depend on data, so that is
+// an error at run time.
+//
+//	bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor
+//
+// No gradient flows through it: ATen has no gradient of it. Options: [Weights] and [Minlength].
+func (t *Tensor) Bincount(opts ...BincountOption) *Tensor {
+	return call1With(opBincount, []any{t.ex()}, opts)
+}
+
 // CountNonzero records ATen's count_nonzero.dim_IntList: number (i64) of elements over dim that are
 // not zero.
 //
@@ -1340,6 +1365,18 @@ func (t *Tensor) Argmin(opts ...ArgminOption) *Tensor {
 // No gradient flows through it: the result is a count. Options: [Dim].
 func (t *Tensor) CountNonzero(opts ...CountNonzeroOption) *Tensor {
 	return call1With(opCountNonzero, []any{t.ex()}, opts)
+}
+
+// Histc records ATen's histc: how many elements of a floating tensor are in each of equal bins from
+// min to max, both included, of self's dtype. Where min is max the bins go from the least element
+// to the largest.
+//
+//	histc(Tensor self, int bins=100, float min=0, float max=0) -> Tensor
+//
+// No gradient flows through it: counts do not change with the elements. Options: [Bins], [BinsFrom]
+// and [BinsTo].
+func (t *Tensor) Histc(opts ...HistcOption) *Tensor {
+	return call1With(opHistc, []any{t.ex()}, opts)
 }
 
 // LinalgVectorNorm records ATen's linalg_vector_norm: norm with p given as ord, of self converted
@@ -1458,6 +1495,17 @@ func (t *Tensor) Cummax(dim int) (values, indices *Tensor) {
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// Cummin records ATen's cummin: running minimum along dim and the i64 index where it stands, the
+// later of equal ones; a NaN stays the minimum once met. Both have self's shape.
+//
+//	cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
+//
+// Differentiable.
+func (t *Tensor) Cummin(dim int) (values, indices *Tensor) {
+	out := call(opCummin, []any{t.ex(), dim}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
 // Cumprod records ATen's cumprod: running product along dim, of self's shape, with the dtypes of
 // cumsum.
 //
@@ -1476,6 +1524,16 @@ func (t *Tensor) Cumprod(dim int, opts ...CumprodOption) *Tensor {
 // Differentiable. Options: [As].
 func (t *Tensor) Cumsum(dim int, opts ...CumsumOption) *Tensor {
 	return call1With(opCumsum, []any{t.ex(), dim}, opts)
+}
+
+// Logcumsumexp records ATen's logcumsumexp: log(cumsum(exp(self))) along dim of a floating tensor,
+// without overflow.
+//
+//	logcumsumexp(Tensor self, int dim) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Logcumsumexp(dim int) *Tensor {
+	return call1(opLogcumsumexp, []any{t.ex(), dim}, nil)
 }
 
 // Cat records the op cat: tensors one after the other along dim; their other dimensions are equal.
@@ -1576,7 +1634,7 @@ func (t *Tensor) Narrow(dim int, start int, length int) *Tensor {
 //
 //	pad(Tensor self, int[] pad, str mode='constant', Scalar? value=None) -> Tensor
 //
-// Differentiable. Options: [Mode] and [PadValue].
+// Differentiable. Options: [PadMode] and [PadValue].
 func (t *Tensor) Pad(pad []int, opts ...PadOption) *Tensor {
 	return call1With(opPad, []any{t.ex(), pad}, opts)
 }
@@ -1797,6 +1855,16 @@ func (t *Tensor) Argsort(opts ...ArgsortOption) *Tensor {
 	return call1With(opArgsort, []any{t.ex()}, opts)
 }
 
+// Bucketize records ATen's bucketize: searchsorted of self in the vector boundaries: the number of
+// the bucket of each element.
+//
+//	bucketize(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor
+//
+// No gradient flows through it: the result is an index. Options: [OutInt32] and [SearchRight].
+func (t *Tensor) Bucketize(boundaries *Tensor, opts ...BucketizeOption) *Tensor {
+	return call1With(opBucketize, []any{t.ex(), boundaries.ex()}, opts)
+}
+
 // Embedding records ATen's embedding: rows of weight [n, d] chosen by indices (i64 or i32): shape
 // indices + [d]. Row padding_idx, if not negative, gets no gradient.
 //
@@ -1861,6 +1929,16 @@ func (t *Tensor) IndexPut(indices []*Tensor, values *Tensor, opts ...IndexPutOpt
 	return call1With(opIndexPut, []any{t.ex(), handles(indices), values.ex()}, opts)
 }
 
+// IndexReduce records ATen's index_reduce: self with slice i of source taken into slice index[i]
+// along dim by prod, mean, amax or amin, together with self's own values if include_self.
+//
+//	index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor
+//
+// Differentiable. Options: [IncludeSelf].
+func (t *Tensor) IndexReduce(dim int, index *Tensor, source *Tensor, reduce string, opts ...IndexReduceOption) *Tensor {
+	return call1With(opIndexReduce, []any{t.ex(), dim, index.ex(), source.ex(), reduce}, opts)
+}
+
 // IndexSelect records ATen's index_select: the slices of self along dim that index, of rank 1 or 0,
 // names: dimension dim gets the length of index. Any dtype, index i64 or i32.
 //
@@ -1869,6 +1947,69 @@ func (t *Tensor) IndexPut(indices []*Tensor, values *Tensor, opts ...IndexPutOpt
 // Differentiable.
 func (t *Tensor) IndexSelect(dim int, index *Tensor) *Tensor {
 	return call1(opIndexSelect, []any{t.ex(), dim, index.ex()}, nil)
+}
+
+// Kthvalue records ATen's kthvalue: the k-th smallest element along dim, counted from 1, and its
+// i64 index; of equal ones the first in the order of sort. dim goes, or has size 1 with keepdim.
+//
+//	kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Dim] and [Keepdim].
+func (t *Tensor) Kthvalue(k int, opts ...KthvalueOption) (values, indices *Tensor) {
+	out := callWith(opKthvalue, []any{t.ex(), k}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// MaskedScatter records ATen's masked_scatter: self with the elements of source, one after another,
+// where mask (bool) is true; self and mask broadcast. Too few elements are an error at run time.
+//
+//	masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) MaskedScatter(mask *Tensor, source *Tensor) *Tensor {
+	return call1(opMaskedScatter, []any{t.ex(), mask.ex(), source.ex()}, nil)
+}
+
+// Median records ATen's median: the lower median along dim and its i64 index; the first NaN where
+// there is one. Without dim that of all elements, with its place in the flattened tensor.
+//
+//	median(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Dim] and [Keepdim].
+func (t *Tensor) Median(opts ...MedianOption) (values, indices *Tensor) {
+	out := callWith(opMedian, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// Mode records ATen's mode: the most frequent element along dim, the least of several, and the i64
+// index of the last of them. dim goes, or has size 1 with keepdim.
+//
+//	mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Dim] and [Keepdim].
+func (t *Tensor) Mode(opts ...ModeOption) (values, indices *Tensor) {
+	out := callWith(opMode, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// Nanmedian records ATen's nanmedian: median of the elements that are not NaN; NaN where all are.
+//
+//	nanmedian(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Dim] and [Keepdim].
+func (t *Tensor) Nanmedian(opts ...NanmedianOption) (values, indices *Tensor) {
+	out := callWith(opNanmedian, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// NonzeroStatic records ATen's nonzero_static: the places of the first size elements of self that
+// are not zero, i64[size, rank] in row-major order, with fill_value in the rows that are left.
+//
+//	nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor
+//
+// No gradient flows through it: the result is an index. Options: [FillValue].
+func (t *Tensor) NonzeroStatic(size int, opts ...NonzeroStaticOption) *Tensor {
+	return call1With(opNonzeroStatic, []any{t.ex(), size}, opts)
 }
 
 // OneHot records the op one_hot: i64 of self's shape + [num_classes]: 1 where the last index equals
@@ -1912,6 +2053,19 @@ func (t *Tensor) ScatterAdd(dim int, index *Tensor, src *Tensor) *Tensor {
 // Differentiable. Options: [IncludeSelf].
 func (t *Tensor) ScatterReduce(dim int, index *Tensor, src *Tensor, reduce string, opts ...ScatterReduceOption) *Tensor {
 	return call1With(opScatterReduce, []any{t.ex(), dim, index.ex(), src.ex(), reduce}, opts)
+}
+
+// Searchsorted records ATen's searchsorted: where each element of self belongs in its row of
+// sorted_sequence, or in the only row if that is a vector: before equal elements, or behind them if
+// right or side is 'right'. NaN is above everything. sorter, i64 of sorted_sequence's shape, tells
+// the order of rows that are not sorted. i64, or i32 with out_int32, of self's shape.
+//
+//	searchsorted(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str side='left', Tensor? sorter=None) -> Tensor
+//
+// No gradient flows through it: the result is an index. Options: [OutInt32], [SearchRight],
+// [SearchSide] and [Sorter].
+func Searchsorted(sortedSequence *Tensor, self *Tensor, opts ...SearchsortedOption) *Tensor {
+	return call1With(opSearchsorted, []any{sortedSequence.ex(), self.ex()}, opts)
 }
 
 // Sort records ATen's sort.stable: elements in order along dim and the i64 index each came from,
@@ -2420,7 +2574,7 @@ func (t *Tensor) HuberLoss(target *Tensor, opts ...HuberLossOption) *Tensor {
 //
 //	interpolate(Tensor self, int[]? size=None, float? scale_factor=None, str mode='nearest', bool align_corners=False) -> Tensor
 //
-// Differentiable. Options: [OutputSize], [ScaleFactor], [Mode] and [AlignCorners].
+// Differentiable. Options: [OutputSize], [ScaleFactor], [InterpolateMode] and [AlignCorners].
 func (t *Tensor) Interpolate(opts ...InterpolateOption) *Tensor {
 	return call1With(opInterpolate, []any{t.ex()}, opts)
 }

@@ -136,6 +136,20 @@ type BinaryCrossEntropyOption interface{ binaryCrossEntropyOption() }
 //   - [Reduction]: str reduction='mean'
 type BinaryCrossEntropyWithLogitsOption interface{ binaryCrossEntropyWithLogitsOption() }
 
+// BincountOption is an optional argument of [Tensor.Bincount]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Weights]: Tensor? weights=None
+//   - [Minlength]: int minlength=0
+type BincountOption interface{ bincountOption() }
+
+// BucketizeOption is an optional argument of [Tensor.Bucketize]: one of these, with ATen's type,
+// name and default.
+//
+//   - [OutInt32]: bool out_int32=False
+//   - [SearchRight]: bool right=False
+type BucketizeOption interface{ bucketizeOption() }
+
 // CatOption is an optional argument of [Cat]: one of these, with ATen's type, name and default.
 //
 //   - [Dim]: int dim=0
@@ -321,6 +335,14 @@ type HardshrinkOption interface{ hardshrinkOption() }
 //   - [MaxVal]: Scalar max_val=1
 type HardtanhOption interface{ hardtanhOption() }
 
+// HistcOption is an optional argument of [Tensor.Histc]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Bins]: int bins=100
+//   - [BinsFrom]: float min=0
+//   - [BinsTo]: float max=0
+type HistcOption interface{ histcOption() }
+
 // HuberLossOption is an optional argument of [Tensor.HuberLoss]: one of these, with ATen's type,
 // name and default.
 //
@@ -334,12 +356,18 @@ type HuberLossOption interface{ huberLossOption() }
 //   - [Accumulate]: bool accumulate=False
 type IndexPutOption interface{ indexPutOption() }
 
+// IndexReduceOption is an optional argument of [Tensor.IndexReduce]: one of these, with ATen's
+// type, name and default.
+//
+//   - [IncludeSelf]: bool include_self=True
+type IndexReduceOption interface{ indexReduceOption() }
+
 // InterpolateOption is an optional argument of [Tensor.Interpolate]: one of these, with ATen's
 // type, name and default.
 //
 //   - [OutputSize]: int[]? size=None
 //   - [ScaleFactor]: float? scale_factor=None
-//   - [Mode]: str mode='nearest'
+//   - [InterpolateMode]: str mode='nearest'
 //   - [AlignCorners]: bool align_corners=False
 type InterpolateOption interface{ interpolateOption() }
 
@@ -349,6 +377,13 @@ type InterpolateOption interface{ interpolateOption() }
 //   - [Reduction]: str reduction='mean'
 //   - [LogTarget]: bool log_target=False
 type KlDivOption interface{ klDivOption() }
+
+// KthvalueOption is an optional argument of [Tensor.Kthvalue]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Dim]: int dim=-1
+//   - [Keepdim]: bool keepdim=False
+type KthvalueOption interface{ kthvalueOption() }
 
 // L1LossOption is an optional argument of [Tensor.L1Loss]: one of these, with ATen's type, name and
 // default.
@@ -465,6 +500,20 @@ type MaxPool3dWithIndicesOption interface{ maxPool3dWithIndicesOption() }
 //   - [As]: ScalarType? dtype=None
 type MeanOption interface{ meanOption() }
 
+// MedianOption is an optional argument of [Tensor.Median]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Dim]: int? dim=None
+//   - [Keepdim]: bool keepdim=False
+type MedianOption interface{ medianOption() }
+
+// ModeOption is an optional argument of [Tensor.Mode]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Dim]: int dim=-1
+//   - [Keepdim]: bool keepdim=False
+type ModeOption interface{ modeOption() }
+
 // MseLossOption is an optional argument of [Tensor.MseLoss]: one of these, with ATen's type, name
 // and default.
 //
@@ -479,6 +528,13 @@ type MseLossOption interface{ mseLossOption() }
 //   - [NegInfTo]: float? neginf=None
 type NanToNumOption interface{ nanToNumOption() }
 
+// NanmedianOption is an optional argument of [Tensor.Nanmedian]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Dim]: int? dim=None
+//   - [Keepdim]: bool keepdim=False
+type NanmedianOption interface{ nanmedianOption() }
+
 // NllLossOption is an optional argument of [Tensor.NllLoss]: one of these, with ATen's type, name
 // and default.
 //
@@ -486,6 +542,12 @@ type NanToNumOption interface{ nanToNumOption() }
 //   - [Reduction]: str reduction='mean'
 //   - [IgnoreIndex]: int ignore_index=-100
 type NllLossOption interface{ nllLossOption() }
+
+// NonzeroStaticOption is an optional argument of [Tensor.NonzeroStatic]: one of these, with ATen's
+// type, name and default.
+//
+//   - [FillValue]: int fill_value=-1
+type NonzeroStaticOption interface{ nonzeroStaticOption() }
 
 // NormOption is an optional argument of [Tensor.Norm]: one of these, with ATen's type, name and
 // default.
@@ -504,7 +566,7 @@ type OnesLikeOption interface{ onesLikeOption() }
 // PadOption is an optional argument of [Tensor.Pad]: one of these, with ATen's type, name and
 // default.
 //
-//   - [Mode]: str mode='constant'
+//   - [PadMode]: str mode='constant'
 //   - [PadValue]: Scalar? value=None
 type PadOption interface{ padOption() }
 
@@ -558,6 +620,15 @@ type ScaledMMOption interface{ scaledMMOption() }
 //
 //   - [IncludeSelf]: bool include_self=True
 type ScatterReduceOption interface{ scatterReduceOption() }
+
+// SearchsortedOption is an optional argument of [Searchsorted]: one of these, with ATen's type,
+// name and default.
+//
+//   - [OutInt32]: bool out_int32=False
+//   - [SearchRight]: bool right=False
+//   - [SearchSide]: str side='left'
+//   - [Sorter]: Tensor? sorter=None
+type SearchsortedOption interface{ searchsortedOption() }
 
 // SliceOption is an optional argument of [Tensor.Slice]: one of these, with ATen's type, name and
 // default.
@@ -816,6 +887,27 @@ func (biasOption) convTranspose3dOption() {}
 func (biasOption) groupNormOption()       {}
 func (biasOption) layerNormOption()       {}
 
+// Bins sets the number of bins. It is the argument bins of [Tensor.Histc].
+func Bins(v int) binsOption { return binsOption{v} }
+
+type binsOption struct{ v any }
+
+func (binsOption) histcOption() {}
+
+// BinsFrom sets where the first bin begins. It is the argument min of [Tensor.Histc].
+func BinsFrom(v float64) binsFromOption { return binsFromOption{v} }
+
+type binsFromOption struct{ v any }
+
+func (binsFromOption) histcOption() {}
+
+// BinsTo sets where the last bin ends. It is the argument max of [Tensor.Histc].
+func BinsTo(v float64) binsToOption { return binsToOption{v} }
+
+type binsToOption struct{ v any }
+
+func (binsToOption) histcOption() {}
+
 // CeilMode rounds the number of windows up instead of down. It is the argument ceil_mode of
 // [Tensor.AvgPool1d], [Tensor.AvgPool2d], [Tensor.AvgPool3d], [Tensor.MaxPool1dWithIndices],
 // [Tensor.MaxPool1d], [Tensor.MaxPool2dWithIndices], [Tensor.MaxPool2d],
@@ -919,11 +1011,11 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // last; an op that takes one panics with an *OpError for several. It is the argument dim of [Cat],
 // [CosineSimilarity], [Stack], [Tensor.All], [Tensor.Amax], [Tensor.Amin], [Tensor.Any],
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
-// [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Norm], [Tensor.Prod],
-// [Tensor.RepeatInterleave], [Tensor.Slice], [Tensor.Sort], [Tensor.SplitWithSizes],
-// [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
-// [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims
-// of [Tensor.Roll].
+// [Tensor.Kthvalue], [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median], [Tensor.Mode],
+// [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.RepeatInterleave], [Tensor.Slice],
+// [Tensor.Sort], [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean],
+// [Tensor.Std], [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind],
+// [Tensor.VarMean] and [Tensor.Var] and dims of [Tensor.Roll].
 func Dim(v ...int) dimOption { return dimOption{intsArg(v)} }
 
 type dimOption struct{ v any }
@@ -955,6 +1047,10 @@ func (dimOption) squeezeOption()          {}
 func (dimOption) stackOption()            {}
 func (dimOption) unbindOption()           {}
 func (dimOption) argsortOption()          {}
+func (dimOption) kthvalueOption()         {}
+func (dimOption) medianOption()           {}
+func (dimOption) modeOption()             {}
+func (dimOption) nanmedianOption()        {}
 func (dimOption) sortOption()             {}
 func (dimOption) takeAlongDimOption()     {}
 func (dimOption) topkOption()             {}
@@ -1012,6 +1108,14 @@ func (epsOption) groupNormOption()        {}
 func (epsOption) layerNormOption()        {}
 func (epsOption) rmsNormOption()          {}
 
+// FillValue sets what is in the rows that are left. It is the argument fill_value of
+// [Tensor.NonzeroStatic].
+func FillValue(v int) fillValueOption { return fillValueOption{v} }
+
+type fillValueOption struct{ v any }
+
+func (fillValueOption) nonzeroStaticOption() {}
+
 // Groups sets the number of groups of channels that are convolved apart. It is the argument groups
 // of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d],
 // [Tensor.ConvTranspose2d] and [Tensor.ConvTranspose3d].
@@ -1036,12 +1140,21 @@ func (ignoreIndexOption) crossEntropyOption() {}
 func (ignoreIndexOption) nllLossOption()      {}
 
 // IncludeSelf lets the elements that are there take part in the reduction. It is the argument
-// include_self of [Tensor.ScatterReduce].
+// include_self of [Tensor.IndexReduce] and [Tensor.ScatterReduce].
 func IncludeSelf(v bool) includeSelfOption { return includeSelfOption{v} }
 
 type includeSelfOption struct{ v any }
 
+func (includeSelfOption) indexReduceOption()   {}
 func (includeSelfOption) scatterReduceOption() {}
+
+// InterpolateMode chooses how the new elements are made: "nearest", "bilinear" and the like. It is
+// the argument mode of [Tensor.Interpolate].
+func InterpolateMode(v string) interpolateModeOption { return interpolateModeOption{v} }
+
+type interpolateModeOption struct{ v any }
+
+func (interpolateModeOption) interpolateOption() {}
 
 // IsCausal lets each query attend to the keys that do not come after it only. It is the argument
 // is_causal of [ScaledDotProductAttention].
@@ -1052,9 +1165,10 @@ type isCausalOption struct{ v any }
 func (isCausalOption) scaledDotProductAttentionOption() {}
 
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
-// [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin],
-// [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean], [Tensor.Norm], [Tensor.Prod],
-// [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and [Tensor.Var].
+// [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin], [Tensor.Kthvalue],
+// [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean], [Tensor.Median], [Tensor.Mode],
+// [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
+// [Tensor.VarMean] and [Tensor.Var].
 func Keepdim(v bool) keepdimOption { return keepdimOption{v} }
 
 type keepdimOption struct{ v any }
@@ -1075,6 +1189,10 @@ func (keepdimOption) stdMeanOption()          {}
 func (keepdimOption) sumOption()              {}
 func (keepdimOption) varOption()              {}
 func (keepdimOption) varMeanOption()          {}
+func (keepdimOption) kthvalueOption()         {}
+func (keepdimOption) medianOption()           {}
+func (keepdimOption) modeOption()             {}
+func (keepdimOption) nanmedianOption()        {}
 
 // LabelSmoothing spreads that part of the target over all classes, between 0 and 1. It is the
 // argument label_smoothing of [Tensor.CrossEntropy].
@@ -1125,15 +1243,13 @@ type minValOption struct{ v any }
 
 func (minValOption) hardtanhOption() {}
 
-// Mode chooses how the new elements are made: "constant", "reflect", "replicate" or "circular" for
-// padding, "nearest", "bilinear" and the like for interpolation. It is the argument mode of
-// [Tensor.Interpolate] and [Tensor.Pad].
-func Mode(v string) modeOption { return modeOption{v} }
+// Minlength sets the number of classes that are counted, which is the size of the result. It is the
+// argument minlength of [Tensor.Bincount].
+func Minlength(v int) minlengthOption { return minlengthOption{v} }
 
-type modeOption struct{ v any }
+type minlengthOption struct{ v any }
 
-func (modeOption) padOption()         {}
-func (modeOption) interpolateOption() {}
+func (minlengthOption) bincountOption() {}
 
 // NaNTo sets what NaN becomes. It is the argument nan of [Tensor.NanToNum].
 func NaNTo(v float64) naNToOption { return naNToOption{v} }
@@ -1173,6 +1289,15 @@ type outDTypeOption struct{ v any }
 
 func (outDTypeOption) scaledMMOption() {}
 
+// OutInt32 makes the result i32 instead of i64. It is the argument out_int32 of [Searchsorted] and
+// [Tensor.Bucketize].
+func OutInt32(v bool) outInt32Option { return outInt32Option{v} }
+
+type outInt32Option struct{ v any }
+
+func (outInt32Option) bucketizeOption()    {}
+func (outInt32Option) searchsortedOption() {}
+
 // OutputPadding enlarges the output at one side, one number for all dimensions or one for each. It
 // is the argument output_padding of [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d] and
 // [Tensor.ConvTranspose3d].
@@ -1191,6 +1316,14 @@ func OutputSize(v ...int) outputSizeOption { return outputSizeOption{intsArg(v)}
 type outputSizeOption struct{ v any }
 
 func (outputSizeOption) interpolateOption() {}
+
+// PadMode chooses what the new elements are: "constant", "reflect", "replicate" or "circular". It
+// is the argument mode of [Tensor.Pad].
+func PadMode(v string) padModeOption { return padModeOption{v} }
+
+type padModeOption struct{ v any }
+
+func (padModeOption) padOption() {}
 
 // PadValue sets what constant padding is filled with, 0 unless given. It is the argument value of
 // [Tensor.Pad].
@@ -1309,6 +1442,23 @@ type scaleResultOption struct{ v any }
 
 func (scaleResultOption) scaledMMOption() {}
 
+// SearchRight finds the place behind equal elements instead of before them. It is the argument
+// right of [Searchsorted] and [Tensor.Bucketize].
+func SearchRight(v bool) searchRightOption { return searchRightOption{v} }
+
+type searchRightOption struct{ v any }
+
+func (searchRightOption) bucketizeOption()    {}
+func (searchRightOption) searchsortedOption() {}
+
+// SearchSide chooses the place among equal elements, "left" or "right". It is the argument side of
+// [Searchsorted].
+func SearchSide(v string) searchSideOption { return searchSideOption{v} }
+
+type searchSideOption struct{ v any }
+
+func (searchSideOption) searchsortedOption() {}
+
 // SliceEnd sets the index before which the slice ends. It is the argument end of [Tensor.Slice].
 func SliceEnd(v int) sliceEndOption { return sliceEndOption{v} }
 
@@ -1346,6 +1496,14 @@ func Sorted(v bool) sortedOption { return sortedOption{v} }
 type sortedOption struct{ v any }
 
 func (sortedOption) topkOption() {}
+
+// Sorter sets the order, i64, in which the sequence is sorted; nil is its own. It is the argument
+// sorter of [Searchsorted].
+func Sorter(v *Tensor) sorterOption { return sorterOption{v.ex()} }
+
+type sorterOption struct{ v any }
+
+func (sorterOption) searchsortedOption() {}
 
 // StartDim sets the first of the dimensions that are made one. It is the argument start_dim of
 // [Tensor.Flatten].
@@ -1405,6 +1563,14 @@ func (weightOption) layerNormOption()                    {}
 func (weightOption) nllLossOption()                      {}
 func (weightOption) rmsNormOption()                      {}
 
+// Weights sets a tensor of what each element counts; nil is 1. It is the argument weights of
+// [Tensor.Bincount].
+func Weights(v *Tensor) weightsOption { return weightsOption{v.ex()} }
+
+type weightsOption struct{ v any }
+
+func (weightsOption) bincountOption() {}
+
 // appendOption appends the arguments that an option gives to op.
 func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 	switch o := o.(type) {
@@ -1426,6 +1592,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case biasOption:
 		return append(dst, ir.Named{Name: "bias", Value: o.v})
+	case binsOption:
+		return append(dst, ir.Named{Name: "bins", Value: o.v})
+	case binsFromOption:
+		return append(dst, ir.Named{Name: "min", Value: o.v})
+	case binsToOption:
+		return append(dst, ir.Named{Name: "max", Value: o.v})
 	case ceilModeOption:
 		return append(dst, ir.Named{Name: "ceil_mode", Value: o.v})
 	case correctionOption:
@@ -1468,12 +1640,16 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "end_dim", Value: o.v})
 	case epsOption:
 		return append(dst, ir.Named{Name: "eps", Value: o.v})
+	case fillValueOption:
+		return append(dst, ir.Named{Name: "fill_value", Value: o.v})
 	case groupsOption:
 		return append(dst, ir.Named{Name: "groups", Value: o.v})
 	case ignoreIndexOption:
 		return append(dst, ir.Named{Name: "ignore_index", Value: o.v})
 	case includeSelfOption:
 		return append(dst, ir.Named{Name: "include_self", Value: o.v})
+	case interpolateModeOption:
+		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case isCausalOption:
 		return append(dst, ir.Named{Name: "is_causal", Value: o.v})
 	case keepdimOption:
@@ -1490,8 +1666,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "max_val", Value: o.v})
 	case minValOption:
 		return append(dst, ir.Named{Name: "min_val", Value: o.v})
-	case modeOption:
-		return append(dst, ir.Named{Name: "mode", Value: o.v})
+	case minlengthOption:
+		return append(dst, ir.Named{Name: "minlength", Value: o.v})
 	case naNToOption:
 		return append(dst, ir.Named{Name: "nan", Value: o.v})
 	case negInfToOption:
@@ -1507,10 +1683,14 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: name, Value: o.v})
 	case outDTypeOption:
 		return append(dst, ir.Named{Name: "out_dtype", Value: o.v})
+	case outInt32Option:
+		return append(dst, ir.Named{Name: "out_int32", Value: o.v})
 	case outputPaddingOption:
 		return append(dst, ir.Named{Name: "output_padding", Value: o.v})
 	case outputSizeOption:
 		return append(dst, ir.Named{Name: "size", Value: o.v})
+	case padModeOption:
+		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case padValueOption:
 		return append(dst, ir.Named{Name: "value", Value: o.v})
 	case paddingOption:
@@ -1533,6 +1713,10 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "scale_factor", Value: o.v})
 	case scaleResultOption:
 		return append(dst, ir.Named{Name: "scale_result", Value: o.v})
+	case searchRightOption:
+		return append(dst, ir.Named{Name: "right", Value: o.v})
+	case searchSideOption:
+		return append(dst, ir.Named{Name: "side", Value: o.v})
 	case sliceEndOption:
 		return append(dst, ir.Named{Name: "end", Value: o.v})
 	case sliceStartOption:
@@ -1543,6 +1727,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "threshold", Value: o.v})
 	case sortedOption:
 		return append(dst, ir.Named{Name: "sorted", Value: o.v})
+	case sorterOption:
+		return append(dst, ir.Named{Name: "sorter", Value: o.v})
 	case startDimOption:
 		return append(dst, ir.Named{Name: "start_dim", Value: o.v})
 	case strideOption:
@@ -1551,6 +1737,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "use_fast_accum", Value: o.v})
 	case weightOption:
 		return append(dst, ir.Named{Name: "weight", Value: o.v})
+	case weightsOption:
+		return append(dst, ir.Named{Name: "weights", Value: o.v})
 	}
 	panic(ir.NewOpError(op.String(), ErrArg, nil, "an option is nil"))
 }

@@ -42,6 +42,26 @@ func init() {
 		Doc:      "Σ x1·x2/(max(‖x1‖, eps)·max(‖x2‖, eps)) along dim of the operands broadcast together and promoted to their common, floating dtype; f16 and bf16 compute in f32. As torch.nn.functional.cosine_similarity.",
 		Category: Neural, Promote: PromoteDefault, Decompose: cosineSimilarity,
 	})
+	register("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", Spec{
+		Doc: "The gradient of soft_margin_loss by self: -target·e/(e + 1)·grad_output for e = exp(-target·self), divided by the " +
+			"number of elements where reduction is 1, for mean. ATen's soft_margin_loss_backward.",
+		Category: Neural, Unlisted: true, Decompose: softMarginBackward, NoGrad: "ATen has no gradient of it",
+	})
+}
+
+func softMarginBackward(b *Builder, a Args) []Value {
+	self := a.In[1]
+	if !self.DType().IsFloat() || !a.In[2].Shape().SameDims(self.Shape()) {
+		a.Fail(ErrShape, "self is %v and target %v, must be floating and of one shape", self.Shape(), a.In[2].Shape())
+	}
+	g, x, y := b.widen(a.In[0]), b.widen(self), b.widen(a.In[2])
+	e := b.Exp(b.Neg(b.Mul(y, x)))
+	slope := b.Div(b.Mul(y, e), b.Add(e, b.Const(1, e.DType())))
+	norm := -1.0
+	if a.Int("reduction") == 1 {
+		norm /= float64(max(self.Shape().Numel(), 1))
+	}
+	return []Value{b.Cast(b.Mul(b.scale(slope, norm), g), self.DType())}
 }
 
 // lossReduction reads and checks the reduction attribute.

@@ -1,5 +1,7 @@
 package ir
 
+import "math"
+
 // Running sums, products and maxima.
 
 func init() {
@@ -30,6 +32,45 @@ func init() {
 			return []Shape{s, s.WithDType(I64)}
 		},
 		VJP: vjpCummax,
+	})
+	register("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
+		Category: Scan,
+		Doc: "Running minimum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the minimum " +
+			"once met. Both have self's shape. ATen's cummin.",
+		Decompose: decomposeCummin,
+	})
+	register("logcumsumexp(Tensor self, int dim) -> Tensor", Spec{
+		Category:  Scan,
+		Doc:       "log(cumsum(exp(self))) along dim of a floating tensor, without overflow. ATen's logcumsumexp.",
+		Decompose: decomposeLogCumsumExp,
+	})
+}
+
+// decomposeCummin is the largest of the order turned around.
+func decomposeCummin(b *Builder, a Args) []Value {
+	x := a.In[0]
+	requireArithmetic(a, x.DType())
+	turn := b.Neg
+	if !x.DType().IsFloat() {
+		turn = b.BitwiseNot
+	}
+	outs := b.Call(OpCummax, []any{turn(x), a.Dim("dim", x.Rank())})
+	return []Value{turn(outs[0]), outs[1]}
+}
+
+func decomposeLogCumsumExp(b *Builder, a Args) []Value {
+	x := a.In[0]
+	d := x.DType()
+	if !d.IsFloat() {
+		a.Fail(ErrDType, "self is %v, must be floating", d)
+	}
+	x = b.widen(x)
+	return b.alongDim(x, a.Dim("dim", x.Rank()), func(x Value, dim int) []Value {
+		n := x.Dim(dim)
+		for step := 1; step < n; step *= 2 { // each sum takes in that of as many before
+			x = b.callNamed("logaddexp", []any{x, b.padDim(b.Slice(x, dim, 0, n-step, 1), dim, step, 0, math.Inf(-1))})
+		}
+		return []Value{b.Cast(x, d)}
 	})
 }
 

@@ -129,6 +129,29 @@ def check_topk(case):
             raise Drop("equal values (choice not defined)")
 
 
+def check_distinct(case):
+    """Which of several equal elements of a line is chosen is not defined."""
+    t = case.args["self"]
+    if t.ndim and t.numel():
+        dim = case.args.get("dim", -1)
+        s = t.sort(dim=dim).values.movedim(dim, -1)
+        if (s[..., 1:] == s[..., :-1]).any():
+            raise Drop("equal values (choice not defined)")
+
+
+def check_median(case):
+    if "dim" not in case.args:
+        raise Drop("no argument dim (ATen has no index then)")
+    check_distinct(case)
+
+
+def check_bincount(case):
+    """The table's result has minlength elements, ATen's more where numbers are larger."""
+    t = case.args["self"]
+    if t.numel() and int(t.max()) >= case.args.get("minlength", 0):
+        raise Drop("minlength decides the shape")
+
+
 def check_unique_writes(case):
     """Which of several writes to one element wins is not defined."""
     index, dim = case.args["index"], case.args["dim"]
@@ -376,6 +399,24 @@ def index_rows():
         Row("index_put", "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False", check=check_index_put),
         Row("sort", "Tensor self, int dim=-1, bool descending=False, *, bool? stable=None", adapt=stable, check=check_sort),
         Row("topk", "Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True", check=check_topk),
+        Row("kthvalue", "Tensor self, int k, int dim=-1, bool keepdim=False", check=check_distinct),
+        Row("mode", "Tensor self, int dim=-1, bool keepdim=False", check=check_distinct),
+        Row("median", "Tensor self, int? dim=None, bool keepdim=False", check=check_median),
+        Row("nanmedian", "Tensor self, int? dim=None, bool keepdim=False", check=check_median),
+        Row("cummin", "Tensor self, int dim"),
+        Row("logcumsumexp", "Tensor self, int dim"),
+        Row("searchsorted", "Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None"),
+        Row("bucketize", "Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False"),
+        Row("masked_scatter", "Tensor self, Tensor mask, Tensor source"),
+        Row(
+            "index_reduce",
+            "Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True",
+            [f"index_reduce.{r}" for r in ("prod", "mean", "amax", "amin")],
+            cap=14,
+        ),
+        Row("nonzero_static", "Tensor self, *, int size, int fill_value=-1"),
+        Row("histc", "Tensor self, int bins=100, float min=0, float max=0"),
+        Row("bincount", "Tensor self, Tensor? weights=None, int minlength=0", check=check_bincount),
         Row("matmul", "Tensor self, Tensor other", limit=600),
         Row("addmm", "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1", ["addmm", "addmm.decomposed"]),
         Row("bmm", "Tensor self, Tensor mat2", ["bmm", "bmm.triton_optimized"], limit=600),

@@ -232,7 +232,8 @@ func (p *lane) nonzero(c call) error {
 	}
 	n := int(t.numel)
 	outs, err := p.run(&recipe{what: []byte("nonzero"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
-		count, rows := nonzeros(b, in[0], n, 0)
+		count := do(b, "count_nonzero", in[0], nil)
+		rows := b.Call1(lookup("nonzero_static"), []any{in[0]}, ir.A("size", n), ir.A("fill_value", 0))
 		return []ir.Value{count, b.Transpose(rows, 0, 1)}
 	}})
 	if err != nil {
@@ -280,8 +281,8 @@ func (p *lane) maskedSelect(c call) error {
 	x, m := c.tensor(0), c.tensor(1)
 	outs, err := p.run(&recipe{what: []byte("masked_select"), in: []*tensor{x, m}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		dims := b.Call1(ir.OpLogicalAnd, []any{in[0], in[1]}).Shape().Dims()
-		mask, all := flat(b, b.Expand(in[1], dims...)), flat(b, b.Expand(in[0], dims...))
-		return []ir.Value{b.Sum(b.Cast(mask, ir.I64), []int{0}, false), front(b, mask, all, mask.Dim(0), b.Cast(b.Const(0, ir.I64), all.DType()))}
+		mask, all := b.Expand(in[1], dims...), b.Expand(in[0], dims...)
+		return []ir.Value{do(b, "count_nonzero", mask, nil), do(b, "masked_scatter_backward", all, mask, []int{product(dims)})}
 	}})
 	if err != nil {
 		return err
@@ -339,7 +340,7 @@ func (p *lane) repeatInterleave(c call) error {
 	}
 	outs, err := p.run(&recipe{what: fmt.Append(nil, "repeat_interleave ", n), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		ends := b.Cumsum(b.Cast(in[0], ir.I64), 0)
-		return []ir.Value{b.Cast(search2(b, ends, b.Iota(n, ir.I64), true), in[0].DType())}
+		return []ir.Value{b.Cast(behind(b, ends, b.Iota(n, ir.I64)), in[0].DType())}
 	}})
 	if err != nil {
 		return err

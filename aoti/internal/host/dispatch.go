@@ -260,8 +260,9 @@ func (s *opSchema) call(stack []uint64, fn evalFunc) error {
 	if err != nil {
 		return err
 	}
-	if len(outs) > len(stack) {
-		return errors.Join(errors.New("the op has more results than there is room for"), discard(outs))
+	if len(outs) > s.returns { // an overload with fewer results
+		_ = discard(outs[s.returns:])
+		outs = outs[:s.returns]
 	}
 	for i, t := range outs {
 		storePointer(unsafe.Pointer(&stack[i]), unsafe.Pointer(t))

@@ -15,8 +15,6 @@ var backwardEvals = map[string]evalFunc{
 	"_pdist_backward":                            pdistBackward,
 	"_embedding_bag_dense_backward":              bagBackward,
 	"_embedding_bag_per_sample_weights_backward": bagWeightsBackward,
-	"masked_scatter_backward":                    maskedScatterBackward,
-	"soft_margin_loss_backward":                  softMarginBackward,
 }
 
 // distanceSlope is the derivative of the p-norm of a difference by one of its
@@ -268,75 +266,8 @@ func bagOf(v values, n int) ([]int64, error) {
 	return out, nil
 }
 
-func maskedScatterBackward(v values) ([]*tensor, error) {
-	g, m, err := v.two("grad_output", "mask")
-	if err != nil {
-		return nil, err
-	}
-	dims, err := common(g, m)
-	if err != nil {
-		return nil, err
-	}
-	mask, err := expanded[int64](m, dims)
-	if err != nil {
-		return nil, err
-	}
-	grad, err := expanded[float64](g, dims)
-	if err != nil {
-		return nil, err
-	}
-	var sizes []int
-	for _, n := range v.ints("sizes") {
-		sizes = append(sizes, int(n))
-	}
-	out := array[float64]{make([]float64, product(sizes)), sizes}
-	at := 0
-	for i, keep := range mask.data {
-		if keep != 0 && at < len(out.data) {
-			out.data[at] = grad.data[i]
-			at++
-		}
-	}
-	return one(save(out, dtypeOf(g)))
-}
-
 // The ways in which a loss is reduced.
 const (
 	reduceNone = iota
 	reduceMean
 )
-
-func softMarginBackward(v values) ([]*tensor, error) {
-	t, x, err := argument[float64](v, "self")
-	if err != nil {
-		return nil, err
-	}
-	_, y, err := argument[float64](v, "target")
-	if err != nil {
-		return nil, err
-	}
-	gt, err := v.tensor("grad_output")
-	if err != nil {
-		return nil, err
-	}
-	g, err := expanded[float64](gt, x.dims)
-	if err != nil {
-		return nil, err
-	}
-	if len(y.data) != len(x.data) {
-		return nil, fmt.Errorf("%w: %v and targets %v", ir.ErrShape, x.dims, y.dims)
-	}
-	norm := 1.0
-	if v.int("reduction", reduceNone) == reduceMean {
-		norm = 1 / float64(len(x.data))
-	}
-	for i := range x.data {
-		z := math.Exp(-y.data[i] * x.data[i])
-		x.data[i] = -norm * y.data[i] * z / (z + 1) * g.data[i]
-	}
-	outs, err := one(save(x, dtypeOf(t)))
-	if err != nil {
-		return nil, err
-	}
-	return likeSelf(outs, t)
-}

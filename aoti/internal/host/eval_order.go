@@ -3,38 +3,21 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/loris-ml/loris/ir"
 )
 
-// orderEvals are the ops about the order of elements.
-var orderEvals = map[string]evalFunc{
-	"sort": func(v values) ([]*tensor, error) {
-		t, err := v.tensor("self")
-		if err != nil {
-			return nil, err
-		}
-		outs, err := evalIR(lookup("sort"), v)
-		if err != nil {
-			return nil, err
-		}
-		if outs, err = likeSelf(outs, t); err != nil {
-			return nil, err
-		}
-		second, err := likeSelf(outs[1:], t)
-		if err != nil {
-			release(outs[0])
-			return nil, err
-		}
-		return append(outs[:1], second...), nil
-	},
-	"topk":      exactly(topK[int64], topK[float64]),
-	"kthvalue":  exactly(alongRows(kth[int64]), alongRows(kth[float64])),
-	"mode":      exactly(alongRows(mode[int64]), alongRows(mode[float64])),
-	"median":    exactly(median[int64], median[float64]),
-	"nanmedian": exactly(nanMedian[int64], nanMedian[float64]),
+// orderOps choose among equal elements as PyTorch does, whose algorithms are not stable: on
+// the host by the same steps. Accelerators compute the rows of ir, which take the first.
+var orderOps = map[string]opEntry{
+	"topk":      {eager: exactly(topK[int64], topK[float64]), decompose: row("topk")},
+	"kthvalue":  {eager: exactly(alongRows(kth[int64]), alongRows(kth[float64])), decompose: row("kthvalue")},
+	"mode":      {eager: exactly(alongRows(mode[int64]), alongRows(mode[float64])), decompose: row("mode")},
+	"median":    {eager: exactly(median[int64], median[float64]), decompose: row("median")},
+	"nanmedian": {eager: exactly(nanMedian[int64], nanMedian[float64]), decompose: row("nanmedian")},
 }
 
 // ordered are the types in which elements that have an order are compared.
@@ -267,4 +250,20 @@ func quickSelect[T ordered](row []T, k int) int {
 		swap(lo, hi)
 	}
 	return order[k]
+}
+
+// isNaN is false for all integers.
+func isNaN[T ordered](x T) bool { return math.IsNaN(float64(x)) }
+
+// orderNaN compares with NaN above everything.
+func orderNaN[T ordered](a, b T) int {
+	switch an, bn := isNaN(a), isNaN(b); {
+	case an && bn:
+		return 0
+	case an:
+		return 1
+	case bn:
+		return -1
+	}
+	return cmp.Compare(a, b)
 }

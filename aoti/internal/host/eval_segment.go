@@ -14,7 +14,6 @@ import (
 var segmentEvals = map[string]evalFunc{
 	"segment_reduce":           segmentReduce,
 	"_segment_reduce_backward": segmentBackward,
-	"index_reduce":             exactly(indexReduce[int64], indexReduce[float64]),
 	"histogram_bin_ct":         histogramBins,
 	"_histogramdd_from_bin_cts": func(v values) ([]*tensor, error) {
 		outs, err := histogramOf(v, "self", v.ints("bins"), v["range"])
@@ -194,81 +193,9 @@ func segmentBackward(v values) ([]*tensor, error) {
 	return one(save(out, dtypeOf(t)))
 }
 
-// indexReduce folds the rows of source into those of self that index names.
-func indexReduce[T ordered](v values) ([]*tensor, error) {
-	t, a, dim, err := rowsOf[T](v, 0)
-	if err != nil {
-		return nil, err
-	}
-	_, idx, err := argument[int64](v, "index")
-	if err != nil {
-		return nil, err
-	}
-	_, src, err := argument[T](v, "source")
-	if err != nil {
-		return nil, err
-	}
-	shape, from := atLeast1(a.dims), atLeast1(src.dims)
-	inner, n := product(shape[dim+1:]), len(idx.data)
-	if len(from) != len(shape) || from[dim] != n || len(src.data)*shape[dim] != len(a.data)*n {
-		return nil, fmt.Errorf("%w: %d rows of %v into %v", ir.ErrShape, n, src.dims, a.dims)
-	}
-	name, keep := v.text("reduce", ""), v.bool("include_self", true)
-	fold, ok := map[string]func(x, y T) T{
-		"prod": func(x, y T) T { return x * y }, "mean": func(x, y T) T { return x + y },
-		"amax": func(x, y T) T { return pick(x, y, orderNaN(y, x) > 0) },
-		"amin": func(x, y T) T { return pick(x, y, isNaN(y) || !isNaN(x) && y < x) },
-	}[name]
-	if !ok {
-		return nil, fmt.Errorf("%w: a reduction %q", ir.ErrArg, name)
-	}
-	count := make([]T, len(a.data))
-	for i := range count {
-		if keep {
-			count[i] = 1
-		}
-	}
-	for i, x := range src.data {
-		row := idx.data[i/inner%n]
-		if row < 0 || row >= int64(shape[dim]) {
-			return nil, fmt.Errorf("%w: row %d of %d", ir.ErrIndex, row, shape[dim])
-		}
-		to := (i/(inner*n)*shape[dim]+int(row))*inner + i%inner
-		if count[to] == 0 {
-			a.data[to] = x
-		} else {
-			a.data[to] = fold(a.data[to], x)
-		}
-		count[to]++
-	}
-	if name == "mean" {
-		for i, k := range count {
-			if k > 0 {
-				a.data[i] = quotient(a.data[i], k)
-			}
-		}
-	}
-	outs, err := one(save(a, dtypeOf(t)))
-	if err != nil {
-		return nil, err
-	}
-	return likeSelf(outs, t)
-}
-
 func pick[T any](x, y T, second bool) T {
 	if second {
 		return y
 	}
 	return x
-}
-
-// quotient is x/n, of integers the next lower one.
-func quotient[T ordered](x, n T) T {
-	q := x / n
-	if q*n > x { // only of integers that were rounded up
-		if _, ok := any(x).(int64); ok {
-			q--
-		}
-	}
-	return q
 }

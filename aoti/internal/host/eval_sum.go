@@ -11,7 +11,6 @@ import (
 
 // sumEvals are the ops that count, measure and sum products.
 var sumEvals = map[string]evalFunc{
-	"histc": histogram,
 	"_cdist_forward": func(v values) ([]*tensor, error) {
 		x, y, err := v.two("x1", "x2")
 		if err != nil {
@@ -36,39 +35,6 @@ var sumEvals = map[string]evalFunc{
 		}
 		return one(save(array[float64]{out, []int{len(out)}}, dtypeOf(t)))
 	},
-}
-
-func histogram(v values) ([]*tensor, error) {
-	t, a, err := argument[float64](v, "self")
-	if err != nil {
-		return nil, err
-	}
-	bins, lo, hi := v.int("bins", 100), v.float("min", 0), v.float("max", 0)
-	if bins < 1 || bins > 1<<30 || lo > hi {
-		return nil, fmt.Errorf("%w: histc of %d bins from %v to %v", ir.ErrArg, bins, lo, hi)
-	}
-	if lo == hi && len(a.data) > 0 {
-		lo, hi = a.data[0], a.data[0]
-		for _, x := range a.data {
-			lo, hi = min(lo, x), max(hi, x)
-		}
-	}
-	if lo == hi {
-		lo, hi = lo-1, hi+1
-	}
-	out := array[float64]{make([]float64, bins), []int{bins}}
-	single := dtypeOf(t) == ir.F32
-	for _, x := range a.data {
-		if !(x >= lo && x <= hi) {
-			continue
-		}
-		at := (x - lo) / (hi - lo) * float64(bins)
-		if single { // in the tensor's own arithmetic: it decides at the edges
-			at = float64((float32(x) - float32(lo)) / (float32(hi) - float32(lo)) * float32(bins))
-		}
-		out.data[min(int(at), bins-1)]++
-	}
-	return one(save(out, dtypeOf(t)))
 }
 
 // distance is the p-norm of a difference.

@@ -22,20 +22,49 @@ type opEntry struct {
 	// decompose records the op for arguments that are not those of its row, or for an op
 	// without one. Accelerators take it, and the host where there is no eager.
 	decompose recipeFunc
+	// strides is the layout of the row's results.
+	strides strideRule
 	// view says that eager makes a view of its operand, which no device takes part in.
 	view bool
 }
 
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
-	[]map[string]evalFunc{viewEvals, makeEvals, arithmeticEvals, selectEvals, orderEvals, scanEvals, sumEvals,
-		fourierEvals, bagEvals, randomEvals, linalgEvals, windowEvals, backwardEvals, trainEvals, sampleEvals, segmentEvals,
-		scaledEvals, factorEvals, fbgemmEvals, quantEvals, observeEvals},
-	[]map[string]recipeFunc{mathRecipes, matrixRecipes, networkRecipes, indexRecipes, orderRecipes,
-		randomRecipes, bagRecipes, attentionRecipes},
+	[]map[string]evalFunc{
+		viewEvals, makeEvals, arithmeticEvals, sumEvals,
+		fourierEvals,
+		bagEvals,
+		randomEvals,
+		linalgEvals,
+		windowEvals,
+		backwardEvals,
+		trainEvals,
+		sampleEvals,
+		segmentEvals,
+		scaledEvals, factorEvals,
+		fbgemmEvals, quantEvals, observeEvals,
+	},
+	[]map[string]recipeFunc{
+		mathRecipes,
+		matrixRecipes,
+		networkRecipes,
+		randomRecipes,
+		bagRecipes,
+		attentionRecipes,
+	},
+	selectOps, orderOps,
 )
 
-func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc) map[string]opEntry {
+// A strideRule returns the strides of the results that an op's new tensors have for the
+// op's operands, nil for row-major ones.
+type strideRule func(in []*tensor) func(i int, s ir.Shape) []int64
+
+// like gives results of the size of an operand the strides of a copy of it.
+func like(operand int) strideRule {
+	return func(in []*tensor) func(i int, s ir.Shape) []int64 { return likeStrides(in[operand]) }
+}
+
+func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc, entries ...map[string]opEntry) map[string]opEntry {
 	kernels, programs := map[string]evalFunc{}, map[string]recipeFunc{}
 	for _, g := range eager {
 		maps.Copy(kernels, g)
@@ -49,6 +78,9 @@ func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc) 
 	}
 	for name, fn := range programs {
 		table[name] = opEntry{eager: kernels[name], decompose: fn, view: views[name]}
+	}
+	for _, g := range entries {
+		maps.Copy(table, g)
 	}
 	return table
 }
@@ -77,14 +109,26 @@ func evaluator(name string) evalFunc {
 }
 
 // recipeOf returns what records an op as a Program, or nil. An op that the host computes by
-// a kernel of its own is not its row, unless its entry says how.
+// a kernel of its own is not its row, unless its entry says so.
 func recipeOf(name string) recipeFunc {
 	e := opTable[name]
 	if e.decompose != nil || e.eager != nil {
 		return e.decompose
 	}
-	if op, ok := ir.Lookup(name); ok {
-		return func(v values) (*recipe, error) { return recipeIR(op, v) }
+	op, ok := ir.Lookup(name)
+	if !ok {
+		return nil
 	}
-	return nil
+	return func(v values) (*recipe, error) {
+		r, err := recipeIR(op, v)
+		if err == nil && e.strides != nil {
+			r.strides = e.strides(r.in)
+		}
+		return r, err
+	}
+}
+
+// row records the row of ir of that name.
+func row(name string) recipeFunc {
+	return func(v values) (*recipe, error) { return recipeIR(lookup(name), v) }
 }

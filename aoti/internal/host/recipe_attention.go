@@ -209,7 +209,7 @@ func (a *attending) outside(b *ir.Builder, x ir.Value, rank int) ir.Value {
 func sequence(b *ir.Builder, ends ir.Value, n int) (number, at, length ir.Value) {
 	ends = b.Cast(ends, ir.I64)
 	i, count := b.Iota(n, ir.I64), ends.Dim(0)-1
-	number = b.Sub(search2(b, b.Slice(ends, 0, 0, count, 1), i, true), b.Const(1, ir.I64))
+	number = b.Sub(behind(b, b.Slice(ends, 0, 0, count, 1), i), b.Const(1, ir.I64))
 	from := b.IndexSelect(ends, 0, number)
 	to := b.IndexSelect(ends, 0, b.Add(number, b.Const(1, ir.I64)))
 	return number, b.Sub(i, from), b.Sub(to, from)

@@ -44,7 +44,7 @@ func bagRecipe(v values) (*recipe, error) {
 		d, at := wide(in[0].DType()), b.Cast(in[1], ir.I64)
 		count := at.Dim(0)
 		one := b.Const(1, ir.I64)
-		bag := b.Sub(search2(b, b.Slice(b.Cast(in[2], ir.I64), 0, 0, n, 1), b.Iota(count, ir.I64), true), one)
+		bag := b.Sub(behind(b, b.Slice(b.Cast(in[2], ir.I64), 0, 0, n, 1), b.Iota(count, ir.I64)), one)
 		counts := b.Expand(one, count)
 		if padding >= 0 {
 			counts = b.Cast(b.Ne(at, b.Const(padding, ir.I64)), ir.I64)

@@ -39,6 +39,11 @@ func likeStrides(t *tensor) func(int, ir.Shape) []int64 {
 // do records an op of ir by its name.
 func do(b *ir.Builder, name string, args ...any) ir.Value { return b.Call1(lookup(name), args) }
 
+// behind is where each number belongs in a sorted vector, after those equal to it.
+func behind(b *ir.Builder, sorted, x ir.Value) ir.Value {
+	return b.Call1(lookup("searchsorted"), []any{sorted, x}, ir.A("right", true))
+}
+
 // num is a number as an operand of x's dtype.
 func num(b *ir.Builder, v float64, x ir.Value) ir.Value {
 	if x.DType().IsFloat() {
@@ -105,27 +110,9 @@ var mathRecipes = map[string]recipeFunc{
 		return fullRecipe(v, v.dtype(d))
 	},
 	"new_empty": newRecipe, "new_zeros": newRecipe,
-	"soft_margin_loss_backward": func(v values) (*recipe, error) {
-		in, err := v.tensors("self", "target", "grad_output")
-		if err != nil {
-			return nil, err
-		}
-		norm := 1.0
-		if v.int("reduction", reduceNone) == reduceMean {
-			norm = 1 / float64(in[0].numel)
-		}
-		return &recipe{what: fmt.Append(nil, "soft_margin_loss_backward ", norm), in: in, strides: likeStrides(in[0]), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
-			d := wide(in[0].DType())
-			x, y, g := b.Cast(in[0], d), b.Cast(in[1], d), b.Cast(in[2], d)
-			z := b.Exp(b.Neg(b.Mul(y, x)))
-			slope := b.Div(b.Mul(b.Mul(num(b, -norm, x), y), z), b.Add(z, num(b, 1, z)))
-			return []ir.Value{b.Cast(b.Mul(slope, g), in[0].DType())}
-		}}, nil
-	},
 	"_thnn_fused_lstm_cell": lstmCell,
 	"_cdist_forward":        cdist,
 	"_cdist_backward":       cdistSlopes,
-	"histc":                 histogramRecipe,
 }
 
 // fullRecipe makes a tensor whose elements are one number.
@@ -279,37 +266,5 @@ func cdistSlopes(v values) (*recipe, error) {
 		}
 		slope = b.Where(b.Eq(norm, zero), zero, slope)
 		return []ir.Value{b.Cast(b.Sum(b.Mul(g, slope), []int{-2}, false), in[0].DType())}
-	})
-}
-
-// histogramRecipe counts what is in each of equal bins. Without bounds they are the
-// least and the largest element.
-func histogramRecipe(v values) (*recipe, error) {
-	t, err := v.tensor("self")
-	if err != nil {
-		return nil, err
-	}
-	bins, lo, hi := v.int("bins", 100), v.float("min", 0), v.float("max", 0)
-	if bins < 1 || bins > 1<<30 || lo > hi {
-		return nil, fmt.Errorf("%w: histc of %d bins from %v to %v", ir.ErrArg, bins, lo, hi)
-	}
-	return simple(fmt.Sprint("histc ", bins, lo, hi), []*tensor{t}, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		x := b.Reshape(in[0], in[0].Shape().Numel())
-		if d := x.DType(); d != ir.F32 {
-			x = b.Cast(x, ir.F64)
-		}
-		n := x.Dim(0)
-		from, to := num(b, lo, x), num(b, hi, x)
-		if lo == hi && n > 0 {
-			from, to = b.Amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
-		}
-		none, one := b.Eq(from, to), num(b, 1, x)
-		from, to = b.Where(none, b.Sub(from, one), from), b.Where(none, b.Add(to, one), to)
-		inside := b.Call1(ir.OpLogicalAnd, []any{b.Ge(x, from), b.Le(x, to)})
-		at := b.Mul(b.Div(b.Sub(x, from), b.Sub(to, from)), num(b, float64(bins), x))
-		at = b.Cast(b.Where(inside, b.Trunc(at), num(b, 0, x)), ir.I64)
-		at = b.Minimum(at, b.Const(bins-1, ir.I64))
-		counts := b.ScatterReduce(b.Full([]int{bins}, 0, ir.F64), 0, at, b.Cast(inside, ir.F64), "sum")
-		return []ir.Value{b.Cast(counts, in[0].DType())}
 	})
 }

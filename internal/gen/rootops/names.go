@@ -34,7 +34,8 @@ var optionNames = map[string]string{
 	"diagonal.offset": "DiagonalOffset", "tril.diagonal": "DiagonalOffset", "triu.diagonal": "DiagonalOffset",
 	"dim1": "DiagonalDims", "dim2": "DiagonalDims",
 	"softplus.threshold": "SoftplusThreshold", "elu.scale": "EluScale", "elu.input_scale": "EluInputScale",
-	"interpolate.size": "OutputSize",
+	"interpolate.size": "OutputSize", "interpolate.mode": "InterpolateMode", "pad.mode": "PadMode",
+	"histc.min": "BinsFrom", "histc.max": "BinsTo", "right": "SearchRight", "side": "SearchSide",
 }
 
 // optionName is the name of the constructor of an op's optional argument.

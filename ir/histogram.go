@@ -1,0 +1,71 @@
+package ir
+
+// Counts of elements.
+
+func init() {
+	register("histc(Tensor self, int bins=100, float min=0, float max=0) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "How many elements of a floating tensor are in each of equal bins from min to max, both included, of self's dtype. " +
+			"Where min is max the bins go from the least element to the largest. ATen's histc.",
+		Decompose: decomposeHistc,
+		NoGrad:    "counts do not change with the elements",
+	})
+	register("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", Spec{
+		Category: Reduction,
+		Doc: "How often each of the numbers below minlength is in the integer vector self, or the sum of the weights of its " +
+			"places; i64, with weights f32 or f64. ATen's bincount, whose result is longer if numbers are larger: shapes do not " +
+			"depend on data, so that is an error at run time.",
+		Decompose: decomposeBincount,
+		NoGrad:    "ATen has no gradient of it",
+	})
+}
+
+func decomposeHistc(b *Builder, a Args) []Value {
+	bins, lo, hi := a.Int("bins"), a.Float("min"), a.Float("max")
+	d := a.In[0].DType()
+	switch {
+	case !d.IsFloat():
+		a.Fail(ErrDType, "not defined for %v operands", d)
+	case bins < 1 || bins > 1<<30:
+		a.Fail(ErrArg, "bins must be > 0, but got %d", bins)
+	case lo > hi:
+		a.Fail(ErrArg, "max must be larger than min, but got %v and %v", hi, lo)
+	}
+	x := b.flatten(a.In[0])
+	if d != F32 { // f32 is counted in its own arithmetic, which decides at the edges
+		x = b.Cast(x, F64)
+	}
+	from, to, one := b.Const(lo, x.DType()), b.Const(hi, x.DType()), b.Const(1, x.DType())
+	if lo == hi && x.Dim(0) > 0 {
+		from, to = b.Amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
+	}
+	none := b.Eq(from, to)
+	from, to = b.Where(none, b.Sub(from, one), from), b.Where(none, b.Add(to, one), to)
+	inside := b.LogicalAnd(b.Ge(x, from), b.Le(x, to))
+	at := b.Mul(b.Div(b.Sub(x, from), b.Sub(to, from)), b.Const(float64(bins), x.DType()))
+	at = b.Cast(b.Where(inside, b.Trunc(at), b.Const(0, x.DType())), I64)
+	at = b.Minimum(at, b.Const(bins-1, I64))
+	counts := b.ScatterReduce(b.Full([]int{bins}, 0, F64), 0, at, b.Cast(inside, F64), "sum")
+	return []Value{b.Cast(counts, d)}
+}
+
+func decomposeBincount(b *Builder, a Args) []Value {
+	x, weights, n := a.In[0], a.Tensor("weights"), a.Int("minlength")
+	switch d := x.DType(); {
+	case !d.IsIntegral() || d == Bool || x.Rank() != 1:
+		a.Fail(ErrShape, "bincount only supports 1-d non-negative integral inputs, not %v", x.Shape())
+	case n < 0:
+		a.Fail(ErrArg, "minlength should be >= 0, not %d", n)
+	case !weights.IsNil() && !weights.Shape().SameDims(x.Shape()):
+		a.Fail(ErrShape, "weights should be 1-d and have the same length as input, not %v", weights.Shape())
+	}
+	if weights.IsNil() {
+		ones := b.Full([]int{x.Dim(0)}, 1, I64)
+		return []Value{b.IndexAdd(b.Full([]int{n}, 0, I64), 0, b.Cast(x, I64), ones)}
+	}
+	d := F64
+	if weights.DType() == F32 {
+		d = F32
+	}
+	return []Value{b.IndexAdd(b.Full([]int{n}, 0, d), 0, b.Cast(x, I64), b.Cast(weights, d))}
+}
