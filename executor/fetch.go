@@ -15,9 +15,9 @@ func (s *Session) FetchTensors(ctx context.Context, ts ...*Tensor) ([]backend.Bu
 	return s.fetchSynced(ctx, ts, (*Data).Wait)
 }
 
-// FetchQueued is FetchTensors for those who enqueue work behind what makes the contents: on a device
-// that keeps its work in order it waits until that is enqueued. An error of the work is then told
-// by what waits for the buffers (backend.AsyncBuffer), and by FetchTensors.
+// FetchQueued is FetchTensors for those who enqueue work behind what makes the contents: on a
+// device that keeps its work in order it waits until that is enqueued. An error of the work is then
+// told by what waits for the buffers (backend.AsyncBuffer), and by FetchTensors.
 func (s *Session) FetchQueued(ctx context.Context, ts ...*Tensor) ([]backend.Buffer, error) {
 	return s.fetchSynced(ctx, ts, (*Data).queued)
 }

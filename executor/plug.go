@@ -15,8 +15,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// plugCost is the cost of a plugged model's Computation in the cache: small, but enough for the cache
-// to drop it some time after it was unplugged.
+// plugCost is the cost of a plugged model's Computation in the cache: small, but enough for the
+// cache to drop it some time after it was unplugged.
 const plugCost = 4096
 
 // Plug substitutes a model for the computation of a graph: a sync that meets the graph runs the
@@ -93,8 +93,8 @@ func (s *Session) PlugFunc(ctx context.Context, inputs []*Tensor, newTensor func
 	return s.core.plug(p, tr.program)
 }
 
-// PlugProgram plugs a model for a Program on a device. The model takes the Program's parameters, all
-// of which the Program must use.
+// PlugProgram plugs a model for a Program on a device. The model takes the Program's parameters,
+// all of which the Program must use.
 func (s *Session) PlugProgram(prog *graph.Program, d ir.Device, m backend.Callable) (*Plug, error) {
 	b := ir.Builder{Lines: ir.LinesOff}
 	leaves := make([]ir.Value, len(prog.Params))
@@ -114,9 +114,9 @@ func (s *Session) PlugProgram(prog *graph.Program, d ir.Device, m backend.Callab
 	return s.core.plug(p, met)
 }
 
-// PlugHash plugs a model for the graph of a hash (GraphHash). The model takes the graph's parameters
-// in post-order. Its shapes are compared with those of the graph now, if the computation is in the
-// cache, or by the first sync that meets the graph, which fails if they differ.
+// PlugHash plugs a model for the graph of a hash (GraphHash). The model takes the graph's
+// parameters in post-order. Its shapes are compared with those of the graph now, if the computation
+// is in the cache, or by the first sync that meets the graph, which fails if they differ.
 func (s *Session) PlugHash(h ir.Hash, m backend.Callable) (*Plug, error) {
 	p := &Plug{hash: h, model: m, unchecked: true}
 	ref, ok := s.core.cache.Get(cache.Key(h))

@@ -68,8 +68,8 @@ func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	}
 }
 
-// unready returns the first operand that is IR of an earlier step, or nil. The caller holds core.mu.
-// If an operand cannot be used, unready unlocks it and panics.
+// unready returns the first operand that is IR of an earlier step, or nil. The caller holds
+// core.mu. If an operand cannot be used, unready unlocks it and panics.
 func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 	ok := false
 	defer func() {
@@ -110,8 +110,8 @@ func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
 	s.trimCheck()
 }
 
-// CallOn is Call1 for an op whose operands may have no device. The op is then placed on d, or, if d is
-// the zero Device, where its result is used.
+// CallOn is Call1 for an op whose operands may have no device. The op is then placed on d, or, if d
+// is the zero Device, where its result is used.
 func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
 	s.lockArgs(op, pos, nil)
 	defer s.core.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 	return ts
 }
 
-// lockArgs is lockTensors for the arguments of Call. It checks all under one taking of the lock, which
-// succeeds unless a tensor is of another session, dead, or IR of an earlier step.
+// lockArgs is lockTensors for the arguments of Call. It checks all under one taking of the lock,
+// which succeeds unless a tensor is of another session, dead, or IR of an earlier step.
 func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
 	s.core.mu.Lock()
 	ok := !s.core.closed

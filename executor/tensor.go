@@ -6,8 +6,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so that
-// recording an op allocates one object. core.mu guards all fields but s, which never changes.
+// Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so
+// that recording an op allocates one object. core.mu guards all fields but s, which never changes.
 type Tensor struct {
 	s    *Session
 	ir   *ir.Node // pending IR; nil once there is data

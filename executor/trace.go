@@ -24,9 +24,9 @@ type varLeaf struct{ v *Variable }
 // LeafName returns "variable".
 func (*varLeaf) LeafName() string { return "variable" }
 
-// value returns the variable's value in the traced function: a view of what the function has assigned,
-// or the leaf of its value at the call. Each variable has a leaf of its own, since variables that
-// share data while the function is traced need not do so when it is called.
+// value returns the variable's value in the traced function: a view of what the function has
+// assigned, or the leaf of its value at the call. Each variable has a leaf of its own, since
+// variables that share data while the function is traced need not do so when it is called.
 func (t *trace) value(b *ir.Builder, v *Variable) ir.Value {
 	if x := t.assigned[v]; x != nil {
 		a, ok := t.alias[v]

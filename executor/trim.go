@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// trimState is the trim counter. A step whose graph grows beyond the limit is synced before its end,
-// so that memory stays bounded if a program forgets MarkStep.
+// trimState is the trim counter. A step whose graph grows beyond the limit is synced before its
+// end, so that memory stays bounded if a program forgets MarkStep.
 type trimState struct {
 	count int // nodes of the step at the last sync in its middle
 	err   error
 	busy  bool
 }
 
-// trimCheck syncs the step so far if it has grown too large; core.mu is held, and released during the
-// sync.
+// trimCheck syncs the step so far if it has grown too large; core.mu is held, and released during
+// the sync.
 func (s *Session) trimCheck() {
 	limit := s.core.cfg.TrimNodes
 	if limit < 0 || s.b.Count()-s.trim.count < limit || s.trim.busy || s.tracing != nil {

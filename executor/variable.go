@@ -4,8 +4,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Variable is a value that lives across steps. Assign gives it a pending value, which the next MarkStep
-// computes. core.mu guards its fields.
+// Variable is a value that lives across steps. Assign gives it a pending value, which the next
+// MarkStep computes. core.mu guards its fields.
 type Variable struct {
 	s     *Session
 	data  *Data    // the value as of the last step
@@ -75,8 +75,8 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	}
 }
 
-// node returns the leaf of the variable's data; core.mu is held. A leaf that is made in the step of the
-// assignment is valid until that step ends, as a view in its place would be.
+// node returns the leaf of the variable's data; core.mu is held. A leaf that is made in the step of
+// the assignment is valid until that step ends, as a view in its place would be.
 func (v *Variable) node() *ir.Node {
 	if v.leaf != nil && !v.until.ended() {
 		return v.leaf
@@ -116,8 +116,8 @@ func (v *Variable) device() ir.Device {
 	return v.data.device
 }
 
-// current returns the variable's data; core.mu is held. A pending value that has been synced since its
-// assignment becomes the data.
+// current returns the variable's data; core.mu is held. A pending value that has been synced since
+// its assignment becomes the data.
 func (v *Variable) current() *Data {
 	if v.pend != nil && v.pend.data != nil {
 		alias := v.alias

@@ -59,55 +59,55 @@ func lowerFold(t byType[lowerFunc]) lowerFunc {
 }
 
 func sumInt[T kernels.Integer](c *call) {
-	switch part, last := kernels.SumFold[int64, T, int64](), kernels.SumFold[int64, int64, int64](); c.Shapes[0].DType() {
+	switch part, last := kernels.SumReducer[int64, T, int64](), kernels.SumReducer[int64, int64, int64](); c.Shapes[0].DType() {
 	case ir.I64:
 		reduce(c, part, part, last)
 	case ir.Bool:
-		reduce(c, kernels.BoolFold(part), part, kernels.BoolFold(last))
+		reduce(c, kernels.BoolReducer(part), part, kernels.BoolReducer(last))
 	default:
-		reduce(c, kernels.SumFold[T, T, int64](), part, kernels.SumFold[T, int64, int64]())
+		reduce(c, kernels.SumReducer[T, T, int64](), part, kernels.SumReducer[T, int64, int64]())
 	}
 }
 
 func sumFloat[T kernels.Float](c *call) {
-	reduce(c, kernels.SumFold[T, T, float64](), kernels.SumFold[float64, T, float64](), kernels.SumFold[T, float64, float64]())
+	reduce(c, kernels.SumReducer[T, T, float64](), kernels.SumReducer[float64, T, float64](), kernels.SumReducer[T, float64, float64]())
 }
 
 func prodInt[T kernels.Integer](c *call) {
-	switch part, last := kernels.ProdFold[int64, T, int64](), kernels.ProdFold[int64, int64, int64](); c.Shapes[0].DType() {
+	switch part, last := kernels.ProdReducer[int64, T, int64](), kernels.ProdReducer[int64, int64, int64](); c.Shapes[0].DType() {
 	case ir.I64:
 		reduce(c, part, part, last)
 	case ir.Bool:
-		reduce(c, kernels.BoolFold(part), part, kernels.BoolFold(last))
+		reduce(c, kernels.BoolReducer(part), part, kernels.BoolReducer(last))
 	default:
-		reduce(c, kernels.ProdFold[T, T, int64](), part, kernels.ProdFold[T, int64, int64]())
+		reduce(c, kernels.ProdReducer[T, T, int64](), part, kernels.ProdReducer[T, int64, int64]())
 	}
 }
 
 func prodFloat[T kernels.Float](c *call) {
-	reduce(c, kernels.ProdFold[T, T, float64](), kernels.ProdFold[float64, T, float64](), kernels.ProdFold[T, float64, float64]())
+	reduce(c, kernels.ProdReducer[T, T, float64](), kernels.ProdReducer[float64, T, float64](), kernels.ProdReducer[T, float64, float64]())
 }
 
 func reduceMax[T kernels.Number](c *call) {
 	least, _ := kernels.Limits[T]()
-	f := kernels.MaxFold(least)
+	f := kernels.MaxReducer(least)
 	reduce(c, f, f, f)
 }
 
 func reduceMin[T kernels.Number](c *call) {
 	_, greatest := kernels.Limits[T]()
-	f := kernels.MinFold(greatest)
+	f := kernels.MinReducer(greatest)
 	reduce(c, f, f, f)
 }
 
 func reduceAny[T kernels.Number](c *call) {
-	f := kernels.AnyFold[T]()
-	reduce(c, f, f, kernels.AnyFold[uint8]())
+	f := kernels.AnyReducer[T]()
+	reduce(c, f, f, kernels.AnyReducer[uint8]())
 }
 
 func reduceAll[T kernels.Number](c *call) {
-	f := kernels.AllFold[T]()
-	reduce(c, f, f, kernels.AllFold[uint8]())
+	f := kernels.AllReducer[T]()
+	reduce(c, f, f, kernels.AllReducer[uint8]())
 }
 
 const (
@@ -122,7 +122,7 @@ const (
 
 // reduce emits a reduction in one step by whole, or, to few results of many
 // elements, in parts by part and then over their results by last.
-func reduce[R, T, A any](c *call, whole *kernels.Fold[R, T, A], part *kernels.Fold[A, T, A], last *kernels.Fold[R, A, A]) {
+func reduce[R, T, A any](c *call, whole *kernels.Reducer[R, T, A], part *kernels.Reducer[A, T, A], last *kernels.Reducer[R, A, A]) {
 	mask, _ := ir.ReduceDims(c.Args)
 	in := c.Operands[0]
 	x := c.dense(in)

@@ -152,12 +152,12 @@ func loops() *elementary {
 	return elementaries[0]
 }
 
-// loopMost bounds a call of a loop, in which the runtime can't stop the
-// goroutine, to some ten microseconds.
+// loopMost bounds a call of a loop in assembly to some ten microseconds, since the runtime cannot
+// preempt the goroutine in it.
 const loopMost = 16 << 10
 
-// run applies a loop to a slice. What is left over goes through the same loop,
-// so that a result does not depend on where in a slice it is.
+// run applies a loop to a slice. The elements after the last full vector go through the same loop,
+// so that a result does not depend on its position.
 func (l *elementary) run(f func(dst, src *float32, n int), dst, src []float32) {
 	whole := len(dst) / l.lanes * l.lanes
 	for at := 0; at < whole; at += loopMost {

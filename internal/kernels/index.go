@@ -12,9 +12,9 @@ func checked(i int64, size int) int {
 	return int(i)
 }
 
-// Lines is the geometry of gather and scatter: the elements of an index tensor,
-// numbered in row-major order, and where the line of each begins in the indexed
-// tensor.
+// Lines is the geometry of gather and scatter. For each element of an index tensor, in row-major
+// order, it gives the position in the indexed tensor where the line that the element indexes
+// begins.
 type Lines struct {
 	base strided.View // the index's dimensions; the stride of the indexed one is 0
 	size int          // of the indexed dimension
@@ -33,8 +33,8 @@ func NewLines(dims []int, dim int, index []int) Lines {
 	return l
 }
 
-// walk calls f for elements lo..hi-1 of the index with the position of the
-// element that each points at. It panics with an IndexError.
+// walk calls f for each of the elements lo..hi-1 of the index, with the position of the element
+// that it selects. It panics with an IndexError.
 func walk(l *Lines, index []int64, lo, hi int, f func(i, pos int)) {
 	if lo >= hi {
 		return
@@ -47,15 +47,13 @@ func walk(l *Lines, index []int64, lo, hi int, f func(i, pos int)) {
 	}
 }
 
-// Gather sets dst[i] to the element of x that index[i] points at, for
-// lo <= i < hi.
+// Gather sets dst[i] to the element of x that index[i] selects, for lo <= i < hi.
 func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	walk(l, index, lo, hi, func(i, pos int) { dst[i] = x[pos] })
 }
 
-// Scatter sets the element of dst that index[i] points at to the element of src
-// in the same place of its dimensions, in order. src is the View of the source
-// with the dimensions of the index.
+// Scatter sets the element of dst that index[i] selects to element i of src, in the order of i.
+// view is the layout of src, with the dimensions of the index.
 func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines) {
 	n := l.base.Len()
 	if n == 0 {
@@ -69,7 +67,7 @@ func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View
 	})
 }
 
-// Combine is a way to reduce.
+// Combine says how ScatterReduce combines elements.
 type Combine uint8
 
 // The ways of ScatterReduce.
@@ -81,9 +79,9 @@ const (
 	CombineMin
 )
 
-// ScatterReduce folds the elements of src into those of dst that index points
-// at. Unless includeSelf, what dst held there does not take part. count has the
-// length of dst and is scratch for a mean or for !includeSelf; else it may be nil.
+// ScatterReduce combines each element of src with the element of dst that index selects. Unless
+// includeSelf is set, what dst held there before is ignored. count is scratch memory as long as
+// dst; it may be nil if includeSelf is set and how is not CombineMean.
 func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View, l *Lines, how Combine, includeSelf bool, count []int64) {
 	n := l.base.Len()
 	if n == 0 {
@@ -136,8 +134,8 @@ func combine[T Number](how Combine, a, b T) T {
 	return a + b
 }
 
-// divideCounts divides sums by how many elements are in them; integers round
-// towards minus infinity.
+// divideCounts divides each sum by the number of its elements; integers round towards minus
+// infinity.
 func divideCounts[T Number](dst []T, count []int64) {
 	half := 0.5
 	floats := T(half) != 0

@@ -1,20 +1,16 @@
-// Package kernels holds the loops that the CPU backend and the host of
-// compiled models compute with.
+// Package kernels holds the loops of the CPU backend and of the host of compiled models.
 //
-// A kernel takes slices and writes slices. It allocates nothing, starts no
-// goroutine and knows nothing of tensors: shapes arrive as plain numbers or as
-// a strided.View. Where work can be done in parallel, a kernel takes a range lo..hi of
-// its independent units, for parallel.For to call. Lengths are the caller's
-// promise; a slice that is too short panics.
+// A kernel reads and writes slices. It allocates nothing, starts no goroutine and knows nothing of
+// tensors: shapes are plain numbers or a strided.View. A kernel whose work can be done in parallel
+// takes a range lo..hi of independent units, which parallel.For supplies. Callers guarantee the
+// lengths of slices; a kernel panics if one is too short.
 //
-// Elements are Go's numbers. Bool is uint8 holding 0 or 1. The 16-bit floats
-// are converted to float32 by the callers, block by block or as a whole, so
-// that each kernel is written once. Kernels that only move elements are
+// Elements have Go's numeric types; a bool is a uint8 that holds 0 or 1. Callers convert 16-bit
+// floats to float32, so that each kernel is written once. Kernels that only move elements are
 // instantiated by element size.
 //
-// Floating sums accumulate in float64, so that a float32 result is right to its
-// last places for any length that fits in memory; matrix products, which sum in
-// the type itself, are in package gemm.
+// Sums of floats accumulate in float64, so that a float32 result is precise for any length. Matrix
+// products sum in their own type and are in package gemm.
 package kernels
 
 import "fmt"
@@ -30,7 +26,7 @@ type Float interface{ float32 | float64 }
 // Number is the element types that kernels compute in.
 type Number interface{ Integer | Float }
 
-// IndexError is what kernels panic with for an index outside 0..Size-1.
+// IndexError is the value with which kernels panic for an index outside 0..Size-1.
 type IndexError struct {
 	Index int64 // the offending index
 	Size  int   // of the dimension indexed into

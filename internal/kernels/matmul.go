@@ -4,9 +4,8 @@ package kernels
 // packed operands: the left one in panels of MR rows and the right one in panels
 // of NR columns, each panel holding its MR or NR elements of k after k, so that
 // the innermost loop reads both in order whatever the strides of the operands
-// were. A 2×4 tile of results fits in the sixteen vector registers of amd64 and
-// the thirty-two of arm64 with what it needs beside; a 4×4 tile spills on amd64
-// and is three times slower.
+// were. A 2×4 tile of results and its operands fit in the sixteen vector registers of amd64 and the
+// thirty-two of arm64; a 4×4 tile spills on amd64 and is three times slower.
 const (
 	MR = 2
 	NR = 4
@@ -161,7 +160,7 @@ func vecMat[T Integer](row, a, b []T, pa, aK, pb, bK, k int) {
 	}
 }
 
-// axpy4 does four rows for one load and store of the sums.
+// axpy4 adds four scaled rows to the sums, which it loads and stores once.
 func axpy4[T Integer](acc []T, x0, x1, x2, x3 T, b0, b1, b2, b3 []T) {
 	n := len(acc)
 	b0, b1, b2, b3 = b0[:n], b1[:n], b2[:n], b3[:n]

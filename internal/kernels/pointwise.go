@@ -213,10 +213,9 @@ func Convert[T, S Number](dst []T, a []S) {
 	}
 }
 
-// Truncate sets dst to a without its fraction. What T is too narrow for, and NaN,
-// follow PyTorch on x86: signed types narrower than int64 go through int32, int64
-// and uint8 through int64; that gets its least value where it is too narrow
-// itself, and T keeps the low bits.
+// Truncate sets dst to a without its fraction. NaN and numbers beyond the range of T convert as in
+// PyTorch on x86: to int64, or to int32 if T is signed and narrower than int64, which gives the
+// least value if that is too narrow as well; T keeps the low bits.
 func Truncate[T Integer, S Float](dst []T, a []S) {
 	a = a[:len(dst)]
 	least, _ := Limits[T]()

@@ -6,21 +6,20 @@ import (
 	"github.com/loris-ml/loris/internal/strided"
 )
 
-// Reduction is the geometry of a reduction of a dense tensor over some of its
-// dimensions, after neighbours of one kind have been merged.
+// Reduction is the geometry of a reduction of a dense tensor over some of its dimensions. Adjacent
+// dimensions that are all kept, or all reduced, are merged to groups.
 type Reduction struct {
 	// Inner is the number of elements of the last, contiguous group.
 	Inner int
-	// InnerKept says that the last group is kept: results are then made in
-	// runs of Inner, else one by one.
+	// InnerKept says that the last group is kept. Results are then computed in runs of Inner,
+	// otherwise one by one.
 	InnerKept bool
-	keep, red strided.View // the groups before: kept ones and reduced ones
+	keep, red strided.View // the kept and the reduced ones of the groups before it
 	outs      int
 	count     int
 }
 
-// NewReduction returns the geometry of reducing the dimensions that reduced
-// marks.
+// NewReduction returns the geometry of a reduction of the dimensions that are marked in reduced.
 func NewReduction(dims []int, reduced []bool) Reduction {
 	type group struct {
 		n, stride int
@@ -99,10 +98,8 @@ func (r *Reduction) Elements() int { return r.outs * r.count }
 // time: the accumulators stay in the first-level cache.
 const reduceBlock = 256
 
-// Reduce sets dst[lo..hi-1] from their elements of x. row folds a run into one
-// accumulator, col folds a run into as many, and finish turns accumulators into
-// results; init is the accumulator of nothing.
-func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R, T, A]) {
+// Reduce sets results lo..hi-1 of dst to the reductions by f of their elements of x.
+func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R, T, A]) {
 	if lo >= hi {
 		return
 	}
@@ -126,7 +123,7 @@ func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R, T,
 	}
 }
 
-func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R, T, A]) {
+func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R, T, A]) {
 	var accs [reduceBlock]A
 	n := r.red.Len()
 	for lo < hi {
@@ -149,47 +146,48 @@ func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Fold[R
 	}
 }
 
-// Fold is what a reduction does with its elements.
-type Fold[R, T, A any] struct {
-	Init   A
-	Row    func(acc A, x []T) A
-	Col    func(acc []A, x []T)
-	Finish func(acc A) R
+// Reducer is how a reduction combines elements of type T, by way of accumulators of type A, into a
+// result of type R.
+type Reducer[R, T, A any] struct {
+	Init   A                    // the accumulator of no elements
+	Row    func(acc A, x []T) A // adds all elements of x to one accumulator
+	Col    func(acc []A, x []T) // adds element i of x to accumulator i
+	Finish func(acc A) R        // turns an accumulator into a result
 }
 
-// SumFold adds: floats in float64, integers in int64.
-func SumFold[R, T Number, A int64 | float64]() *Fold[R, T, A] {
-	return &Fold[R, T, A]{0, sumRow[T, A], sumCol[T, A], convert[R, A]}
+// SumReducer returns the Reducer of sums: of floats in float64, of integers in int64.
+func SumReducer[R, T Number, A int64 | float64]() *Reducer[R, T, A] {
+	return &Reducer[R, T, A]{0, sumRow[T, A], sumCol[T, A], convert[R, A]}
 }
 
-// ProdFold multiplies: floats in float64, integers in int64.
-func ProdFold[R, T Number, A int64 | float64]() *Fold[R, T, A] {
-	return &Fold[R, T, A]{1, prodRow[T, A], prodCol[T, A], convert[R, A]}
+// ProdReducer returns the Reducer of products: of floats in float64, of integers in int64.
+func ProdReducer[R, T Number, A int64 | float64]() *Reducer[R, T, A] {
+	return &Reducer[R, T, A]{1, prodRow[T, A], prodCol[T, A], convert[R, A]}
 }
 
-// MaxFold finds the greatest element; NaN if there is one.
-func MaxFold[T Number](least T) *Fold[T, T, T] {
-	return &Fold[T, T, T]{least, maxRow[T], func(acc, x []T) { Max(acc, acc, x) }, same[T]}
+// MaxReducer returns the Reducer that finds the greatest element, or NaN if there is one.
+func MaxReducer[T Number](least T) *Reducer[T, T, T] {
+	return &Reducer[T, T, T]{least, maxRow[T], func(acc, x []T) { Max(acc, acc, x) }, same[T]}
 }
 
-// MinFold finds the smallest element; NaN if there is one.
-func MinFold[T Number](greatest T) *Fold[T, T, T] {
-	return &Fold[T, T, T]{greatest, minRow[T], func(acc, x []T) { Min(acc, acc, x) }, same[T]}
+// MinReducer returns the Reducer that finds the smallest element, or NaN if there is one.
+func MinReducer[T Number](greatest T) *Reducer[T, T, T] {
+	return &Reducer[T, T, T]{greatest, minRow[T], func(acc, x []T) { Min(acc, acc, x) }, same[T]}
 }
 
-// BoolFold makes the result of a fold of integers bool.
-func BoolFold[T, A Number](f *Fold[A, T, A]) *Fold[uint8, T, A] {
-	return &Fold[uint8, T, A]{f.Init, f.Row, f.Col, func(a A) uint8 { return flag(a != 0) }}
+// BoolReducer returns a Reducer with the results of f as bools.
+func BoolReducer[T, A Number](f *Reducer[A, T, A]) *Reducer[uint8, T, A] {
+	return &Reducer[uint8, T, A]{f.Init, f.Row, f.Col, func(a A) uint8 { return flag(a != 0) }}
 }
 
-// AnyFold finds whether an element is not 0.
-func AnyFold[T Number]() *Fold[uint8, T, uint8] {
-	return &Fold[uint8, T, uint8]{0, anyRow[T], anyCol[T], same[uint8]}
+// AnyReducer returns the Reducer that tells whether an element is not 0.
+func AnyReducer[T Number]() *Reducer[uint8, T, uint8] {
+	return &Reducer[uint8, T, uint8]{0, anyRow[T], anyCol[T], same[uint8]}
 }
 
-// AllFold finds whether no element is 0.
-func AllFold[T Number]() *Fold[uint8, T, uint8] {
-	return &Fold[uint8, T, uint8]{1, allRow[T], allCol[T], same[uint8]}
+// AllReducer returns the Reducer that tells whether no element is 0.
+func AllReducer[T Number]() *Reducer[uint8, T, uint8] {
+	return &Reducer[uint8, T, uint8]{1, allRow[T], allCol[T], same[uint8]}
 }
 
 // Limits returns what compares below and above all else of T: infinities of

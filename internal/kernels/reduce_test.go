@@ -57,9 +57,9 @@ func TestReduce(t *testing.T) {
 			sum, most, any := make([]float32, r.Outs()), make([]float32, r.Outs()), make([]uint8, r.Outs())
 			for lo := 0; lo < r.Outs(); lo += 3 {
 				hi := min(lo+3, r.Outs())
-				Reduce(sum, x, &r, lo, hi, SumFold[float32, float32, float64]())
-				Reduce(most, x, &r, lo, hi, MaxFold(least))
-				Reduce(any, x, &r, lo, hi, AnyFold[float32]())
+				Reduce(sum, x, &r, lo, hi, SumReducer[float32, float32, float64]())
+				Reduce(most, x, &r, lo, hi, MaxReducer(least))
+				Reduce(any, x, &r, lo, hi, AnyReducer[float32]())
 			}
 			for o, g := range groups {
 				var s float32
@@ -102,7 +102,7 @@ func TestReduceParts(t *testing.T) {
 			x[i] = int64(i * i)
 		}
 		whole, parts := make([]int64, r.Outs()), make([]int64, r.Outs())
-		f := SumFold[int64, int64, int64]()
+		f := SumReducer[int64, int64, int64]()
 		Reduce(whole, x, &r, 0, r.Outs(), f)
 		for lo := 0; lo < n; lo += 7 {
 			part, off := r.Part(lo, min(lo+7, n))
@@ -130,7 +130,7 @@ func TestSumAccuracy(t *testing.T) {
 	}
 	r := NewReduction([]int{n}, []bool{true})
 	var got [1]float32
-	Reduce(got[:], x, &r, 0, 1, SumFold[float32, float32, float64]())
+	Reduce(got[:], x, &r, 0, 1, SumReducer[float32, float32, float64]())
 	if d := math.Abs(float64(got[0])-exact) / exact; d > 1e-7 {
 		t.Errorf("sum is %v, want %v (relative %v)", got[0], exact, d)
 	}
@@ -140,11 +140,11 @@ func TestExtremesOfNaN(t *testing.T) {
 	x := []float64{1, nan, 3, -inf, 2, inf}
 	r := NewReduction([]int{2, 3}, []bool{false, true})
 	got := make([]float64, 2)
-	Reduce(got, x, &r, 0, 2, MaxFold(-inf))
+	Reduce(got, x, &r, 0, 2, MaxReducer(-inf))
 	if !sameBits(got[0], nan) || got[1] != inf {
 		t.Errorf("max = %v", got)
 	}
-	Reduce(got, x, &r, 0, 2, MinFold(inf))
+	Reduce(got, x, &r, 0, 2, MinReducer(inf))
 	if !sameBits(got[0], nan) || got[1] != -inf {
 		t.Errorf("min = %v", got)
 	}
@@ -154,9 +154,9 @@ func TestIntegerSumsWrap(t *testing.T) {
 	r := NewReduction([]int{3}, []bool{true})
 	var s8 [1]int8
 	x := []int8{100, 100, 100}
-	Reduce(s8[:], x, &r, 0, 1, SumFold[int8, int8, int64]())
+	Reduce(s8[:], x, &r, 0, 1, SumReducer[int8, int8, int64]())
 	var s64 [1]int64
-	Reduce(s64[:], x, &r, 0, 1, SumFold[int64, int8, int64]())
+	Reduce(s64[:], x, &r, 0, 1, SumReducer[int64, int8, int64]())
 	if s8[0] != 44 || s64[0] != 300 {
 		t.Errorf("sums are %d in int8, %d in int64", s8[0], s64[0])
 	}

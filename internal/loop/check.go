@@ -26,8 +26,8 @@ func ComputeDType(d ir.DType) ir.DType {
 	return d
 }
 
-// Result returns the dtype of what an instruction gives: its DType, but for
-// Round, whose DType is the one rounded to.
+// Result returns the dtype of an instruction's result: its DType, but f32 for Round, whose DType is
+// that to which it rounds.
 func (in *Instr) Result() ir.DType {
 	if in.Code == Round {
 		return ir.F32
@@ -35,7 +35,7 @@ func (in *Instr) Result() ir.DType {
 	return in.DType
 }
 
-// checker knows which values may be used at the present place.
+// checker is the state of Validate: which values may be used at the present instruction.
 type checker struct {
 	k       *Kernel
 	defined []bool // in the present Body or Final, or for all later passes
@@ -118,7 +118,7 @@ func (c *checker) instr(v Value, final bool) error {
 	return nil
 }
 
-// operands returns what is wrong with the operands of an instruction.
+// operands returns what is wrong with the operands of an instruction, or "".
 func (c *checker) operands(in *Instr, final bool) string {
 	switch in.Code {
 	case Load, Store:

@@ -13,7 +13,7 @@ type number struct {
 	I int64
 }
 
-// evaluator is a run of Eval: the values known at the present place.
+// evaluator is the state of Eval: the values computed so far.
 type evaluator struct {
 	k    *Kernel
 	f    *Frame
@@ -21,9 +21,9 @@ type evaluator struct {
 	accs []accumulator // by Value, for Reduces
 }
 
-// Eval runs a valid kernel on a frame, one element at a time and in float64: it
-// is what kernels mean, and slow. Spill is not used. It panics with a ZeroDivision
-// at the first integer division by 0.
+// Eval runs a valid kernel on a frame, one element at a time and in float64. It defines what
+// kernels mean, and is slow. It does not use Spill. It panics with a ZeroDivision at the first
+// integer division by 0.
 func Eval(k *Kernel, f *Frame) {
 	e := &evaluator{k, f, make([]number, len(k.Instrs)), make([]accumulator, len(k.Instrs))}
 	for i := range k.Instrs {

@@ -1,14 +1,11 @@
-// Package loop describes fused loops: what one kernel computes, apart from how.
-// backend/cpu makes them from Programs, internal/native turns them into machine
-// code, and Eval is their definition.
+// Package loop describes fused loops: what a kernel computes, but not how. Backends make kernels
+// from Programs, internal/native compiles them to machine code, and Eval defines what they mean.
 //
-// A kernel goes over a grid of rows × columns. It reads and writes operands
-// (Args), each with a stride for rows and one for columns, and consists of
-// passes. A pass goes over the whole line of elements that belongs together
-// (Axis) and computes its Body for each element; after it, its Final is computed
-// once for the line, from the results of the pass's reductions. Later passes may
-// use what Finals computed, but nothing that an earlier Body did other than by
-// way of memory.
+// A kernel computes on a grid of rows × columns. It reads and writes operands (Args), each with a
+// stride for rows and one for columns, and consists of passes over lines. A line is the elements
+// that are reduced together (Axis). A pass computes its Body for each element of the line, and then
+// its Final once, from the results of its reductions. Later passes may use the results of
+// reductions and Finals, but see those of an earlier Body only in memory.
 //
 // A softmax over rows of x is
 //
@@ -18,8 +15,8 @@
 //	        final  %6 = reciprocal %5
 //	pass 2  body   %7 = load scratch  %8 = mul %7, %6     store y, %8
 //
-// with Axis Columns. Structure and numbers are apart: a Kernel has no sizes, a
-// Frame has them, so that one piece of machine code serves every batch size.
+// with Axis Columns. A Kernel has no sizes; they are in the Frame of a call, so that one piece of
+// machine code serves every batch size.
 package loop
 
 import (
@@ -28,12 +25,11 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Axis says which elements a reduction folds together, and with them what a line
-// is.
+// Axis says which elements are reduced together, which are the lines of a kernel.
 type Axis uint8
 
 const (
-	// None is for kernels without reductions; a Final is not allowed.
+	// None is for kernels without reductions, which may have no Final.
 	None Axis = iota
 	// Columns reduces along columns: a line is a row, a Final has one result for
 	// each row.
@@ -45,37 +41,36 @@ const (
 	Both
 )
 
-// Stride says how an operand moves along a dimension of the grid.
+// Stride says how an operand's address changes along a dimension of the grid.
 type Stride uint8
 
 const (
-	// Fixed does not move: the operand is broadcast along the dimension.
+	// Fixed: the address stays, so the operand is broadcast along the dimension.
 	Fixed Stride = iota
-	// Unit moves by one element.
+	// Unit: the address grows by one element.
 	Unit
-	// Free moves by the number of bytes that the Frame gives, which may be
-	// negative or 0 and is below MaxStride.
+	// Free: the address changes by the number of bytes in the Frame, which may be negative or
+	// 0 and is below MaxStride.
 	Free
 )
 
-// Arg is a memory operand. Row strides are always what the Frame says.
+// Arg is an operand in memory. Its stride along rows is always in the Frame.
 type Arg struct {
 	// DType is how elements are stored: any real dtype. Loads convert f16, bf16
 	// and the f8s to f32, stores round them back (to nearest even).
 	DType ir.DType
-	// Cols is how it moves along columns.
+	// Cols is its stride along columns.
 	Cols Stride
 	// Write marks operands that are stored to. One that is also loaded is either
 	// the same memory in the same place element for element, or scratch of one
 	// line that the kernel wrote in an earlier pass.
 	Write bool
-	// Stream asks for stores that pass by the cache, for large results that are
-	// not read again soon. It is a hint and needs Unit.
+	// Stream is a hint to store past the cache, for large results that are not read again soon. It
+	// needs Unit.
 	Stream bool
-	// Ahead asks for the next row to be fetched into the cache while this one is
-	// worked on, for operands that are not in the cache yet and whose rows are much
-	// smaller than it. It is a hint for kernels of several passes whose lines are
-	// rows, and needs Unit.
+	// Ahead is a hint to prefetch the next row while this one is computed, for operands that are
+	// not in the cache and whose rows are much smaller than it. It is for kernels of several
+	// passes whose lines are rows, and needs Unit.
 	Ahead bool
 }
 
@@ -98,7 +93,7 @@ const (
 	// Round rounds an f32 to what DType (f16, bf16 or an f8) can hold, and stays
 	// an f32.
 	Round
-	// Reduce folds In[0] over the line with Op: sum, prod, amax, amin, any, all,
+	// Reduce reduces In[0] over the line with Op: sum, prod, amax, amin, any, all,
 	// argmax or argmin. Its result has DType and is known after the pass. Floats
 	// are summed in any order; the first of equal elements is the extremum, but
 	// that amax and amin may give 0 with either sign; NaN wins over numbers in
@@ -143,8 +138,8 @@ type Kernel struct {
 	Passes []Pass
 }
 
-// ZeroDivision is what a run panics with after an integer division by 0: the
-// instruction that divided.
+// ZeroDivision is the value with which a run panics after an integer division by 0: the instruction
+// that divided.
 type ZeroDivision Value
 
 // Error says what happened.
@@ -160,8 +155,7 @@ const MaxArgs = 32
 // vector are less than 2³¹ bytes apart.
 const MaxStride = 1 << 27
 
-// Frame is what one call of a kernel works on. Its layout is known to machine
-// code.
+// Frame is the sizes and operands of one call of a kernel. Machine code depends on its layout.
 type Frame struct {
 	// Rows and Cols are the size of the grid of this call.
 	Rows, Cols int
@@ -174,7 +168,7 @@ type Frame struct {
 	Ptr [MaxArgs]unsafe.Pointer
 	// Row and Col are the strides in bytes; Col counts for Free ones only.
 	Row, Col [MaxArgs]int
-	// Flush lets floating ops take subnormal operands as zero and give zero for
-	// subnormal results. Machine code does; Eval does not.
+	// Flush lets ops on floats treat subnormal operands and results as zero. Machine code does so,
+	// Eval does not.
 	Flush bool
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// accumulator is a reduction under way: the value so far, its place, and whether
-// there was an element at all.
+// accumulator is the state of a reduction: the value so far, its position, and whether there was an
+// element at all.
 type accumulator struct {
 	v    number
 	at   int64
 	some bool
 }
 
-// reductions has, by op, how an element x of dtype d at a place is folded in.
+// reductions has, by op, the function that adds an element x of dtype d at a position.
 var reductions map[ir.Op]func(a *accumulator, d ir.DType, x number, at int64)
 
 func init() {
@@ -59,8 +59,8 @@ func less(d ir.DType, x, y number) bool {
 	return x.F < y.F || (math.IsNaN(x.F) && !math.IsNaN(y.F))
 }
 
-// add folds in an element. Sums and products convert it to the result's dtype
-// first, any and all to bool.
+// add adds an element. Sums and products convert it to the result's dtype first, any and all to
+// bool.
 func (a *accumulator) add(in *Instr, from ir.DType, x number, at int64) {
 	switch in.Op {
 	case ir.OpSum, ir.OpProd, ir.OpAny, ir.OpAll:

@@ -18,8 +18,8 @@ type regFile struct {
 
 const never = math.MaxInt32
 
-// cheap is how many operations sooner than others a constant is given up: it
-// needs no saving, and may serve as an operand in memory.
+// cheap is by how many operations the next use of a constant counts as later than it is when a
+// register is to be freed: a constant needs no saving and can be an operand in memory.
 const cheap = 8
 
 // spillBase and frameBase are the registers with the spill memory and the frame.
@@ -56,10 +56,10 @@ func (g *gen) file(v val) *regFile {
 	return &g.regs[0]
 }
 
-// flush allocates registers for the operations of a region and encodes them.
-// A region has no jumps: each val is computed before it is used, and the next use
-// of everything is known. When registers run out the one whose content is used
-// last is given up, and its content saved unless it is in memory already.
+// flush allocates registers for the operations of a region and encodes them. A region has no jumps:
+// each val is computed before it is used, and the next use of everything is known. When registers
+// run out, the one whose content is used last is freed, and its content saved unless it is in
+// memory already.
 func (g *gen) flush(ops []vop) {
 	g.findUses(ops)
 	for f := range g.regs {
@@ -114,7 +114,7 @@ func (g *gen) where(v val) x64.Reg {
 	return g.vals[v].reg
 }
 
-// take returns a register for v, giving up another val if it must.
+// take returns a register for v, freeing that of another val if none is free.
 func (g *gen) take(v val, pos int32) x64.Reg {
 	f := g.file(v)
 	best, far := x64.NoReg, int32(-1)
@@ -204,8 +204,8 @@ func (g *gen) load(v val) {
 	g.asm.Vec(x64.Inst{Op: op, Len: in.len, EVEX: g.evex(), Reg: g.where(v), V: x64.NoReg, Mem: &m})
 }
 
-// operand puts the last source into an instruction: as a register, or as memory
-// if it is not used again soon enough to be worth one.
+// operand sets the last source of an instruction: to a register, or to memory if the val's next use
+// is too late to be worth one.
 func (g *gen) operand(inst *x64.Inst, o *vop, pos int32) {
 	v := o.b
 	in := &g.vals[v]
@@ -230,7 +230,7 @@ func (g *gen) operand(inst *x64.Inst, o *vop, pos int32) {
 	inst.Mem = &m
 }
 
-// spare reports whether some registers hold nothing.
+// spare reports whether a register is free.
 func (g *gen) spare(v val) bool {
 	f := g.file(v)
 	n := 0
@@ -249,8 +249,8 @@ func (g *gen) encode(o *vop, pos int32) {
 		return
 	}
 	inst := x64.Inst{Op: o.op, Len: max(o.len, 16), EVEX: g.evex(), V: x64.NoReg, Mask: x64.NoReg, Imm: o.imm, Zero: o.zero}
-	// A tied source whose life goes on is copied, which must not overwrite another
-	// source; so the others come first and keep their registers until then.
+	// A tied source that is used again is copied. The copy must not overwrite another source, so
+	// the others are loaded first and keep their registers until then.
 	if o.a != none {
 		inst.V = g.need(o.a, pos, o.next[1])
 	}
@@ -312,14 +312,14 @@ func (g *gen) swapFields(inst *x64.Inst) {
 	}
 }
 
-// tied returns the destination's register, holding what t is.
+// tied returns the destination's register, which holds t.
 func (g *gen) tied(o *vop, pos int32) x64.Reg {
 	d := &g.vals[o.dst]
 	if o.t == o.dst {
 		return g.need(o.t, pos, o.next[0])
 	}
 	if d.pin == x64.NoReg && d.kind == temp && o.next[0] == never && g.vals[o.t].kind == temp && o.t != o.a && o.t != o.b && o.t != o.c {
-		// t ends here: its register is taken over.
+		// t is not used again: its register becomes the destination's.
 		r := g.need(o.t, pos, never)
 		f := g.file(o.t)
 		g.vals[o.t].reg = x64.NoReg
@@ -337,8 +337,7 @@ func (g *gen) tied(o *vop, pos int32) x64.Reg {
 	if src == r {
 		return r
 	}
-	// take may have given up t's register only if t was not locked; it is in
-	// memory then.
+	// take may have freed t's register if t was not locked; t is in memory then.
 	if src = g.where(o.t); src != x64.NoReg {
 		g.asm.Vec(x64.Inst{Op: x64.MOVAPS, Len: max(d.len, 16), EVEX: g.evex(), Reg: r, V: x64.NoReg, RM: src})
 		if f := g.file(o.t); g.vals[o.t].pin == x64.NoReg {

@@ -7,9 +7,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// cast converts between compute dtypes, as ir.FloatToInt, IntToFloat and WrapInt
-// say. The conversions of the processor give the least integer for NaN and for
-// values out of range, which is what those ask for.
+// cast converts between compute dtypes as ir.FloatToInt, IntToFloat and WrapInt define it. The
+// processor's conversions give the least integer for NaN and for values out of range, as these do.
 func (g *gen) cast(from, to ir.DType, x val) val {
 	switch {
 	case from == to:
@@ -63,8 +62,8 @@ func (g *gen) intToInt(from, to int, x val) val {
 	return g.op2i(x64.SHUFPS, 16, x, hi, 0x88)
 }
 
-// floatToInt goes by way of 64-bit integers where the low bits of large values
-// matter: from f32 to u8 they don't, because those of f32s beyond 2³¹ are 0.
+// floatToInt converts by way of 64-bit integers where the low bits of large values matter. From f32
+// to u8 they don't, because those of f32s beyond 2³¹ are 0.
 func (g *gen) floatToInt(from, to ir.DType, x val) val {
 	long := to == ir.I64 || (to == ir.U8 && from == ir.F64)
 	switch {

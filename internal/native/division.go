@@ -5,10 +5,10 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// The processor divides no vectors of integers. Those of up to 32 bits go by way
-// of f64, in which a quotient that is no integer is never rounded to one: it is
-// further from the next than 2⁻³² of itself. Those of 64 bits are divided one by
-// one. A divisor of 0 is noted in the spill memory, for Run to report.
+// The processor has no instruction that divides vectors of integers. Integers of up to 32 bits are
+// divided as f64s, which never round a fraction to an integer, since the two differ by more than
+// 2⁻³² of the quotient. Those of 64 bits are divided one by one. A divisor of 0 is noted in the
+// spill memory, and Run panics.
 
 // divisions returns the rows of integer division and its kin on floats.
 func divisions() map[ir.Op]emitters {
@@ -52,7 +52,7 @@ func (g *gen) fmod(x, y val) val {
 	return g.signed(w, r, g.sign(w, x))
 }
 
-// opposite tells where a rest is not 0 and has not the sign of y.
+// opposite returns where a remainder is not 0 and has another sign than y.
 func (g *gen) opposite(rest, y val) val {
 	zero := g.konst(8, 0)
 	return g.and(g.cmpF(8, cmpNE, rest, zero), g.xor(g.cmpF(8, cmpLT, rest, zero), g.cmpF(8, cmpLT, y, zero)))

@@ -7,14 +7,14 @@ import (
 	"github.com/loris-ml/loris/internal/native/x64"
 )
 
-// val is a virtual register: what an operation of a region computes, a constant
-// of the pool, or something that lives across regions.
+// val is a virtual register: the result of an operation of a region, a constant of the pool, or a
+// value that lives across regions.
 type val int32
 
 // none is no val: the number 0 is not given to any.
 const none val = 0
 
-// kind says where a val may be found.
+// kind says where a val lives.
 type kind uint8
 
 const (
@@ -122,7 +122,7 @@ type poolEntry struct {
 	data []byte
 }
 
-// unsupported is what lowering panics with for kernels that are not native.
+// unsupported is the value with which lowering panics for kernels that are not native.
 type unsupported struct{ why string }
 
 func fail(format string, args ...any) { panic(unsupported{fmt.Sprintf(format, args...)}) }

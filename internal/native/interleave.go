@@ -1,15 +1,15 @@
 package native
 
-// A body is a chain of operations, each of which waits for the one before, and
-// the processor looks ahead by few of them. So copies of it are interleaved,
-// operation by operation, as far as registers go.
+// The operations of a body mostly depend on each other, and the processor looks ahead by few of
+// them. Hence copies of a body are interleaved, operation by operation, as far as registers
+// suffice.
 
 const (
 	// mostInterleaved bounds the operations of interleaved copies together: what
 	// compiling them may take.
 	mostInterleaved = 1400
-	// mostHeld is which part of the registers interleaved copies may hold, in
-	// quarters; the rest is for constants and accumulators.
+	// mostHeld is how many quarters of the registers interleaved copies may hold; the rest is
+	// for constants and accumulators.
 	mostHeld = 3
 )
 
@@ -44,8 +44,7 @@ func (g *gen) interleaves(body region, copies int) (held int, ok bool) {
 	return copies * vecs, copies*vecs <= len(g.regs[0].order)*mostHeld/4 && copies*masks <= len(g.regs[1].order)
 }
 
-// pressure returns how many vector and mask registers what a region computes needs
-// at once.
+// pressure returns how many vector and mask registers the values of a region need at once.
 func (g *gen) pressure(ops region) (vecs, masks int) {
 	g.findUses(ops)
 	var live [2]int

@@ -1,11 +1,11 @@
 // Package native turns fused loops (package loop) into machine code of this
 // process, for x86-64 processors with AVX2 and FMA or with AVX-512.
 //
-// A kernel is lowered to operations on virtual registers, region by region: what
-// is done once a row, copies of the body for the loop, the tail, what follows a
-// pass. Regions have no jumps, so registers are allocated in one walk that knows
-// all next uses. Between regions values live in homes, which are slots of the
-// frame's spill memory or registers pinned for the length of a pass.
+// A kernel is lowered to operations on virtual registers, region by region: the part that is
+// computed once a row, copies of the body for the loop, the tail, and the end of a pass. Regions
+// have no jumps, so one walk that knows all next uses allocates their registers. Between regions
+// values live in homes, which are slots of the frame's spill memory or registers that are pinned
+// for the length of a pass.
 //
 // Vectors lie along columns. Their lanes are as many as fit the widest dtype of
 // the kernel; narrower values use the same lanes in shorter vectors, and integers
@@ -27,9 +27,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// ErrUnsupported says that a kernel is not native: the platform, the processor, an
-// op, a dtype or a way that an operand moves is not covered. The caller computes
-// it in another way.
+// ErrUnsupported says that there is no native code for a kernel, because of the platform, the
+// processor, an op, a dtype or a stride. The caller computes it in another way.
 var ErrUnsupported = errors.New("the kernel has no native code")
 
 // ISA is a level of instructions.

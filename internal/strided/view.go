@@ -47,8 +47,8 @@ func (v *View) Len() int {
 	return n
 }
 
-// Merge returns the View with as few dimensions as give the same elements in
-// the same order: those of size 1 go, and neighbours that step alike become one.
+// Merge returns a View of the same elements in the same order with as few dimensions as possible:
+// it drops those of size 1 and joins neighbours that step alike.
 func (v View) Merge() View {
 	out := View{Offset: v.Offset}
 	for i := range v.Rank {
@@ -67,8 +67,8 @@ func (v View) Merge() View {
 	return out
 }
 
-// Expand returns the View broadcast to dims: what has size 1, and what is added in
-// front, does not move.
+// Expand returns the View broadcast to dims: dimensions of size 1, and those added in front, get
+// the stride 0.
 func (v View) Expand(dims []int) View {
 	out := Dense(dims)
 	out.Offset = v.Offset
@@ -82,8 +82,8 @@ func (v View) Expand(dims []int) View {
 	return out
 }
 
-// Reshape returns the View of the same elements in other dimensions, which are as
-// many; ok is false if there is none.
+// Reshape returns the View of the same elements with other dimensions, whose product must be the
+// same. It returns false if no strides express it.
 func (v View) Reshape(dims []int) (out View, ok bool) {
 	out = Dense(dims)
 	if out.Len() == 0 {
@@ -142,7 +142,7 @@ func (v View) Permute(order []int) View {
 	return out
 }
 
-// Slice returns the View of n elements along a dimension, from start on, step apart.
+// Slice returns the View of n elements of a dimension, from start on, step apart.
 func (v View) Slice(dim, start, n, step int) View {
 	v.Offset += start * v.Strides[dim]
 	v.Strides[dim] *= step
@@ -150,7 +150,7 @@ func (v View) Slice(dim, start, n, step int) View {
 	return v
 }
 
-// Flip returns the View with the marked dimensions backwards.
+// Flip returns the View with the marked dimensions reversed.
 func (v View) Flip(mask [MaxRank]bool) View {
 	for d := range v.Rank {
 		if mask[d] && v.Dims[d] > 0 {
@@ -161,15 +161,13 @@ func (v View) Flip(mask [MaxRank]bool) View {
 	return v
 }
 
-// IsDense reports whether the View reads a slice of its length from the start,
-// in order.
+// IsDense reports whether the View's elements are those of a dense slice from its start, in order.
 func (v View) IsDense() bool {
 	m := v.Merge()
 	return m.Offset == 0 && (m.Len() == 0 || m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1))
 }
 
-// Read copies elements start, start+1, … of the View of src to dst, as many as
-// dst has.
+// Read fills dst with the elements start, start+1, … of the View of src.
 func Read[T Bits](dst, src []T, v *View, start int) {
 	if len(dst) == 0 {
 		return
@@ -242,9 +240,9 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 // stay in the first-level cache for all element sizes.
 const tile = 32
 
-// readTransposed copies whole rows of a View whose last dimension strides and
-// the one before it does not, square by square, so that each cache line is read
-// once. It reports whether the View and the range are such.
+// readTransposed is Read for whole rows of a View in which the elements of a column are adjacent
+// and those of a row are not. It copies square by square, so that it reads each cache line once. It
+// returns false, and does nothing, for other Views and ranges.
 func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
 	last := v.Rank - 1
 	cols, colStep := v.Dims[last], v.Strides[last]
@@ -274,8 +272,8 @@ func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
 	return true
 }
 
-// Write copies src, dense, to the elements lo..hi-1 of the View of dst; src[0]
-// belongs to element 0. Its strides must not make two elements one.
+// Write copies elements lo..hi-1 of src, which is dense, to those of the View of dst. No two
+// elements of the View may be the same memory.
 func Write[T Bits](dst, src []T, v *View, lo, hi int) {
 	if lo >= hi {
 		return
