@@ -24,7 +24,7 @@ func (g *gen) bySchema() bool {
 // have makers of their own, or are not of interest here.
 var special = set("floor_divide trunc_divide remainder fmod pow gather scatter scatter_add scatter_reduce " +
 	"index index_add index_copy index_put index_select embedding one_hot take take_along_dim " +
-	"cross_entropy nll_loss uniform normal randint randperm bernoulli dropout")
+	"masked_scatter bincount cross_entropy nll_loss uniform normal randint randperm bernoulli dropout")
 
 // op chooses a row of the table, each category as often as its weight says.
 func (g *gen) op() *ir.Spec {
