@@ -40,8 +40,16 @@ func Sub(x, y any, opts ...SubOption) *Tensor {
 // Div is [Tensor.Div] as a function, whose first operand may be a number, too.
 func Div(x, y any, opts ...DivOption) *Tensor { return binaryOp(division(opts), x, y) }
 
-// scaled returns an operand times the options alpha of add or sub.
+// scaled returns an operand times the options alpha of add or sub. It is inlined where
+// there are none, which is the rule.
 func scaled[O any](op ir.Op, y any, opts []O) any {
+	if len(opts) == 0 {
+		return y
+	}
+	return timesAlpha(op, y, opts)
+}
+
+func timesAlpha[O any](op ir.Op, y any, opts []O) any {
 	var named [maxNamed]ir.Named
 	for _, n := range appendOptions(named[:0], op, opts) {
 		alpha := n.Value
@@ -73,6 +81,9 @@ func product(op ir.Op, x, y any) any {
 
 // division returns the op for the option rounding_mode.
 func division(opts []DivOption) ir.Op {
+	if len(opts) == 0 {
+		return ir.OpDiv
+	}
 	op := ir.OpDiv
 	var named [maxNamed]ir.Named
 	for _, n := range appendOptions(named[:0], op, opts) {
