@@ -924,6 +924,11 @@ func ScaledMM(self *Tensor, mat2 *Tensor, scaleA *Tensor, scaleB *Tensor, opts .
 	return self.ScaledMM(mat2, scaleA, scaleB, opts...)
 }
 
+// Addbmm is [Tensor.Addbmm] as a function.
+func Addbmm(self *Tensor, batch1 *Tensor, batch2 *Tensor, opts ...AddbmmOption) *Tensor {
+	return self.Addbmm(batch1, batch2, opts...)
+}
+
 // Addmm is [Tensor.Addmm] as a function.
 func Addmm(self *Tensor, mat1 *Tensor, mat2 *Tensor, opts ...AddmmOption) *Tensor {
 	return self.Addmm(mat1, mat2, opts...)
@@ -1034,6 +1039,11 @@ func BinaryCrossEntropyWithLogits(self *Tensor, target *Tensor, opts ...BinaryCr
 	return self.BinaryCrossEntropyWithLogits(target, opts...)
 }
 
+// Col2im is [Tensor.Col2im] as a function.
+func Col2im(self *Tensor, outputSize []int, kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
+	return self.Col2im(outputSize, kernelSize, dilation, padding, stride...)
+}
+
 // Conv1d is [Tensor.Conv1d] as a function.
 func Conv1d(input *Tensor, weight *Tensor, opts ...Conv1dOption) *Tensor {
 	return input.Conv1d(weight, opts...)
@@ -1074,6 +1084,11 @@ func CrossEntropy(self *Tensor, target *Tensor, opts ...CrossEntropyOption) *Ten
 	return self.CrossEntropy(target, opts...)
 }
 
+// EmbeddingBag is [Tensor.EmbeddingBag] as a function.
+func EmbeddingBag(input *Tensor, weight *Tensor, opts ...EmbeddingBagOption) *Tensor {
+	return input.EmbeddingBag(weight, opts...)
+}
+
 // FractionalMaxPool2d is [Tensor.FractionalMaxPool2d] as a function.
 func FractionalMaxPool2d(self *Tensor, kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
 	return self.FractionalMaxPool2d(kernelSize, outputSize, randomSamples)
@@ -1084,6 +1099,11 @@ func FractionalMaxPool3d(self *Tensor, kernelSize []int, outputSize []int, rando
 	return self.FractionalMaxPool3d(kernelSize, outputSize, randomSamples)
 }
 
+// GridSample is [Tensor.GridSample] as a function.
+func GridSample(input *Tensor, grid *Tensor, opts ...GridSampleOption) *Tensor {
+	return input.GridSample(grid, opts...)
+}
+
 // GroupNorm is [Tensor.GroupNorm] as a function.
 func GroupNorm(input *Tensor, numGroups int, opts ...GroupNormOption) *Tensor {
 	return input.GroupNorm(numGroups, opts...)
@@ -1092,6 +1112,11 @@ func GroupNorm(input *Tensor, numGroups int, opts ...GroupNormOption) *Tensor {
 // HuberLoss is [Tensor.HuberLoss] as a function.
 func HuberLoss(self *Tensor, target *Tensor, opts ...HuberLossOption) *Tensor {
 	return self.HuberLoss(target, opts...)
+}
+
+// Im2col is [Tensor.Im2col] as a function.
+func Im2col(self *Tensor, kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
+	return self.Im2col(kernelSize, dilation, padding, stride...)
 }
 
 // Interpolate is [Tensor.Interpolate] as a function.
@@ -1174,6 +1199,11 @@ func NllLoss(self *Tensor, target *Tensor, opts ...NllLossOption) *Tensor {
 	return self.NllLoss(target, opts...)
 }
 
+// Pdist is [Tensor.Pdist] as a function.
+func Pdist(self *Tensor, opts ...PdistOption) *Tensor {
+	return self.Pdist(opts...)
+}
+
 // RmsNorm is [Tensor.RmsNorm] as a function.
 func RmsNorm(input *Tensor, normalizedShape []int, opts ...RmsNormOption) *Tensor {
 	return input.RmsNorm(normalizedShape, opts...)
@@ -1182,6 +1212,11 @@ func RmsNorm(input *Tensor, normalizedShape []int, opts ...RmsNormOption) *Tenso
 // SmoothL1Loss is [Tensor.SmoothL1Loss] as a function.
 func SmoothL1Loss(self *Tensor, target *Tensor, opts ...SmoothL1LossOption) *Tensor {
 	return self.SmoothL1Loss(target, opts...)
+}
+
+// SoftMarginLoss is [Tensor.SoftMarginLoss] as a function.
+func SoftMarginLoss(self *Tensor, target *Tensor, opts ...SoftMarginLossOption) *Tensor {
+	return self.SoftMarginLoss(target, opts...)
 }
 
 // Softmax is [Tensor.Softmax] as a function.

@@ -193,6 +193,7 @@ var (
 	opTriu                         = lookup("triu")
 	opIntMM                        = lookup("_int_mm")
 	opScaledMM                     = lookup("_scaled_mm")
+	opAddbmm                       = lookup("addbmm")
 	opAddmm                        = lookup("addmm")
 	opAddmv                        = lookup("addmv")
 	opBaddbmm                      = lookup("baddbmm")
@@ -210,12 +211,15 @@ var (
 	opAdaptiveMaxPool1d            = lookup("adaptive_max_pool1d")
 	opAdaptiveMaxPool2d            = lookup("adaptive_max_pool2d")
 	opAdaptiveMaxPool3d            = lookup("adaptive_max_pool3d")
+	opAffineGrid                   = lookup("affine_grid")
 	opAvgPool1d                    = lookup("avg_pool1d")
 	opAvgPool2d                    = lookup("avg_pool2d")
 	opAvgPool3d                    = lookup("avg_pool3d")
 	opBatchNorm                    = lookup("batch_norm")
 	opBinaryCrossEntropy           = lookup("binary_cross_entropy")
 	opBinaryCrossEntropyWithLogits = lookup("binary_cross_entropy_with_logits")
+	opCdist                        = lookup("cdist")
+	opCol2im                       = lookup("col2im")
 	opConv1d                       = lookup("conv1d")
 	opConv2d                       = lookup("conv2d")
 	opConv3d                       = lookup("conv3d")
@@ -225,10 +229,13 @@ var (
 	opConvolution                  = lookup("convolution")
 	opCosineSimilarity             = lookup("cosine_similarity")
 	opCrossEntropy                 = lookup("cross_entropy")
+	opEmbeddingBag                 = lookup("embedding_bag")
 	opFractionalMaxPool2d          = lookup("fractional_max_pool2d")
 	opFractionalMaxPool3d          = lookup("fractional_max_pool3d")
+	opGridSample                   = lookup("grid_sample")
 	opGroupNorm                    = lookup("group_norm")
 	opHuberLoss                    = lookup("huber_loss")
+	opIm2col                       = lookup("im2col")
 	opInterpolate                  = lookup("interpolate")
 	opKlDiv                        = lookup("kl_div")
 	opL1Loss                       = lookup("l1_loss")
@@ -245,9 +252,11 @@ var (
 	opMaxUnpool3d                  = lookup("max_unpool3d")
 	opMseLoss                      = lookup("mse_loss")
 	opNllLoss                      = lookup("nll_loss")
+	opPdist                        = lookup("pdist")
 	opRmsNorm                      = lookup("rms_norm")
 	opScaledDotProductAttention    = lookup("scaled_dot_product_attention")
 	opSmoothL1Loss                 = lookup("smooth_l1_loss")
+	opSoftMarginLoss               = lookup("soft_margin_loss")
 	opSoftmax                      = lookup("softmax")
 	opAngle                        = lookup("angle")
 	opComplex                      = lookup("complex")
@@ -2156,6 +2165,16 @@ func (t *Tensor) ScaledMM(mat2 *Tensor, scaleA *Tensor, scaleB *Tensor, opts ...
 	return call1With(opScaledMM, []any{t.ex(), mat2.ex(), scaleA.ex(), scaleB.ex()}, opts)
 }
 
+// Addbmm records the op addbmm: beta·self + alpha·(the sum of the products batch1 [b, n, m] @
+// batch2 [b, m, p]); with beta 0 NaN and infinities of self don't matter. As torch.addbmm.
+//
+//	addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+//
+// Differentiable. Options: [Beta] and [Alpha].
+func (t *Tensor) Addbmm(batch1 *Tensor, batch2 *Tensor, opts ...AddbmmOption) *Tensor {
+	return call1With(opAddbmm, []any{t.ex(), batch1.ex(), batch2.ex()}, opts)
+}
+
 // Addmm records the op addmm: beta·self + alpha·(mat1 @ mat2) for matrices, self broadcasting to
 // the product; where beta is 0 self counts nothing, even NaN. As torch.addmm.
 //
@@ -2338,6 +2357,17 @@ func (t *Tensor) AdaptiveMaxPool3d(outputSize ...int) (values, indices *Tensor) 
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// AffineGrid records the op affine_grid: the places, for grid_sample, of an image of size [N, C, H,
+// W] or [N, C, D, H, W] after the affine maps theta [N, 2, 3] or [N, 3, 4]. Floating dtypes. As
+// torch.nn.functional.affine_grid.
+//
+//	affine_grid(Tensor theta, int[] size, bool align_corners=False) -> Tensor
+//
+// Differentiable. Options: [AlignCorners].
+func AffineGrid(theta *Tensor, size []int, opts ...AffineGridOption) *Tensor {
+	return call1With(opAffineGrid, []any{theta.ex(), size}, opts)
+}
+
 // AvgPool1d records the op avg_pool1d: mean of each window over the last 1 dimensions of self [N,
 // C, …] or [C, …], of a floating dtype or i64; stride is kernel_size unless given.
 // count_include_pad counts the zeros of the padding, divisor_override replaces the count. As
@@ -2413,6 +2443,28 @@ func (t *Tensor) BinaryCrossEntropy(target *Tensor, opts ...BinaryCrossEntropyOp
 // Differentiable. Options: [Weight], [PosWeight] and [Reduction].
 func (t *Tensor) BinaryCrossEntropyWithLogits(target *Tensor, opts ...BinaryCrossEntropyWithLogitsOption) *Tensor {
 	return call1With(opBinaryCrossEntropyWithLogits, []any{t.ex(), target.ex()}, opts)
+}
+
+// Cdist records the op cdist: the p-norms of the differences of each row of x1 [*, n, k] and each
+// of x2 [*, m, k], [*, n, m]; p is from 0, which counts the elements that differ, to infinity.
+// Floating dtypes; f16 and bf16 compute in f32. As torch.cdist.
+//
+//	cdist(Tensor x1, Tensor x2, float p=2) -> Tensor
+//
+// Differentiable. Options: [Ord].
+func Cdist(x1 *Tensor, x2 *Tensor, opts ...CdistOption) *Tensor {
+	return call1With(opCdist, []any{x1.ex(), x2.ex()}, opts)
+}
+
+// Col2im records the op col2im: images of output_size in which each element is the sum of those
+// that im2col would make of it in the columns self [N, C·kh·kw, windows] or [C·kh·kw, windows].
+// Floating dtypes. As torch.nn.functional.fold.
+//
+//	col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Col2im(outputSize []int, kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
+	return call1(opCol2im, []any{t.ex(), outputSize, kernelSize, dilation, padding, stride}, nil)
 }
 
 // Conv1d records the op conv1d: Cross-correlation over 1 spatial dimensions: input [N, C, …] or
@@ -2518,6 +2570,20 @@ func (t *Tensor) CrossEntropy(target *Tensor, opts ...CrossEntropyOption) *Tenso
 	return call1With(opCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
+// EmbeddingBag records the op embedding_bag: sums, means or maxima (mode sum, mean or max) of the
+// rows of weight [rows, width] that each bag names. Bags are the rows of input, or parts of a
+// vector that begin at offsets, with the end of the last one behind them if include_last_offset
+// says so. per_sample_weights scales the rows of a sum; rows padding_idx count for nothing. An
+// empty bag is 0. As torch.nn.functional.embedding_bag.
+//
+//	embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor
+//
+// Differentiable. Options: [Offsets], [BagMode], [PerSampleWeights], [IncludeLastOffset] and
+// [PaddingIdx].
+func (t *Tensor) EmbeddingBag(weight *Tensor, opts ...EmbeddingBagOption) *Tensor {
+	return call1With(opEmbeddingBag, []any{t.ex(), weight.ex()}, opts)
+}
+
 // FractionalMaxPool2d records the op fractional_max_pool2d: largest element of output_size windows
 // of kernel_size over the last 2 dimensions of self [N, C, …] or [C, …], and its i64 position
 // counted over those dimensions. The windows lie at pseudo-random distances that follow from
@@ -2546,6 +2612,18 @@ func (t *Tensor) FractionalMaxPool3d(kernelSize []int, outputSize []int, randomS
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// GridSample records the op grid_sample: input [N, C, …] of 2 or 3 spatial dimensions read at the
+// places grid [N, …, 2 or 3], coordinates from -1 to 1 with that of the last dimension first.
+// mode is bilinear, nearest or (in 2 dimensions) bicubic; padding_mode is zeros, border or
+// reflection. Floating dtypes; f16 and bf16 compute in f32. As torch.nn.functional.grid_sample.
+//
+//	grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool align_corners=False) -> Tensor
+//
+// Differentiable. Options: [InterpolateMode], [PaddingMode] and [AlignCorners].
+func (t *Tensor) GridSample(grid *Tensor, opts ...GridSampleOption) *Tensor {
+	return call1With(opGridSample, []any{t.ex(), grid.ex()}, opts)
+}
+
 // GroupNorm records the op group_norm: layer_norm over each of num_groups groups of channels of
 // input [N, C, …], then weight [C] and bias [C]. As torch.nn.functional.group_norm.
 //
@@ -2565,6 +2643,16 @@ func (t *Tensor) GroupNorm(numGroups int, opts ...GroupNormOption) *Tensor {
 // Differentiable. Options: [Reduction] and [Delta].
 func (t *Tensor) HuberLoss(target *Tensor, opts ...HuberLossOption) *Tensor {
 	return call1With(opHuberLoss, []any{t.ex(), target.ex()}, opts)
+}
+
+// Im2col records the op im2col: the windows of images [N, C, H, W] or [C, H, W], padded with zeros,
+// as columns [N, C·kh·kw, windows]. Any dtype. As torch.nn.functional.unfold.
+//
+//	im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Im2col(kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
+	return call1(opIm2col, []any{t.ex(), kernelSize, dilation, padding, stride}, nil)
 }
 
 // Interpolate records the op interpolate: self [N, C, …] resampled to the spatial dimensions
@@ -2751,6 +2839,16 @@ func (t *Tensor) NllLoss(target *Tensor, opts ...NllLossOption) *Tensor {
 	return call1With(opNllLoss, []any{t.ex(), target.ex()}, opts)
 }
 
+// Pdist records the op pdist: the p-norms of the differences of each pair of rows of self [n, k],
+// (0, 1), (0, 2), … (n-2, n-1). As torch.pdist.
+//
+//	pdist(Tensor self, float p=2) -> Tensor
+//
+// Differentiable. Options: [Ord].
+func (t *Tensor) Pdist(opts ...PdistOption) *Tensor {
+	return call1With(opPdist, []any{t.ex()}, opts)
+}
+
 // RmsNorm records the op rms_norm: x/√(mean x² + eps)·weight over the last dimensions, which
 // normalized_shape names; eps is the epsilon of the dtype computed in if it is not given. Floating
 // dtypes; f16 and bf16 compute in f32. As torch.nn.functional.rms_norm.
@@ -2786,6 +2884,16 @@ func ScaledDotProductAttention(query *Tensor, key *Tensor, value *Tensor, opts .
 // Differentiable. Options: [Reduction] and [Beta].
 func (t *Tensor) SmoothL1Loss(target *Tensor, opts ...SmoothL1LossOption) *Tensor {
 	return call1With(opSmoothL1Loss, []any{t.ex(), target.ex()}, opts)
+}
+
+// SoftMarginLoss records the op soft_margin_loss: log(1 + exp(-target·self)), with target 1 or -1.
+// reduction is mean, sum or none. Floating dtypes. As torch.nn.functional.soft_margin_loss.
+//
+//	soft_margin_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor
+//
+// Differentiable. Options: [Reduction].
+func (t *Tensor) SoftMarginLoss(target *Tensor, opts ...SoftMarginLossOption) *Tensor {
+	return call1With(opSoftMarginLoss, []any{t.ex(), target.ex()}, opts)
 }
 
 // Softmax records the op softmax: exp(x)/Σ exp(x) along dim, of a floating dtype (self is

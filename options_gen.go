@@ -10,6 +10,13 @@ import "github.com/loris-ml/loris/ir"
 //   - [Alpha]: Scalar alpha=1
 type AddOption interface{ addOption() }
 
+// AddbmmOption is an optional argument of [Tensor.Addbmm]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Beta]: Scalar beta=1
+//   - [Alpha]: Scalar alpha=1
+type AddbmmOption interface{ addbmmOption() }
+
 // AddcdivOption is an optional argument of [Tensor.Addcdiv]: one of these, with ATen's type, name
 // and default.
 //
@@ -35,6 +42,12 @@ type AddmmOption interface{ addmmOption() }
 //   - [Beta]: Scalar beta=1
 //   - [Alpha]: Scalar alpha=1
 type AddmvOption interface{ addmvOption() }
+
+// AffineGridOption is an optional argument of [AffineGrid]: one of these, with ATen's type, name
+// and default.
+//
+//   - [AlignCorners]: bool align_corners=False
+type AffineGridOption interface{ affineGridOption() }
 
 // AllOption is an optional argument of [Tensor.All]: one of these, with ATen's type, name and
 // default.
@@ -154,6 +167,11 @@ type BucketizeOption interface{ bucketizeOption() }
 //
 //   - [Dim]: int dim=0
 type CatOption interface{ catOption() }
+
+// CdistOption is an optional argument of [Cdist]: one of these, with ATen's type, name and default.
+//
+//   - [Ord]: float p=2
+type CdistOption interface{ cdistOption() }
 
 // CeluOption is an optional argument of [Tensor.Celu]: one of these, with ATen's type, name and
 // default.
@@ -289,6 +307,16 @@ type DivOption interface{ divOption() }
 //   - [EluInputScale]: Scalar input_scale=1
 type EluOption interface{ eluOption() }
 
+// EmbeddingBagOption is an optional argument of [Tensor.EmbeddingBag]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Offsets]: Tensor? offsets=None
+//   - [BagMode]: str mode='mean'
+//   - [PerSampleWeights]: Tensor? per_sample_weights=None
+//   - [IncludeLastOffset]: bool include_last_offset=False
+//   - [PaddingIdx]: int? padding_idx=None
+type EmbeddingBagOption interface{ embeddingBagOption() }
+
 // EmbeddingOption is an optional argument of [Embedding]: one of these, with ATen's type, name and
 // default.
 //
@@ -313,6 +341,14 @@ type FullLikeOption interface{ fullLikeOption() }
 //
 //   - [Approximate]: str approximate='none'
 type GeluOption interface{ geluOption() }
+
+// GridSampleOption is an optional argument of [Tensor.GridSample]: one of these, with ATen's type,
+// name and default.
+//
+//   - [InterpolateMode]: str mode='bilinear'
+//   - [PaddingMode]: str padding_mode='zeros'
+//   - [AlignCorners]: bool align_corners=False
+type GridSampleOption interface{ gridSampleOption() }
 
 // GroupNormOption is an optional argument of [Tensor.GroupNorm]: one of these, with ATen's type,
 // name and default.
@@ -570,6 +606,12 @@ type OnesLikeOption interface{ onesLikeOption() }
 //   - [PadValue]: Scalar? value=None
 type PadOption interface{ padOption() }
 
+// PdistOption is an optional argument of [Tensor.Pdist]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Ord]: float p=2
+type PdistOption interface{ pdistOption() }
+
 // ProdOption is an optional argument of [Tensor.Prod]: one of these, with ATen's type, name and
 // default.
 //
@@ -645,6 +687,12 @@ type SliceOption interface{ sliceOption() }
 //   - [Reduction]: str reduction='mean'
 //   - [Beta]: float beta=1
 type SmoothL1LossOption interface{ smoothL1LossOption() }
+
+// SoftMarginLossOption is an optional argument of [Tensor.SoftMarginLoss]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Reduction]: str reduction='mean'
+type SoftMarginLossOption interface{ softMarginLossOption() }
 
 // SoftmaxOption is an optional argument of [Tensor.Softmax]: one of these, with ATen's type, name
 // and default.
@@ -797,16 +845,18 @@ func (addcValueOption) addcdivOption() {}
 func (addcValueOption) addcmulOption() {}
 
 // AlignCorners aligns the corner elements of input and output rather than their outer edges. It is
-// the argument align_corners of [Tensor.Interpolate].
+// the argument align_corners of [AffineGrid], [Tensor.GridSample] and [Tensor.Interpolate].
 func AlignCorners(v bool) alignCornersOption { return alignCornersOption{v} }
 
 type alignCornersOption struct{ v any }
 
+func (alignCornersOption) affineGridOption()  {}
+func (alignCornersOption) gridSampleOption()  {}
 func (alignCornersOption) interpolateOption() {}
 
 // Alpha sets a factor, a number or a *Tensor of rank 0: of the second operand, of the product, or
-// of the negative part. It is the argument alpha of [Tensor.Add], [Tensor.Addmm], [Tensor.Addmv],
-// [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu] and [Tensor.Sub].
+// of the negative part. It is the argument alpha of [Tensor.Add], [Tensor.Addbmm], [Tensor.Addmm],
+// [Tensor.Addmv], [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu] and [Tensor.Sub].
 func Alpha(v any) alphaOption { return alphaOption{arg(v)} }
 
 type alphaOption struct{ v any }
@@ -815,6 +865,7 @@ func (alphaOption) addOption()     {}
 func (alphaOption) subOption()     {}
 func (alphaOption) celuOption()    {}
 func (alphaOption) eluOption()     {}
+func (alphaOption) addbmmOption()  {}
 func (alphaOption) addmmOption()   {}
 func (alphaOption) addmvOption()   {}
 func (alphaOption) baddbmmOption() {}
@@ -855,14 +906,23 @@ type attnMaskOption struct{ v any }
 
 func (attnMaskOption) scaledDotProductAttentionOption() {}
 
+// BagMode chooses what becomes of the rows of a bag: "sum", "mean" or "max". It is the argument
+// mode of [Tensor.EmbeddingBag].
+func BagMode(v string) bagModeOption { return bagModeOption{v} }
+
+type bagModeOption struct{ v any }
+
+func (bagModeOption) embeddingBagOption() {}
+
 // Beta sets a factor of the addend, the sharpness of the curve, or where a loss turns linear. It is
-// the argument beta of [Tensor.Addmm], [Tensor.Addmv], [Tensor.Baddbmm], [Tensor.SmoothL1Loss] and
-// [Tensor.Softplus].
+// the argument beta of [Tensor.Addbmm], [Tensor.Addmm], [Tensor.Addmv], [Tensor.Baddbmm],
+// [Tensor.SmoothL1Loss] and [Tensor.Softplus].
 func Beta(v any) betaOption { return betaOption{arg(v)} }
 
 type betaOption struct{ v any }
 
 func (betaOption) softplusOption()     {}
+func (betaOption) addbmmOption()       {}
 func (betaOption) addmmOption()        {}
 func (betaOption) addmvOption()        {}
 func (betaOption) baddbmmOption()      {}
@@ -1139,6 +1199,14 @@ type ignoreIndexOption struct{ v any }
 func (ignoreIndexOption) crossEntropyOption() {}
 func (ignoreIndexOption) nllLossOption()      {}
 
+// IncludeLastOffset says that the end of the last bag follows the offsets. It is the argument
+// include_last_offset of [Tensor.EmbeddingBag].
+func IncludeLastOffset(v bool) includeLastOffsetOption { return includeLastOffsetOption{v} }
+
+type includeLastOffsetOption struct{ v any }
+
+func (includeLastOffsetOption) embeddingBagOption() {}
+
 // IncludeSelf lets the elements that are there take part in the reduction. It is the argument
 // include_self of [Tensor.IndexReduce] and [Tensor.ScatterReduce].
 func IncludeSelf(v bool) includeSelfOption { return includeSelfOption{v} }
@@ -1149,11 +1217,12 @@ func (includeSelfOption) indexReduceOption()   {}
 func (includeSelfOption) scatterReduceOption() {}
 
 // InterpolateMode chooses how the new elements are made: "nearest", "bilinear" and the like. It is
-// the argument mode of [Tensor.Interpolate].
+// the argument mode of [Tensor.GridSample] and [Tensor.Interpolate].
 func InterpolateMode(v string) interpolateModeOption { return interpolateModeOption{v} }
 
 type interpolateModeOption struct{ v any }
 
+func (interpolateModeOption) gridSampleOption()  {}
 func (interpolateModeOption) interpolateOption() {}
 
 // IsCausal lets each query attend to the keys that do not come after it only. It is the argument
@@ -1273,14 +1342,25 @@ type negativeSlopeOption struct{ v any }
 
 func (negativeSlopeOption) leakyReluOption() {}
 
+// Offsets sets where each bag begins in a vector of indices. It is the argument offsets of
+// [Tensor.EmbeddingBag].
+func Offsets(v *Tensor) offsetsOption { return offsetsOption{v.ex()} }
+
+type offsetsOption struct{ v any }
+
+func (offsetsOption) embeddingBagOption() {}
+
 // Ord sets the order of the norm: 2 is Euclid's, ±Inf the largest or smallest |x|, 0 the number of
-// non-zeros. It is the argument ord of [Tensor.LinalgVectorNorm] and p of [Tensor.Norm].
+// non-zeros. It is the argument ord of [Tensor.LinalgVectorNorm] and p of [Cdist], [Tensor.Norm]
+// and [Tensor.Pdist].
 func Ord(v float64) ordOption { return ordOption{v} }
 
 type ordOption struct{ v any }
 
 func (ordOption) linalgVectorNormOption() {}
 func (ordOption) normOption()             {}
+func (ordOption) cdistOption()            {}
+func (ordOption) pdistOption()            {}
 
 // OutDType sets the dtype of the product. It is the argument out_dtype of [Tensor.ScaledMM].
 func OutDType(v DType) outDTypeOption { return outDTypeOption{v} }
@@ -1359,13 +1439,23 @@ func (paddingOption) maxPool2dWithIndicesOption() {}
 func (paddingOption) maxPool3dOption()            {}
 func (paddingOption) maxPool3dWithIndicesOption() {}
 
-// PaddingIdx sets the row that gets no gradient; a negative number is none. It is the argument
-// padding_idx of [Embedding].
+// PaddingIdx sets the row that gets no gradient, or counts for nothing in a bag; a negative number
+// is none in a lookup, and counts from the last in a bag. It is the argument padding_idx of
+// [Embedding] and [Tensor.EmbeddingBag].
 func PaddingIdx(v int) paddingIdxOption { return paddingIdxOption{v} }
 
 type paddingIdxOption struct{ v any }
 
-func (paddingIdxOption) embeddingOption() {}
+func (paddingIdxOption) embeddingOption()    {}
+func (paddingIdxOption) embeddingBagOption() {}
+
+// PaddingMode chooses what is read outside of the image: "zeros", "border" or "reflection". It is
+// the argument padding_mode of [Tensor.GridSample].
+func PaddingMode(v string) paddingModeOption { return paddingModeOption{v} }
+
+type paddingModeOption struct{ v any }
+
+func (paddingModeOption) gridSampleOption() {}
 
 // PaddingStr sets the padding by name, "same" or "valid". It is the argument padding_str of
 // [Tensor.Conv1d], [Tensor.Conv2d] and [Tensor.Conv3d].
@@ -1376,6 +1466,14 @@ type paddingStrOption struct{ v any }
 func (paddingStrOption) conv1dOption() {}
 func (paddingStrOption) conv2dOption() {}
 func (paddingStrOption) conv3dOption() {}
+
+// PerSampleWeights sets a factor for each index of a sum. It is the argument per_sample_weights of
+// [Tensor.EmbeddingBag].
+func PerSampleWeights(v *Tensor) perSampleWeightsOption { return perSampleWeightsOption{v.ex()} }
+
+type perSampleWeightsOption struct{ v any }
+
+func (perSampleWeightsOption) embeddingBagOption() {}
 
 // PosInfTo sets what +∞ becomes. It is the argument posinf of [Tensor.NanToNum].
 func PosInfTo(v float64) posInfToOption { return posInfToOption{v} }
@@ -1395,7 +1493,7 @@ func (posWeightOption) binaryCrossEntropyWithLogitsOption() {}
 // Reduction chooses what becomes of the losses: "mean", "sum" or "none". It is the argument
 // reduction of [Tensor.BinaryCrossEntropyWithLogits], [Tensor.BinaryCrossEntropy],
 // [Tensor.CrossEntropy], [Tensor.HuberLoss], [Tensor.KlDiv], [Tensor.L1Loss], [Tensor.MseLoss],
-// [Tensor.NllLoss] and [Tensor.SmoothL1Loss].
+// [Tensor.NllLoss], [Tensor.SmoothL1Loss] and [Tensor.SoftMarginLoss].
 func Reduction(v string) reductionOption { return reductionOption{v} }
 
 type reductionOption struct{ v any }
@@ -1409,6 +1507,7 @@ func (reductionOption) l1LossOption()                       {}
 func (reductionOption) mseLossOption()                      {}
 func (reductionOption) nllLossOption()                      {}
 func (reductionOption) smoothL1LossOption()                 {}
+func (reductionOption) softMarginLossOption()               {}
 
 // RoundingMode rounds the quotient: "floor" or "trunc". It is the argument rounding_mode of
 // [Tensor.Div].
@@ -1588,6 +1687,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "dtype", Value: o.v})
 	case attnMaskOption:
 		return append(dst, ir.Named{Name: "attn_mask", Value: o.v})
+	case bagModeOption:
+		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case betaOption:
 		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case biasOption:
@@ -1646,6 +1747,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "groups", Value: o.v})
 	case ignoreIndexOption:
 		return append(dst, ir.Named{Name: "ignore_index", Value: o.v})
+	case includeLastOffsetOption:
+		return append(dst, ir.Named{Name: "include_last_offset", Value: o.v})
 	case includeSelfOption:
 		return append(dst, ir.Named{Name: "include_self", Value: o.v})
 	case interpolateModeOption:
@@ -1674,10 +1777,16 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "neginf", Value: o.v})
 	case negativeSlopeOption:
 		return append(dst, ir.Named{Name: "negative_slope", Value: o.v})
+	case offsetsOption:
+		return append(dst, ir.Named{Name: "offsets", Value: o.v})
 	case ordOption:
 		name := "ord"
 		switch op {
 		case opNorm:
+			name = "p"
+		case opCdist:
+			name = "p"
+		case opPdist:
 			name = "p"
 		}
 		return append(dst, ir.Named{Name: name, Value: o.v})
@@ -1697,8 +1806,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "padding", Value: o.v})
 	case paddingIdxOption:
 		return append(dst, ir.Named{Name: "padding_idx", Value: o.v})
+	case paddingModeOption:
+		return append(dst, ir.Named{Name: "padding_mode", Value: o.v})
 	case paddingStrOption:
 		return append(dst, ir.Named{Name: "padding_str", Value: o.v})
+	case perSampleWeightsOption:
+		return append(dst, ir.Named{Name: "per_sample_weights", Value: o.v})
 	case posInfToOption:
 		return append(dst, ir.Named{Name: "posinf", Value: o.v})
 	case posWeightOption:

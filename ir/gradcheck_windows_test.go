@@ -1,8 +1,11 @@
 package ir_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/loris-ml/loris/ir"
 )
 
 func TestGradientsOfWindows(t *testing.T) {
@@ -25,4 +28,84 @@ func TestGradientsOfWindows(t *testing.T) {
 		call("adaptive_max_pool2d_backward", r(1, 2, 1, 2), r(1, 2, 2, 3), at),
 		call("max_pool2d_with_indices_backward", r(1, 2, 1, 2), r(1, 2, 2, 3), []int{2}, []int{}, []int{0}, []int{1}, false, at),
 	})
+}
+
+func TestGradientsOfSampling(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	r := func(dims ...int) data { return rnd(rng, dims...) }
+	places := fs([]int{1, 2, 2, 2}, -0.63, 0.31, 0.47, -0.12, 0.81, 1.37, -1.43, 0.05)
+	deep := fs([]int{1, 1, 1, 2, 3}, -0.63, 0.31, 0.47, -0.12, 0.81, 1.17)
+	image := r(1, 2, 3, 4)
+	both := []int{1, 1}
+	checkGradients(t, rng, 1, []opCall{
+		call("grid_sample", image, places),
+		call("grid_sample", image, places, "bilinear", "border", true),
+		call("grid_sample", image, places, "bilinear", "reflection"),
+		call("grid_sample", image, places, "bilinear", "reflection", true),
+		call("grid_sample", image, places, "nearest", "border"),
+		call("grid_sample", image, places, "bicubic", "zeros", true),
+		call("grid_sample", image, places, "bicubic", "reflection"),
+		call("grid_sample", r(1, 2, 2, 3, 2), deep),
+		call("grid_sampler_2d", image, places, 0, 0, false),
+		call("grid_sampler_3d", r(1, 1, 2, 2, 3), deep, 0, 1, true),
+		call("grid_sampler_2d_backward", r(1, 2, 2, 2), image, places, 0, 0, false, both),
+		call("grid_sampler_3d_backward", r(1, 2, 1, 1, 2), r(1, 2, 2, 3, 2), deep, 0, 0, true, []int{1, 0}),
+		call("affine_grid", r(2, 2, 3), []int{2, 1, 2, 3}),
+		call("affine_grid", r(1, 3, 4), []int{1, 2, 2, 1, 3}, true),
+		call("upsample_bicubic2d", r(1, 1, 3, 2), []int{4, 5}, false),
+		call("upsample_bicubic2d", r(1, 1, 3, 3), []int{5, 2}, true),
+		call("upsample_bilinear2d", r(1, 1, 3, 2), []int{4, 5}, false, nil, 2.5),
+		call("upsample_bicubic2d_backward", r(1, 1, 4, 5), []int{4, 5}, []int{1, 1, 3, 2}, false),
+		call("upsample_linear1d_backward", r(1, 2, 5), []int{5}, []int{1, 2, 3}, true),
+		call("upsample_trilinear3d_backward", r(1, 1, 2, 3, 2), []int{2, 3, 2}, []int{1, 1, 1, 2, 3}, false),
+		call("replication_pad2d", r(1, 2, 3), []int{1, 2, 0, 1}),
+		call("replication_pad1d_backward", r(1, 2, 6), r(1, 2, 3), []int{1, 2}),
+		call("im2col", r(1, 2, 4, 3), []int{2}, []int{1}, []int{1}, []int{2}),
+		call("im2col", r(2, 4, 5), []int{2, 3}, []int{2, 1}, []int{0}, []int{1}),
+		call("col2im", r(1, 8, 6), []int{4, 3}, []int{2}, []int{1}, []int{1}, []int{2}),
+		call("convolution_backward", r(2, 3, 4), r(2, 2, 5), r(3, 2, 2), []int{3}, []int{1}, []int{0}, []int{1}, false, []int{0}, 1, []int{1, 1, 1}),
+	})
+}
+
+func TestGradientsOfBags(t *testing.T) {
+	rng := rand.New(rand.NewPCG(25, 26))
+	r := func(dims ...int) data { return rnd(rng, dims...) }
+	indices, offsets := ivec(1, 4, 1, 0, 3, 2), ivec(0, 2, 2, 5)
+	matrix := is([]int{2, 3}, 0, 1, 1, 4, 2, 0)
+	bag, sizes := ivec(0, 0, 2, 2, 2, 3), ivec(2, 0, 3, 1)
+	checkGradients(t, rng, 2, []opCall{
+		call("embedding_bag", indices, r(5, 2), offsets, "sum", r(6)),
+		call("embedding_bag", indices, r(5, 2), offsets, ir.A("padding_idx", 1)),
+		call("embedding_bag", indices, r(5, 2), ivec(0, 2, 6), ir.A("include_last_offset", true)),
+		call("embedding_bag", matrix, r(5, 2), ir.A("mode", "max")),
+		call("_embedding_bag_dense_backward", r(4, 2), indices, bag, sizes, sizes, 5, true, 1, nil, 4),
+		call("_embedding_bag_dense_backward", r(4, 2), indices, bag, sizes, is([]int{4, 2}, 1, 4, 0, 0, 3, 0, 2, 2), 5, false, 2, nil, -1),
+		call("_embedding_bag_per_sample_weights_backward", r(4, 2), r(5, 2), indices, offsets, ivec(), 0, 3),
+	})
+}
+
+func TestGradientsOfDistances(t *testing.T) {
+	rng := rand.New(rand.NewPCG(27, 28))
+	r := func(dims ...int) data { return rnd(rng, dims...) }
+	var calls []opCall
+	for _, p := range []float64{0, 1, 1.5, 2, 3, math.Inf(1)} {
+		calls = append(calls, call("cdist", r(2, 3), r(4, 3), p), call("pdist", r(4, 3), p))
+	}
+	calls = append(calls,
+		call("cdist", r(2, 1, 2, 3), r(3, 2, 3)),
+		call("_cdist_backward", r(2, 4), r(2, 3), r(4, 3), 2.0, r(2, 4)),
+		call("_pdist_backward", r(6), r(4, 3), 3.0, r(6)),
+		call("soft_margin_loss", r(2, 3), r(2, 3)),
+		call("soft_margin_loss_backward", r(2, 3), r(2, 3), r(2, 3), 0),
+		call("soft_margin_loss_backward", fs(nil, 2), r(2, 3), r(2, 3), 1),
+		call("masked_scatter_backward", r(2, 3), bools([]int{2, 3}, 1, 0, 1, 0, 0, 1), []int{2, 2}),
+		call("addbmm", r(2), r(3, 2, 2), r(3, 2, 2), ir.A("alpha", fs(nil, 3))),
+		call("_addmm_activation", r(2), r(3, 2), r(2, 2), ir.A("use_gelu", true)),
+		call("_trilinear", r(3, 2), r(3, 2), r(2, 2, 2), []int{1, 3}, []int{1, 2}, []int{0}, []int{2, 3}),
+		call("_fused_rms_norm", r(2, 3), []int{3}, r(3), nil),
+		call("_grouped_mm", r(5, 2), r(2, 2, 3), ivec(2, 5)),
+		call("_grouped_mm", r(2, 5), r(5, 3), ivec(2, 5)),
+		call("_grouped_mm", r(2, 3, 2), r(2, 5), ivec(1, 5)),
+	)
+	checkGradients(t, rng, 1, calls)
 }

@@ -119,18 +119,8 @@ func (b *Builder) lerp(x Value, dim, out int, factor float64, corners bool) Valu
 		return x
 	}
 	c := func(v float64) Value { return b.Const(v, d) }
-	pos := b.Iota(out, d)
-	switch {
-	case corners && out > 1:
-		pos = b.Mul(pos, b.Div(c(float64(in-1)), c(float64(out-1))))
-	case corners:
-		pos = b.Mul(pos, c(0))
-	default:
-		scale := b.Div(c(float64(in)), c(float64(out)))
-		if factor > 0 {
-			scale = c(1 / factor)
-		}
-		pos = b.Sub(b.Mul(scale, b.Add(pos, c(0.5))), c(0.5))
+	pos := b.sourcePositions(d, in, out, factor, corners)
+	if !corners {
 		pos = b.Maximum(pos, c(0))
 	}
 	low := b.Minimum(b.Cast(b.Floor(pos), I64), b.Const(in-1, I64))

@@ -22,6 +22,7 @@ func init() {
 		conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
 		max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d
 		adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
+		im2col pdist soft_margin_loss addbmm
 		softmax log_softmax layer_norm rms_norm group_norm batch_norm scaled_dot_product_attention
 		nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div cosine_similarity
 		binary_cross_entropy binary_cross_entropy_with_logits`) {

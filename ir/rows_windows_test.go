@@ -23,3 +23,53 @@ func TestWindowShapes(t *testing.T) {
 		{op: "max_pool2d_with_indices_backward", args: []any{tensor(F32, 2, 3, 3, 2), x, two, two, []int{0, 0}, two, false, i(2, 3, 3)}, err: ErrShape, msg: "indices"},
 	})
 }
+
+func TestSamplingShapes(t *testing.T) {
+	x, places := tensor(F32, 2, 3, 6, 5), tensor(F32, 2, 4, 7, 2)
+	one := []int{1, 1}
+	checkUses(t, []use{
+		{op: "grid_sample", args: []any{x, places}, want: "f32[2,3,4,7]"},
+		{op: "grid_sample", args: []any{tensor(BF16, 1, 2, 3, 3, 3), tensor(BF16, 1, 1, 2, 4, 3), "nearest"}, want: "bf16[1,2,1,2,4]"},
+		{op: "grid_sample", args: []any{x, places, "cubic"}, err: ErrArg, msg: "cubic"},
+		{op: "grid_sample", args: []any{tensor(F32, 1, 2, 3, 3, 3), tensor(F32, 1, 1, 2, 4, 3), "bicubic"}, err: ErrArg, msg: "2 spatial"},
+		{op: "grid_sample", args: []any{x, tensor(F64, 2, 4, 7, 2)}, err: ErrDType, msg: "f64"},
+		{op: "grid_sample", args: []any{x, tensor(F32, 1, 4, 7, 2)}, err: ErrShape, msg: "grid"},
+		{op: "grid_sampler_2d", args: []any{x, places, 3, 0, false}, err: ErrArg, msg: "from 0 to 2"},
+		{op: "affine_grid", args: []any{tensor(F32, 2, 2, 3), []int{2, 9, 4, 5}}, want: "f32[2,4,5,2]"},
+		{op: "affine_grid", args: []any{tensor(F32, 1, 2, 3), []int{2, 9, 4, 5}}, err: ErrShape, msg: "theta"},
+		{op: "upsample_bicubic2d", args: []any{x, []int{3, 10}, true}, want: "f32[2,3,3,10]"},
+		{op: "upsample_linear1d_backward", args: []any{tensor(F32, 1, 2, 5), []int{4}, []int{1, 2, 3}, true}, err: ErrShape, msg: "gradient of the result"},
+		{op: "im2col", args: []any{x, []int{2, 3}, one, []int{0}, one}, want: "f32[2,18,15]"},
+		{op: "im2col", args: []any{tensor(I64, 3, 6, 5), []int{2}, one, one, []int{2}}, want: "i64[12,12]"},
+		{op: "im2col", args: []any{x, []int{7}, one, []int{0}, one}, err: ErrShape, msg: "spans 7"},
+		{op: "col2im", args: []any{tensor(F32, 2, 18, 15), []int{6, 5}, []int{2, 3}, one, []int{0}, one}, want: "f32[2,3,6,5]"},
+		{op: "col2im", args: []any{tensor(F32, 2, 18, 14), []int{6, 5}, []int{2, 3}, one, []int{0}, one}, err: ErrShape, msg: "columns"},
+		{op: "convolution_backward", args: []any{tensor(F32, 2, 4, 5, 4), x, tensor(F32, 4, 3, 2, 2), nil, one, []int{0, 0}, one, false, []int{0, 0}, 1, []int{1, 0, 1}},
+			want: "f32[2,3,6,5] f32[0] f32[4]"},
+		{op: "convolution_backward", args: []any{x, x, tensor(F32, 4, 3, 2, 2), nil, one, []int{0, 0}, one, false, []int{0, 0}, 1, one}, err: ErrArg, msg: "output_mask"},
+	})
+}
+
+func TestBagAndDistanceShapes(t *testing.T) {
+	table, at, off := tensor(F16, 5, 4), tensor(I32, 6), tensor(I32, 3)
+	x, y := tensor(F32, 2, 1, 3, 4), tensor(F32, 6, 5, 4)
+	checkUses(t, []use{
+		{op: "embedding_bag", args: []any{at, table, off}, want: "f16[3,4]"},
+		{op: "embedding_bag", args: []any{tensor(I64, 2, 3), table, A("mode", "max")}, want: "f16[2,4]"},
+		{op: "embedding_bag", args: []any{at, table}, err: ErrShape, msg: "offsets"},
+		{op: "embedding_bag", args: []any{at, table, off, "median"}, err: ErrArg, msg: "median"},
+		{op: "embedding_bag", args: []any{at, table, off, "mean", tensor(F16, 6)}, err: ErrArg, msg: "per_sample_weights"},
+		{op: "_embedding_bag", args: []any{table, at, off, A("include_last_offset", true)}, want: "f16[2,4] i32[6] i32[2] i32[2]"},
+		{op: "_embedding_bag", args: []any{table, at, off, A("mode", 2)}, want: "f16[3,4] i32[6] i32[3] i32[3,4]"},
+		{op: "cdist", args: []any{x, y}, want: "f32[2,6,3,5]"},
+		{op: "cdist", args: []any{x, tensor(F32, 5, 3)}, err: ErrShape, msg: "rows of one size"},
+		{op: "cdist", args: []any{x, y, -1.0}, err: ErrArg, msg: "negative"},
+		{op: "pdist", args: []any{tensor(F64, 1, 3)}, want: "f64[0]"},
+		{op: "pdist", args: []any{x}, err: ErrShape, msg: "matrix"},
+		{op: "addbmm", args: []any{tensor(F32, 3), tensor(F32, 7, 2, 4), tensor(F32, 7, 4, 3)}, want: "f32[2,3]"},
+		{op: "_fused_rms_norm", args: []any{x, []int{3, 4}, nil, nil}, want: "f32[2,1,3,4] f32[2,1,1,1]"},
+		{op: "_grouped_mm", args: []any{tensor(BF16, 8, 4), tensor(BF16, 2, 4, 3), tensor(I32, 2)}, want: "bf16[8,3]"},
+		{op: "_grouped_mm", args: []any{tensor(BF16, 8, 4), tensor(BF16, 2, 4, 3), nil}, err: ErrShape, msg: "offs"},
+		{op: "masked_scatter_backward", args: []any{x, tensor(Bool, 3, 1), []int{2, 5}}, want: "f32[2,5]"},
+	})
+}

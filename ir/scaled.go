@@ -1,7 +1,12 @@
 package ir
 
 func init() {
-	register("_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor", Spec{
+	const operands = "(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False)"
+	register("_scaled_mm_amax"+operands+" -> (Tensor out, Tensor amax)", Spec{
+		Doc:      "_scaled_mm, and the largest magnitude of the product before it is rounded, as PyTorch returned them until version 2.5.",
+		Category: Linalg, Unlisted: true, GradFails: true, NoGrad: "as of _scaled_mm", Decompose: scaledMMAmax,
+	})
+	register("_scaled_mm"+operands+" -> Tensor", Spec{
 		GoName: "ScaledMM",
 		Doc: "(self·scale_a) @ (mat2·scale_b) + bias for matrices [m, k] and [k, n] of 8-bit floats, summed in f32 and rounded once to out_dtype: " +
 			"f32, f16, bf16 or an 8-bit float, by default self's. The f32 scales are single numbers, or scale_a is [m, 1] and scale_b [1, n]; bias [n] is f32, f16 or bf16. " +
@@ -124,4 +129,9 @@ func intMM(b *Builder, a Args) []Value {
 	}
 	matrices(a, x, y)
 	return []Value{b.MatMul(b.Cast(x, I32), b.Cast(y, I32))}
+}
+
+func scaledMMAmax(b *Builder, a Args) []Value {
+	plain := b.Call(byName["_scaled_mm"], []any{a.Tensor("self"), a.Tensor("mat2"), a.Tensor("scale_a"), a.Tensor("scale_b"), a.Tensor("bias")}, A("out_dtype", F32))[0]
+	return []Value{b.Emit(byName["_scaled_mm"], a.Attr, a.In...)[0], b.Amax(b.Abs(plain), nil, false)}
 }

@@ -165,6 +165,12 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(torch.nan_to_num(a.double()), torch.nan_to_num(b.double()))
 
 
+def columns(args, kwargs):
+    """F.unfold has defaults for what follows the kernel's size; ATen's op has none."""
+    defaults = {"dilation": 1, "padding": 0, "stride": 1}
+    return args, {k: v for k, v in defaults.items() if k not in list(defaults)[: len(args) - 2]} | kwargs
+
+
 def adaptive_max(args, kwargs):
     """F.adaptive_max_pool; ATen's op returns the indices, too."""
     kwargs = dict(kwargs)
@@ -463,6 +469,13 @@ def neural_rows(F):
             Row(f"adaptive_max_pool{n}d", f"Tensor self, int[{n}] output_size", [f"{F}adaptive_max_pool{n}d"],
                 adapt=adaptive_max, limit=600, cap=6),
         ]
+    out += [
+        Row("im2col", "Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride", [F + "unfold"],
+            adapt=columns, cap=5),
+        Row("pdist", "Tensor self, float p=2", [F + "pdist"], cap=6),
+        Row("soft_margin_loss", PLAIN_LOSS, [F + "soft_margin_loss"], adapt=loss),
+        Row("addbmm", "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", limit=600),
+    ]
     return out + [
         Row("upsample_bilinear2d", UPSAMPLE.format(n=2, align=", bool align_corners"), [F + "interpolate.bilinear"],
             adapt=interpolate("bilinear", 2)),

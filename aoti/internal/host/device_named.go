@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
@@ -55,20 +54,7 @@ func (p *lane) byRecipe(op string, make recipeFunc, v values) ([]*tensor, error)
 	if self, ok := v["self"].(*tensor); ok && inPlace(op) {
 		into = []*tensor{self}
 	}
-	made, err := p.run(r, into...)
-	if err != nil || r.places == nil {
-		return made, err
-	}
-	outs := slices.Repeat([]*tensor{nil}, slices.Max(append(r.places, -1))+1)
-	for i, t := range made {
-		outs[r.places[i]] = t
-	}
-	for i, t := range outs {
-		if t == nil && err == nil {
-			outs[i], err = newUndefined()
-		}
-	}
-	return all(err, outs...)
+	return r.allResults(p.run(r, into...))
 }
 
 // throughHost calls fn with copies of the tensors on the host and brings what it

@@ -117,7 +117,7 @@ func (c call) values() (values, error) {
 			i++
 		case kindBool:
 			v[p.name] = int(c.bool32(i))
-			if p.name == "dtype" {
+			if strings.HasSuffix(p.name, "dtype") {
 				d, err := c.dtype(i)
 				if err != nil {
 					return nil, err

@@ -147,7 +147,33 @@ func recipeIR(op ir.Op, v values) (*recipe, error) {
 		}
 		return b.Call(op, bound)
 	}
-	return &recipe{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}, nil
+	r := &recipe{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}
+	r.leaveOut(v, sp)
+	return r, nil
+}
+
+// leaveOut leaves those results of a gradient undefined that its mask does not ask for, which
+// the row makes empty.
+func (r *recipe) leaveOut(v values, sp *ir.Spec) {
+	mask := v.ints("output_mask")
+	if len(mask) != len(sp.Schema.Returns) {
+		return
+	}
+	r.places, r.results = []int{}, len(mask)
+	for i, wanted := range mask {
+		if wanted != 0 {
+			r.places = append(r.places, i)
+		}
+	}
+	build := r.build
+	r.build = func(b *ir.Builder, in []ir.Value) []ir.Value {
+		all := build(b, in)
+		out := make([]ir.Value, len(r.places))
+		for j, i := range r.places {
+			out[j] = all[i]
+		}
+		return out
+	}
 }
 
 // attribute converts an argument to what ir takes for a kind of parameter.

@@ -16,6 +16,11 @@ var channelsLike = map[string][]string{
 	"avg_pool2d": {"self"}, "avg_pool3d": {"self"}, "max_pool2d_with_indices": {"self"}, "max_pool3d_with_indices": {"self"},
 	"adaptive_max_pool2d": {"self"}, "adaptive_max_pool3d": {"self"}, "max_unpool2d": {"self"}, "max_unpool3d": {"self"},
 
+	"convolution": {"input", "weight"}, "convolution_backward": {"input", "weight"}, "pad": {"self"},
+	"grid_sampler_2d": {"input"}, "grid_sampler_3d": {"input"},
+	"upsample_linear1d_backward": {"grad_output"}, "upsample_bilinear2d_backward": {"grad_output"},
+	"upsample_trilinear3d_backward": {"grad_output"}, "upsample_bicubic2d_backward": {"grad_output"},
+
 	"_adaptive_avg_pool2d_backward": {"self"}, "avg_pool2d_backward": {"self"}, "adaptive_max_pool2d_backward": {"self"},
 	"max_pool2d_with_indices_backward": {"self"}, "max_pool3d_with_indices_backward": {"self"},
 }
@@ -28,8 +33,35 @@ func layoutOf(sp *ir.Spec, v values, in []*tensor) func(i int, s ir.Shape) []int
 			like = append(like, t)
 		}
 	}
-	if slices.ContainsFunc(like, channelsLast) {
+	switch {
+	case slices.ContainsFunc(like, channelsLast):
 		return lastStrides(like...)
+	case sp.Name == "_grouped_mm" || sp.Name == "_scaled_grouped_mm":
+		return alignedRows
 	}
 	return stridesFrom(sp, in)
+}
+
+// lastStrides are those of images with their channels innermost, if some tensor of
+// the list has them so and the result is of as many dimensions.
+func lastStrides(ts ...*tensor) func(int, ir.Shape) []int64 {
+	last := false
+	for _, t := range ts {
+		last = last || channelsLast(t)
+	}
+	return func(_ int, s ir.Shape) []int64 {
+		if n := s.Rank(); !last || n != 4 && n != 5 {
+			return nil
+		}
+		return channelsLastStrides(s.Dims())
+	}
+}
+
+// alignedRows are strides of matrices whose rows begin at multiples of 16 bytes, as PyTorch's
+// grouped products have them.
+func alignedRows(_ int, s ir.Shape) []int64 {
+	align := max(16/s.DType().Size(), 1)
+	dims := s.Dims()
+	dims[len(dims)-1] = (dims[len(dims)-1] + align - 1) / align * align
+	return rowMajor(int64s(dims))
 }

@@ -31,27 +31,10 @@ type opEntry struct {
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
 	[]map[string]evalFunc{
-		viewEvals, makeEvals, arithmeticEvals, sumEvals,
-		fourierEvals,
-		bagEvals,
-		randomEvals,
-		linalgEvals,
-		windowEvals,
-		backwardEvals,
-		trainEvals,
-		sampleEvals,
-		segmentEvals,
-		scaledEvals, factorEvals,
-		fbgemmEvals, quantEvals, observeEvals,
+		viewEvals, makeEvals, arithmeticEvals, fourierEvals, randomEvals, linalgEvals, trainEvals, segmentEvals,
+		factorEvals, fbgemmEvals, quantEvals, observeEvals,
 	},
-	[]map[string]recipeFunc{
-		mathRecipes,
-		matrixRecipes,
-		networkRecipes,
-		randomRecipes,
-		bagRecipes,
-		attentionRecipes,
-	},
+	[]map[string]recipeFunc{mathRecipes, randomRecipes, attentionRecipes},
 	selectOps, orderOps,
 )
 
@@ -102,7 +85,7 @@ func evaluator(name string) evalFunc {
 			if err != nil {
 				return nil, err
 			}
-			return r.onHost()
+			return r.allResults(r.onHost())
 		}
 	}
 	return nil

@@ -83,7 +83,13 @@ func invokeBy(t testing.TB, fn opFunc, name string, args ...any) error {
 		case float64:
 			words[i] = int64(math.Float64bits(a))
 		case []int64:
-			put(i, unsafe.Pointer(unsafe.SliceData(a)))
+			list := unsafe.Pointer(unsafe.SliceData(a))
+			if s.params[i].kind == kindOptInts {
+				p := &list
+				keep = append(keep, p)
+				list = unsafe.Pointer(p)
+			}
+			put(i, list)
 			words[i+1] = int64(len(a))
 			at++
 		case []int32:

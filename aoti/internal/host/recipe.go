@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -27,6 +29,8 @@ type recipe struct {
 	// places has, by result, the number of the op's result that it is, which may leave
 	// some undefined; nil for all in order.
 	places []int
+	// results is how many results the op has where places leaves some undefined.
+	results int
 	// into has the tensors that results go to; nil makes new ones.
 	into []*tensor
 	// zeros are further results, after the others, which are 0.
@@ -115,6 +119,24 @@ func (r *recipe) program(into []ir.Shape) (p *graph.Program, err error) {
 	return graph.FromValues("eager", vals, outs), nil
 }
 
+// allResults returns what the Program made, which it takes over, with undefined tensors in the
+// places of other results.
+func (r *recipe) allResults(made []*tensor, err error) ([]*tensor, error) {
+	if err != nil || r.places == nil {
+		return made, err
+	}
+	outs := make([]*tensor, max(r.results, slices.Max(append(r.places, -1))+1))
+	for i, t := range made {
+		outs[r.places[i]] = t
+	}
+	for i, t := range outs {
+		if t == nil && err == nil {
+			outs[i], err = newUndefined()
+		}
+	}
+	return all(err, outs...)
+}
+
 // key is what two calls with the same Program have in common, but for layouts.
 func (r *recipe) key() ([]byte, error) {
 	key := append([]byte(nil), r.what...)
@@ -127,4 +149,15 @@ func (r *recipe) key() ([]byte, error) {
 		key = append(s.Append(key), ';')
 	}
 	return key, nil
+}
+
+// errNoRecipe says that what an op is called with has no recipe.
+var errNoRecipe = fmt.Errorf("%w: it has no Program", backend.ErrUnsupported)
+
+// orNoRecipe is err, or errNoRecipe if that is nil.
+func orNoRecipe(err error) error {
+	if err == nil {
+		return errNoRecipe
+	}
+	return err
 }

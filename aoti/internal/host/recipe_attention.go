@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -459,4 +460,9 @@ func slopes(v values, a *attending, bias bool) (*recipe, error) {
 		return gradient(b, y, a.inside(b, in[n]), wrt...)
 	}
 	return r, nil
+}
+
+// gradient records the gradients of y by some values.
+func gradient(b *ir.Builder, y, by ir.Value, wrt ...ir.Value) []ir.Value {
+	return graph.Grad(b, new(graph.Walker), []ir.Value{y}, []ir.Value{b.Cast(by, y.DType())}, wrt)
 }

@@ -111,8 +111,7 @@ var mathRecipes = map[string]recipeFunc{
 	},
 	"new_empty": newRecipe, "new_zeros": newRecipe,
 	"_thnn_fused_lstm_cell": lstmCell,
-	"_cdist_forward":        cdist,
-	"_cdist_backward":       cdistSlopes,
+	"cat":                   catRecipe,
 }
 
 // fullRecipe makes a tensor whose elements are one number.
@@ -203,68 +202,12 @@ func lstmCell(v values) (*recipe, error) {
 	})
 }
 
-// pairs returns the differences of each row of x and each of y, batch by batch.
-func pairs(b *ir.Builder, x, y ir.Value) ir.Value {
-	d := wide(x.DType())
-	return b.Sub(b.Unsqueeze(b.Cast(x, d), x.Rank()-1), b.Unsqueeze(b.Cast(y, d), y.Rank()-2))
-}
-
-// norms is the p-norm along the last dimension, which stays.
-func norms(b *ir.Builder, d ir.Value, p float64) ir.Value {
-	last, a := []int{-1}, b.Abs(d)
-	switch {
-	case p == 0:
-		return b.Sum(b.Cast(b.Ne(d, num(b, 0, d)), d.DType()), last, true)
-	case p == 1:
-		return b.Sum(a, last, true)
-	case p == 2:
-		return b.Sqrt(b.Sum(b.Mul(d, d), last, true))
-	case math.IsInf(p, 1):
-		return b.Amax(a, last, true)
+// catRecipe joins tensors as the function of the op does.
+func catRecipe(v values) (*recipe, error) {
+	list := catOperands(v)
+	r, err := recipeIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+	if err == nil && channelsLastAll(list) {
+		r.strides = lastStrides(list...)
 	}
-	return b.Pow(b.Sum(b.Pow(a, num(b, p, a)), last, true), num(b, 1/p, a))
-}
-
-func cdist(v values) (*recipe, error) {
-	in, err := v.tensors("x1", "x2")
-	if err != nil {
-		return nil, err
-	}
-	p := v.float("p", 2)
-	return simple(fmt.Sprint("cdist ", p), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		d := norms(b, pairs(b, in[0], in[1]), p)
-		return []ir.Value{b.Cast(b.Reshape(d, d.Shape().Dims()[:d.Rank()-1]...), in[0].DType())}
-	})
-}
-
-// cdistSlopes is the gradient of cdist by its first operand.
-func cdistSlopes(v values) (*recipe, error) {
-	in, err := v.tensors("x1", "x2", "grad_output")
-	if err != nil {
-		return nil, err
-	}
-	p := v.float("p", 2)
-	return simple(fmt.Sprint("cdist_backward ", p), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		d := pairs(b, in[0], in[1])
-		norm, zero := norms(b, d, p), num(b, 0, d)
-		g := b.Unsqueeze(b.Cast(in[2], d.DType()), in[2].Rank())
-		var slope ir.Value
-		switch {
-		case p == 0:
-			slope = b.Mul(d, zero)
-		case p == 1:
-			slope = b.Sign(d)
-		case p == 2:
-			slope = b.Div(d, norm)
-		case math.IsInf(p, 1):
-			slope = b.Where(b.Eq(b.Abs(d), norm), b.Sign(d), zero)
-		default:
-			slope = b.Mul(b.Sign(d), b.Pow(b.Div(b.Abs(d), norm), num(b, p-1, d)))
-			if p < 1 {
-				slope = b.Where(b.Eq(d, zero), zero, slope)
-			}
-		}
-		slope = b.Where(b.Eq(norm, zero), zero, slope)
-		return []ir.Value{b.Cast(b.Sum(b.Mul(g, slope), []int{-2}, false), in[0].DType())}
-	})
+	return r, err
 }

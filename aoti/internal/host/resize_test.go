@@ -64,7 +64,7 @@ func TestEvaluatedOpsCheckShapes(t *testing.T) {
 		{"cpu_index_reduce", []any{x, 0, at, x, "first", true}},
 		{"cpu_segment_reduce", []any{x, "sum", at, nil, nil, 0, false, nil}},
 		{"cpu__scaled_mm", []any{narrow, narrow, three, three, nil, nil, nil, false}},
-		{"cpu__grouped_mm", []any{x, x, at, nil, nil}},
+		{"cpu__grouped_mm", []any{x, three, at, nil, nil}},
 		{"cpu_upsample_linear1d_backward", []any{x, []int64{2}, []int64{1, 1, 2}, false, nil}},
 	} {
 		s := &signatures[shimLines()["aoti_torch_"+c.name]]

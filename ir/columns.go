@@ -1,0 +1,83 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Windows as columns, and padding by the edges.
+func init() {
+	const windows = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
+	register("im2col(Tensor self, "+windows+") -> Tensor", Spec{
+		Doc:      "The windows of images [N, C, H, W] or [C, H, W], padded with zeros, as columns [N, C·kh·kw, windows]. Any dtype. As torch.nn.functional.unfold.",
+		Category: Neural, Decompose: imageToColumns,
+	})
+	register("col2im(Tensor self, int[] output_size, "+windows+") -> Tensor", Spec{
+		Doc:      "Images of output_size in which each element is the sum of those that im2col would make of it in the columns self [N, C·kh·kw, windows] or [C·kh·kw, windows]. Floating dtypes. As torch.nn.functional.fold.",
+		Category: Neural, Decompose: columnsToImage,
+	})
+	for n := 1; n <= 3; n++ {
+		name := fmt.Sprintf("replication_pad%dd", n)
+		register(name+"(Tensor self, int[] padding) -> Tensor", Spec{
+			Doc:      fmt.Sprintf("pad with mode replicate of the last %d dimensions. As at::%s.", n, name),
+			Category: View, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+				pad := a.Ints("padding")
+				if len(pad) != 2*n {
+					a.Fail(ErrArg, "padding must have %d entries, got %v", 2*n, pad)
+				}
+				return []Value{b.callNamed("pad", []any{a.Tensor("self"), pad, "replicate"})}
+			},
+		})
+		registerBackward(name+"_backward(Tensor grad_output, Tensor self, int[] padding) -> Tensor",
+			fmt.Sprintf("The gradient of %s with respect to self. As at::%s_backward.", name, name), backwardOf(name, "self"))
+	}
+}
+
+func imageToColumns(b *Builder, a Args) []Value {
+	x, unbatch := batched(b, a, a.Tensor("self"), 2)
+	kernel, stride, dilation, pad := spread(a, "kernel_size", 2), spread(a, "stride", 2), spread(a, "dilation", 2), spread(a, "padding", 2)
+	if slices.Min(kernel) < 1 || slices.Min(stride) < 1 || slices.Min(dilation) < 1 || slices.Min(pad) < 0 {
+		a.Fail(ErrArg, "kernel_size, dilation and stride must be positive and padding not negative, got %v, %v, %v and %v", kernel, dilation, stride, pad)
+	}
+	if slices.Max(pad) > 0 {
+		x = b.PadConst(x, []int{pad[1], pad[1], pad[0], pad[0]}, b.Const(0, x.DType()))
+	}
+	dims := x.Shape().Dims()
+	var windows [2]int
+	for i := range 2 {
+		room := dims[2+i] - dilation[i]*(kernel[i]-1) - 1
+		if room < 0 {
+			a.Fail(ErrShape, "the kernel spans %d, more than the padded input, %d, in spatial dimension %d", dilation[i]*(kernel[i]-1)+1, dims[2+i], i)
+		}
+		windows[i] = room/stride[i] + 1
+	}
+	for i := range 2 {
+		tap := b.Mul(b.Iota(kernel[i], I64), b.Const(dilation[i], I64))
+		start := b.Mul(b.Iota(windows[i], I64), b.Const(stride[i], I64))
+		x = b.IndexSelect(x, 2+i, b.Reshape(b.Add(b.Unsqueeze(tap, 1), start), kernel[i]*windows[i]))
+	}
+	x = b.Reshape(x, dims[0], dims[1], kernel[0], windows[0], kernel[1], windows[1])
+	x = b.Permute(x, 0, 1, 2, 4, 3, 5)
+	return []Value{unbatch(b.Reshape(x, dims[0], dims[1]*kernel[0]*kernel[1], windows[0]*windows[1]))}
+}
+
+// columnsToImage is the gradient of im2col.
+func columnsToImage(b *Builder, a Args) []Value {
+	x, unbatch := batched(b, a, a.Tensor("self"), 1)
+	size, kernel := spread(a, "output_size", 2), spread(a, "kernel_size", 2)
+	if !x.DType().IsFloat() {
+		a.Fail(ErrDType, "not defined for %v operands", x.DType())
+	}
+	taps := kernel[0] * kernel[1]
+	if taps < 1 || x.Dim(1)%taps != 0 {
+		a.Fail(ErrShape, "dimension 1 of the columns, %d, is not a multiple of the %d elements of a window", x.Dim(1), taps)
+	}
+	image := b.Full([]int{x.Dim(0), x.Dim(1) / taps, size[0], size[1]}, 0, x.DType())
+	return []Value{unbatch(b.pullBackFrom([]Value{image}, 1, []Value{x}, func(b *Builder, in []Value) []Value {
+		y := b.callNamed("im2col", []any{in[0], kernel, spread(a, "dilation", 2), spread(a, "padding", 2), spread(a, "stride", 2)})
+		if y.Shape() != x.Shape() {
+			a.Fail(ErrShape, "the columns of an image of %v are %v, got %v", size, y.Shape(), x.Shape())
+		}
+		return []Value{y}
+	})[0])}
+}
