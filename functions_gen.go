@@ -949,9 +949,94 @@ func Bmm(self *Tensor, mat2 *Tensor) *Tensor {
 	return self.Bmm(mat2)
 }
 
+// CholeskyInverse is [Tensor.CholeskyInverse] as a function.
+func CholeskyInverse(self *Tensor, opts ...CholeskyInverseOption) *Tensor {
+	return self.CholeskyInverse(opts...)
+}
+
+// CholeskySolve is [Tensor.CholeskySolve] as a function.
+func CholeskySolve(self *Tensor, input2 *Tensor, opts ...CholeskySolveOption) *Tensor {
+	return self.CholeskySolve(input2, opts...)
+}
+
+// Det is [Tensor.Det] as a function.
+func Det(self *Tensor) *Tensor {
+	return self.Det()
+}
+
 // Dot is [Tensor.Dot] as a function.
 func Dot(self *Tensor, tensor *Tensor) *Tensor {
 	return self.Dot(tensor)
+}
+
+// Geqrf is [Tensor.Geqrf] as a function.
+func Geqrf(self *Tensor) (a, tau *Tensor) {
+	return self.Geqrf()
+}
+
+// Inverse is [Tensor.Inverse] as a function.
+func Inverse(self *Tensor) *Tensor {
+	return self.Inverse()
+}
+
+// LinalgCholesky is [Tensor.LinalgCholesky] as a function.
+func LinalgCholesky(self *Tensor, opts ...LinalgCholeskyOption) *Tensor {
+	return self.LinalgCholesky(opts...)
+}
+
+// LinalgCholeskyEx is [Tensor.LinalgCholeskyEx] as a function.
+func LinalgCholeskyEx(self *Tensor, opts ...LinalgCholeskyExOption) (l, info *Tensor) {
+	return self.LinalgCholeskyEx(opts...)
+}
+
+// LinalgEig is [Tensor.LinalgEig] as a function.
+func LinalgEig(self *Tensor) (eigenvalues, eigenvectors *Tensor) {
+	return self.LinalgEig()
+}
+
+// LinalgEigh is [Tensor.LinalgEigh] as a function.
+func LinalgEigh(self *Tensor, opts ...LinalgEighOption) (eigenvalues, eigenvectors *Tensor) {
+	return self.LinalgEigh(opts...)
+}
+
+// LinalgEigvalsh is [Tensor.LinalgEigvalsh] as a function.
+func LinalgEigvalsh(self *Tensor, opts ...LinalgEigvalshOption) *Tensor {
+	return self.LinalgEigvalsh(opts...)
+}
+
+// LinalgHouseholderProduct is [Tensor.LinalgHouseholderProduct] as a function.
+func LinalgHouseholderProduct(input *Tensor, tau *Tensor) *Tensor {
+	return input.LinalgHouseholderProduct(tau)
+}
+
+// LinalgMatrixExp is [Tensor.LinalgMatrixExp] as a function.
+func LinalgMatrixExp(self *Tensor) *Tensor {
+	return self.LinalgMatrixExp()
+}
+
+// LinalgMatrixNorm is [Tensor.LinalgMatrixNorm] as a function.
+func LinalgMatrixNorm(self *Tensor, opts ...LinalgMatrixNormOption) *Tensor {
+	return self.LinalgMatrixNorm(opts...)
+}
+
+// LinalgMatrixPower is [Tensor.LinalgMatrixPower] as a function.
+func LinalgMatrixPower(self *Tensor, n int) *Tensor {
+	return self.LinalgMatrixPower(n)
+}
+
+// LinalgMatrixRank is [Tensor.LinalgMatrixRank] as a function.
+func LinalgMatrixRank(input *Tensor, opts ...LinalgMatrixRankOption) *Tensor {
+	return input.LinalgMatrixRank(opts...)
+}
+
+// LinalgPinv is [Tensor.LinalgPinv] as a function.
+func LinalgPinv(self *Tensor, opts ...LinalgPinvOption) *Tensor {
+	return self.LinalgPinv(opts...)
+}
+
+// LinalgSolveTriangular is [Tensor.LinalgSolveTriangular] as a function.
+func LinalgSolveTriangular(self *Tensor, b *Tensor, upper bool, opts ...LinalgSolveTriangularOption) *Tensor {
+	return self.LinalgSolveTriangular(b, upper, opts...)
 }
 
 // Linear is [Tensor.Linear] as a function.
@@ -964,6 +1049,11 @@ func MatMul(self *Tensor, other *Tensor) *Tensor {
 	return self.MatMul(other)
 }
 
+// MatrixExp is [Tensor.MatrixExp] as a function.
+func MatrixExp(self *Tensor) *Tensor {
+	return self.MatrixExp()
+}
+
 // Mm is [Tensor.Mm] as a function.
 func Mm(self *Tensor, mat2 *Tensor) *Tensor {
 	return self.Mm(mat2)
@@ -974,9 +1064,24 @@ func Mv(self *Tensor, vec *Tensor) *Tensor {
 	return self.Mv(vec)
 }
 
+// Ormqr is [Tensor.Ormqr] as a function.
+func Ormqr(self *Tensor, input2 *Tensor, input3 *Tensor, opts ...OrmqrOption) *Tensor {
+	return self.Ormqr(input2, input3, opts...)
+}
+
 // Outer is [Tensor.Outer] as a function.
 func Outer(self *Tensor, vec2 *Tensor) *Tensor {
 	return self.Outer(vec2)
+}
+
+// Slogdet is [Tensor.Slogdet] as a function.
+func Slogdet(self *Tensor) (sign, logabsdet *Tensor) {
+	return self.Slogdet()
+}
+
+// TriangularSolve is [Tensor.TriangularSolve] as a function.
+func TriangularSolve(self *Tensor, a *Tensor, opts ...TriangularSolveOption) (solution, clonedCoefficient *Tensor) {
+	return self.TriangularSolve(a, opts...)
 }
 
 // AdaptiveAvgPool1d is [Tensor.AdaptiveAvgPool1d] as a function.
@@ -1242,4 +1347,84 @@ func Imag(self *Tensor) *Tensor {
 // Real is [Tensor.Real] as a function.
 func Real(self *Tensor) *Tensor {
 	return self.Real()
+}
+
+// FftFft is [Tensor.FftFft] as a function.
+func FftFft(self *Tensor, opts ...FftFftOption) *Tensor {
+	return self.FftFft(opts...)
+}
+
+// FftFft2 is [Tensor.FftFft2] as a function.
+func FftFft2(self *Tensor, opts ...FftFft2Option) *Tensor {
+	return self.FftFft2(opts...)
+}
+
+// FftFftn is [Tensor.FftFftn] as a function.
+func FftFftn(self *Tensor, opts ...FftFftnOption) *Tensor {
+	return self.FftFftn(opts...)
+}
+
+// FftFftshift is [Tensor.FftFftshift] as a function.
+func FftFftshift(self *Tensor, opts ...FftFftshiftOption) *Tensor {
+	return self.FftFftshift(opts...)
+}
+
+// FftHfft is [Tensor.FftHfft] as a function.
+func FftHfft(self *Tensor, opts ...FftHfftOption) *Tensor {
+	return self.FftHfft(opts...)
+}
+
+// FftIfft is [Tensor.FftIfft] as a function.
+func FftIfft(self *Tensor, opts ...FftIfftOption) *Tensor {
+	return self.FftIfft(opts...)
+}
+
+// FftIfft2 is [Tensor.FftIfft2] as a function.
+func FftIfft2(self *Tensor, opts ...FftIfft2Option) *Tensor {
+	return self.FftIfft2(opts...)
+}
+
+// FftIfftn is [Tensor.FftIfftn] as a function.
+func FftIfftn(self *Tensor, opts ...FftIfftnOption) *Tensor {
+	return self.FftIfftn(opts...)
+}
+
+// FftIfftshift is [Tensor.FftIfftshift] as a function.
+func FftIfftshift(self *Tensor, opts ...FftIfftshiftOption) *Tensor {
+	return self.FftIfftshift(opts...)
+}
+
+// FftIhfft is [Tensor.FftIhfft] as a function.
+func FftIhfft(self *Tensor, opts ...FftIhfftOption) *Tensor {
+	return self.FftIhfft(opts...)
+}
+
+// FftIrfft is [Tensor.FftIrfft] as a function.
+func FftIrfft(self *Tensor, opts ...FftIrfftOption) *Tensor {
+	return self.FftIrfft(opts...)
+}
+
+// FftIrfft2 is [Tensor.FftIrfft2] as a function.
+func FftIrfft2(self *Tensor, opts ...FftIrfft2Option) *Tensor {
+	return self.FftIrfft2(opts...)
+}
+
+// FftIrfftn is [Tensor.FftIrfftn] as a function.
+func FftIrfftn(self *Tensor, opts ...FftIrfftnOption) *Tensor {
+	return self.FftIrfftn(opts...)
+}
+
+// FftRfft is [Tensor.FftRfft] as a function.
+func FftRfft(self *Tensor, opts ...FftRfftOption) *Tensor {
+	return self.FftRfft(opts...)
+}
+
+// FftRfft2 is [Tensor.FftRfft2] as a function.
+func FftRfft2(self *Tensor, opts ...FftRfft2Option) *Tensor {
+	return self.FftRfft2(opts...)
+}
+
+// FftRfftn is [Tensor.FftRfftn] as a function.
+func FftRfftn(self *Tensor, opts ...FftRfftnOption) *Tensor {
+	return self.FftRfftn(opts...)
 }

@@ -198,13 +198,49 @@ var (
 	opAddmv                        = lookup("addmv")
 	opBaddbmm                      = lookup("baddbmm")
 	opBmm                          = lookup("bmm")
+	opCholeskyInverse              = lookup("cholesky_inverse")
+	opCholeskySolve                = lookup("cholesky_solve")
+	opDet                          = lookup("det")
 	opDot                          = lookup("dot")
 	opEinsum                       = lookup("einsum")
+	opGeqrf                        = lookup("geqrf")
+	opInverse                      = lookup("inverse")
+	opLinalgCholesky               = lookup("linalg_cholesky")
+	opLinalgCholeskyEx             = lookup("linalg_cholesky_ex")
+	opLinalgDet                    = lookup("linalg_det")
+	opLinalgEig                    = lookup("linalg_eig")
+	opLinalgEigh                   = lookup("linalg_eigh")
+	opLinalgEigvalsh               = lookup("linalg_eigvalsh")
+	opLinalgHouseholderProduct     = lookup("linalg_householder_product")
+	opLinalgInv                    = lookup("linalg_inv")
+	opLinalgInvEx                  = lookup("linalg_inv_ex")
+	opLinalgLu                     = lookup("linalg_lu")
+	opLinalgLuFactor               = lookup("linalg_lu_factor")
+	opLinalgLuFactorEx             = lookup("linalg_lu_factor_ex")
+	opLinalgLuSolve                = lookup("linalg_lu_solve")
+	opLinalgMatrixExp              = lookup("linalg_matrix_exp")
+	opLinalgMatrixNorm             = lookup("linalg_matrix_norm")
+	opLinalgMatrixPower            = lookup("linalg_matrix_power")
+	opLinalgMatrixRank             = lookup("linalg_matrix_rank")
+	opLinalgMultiDot               = lookup("linalg_multi_dot")
+	opLinalgPinv                   = lookup("linalg_pinv")
+	opLinalgQr                     = lookup("linalg_qr")
+	opLinalgSlogdet                = lookup("linalg_slogdet")
+	opLinalgSolve                  = lookup("linalg_solve")
+	opLinalgSolveEx                = lookup("linalg_solve_ex")
+	opLinalgSolveTriangular        = lookup("linalg_solve_triangular")
+	opLinalgSvd                    = lookup("linalg_svd")
+	opLinalgSvdvals                = lookup("linalg_svdvals")
 	opLinear                       = lookup("linear")
+	opLuUnpack                     = lookup("lu_unpack")
 	opMatMul                       = lookup("matmul")
+	opMatrixExp                    = lookup("matrix_exp")
 	opMm                           = lookup("mm")
 	opMv                           = lookup("mv")
+	opOrmqr                        = lookup("ormqr")
 	opOuter                        = lookup("outer")
+	opSlogdet                      = lookup("slogdet")
+	opTriangularSolve              = lookup("triangular_solve")
 	opAdaptiveAvgPool1d            = lookup("adaptive_avg_pool1d")
 	opAdaptiveAvgPool2d            = lookup("adaptive_avg_pool2d")
 	opAdaptiveAvgPool3d            = lookup("adaptive_avg_pool3d")
@@ -264,6 +300,24 @@ var (
 	opImag                         = lookup("imag")
 	opPolar                        = lookup("polar")
 	opReal                         = lookup("real")
+	opFftFft                       = lookup("fft_fft")
+	opFftFft2                      = lookup("fft_fft2")
+	opFftFftfreq                   = lookup("fft_fftfreq")
+	opFftFftn                      = lookup("fft_fftn")
+	opFftFftshift                  = lookup("fft_fftshift")
+	opFftHfft                      = lookup("fft_hfft")
+	opFftIfft                      = lookup("fft_ifft")
+	opFftIfft2                     = lookup("fft_ifft2")
+	opFftIfftn                     = lookup("fft_ifftn")
+	opFftIfftshift                 = lookup("fft_ifftshift")
+	opFftIhfft                     = lookup("fft_ihfft")
+	opFftIrfft                     = lookup("fft_irfft")
+	opFftIrfft2                    = lookup("fft_irfft2")
+	opFftIrfftn                    = lookup("fft_irfftn")
+	opFftRfft                      = lookup("fft_rfft")
+	opFftRfft2                     = lookup("fft_rfft2")
+	opFftRfftfreq                  = lookup("fft_rfftfreq")
+	opFftRfftn                     = lookup("fft_rfftn")
 	opEye                          = lookup("eye")
 	opBernoulli                    = lookup("bernoulli")
 	opDropout                      = lookup("dropout")
@@ -2213,6 +2267,35 @@ func (t *Tensor) Bmm(mat2 *Tensor) *Tensor {
 	return t.binary(opBmm, mat2)
 }
 
+// CholeskyInverse records ATen's cholesky_inverse: the inverse of A, where self is the Cholesky
+// factor of A.
+//
+//	cholesky_inverse(Tensor self, bool upper=False) -> Tensor
+//
+// Differentiable. Options: [Upper].
+func (t *Tensor) CholeskyInverse(opts ...CholeskyInverseOption) *Tensor {
+	return call1With(opCholeskyInverse, []any{t.ex()}, opts)
+}
+
+// CholeskySolve records ATen's cholesky_solve: x of A·X = self, where input2 is the Cholesky
+// factor of A; batches broadcast.
+//
+//	cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
+//
+// Differentiable. Options: [Upper].
+func (t *Tensor) CholeskySolve(input2 *Tensor, opts ...CholeskySolveOption) *Tensor {
+	return call1With(opCholeskySolve, []any{t.ex(), input2.ex()}, opts)
+}
+
+// Det records ATen's det: determinants of square matrices.
+//
+//	det(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Det() *Tensor {
+	return t.unary(opDet)
+}
+
 // Dot records the op dot: dot product of two vectors of one length, a scalar. As torch.dot.
 //
 //	dot(Tensor self, Tensor tensor) -> Tensor
@@ -2235,6 +2318,303 @@ func Einsum(equation string, tensors []*Tensor) *Tensor {
 	return call1(opEinsum, []any{equation, handles(tensors)}, nil)
 }
 
+// Geqrf records ATen's geqrf: r of a QR factorisation and below it the reflections whose product is
+// Q, with their factors.
+//
+//	geqrf(Tensor self) -> (Tensor a, Tensor tau)
+//
+// No gradient flows through it: take linalg_qr.
+func (t *Tensor) Geqrf() (a, tau *Tensor) {
+	out := call(opGeqrf, []any{t.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// Inverse records ATen's inverse: inverses of square matrices; a singular one is an error at run
+// time (ErrLinAlg).
+//
+//	inverse(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Inverse() *Tensor {
+	return t.unary(opInverse)
+}
+
+// LinalgCholesky records ATen's linalg_cholesky: the Cholesky factor of linalg_cholesky_ex;
+// matrices that are not positive-definite are an error at run time (ErrLinAlg).
+//
+//	linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
+//
+// Differentiable. Options: [Upper].
+func (t *Tensor) LinalgCholesky(opts ...LinalgCholeskyOption) *Tensor {
+	return call1With(opLinalgCholesky, []any{t.ex()}, opts)
+}
+
+// LinalgCholeskyEx records ATen's linalg_cholesky_ex: the Cholesky factor L of symmetric
+// positive-definite matrices L·Lᵀ, of which one triangle counts, or Lᵀ if upper, and as i32
+// the order of the first leading minor that is not positive, 0 if there is none; with check_errors
+// that is an error at run time (ErrLinAlg).
+//
+//	linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)
+//
+// Differentiable. Options: [Upper] and [CheckErrors].
+func (t *Tensor) LinalgCholeskyEx(opts ...LinalgCholeskyExOption) (l, info *Tensor) {
+	out := callWith(opLinalgCholeskyEx, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgDet records ATen's linalg_det: determinants of square matrices.
+//
+//	linalg_det(Tensor A) -> Tensor
+//
+// Differentiable.
+func LinalgDet(a *Tensor) *Tensor {
+	return call1(opLinalgDet, []any{a.ex()}, nil)
+}
+
+// LinalgEig records ATen's linalg_eig: complex eigenvalues, in no order, and eigenvectors of length
+// 1 of square matrices.
+//
+//	linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)
+//
+// No gradient flows through it: it needs solutions of complex systems.
+func (t *Tensor) LinalgEig() (eigenvalues, eigenvectors *Tensor) {
+	out := call(opLinalgEig, []any{t.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgEigh records ATen's linalg_eigh: ascending eigenvalues and orthonormal eigenvectors of
+// symmetric matrices, of which the triangle UPLO ('L' or 'U') counts.
+//
+//	linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)
+//
+// Differentiable. Options: [UPLO].
+func (t *Tensor) LinalgEigh(opts ...LinalgEighOption) (eigenvalues, eigenvectors *Tensor) {
+	out := callWith(opLinalgEigh, []any{t.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgEigvalsh records ATen's linalg_eigvalsh: ascending eigenvalues of symmetric matrices, of
+// which the triangle UPLO ('L' or 'U') counts.
+//
+//	linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor
+//
+// Differentiable. Options: [UPLO].
+func (t *Tensor) LinalgEigvalsh(opts ...LinalgEigvalshOption) *Tensor {
+	return call1With(opLinalgEigvalsh, []any{t.ex()}, opts)
+}
+
+// LinalgHouseholderProduct records ATen's linalg_householder_product: the first columns of the
+// product of the reflections that geqrf gives.
+//
+//	linalg_householder_product(Tensor input, Tensor tau) -> Tensor
+//
+// No gradient flows through it: take linalg_qr.
+func (t *Tensor) LinalgHouseholderProduct(tau *Tensor) *Tensor {
+	return t.binary(opLinalgHouseholderProduct, tau)
+}
+
+// LinalgInv records ATen's linalg_inv: inverses of square matrices; a singular one is an error at
+// run time (ErrLinAlg).
+//
+//	linalg_inv(Tensor A) -> Tensor
+//
+// Differentiable.
+func LinalgInv(a *Tensor) *Tensor {
+	return call1(opLinalgInv, []any{a.ex()}, nil)
+}
+
+// LinalgInvEx records ATen's linalg_inv_ex: inverses of square matrices, and info as of
+// linalg_lu_factor_ex.
+//
+//	linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
+//
+// Differentiable. Options: [CheckErrors].
+func LinalgInvEx(a *Tensor, opts ...LinalgInvExOption) (inverse, info *Tensor) {
+	out := callWith(opLinalgInvEx, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgLu records ATen's linalg_lu: the factors of P·L·U = A: a permutation, a lower and an
+// upper triangle.
+//
+//	linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)
+//
+// Differentiable. Options: [Pivot].
+func LinalgLu(a *Tensor, opts ...LinalgLuOption) (p, l, u *Tensor) {
+	out := callWith(opLinalgLu, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
+}
+
+// LinalgLuFactor records ATen's linalg_lu_factor: both triangles of P·L·U = A in one matrix, and
+// the pivots.
+//
+//	linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)
+//
+// Differentiable. Options: [Pivot].
+func LinalgLuFactor(a *Tensor, opts ...LinalgLuFactorOption) (lU, pivots *Tensor) {
+	out := callWith(opLinalgLuFactor, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgLuFactorEx records ATen's linalg_lu_factor_ex: both triangles of P·L·U = A in one matrix,
+// the rows that were exchanged (i32, from 1), and as i32 the first diagonal element of U that is 0,
+// from 1; with check_errors that is an error at run time (ErrLinAlg).
+//
+//	linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)
+//
+// Differentiable. Options: [Pivot] and [CheckErrors].
+func LinalgLuFactorEx(a *Tensor, opts ...LinalgLuFactorExOption) (lU, pivots, info *Tensor) {
+	out := callWith(opLinalgLuFactorEx, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
+}
+
+// LinalgLuSolve records ATen's linalg_lu_solve: x of A·X = B, or of X·A = B if left is false,
+// with A, or its transpose if adjoint, given as linalg_lu_factor does; batches broadcast.
+//
+//	linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor
+//
+// Differentiable. Options: [Left] and [Adjoint].
+func LinalgLuSolve(lU *Tensor, pivots *Tensor, b *Tensor, opts ...LinalgLuSolveOption) *Tensor {
+	return call1With(opLinalgLuSolve, []any{lU.ex(), pivots.ex(), b.ex()}, opts)
+}
+
+// LinalgMatrixExp records ATen's linalg_matrix_exp: the exponential of square matrices: 1 + A +
+// A²/2 + A³/6 + ….
+//
+//	linalg_matrix_exp(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) LinalgMatrixExp() *Tensor {
+	return t.unary(opLinalgMatrixExp)
+}
+
+// LinalgMatrixNorm records ATen's linalg_matrix_norm: norms of the matrices of two dimensions:
+// 'fro', 'nuc', or a number as text: '1', '-1', 'inf', '-inf' are the largest and smallest sums of
+// magnitudes of columns and rows, '2' and '-2' singular values.
+//
+//	linalg_matrix_norm(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False) -> Tensor
+//
+// Differentiable. Options: [MatrixOrd], [Dim] and [Keepdim].
+func (t *Tensor) LinalgMatrixNorm(opts ...LinalgMatrixNormOption) *Tensor {
+	return call1With(opLinalgMatrixNorm, []any{t.ex()}, opts)
+}
+
+// LinalgMatrixPower records ATen's linalg_matrix_power: square matrices to the power n, which may
+// be negative.
+//
+//	linalg_matrix_power(Tensor self, int n) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) LinalgMatrixPower(n int) *Tensor {
+	return call1(opLinalgMatrixPower, []any{t.ex(), n}, nil)
+}
+
+// LinalgMatrixRank records ATen's linalg_matrix_rank.atol_rtol_float: the number (i64) of singular
+// values that count, by the rule of linalg_pinv.
+//
+//	linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None) -> Tensor
+//
+// No gradient flows through it: the result is a number of singular values. Options: [Atol] and
+// [Rtol].
+func (t *Tensor) LinalgMatrixRank(opts ...LinalgMatrixRankOption) *Tensor {
+	return call1With(opLinalgMatrixRank, []any{t.ex()}, opts)
+}
+
+// LinalgMultiDot records ATen's linalg_multi_dot: the product of two or more matrices; the first
+// and the last may be vectors.
+//
+//	linalg_multi_dot(Tensor[] tensors) -> Tensor
+//
+// Differentiable.
+func LinalgMultiDot(tensors []*Tensor) *Tensor {
+	return call1(opLinalgMultiDot, []any{handles(tensors)}, nil)
+}
+
+// LinalgPinv records ATen's linalg_pinv.atol_rtol_float: pseudoinverses: singular values that are
+// not above the larger of atol and rtol times the largest count as 0. rtol is max(m, n) times the
+// dtype's epsilon if neither is given, else 0.
+//
+//	linalg_pinv(Tensor self, *, float? atol=None, float? rtol=None) -> Tensor
+//
+// Differentiable. Options: [Atol] and [Rtol].
+func (t *Tensor) LinalgPinv(opts ...LinalgPinvOption) *Tensor {
+	return call1With(opLinalgPinv, []any{t.ex()}, opts)
+}
+
+// LinalgQr records ATen's linalg_qr: the factors of Q·R = A, Q with orthonormal columns and R an
+// upper triangle: min(m, n) columns of Q, all for mode 'complete', none for 'r'.
+//
+//	linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)
+//
+// Differentiable. Options: [QRMode].
+func LinalgQr(a *Tensor, opts ...LinalgQrOption) (q, r *Tensor) {
+	out := callWith(opLinalgQr, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgSlogdet records ATen's linalg_slogdet: signs of determinants and the logarithms of their
+// magnitudes.
+//
+//	linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)
+//
+// Differentiable.
+func LinalgSlogdet(a *Tensor) (sign, logabsdet *Tensor) {
+	out := call(opLinalgSlogdet, []any{a.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgSolve records ATen's linalg_solve: x of A·X = B, or of X·A = B if left is false; B may be
+// vectors, and batches broadcast. A singular matrix is an error at run time (ErrLinAlg).
+//
+//	linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor
+//
+// Differentiable. Options: [Left].
+func LinalgSolve(a *Tensor, b *Tensor, opts ...LinalgSolveOption) *Tensor {
+	return call1With(opLinalgSolve, []any{a.ex(), b.ex()}, opts)
+}
+
+// LinalgSolveEx records ATen's linalg_solve_ex: x of A·X = B, or of X·A = B if left is false; B
+// may be vectors, and batches broadcast. info is as of linalg_lu_factor_ex.
+//
+//	linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
+//
+// Differentiable. Options: [Left] and [CheckErrors].
+func LinalgSolveEx(a *Tensor, b *Tensor, opts ...LinalgSolveExOption) (result, info *Tensor) {
+	out := callWith(opLinalgSolveEx, []any{a.ex(), b.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgSolveTriangular records ATen's linalg_solve_triangular: x of self·X = B, or of X·self = B
+// if left is false, for triangles self, whose other elements do not count; batches broadcast. A
+// zero on the diagonal gives infinities.
+//
+//	linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
+//
+// Differentiable. Options: [Left] and [Unitriangular].
+func (t *Tensor) LinalgSolveTriangular(b *Tensor, upper bool, opts ...LinalgSolveTriangularOption) *Tensor {
+	return call1With(opLinalgSolveTriangular, []any{t.ex(), b.ex(), upper}, opts)
+}
+
+// LinalgSvd records ATen's linalg_svd: the factors of U·diag(S)·Vh = A: descending singular
+// values and orthonormal vectors, all of them with full_matrices.
+//
+//	linalg_svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)
+//
+// Differentiable. Options: [FullMatrices].
+func LinalgSvd(a *Tensor, opts ...LinalgSvdOption) (u, s, vh *Tensor) {
+	out := callWith(opLinalgSvd, []any{a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
+}
+
+// LinalgSvdvals records ATen's linalg_svdvals: descending singular values of matrices.
+//
+//	linalg_svdvals(Tensor A) -> Tensor
+//
+// Differentiable.
+func LinalgSvdvals(a *Tensor) *Tensor {
+	return call1(opLinalgSvdvals, []any{a.ex()}, nil)
+}
+
 // Linear records the op linear: input @ weightᵀ + bias for input [*, in], weight [out, in] and
 // bias [out]; a weight [in] gives a result without the last dimension. As
 // torch.nn.functional.linear.
@@ -2246,6 +2626,17 @@ func (t *Tensor) Linear(weight *Tensor, opts ...LinearOption) *Tensor {
 	return call1With(opLinear, []any{t.ex(), weight.ex()}, opts)
 }
 
+// LuUnpack records ATen's lu_unpack: the permutation and both triangles of what lu_factor gives;
+// what is not asked for is empty.
+//
+//	lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)
+//
+// Differentiable. Options: [UnpackData] and [UnpackPivots].
+func LuUnpack(lUData *Tensor, lUPivots *Tensor, opts ...LuUnpackOption) (p, l, u *Tensor) {
+	out := callWith(opLuUnpack, []any{lUData.ex(), lUPivots.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
+}
+
 // MatMul records the op matmul: matrix product with ATen's rules: two vectors give their dot
 // product, a vector is a row on the left and a column on the right, and the dimensions before the
 // last two broadcast. Both operands have one dtype, any but bool; f16 and bf16 accumulate in f32.
@@ -2255,6 +2646,16 @@ func (t *Tensor) Linear(weight *Tensor, opts ...LinearOption) *Tensor {
 // Differentiable.
 func (t *Tensor) MatMul(other *Tensor) *Tensor {
 	return t.binary(opMatMul, other)
+}
+
+// MatrixExp records ATen's matrix_exp: the exponential of square matrices: 1 + A + A²/2 + A³/6 +
+// ….
+//
+//	matrix_exp(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) MatrixExp() *Tensor {
+	return t.unary(opMatrixExp)
 }
 
 // Mm records the op mm: matrix product of [n, k] and [k, m]. As torch.mm.
@@ -2275,6 +2676,16 @@ func (t *Tensor) Mv(vec *Tensor) *Tensor {
 	return t.binary(opMv, vec)
 }
 
+// Ormqr records ATen's ormqr: input3 times Q, or its transpose, from the left or the right, where Q
+// is given as geqrf does by self and input2.
+//
+//	ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor
+//
+// No gradient flows through it: take linalg_qr. Options: [Left] and [Transposed].
+func (t *Tensor) Ormqr(input2 *Tensor, input3 *Tensor, opts ...OrmqrOption) *Tensor {
+	return call1With(opOrmqr, []any{t.ex(), input2.ex(), input3.ex()}, opts)
+}
+
 // Outer records the op outer: outer product [n, m] of vectors [n] and [m], promoted to their common
 // dtype. As torch.outer.
 //
@@ -2283,6 +2694,27 @@ func (t *Tensor) Mv(vec *Tensor) *Tensor {
 // Differentiable.
 func (t *Tensor) Outer(vec2 *Tensor) *Tensor {
 	return t.binary(opOuter, vec2)
+}
+
+// Slogdet records ATen's slogdet: signs of determinants and the logarithms of their magnitudes.
+//
+//	slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
+//
+// Differentiable.
+func (t *Tensor) Slogdet() (sign, logabsdet *Tensor) {
+	out := call(opSlogdet, []any{t.ex()}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// TriangularSolve records ATen's triangular_solve: x of A·X = self, or of Aᵀ·X = self if
+// transpose, for triangles A, and A; batches broadcast.
+//
+//	triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)
+//
+// Differentiable. Options: [Upper], [Transposed] and [Unitriangular].
+func (t *Tensor) TriangularSolve(a *Tensor, opts ...TriangularSolveOption) (solution, clonedCoefficient *Tensor) {
+	out := callWith(opTriangularSolve, []any{t.ex(), a.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
 // AdaptiveAvgPool1d records the op adaptive_avg_pool1d: mean over windows that split the last 1
@@ -2961,4 +3393,197 @@ func Polar(abs *Tensor, angle *Tensor) *Tensor {
 // Differentiable.
 func (t *Tensor) Real() *Tensor {
 	return t.unary(opReal)
+}
+
+// FftFft records ATen's fft_fft: the Fourier transform, along dim, after cutting or padding it with
+// zeros to n elements. norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or
+// "forward".
+//
+//	fft_fft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftFft(opts ...FftFftOption) *Tensor {
+	return call1With(opFftFft, []any{t.ex()}, opts)
+}
+
+// FftFft2 records ATen's fft_fft2: the Fourier transform, over the dimensions dim, after cutting or
+// padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n back), "ortho"
+// (1/√n both) or "forward".
+//
+//	fft_fft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftFft2(opts ...FftFft2Option) *Tensor {
+	return call1With(opFftFft2, []any{t.ex()}, opts)
+}
+
+// FftFftfreq records ATen's fft_fftfreq: the frequencies of a transform, or of its half, of n
+// samples at distance d.
+//
+//	fft_fftfreq(int n, float d=1, *, ScalarType dtype=f32) -> Tensor
+//
+// Differentiable. Options: [SampleSpacing] and [As].
+func FftFftfreq(n int, opts ...FftFftfreqOption) *Tensor {
+	return call1With(opFftFftfreq, []any{n}, opts)
+}
+
+// FftFftn records ATen's fft_fftn: the Fourier transform, over the dimensions dim, after cutting or
+// padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n back), "ortho"
+// (1/√n both) or "forward".
+//
+//	fft_fftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftFftn(opts ...FftFftnOption) *Tensor {
+	return call1With(opFftFftn, []any{t.ex()}, opts)
+}
+
+// FftFftshift records ATen's fft_fftshift: frequencies in another order, zero in the middle or, for
+// ifftshift, in front, along dim, all dimensions if absent.
+//
+//	fft_fftshift(Tensor self, int[]? dim=None) -> Tensor
+//
+// Differentiable. Options: [Dim].
+func (t *Tensor) FftFftshift(opts ...FftFftshiftOption) *Tensor {
+	return call1With(opFftFftshift, []any{t.ex()}, opts)
+}
+
+// FftHfft records ATen's fft_hfft: the transform, n reals, of a signal whose half is self and the
+// other its conjugate, along dim. norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n
+// both) or "forward".
+//
+//	fft_hfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftHfft(opts ...FftHfftOption) *Tensor {
+	return call1With(opFftHfft, []any{t.ex()}, opts)
+}
+
+// FftIfft records ATen's fft_ifft: the inverse Fourier transform, along dim, after cutting or
+// padding it with zeros to n elements. norm is "backward" (no factor forward, 1/n back), "ortho"
+// (1/√n both) or "forward".
+//
+//	fft_ifft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftIfft(opts ...FftIfftOption) *Tensor {
+	return call1With(opFftIfft, []any{t.ex()}, opts)
+}
+
+// FftIfft2 records ATen's fft_ifft2: the inverse Fourier transform, over the dimensions dim, after
+// cutting or padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n
+// back), "ortho" (1/√n both) or "forward".
+//
+//	fft_ifft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftIfft2(opts ...FftIfft2Option) *Tensor {
+	return call1With(opFftIfft2, []any{t.ex()}, opts)
+}
+
+// FftIfftn records ATen's fft_ifftn: the inverse Fourier transform, over the dimensions dim, after
+// cutting or padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n
+// back), "ortho" (1/√n both) or "forward".
+//
+//	fft_ifftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftIfftn(opts ...FftIfftnOption) *Tensor {
+	return call1With(opFftIfftn, []any{t.ex()}, opts)
+}
+
+// FftIfftshift records ATen's fft_ifftshift: frequencies in another order, zero in the middle or,
+// for ifftshift, in front, along dim, all dimensions if absent.
+//
+//	fft_ifftshift(Tensor self, int[]? dim=None) -> Tensor
+//
+// Differentiable. Options: [Dim].
+func (t *Tensor) FftIfftshift(opts ...FftIfftshiftOption) *Tensor {
+	return call1With(opFftIfftshift, []any{t.ex()}, opts)
+}
+
+// FftIhfft records ATen's fft_ihfft: the inverse of fft_hfft, along dim. norm is "backward" (no
+// factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_ihfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftIhfft(opts ...FftIhfftOption) *Tensor {
+	return call1With(opFftIhfft, []any{t.ex()}, opts)
+}
+
+// FftIrfft records ATen's fft_irfft: the reals, an even number unless given, whose transform's half
+// is self, along dim, after cutting or padding it with zeros to n elements. norm is "backward" (no
+// factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_irfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftIrfft(opts ...FftIrfftOption) *Tensor {
+	return call1With(opFftIrfft, []any{t.ex()}, opts)
+}
+
+// FftIrfft2 records ATen's fft_irfft2: the reals, an even number unless given, whose transform's
+// half is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
+// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_irfft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftIrfft2(opts ...FftIrfft2Option) *Tensor {
+	return call1With(opFftIrfft2, []any{t.ex()}, opts)
+}
+
+// FftIrfftn records ATen's fft_irfftn: the reals, an even number unless given, whose transform's
+// half is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
+// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_irfftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftIrfftn(opts ...FftIrfftnOption) *Tensor {
+	return call1With(opFftIrfftn, []any{t.ex()}, opts)
+}
+
+// FftRfft records ATen's fft_rfft: the half of the Fourier transform of reals that the other
+// follows from, along dim, after cutting or padding it with zeros to n elements. norm is "backward"
+// (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_rfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
+func (t *Tensor) FftRfft(opts ...FftRfftOption) *Tensor {
+	return call1With(opFftRfft, []any{t.ex()}, opts)
+}
+
+// FftRfft2 records ATen's fft_rfft2: the half of the Fourier transform of reals that the other
+// follows from, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
+// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_rfft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftRfft2(opts ...FftRfft2Option) *Tensor {
+	return call1With(opFftRfft2, []any{t.ex()}, opts)
+}
+
+// FftRfftfreq records ATen's fft_rfftfreq: the frequencies of a transform, or of its half, of n
+// samples at distance d.
+//
+//	fft_rfftfreq(int n, float d=1, *, ScalarType dtype=f32) -> Tensor
+//
+// Differentiable. Options: [SampleSpacing] and [As].
+func FftRfftfreq(n int, opts ...FftRfftfreqOption) *Tensor {
+	return call1With(opFftRfftfreq, []any{n}, opts)
+}
+
+// FftRfftn records ATen's fft_rfftn: the half of the Fourier transform of reals that the other
+// follows from, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
+// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+//
+//	fft_rfftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
+//
+// Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
+func (t *Tensor) FftRfftn(opts ...FftRfftnOption) *Tensor {
+	return call1With(opFftRfftn, []any{t.ex()}, opts)
 }

@@ -179,6 +179,18 @@ type CdistOption interface{ cdistOption() }
 //   - [Alpha]: Scalar alpha=1
 type CeluOption interface{ celuOption() }
 
+// CholeskyInverseOption is an optional argument of [Tensor.CholeskyInverse]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Upper]: bool upper=False
+type CholeskyInverseOption interface{ choleskyInverseOption() }
+
+// CholeskySolveOption is an optional argument of [Tensor.CholeskySolve]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Upper]: bool upper=False
+type CholeskySolveOption interface{ choleskySolveOption() }
+
 // ChunkOption is an optional argument of [Tensor.Chunk]: one of these, with ATen's type, name and
 // default.
 //
@@ -323,6 +335,144 @@ type EmbeddingBagOption interface{ embeddingBagOption() }
 //   - [PaddingIdx]: int padding_idx=-1
 type EmbeddingOption interface{ embeddingOption() }
 
+// FftFft2Option is an optional argument of [Tensor.FftFft2]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type FftFft2Option interface{ fftFft2Option() }
+
+// FftFftOption is an optional argument of [Tensor.FftFft]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftFftOption interface{ fftFftOption() }
+
+// FftFftfreqOption is an optional argument of [FftFftfreq]: one of these, with ATen's type, name
+// and default.
+//
+//   - [SampleSpacing]: float d=1
+//   - [As]: ScalarType dtype=f32
+type FftFftfreqOption interface{ fftFftfreqOption() }
+
+// FftFftnOption is an optional argument of [Tensor.FftFftn]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type FftFftnOption interface{ fftFftnOption() }
+
+// FftFftshiftOption is an optional argument of [Tensor.FftFftshift]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Dim]: int[]? dim=None
+type FftFftshiftOption interface{ fftFftshiftOption() }
+
+// FftHfftOption is an optional argument of [Tensor.FftHfft]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftHfftOption interface{ fftHfftOption() }
+
+// FftIfft2Option is an optional argument of [Tensor.FftIfft2]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type FftIfft2Option interface{ fftIfft2Option() }
+
+// FftIfftOption is an optional argument of [Tensor.FftIfft]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftIfftOption interface{ fftIfftOption() }
+
+// FftIfftnOption is an optional argument of [Tensor.FftIfftn]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type FftIfftnOption interface{ fftIfftnOption() }
+
+// FftIfftshiftOption is an optional argument of [Tensor.FftIfftshift]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Dim]: int[]? dim=None
+type FftIfftshiftOption interface{ fftIfftshiftOption() }
+
+// FftIhfftOption is an optional argument of [Tensor.FftIhfft]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftIhfftOption interface{ fftIhfftOption() }
+
+// FftIrfft2Option is an optional argument of [Tensor.FftIrfft2]: one of these, with ATen's type,
+// name and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type FftIrfft2Option interface{ fftIrfft2Option() }
+
+// FftIrfftOption is an optional argument of [Tensor.FftIrfft]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftIrfftOption interface{ fftIrfftOption() }
+
+// FftIrfftnOption is an optional argument of [Tensor.FftIrfftn]: one of these, with ATen's type,
+// name and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type FftIrfftnOption interface{ fftIrfftnOption() }
+
+// FftRfft2Option is an optional argument of [Tensor.FftRfft2]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type FftRfft2Option interface{ fftRfft2Option() }
+
+// FftRfftOption is an optional argument of [Tensor.FftRfft]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type FftRfftOption interface{ fftRfftOption() }
+
+// FftRfftfreqOption is an optional argument of [FftRfftfreq]: one of these, with ATen's type, name
+// and default.
+//
+//   - [SampleSpacing]: float d=1
+//   - [As]: ScalarType dtype=f32
+type FftRfftfreqOption interface{ fftRfftfreqOption() }
+
+// FftRfftnOption is an optional argument of [Tensor.FftRfftn]: one of these, with ATen's type, name
+// and default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type FftRfftnOption interface{ fftRfftnOption() }
+
 // FlattenOption is an optional argument of [Tensor.Flatten]: one of these, with ATen's type, name
 // and default.
 //
@@ -441,6 +591,117 @@ type LayerNormOption interface{ layerNormOption() }
 //   - [NegativeSlope]: Scalar negative_slope=0.01
 type LeakyReluOption interface{ leakyReluOption() }
 
+// LinalgCholeskyExOption is an optional argument of [Tensor.LinalgCholeskyEx]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Upper]: bool upper=False
+//   - [CheckErrors]: bool check_errors=False
+type LinalgCholeskyExOption interface{ linalgCholeskyExOption() }
+
+// LinalgCholeskyOption is an optional argument of [Tensor.LinalgCholesky]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Upper]: bool upper=False
+type LinalgCholeskyOption interface{ linalgCholeskyOption() }
+
+// LinalgEighOption is an optional argument of [Tensor.LinalgEigh]: one of these, with ATen's type,
+// name and default.
+//
+//   - [UPLO]: str UPLO='L'
+type LinalgEighOption interface{ linalgEighOption() }
+
+// LinalgEigvalshOption is an optional argument of [Tensor.LinalgEigvalsh]: one of these, with
+// ATen's type, name and default.
+//
+//   - [UPLO]: str UPLO='L'
+type LinalgEigvalshOption interface{ linalgEigvalshOption() }
+
+// LinalgInvExOption is an optional argument of [LinalgInvEx]: one of these, with ATen's type, name
+// and default.
+//
+//   - [CheckErrors]: bool check_errors=False
+type LinalgInvExOption interface{ linalgInvExOption() }
+
+// LinalgLuFactorExOption is an optional argument of [LinalgLuFactorEx]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Pivot]: bool pivot=True
+//   - [CheckErrors]: bool check_errors=False
+type LinalgLuFactorExOption interface{ linalgLuFactorExOption() }
+
+// LinalgLuFactorOption is an optional argument of [LinalgLuFactor]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Pivot]: bool pivot=True
+type LinalgLuFactorOption interface{ linalgLuFactorOption() }
+
+// LinalgLuOption is an optional argument of [LinalgLu]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Pivot]: bool pivot=True
+type LinalgLuOption interface{ linalgLuOption() }
+
+// LinalgLuSolveOption is an optional argument of [LinalgLuSolve]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Left]: bool left=True
+//   - [Adjoint]: bool adjoint=False
+type LinalgLuSolveOption interface{ linalgLuSolveOption() }
+
+// LinalgMatrixNormOption is an optional argument of [Tensor.LinalgMatrixNorm]: one of these, with
+// ATen's type, name and default.
+//
+//   - [MatrixOrd]: str ord='fro'
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [Keepdim]: bool keepdim=False
+type LinalgMatrixNormOption interface{ linalgMatrixNormOption() }
+
+// LinalgMatrixRankOption is an optional argument of [Tensor.LinalgMatrixRank]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Atol]: float? atol=None
+//   - [Rtol]: float? rtol=None
+type LinalgMatrixRankOption interface{ linalgMatrixRankOption() }
+
+// LinalgPinvOption is an optional argument of [Tensor.LinalgPinv]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Atol]: float? atol=None
+//   - [Rtol]: float? rtol=None
+type LinalgPinvOption interface{ linalgPinvOption() }
+
+// LinalgQrOption is an optional argument of [LinalgQr]: one of these, with ATen's type, name and
+// default.
+//
+//   - [QRMode]: str mode='reduced'
+type LinalgQrOption interface{ linalgQrOption() }
+
+// LinalgSolveExOption is an optional argument of [LinalgSolveEx]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Left]: bool left=True
+//   - [CheckErrors]: bool check_errors=False
+type LinalgSolveExOption interface{ linalgSolveExOption() }
+
+// LinalgSolveOption is an optional argument of [LinalgSolve]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Left]: bool left=True
+type LinalgSolveOption interface{ linalgSolveOption() }
+
+// LinalgSolveTriangularOption is an optional argument of [Tensor.LinalgSolveTriangular]: one of
+// these, with ATen's type, name and default.
+//
+//   - [Left]: bool left=True
+//   - [Unitriangular]: bool unitriangular=False
+type LinalgSolveTriangularOption interface{ linalgSolveTriangularOption() }
+
+// LinalgSvdOption is an optional argument of [LinalgSvd]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FullMatrices]: bool full_matrices=True
+type LinalgSvdOption interface{ linalgSvdOption() }
+
 // LinalgVectorNormOption is an optional argument of [Tensor.LinalgVectorNorm]: one of these, with
 // ATen's type, name and default.
 //
@@ -473,6 +734,13 @@ type LogSumExpOption interface{ logSumExpOption() }
 //
 //   - [Eps]: float? eps=None
 type LogitOption interface{ logitOption() }
+
+// LuUnpackOption is an optional argument of [LuUnpack]: one of these, with ATen's type, name and
+// default.
+//
+//   - [UnpackData]: bool unpack_data=True
+//   - [UnpackPivots]: bool unpack_pivots=True
+type LuUnpackOption interface{ luUnpackOption() }
 
 // MaxPool1dOption is an optional argument of [Tensor.MaxPool1d]: one of these, with ATen's type,
 // name and default.
@@ -598,6 +866,13 @@ type NormOption interface{ normOption() }
 //
 //   - [As]: ScalarType? dtype=None
 type OnesLikeOption interface{ onesLikeOption() }
+
+// OrmqrOption is an optional argument of [Tensor.Ormqr]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Left]: bool left=True
+//   - [Transposed]: bool transpose=False
+type OrmqrOption interface{ ormqrOption() }
 
 // PadOption is an optional argument of [Tensor.Pad]: one of these, with ATen's type, name and
 // default.
@@ -787,6 +1062,14 @@ type TakeAlongDimOption interface{ takeAlongDimOption() }
 //   - [Sorted]: bool sorted=True
 type TopkOption interface{ topkOption() }
 
+// TriangularSolveOption is an optional argument of [Tensor.TriangularSolve]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Upper]: bool upper=True
+//   - [Transposed]: bool transpose=False
+//   - [Unitriangular]: bool unitriangular=False
+type TriangularSolveOption interface{ triangularSolveOption() }
+
 // TrilOption is an optional argument of [Tensor.Tril]: one of these, with ATen's type, name and
 // default.
 //
@@ -844,6 +1127,13 @@ type addcValueOption struct{ v any }
 func (addcValueOption) addcdivOption() {}
 func (addcValueOption) addcmulOption() {}
 
+// Adjoint is the argument adjoint of [LinalgLuSolve].
+func Adjoint(v bool) adjointOption { return adjointOption{v} }
+
+type adjointOption struct{ v any }
+
+func (adjointOption) linalgLuSolveOption() {}
+
 // AlignCorners aligns the corner elements of input and output rather than their outer edges. It is
 // the argument align_corners of [AffineGrid], [Tensor.GridSample] and [Tensor.Interpolate].
 func AlignCorners(v bool) alignCornersOption { return alignCornersOption{v} }
@@ -879,9 +1169,9 @@ type approximateOption struct{ v any }
 func (approximateOption) geluOption() {}
 
 // As sets the dtype of the result; it is also a setting of [With]. It is the argument dtype of
-// [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike], [Tensor.LinalgVectorNorm],
-// [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod], [Tensor.Softmax],
-// [Tensor.Sum] and [Tensor.ZerosLike].
+// [FftFftfreq], [FftRfftfreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike],
+// [Tensor.LinalgVectorNorm], [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod],
+// [Tensor.Softmax], [Tensor.Sum] and [Tensor.ZerosLike].
 func As(v DType) asOption { return asOption{v} }
 
 type asOption struct{ v any }
@@ -897,6 +1187,16 @@ func (asOption) onesLikeOption()         {}
 func (asOption) zerosLikeOption()        {}
 func (asOption) logSoftmaxOption()       {}
 func (asOption) softmaxOption()          {}
+func (asOption) fftFftfreqOption()       {}
+func (asOption) fftRfftfreqOption()      {}
+
+// Atol is the argument atol of [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
+func Atol(v float64) atolOption { return atolOption{v} }
+
+type atolOption struct{ v any }
+
+func (atolOption) linalgMatrixRankOption() {}
+func (atolOption) linalgPinvOption()       {}
 
 // AttnMask sets the mask: bool, true for what takes part, or floating and added to the scores. It
 // is the argument attn_mask of [ScaledDotProductAttention].
@@ -986,6 +1286,17 @@ func (ceilModeOption) maxPool2dWithIndicesOption() {}
 func (ceilModeOption) maxPool3dOption()            {}
 func (ceilModeOption) maxPool3dWithIndicesOption() {}
 
+// CheckErrors is the argument check_errors of [LinalgInvEx], [LinalgLuFactorEx], [LinalgSolveEx]
+// and [Tensor.LinalgCholeskyEx].
+func CheckErrors(v bool) checkErrorsOption { return checkErrorsOption{v} }
+
+type checkErrorsOption struct{ v any }
+
+func (checkErrorsOption) linalgCholeskyExOption() {}
+func (checkErrorsOption) linalgInvExOption()      {}
+func (checkErrorsOption) linalgLuFactorExOption() {}
+func (checkErrorsOption) linalgSolveExOption()    {}
+
 // Correction sets what the divisor is less than the number of elements, 1 unless given. It is the
 // argument correction of [Tensor.StdMean], [Tensor.Std], [Tensor.VarMean] and [Tensor.Var].
 func Correction(v float64) correctionOption { return correctionOption{v} }
@@ -1071,11 +1382,15 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // last; an op that takes one panics with an *OpError for several. It is the argument dim of [Cat],
 // [CosineSimilarity], [Stack], [Tensor.All], [Tensor.Amax], [Tensor.Amin], [Tensor.Any],
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
-// [Tensor.Kthvalue], [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median], [Tensor.Mode],
-// [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.RepeatInterleave], [Tensor.Slice],
-// [Tensor.Sort], [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean],
-// [Tensor.Std], [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind],
-// [Tensor.VarMean] and [Tensor.Var] and dims of [Tensor.Roll].
+// [Tensor.FftFft2], [Tensor.FftFft], [Tensor.FftFftn], [Tensor.FftFftshift], [Tensor.FftHfft],
+// [Tensor.FftIfft2], [Tensor.FftIfft], [Tensor.FftIfftn], [Tensor.FftIfftshift], [Tensor.FftIhfft],
+// [Tensor.FftIrfft2], [Tensor.FftIrfft], [Tensor.FftIrfftn], [Tensor.FftRfft2], [Tensor.FftRfft],
+// [Tensor.FftRfftn], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm],
+// [Tensor.Mean], [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod],
+// [Tensor.RepeatInterleave], [Tensor.Slice], [Tensor.Sort], [Tensor.SplitWithSizes],
+// [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
+// [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims
+// of [Tensor.Roll].
 func Dim(v ...int) dimOption { return dimOption{intsArg(v)} }
 
 type dimOption struct{ v any }
@@ -1114,7 +1429,24 @@ func (dimOption) nanmedianOption()        {}
 func (dimOption) sortOption()             {}
 func (dimOption) takeAlongDimOption()     {}
 func (dimOption) topkOption()             {}
+func (dimOption) linalgMatrixNormOption() {}
 func (dimOption) cosineSimilarityOption() {}
+func (dimOption) fftFftOption()           {}
+func (dimOption) fftFft2Option()          {}
+func (dimOption) fftFftnOption()          {}
+func (dimOption) fftFftshiftOption()      {}
+func (dimOption) fftHfftOption()          {}
+func (dimOption) fftIfftOption()          {}
+func (dimOption) fftIfft2Option()         {}
+func (dimOption) fftIfftnOption()         {}
+func (dimOption) fftIfftshiftOption()     {}
+func (dimOption) fftIhfftOption()         {}
+func (dimOption) fftIrfftOption()         {}
+func (dimOption) fftIrfft2Option()        {}
+func (dimOption) fftIrfftnOption()        {}
+func (dimOption) fftRfftOption()          {}
+func (dimOption) fftRfft2Option()         {}
+func (dimOption) fftRfftnOption()         {}
 
 // DivisorOverride sets what sums are divided by instead of the size of the window. It is the
 // argument divisor_override of [Tensor.AvgPool2d] and [Tensor.AvgPool3d].
@@ -1168,6 +1500,58 @@ func (epsOption) groupNormOption()        {}
 func (epsOption) layerNormOption()        {}
 func (epsOption) rmsNormOption()          {}
 
+// FFTNorm is the argument norm of [Tensor.FftFft2], [Tensor.FftFft], [Tensor.FftFftn],
+// [Tensor.FftHfft], [Tensor.FftIfft2], [Tensor.FftIfft], [Tensor.FftIfftn], [Tensor.FftIhfft],
+// [Tensor.FftIrfft2], [Tensor.FftIrfft], [Tensor.FftIrfftn], [Tensor.FftRfft2], [Tensor.FftRfft]
+// and [Tensor.FftRfftn].
+func FFTNorm(v string) fFTNormOption { return fFTNormOption{v} }
+
+type fFTNormOption struct{ v any }
+
+func (fFTNormOption) fftFftOption()    {}
+func (fFTNormOption) fftFft2Option()   {}
+func (fFTNormOption) fftFftnOption()   {}
+func (fFTNormOption) fftHfftOption()   {}
+func (fFTNormOption) fftIfftOption()   {}
+func (fFTNormOption) fftIfft2Option()  {}
+func (fFTNormOption) fftIfftnOption()  {}
+func (fFTNormOption) fftIhfftOption()  {}
+func (fFTNormOption) fftIrfftOption()  {}
+func (fFTNormOption) fftIrfft2Option() {}
+func (fFTNormOption) fftIrfftnOption() {}
+func (fFTNormOption) fftRfftOption()   {}
+func (fFTNormOption) fftRfft2Option()  {}
+func (fFTNormOption) fftRfftnOption()  {}
+
+// FFTSize is the argument n of [Tensor.FftFft], [Tensor.FftHfft], [Tensor.FftIfft],
+// [Tensor.FftIhfft], [Tensor.FftIrfft] and [Tensor.FftRfft].
+func FFTSize(v int) fFTSizeOption { return fFTSizeOption{v} }
+
+type fFTSizeOption struct{ v any }
+
+func (fFTSizeOption) fftFftOption()   {}
+func (fFTSizeOption) fftHfftOption()  {}
+func (fFTSizeOption) fftIfftOption()  {}
+func (fFTSizeOption) fftIhfftOption() {}
+func (fFTSizeOption) fftIrfftOption() {}
+func (fFTSizeOption) fftRfftOption()  {}
+
+// FFTSizes is the argument s of [Tensor.FftFft2], [Tensor.FftFftn], [Tensor.FftIfft2],
+// [Tensor.FftIfftn], [Tensor.FftIrfft2], [Tensor.FftIrfftn], [Tensor.FftRfft2] and
+// [Tensor.FftRfftn].
+func FFTSizes(v ...int) fFTSizesOption { return fFTSizesOption{intsArg(v)} }
+
+type fFTSizesOption struct{ v any }
+
+func (fFTSizesOption) fftFft2Option()   {}
+func (fFTSizesOption) fftFftnOption()   {}
+func (fFTSizesOption) fftIfft2Option()  {}
+func (fFTSizesOption) fftIfftnOption()  {}
+func (fFTSizesOption) fftIrfft2Option() {}
+func (fFTSizesOption) fftIrfftnOption() {}
+func (fFTSizesOption) fftRfft2Option()  {}
+func (fFTSizesOption) fftRfftnOption()  {}
+
 // FillValue sets what is in the rows that are left. It is the argument fill_value of
 // [Tensor.NonzeroStatic].
 func FillValue(v int) fillValueOption { return fillValueOption{v} }
@@ -1175,6 +1559,13 @@ func FillValue(v int) fillValueOption { return fillValueOption{v} }
 type fillValueOption struct{ v any }
 
 func (fillValueOption) nonzeroStaticOption() {}
+
+// FullMatrices is the argument full_matrices of [LinalgSvd].
+func FullMatrices(v bool) fullMatricesOption { return fullMatricesOption{v} }
+
+type fullMatricesOption struct{ v any }
+
+func (fullMatricesOption) linalgSvdOption() {}
 
 // Groups sets the number of groups of channels that are convolved apart. It is the argument groups
 // of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d],
@@ -1235,9 +1626,9 @@ func (isCausalOption) scaledDotProductAttentionOption() {}
 
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
 // [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin], [Tensor.Kthvalue],
-// [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean], [Tensor.Median], [Tensor.Mode],
-// [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
-// [Tensor.VarMean] and [Tensor.Var].
+// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean],
+// [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod],
+// [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and [Tensor.Var].
 func Keepdim(v bool) keepdimOption { return keepdimOption{v} }
 
 type keepdimOption struct{ v any }
@@ -1262,6 +1653,7 @@ func (keepdimOption) kthvalueOption()         {}
 func (keepdimOption) medianOption()           {}
 func (keepdimOption) modeOption()             {}
 func (keepdimOption) nanmedianOption()        {}
+func (keepdimOption) linalgMatrixNormOption() {}
 
 // LabelSmoothing spreads that part of the target over all classes, between 0 and 1. It is the
 // argument label_smoothing of [Tensor.CrossEntropy].
@@ -1288,6 +1680,18 @@ type largestOption struct{ v any }
 
 func (largestOption) topkOption() {}
 
+// Left is the argument left of [LinalgLuSolve], [LinalgSolveEx], [LinalgSolve],
+// [Tensor.LinalgSolveTriangular] and [Tensor.Ormqr].
+func Left(v bool) leftOption { return leftOption{v} }
+
+type leftOption struct{ v any }
+
+func (leftOption) linalgLuSolveOption()         {}
+func (leftOption) linalgSolveOption()           {}
+func (leftOption) linalgSolveExOption()         {}
+func (leftOption) linalgSolveTriangularOption() {}
+func (leftOption) ormqrOption()                 {}
+
 // LogTarget says that the target is given as logarithms. It is the argument log_target of
 // [Tensor.KlDiv].
 func LogTarget(v bool) logTargetOption { return logTargetOption{v} }
@@ -1295,6 +1699,13 @@ func LogTarget(v bool) logTargetOption { return logTargetOption{v} }
 type logTargetOption struct{ v any }
 
 func (logTargetOption) klDivOption() {}
+
+// MatrixOrd is the argument ord of [Tensor.LinalgMatrixNorm].
+func MatrixOrd(v string) matrixOrdOption { return matrixOrdOption{v} }
+
+type matrixOrdOption struct{ v any }
+
+func (matrixOrdOption) linalgMatrixNormOption() {}
 
 // MaxVal sets the upper bound, a number or a *Tensor of rank 0. It is the argument max_val of
 // [Tensor.Hardtanh].
@@ -1475,6 +1886,15 @@ type perSampleWeightsOption struct{ v any }
 
 func (perSampleWeightsOption) embeddingBagOption() {}
 
+// Pivot is the argument pivot of [LinalgLuFactorEx], [LinalgLuFactor] and [LinalgLu].
+func Pivot(v bool) pivotOption { return pivotOption{v} }
+
+type pivotOption struct{ v any }
+
+func (pivotOption) linalgLuOption()         {}
+func (pivotOption) linalgLuFactorOption()   {}
+func (pivotOption) linalgLuFactorExOption() {}
+
 // PosInfTo sets what +∞ becomes. It is the argument posinf of [Tensor.NanToNum].
 func PosInfTo(v float64) posInfToOption { return posInfToOption{v} }
 
@@ -1489,6 +1909,13 @@ func PosWeight(v *Tensor) posWeightOption { return posWeightOption{v.ex()} }
 type posWeightOption struct{ v any }
 
 func (posWeightOption) binaryCrossEntropyWithLogitsOption() {}
+
+// QRMode is the argument mode of [LinalgQr].
+func QRMode(v string) qRModeOption { return qRModeOption{v} }
+
+type qRModeOption struct{ v any }
+
+func (qRModeOption) linalgQrOption() {}
 
 // Reduction chooses what becomes of the losses: "mean", "sum" or "none". It is the argument
 // reduction of [Tensor.BinaryCrossEntropyWithLogits], [Tensor.BinaryCrossEntropy],
@@ -1516,6 +1943,22 @@ func RoundingMode(v string) roundingModeOption { return roundingModeOption{v} }
 type roundingModeOption struct{ v any }
 
 func (roundingModeOption) divOption() {}
+
+// Rtol is the argument rtol of [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
+func Rtol(v float64) rtolOption { return rtolOption{v} }
+
+type rtolOption struct{ v any }
+
+func (rtolOption) linalgMatrixRankOption() {}
+func (rtolOption) linalgPinvOption()       {}
+
+// SampleSpacing is the argument d of [FftFftfreq] and [FftRfftfreq].
+func SampleSpacing(v float64) sampleSpacingOption { return sampleSpacingOption{v} }
+
+type sampleSpacingOption struct{ v any }
+
+func (sampleSpacingOption) fftFftfreqOption()  {}
+func (sampleSpacingOption) fftRfftfreqOption() {}
 
 // Scale sets what the scores are multiplied by, 1/√(features of a head) unless given. It is the
 // argument scale of [ScaledDotProductAttention].
@@ -1638,6 +2081,57 @@ func (strideOption) maxPool2dWithIndicesOption() {}
 func (strideOption) maxPool3dOption()            {}
 func (strideOption) maxPool3dWithIndicesOption() {}
 
+// Transposed is the argument transpose of [Tensor.Ormqr] and [Tensor.TriangularSolve].
+func Transposed(v bool) transposedOption { return transposedOption{v} }
+
+type transposedOption struct{ v any }
+
+func (transposedOption) ormqrOption()           {}
+func (transposedOption) triangularSolveOption() {}
+
+// UPLO is the argument UPLO of [Tensor.LinalgEigh] and [Tensor.LinalgEigvalsh].
+func UPLO(v string) uPLOOption { return uPLOOption{v} }
+
+type uPLOOption struct{ v any }
+
+func (uPLOOption) linalgEighOption()     {}
+func (uPLOOption) linalgEigvalshOption() {}
+
+// Unitriangular is the argument unitriangular of [Tensor.LinalgSolveTriangular] and
+// [Tensor.TriangularSolve].
+func Unitriangular(v bool) unitriangularOption { return unitriangularOption{v} }
+
+type unitriangularOption struct{ v any }
+
+func (unitriangularOption) linalgSolveTriangularOption() {}
+func (unitriangularOption) triangularSolveOption()       {}
+
+// UnpackData is the argument unpack_data of [LuUnpack].
+func UnpackData(v bool) unpackDataOption { return unpackDataOption{v} }
+
+type unpackDataOption struct{ v any }
+
+func (unpackDataOption) luUnpackOption() {}
+
+// UnpackPivots is the argument unpack_pivots of [LuUnpack].
+func UnpackPivots(v bool) unpackPivotsOption { return unpackPivotsOption{v} }
+
+type unpackPivotsOption struct{ v any }
+
+func (unpackPivotsOption) luUnpackOption() {}
+
+// Upper is the argument upper of [Tensor.CholeskyInverse], [Tensor.CholeskySolve],
+// [Tensor.LinalgCholeskyEx], [Tensor.LinalgCholesky] and [Tensor.TriangularSolve].
+func Upper(v bool) upperOption { return upperOption{v} }
+
+type upperOption struct{ v any }
+
+func (upperOption) choleskyInverseOption()  {}
+func (upperOption) choleskySolveOption()    {}
+func (upperOption) linalgCholeskyOption()   {}
+func (upperOption) linalgCholeskyExOption() {}
+func (upperOption) triangularSolveOption()  {}
+
 // UseFastAccum lets a GPU sum with fewer bits. It is the argument use_fast_accum of
 // [Tensor.ScaledMM].
 func UseFastAccum(v bool) useFastAccumOption { return useFastAccumOption{v} }
@@ -1677,6 +2171,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "accumulate", Value: o.v})
 	case addcValueOption:
 		return append(dst, ir.Named{Name: "value", Value: o.v})
+	case adjointOption:
+		return append(dst, ir.Named{Name: "adjoint", Value: o.v})
 	case alignCornersOption:
 		return append(dst, ir.Named{Name: "align_corners", Value: o.v})
 	case alphaOption:
@@ -1685,6 +2181,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "approximate", Value: o.v})
 	case asOption:
 		return append(dst, ir.Named{Name: "dtype", Value: o.v})
+	case atolOption:
+		return append(dst, ir.Named{Name: "atol", Value: o.v})
 	case attnMaskOption:
 		return append(dst, ir.Named{Name: "attn_mask", Value: o.v})
 	case bagModeOption:
@@ -1701,6 +2199,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "max", Value: o.v})
 	case ceilModeOption:
 		return append(dst, ir.Named{Name: "ceil_mode", Value: o.v})
+	case checkErrorsOption:
+		return append(dst, ir.Named{Name: "check_errors", Value: o.v})
 	case correctionOption:
 		return append(dst, ir.Named{Name: "correction", Value: o.v})
 	case countIncludePadOption:
@@ -1741,8 +2241,16 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "end_dim", Value: o.v})
 	case epsOption:
 		return append(dst, ir.Named{Name: "eps", Value: o.v})
+	case fFTNormOption:
+		return append(dst, ir.Named{Name: "norm", Value: o.v})
+	case fFTSizeOption:
+		return append(dst, ir.Named{Name: "n", Value: o.v})
+	case fFTSizesOption:
+		return append(dst, ir.Named{Name: "s", Value: o.v})
 	case fillValueOption:
 		return append(dst, ir.Named{Name: "fill_value", Value: o.v})
+	case fullMatricesOption:
+		return append(dst, ir.Named{Name: "full_matrices", Value: o.v})
 	case groupsOption:
 		return append(dst, ir.Named{Name: "groups", Value: o.v})
 	case ignoreIndexOption:
@@ -1763,8 +2271,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "lambd", Value: o.v})
 	case largestOption:
 		return append(dst, ir.Named{Name: "largest", Value: o.v})
+	case leftOption:
+		return append(dst, ir.Named{Name: "left", Value: o.v})
 	case logTargetOption:
 		return append(dst, ir.Named{Name: "log_target", Value: o.v})
+	case matrixOrdOption:
+		return append(dst, ir.Named{Name: "ord", Value: o.v})
 	case maxValOption:
 		return append(dst, ir.Named{Name: "max_val", Value: o.v})
 	case minValOption:
@@ -1812,14 +2324,22 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "padding_str", Value: o.v})
 	case perSampleWeightsOption:
 		return append(dst, ir.Named{Name: "per_sample_weights", Value: o.v})
+	case pivotOption:
+		return append(dst, ir.Named{Name: "pivot", Value: o.v})
 	case posInfToOption:
 		return append(dst, ir.Named{Name: "posinf", Value: o.v})
 	case posWeightOption:
 		return append(dst, ir.Named{Name: "pos_weight", Value: o.v})
+	case qRModeOption:
+		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case reductionOption:
 		return append(dst, ir.Named{Name: "reduction", Value: o.v})
 	case roundingModeOption:
 		return append(dst, ir.Named{Name: "rounding_mode", Value: o.v})
+	case rtolOption:
+		return append(dst, ir.Named{Name: "rtol", Value: o.v})
+	case sampleSpacingOption:
+		return append(dst, ir.Named{Name: "d", Value: o.v})
 	case scaleOption:
 		return append(dst, ir.Named{Name: "scale", Value: o.v})
 	case scaleFactorOption:
@@ -1846,6 +2366,18 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "start_dim", Value: o.v})
 	case strideOption:
 		return append(dst, ir.Named{Name: "stride", Value: o.v})
+	case transposedOption:
+		return append(dst, ir.Named{Name: "transpose", Value: o.v})
+	case uPLOOption:
+		return append(dst, ir.Named{Name: "UPLO", Value: o.v})
+	case unitriangularOption:
+		return append(dst, ir.Named{Name: "unitriangular", Value: o.v})
+	case unpackDataOption:
+		return append(dst, ir.Named{Name: "unpack_data", Value: o.v})
+	case unpackPivotsOption:
+		return append(dst, ir.Named{Name: "unpack_pivots", Value: o.v})
+	case upperOption:
+		return append(dst, ir.Named{Name: "upper", Value: o.v})
 	case useFastAccumOption:
 		return append(dst, ir.Named{Name: "use_fast_accum", Value: o.v})
 	case weightOption:

@@ -59,6 +59,10 @@ var (
 // WaitDeviceOps return it once. It wraps the error of that work.
 type AsyncError = devicelock.AsyncError
 
+// ErrLinAlg is what linear algebra fails with when it runs: a singular matrix, one that is
+// not positive-definite, or an iteration that does not converge.
+var ErrLinAlg = ir.ErrLinAlg
+
 // What using or reading a tensor may fail with, for errors.Is.
 var (
 	// ErrClosed says that the session was closed.

@@ -17,6 +17,10 @@ var (
 	ErrArg    = errors.New("argument error")
 )
 
+// ErrLinAlg is what linear algebra fails with at run time: a singular matrix, one that is not
+// positive-definite, an iteration that does not converge.
+var ErrLinAlg = errors.New("linear algebra error")
+
 // OpError says what was wrong with one use of an op. It is panicked at the
 // user's line (loris.Try returns it instead).
 type OpError struct {

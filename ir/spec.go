@@ -27,9 +27,10 @@ const (
 	Random
 	CustomCall // what another runtime computes
 	Complex    // makes complex numbers or takes them apart
+	Fourier
 )
 
-var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "custom call", "complex"}
+var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "custom call", "complex", "fourier"}
 
 // String returns the category in lower case.
 func (c Category) String() string { return categoryNames[c] }
@@ -131,6 +132,8 @@ type Spec struct {
 	// Unlisted marks ops that packages and gradients call, not users: Ops leaves them out.
 	Unlisted bool
 
+	// HostOnly marks ops that backends of accelerators need not compute: factorisations and transforms.
+	HostOnly bool
 	// Cost is what a pointwise primitive costs.
 	Cost Cost
 	// Exact marks pointwise ops whose float results are among the operands but for the sign, or are

@@ -78,7 +78,15 @@ func (m *maker) call(name string, in []input, rest ...any) {
 		for _, v := range x {
 			args = append(args, v)
 		}
-		return b.Call(m.op, append(args, rest...))
+		var named []ir.Named
+		for _, a := range rest {
+			if n, ok := a.(ir.Named); ok {
+				named = append(named, n)
+			} else {
+				args = append(args, a)
+			}
+		}
+		return b.Call(m.op, args, named...)
 	})
 }
 

@@ -70,6 +70,7 @@ var allowed = map[string][]string{
 	"backend/cuda/internal/driver":   {},
 	"backend/cuda/internal/fakecuda": {},
 
+	"internal/kernels/linalg":    {"internal/elements", "ir"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
 	"internal/kernels/igemm":     {"internal/isa"},
 	"internal/kernels/tile":      {"internal/isa"},

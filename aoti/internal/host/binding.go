@@ -5,6 +5,8 @@ package host
 import (
 	"slices"
 	"strings"
+
+	"github.com/loris-ml/loris/ir"
 )
 
 // binding ties functions of PyTorch's C shim to an op. A function without a binding is the
@@ -176,10 +178,16 @@ func (row *binding) function(device, plain string) function {
 	switch {
 	case opTable[f.op].view:
 		f.program = func(_ *lane, c call) error { return f.host(c) }
-	case program != nil:
+	case program != nil && !hostOnly(f.op):
 		f.program = deviceProgram(program)
 	}
 	return f
+}
+
+// hostOnly reports whether accelerators have an op computed by the CPU.
+func hostOnly(name string) bool {
+	op, ok := ir.Lookup(name)
+	return ok && op.Spec().HostOnly
 }
 
 func sameKinds(a, b *signature) bool {

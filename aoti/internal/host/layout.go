@@ -25,6 +25,23 @@ var channelsLike = map[string][]string{
 	"max_pool2d_with_indices_backward": {"self"}, "max_pool3d_with_indices_backward": {"self"},
 }
 
+// columnMajor names, by op, the results whose matrices lie column by column, as LAPACK leaves them.
+var columnMajor = map[string][]int{
+	"linalg_inv_ex": {0}, "_linalg_det": {1}, "_linalg_slogdet": {2}, "linalg_lu_factor_ex": {0}, "linalg_lu_solve": {0},
+	"_linalg_solve_ex": {0, 1}, "linalg_solve_triangular": {0}, "linalg_cholesky_ex": {0}, "linalg_qr": {0, 1},
+	"linalg_householder_product": {0}, "_linalg_eigh": {1}, "_linalg_svd": {0, 2}, "cholesky_solve": {0},
+	"cholesky_inverse": {0}, "triangular_solve": {0, 1}, "geqrf": {0}, "ormqr": {0},
+}
+
+// byColumns returns the strides of matrices that lie column by column.
+func byColumns(s ir.Shape) []int64 {
+	strides := rowMajor(int64s(s.Dims()))
+	if n := len(strides); n >= 2 {
+		strides[n-2], strides[n-1] = 1, int64(max(s.Dim(-2), 1))
+	}
+	return strides
+}
+
 // layoutOf returns the strides of the results of an op of ir; nil for row-major ones.
 func layoutOf(sp *ir.Spec, v values, in []*tensor) func(i int, s ir.Shape) []int64 {
 	var like []*tensor
@@ -38,6 +55,14 @@ func layoutOf(sp *ir.Spec, v values, in []*tensor) func(i int, s ir.Shape) []int
 		return lastStrides(like...)
 	case sp.Name == "_grouped_mm" || sp.Name == "_scaled_grouped_mm":
 		return alignedRows
+	}
+	if columns := columnMajor[sp.Name]; columns != nil {
+		return func(i int, s ir.Shape) []int64 {
+			if !slices.Contains(columns, i) || sp.Name == "_linalg_solve_ex" && i == 0 && !v.bool("left", true) {
+				return nil
+			}
+			return byColumns(s)
+		}
 	}
 	return stridesFrom(sp, in)
 }

@@ -31,8 +31,8 @@ type opEntry struct {
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
 	[]map[string]evalFunc{
-		viewEvals, makeEvals, arithmeticEvals, fourierEvals, randomEvals, linalgEvals, trainEvals, segmentEvals,
-		factorEvals, fbgemmEvals, quantEvals, observeEvals,
+		viewEvals, makeEvals, arithmeticEvals, randomEvals, linalgEvals, trainEvals, segmentEvals,
+		fbgemmEvals, quantEvals, observeEvals,
 	},
 	[]map[string]recipeFunc{mathRecipes, randomRecipes, attentionRecipes},
 	selectOps, orderOps,

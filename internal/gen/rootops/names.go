@@ -36,6 +36,8 @@ var optionNames = map[string]string{
 	"softplus.threshold": "SoftplusThreshold", "elu.scale": "EluScale", "elu.input_scale": "EluInputScale",
 	"interpolate.size": "OutputSize", "interpolate.mode": "InterpolateMode", "pad.mode": "PadMode",
 	"histc.min": "BinsFrom", "histc.max": "BinsTo", "right": "SearchRight", "side": "SearchSide",
+	"transpose": "Transposed", "linalg_matrix_norm.ord": "MatrixOrd", "linalg_qr.mode": "QRMode",
+	"norm": "FFTNorm", "n": "FFTSize", "s": "FFTSizes", "d": "SampleSpacing",
 }
 
 // optionName is the name of the constructor of an op's optional argument.

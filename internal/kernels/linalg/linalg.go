@@ -1,0 +1,167 @@
+// Package linalg has the kernels of dense linear algebra and of Fourier transforms, which are
+// gonum's, for all backends on the host. They compute one matrix or line of a batch at a time, in
+// float64, and round each result once.
+package linalg
+
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/ir"
+)
+
+// kernel computes one element of a batch: in are the operands, out the results, which begin as
+// zeros. Complex numbers are pairs. It returns an error for data that has no result.
+type kernel func(in, out [][]float64) error
+
+// family is how the kernels of an op are made.
+type family struct {
+	// core has for each operand the number of its last dimensions that are one element of the
+	// batch; those in front broadcast together.
+	core []int
+	make func(a ir.Args) kernel
+	cost func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
+}
+
+// Ops returns the ops that have kernels here.
+func Ops() []ir.Op {
+	out := make([]ir.Op, 0, len(families))
+	for op := range families {
+		out = append(out, op)
+	}
+	return out
+}
+
+// Call is one use of an op.
+type Call struct {
+	// Batch is the number of elements of the batch, which are independent of each other, and Nanos
+	// about the time that one takes.
+	Batch int
+	Nanos float64
+
+	kernel  kernel
+	in, out []operand
+}
+
+// operand is how the elements of the batch lie in one operand or result.
+type operand struct {
+	dtype ir.DType // of the numbers, of which two are a complex one
+	n     int      // numbers in one element of the batch
+	from  []int    // which element of the operand is used for each of the batch; nil for the same
+}
+
+// New returns the use of an op with results of the given shapes.
+func New(a ir.Args, outs []ir.Shape) *Call {
+	f := families[a.Spec.Op]
+	batch := ir.MakeShape(ir.U8)
+	for i, v := range a.In {
+		batch, _ = ir.BroadcastDims(batch, batchOf(v.Shape(), f.core[i]))
+	}
+	cost := f.cost
+	if cost == nil {
+		cost = cube
+	}
+	c := &Call{Batch: batch.Numel(), kernel: f.make(a), Nanos: cost(a)}
+	for i, v := range a.In {
+		own := batchOf(v.Shape(), f.core[i])
+		o := operandOf(v.Shape(), own.Numel())
+		if !own.SameDims(batch) {
+			o.from = broadcast(own, batch)
+		}
+		c.in = append(c.in, o)
+	}
+	for _, s := range outs {
+		c.out = append(c.out, operandOf(s, c.Batch))
+	}
+	return c
+}
+
+func batchOf(s ir.Shape, core int) ir.Shape { return s.WithDims(s.Dims()[:s.Rank()-core]...) }
+
+func operandOf(s ir.Shape, batch int) operand {
+	o := operand{dtype: s.DType().Part(), n: s.Numel() / max(batch, 1)}
+	if s.DType().IsComplex() {
+		o.n *= 2
+	}
+	return o
+}
+
+// broadcast returns which element of own each of batch is.
+func broadcast(own, batch ir.Shape) []int {
+	from := make([]int, batch.Numel())
+	for i := range from {
+		at, step, rest := 0, 1, i
+		for d := 1; d <= batch.Rank(); d++ {
+			n := batch.Dim(-d)
+			if d <= own.Rank() {
+				if own.Dim(-d) != 1 {
+					at += rest % n * step
+				}
+				step *= own.Dim(-d)
+			}
+			rest /= n
+		}
+		from[i] = at
+	}
+	return from
+}
+
+// cube is the cost of a factorisation.
+func cube(a ir.Args) float64 {
+	s := a.In[0].Shape()
+	n := float64(max(s.Dim(-1), s.Dim(-2)))
+	return n * n * n
+}
+
+// Run computes elements lo to hi-1 of the batch. in and out are the elements of dense operands and
+// results. It panics with an error wrapping ir.ErrLinAlg where the data has no result.
+func (c *Call) Run(in, out [][]byte, lo, hi int) {
+	values := func(os []operand) [][]float64 {
+		v := make([][]float64, len(os))
+		for i, o := range os {
+			v[i] = make([]float64, o.n)
+		}
+		return v
+	}
+	x, y := values(c.in), values(c.out)
+	for b := lo; b < hi; b++ {
+		for i, o := range c.in {
+			o.read(x[i], in[i], b)
+		}
+		for i := range y {
+			clear(y[i])
+		}
+		if err := c.kernel(x, y); err != nil {
+			panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
+		}
+		for i, o := range c.out {
+			o.write(out[i], y[i], b)
+		}
+	}
+}
+
+func (o *operand) read(x []float64, data []byte, b int) {
+	if o.from != nil {
+		b = o.from[b]
+	}
+	data = data[b*o.n*o.dtype.Size():]
+	for i := range x {
+		if o.dtype.IsFloat() {
+			x[i] = elements.Float(o.dtype, data, i)
+		} else {
+			x[i] = float64(elements.Int(o.dtype, data, i))
+		}
+	}
+}
+
+func (o *operand) write(data []byte, x []float64, b int) {
+	size := o.dtype.Size()
+	to := data[b*o.n*size:][:0]
+	for _, v := range x {
+		if o.dtype.IsFloat() {
+			to = elements.AppendFloat(to, o.dtype, v)
+		} else {
+			to = elements.AppendInt(to, o.dtype, int64(v))
+		}
+	}
+}
