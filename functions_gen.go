@@ -1214,6 +1214,16 @@ func GroupNorm(input *Tensor, numGroups int, opts ...GroupNormOption) *Tensor {
 	return input.GroupNorm(numGroups, opts...)
 }
 
+// GRU is [Tensor.GRU] as a function.
+func GRU(input *Tensor, hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	return input.GRU(hx, params, hasBiases, numLayers, dropout, train, bidirectional, batchFirst)
+}
+
+// GRUCell is [Tensor.GRUCell] as a function.
+func GRUCell(input *Tensor, hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...GRUCellOption) *Tensor {
+	return input.GRUCell(hx, wIh, wHh, opts...)
+}
+
 // HuberLoss is [Tensor.HuberLoss] as a function.
 func HuberLoss(self *Tensor, target *Tensor, opts ...HuberLossOption) *Tensor {
 	return self.HuberLoss(target, opts...)
@@ -1247,6 +1257,16 @@ func LayerNorm(input *Tensor, normalizedShape []int, opts ...LayerNormOption) *T
 // LogSoftmax is [Tensor.LogSoftmax] as a function.
 func LogSoftmax(self *Tensor, dim int, opts ...LogSoftmaxOption) *Tensor {
 	return self.LogSoftmax(dim, opts...)
+}
+
+// LSTM is [Tensor.LSTM] as a function.
+func LSTM(input *Tensor, hx []*Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden, cell *Tensor) {
+	return input.LSTM(hx, params, hasBiases, numLayers, dropout, train, bidirectional, batchFirst)
+}
+
+// LSTMCell is [Tensor.LSTMCell] as a function.
+func LSTMCell(input *Tensor, hx []*Tensor, wIh *Tensor, wHh *Tensor, opts ...LSTMCellOption) (hidden, cell *Tensor) {
+	return input.LSTMCell(hx, wIh, wHh, opts...)
 }
 
 // MaxPool1d is [Tensor.MaxPool1d] as a function.
@@ -1312,6 +1332,26 @@ func Pdist(self *Tensor, opts ...PdistOption) *Tensor {
 // RmsNorm is [Tensor.RmsNorm] as a function.
 func RmsNorm(input *Tensor, normalizedShape []int, opts ...RmsNormOption) *Tensor {
 	return input.RmsNorm(normalizedShape, opts...)
+}
+
+// RNNReLU is [Tensor.RNNReLU] as a function.
+func RNNReLU(input *Tensor, hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	return input.RNNReLU(hx, params, hasBiases, numLayers, dropout, train, bidirectional, batchFirst)
+}
+
+// RNNReLUCell is [Tensor.RNNReLUCell] as a function.
+func RNNReLUCell(input *Tensor, hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNReLUCellOption) *Tensor {
+	return input.RNNReLUCell(hx, wIh, wHh, opts...)
+}
+
+// RNNTanh is [Tensor.RNNTanh] as a function.
+func RNNTanh(input *Tensor, hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	return input.RNNTanh(hx, params, hasBiases, numLayers, dropout, train, bidirectional, batchFirst)
+}
+
+// RNNTanhCell is [Tensor.RNNTanhCell] as a function.
+func RNNTanhCell(input *Tensor, hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNTanhCellOption) *Tensor {
+	return input.RNNTanhCell(hx, wIh, wHh, opts...)
 }
 
 // SmoothL1Loss is [Tensor.SmoothL1Loss] as a function.

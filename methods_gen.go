@@ -270,6 +270,8 @@ var (
 	opFractionalMaxPool3d          = lookup("fractional_max_pool3d")
 	opGridSample                   = lookup("grid_sample")
 	opGroupNorm                    = lookup("group_norm")
+	opGRU                          = lookup("gru")
+	opGRUCell                      = lookup("gru_cell")
 	opHuberLoss                    = lookup("huber_loss")
 	opIm2col                       = lookup("im2col")
 	opInterpolate                  = lookup("interpolate")
@@ -277,6 +279,8 @@ var (
 	opL1Loss                       = lookup("l1_loss")
 	opLayerNorm                    = lookup("layer_norm")
 	opLogSoftmax                   = lookup("log_softmax")
+	opLSTM                         = lookup("lstm")
+	opLSTMCell                     = lookup("lstm_cell")
 	opMaxPool1d                    = lookup("max_pool1d")
 	opMaxPool1dWithIndices         = lookup("max_pool1d_with_indices")
 	opMaxPool2d                    = lookup("max_pool2d")
@@ -290,6 +294,10 @@ var (
 	opNllLoss                      = lookup("nll_loss")
 	opPdist                        = lookup("pdist")
 	opRmsNorm                      = lookup("rms_norm")
+	opRNNReLU                      = lookup("rnn_relu")
+	opRNNReLUCell                  = lookup("rnn_relu_cell")
+	opRNNTanh                      = lookup("rnn_tanh")
+	opRNNTanhCell                  = lookup("rnn_tanh_cell")
 	opScaledDotProductAttention    = lookup("scaled_dot_product_attention")
 	opSmoothL1Loss                 = lookup("smooth_l1_loss")
 	opSoftMarginLoss               = lookup("soft_margin_loss")
@@ -3066,6 +3074,31 @@ func (t *Tensor) GroupNorm(numGroups int, opts ...GroupNormOption) *Tensor {
 	return call1With(opGroupNorm, []any{t.ex(), numGroups}, opts)
 }
 
+// GRU records the op gru: gated recurrent units over input [time, batch, features], [batch, time,
+// features] if batch_first says so, or [time, features]. params has for each layer, and in it for
+// each direction, the weights of the input [gates·hidden, features] and of the hidden state
+// [gates·hidden, hidden] and, if has_biases says so, a bias [gates·hidden] of each. hx is
+// [layers·directions, batch, hidden]. Returns all hidden states of the last layer and the last
+// ones of all. dropout must be 0 in training. As torch.nn.GRU.
+//
+//	gru(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hidden)
+//
+// Differentiable.
+func (t *Tensor) GRU(hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	out := call(opGRU, []any{t.ex(), hx.ex(), handles(params), hasBiases, numLayers, dropout, train, bidirectional, batchFirst}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// GRUCell records the op gru_cell: one step of gru: the next of the hidden states hx [batch,
+// hidden] for input [batch, features]. As torch.nn.GRUCell.
+//
+//	gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
+//
+// Differentiable. Options: [InputBias] and [HiddenBias].
+func (t *Tensor) GRUCell(hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...GRUCellOption) *Tensor {
+	return call1With(opGRUCell, []any{t.ex(), hx.ex(), wIh.ex(), wHh.ex()}, opts)
+}
+
 // HuberLoss records the op huber_loss: d²/2 for |d| = |self - target| < delta and delta·(|d| -
 // delta/2) beyond. self and target broadcast and are promoted to their common, floating dtype; f16
 // and bf16 compute in f32; reduction is none, mean or sum. As torch.nn.functional.huber_loss.
@@ -3142,6 +3175,33 @@ func (t *Tensor) LayerNorm(normalizedShape []int, opts ...LayerNormOption) *Tens
 // Differentiable. Options: [As].
 func (t *Tensor) LogSoftmax(dim int, opts ...LogSoftmaxOption) *Tensor {
 	return call1With(opLogSoftmax, []any{t.ex(), dim}, opts)
+}
+
+// LSTM records the op lstm: long short-term memory over input [time, batch, features], [batch,
+// time, features] if batch_first says so, or [time, features]. params has for each layer, and in it
+// for each direction, the weights of the input [gates·hidden, features] and of the hidden state
+// [gates·hidden, hidden] and, if has_biases says so, a bias [gates·hidden] of each. hx is
+// [layers·directions, batch, hidden]. Returns all hidden states of the last layer and the last
+// ones of all. dropout must be 0 in training. As torch.nn.LSTM, whose states hx are the hidden ones
+// and the cells'.
+//
+//	lstm(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hidden, Tensor cell)
+//
+// Differentiable.
+func (t *Tensor) LSTM(hx []*Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden, cell *Tensor) {
+	out := call(opLSTM, []any{t.ex(), handles(hx), handles(params), hasBiases, numLayers, dropout, train, bidirectional, batchFirst}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
+}
+
+// LSTMCell records the op lstm_cell: one step of lstm: the next of the hidden and of the cell
+// states hx, each [batch, hidden], for input [batch, features]. As torch.nn.LSTMCell.
+//
+//	lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor hidden, Tensor cell)
+//
+// Differentiable. Options: [InputBias] and [HiddenBias].
+func (t *Tensor) LSTMCell(hx []*Tensor, wIh *Tensor, wHh *Tensor, opts ...LSTMCellOption) (hidden, cell *Tensor) {
+	out := callWith(opLSTMCell, []any{t.ex(), handles(hx), wIh.ex(), wHh.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
 // MaxPool1d records the op max_pool1d: largest element of each window over the last 1 dimensions of
@@ -3290,6 +3350,56 @@ func (t *Tensor) Pdist(opts ...PdistOption) *Tensor {
 // Differentiable. Options: [Weight] and [Eps].
 func (t *Tensor) RmsNorm(normalizedShape []int, opts ...RmsNormOption) *Tensor {
 	return call1With(opRmsNorm, []any{t.ex(), normalizedShape}, opts)
+}
+
+// RNNReLU records the op rnn_relu: recurrent layers with relu over input [time, batch, features],
+// [batch, time, features] if batch_first says so, or [time, features]. params has for each layer,
+// and in it for each direction, the weights of the input [gates·hidden, features] and of the
+// hidden state [gates·hidden, hidden] and, if has_biases says so, a bias [gates·hidden] of each.
+// hx is [layers·directions, batch, hidden]. Returns all hidden states of the last layer and the
+// last ones of all. dropout must be 0 in training. As torch.nn.RNN.
+//
+//	rnn_relu(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hidden)
+//
+// Differentiable.
+func (t *Tensor) RNNReLU(hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	out := call(opRNNReLU, []any{t.ex(), hx.ex(), handles(params), hasBiases, numLayers, dropout, train, bidirectional, batchFirst}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// RNNReLUCell records the op rnn_relu_cell: one step of rnn_relu: the next of the hidden states hx
+// [batch, hidden] for input [batch, features]. As torch.nn.RNNCell.
+//
+//	rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
+//
+// Differentiable. Options: [InputBias] and [HiddenBias].
+func (t *Tensor) RNNReLUCell(hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNReLUCellOption) *Tensor {
+	return call1With(opRNNReLUCell, []any{t.ex(), hx.ex(), wIh.ex(), wHh.ex()}, opts)
+}
+
+// RNNTanh records the op rnn_tanh: recurrent layers with tanh over input [time, batch, features],
+// [batch, time, features] if batch_first says so, or [time, features]. params has for each layer,
+// and in it for each direction, the weights of the input [gates·hidden, features] and of the
+// hidden state [gates·hidden, hidden] and, if has_biases says so, a bias [gates·hidden] of each.
+// hx is [layers·directions, batch, hidden]. Returns all hidden states of the last layer and the
+// last ones of all. dropout must be 0 in training. As torch.nn.RNN.
+//
+//	rnn_tanh(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor output, Tensor hidden)
+//
+// Differentiable.
+func (t *Tensor) RNNTanh(hx *Tensor, params []*Tensor, hasBiases bool, numLayers int, dropout float64, train bool, bidirectional bool, batchFirst bool) (output, hidden *Tensor) {
+	out := call(opRNNTanh, []any{t.ex(), hx.ex(), handles(params), hasBiases, numLayers, dropout, train, bidirectional, batchFirst}, nil)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// RNNTanhCell records the op rnn_tanh_cell: one step of rnn_tanh: the next of the hidden states hx
+// [batch, hidden] for input [batch, features]. As torch.nn.RNNCell.
+//
+//	rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor
+//
+// Differentiable. Options: [InputBias] and [HiddenBias].
+func (t *Tensor) RNNTanhCell(hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNTanhCellOption) *Tensor {
+	return call1With(opRNNTanhCell, []any{t.ex(), hx.ex(), wIh.ex(), wHh.ex()}, opts)
 }
 
 // ScaledDotProductAttention records the op scaled_dot_product_attention: softmax(query @

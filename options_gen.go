@@ -486,6 +486,13 @@ type FlattenOption interface{ flattenOption() }
 //   - [As]: ScalarType? dtype=None
 type FullLikeOption interface{ fullLikeOption() }
 
+// GRUCellOption is an optional argument of [Tensor.GRUCell]: one of these, with ATen's type, name
+// and default.
+//
+//   - [InputBias]: Tensor? b_ih=None
+//   - [HiddenBias]: Tensor? b_hh=None
+type GRUCellOption interface{ gRUCellOption() }
+
 // GeluOption is an optional argument of [Tensor.Gelu]: one of these, with ATen's type, name and
 // default.
 //
@@ -576,6 +583,13 @@ type KthvalueOption interface{ kthvalueOption() }
 //
 //   - [Reduction]: str reduction='mean'
 type L1LossOption interface{ l1LossOption() }
+
+// LSTMCellOption is an optional argument of [Tensor.LSTMCell]: one of these, with ATen's type, name
+// and default.
+//
+//   - [InputBias]: Tensor? b_ih=None
+//   - [HiddenBias]: Tensor? b_hh=None
+type LSTMCellOption interface{ lSTMCellOption() }
 
 // LayerNormOption is an optional argument of [Tensor.LayerNorm]: one of these, with ATen's type,
 // name and default.
@@ -894,6 +908,20 @@ type PdistOption interface{ pdistOption() }
 //   - [Keepdim]: bool keepdim=False
 //   - [As]: ScalarType? dtype=None
 type ProdOption interface{ prodOption() }
+
+// RNNReLUCellOption is an optional argument of [Tensor.RNNReLUCell]: one of these, with ATen's
+// type, name and default.
+//
+//   - [InputBias]: Tensor? b_ih=None
+//   - [HiddenBias]: Tensor? b_hh=None
+type RNNReLUCellOption interface{ rNNReLUCellOption() }
+
+// RNNTanhCellOption is an optional argument of [Tensor.RNNTanhCell]: one of these, with ATen's
+// type, name and default.
+//
+//   - [InputBias]: Tensor? b_ih=None
+//   - [HiddenBias]: Tensor? b_hh=None
+type RNNTanhCellOption interface{ rNNTanhCellOption() }
 
 // RepeatInterleaveOption is an optional argument of [Tensor.RepeatInterleave]: one of these, with
 // ATen's type, name and default.
@@ -1581,6 +1609,17 @@ func (groupsOption) convTranspose1dOption() {}
 func (groupsOption) convTranspose2dOption() {}
 func (groupsOption) convTranspose3dOption() {}
 
+// HiddenBias sets the bias of a cell's product with the hidden state. It is the argument b_hh of
+// [Tensor.GRUCell], [Tensor.LSTMCell], [Tensor.RNNReLUCell] and [Tensor.RNNTanhCell].
+func HiddenBias(v *Tensor) hiddenBiasOption { return hiddenBiasOption{v.ex()} }
+
+type hiddenBiasOption struct{ v any }
+
+func (hiddenBiasOption) gRUCellOption()     {}
+func (hiddenBiasOption) lSTMCellOption()    {}
+func (hiddenBiasOption) rNNReLUCellOption() {}
+func (hiddenBiasOption) rNNTanhCellOption() {}
+
 // IgnoreIndex sets the class whose elements do not count. It is the argument ignore_index of
 // [Tensor.CrossEntropy] and [Tensor.NllLoss].
 func IgnoreIndex(v int) ignoreIndexOption { return ignoreIndexOption{v} }
@@ -1606,6 +1645,17 @@ type includeSelfOption struct{ v any }
 
 func (includeSelfOption) indexReduceOption()   {}
 func (includeSelfOption) scatterReduceOption() {}
+
+// InputBias sets the bias of a cell's product with the input. It is the argument b_ih of
+// [Tensor.GRUCell], [Tensor.LSTMCell], [Tensor.RNNReLUCell] and [Tensor.RNNTanhCell].
+func InputBias(v *Tensor) inputBiasOption { return inputBiasOption{v.ex()} }
+
+type inputBiasOption struct{ v any }
+
+func (inputBiasOption) gRUCellOption()     {}
+func (inputBiasOption) lSTMCellOption()    {}
+func (inputBiasOption) rNNReLUCellOption() {}
+func (inputBiasOption) rNNTanhCellOption() {}
 
 // InterpolateMode chooses how the new elements are made: "nearest", "bilinear" and the like. It is
 // the argument mode of [Tensor.GridSample] and [Tensor.Interpolate].
@@ -2253,12 +2303,16 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "full_matrices", Value: o.v})
 	case groupsOption:
 		return append(dst, ir.Named{Name: "groups", Value: o.v})
+	case hiddenBiasOption:
+		return append(dst, ir.Named{Name: "b_hh", Value: o.v})
 	case ignoreIndexOption:
 		return append(dst, ir.Named{Name: "ignore_index", Value: o.v})
 	case includeLastOffsetOption:
 		return append(dst, ir.Named{Name: "include_last_offset", Value: o.v})
 	case includeSelfOption:
 		return append(dst, ir.Named{Name: "include_self", Value: o.v})
+	case inputBiasOption:
+		return append(dst, ir.Named{Name: "b_ih", Value: o.v})
 	case interpolateModeOption:
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case isCausalOption:

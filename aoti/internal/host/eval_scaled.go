@@ -91,10 +91,3 @@ func factors(v values, name string, n int) ([]float64, error) {
 	}
 	return nil, fmt.Errorf("%w: %q has %v factors for %d", ir.ErrShape, name, a.dims, n)
 }
-
-func outDType(v values, otherwise ir.DType) ir.DType {
-	if d, ok := v["out_dtype"].(ir.DType); ok {
-		return d
-	}
-	return otherwise
-}

@@ -54,16 +54,7 @@ type table struct {
 // recipeFunc reads the arguments of an op.
 type recipeFunc func(v values) (*recipe, error)
 
-// intTable is a table of i64, floatTable one of f64.
-func intTable(dims []int, make func() []int64) table {
-	return table{ir.MakeShape(ir.I64, dims...), func() (data []byte) {
-		for _, x := range make() {
-			data = binary.LittleEndian.AppendUint64(data, uint64(x))
-		}
-		return data
-	}}
-}
-
+// floatTable is a table of f64.
 func floatTable(dims []int, make func() []float64) table {
 	return table{ir.MakeShape(ir.F64, dims...), func() (data []byte) {
 		for _, x := range make() {

@@ -110,8 +110,7 @@ var mathRecipes = map[string]recipeFunc{
 		return fullRecipe(v, v.dtype(d))
 	},
 	"new_empty": newRecipe, "new_zeros": newRecipe,
-	"_thnn_fused_lstm_cell": lstmCell,
-	"cat":                   catRecipe,
+	"cat": catRecipe,
 }
 
 // fullRecipe makes a tensor whose elements are one number.
@@ -168,38 +167,6 @@ func sumRecipe(v values, sign float64) (*recipe, error) {
 			return []ir.Value{b.Add(in[0], y)}
 		},
 	}, nil
-}
-
-// lstmCell is one step of an LSTM from the products of its input and its hidden
-// state. It returns both states and the gates after their activations.
-func lstmCell(v values) (*recipe, error) {
-	in, err := v.tensors("input_gates", "hidden_gates", "cx")
-	if err != nil {
-		return nil, err
-	}
-	biases := 0
-	for _, name := range []string{"input_bias", "hidden_bias"} {
-		if t, ok := v[name].(*tensor); ok {
-			in, biases = append(in, t), biases+1
-		}
-	}
-	return simple(fmt.Sprint("_thnn_fused_lstm_cell ", biases), in, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		d := wide(in[0].DType())
-		sum := b.Add(b.Cast(in[0], d), b.Cast(in[1], d))
-		for _, x := range in[3:] {
-			sum = b.Add(sum, b.Cast(x, d))
-		}
-		n := sum.Dim(1) / 4
-		gate := func(i int) ir.Value { return b.Slice(sum, 1, i*n, (i+1)*n, 1) }
-		input, forget, cell, output := b.Sigmoid(gate(0)), b.Sigmoid(gate(1)), b.Tanh(gate(2)), b.Sigmoid(gate(3))
-		c := b.Add(b.Mul(forget, b.Cast(in[2], d)), b.Mul(input, cell))
-		h := b.Mul(output, b.Tanh(c))
-		out := []ir.Value{h, c, b.Cat([]ir.Value{input, forget, cell, output}, 1)}
-		for i := range out {
-			out[i] = b.Cast(out[i], in[0].DType())
-		}
-		return out
-	})
 }
 
 // catRecipe joins tensors as the function of the op does.

@@ -27,6 +27,7 @@ func internal(sp *ir.Spec) bool { return sp.Name[0] == '_' && sp.GoName == "" }
 // which would mean nothing alone or is taken: by op and argument, or by argument.
 var optionNames = map[string]string{
 	"dtype": "As", "out_dtype": "OutDType", "enable_gqa": "EnableGQA",
+	"b_ih": "InputBias", "b_hh": "HiddenBias",
 	"norm.p": "Ord", "cdist.p": "Ord", "grid_sample.mode": "InterpolateMode", "embedding_bag.mode": "BagMode", "pdist.p": "Ord", "roll.dims": "Dim",
 	"nan": "NaNTo", "posinf": "PosInfTo", "neginf": "NegInfTo",
 	"slice.start": "SliceStart", "slice.end": "SliceEnd", "slice.step": "SliceStep",
