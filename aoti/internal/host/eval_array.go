@@ -4,7 +4,6 @@ package host
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -175,24 +174,4 @@ func atLeast1(dims []int) []int {
 		return []int{1}
 	}
 	return dims
-}
-
-// likeSelf gives the first result the strides that a copy of t has.
-func likeSelf(outs []*tensor, t *tensor) ([]*tensor, error) {
-	strides := denseLike(t)
-	if slices.Equal(strides, stridesOf(outs[0])) {
-		return outs, nil
-	}
-	s, err := shapeOf(outs[0])
-	if err != nil {
-		return all(err, outs...)
-	}
-	same, err := newStrided(s, strides)
-	if err != nil {
-		return all(err, outs...)
-	}
-	err = copyTensor(same, outs[0])
-	release(outs[0])
-	outs[0] = same
-	return all(err, outs...)
 }

@@ -144,11 +144,3 @@ func (r *recipe) key() ([]byte, error) {
 
 // errNoRecipe says that what an op is called with has no recipe.
 var errNoRecipe = fmt.Errorf("%w: it has no Program", backend.ErrUnsupported)
-
-// orNoRecipe is err, or errNoRecipe if that is nil.
-func orNoRecipe(err error) error {
-	if err == nil {
-		return errNoRecipe
-	}
-	return err
-}
