@@ -176,6 +176,9 @@ func convert(from, to ir.DType, x number) number {
 }
 
 func constant(in *Instr) number {
+	if in.DType.IsIntegral() {
+		return number{I: ir.WrapInt(in.DType, int64(in.Bits))} // a bool is true by any of the bits
+	}
 	return load(in.DType, unsafe.Pointer(&in.Bits))
 }
 
