@@ -138,3 +138,22 @@ func TestReadWithCancelledContext(t *testing.T) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
+
+// What an op cannot know of its operands' elements before they are there is an error of the read.
+func TestMistakesInElements(t *testing.T) {
+	m := newSession(t).With()
+	x, mask := m.FromSlice([]float32{1, 2, 3, 4}, 4), m.FromSlice([]bool{true, false, true, true}, 4)
+	for _, c := range []struct {
+		name string
+		y    *Tensor
+	}{
+		{"offsets beyond data", SegmentReduce(x, "sum", SegmentOffsets(m.FromSlice([]int64{0, 3, 9}, 3)))},
+		{"negative lengths", SegmentReduce(x, "sum", Lengths(m.FromSlice([]int64{3, -1}, 2)))},
+		{"too small a source", x.MaskedScatter(mask, m.FromSlice([]float32{1, 2}, 2))},
+		{"number beyond the counts", m.FromSlice([]int64{1, 5}, 2).Bincount(Minlength(3)).Cast(F32)},
+	} {
+		if _, err := c.y.Float32s(context.Background()); !errors.Is(err, ErrIndex) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

@@ -123,6 +123,7 @@ var (
 	opMean                         = lookup("mean")
 	opNorm                         = lookup("norm")
 	opProd                         = lookup("prod")
+	opSegmentReduce                = lookup("segment_reduce")
 	opStd                          = lookup("std")
 	opStdMean                      = lookup("std_mean")
 	opSum                          = lookup("sum")
@@ -1499,6 +1500,19 @@ func (t *Tensor) Norm(opts ...NormOption) *Tensor {
 // Differentiable. Options: [Dim], [Keepdim] and [As].
 func (t *Tensor) Prod(opts ...ProdOption) *Tensor {
 	return call1With(opProd, []any{t.ex()}, opts)
+}
+
+// SegmentReduce records ATen's segment_reduce: the sum, mean, prod, max or min of each stretch of
+// data along axis, together with initial if it is given. The stretches are given by their lengths,
+// or by offsets, where they begin and the last ends, for each row of the dimensions before axis. Of
+// no elements it is initial, or 0, NaN, 1 and infinities. Stretches that data does not have are an
+// error at run time.
+//
+//	segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, float? initial=None) -> Tensor
+//
+// Differentiable. Options: [Lengths], [SegmentOffsets], [Axis] and [SegmentInitial].
+func SegmentReduce(data *Tensor, reduce string, opts ...SegmentReduceOption) *Tensor {
+	return call1With(opSegmentReduce, []any{data.ex(), reduce}, opts)
 }
 
 // Std records ATen's std.correction: square root of var, with its arguments; the gradient is 0

@@ -975,6 +975,15 @@ type ScatterReduceOption interface{ scatterReduceOption() }
 //   - [Sorter]: Tensor? sorter=None
 type SearchsortedOption interface{ searchsortedOption() }
 
+// SegmentReduceOption is an optional argument of [SegmentReduce]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Lengths]: Tensor? lengths=None
+//   - [SegmentOffsets]: Tensor? offsets=None
+//   - [Axis]: int axis=0
+//   - [SegmentInitial]: float? initial=None
+type SegmentReduceOption interface{ segmentReduceOption() }
+
 // SliceOption is an optional argument of [Tensor.Slice]: one of these, with ATen's type, name and
 // default.
 //
@@ -1233,6 +1242,13 @@ func AttnMask(v *Tensor) attnMaskOption { return attnMaskOption{v.ex()} }
 type attnMaskOption struct{ v any }
 
 func (attnMaskOption) scaledDotProductAttentionOption() {}
+
+// Axis sets the dimension that the stretches are along. It is the argument axis of [SegmentReduce].
+func Axis(v int) axisOption { return axisOption{v} }
+
+type axisOption struct{ v any }
+
+func (axisOption) segmentReduceOption() {}
 
 // BagMode chooses what becomes of the rows of a bag: "sum", "mean" or "max". It is the argument
 // mode of [Tensor.EmbeddingBag].
@@ -1742,6 +1758,14 @@ func (leftOption) linalgSolveExOption()         {}
 func (leftOption) linalgSolveTriangularOption() {}
 func (leftOption) ormqrOption()                 {}
 
+// Lengths sets how long each stretch is; nil where SegmentOffsets says it. It is the argument
+// lengths of [SegmentReduce].
+func Lengths(v *Tensor) lengthsOption { return lengthsOption{v.ex()} }
+
+type lengthsOption struct{ v any }
+
+func (lengthsOption) segmentReduceOption() {}
+
 // LogTarget says that the target is given as logarithms. It is the argument log_target of
 // [Tensor.KlDiv].
 func LogTarget(v bool) logTargetOption { return logTargetOption{v} }
@@ -2051,6 +2075,22 @@ type searchSideOption struct{ v any }
 
 func (searchSideOption) searchsortedOption() {}
 
+// SegmentInitial sets what each reduction begins with. It is the argument initial of
+// [SegmentReduce].
+func SegmentInitial(v float64) segmentInitialOption { return segmentInitialOption{v} }
+
+type segmentInitialOption struct{ v any }
+
+func (segmentInitialOption) segmentReduceOption() {}
+
+// SegmentOffsets sets where each stretch begins and where the last ends; nil where Lengths says it.
+// It is the argument offsets of [SegmentReduce].
+func SegmentOffsets(v *Tensor) segmentOffsetsOption { return segmentOffsetsOption{v.ex()} }
+
+type segmentOffsetsOption struct{ v any }
+
+func (segmentOffsetsOption) segmentReduceOption() {}
+
 // SliceEnd sets the index before which the slice ends. It is the argument end of [Tensor.Slice].
 func SliceEnd(v int) sliceEndOption { return sliceEndOption{v} }
 
@@ -2235,6 +2275,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "atol", Value: o.v})
 	case attnMaskOption:
 		return append(dst, ir.Named{Name: "attn_mask", Value: o.v})
+	case axisOption:
+		return append(dst, ir.Named{Name: "axis", Value: o.v})
 	case bagModeOption:
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case betaOption:
@@ -2327,6 +2369,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "largest", Value: o.v})
 	case leftOption:
 		return append(dst, ir.Named{Name: "left", Value: o.v})
+	case lengthsOption:
+		return append(dst, ir.Named{Name: "lengths", Value: o.v})
 	case logTargetOption:
 		return append(dst, ir.Named{Name: "log_target", Value: o.v})
 	case matrixOrdOption:
@@ -2404,6 +2448,10 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "right", Value: o.v})
 	case searchSideOption:
 		return append(dst, ir.Named{Name: "side", Value: o.v})
+	case segmentInitialOption:
+		return append(dst, ir.Named{Name: "initial", Value: o.v})
+	case segmentOffsetsOption:
+		return append(dst, ir.Named{Name: "offsets", Value: o.v})
 	case sliceEndOption:
 		return append(dst, ir.Named{Name: "end", Value: o.v})
 	case sliceStartOption:

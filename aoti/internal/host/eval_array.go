@@ -175,3 +175,10 @@ func atLeast1(dims []int) []int {
 	}
 	return dims
 }
+
+func pick[T any](x, y T, second bool) T {
+	if second {
+		return y
+	}
+	return x
+}

@@ -10,6 +10,21 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
+// histogramEvals are the ops that count into bins of several dimensions.
+var histogramEvals = map[string]evalFunc{
+	"histogram_bin_ct": histogramBins,
+	"_histogramdd_from_bin_cts": func(v values) ([]*tensor, error) {
+		outs, err := histogramOf(v, "self", v.ints("bins"), v["range"])
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range outs[1:] {
+			release(t)
+		}
+		return outs[:1], nil
+	},
+}
+
 func histogramBins(v values) ([]*tensor, error) {
 	return histogramOf(v, "self", []int64{int64(v.int("bins", 100))}, v["range"])
 }

@@ -31,7 +31,7 @@ type opEntry struct {
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
 	[]map[string]evalFunc{
-		viewEvals, makeEvals, arithmeticEvals, randomEvals, linalgEvals, segmentEvals,
+		viewEvals, makeEvals, arithmeticEvals, randomEvals, linalgEvals, histogramEvals,
 		fbgemmEvals, quantEvals, observeEvals,
 	},
 	[]map[string]recipeFunc{mathRecipes, randomRecipes, attentionRecipes},

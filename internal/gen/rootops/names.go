@@ -39,6 +39,7 @@ var optionNames = map[string]string{
 	"histc.min": "BinsFrom", "histc.max": "BinsTo", "right": "SearchRight", "side": "SearchSide",
 	"transpose": "Transposed", "linalg_matrix_norm.ord": "MatrixOrd", "linalg_qr.mode": "QRMode",
 	"norm": "FFTNorm", "n": "FFTSize", "s": "FFTSizes", "d": "SampleSpacing",
+	"segment_reduce.initial": "SegmentInitial", "segment_reduce.offsets": "SegmentOffsets",
 }
 
 // optionName is the name of the constructor of an op's optional argument.
