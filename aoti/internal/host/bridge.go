@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
@@ -138,15 +139,39 @@ func compileOps(shapes []ir.Shape, build builder) (p *compiled, err error) {
 			err = recovered(r)
 		}
 	}()
-	be, err := backend.For(cpuDevice())
-	if err != nil {
-		return nil, err
-	}
 	vals := newParams(shapes)
 	b := ir.NewConsing()
 	outs := build(b, vals)
-	program, _ := graph.Optimize(graph.FromValues("eager", vals, outs), graph.Options{Supports: be.Supports})
+	program := graph.FromValues("eager", vals, outs)
+	be, err := backendFor(program)
+	if err != nil {
+		return nil, err
+	}
+	program, _ = graph.Optimize(program, graph.Options{Supports: be.Supports})
 	return &compiled{program: program, backend: be}, nil
+}
+
+// smallProgram is up to how many bytes operands and results of a program have together that is run
+// by portable kernels: making machine code for it takes some ten times as long as these take to be
+// made ready, and saves a few microseconds in a run. It depends on shapes alone, so that one
+// program gives the same bits in every run.
+const smallProgram = 4 << 10
+
+var portable = sync.OnceValue(cpu.NewPortable)
+
+// backendFor returns the backend that computes a program on the CPU.
+func backendFor(p *graph.Program) (backend.Backend, error) {
+	bytes := 0
+	for _, q := range p.Params {
+		bytes += q.Shape.Bytes()
+	}
+	for _, id := range p.Returns {
+		bytes += p.Shape(id).Bytes()
+	}
+	if bytes <= smallProgram {
+		return portable(), nil
+	}
+	return backend.For(cpuDevice())
 }
 
 // eager computes ops on tensors. what names the op and its attributes: two calls
