@@ -213,7 +213,7 @@ func (m *machine) args(st *randprog.Stmt) []any {
 // op records an op by the fast paths where there is one.
 func (m *machine) op(st *randprog.Stmt) []*executor.Tensor {
 	args := m.args(st)
-	if len(args) <= 2 && !slices.ContainsFunc(st.Op.Spec().Schema.Params, func(p ir.Param) bool { return p.Kind != ir.KindTensor && p.Kind != ir.KindScalar }) {
+	if len(args) <= 2 && len(st.Out) == 1 && !slices.ContainsFunc(st.Op.Spec().Schema.Params, func(p ir.Param) bool { return p.Kind != ir.KindTensor && p.Kind != ir.KindScalar }) {
 		out := newTensor()
 		x, isX := args[0].(*executor.Tensor)
 		if len(args) == 1 {

@@ -10,7 +10,6 @@ type matrix struct {
 
 func newMatrix(rows, cols int) matrix { return matrix{rows, cols, make([]float64, rows*cols)} }
 
-func (m matrix) at(i, j int) float64     { return m.a[i*m.cols+j] }
 func (m matrix) set(i, j int, x float64) { m.a[i*m.cols+j] = x }
 func (m matrix) row(i int) []float64     { return m.a[i*m.cols:][:m.cols] }
 
