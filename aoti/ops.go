@@ -54,9 +54,9 @@ func SetSeed(seed uint64) { host.SetSeed(seed) }
 var (
 	// ErrRegistered says that there is a custom op of that name already.
 	ErrRegistered = host.ErrRegistered
-	// ErrSlots says that the process uses as many different C functions of custom ops
+	// ErrTrampolines says that the process uses as many different C functions of custom ops
 	// as there may be.
-	ErrSlots = host.ErrSlots
+	ErrTrampolines = host.ErrTrampolines
 	// ErrNoLibraries says that this build cannot open libraries, and why.
 	ErrNoLibraries = host.ErrNoLibraries
 )

@@ -28,7 +28,7 @@ type binding struct {
 }
 
 // deviceFunc computes a call on an accelerator.
-type deviceFunc func(p *lane, c call) error
+type deviceFunc func(p *streamContext, c call) error
 
 var bindings = []binding{
 	// Products, convolutions and layers: kernels that read the words of the call.
@@ -56,10 +56,10 @@ var bindings = []binding{
 	{functions: "resize_as_", kernel: resizeAsInPlace, device: deviceResizeAs, noFallback: true},
 	{functions: "set__source_Tensor", kernel: setSourceTensor, device: deviceSet, noFallback: true},
 	{functions: "_fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional", noFallback: true},
-	{functions: "reshape", device: (*lane).reshape},
-	{functions: "nonzero", device: (*lane).nonzero},
-	{functions: "masked_select", device: (*lane).maskedSelect},
-	{functions: "repeat_interleave_Tensor", device: (*lane).repeatInterleave},
+	{functions: "reshape", device: (*streamContext).reshape},
+	{functions: "nonzero", device: (*streamContext).nonzero},
+	{functions: "masked_select", device: (*streamContext).maskedSelect},
+	{functions: "repeat_interleave_Tensor", device: (*streamContext).repeatInterleave},
 
 	// Functions that are not named for their op.
 	{functions: "_embedding_bag_forward_only", op: "_embedding_bag"},
@@ -156,15 +156,15 @@ func bind(signatures []signature) []function {
 func (row *binding) function(device, plain string) function {
 	f := function{op: row.op, host: row.kernel, device: row.device, cuda: device == "cuda_"}
 	for _, name := range []string{plain, strings.TrimSuffix(strings.TrimSuffix(plain, "_v2"), "_out")} {
-		if f.op == "" && (evaluator(name) != nil) {
+		if f.op == "" && (eagerKernelOf(name) != nil) {
 			f.op = name
 		}
 	}
-	program := recipeOf(f.op)
+	program := decompositionOf(f.op)
 	switch {
 	case f.host != nil:
 	case opTable[f.op].eager != nil:
-		f.host = evaluate(opTable[f.op].eager)
+		f.host = callEager(opTable[f.op].eager)
 	case program != nil:
 		f.host = evaluateProgram(program)
 	}
@@ -177,7 +177,7 @@ func (row *binding) function(device, plain string) function {
 	}
 	switch {
 	case opTable[f.op].view:
-		f.program = func(_ *lane, c call) error { return f.host(c) }
+		f.program = func(_ *streamContext, c call) error { return f.host(c) }
 	case program != nil && !hostOnly(f.op):
 		f.program = deviceProgram(program)
 	}

@@ -41,9 +41,9 @@ var shims = struct {
 	byName map[string]*shimOp // guarded by the mutex
 }{byName: map[string]*shimOp{}}
 
-// minShimName is the length of the longest name of a slot; names of functions
+// minShimName is the length of the longest name of a trampoline; names of functions
 // take the place of another in the file of a library, so they cannot be shorter.
-const minShimName = len("lori_slot_63")
+const minShimName = len("lori_call_63")
 
 var (
 	shimPrototype = regexp.MustCompile(`^\s*(?:AOTI_TORCH_EXPORT\s+)?(?:AOTITorchError|int32_t)\s+([A-Za-z_]\w*)\s*\(([^()]*)\)\s*;?\s*$`)
@@ -51,9 +51,9 @@ var (
 	shimResult    = regexp.MustCompile(`^(ret\w*|out\d*)$`)
 )
 
-// ErrSlots says that as many different custom functions are in use as there may
+// ErrTrampolines says that as many different custom functions are in use as there may
 // be.
-var ErrSlots = errors.New("no more than 64 functions of custom ops can be in use")
+var ErrTrampolines = errors.New("no more than 64 functions of custom ops can be in use")
 
 // RegisterShim gives libraries a custom op that they call by a C function of its
 // own. prototype is the declaration that PyTorch was given for it when it

@@ -24,20 +24,20 @@ bool lori_gpu_set(lori_gpu *g, int i, uintptr_t address)
 	return address || !rows[i].needed;
 }
 
-_Thread_local lori_place lori_here;
+_Thread_local lori_context lori_here;
 
 uintptr_t lori_here_token(void) { return lori_here.token; }
 
-lori_place lori_enter(const lori_place *p)
+lori_context lori_enter(const lori_context *p)
 {
-	lori_place before = lori_here;
+	lori_context before = lori_here;
 	lori_here = *p;
 	if (p->gpu)
 		p->gpu->set_context(p->gpu->context); // what fails by that says so itself
 	return before;
 }
 
-void lori_leave(const lori_place *before) { lori_here = *before; }
+void lori_leave(const lori_context *before) { lori_here = *before; }
 
 lori_error lori_device_check(const char *what, int32_t type, int32_t index)
 {

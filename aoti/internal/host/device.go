@@ -21,40 +21,40 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// site is what a library has on an accelerator.
-type site struct {
+// deviceContext is what a library has on an accelerator.
+type deviceContext struct {
 	acc    accelerator.Device
 	c      *C.lori_gpu
 	files  func(name string) ([]byte, error) // of the library's package; may be nil
-	loader *lane                             // of what is done outside of instances
+	loader *streamContext                    // of what is done outside of instances
 	ready  *computations                     // what was compiled for ops
 
-	mu     sync.Mutex
-	places map[*lane]struct{} // guarded by mu
-	blocks map[uintptr]*held  // guarded by mu: memory that the library holds by its address
+	mu       sync.Mutex
+	contexts map[*streamContext]struct{} // guarded by mu
+	blocks   map[uintptr]*held           // guarded by mu: memory that the library holds by its address
 }
 
-// lane is where the calls of a thread into the library go: a stream, which
+// streamContext is where the calls of a thread into the library go: a stream, which
 // instances have to themselves.
-type lane struct {
-	site   *site
-	stream accelerator.Stream
-	token  cgo.Handle // of the place
-	c      *C.lori_place
-	fault  error // why an op failed or memory could not be had in the run of an instance; its alone
+type streamContext struct {
+	deviceContext *deviceContext
+	stream        accelerator.Stream
+	token         cgo.Handle // of the stream context
+	c             *C.lori_context
+	fault         error // why an op failed or memory could not be had in the run of an instance; its alone
 }
 
 // held is a reference to memory that C has.
 type held struct {
 	mem accelerator.Memory
-	// site is set if other streams than the one that it was allocated in may use
+	// deviceContext is set if other streams than the one that it was allocated in may use
 	// the memory.
-	site *site
+	deviceContext *deviceContext
 }
 
-// newSite finds the driver's functions for an accelerator.
-func newSite(acc accelerator.Device, files func(string) ([]byte, error)) (*site, error) {
-	s := &site{acc: acc, files: files, ready: newComputations(), places: map[*lane]struct{}{}, blocks: map[uintptr]*held{}}
+// newDeviceContext finds the driver's functions for an accelerator.
+func newDeviceContext(acc accelerator.Device, files func(string) ([]byte, error)) (*deviceContext, error) {
+	s := &deviceContext{acc: acc, files: files, ready: newComputations(), contexts: map[*streamContext]struct{}{}, blocks: map[uintptr]*held{}}
 	s.c = (*C.lori_gpu)(C.calloc(1, C.sizeof_lori_gpu))
 	s.c._type, s.c.index = C.LORI_CUDA, C.int32_t(acc.Device().Index)
 	*(*uintptr)(unsafe.Pointer(&s.c.context)) = acc.Context()
@@ -69,7 +69,7 @@ func newSite(acc accelerator.Device, files func(string) ([]byte, error)) (*site,
 		}
 	}
 	var err error
-	if s.loader, err = s.newLane(); err != nil {
+	if s.loader, err = s.newStreamContext(); err != nil {
 		C.free(unsafe.Pointer(s.c))
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func newSite(acc accelerator.Device, files func(string) ([]byte, error)) (*site,
 }
 
 // close gives the loader's stream back; the library and its instances are gone.
-func (s *site) close() error {
+func (s *deviceContext) close() error {
 	if s == nil {
 		return nil
 	}
@@ -86,34 +86,34 @@ func (s *site) close() error {
 	return err
 }
 
-func (s *site) newLane() (*lane, error) {
+func (s *deviceContext) newStreamContext() (*streamContext, error) {
 	stream, err := s.acc.NewStream()
 	if err != nil {
 		return nil, err
 	}
-	p := &lane{site: s, stream: stream}
+	p := &streamContext{deviceContext: s, stream: stream}
 	p.token = cgo.NewHandle(p)
-	p.c = (*C.lori_place)(C.calloc(1, C.sizeof_lori_place))
+	p.c = (*C.lori_context)(C.calloc(1, C.sizeof_lori_context))
 	p.c.gpu, p.c.token = s.c, C.uintptr_t(p.token)
 	*(*uintptr)(unsafe.Pointer(&p.c.stream)) = stream.Handle()
 	s.mu.Lock()
-	s.places[p] = struct{}{}
+	s.contexts[p] = struct{}{}
 	s.mu.Unlock()
 	return p, nil
 }
 
 // close gives the stream back.
-func (p *lane) close() error {
-	p.site.mu.Lock()
-	delete(p.site.places, p)
-	p.site.mu.Unlock()
+func (p *streamContext) close() error {
+	p.deviceContext.mu.Lock()
+	delete(p.deviceContext.contexts, p)
+	p.deviceContext.mu.Unlock()
 	p.token.Delete()
 	C.free(unsafe.Pointer(p.c))
 	return p.stream.Close()
 }
 
-// guarded is guarded for calls of C that belong to a place; a nil place is the CPU.
-func (p *lane) guarded(fn func() C.lori_error) error {
+// guarded is guarded for calls of C in a stream context; nil is the CPU.
+func (p *streamContext) guarded(fn func() C.lori_error) error {
 	if p == nil {
 		return guarded(fn)
 	}
@@ -124,8 +124,8 @@ func (p *lane) guarded(fn func() C.lori_error) error {
 	})
 }
 
-// made is made at a place.
-func (p *lane) made(fn func() *tensor) (t *tensor, err error) {
+// made calls fn, which makes a tensor, in a stream context; nil is the CPU.
+func (p *streamContext) made(fn func() *tensor) (t *tensor, err error) {
 	err = p.guarded(func() C.lori_error {
 		if t = fn(); t == nil {
 			return C.LORI_FAIL
@@ -135,23 +135,23 @@ func (p *lane) made(fn func() *tensor) (t *tensor, err error) {
 	return t, err
 }
 
-// at returns the place of what is done outside of instances, nil for the CPU.
-func (l *Library) at() *lane {
-	if l.site == nil {
+// at returns the stream context of what is done outside of instances, nil for the CPU.
+func (l *Library) at() *streamContext {
+	if l.deviceContext == nil {
 		return nil
 	}
-	return l.site.loader
+	return l.deviceContext.loader
 }
 
 // drop ends a reference. All that the library has enqueued comes before the
 // freeing of memory that several streams may use.
 func (h *held) drop() {
-	if h.site != nil {
-		h.site.mu.Lock()
-		for p := range h.site.places {
+	if h.deviceContext != nil {
+		h.deviceContext.mu.Lock()
+		for p := range h.deviceContext.contexts {
 			_ = p.stream.Use(h.mem) // fails only for a device that is lost, which keeps that
 		}
-		h.site.mu.Unlock()
+		h.deviceContext.mu.Unlock()
 	}
 	h.mem.Release()
 }
@@ -172,7 +172,7 @@ func onDevice(t *tensor) bool {
 
 // over returns a tensor over memory, whose reference it takes in any case, that
 // all streams of the library may use.
-func (s *site) over(m accelerator.Memory, bytes, offset int, shape ir.Shape, strides []int64) (*tensor, error) {
+func (s *deviceContext) over(m accelerator.Memory, bytes, offset int, shape ir.Shape, strides []int64) (*tensor, error) {
 	h := cgo.NewHandle(&held{m, s})
 	dims, n := cDims(shape)
 	at := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(strides)))
@@ -182,10 +182,10 @@ func (s *site) over(m accelerator.Memory, bytes, offset int, shape ir.Shape, str
 	})
 }
 
-// alloc allocates for the work of a place.
-func (p *lane) alloc(bytes int) (*held, error) {
+// alloc allocates for the work of a stream context.
+func (p *streamContext) alloc(bytes int) (*held, error) {
 	m, err := p.stream.Alloc(context.Background(), bytes)
-	shared := p == p.site.loader
+	shared := p == p.deviceContext.loader
 	switch {
 	case err != nil && !shared:
 		p.fault = err
@@ -193,23 +193,23 @@ func (p *lane) alloc(bytes int) (*held, error) {
 	case err != nil:
 		return nil, err
 	case shared:
-		return &held{m, p.site}, nil
+		return &held{m, p.deviceContext}, nil
 	}
 	return &held{mem: m}, nil
 }
 
-func laneOf(token C.uintptr_t) *lane {
+func streamContextOf(token C.uintptr_t) *streamContext {
 	if token == 0 {
 		return nil
 	}
-	return cgo.Handle(token).Value().(*lane)
+	return cgo.Handle(token).Value().(*streamContext)
 }
 
 var errNoPlace = errors.New("no device is in use on this thread")
 
 //export loriGoDeviceAlloc
 func loriGoDeviceAlloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t, out *C.uintptr_t) C.lori_error {
-	p := laneOf(token)
+	p := streamContextOf(token)
 	if p == nil {
 		return failWith("allocate", errNoPlace)
 	}
@@ -230,7 +230,7 @@ func loriGoDeviceFree(token C.uintptr_t) {
 
 //export loriGoDeviceMalloc
 func loriGoDeviceMalloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t) C.lori_error {
-	p := laneOf(token)
+	p := streamContextOf(token)
 	if p == nil {
 		return failWith("allocate", errNoPlace)
 	}
@@ -238,14 +238,14 @@ func loriGoDeviceMalloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t
 	if err != nil {
 		return failWith("allocate", err)
 	}
-	h.site = p.site
+	h.deviceContext = p.deviceContext
 	at := h.mem.Address()
 	if at == 0 { // of no bytes
 		h.drop()
 	} else {
-		p.site.mu.Lock()
-		p.site.blocks[at] = h
-		p.site.mu.Unlock()
+		p.deviceContext.mu.Lock()
+		p.deviceContext.blocks[at] = h
+		p.deviceContext.mu.Unlock()
 	}
 	*address = C.uint64_t(at)
 	return C.LORI_OK
@@ -253,17 +253,17 @@ func loriGoDeviceMalloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t
 
 //export loriGoDeviceMallocFree
 func loriGoDeviceMallocFree(token C.uintptr_t, address C.uint64_t) C.lori_error {
-	p := laneOf(token)
+	p := streamContextOf(token)
 	if address == 0 {
 		return C.LORI_OK
 	}
 	if p == nil {
 		return failWith("free", errNoPlace)
 	}
-	p.site.mu.Lock()
-	h := p.site.blocks[uintptr(address)]
-	delete(p.site.blocks, uintptr(address))
-	p.site.mu.Unlock()
+	p.deviceContext.mu.Lock()
+	h := p.deviceContext.blocks[uintptr(address)]
+	delete(p.deviceContext.blocks, uintptr(address))
+	p.deviceContext.mu.Unlock()
 	if h == nil {
 		return failWith("free", fmt.Errorf("%#x was not allocated", uint64(address)))
 	}
@@ -273,12 +273,12 @@ func loriGoDeviceMallocFree(token C.uintptr_t, address C.uint64_t) C.lori_error 
 
 //export loriGoDeviceFile
 func loriGoDeviceFile(token C.uintptr_t, name *C.char) unsafe.Pointer {
-	p, file := laneOf(token), path.Base(C.GoString(name))
-	if p == nil || p.site.files == nil {
+	p, file := streamContextOf(token), path.Base(C.GoString(name))
+	if p == nil || p.deviceContext.files == nil {
 		failWith("load "+file, errNoPlace)
 		return nil
 	}
-	data, err := p.site.files(file)
+	data, err := p.deviceContext.files(file)
 	if err != nil {
 		failWith("load "+file, err)
 		return nil

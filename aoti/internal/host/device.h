@@ -66,24 +66,24 @@ typedef struct lori_gpu {
 const char *lori_gpu_symbol(int i);
 bool lori_gpu_set(lori_gpu *g, int i, uintptr_t address);
 
-// lori_place is where the calls of a thread go. The token is that of the place in
+// lori_context is where the calls of a thread go. The token is that of the stream context in
 // Go.
-typedef struct lori_place {
+typedef struct lori_context {
 	const lori_gpu *gpu;
 	void *stream;
 	uintptr_t token;
-} lori_place;
+} lori_context;
 
-// lori_here is the thread's place; without a GPU all is on the CPU. A library
+// lori_here is the thread's stream context; without a GPU all is on the CPU. A library
 // names the stream by NULL, which is what CUDA calls the default stream.
-extern _Thread_local lori_place lori_here;
+extern _Thread_local lori_context lori_here;
 
-// lori_here_token returns the token of the thread's place, 0 on the CPU.
+// lori_here_token returns the token of the thread's stream context, 0 on the CPU.
 uintptr_t lori_here_token(void);
 
-// lori_enter makes a place the thread's until lori_leave gets the result.
-lori_place lori_enter(const lori_place *p);
-void lori_leave(const lori_place *before);
+// lori_enter makes a stream context the thread's until lori_leave gets the result.
+lori_context lori_enter(const lori_context *p);
+void lori_leave(const lori_context *before);
 
 // lori_device_check reports a device that is neither the CPU nor the thread's.
 lori_error lori_device_check(const char *what, int32_t type, int32_t index);

@@ -16,8 +16,8 @@ import (
 
 // byName computes an op that a library calls by its name: on the thread's device as
 // an op with a C function is, else by fn.
-func byName(target string, fn evalFunc) evalFunc {
-	p := laneOf(C.lori_here_token())
+func byName(target string, fn eagerFunc) eagerFunc {
+	p := streamContextOf(C.lori_here_token())
 	if p == nil {
 		return fn
 	}
@@ -29,12 +29,12 @@ func byName(target string, fn evalFunc) evalFunc {
 }
 
 // named computes an op of ATen's, or "" for one of the user's.
-func (p *lane) named(op string, fn evalFunc, v values) ([]*tensor, error) {
+func (p *streamContext) named(op string, fn eagerFunc, v values) ([]*tensor, error) {
 	if opTable[op].view {
 		return fn(v)
 	}
-	if make := recipeOf(op); make != nil && op != "" {
-		outs, err := p.byRecipe(op, make, v)
+	if make := decompositionOf(op); make != nil && op != "" {
+		outs, err := p.byDecomposition(op, make, v)
 		if !errors.Is(err, backend.ErrUnsupported) {
 			return outs, err
 		}
@@ -45,7 +45,7 @@ func (p *lane) named(op string, fn evalFunc, v values) ([]*tensor, error) {
 // inPlace reports whether an op writes into self, by its name in ATen.
 func inPlace(op string) bool { return strings.HasSuffix(op, "_") && !strings.HasSuffix(op, "__") }
 
-func (p *lane) byRecipe(op string, make recipeFunc, v values) ([]*tensor, error) {
+func (p *streamContext) byDecomposition(op string, make decomposeFunc, v values) ([]*tensor, error) {
 	r, err := make(v)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (p *lane) byRecipe(op string, make recipeFunc, v values) ([]*tensor, error)
 
 // throughHost calls fn with copies of the tensors on the host and brings what it
 // makes to the device.
-func (p *lane) throughHost(op string, fn evalFunc, v values) ([]*tensor, error) {
+func (p *streamContext) throughHost(op string, fn eagerFunc, v values) ([]*tensor, error) {
 	var s stage
 	defer s.free()
 	on := values{}

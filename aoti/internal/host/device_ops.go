@@ -29,9 +29,9 @@ func writesFirst(name string) bool {
 	return strings.HasSuffix(name, "_out") || strings.HasSuffix(name, "_") || strings.Contains(name, "__")
 }
 
-// compute computes a call for a place: on the device if that can, and else on the host
+// compute computes a call in a stream context: on the device if that can, and else on the host
 // from copies of its tensors.
-func (p *lane) compute(f *function, c call) error {
+func (p *streamContext) compute(f *function, c call) error {
 	here := !c.onDevice() && !c.makesOnDevice()
 	for _, fn := range [...]deviceFunc{f.device, f.program} {
 		if fn == nil || here {
@@ -47,7 +47,7 @@ func (p *lane) compute(f *function, c call) error {
 	case here:
 		return f.host(c)
 	}
-	return c.staged(f.host)
+	return c.cpuFallback(f.host)
 }
 
 // handles returns the tensors of an argument of any kind that has some.
@@ -73,8 +73,8 @@ func (c call) onDevice() bool {
 
 // failed keeps why an op of an instance's run failed, if it did: the library hands on
 // no more than the text.
-func (p *lane) failed(err error) error {
-	if err != nil && p != p.site.loader {
+func (p *streamContext) failed(err error) error {
+	if err != nil && p != p.deviceContext.loader {
 		p.fault = err
 	}
 	return err
@@ -162,9 +162,9 @@ func (s *stage) argument(c call, i int) (int64, error) {
 	return at, nil
 }
 
-// staged calls fn with copies of the tensors on the host, and brings what it makes
+// cpuFallback calls fn with copies of the tensors on the host, and brings what it makes
 // and what it wrote to the device.
-func (c call) staged(fn opFunc) error {
+func (c call) cpuFallback(fn opFunc) error {
 	var s stage
 	defer s.free()
 	on := call{sig: c.sig, args: slices.Clone(c.args)}
@@ -204,8 +204,8 @@ func (c call) deliver(i int) error {
 
 // nativeProduct is a product of arguments a and a+1 into argument 0, with a summand if
 // self is not negative: then scales follow the operands.
-func nativeProduct(a, self int) func(*lane, call) error {
-	return func(p *lane, c call) error {
+func nativeProduct(a, self int) func(*streamContext, call) error {
+	return func(p *streamContext, c call) error {
 		if self < 0 {
 			return p.product(c.tensor(0), nil, c.tensor(a), c.tensor(a+1), 0, 1)
 		}
@@ -214,7 +214,7 @@ func nativeProduct(a, self int) func(*lane, call) error {
 }
 
 // product is out = beta·self + alpha·a@b.
-func (p *lane) product(out, self, a, b *tensor, beta, alpha float64) error {
+func (p *streamContext) product(out, self, a, b *tensor, beta, alpha float64) error {
 	if err := sameDTypes(out, a, b); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// computations keeps what a device has compiled for a library, by recipe and
+// computations keeps what a device has compiled for a library, by decomposition and
 // layouts: those that were used last.
 type computations struct {
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ func newComputations() *computations {
 	return &computations{byKey: map[string]*list.Element{}, order: list.New()}
 }
 
-// madeReady is a recipe that was compiled, or why it cannot be.
+// madeReady is a decomposition that was compiled, or why it cannot be.
 type madeReady struct {
 	key     string
 	err     error
@@ -136,9 +136,9 @@ func (p *devicePlace) append(key []byte) []byte {
 	return append(key, ';')
 }
 
-// run enqueues a recipe. Results go to the tensors of into, converted and
+// run enqueues a decomposition. Results go to the tensors of into, converted and
 // broadcast, or, where that has none, to new ones.
-func (p *lane) run(r *recipe, into ...*tensor) ([]*tensor, error) {
+func (p *streamContext) run(r *decomposition, into ...*tensor) ([]*tensor, error) {
 	in, shapes, err := p.operands(r)
 	if err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func (p *lane) run(r *recipe, into ...*tensor) ([]*tensor, error) {
 			}
 		}
 	}
-	m := p.site.ready.get(key, func() *madeReady { return p.compile(r, in, outs, want, same) })
-	defer p.site.ready.put(m)
+	m := p.deviceContext.ready.get(key, func() *madeReady { return p.compile(r, in, outs, want, same) })
+	defer p.deviceContext.ready.put(m)
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -181,7 +181,7 @@ func (p *lane) run(r *recipe, into ...*tensor) ([]*tensor, error) {
 }
 
 // operands returns where the operands are.
-func (p *lane) operands(r *recipe) ([]devicePlace, []ir.Shape, error) {
+func (p *streamContext) operands(r *decomposition) ([]devicePlace, []ir.Shape, error) {
 	in, shapes := make([]devicePlace, len(r.in)), make([]ir.Shape, len(r.in))
 	for i, t := range r.in {
 		if !onDevice(t) {
@@ -198,8 +198,8 @@ func (p *lane) operands(r *recipe) ([]devicePlace, []ir.Shape, error) {
 	return in, shapes, nil
 }
 
-// compile makes a recipe ready.
-func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same []backend.Alias) *madeReady {
+// compile makes a decomposition ready.
+func (p *streamContext) compile(r *decomposition, in, outs []devicePlace, into []ir.Shape, same []backend.Alias) *madeReady {
 	program, err := r.program(into)
 	if err != nil {
 		return &madeReady{err: err}
@@ -222,14 +222,14 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 		l.Out = append(l.Out, accelerator.Layout{Strides: intsOf(r.stridesOf(j, s))})
 	}
 	ctx := context.Background()
-	m.run, m.err = p.site.acc.Compile(ctx, program, l)
+	m.run, m.err = p.deviceContext.acc.Compile(ctx, program, l)
 	for _, t := range r.tables {
 		if m.err != nil {
 			break
 		}
 		var mem accelerator.Memory
-		if mem, m.err = p.site.acc.Upload(ctx, t.data()); m.err == nil {
-			m.tables = append(m.tables, &held{mem, p.site})
+		if mem, m.err = p.deviceContext.acc.Upload(ctx, t.data()); m.err == nil {
+			m.tables = append(m.tables, &held{mem, p.deviceContext})
 		}
 	}
 	if m.err != nil {
@@ -240,7 +240,7 @@ func (p *lane) compile(r *recipe, in, outs []devicePlace, into []ir.Shape, same 
 }
 
 // stridesOf returns the strides of result j in a new tensor.
-func (r *recipe) stridesOf(j int, s ir.Shape) []int64 {
+func (r *decomposition) stridesOf(j int, s ir.Shape) []int64 {
 	if r.strides != nil {
 		if strides := r.strides(j, s); strides != nil {
 			return strides
@@ -251,7 +251,7 @@ func (r *recipe) stridesOf(j int, s ir.Shape) []int64 {
 
 // enqueue runs what was made ready. All memory of results is new or of the
 // library, in the order of the stream.
-func (p *lane) enqueue(r *recipe, m *madeReady, in, outs []devicePlace, into []*tensor) (made []*tensor, err error) {
+func (p *streamContext) enqueue(r *decomposition, m *madeReady, in, outs []devicePlace, into []*tensor) (made []*tensor, err error) {
 	ctx := context.Background()
 	var from, to []uintptr
 	for i := range in {
@@ -306,7 +306,7 @@ func (p *lane) enqueue(r *recipe, m *madeReady, in, outs []devicePlace, into []*
 }
 
 // zeros returns a new tensor of zeros.
-func (p *lane) zeros(z zeroTensor) (*tensor, error) {
+func (p *streamContext) zeros(z zeroTensor) (*tensor, error) {
 	var dims [ir.MaxRank]C.int64_t
 	for i, n := range z.dims {
 		dims[i] = C.int64_t(n)
@@ -319,8 +319,8 @@ func (p *lane) zeros(z zeroTensor) (*tensor, error) {
 	return t, err
 }
 
-// empty returns a new tensor of the device for the work of a place.
-func (p *lane) empty(s ir.Shape, strides []int64) (*tensor, error) {
+// empty returns a new tensor of the device for the work of a stream context.
+func (p *streamContext) empty(s ir.Shape, strides []int64) (*tensor, error) {
 	dims, n := cDims(s)
 	var cs [ir.MaxRank]C.int64_t
 	for i, x := range strides {
@@ -354,7 +354,7 @@ func drawSeed() uint64 {
 
 //export loriGoDeviceCopy
 func loriGoDeviceCopy(token C.uintptr_t, dst, src *C.lori_tensor) C.lori_error {
-	p := laneOf(token)
+	p := streamContextOf(token)
 	if p == nil {
 		return C.LORI_ELSEWHERE
 	}
@@ -368,7 +368,7 @@ func loriGoDeviceCopy(token C.uintptr_t, dst, src *C.lori_tensor) C.lori_error {
 }
 
 // copied copies to a view of the device, with conversion and broadcasting.
-func (p *lane) copied(dst, src *tensor) error {
+func (p *streamContext) copied(dst, src *tensor) error {
 	if !onDevice(src) {
 		there, err := p.made(func() *tensor { return C.lori_device_empty(C.int64_t(src.ndim), src.sizes, src.strides, src.dtype) })
 		if err != nil {
@@ -384,6 +384,6 @@ func (p *lane) copied(dst, src *tensor) error {
 		}
 		src = there
 	}
-	_, err := p.run(&recipe{what: []byte("copy"), in: []*tensor{src}, build: unchanged}, dst)
+	_, err := p.run(&decomposition{what: []byte("copy"), in: []*tensor{src}, build: unchanged}, dst)
 	return err
 }

@@ -32,18 +32,18 @@ func (e *deviceError) Error() string { return e.text }
 // Unwrap returns the cause.
 func (e *deviceError) Unwrap() error { return e.err }
 
-// await makes the work that follows at a place wait for the contents of a tensor.
-func (p *lane) await(t *tensor) error {
+// await makes the work that follows in a stream context wait for the contents of a tensor.
+func (p *streamContext) await(t *tensor) error {
 	if h := heldOf(t); h != nil && p != nil {
 		return p.stream.Await(h.mem)
 	}
 	return nil
 }
 
-// awaited returns the place of what is done outside of instances, where the work
+// awaited returns the stream context of what is done outside of instances, where the work
 // that follows waits for the contents of a tensor. What the device says instead
 // it says of that work, too.
-func (l *Library) awaited(t *tensor) *lane {
+func (l *Library) awaited(t *tensor) *streamContext {
 	p := l.at()
 	_ = p.await(t)
 	return p
@@ -53,7 +53,7 @@ func (l *Library) awaited(t *tensor) *lane {
 // as far as the device tells.
 func (l *Library) elsewhere(d ir.Device) bool {
 	here := l.where()
-	return d != here && (l.site != nil || d.Type != here.Type && accelerator.Of(d.Type.String()) != nil)
+	return d != here && (l.deviceContext != nil || d.Type != here.Type && accelerator.Of(d.Type.String()) != nil)
 }
 
 // locate gives C the address of a buffer on the device.
@@ -61,21 +61,21 @@ func (m *Instance) locate(v *C.lori_value, b backend.Buffer) error {
 	if x, ok := b.(*Boxed); ok {
 		b = x.Buffer
 	}
-	mem, offset, ok := m.lib.site.acc.Locate(b)
+	mem, offset, ok := m.lib.deviceContext.acc.Locate(b)
 	if !ok {
 		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, accelerator.ErrPlace, b.Device(), m.lib.where())
 	}
 	m.used = append(m.used, mem)
 	*(*uintptr)(unsafe.Pointer(&v.data)) = mem.Address() + uintptr(offset)
-	return m.place.stream.Await(mem)
+	return m.stream.stream.Await(mem)
 }
 
 // ran notes what the run that was enqueued uses and makes.
 func (m *Instance) ran(outputs []backend.Buffer) error {
 	given := len(m.used) - m.given(outputs)
-	err := m.place.stream.Use(m.used[:given]...) // also tells whether the device is lost
+	err := m.stream.stream.Use(m.used[:given]...) // also tells whether the device is lost
 	if made := m.used[given:]; len(made) > 0 {
-		err = errors.Join(err, m.place.stream.Made(made...))
+		err = errors.Join(err, m.stream.stream.Made(made...))
 	}
 	clear(m.used)
 	m.used = m.used[:0]
@@ -95,18 +95,18 @@ func (m *Instance) given(outputs []backend.Buffer) int {
 
 // takeThere makes a buffer of a result, whose memory nobody else has.
 func (m *Instance) takeThere(s ir.Shape, h *held, t *tensor) (backend.Buffer, error) {
-	if err := m.place.stream.Made(h.mem); err != nil {
+	if err := m.stream.stream.Made(h.mem); err != nil {
 		return nil, err
 	}
-	return m.lib.site.acc.Buffer(s, h.mem, int(t.offset)*s.DType().Size()), nil
+	return m.lib.deviceContext.acc.Buffer(s, h.mem, int(t.offset)*s.DType().Size()), nil
 }
 
 // packThere is pack of a library on a device. The value may be on any.
 func (l *Library) packThere(ctx context.Context, k *constant, value backend.Buffer, cp bool) (backend.Buffer, error) {
 	s := value.Shape()
-	if mem, offset, ok := l.site.acc.Locate(value); ok && k.strides == nil {
+	if mem, offset, ok := l.deviceContext.acc.Locate(value); ok && k.strides == nil {
 		mem.Retain()
-		t, err := l.site.over(mem, offset+s.Bytes(), offset/s.DType().Size(), s, nil)
+		t, err := l.deviceContext.over(mem, offset+s.Bytes(), offset/s.DType().Size(), s, nil)
 		if err == nil && cp {
 			t, err = l.copyThere(t)
 		}
@@ -144,11 +144,11 @@ func (k *constant) strided(s ir.Shape, data []byte) ([]byte, error) {
 
 // uploadThere makes a value of bytes that lie as the constant's do.
 func (l *Library) uploadThere(ctx context.Context, k *constant, s ir.Shape, data []byte, offset int) (backend.Buffer, error) {
-	mem, err := l.site.acc.Upload(ctx, data)
+	mem, err := l.deviceContext.acc.Upload(ctx, data)
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
 	}
-	t, err := l.site.over(mem, len(data), offset, s, k.strides)
+	t, err := l.deviceContext.over(mem, len(data), offset, s, k.strides)
 	if err != nil {
 		return nil, fmt.Errorf("constant %q: %w", k.Name, err)
 	}
@@ -168,7 +168,7 @@ func (l *Library) copyThere(t *tensor) (*tensor, error) {
 
 // unpackThere is unpack of a library on a device: the value is there, too.
 func unpackThere(v *packed, cp bool) (backend.Buffer, error) {
-	acc := v.lib.site.acc
+	acc := v.lib.deviceContext.acc
 	if bool(C.lori_tensor_dense(v.t)) {
 		t, err := made(func() *tensor { return C.lori_tensor_alias(v.t) })
 		if err == nil && (cp || heldOf(t) == nil) {

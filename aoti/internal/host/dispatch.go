@@ -170,7 +170,7 @@ func loriGoDispatch(name, overload *C.char, stack *C.uint64_t) C.lori_error {
 
 // dispatched finds an op of Go or of this host. schema is what a library says of
 // it, or nil.
-func dispatched(full string, schema *opSchema) (evalFunc, *opSchema, error) {
+func dispatched(full string, schema *opSchema) (eagerFunc, *opSchema, error) {
 	if op := customOp(full); op != nil {
 		if schema == nil {
 			schema = customSchema(full)
@@ -235,7 +235,7 @@ func irSchema(name string) *opSchema {
 
 // call takes the arguments over from the stack, computes, and puts the results
 // there as new handles.
-func (s *opSchema) call(stack []uint64, fn evalFunc) error {
+func (s *opSchema) call(stack []uint64, fn eagerFunc) error {
 	v := values{}
 	var taken []*tensor
 	defer func() {

@@ -45,7 +45,7 @@ static lori_error done(lori_instance *m, lori_error code)
 lori_error lori_instance_delete(lori_instance *m)
 {
 	lori_error code = LORI_OK;
-	lori_place before = lori_enter(&m->place);
+	lori_context before = lori_enter(&m->context);
 	lori_call_begin();
 	if (m->model)
 		code = m->library->calls.model_destroy(m->model);
@@ -111,7 +111,7 @@ static lori_error bind(lori_instance *m)
 
 lori_error lori_instance_bind(lori_instance *m)
 {
-	lori_place before = lori_enter(&m->place);
+	lori_context before = lori_enter(&m->context);
 	lori_error code = bind(m);
 	lori_leave(&before);
 	return code;
@@ -332,7 +332,7 @@ lori_error lori_instance_run(lori_instance *m)
 {
 	if (lomp_run_begin)
 		lomp_run_begin();
-	lori_place before = lori_enter(&m->place);
+	lori_context before = lori_enter(&m->context);
 	lori_call_begin();
 	lori_check_inputs = m->library->check_inputs;
 	lori_proxy = m->library->proxy;

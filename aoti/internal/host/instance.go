@@ -30,7 +30,7 @@ import (
 // makes nothing in Go.
 type Instance struct {
 	lib     *Library
-	place   *lane // nil on the CPU
+	stream  *streamContext // nil on the CPU
 	c       *C.lori_instance
 	in, out []C.lori_value
 	results []*tensor
@@ -70,12 +70,12 @@ func (l *Library) NewInstance() (*Instance, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make an instance: %w", err), l.release())
 	}
-	if l.site != nil {
-		if m.place, err = l.site.newLane(); err != nil {
+	if l.deviceContext != nil {
+		if m.stream, err = l.deviceContext.newStreamContext(); err != nil {
 			C.lori_instance_delete(m.c)
 			return nil, errors.Join(fmt.Errorf("make an instance: %w", err), l.release())
 		}
-		m.c.place = *m.place.c
+		m.c.context = *m.stream.c
 	}
 	m.in, m.out = unsafe.Slice(m.c.in, in), unsafe.Slice(m.c.out, out)
 	m.results, m.pairs = unsafe.Slice(m.c.results, out), unsafe.Slice(m.c.pair, n)
@@ -109,9 +109,9 @@ func (m *Instance) Close() error {
 		return nil
 	}
 	var failed error
-	if m.place != nil {
+	if m.stream != nil {
 		// What the library frees, its kernels too, must not be in use.
-		failed = m.place.stream.Wait(context.Background())
+		failed = m.stream.stream.Wait(context.Background())
 	}
 	for i := range m.private {
 		m.dropPrivate(i)
@@ -120,8 +120,8 @@ func (m *Instance) Close() error {
 	m.c = nil
 	err := guarded(func() C.lori_error { return C.lori_instance_delete(c) })
 	m.token.Delete()
-	if m.place != nil {
-		err = errors.Join(err, m.place.close())
+	if m.stream != nil {
+		err = errors.Join(err, m.stream.close())
 	}
 	err = errors.Join(err, m.lib.release())
 	if failed != nil {
@@ -185,7 +185,7 @@ func (m *Instance) box(inputs []backend.Buffer) {
 		}
 		m.boxed[i] = b
 		// The device may still use what the library has dropped.
-		m.c.boxed = C.bool(bool(m.lib.c.tensors.own) && m.place == nil)
+		m.c.boxed = C.bool(bool(m.lib.c.tensors.own) && m.stream == nil)
 	}
 }
 
@@ -207,9 +207,9 @@ func (m *Instance) load(ctx context.Context, inputs []backend.Buffer) error {
 	}
 	m.box(inputs)
 	m.used = m.used[:0]
-	if m.place != nil {
-		m.place.fault = nil
-		m.place.stream.Begin()
+	if m.stream != nil {
+		m.stream.fault = nil
+		m.stream.stream.Begin()
 	}
 	for i, b := range inputs {
 		if err := m.describe(ctx, &m.in[i], b); err != nil {
@@ -237,7 +237,7 @@ func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buff
 		return fmt.Errorf("%w: %w: the tensor is on %v, the model on %v", ir.ErrDevice, accelerator.ErrPlace, d, m.lib.where())
 	}
 	var data []byte
-	if m.place == nil {
+	if m.stream == nil {
 		var err error
 		if data, err = b.Bytes(ctx); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buff
 		v.sizes[d] = C.int64_t(s.Dim(d))
 	}
 	v.nbytes = C.int64_t(s.Bytes())
-	if m.place != nil {
+	if m.stream != nil {
 		return m.locate(v, b)
 	}
 	p := unsafe.SliceData(data)
@@ -284,19 +284,19 @@ func (m *Instance) call(outputs []backend.Buffer) error {
 		if err := m.describe(context.Background(), &m.out[i], b); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
-		if m.place != nil {
-			if err := m.place.stream.Overwrite(m.used[len(m.used)-1]); err != nil {
+		if m.stream != nil {
+			if err := m.stream.stream.Overwrite(m.used[len(m.used)-1]); err != nil {
 				return fmt.Errorf("output %d: %w", i, err)
 			}
 		}
-		if m.place == nil && m.out[i].data == nil {
+		if m.stream == nil && m.out[i].data == nil {
 			// Of no bytes: any address that is not NULL.
 			storePointer(unsafe.Pointer(&m.out[i].data), unsafe.Pointer(m.c))
 		}
 	}
 	code := C.lori_instance_run(m.c)
 	var err error
-	if m.place != nil {
+	if m.stream != nil {
 		err = m.ran(outputs)
 	}
 	if code != C.LORI_OK {
@@ -308,9 +308,9 @@ func (m *Instance) call(outputs []backend.Buffer) error {
 // failure returns the text that the last call left, with what the device said.
 func (m *Instance) failure(said error) error {
 	text := C.GoString(&m.c.text[0])
-	if m.place != nil {
-		said = errors.Join(m.place.fault, said)
-		m.place.fault = nil
+	if m.stream != nil {
+		said = errors.Join(m.stream.fault, said)
+		m.stream.fault = nil
 	}
 	if said == nil {
 		return errors.New(text)

@@ -23,7 +23,7 @@ typedef struct lori_instance {
 	lori_library *library;
 	lori_model model;         // of the poolless interface
 	lori_container container; // instead of it where only a container folds
-	lori_place place; // where it runs; without a GPU on the CPU
+	lori_context context; // where it runs; without a GPU on the CPU
 	int32_t inputs, outputs, pairs;
 	lori_value *in, *out;
 	lori_handle *in_handles, *out_handles; // of the library, during a run

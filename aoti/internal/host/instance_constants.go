@@ -132,7 +132,7 @@ func (m *Instance) fill() error {
 		t, err := m.own(i, p)
 		var h C.lori_handle
 		if err == nil {
-			err = m.place.await(t)
+			err = m.stream.await(t)
 		}
 		if err == nil {
 			h, err = m.lib.hand(t)
@@ -161,10 +161,10 @@ func (m *Instance) own(i int, p *packed) (*tensor, error) {
 	if m.private[i] != nil && m.private[i].from == p {
 		return m.private[i].t, nil
 	}
-	if err := m.place.await(p.t); err != nil {
+	if err := m.stream.await(p.t); err != nil {
 		return nil, err
 	}
-	t, err := m.place.made(func() *tensor { return C.lori_tensor_copy(p.t) })
+	t, err := m.stream.made(func() *tensor { return C.lori_tensor_copy(p.t) })
 	if err != nil {
 		return nil, err
 	}

@@ -23,13 +23,13 @@ import (
 // Library is an opened library. It stays loaded until it is closed and every
 // instance and constant of it is, too. It is safe for concurrent use.
 type Library struct {
-	c      *C.lori_library
-	info   LibraryInfo
-	device *C.char // what containers are made for
-	from   C.lori_source
-	blob   []byte      // what from points to
-	proxy  C.uintptr_t // runs what the library calls by name; 0 for none
-	site   *site       // of the device; nil for the CPU
+	c             *C.lori_library
+	info          LibraryInfo
+	device        *C.char // what containers are made for
+	from          C.lori_source
+	blob          []byte         // what from points to
+	proxy         C.uintptr_t    // runs what the library calls by name; 0 for none
+	deviceContext *deviceContext // of the device; nil for the CPU
 
 	strides func(i int, inputs []backend.Buffer, dst []int64) []int64 // of inputs; may be nil
 
@@ -75,7 +75,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 	defer C.free(unsafe.Pointer(name))
 	l := &Library{users: 1}
 	if o.Device != nil {
-		if l.site, err = newSite(o.Device, o.Files); err != nil {
+		if l.deviceContext, err = newDeviceContext(o.Device, o.Files); err != nil {
 			return nil, fmt.Errorf("open the library: %w", err)
 		}
 	}
@@ -86,7 +86,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 		return C.LORI_OK
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.site.close())
+		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.deviceContext.close())
 	}
 	l.c.check_inputs = C.bool(o.CheckInputs)
 	l.keepNothing = o.KeepNothing
@@ -145,7 +145,7 @@ func (l *Library) release() error {
 	c := l.c
 	err := l.at().guarded(func() C.lori_error { return C.lori_library_close(c) })
 	freeProxy(l.proxy)
-	return errors.Join(err, l.site.close())
+	return errors.Join(err, l.deviceContext.close())
 }
 
 func (i *initial) retain() {
@@ -322,10 +322,10 @@ func setenv(name, value string) error {
 
 // where returns the device of the library's values.
 func (l *Library) where() ir.Device {
-	if l.site == nil {
+	if l.deviceContext == nil {
 		return hostDevice()
 	}
-	return l.site.acc.Device()
+	return l.deviceContext.acc.Device()
 }
 
 // hostDevice returns where the values of libraries for the CPU are.

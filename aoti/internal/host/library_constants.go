@@ -189,7 +189,7 @@ func (l *Library) pack(ctx context.Context, k *constant, value backend.Buffer, c
 	if k.opaque != nil {
 		return nil, fmt.Errorf("constant %q: its library holds it packed for oneDNN; such a constant cannot be replaced", k.Name)
 	}
-	if l.site != nil {
+	if l.deviceContext != nil {
 		return l.packThere(ctx, k, value, cp)
 	}
 	data, err := value.Bytes(ctx)
@@ -216,7 +216,7 @@ func (l *Library) pack(ctx context.Context, k *constant, value backend.Buffer, c
 
 // packBlob makes a value of the bytes of constant i as they lie in a blob.
 func (l *Library) packBlob(k *constant, raw []byte, cp bool) (backend.Buffer, error) {
-	if l.site != nil {
+	if l.deviceContext != nil {
 		return l.packBlobThere(k, raw)
 	}
 	pin := new(runtime.Pinner)
@@ -277,7 +277,7 @@ func unpack(v *packed, cp bool) (backend.Buffer, error) {
 	if v.t.opaque != nil {
 		return nil, fmt.Errorf("the constant is packed for oneDNN and cannot be read")
 	}
-	if v.lib.site != nil {
+	if v.lib.deviceContext != nil {
 		return unpackThere(v, cp)
 	}
 	if data := tensorBytes(v.t); !cp && data != nil {

@@ -41,7 +41,7 @@ func loriGoCall(op C.int32_t, args *C.int64_t) (code C.lori_error) {
 	f := &functions[op]
 	c := call{sig: s, args: unsafe.Slice((*int64)(args), len(s.params))}
 	var err error
-	switch p := laneOf(C.lori_here_token()); {
+	switch p := streamContextOf(C.lori_here_token()); {
 	case p != nil:
 		err = p.compute(f, c)
 	case f.host == nil || f.cuda:

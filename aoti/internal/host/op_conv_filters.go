@@ -25,7 +25,7 @@ func filtersOf[T any](k *convolution) (filters[T], error) {
 	if k.w.layout != C.LORI_MKLDNN {
 		return stridedFilters[T](k.w), nil
 	}
-	d, src, err := opaqueOf[T](k.w)
+	d, src, err := blockedOf[T](k.w)
 	if err != nil {
 		return filters[T]{}, err
 	}
@@ -56,7 +56,7 @@ func unpackFilters[T any](d *blocked, src []T, rank, groups int, transposed bool
 		g, dims = dims[0], dims[1:]
 	}
 	if len(dims) != rank || rank > 5 || g != 1 && g != groups {
-		return f, fmt.Errorf("%w: filters %v in %d groups", errOpaque, d.dims, groups)
+		return f, fmt.Errorf("%w: filters %v in %d groups", errBlocked, d.dims, groups)
 	}
 	out, in := dims[0], dims[1]
 	inner := 1
@@ -83,7 +83,7 @@ func unpackFilters[T any](d *blocked, src []T, rank, groups int, transposed bool
 	}
 	f.data = func() ([]T, error) {
 		dst := make([]T, g*group)
-		return dst, unpackOpaque(d, dst, src, strides)
+		return dst, unpackBlocked(d, dst, src, strides)
 	}
 	return f, nil
 }

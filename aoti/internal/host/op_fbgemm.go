@@ -11,9 +11,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// fbgemmEvals are the layers with weights of 16 and of 8 bits that PyTorch keeps
+// fbgemmKernels are the layers with weights of 16 and of 8 bits that PyTorch keeps
 // for fbgemm. What is packed here is unpacked here: no package holds it.
-var fbgemmEvals = map[string]evalFunc{
+var fbgemmKernels = map[string]eagerFunc{
 	"wrapped_fbgemm_pack_gemm_matrix_fp16": func(v values) ([]*tensor, error) {
 		_, w, err := argument[float64](v, "weight")
 		if err != nil {

@@ -201,16 +201,16 @@ func linearWeights[T gemm.Element](w *tensor) (*gemm.Packed[T], error) {
 		if w.layout != C.LORI_MKLDNN {
 			return packedLinear[T]{w: gemm.Pack(matrixOf[T](w).T())}
 		}
-		d, src, err := opaqueOf[T](w)
+		d, src, err := blockedOf[T](w)
 		if err != nil {
 			return packedLinear[T]{err: err}
 		}
 		if len(d.dims) != 2 {
-			return packedLinear[T]{err: fmt.Errorf("%w: weights %v of a linear layer", errOpaque, d.dims)}
+			return packedLinear[T]{err: fmt.Errorf("%w: weights %v of a linear layer", errBlocked, d.dims)}
 		}
 		n, k := d.dims[0], d.dims[1]
 		dense := make([]T, n*k)
-		if err := unpackOpaque(d, dense, src, []int{k, 1}); err != nil {
+		if err := unpackBlocked(d, dense, src, []int{k, 1}); err != nil {
 			return packedLinear[T]{err: err}
 		}
 		return packedLinear[T]{w: gemm.Pack(gemm.Dense(dense, n, k).T())}

@@ -308,12 +308,12 @@ func quantizedWeights(w *tensor) packedQuantized {
 			}
 			return packedQuantized{w: quant.Pack(dense, n, k)}
 		}
-		d, src, err := opaqueOf[int8](w)
+		d, src, err := blockedOf[int8](w)
 		if err == nil && !slices.Equal(d.dims, []int{k, n}) {
-			err = fmt.Errorf("%w: weights %v of a layer [%d, %d]", errOpaque, d.dims, k, n)
+			err = fmt.Errorf("%w: weights %v of a layer [%d, %d]", errBlocked, d.dims, k, n)
 		}
 		if err == nil {
-			err = unpackOpaque(d, dense, src, []int{1, k})
+			err = unpackBlocked(d, dense, src, []int{1, k})
 		}
 		if err != nil {
 			return packedQuantized{err: err}

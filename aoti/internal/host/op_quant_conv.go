@@ -121,7 +121,7 @@ func last(list []int64, otherwise int64) int64 {
 // filters returns the filters as values; the image has the given rank.
 func (q *quantizedConvolution) filters(rank int) (filters[int8], error) {
 	if q.w.layout == C.LORI_MKLDNN {
-		d, src, err := opaqueOf[int8](q.w)
+		d, src, err := blockedOf[int8](q.w)
 		if err != nil {
 			return filters[int8]{}, err
 		}

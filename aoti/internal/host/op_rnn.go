@@ -198,16 +198,16 @@ func rnnMatrix[T rnn.Element](t *tensor) rnn.Matrix[T] {
 		s := stridesOf(t)
 		return rnn.Matrix[T]{Data: elements[T](t), Row: int(s[0]), Step: int(s[1])}
 	}
-	d, src, err := opaqueOf[T](t)
+	d, src, err := blockedOf[T](t)
 	if err == nil && len(d.dims) != 5 {
-		err = fmt.Errorf("%w: weights %v of a recurrent layer", errOpaque, d.dims)
+		err = fmt.Errorf("%w: weights %v of a recurrent layer", errBlocked, d.dims)
 	}
 	if err != nil {
 		panic(err) // becomes the call's error
 	}
 	in, hidden := d.dims[2], d.dims[4]
 	dense := make([]T, in*d.dims[3]*hidden)
-	if err := unpackOpaque(d, dense, src, []int{0, 0, 1, hidden * in, in}); err != nil {
+	if err := unpackBlocked(d, dense, src, []int{0, 0, 1, hidden * in, in}); err != nil {
 		panic(err)
 	}
 	return rnn.Matrix[T]{Data: dense, Row: in, Step: 1}

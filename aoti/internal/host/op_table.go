@@ -18,10 +18,10 @@ type opEntry struct {
 	// eager computes the op on tensors of the host. It is for what no Program says (results
 	// whose size depends on data, PyTorch's own random numbers, packed weights), and goes
 	// before the decomposition and the row there.
-	eager evalFunc
+	eager eagerFunc
 	// decompose records the op for arguments that are not those of its row, or for an op
 	// without one. Accelerators take it, and the host where there is no eager.
-	decompose recipeFunc
+	decompose decomposeFunc
 	// strides is the layout of the row's results.
 	strides strideRule
 	// view says that eager makes a view of its operand, which no device takes part in.
@@ -30,11 +30,11 @@ type opEntry struct {
 
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
-	[]map[string]evalFunc{
-		viewEvals, makeEvals, arithmeticEvals, randomEvals, linalgEvals, histogramEvals,
-		fbgemmEvals, quantEvals, observeEvals,
+	[]map[string]eagerFunc{
+		viewKernels, creationKernels, arithmeticKernels, randomKernels, linalgKernels, histogramKernels,
+		fbgemmKernels, quantKernels, observerKernels,
 	},
-	[]map[string]recipeFunc{mathRecipes, randomRecipes, attentionRecipes},
+	[]map[string]decomposeFunc{mathDecompositions, randomDecompositions, attentionDecompositions},
 	selectOps, orderOps,
 )
 
@@ -47,8 +47,8 @@ func like(operand int) strideRule {
 	return func(in []*tensor) func(i int, s ir.Shape) []int64 { return likeStrides(in[operand]) }
 }
 
-func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc, entries ...map[string]opEntry) map[string]opEntry {
-	kernels, programs := map[string]evalFunc{}, map[string]recipeFunc{}
+func newOpTable(eager []map[string]eagerFunc, decompose []map[string]decomposeFunc, entries ...map[string]opEntry) map[string]opEntry {
+	kernels, programs := map[string]eagerFunc{}, map[string]decomposeFunc{}
 	for _, g := range eager {
 		maps.Copy(kernels, g)
 	}
@@ -68,18 +68,18 @@ func newOpTable(eager []map[string]evalFunc, decompose []map[string]recipeFunc, 
 	return table
 }
 
-// views are the ops of viewEvals whose results share memory on every device.
+// views are the ops of viewKernels whose results share memory on every device.
 var views = map[string]bool{
 	"permute": true, "slice": true, "narrow": true, "squeeze": true, "view_dtype": true, "view_as_real": true, "view_as_complex": true, "alias": true,
 }
 
-// evaluator returns the function that computes an op on tensors of the host, or nil.
-func evaluator(name string) evalFunc {
+// eagerKernelOf returns the function that computes an op on tensors of the host, or nil.
+func eagerKernelOf(name string) eagerFunc {
 	e := opTable[name]
 	if e.eager != nil {
 		return e.eager
 	}
-	if fn := recipeOf(name); fn != nil {
+	if fn := decompositionOf(name); fn != nil {
 		return func(v values) ([]*tensor, error) {
 			r, err := fn(v)
 			if err != nil {
@@ -91,9 +91,9 @@ func evaluator(name string) evalFunc {
 	return nil
 }
 
-// recipeOf returns what records an op as a Program, or nil. An op that the host computes by
+// decompositionOf returns what records an op as a Program, or nil. An op that the host computes by
 // a kernel of its own is not its row, unless its entry says so.
-func recipeOf(name string) recipeFunc {
+func decompositionOf(name string) decomposeFunc {
 	e := opTable[name]
 	if e.decompose != nil || e.eager != nil {
 		return e.decompose
@@ -102,8 +102,8 @@ func recipeOf(name string) recipeFunc {
 	if !ok {
 		return nil
 	}
-	return func(v values) (*recipe, error) {
-		r, err := recipeIR(op, v)
+	return func(v values) (*decomposition, error) {
+		r, err := decomposeRow(op, v)
 		if err == nil && e.strides != nil {
 			r.strides = e.strides(r.in)
 		}
@@ -112,6 +112,6 @@ func recipeOf(name string) recipeFunc {
 }
 
 // row records the row of ir of that name.
-func row(name string) recipeFunc {
-	return func(v values) (*recipe, error) { return recipeIR(lookup(name), v) }
+func row(name string) decomposeFunc {
+	return func(v values) (*decomposition, error) { return decomposeRow(lookup(name), v) }
 }

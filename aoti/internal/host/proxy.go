@@ -52,12 +52,12 @@ func SupportsExtern(nodes []byte) (missing []string, err error) {
 // ErrExtern says that the list of a package's extern nodes makes no sense.
 var ErrExtern = errors.New("bad list of extern nodes")
 
-func externOp(target string) evalFunc {
+func externOp(target string) eagerFunc {
 	if op := customOp(target); op != nil {
 		return func(v values) ([]*tensor, error) { return runCustom(op, v) }
 	}
 	if ns, op := opName(target); ns == "aten" || ns == "prims" {
-		return evaluator(op)
+		return eagerKernelOf(op)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ type externNode struct {
 // proxyCall is one entry of the list, read.
 type proxyCall struct {
 	target string
-	fn     evalFunc
+	fn     eagerFunc
 	args   []proxyArg
 	outs   int
 }

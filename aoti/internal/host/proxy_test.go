@@ -151,10 +151,10 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-func FuzzParseOpaque(f *testing.F) {
-	f.Add(make([]byte, opaqueBytes+4))
+func FuzzParseBlocked(f *testing.F) {
+	f.Add(make([]byte, blockedBytes+4))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := parseOpaque(b)
+		d, err := parseBlocked(b)
 		if err != nil || d.extent() > 1<<16 || d.extent() < 0 {
 			return
 		}
@@ -166,7 +166,7 @@ func FuzzParseOpaque(f *testing.F) {
 				return
 			}
 		}
-		if err := unpackOpaque(d, make([]byte, n), make([]byte, d.extent()), strides); err != nil {
+		if err := unpackBlocked(d, make([]byte, n), make([]byte, d.extent()), strides); err != nil {
 			t.Error(err)
 		}
 	})

@@ -46,29 +46,29 @@ func TestDescriptions(t *testing.T) {
 		d     ir.DType
 		wrong string // "" if it can be read
 	}{
-		{"plain", description(opaqueBytes+4, nil), ir.I8, ""},
+		{"plain", description(blockedBytes+4, nil), ir.I8, ""},
 		{"of 2.6", description(olderBytes+4, nil), ir.I8, ""},
-		{"shifted", description(opaqueBytes+4, func(put func(int, uint64)) { put(extraAt, sumsShifted) }), ir.I8, ""},
+		{"shifted", description(blockedBytes+4, func(put func(int, uint64)) { put(extraAt, sumsShifted) }), ir.I8, ""},
 		{"signed", description(olderBytes+4, func(put func(int, uint64)) { put(extraAt, sumsSigned|sumsShifted) }), ir.I8, ""},
-		{"scaled", description(opaqueBytes+4, func(put func(int, uint64)) { put(extraAt, 2) }), ir.I8, "extras 0x2"},
-		{"sums of floats", description(opaqueBytes+4, func(put func(int, uint64)) {
+		{"scaled", description(blockedBytes+4, func(put func(int, uint64)) { put(extraAt, 2) }), ir.I8, "extras 0x2"},
+		{"sums of floats", description(blockedBytes+4, func(put func(int, uint64)) {
 			put(104, 3)
 			put(112, 16)
 			put(extraAt, sumsShifted)
 		}), ir.I8, "extras 0x8"},
-		{"another format", description(opaqueBytes+4, func(put func(int, uint64)) { put(312, 3) }), ir.I8, "format 3"},
-		{"another size", description(opaqueBytes, nil), ir.I8, "768 bytes"},
-		{"no weights of 8 bits", description(opaqueBytes, nil), ir.F32, ""},
+		{"another format", description(blockedBytes+4, func(put func(int, uint64)) { put(312, 3) }), ir.I8, "format 3"},
+		{"another size", description(blockedBytes, nil), ir.I8, "768 bytes"},
+		{"no weights of 8 bits", description(blockedBytes, nil), ir.F32, ""},
 	} {
 		err := readable(c.b, c.d)
 		switch {
 		case c.wrong == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case c.wrong != "" && (!errors.Is(err, errOpaque) || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), "without freezing")):
+		case c.wrong != "" && (!errors.Is(err, errBlocked) || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), "without freezing")):
 			t.Errorf("%s: %v, want %q and what to do", c.name, err, c.wrong)
 		}
 	}
-	older, err := parseOpaque(description(olderBytes+4, nil))
+	older, err := parseBlocked(description(olderBytes+4, nil))
 	if err != nil || !older.older {
 		t.Errorf("a description of 2.6 is %v, %v", older, err)
 	}

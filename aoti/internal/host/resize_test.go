@@ -46,7 +46,7 @@ func TestResize(t *testing.T) {
 }
 
 // Sizes that make no sense are errors and no panics.
-func TestEvaluatedOpsCheckShapes(t *testing.T) {
+func TestEagerKernelsCheckShapes(t *testing.T) {
 	x, three := tensorOf(t, ir.F32, []float64{1, 2, 3, 4}, 2, 2), tensorOf(t, ir.F32, []float64{1, 2, 3}, 3)
 	at, narrow := tensorOf(t, ir.I64, []float64{9, 9}, 2), tensorOf(t, ir.F8E5M2, []float64{1, 2, 3, 4}, 2, 2)
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ var selectOps = map[string]opEntry{
 			}
 			n = max(n, int(x)+1)
 		}
-		return evalIR(lookup("bincount"), v.with("minlength", n))
+		return eagerRow(lookup("bincount"), v.with("minlength", n))
 	}},
 	"repeat_interleave_Tensor": {eager: func(v values) ([]*tensor, error) {
 		t, a, err := argument[int64](v, "repeats")
@@ -60,9 +60,9 @@ var selectOps = map[string]opEntry{
 		}
 		return one(save(array[int64]{out, []int{len(out)}}, dtypeOf(t)))
 	}},
-	"scatter": {decompose: func(v values) (*recipe, error) {
+	"scatter": {decompose: func(v values) (*decomposition, error) {
 		if !v.has("value") {
-			return recipeIR(lookup("scatter"), v)
+			return decomposeRow(lookup("scatter"), v)
 		}
 		in, err := v.tensors("self", "index")
 		if err != nil {
@@ -188,7 +188,7 @@ func isMask(t *tensor) bool { return t != nil && (dtypeOf(t) == ir.Bool || dtype
 
 // withoutMasks computes an op on indices after it has found the places of masks, each of
 // which stands for as many indices as it has dimensions.
-func withoutMasks(program recipeFunc) evalFunc {
+func withoutMasks(program decomposeFunc) eagerFunc {
 	return func(v values) ([]*tensor, error) {
 		r, err := program(v)
 		if err == nil {
@@ -236,7 +236,7 @@ type indexOrder struct {
 	at      int // where those belong in the result
 }
 
-// indexOrderOf reads self and the indices. Masks are errNoRecipe.
+// indexOrderOf reads self and the indices. Masks are errNoDecomposition.
 func indexOrderOf(v values) (*indexOrder, error) {
 	t, err := v.tensor("self")
 	if err != nil {
@@ -246,7 +246,7 @@ func indexOrderOf(v values) (*indexOrder, error) {
 	list, _ := v["indices"].([]*tensor)
 	for _, x := range list {
 		if isMask(x) {
-			return nil, errNoRecipe
+			return nil, errNoDecomposition
 		}
 	}
 	if len(list) > int(t.ndim) {
@@ -301,7 +301,7 @@ func inverse(order []int) []int {
 	return back
 }
 
-func indexProgram(v values) (*recipe, error) {
+func indexProgram(v values) (*decomposition, error) {
 	f, err := indexOrderOf(v)
 	if err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func indexProgram(v values) (*recipe, error) {
 	})
 }
 
-func indexPutProgram(v values) (*recipe, error) {
+func indexPutProgram(v values) (*decomposition, error) {
 	t, val, err := v.two("self", "values")
 	if err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func indexPutProgram(v values) (*recipe, error) {
 	add := v.bool("accumulate", false)
 	if list, _ := v["indices"].([]*tensor); len(list) == 1 && list[0] != nil && dtypeOf(list[0]) == ir.Bool && val.numel == 1 {
 		in := []*tensor{t, list[0], val}
-		return &recipe{what: fmt.Append(nil, "index_put mask ", add), in: in, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		return &decomposition{what: fmt.Append(nil, "index_put mask ", add), in: in, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 			x := b.Cast(b.Reshape(in[2]), in[0].DType())
 			return b.Call(lookup("index_put"), []any{in[0], []ir.Value{in[1]}, x, add})
 		}}, nil
@@ -333,7 +333,7 @@ func indexPutProgram(v values) (*recipe, error) {
 		return nil, err
 	}
 	in := append(f.in, val)
-	return &recipe{what: fmt.Append(nil, "index_put ", f.order, f.indexed, f.at, add), in: in, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+	return &decomposition{what: fmt.Append(nil, "index_put ", f.order, f.indexed, f.at, add), in: in, strides: likeStrides(t), build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		n := len(in) - 1
 		x, val := in[0], b.Cast(in[n], in[0].DType())
 		switch {

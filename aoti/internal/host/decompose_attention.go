@@ -16,31 +16,31 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// attentionRecipes are PyTorch's kinds of attention for CUDA, which differ in their
+// attentionDecompositions are PyTorch's kinds of attention for CUDA, which differ in their
 // layouts and in what they return besides. What they compute is ir's.
-var attentionRecipes = map[string]recipeFunc{
-	"_scaled_dot_product_flash_attention": func(v values) (*recipe, error) {
+var attentionDecompositions = map[string]decomposeFunc{
+	"_scaled_dot_product_flash_attention": func(v values) (*decomposition, error) {
 		a := attending{v: v, causal: causalIf(v.bool("is_causal", false)), extras: flashExtras}
-		return a.recipe()
+		return a.decomposition()
 	},
-	"_scaled_dot_product_cudnn_attention": func(v values) (*recipe, error) {
+	"_scaled_dot_product_cudnn_attention": func(v values) (*decomposition, error) {
 		a := attending{v: v, mask: "attn_bias", causal: causalIf(v.bool("is_causal", false)), extras: scalarExtras, column: true}
-		return a.recipe()
+		return a.decomposition()
 	},
-	"_scaled_dot_product_fused_attention_overrideable": func(v values) (*recipe, error) {
+	"_scaled_dot_product_fused_attention_overrideable": func(v values) (*decomposition, error) {
 		a := attending{v: v, mask: "attn_bias", causal: causalIf(v.bool("is_causal", false)), extras: scalarExtras}
-		return a.recipe()
+		return a.decomposition()
 	},
-	"_scaled_dot_product_efficient_attention": func(v values) (*recipe, error) {
+	"_scaled_dot_product_efficient_attention": func(v values) (*decomposition, error) {
 		a := attending{v: v, mask: "attn_bias", causal: causalIf(v.bool("is_causal", false)), extras: efficientExtras, padded: true, heads: true}
-		return a.recipe()
+		return a.decomposition()
 	},
-	"_efficient_attention_forward": func(v values) (*recipe, error) {
+	"_efficient_attention_forward": func(v values) (*decomposition, error) {
 		a := attending{v: v, mask: "bias", causal: causality(v.int("custom_mask_type", 0)), extras: efficientExtras, padded: true, rows: true}
 		if v.has("cu_seqlens_q") || v.has("seqlen_k") || v.has("window_size") {
-			return nil, errNoRecipe
+			return nil, errNoDecomposition
 		}
-		return a.recipe()
+		return a.decomposition()
 	},
 	"_flash_attention_forward":                    flashForward(false),
 	"_flash_attention_forward_no_dropout_inplace": flashForward(true),
@@ -48,24 +48,24 @@ var attentionRecipes = map[string]recipeFunc{
 	"_scaled_dot_product_flash_attention_for_cpu_backward": attentionSlopes("attn_mask", true),
 	"_scaled_dot_product_flash_attention_backward":         attentionSlopes("", false),
 	"_scaled_dot_product_cudnn_attention_backward":         attentionSlopes("attn_bias", false),
-	"_scaled_dot_product_efficient_attention_backward": func(v values) (*recipe, error) {
+	"_scaled_dot_product_efficient_attention_backward": func(v values) (*decomposition, error) {
 		wanted := v.ints("grad_input_mask")
 		return slopes(v, &attending{v: v, mask: "attn_bias", causal: causalIf(v.bool("is_causal", false)), heads: true}, len(wanted) == 4 && wanted[3] != 0)
 	},
-	"_scaled_dot_product_fused_attention_overrideable_backward": func(v values) (*recipe, error) {
+	"_scaled_dot_product_fused_attention_overrideable_backward": func(v values) (*decomposition, error) {
 		wanted := v.ints("grad_input_mask")
 		return slopes(v, &attending{v: v, mask: "attn_bias", causal: causalIf(v.bool("is_causal", false))}, len(wanted) == 4 && wanted[3] != 0)
 	},
-	"_flash_attention_backward": func(v values) (*recipe, error) {
+	"_flash_attention_backward": func(v values) (*decomposition, error) {
 		a, err := flashOf(v, "cum_seq_q", "cum_seq_k")
 		if err != nil {
 			return nil, err
 		}
 		return slopes(v, a, false)
 	},
-	"_efficient_attention_backward": func(v values) (*recipe, error) {
+	"_efficient_attention_backward": func(v values) (*decomposition, error) {
 		if v.has("cu_seqlens_q") || v.has("window_size") || v.bool("shared_storage_dqdkdv", false) {
-			return nil, errNoRecipe
+			return nil, errNoDecomposition
 		}
 		a := &attending{v: v, mask: "bias", causal: causality(v.int("custom_mask_type", 0)), rows: true}
 		return slopes(v, a, v.bool("bias_requires_grad", false))
@@ -123,20 +123,20 @@ func flashOf(v values, q, k string) (*attending, error) {
 	}
 	for _, name := range []string{"seqused_k", "alibi_slopes", "block_table", "q_descale"} {
 		if v.has(name) {
-			return nil, errNoRecipe
+			return nil, errNoDecomposition
 		}
 	}
 	if v.has(q) != v.has(k) {
-		return nil, errNoRecipe
+		return nil, errNoDecomposition
 	}
 	if t, ok := v["query"].(*tensor); ok && (t.ndim == 3) != v.has(q) {
-		return nil, errNoRecipe
+		return nil, errNoDecomposition
 	}
 	return a, nil
 }
 
-func flashForward(inPlace bool) recipeFunc {
-	return func(v values) (*recipe, error) {
+func flashForward(inPlace bool) decomposeFunc {
+	return func(v values) (*decomposition, error) {
 		a, err := flashOf(v, "cum_seq_q", "cum_seq_k")
 		if err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func flashForward(inPlace bool) recipeFunc {
 				return nil, err
 			}
 		}
-		return a.recipe()
+		return a.decomposition()
 	}
 }
 
@@ -310,13 +310,13 @@ func (a *attending) logSums(b *ir.Builder, in []ir.Value, q, k ir.Value) ir.Valu
 	return b.Cast(do(b, "logsumexp", scores, []int{-1}), ir.F32)
 }
 
-// recipe is the forward direction.
-func (a *attending) recipe() (*recipe, error) {
+// decomposition is the forward direction.
+func (a *attending) decomposition() (*decomposition, error) {
 	in, err := a.operands()
 	if err != nil {
 		return nil, err
 	}
-	r := &recipe{what: a.what("attention"), in: in, into: nil}
+	r := &decomposition{what: a.what("attention"), in: in, into: nil}
 	if a.into != nil {
 		r.into = []*tensor{a.into}
 	}
@@ -356,7 +356,7 @@ func (a *attending) recipe() (*recipe, error) {
 }
 
 // describe adds what the kind of attention returns besides.
-func (a *attending) describe(r *recipe) {
+func (a *attending) describe(r *decomposition) {
 	q, k := sizesOf(r.in[0]), sizesOf(r.in[1])
 	rows := len(q) - 2
 	if a.rows {
@@ -419,15 +419,15 @@ func orderedLike(t *tensor, dims []int) []int64 {
 	return out
 }
 
-func attentionSlopes(mask string, heads bool) recipeFunc {
-	return func(v values) (*recipe, error) {
+func attentionSlopes(mask string, heads bool) decomposeFunc {
+	return func(v values) (*decomposition, error) {
 		return slopes(v, &attending{v: v, mask: mask, causal: causalIf(v.bool("is_causal", false)), heads: heads}, false)
 	}
 }
 
 // slopes is the gradient of attention by its operands, and by the mask if that is
 // wanted.
-func slopes(v values, a *attending, bias bool) (*recipe, error) {
+func slopes(v values, a *attending, bias bool) (*decomposition, error) {
 	in, err := a.operands()
 	if err != nil {
 		return nil, err
@@ -438,7 +438,7 @@ func slopes(v values, a *attending, bias bool) (*recipe, error) {
 	}
 	bias = bias && a.mask != ""
 	n := len(in)
-	r := &recipe{what: append(a.what("attention backward"), fmt.Sprint(" ", bias, a.heads)...), in: append(in, g)}
+	r := &decomposition{what: append(a.what("attention backward"), fmt.Sprint(" ", bias, a.heads)...), in: append(in, g)}
 	r.strides = func(i int, s ir.Shape) []int64 {
 		switch {
 		case i == 3: // rows are padded to 16

@@ -9,9 +9,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// observeEvals are the observers that train networks to be quantised. One writes
+// observerKernels are the observers that train networks to be quantised. One writes
 // its state back, the other returns it.
-var observeEvals = map[string]evalFunc{
+var observerKernels = map[string]eagerFunc{
 	"_fused_moving_avg_obs_fq_helper": observed(func(o *observer, outs []*tensor) ([]*tensor, error) {
 		return all(o.update(), outs...)
 	}),
@@ -28,7 +28,7 @@ var observeEvals = map[string]evalFunc{
 }
 
 // observed runs an observer and gives what it computed to end.
-func observed(end func(o *observer, outs []*tensor) ([]*tensor, error)) evalFunc {
+func observed(end func(o *observer, outs []*tensor) ([]*tensor, error)) eagerFunc {
 	return func(v values) ([]*tensor, error) {
 		o, err := observerOf(v)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// viewEvals are the ops that look at the same memory in another way.
-var viewEvals = map[string]evalFunc{
+// viewKernels are the ops that look at the same memory in another way.
+var viewKernels = map[string]eagerFunc{
 	"permute": func(v values) ([]*tensor, error) {
 		t, err := v.tensor("self")
 		if err != nil {

@@ -1,7 +1,7 @@
-// Slots: functions of C for custom ops. A library that calls one is made to call
-// a slot instead, and the slot knows which op it stands for.
-#ifndef LORI_SLOTS_H
-#define LORI_SLOTS_H
+// Trampolines: functions of C for custom ops. A library that calls one is made to call
+// a trampoline instead, and the trampoline knows which op it stands for.
+#ifndef LORI_TRAMPOLINES_H
+#define LORI_TRAMPOLINES_H
 
 #include "tensor.h"
 
@@ -12,7 +12,7 @@ enum { LORI_INT_REGISTERS = 6 };
 #else
 enum { LORI_INT_REGISTERS = 8 };
 #endif
-enum { LORI_FLOAT_REGISTERS = 8, LORI_STACK_WORDS = 24, LORI_SLOTS = 64 };
+enum { LORI_FLOAT_REGISTERS = 8, LORI_STACK_WORDS = 24, LORI_TRAMPOLINES = 64 };
 
 // lori_frame is all that a caller may have passed.
 typedef struct lori_frame {
@@ -21,7 +21,7 @@ typedef struct lori_frame {
 	int64_t stack[LORI_STACK_WORDS];
 } lori_frame;
 
-// loriGoSlot runs the op of a slot.
-lori_error loriGoSlot(int32_t slot, lori_frame *frame);
+// loriGoTrampoline runs the op of a trampoline.
+lori_error loriGoTrampoline(int32_t trampoline, lori_frame *frame);
 
 #endif

@@ -14,8 +14,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// randomEvals are the ops that draw numbers.
-var randomEvals = map[string]evalFunc{
+// randomKernels are the ops that draw numbers.
+var randomKernels = map[string]eagerFunc{
 	"rand":       func(v values) ([]*tensor, error) { return drawn(v, nil, uniform01) },
 	"randn":      func(v values) ([]*tensor, error) { return drawn(v, nil, normal01) },
 	"rand_like":  func(v values) ([]*tensor, error) { return drawnLike(v, uniform01) },

@@ -8,8 +8,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// makeEvals are the ops that make tensors, or fill them.
-var makeEvals = map[string]evalFunc{
+// creationKernels are the ops that make tensors, or fill them.
+var creationKernels = map[string]eagerFunc{
 	"full": func(v values) ([]*tensor, error) {
 		d := ir.F32
 		if _, ok := v["fill_value"].(int); ok {
@@ -39,7 +39,7 @@ var makeEvals = map[string]evalFunc{
 	},
 	"cat": func(v values) ([]*tensor, error) {
 		list := catOperands(v)
-		out, err := evalIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+		out, err := eagerRow(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
 		if err == nil && channelsLastAll(list) {
 			return relaid(out[0])
 		}
@@ -120,9 +120,9 @@ func fill(t *tensor, x float64) error {
 	return copyTensor(t, one)
 }
 
-// arithmeticEvals are elementwise ops that ir has not, or not with all of ATen's
+// arithmeticKernels are elementwise ops that ir has not, or not with all of ATen's
 // arguments.
-var arithmeticEvals = map[string]evalFunc{
+var arithmeticKernels = map[string]eagerFunc{
 	"gcd": func(v values) ([]*tensor, error) {
 		x, y, err := v.two("self", "other")
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// errOpaque says that packed bytes are in a form that is not understood.
-var errOpaque = errors.New("weights packed for oneDNN in an unknown form")
+// errBlocked says that packed bytes are in a form that is not understood.
+var errBlocked = errors.New("weights packed for oneDNN in an unknown form")
 
 // blocked is oneDNN's description of an array in memory: strided over blocks,
 // which are dense inside.
@@ -40,24 +40,24 @@ type block struct{ size, dim int }
 // twelve dimensions. Older ones have no version; the numbers of the dtypes and of
 // the blocked format are oneDNN's. What follows the description is the groups.
 const (
-	maxOpaqueDims = 12
-	opaqueBytes   = 768
-	olderBytes    = 664 // of PyTorch 2.6
-	formatBlocked = 2
+	maxBlockedDims = 12
+	blockedBytes   = 768
+	olderBytes     = 664 // of PyTorch 2.6
+	formatBlocked  = 2
 
 	extraAt     = 640 // flags of what comes with the elements
 	sumsSigned  = 1
 	sumsShifted = 8
 )
 
-var opaqueDTypes = map[int32]ir.DType{1: ir.F16, 2: ir.BF16, 3: ir.F32, 4: ir.I32, 5: ir.I8, 6: ir.U8, 7: ir.F64}
+var blockedDTypes = map[int32]ir.DType{1: ir.F16, 2: ir.BF16, 3: ir.F32, 4: ir.I32, 5: ir.I8, 6: ir.U8, 7: ir.F64}
 
-// parseOpaque reads a description. Whatever it says is checked against itself; it
-// returns an error wrapping errOpaque for what it does not know.
-func parseOpaque(b []byte) (*blocked, error) {
+// parseBlocked reads a description. Whatever it says is checked against itself; it
+// returns an error wrapping errBlocked for what it does not know.
+func parseBlocked(b []byte) (*blocked, error) {
 	older := len(b) == olderBytes+4
-	if len(b) != opaqueBytes+4 && !older {
-		return nil, fmt.Errorf("%w: a description of %d bytes", errOpaque, len(b))
+	if len(b) != blockedBytes+4 && !older {
+		return nil, fmt.Errorf("%w: a description of %d bytes", errBlocked, len(b))
 	}
 	word := func(at int) int { return int(int64(binary.LittleEndian.Uint64(b[at:]))) }
 	half := func(at int) int { return int(int32(binary.LittleEndian.Uint32(b[at:]))) }
@@ -65,13 +65,13 @@ func parseOpaque(b []byte) (*blocked, error) {
 	if rank == 0 {
 		rank = half(0)
 	}
-	if rank < 1 || rank > maxOpaqueDims || half(312) != formatBlocked {
-		return nil, fmt.Errorf("%w: rank %d, format %d", errOpaque, rank, half(312))
+	if rank < 1 || rank > maxBlockedDims || half(312) != formatBlocked {
+		return nil, fmt.Errorf("%w: rank %d, format %d", errBlocked, rank, half(312))
 	}
 	d := &blocked{offset: word(304), groups: half(len(b) - 4), older: older}
-	t, ok := opaqueDTypes[int32(half(104))]
+	t, ok := blockedDTypes[int32(half(104))]
 	if !ok {
-		return nil, fmt.Errorf("%w: dtype %d", errOpaque, half(104))
+		return nil, fmt.Errorf("%w: dtype %d", errBlocked, half(104))
 	}
 	d.dtype = CodeOfDType(t)
 	for i := range rank {
@@ -79,12 +79,12 @@ func parseOpaque(b []byte) (*blocked, error) {
 		d.padded = append(d.padded, word(112+8*i))
 		d.strides = append(d.strides, word(320+8*i))
 		if word(208+8*i) != 0 {
-			return nil, fmt.Errorf("%w: padding in front", errOpaque)
+			return nil, fmt.Errorf("%w: padding in front", errBlocked)
 		}
 	}
 	n := word(416)
-	if n < 0 || n > maxOpaqueDims {
-		return nil, fmt.Errorf("%w: %d levels of blocks", errOpaque, n)
+	if n < 0 || n > maxBlockedDims {
+		return nil, fmt.Errorf("%w: %d levels of blocks", errBlocked, n)
 	}
 	for i := range n {
 		d.blocks = append(d.blocks, block{word(424 + 8*i), word(520 + 8*i)})
@@ -93,7 +93,7 @@ func parseOpaque(b []byte) (*blocked, error) {
 	// of 8 bits; other products than oneDNN's need none. Anything else that comes with
 	// the elements changes what they stand for.
 	if flags := word(extraAt); flags != 0 && (t != ir.I8 || flags&^(sumsSigned|sumsShifted) != 0) {
-		return nil, fmt.Errorf("%w: elements of %v with extras %#x", errOpaque, t, flags)
+		return nil, fmt.Errorf("%w: elements of %v with extras %#x", errBlocked, t, flags)
 	}
 	return d, d.check()
 }
@@ -104,7 +104,7 @@ func readable(description []byte, d ir.DType) error {
 	if description == nil || d != ir.I8 {
 		return nil
 	}
-	if _, err := parseOpaque(description); err != nil {
+	if _, err := parseBlocked(description); err != nil {
 		return fmt.Errorf("%w; compile the model without freezing, or on another processor", err)
 	}
 	return nil
@@ -118,13 +118,13 @@ func (d *blocked) check() error {
 	}
 	for _, b := range d.blocks {
 		if b.size < 1 || b.size > 1<<12 || b.dim < 0 || b.dim >= len(d.dims) {
-			return fmt.Errorf("%w: a block of %d in dimension %d", errOpaque, b.size, b.dim)
+			return fmt.Errorf("%w: a block of %d in dimension %d", errBlocked, b.size, b.dim)
 		}
 		inner[b.dim] *= b.size
 	}
 	for i, n := range d.dims {
 		if n < 0 || d.padded[i] < n || inner[i] > 1<<12 || d.padded[i]%inner[i] != 0 || d.strides[i] < 0 || d.padded[i] > 1<<40 {
-			return fmt.Errorf("%w: size %d, padded %d, in dimension %d", errOpaque, n, d.padded[i], i)
+			return fmt.Errorf("%w: size %d, padded %d, in dimension %d", errBlocked, n, d.padded[i], i)
 		}
 	}
 	return nil
@@ -163,11 +163,11 @@ func (d *blocked) at(pos []int) int {
 	return off
 }
 
-// unpackOpaque copies the elements of packed bytes to dst, element pos of d's
+// unpackBlocked copies the elements of packed bytes to dst, element pos of d's
 // dimensions to the sum of pos·strides.
-func unpackOpaque[T any](d *blocked, dst, src []T, strides []int) error {
+func unpackBlocked[T any](d *blocked, dst, src []T, strides []int) error {
 	if d.extent() > len(src) {
-		return fmt.Errorf("%w: it reaches over %d elements of %d", errOpaque, d.extent(), len(src))
+		return fmt.Errorf("%w: it reaches over %d elements of %d", errBlocked, d.extent(), len(src))
 	}
 	pos, scratch := make([]int, len(d.dims)), make([]int, len(d.dims))
 	for _, n := range d.dims {
@@ -195,17 +195,17 @@ func unpackOpaque[T any](d *blocked, dst, src []T, strides []int) error {
 	}
 }
 
-// opaqueOf returns the description of a packed tensor and its memory.
-func opaqueOf[T any](t *tensor) (*blocked, []T, error) {
+// blockedOf returns the description of a packed tensor and its memory.
+func blockedOf[T any](t *tensor) (*blocked, []T, error) {
 	o := t.opaque
 	head := unsafe.Pointer(o)
 	b := unsafe.Slice((*byte)(unsafe.Add(head, unsafe.Sizeof(*o))), int(o.size))
-	d, err := parseOpaque(b)
+	d, err := parseBlocked(b)
 	if err != nil {
 		return nil, nil, err
 	}
 	if d.dtype != int32(t.dtype) {
-		return nil, nil, fmt.Errorf("%w: dtype %d in a tensor of %d", errOpaque, d.dtype, t.dtype)
+		return nil, nil, fmt.Errorf("%w: dtype %d in a tensor of %d", errBlocked, d.dtype, t.dtype)
 	}
 	var one T
 	n := int(t.storage.nbytes) / int(unsafe.Sizeof(one))

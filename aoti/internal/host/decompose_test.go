@@ -15,6 +15,6 @@ func byProgram(name string) opFunc {
 }
 
 // What devices compute by Programs is what PyTorch's own functions give.
-func TestRecipeGoldens(t *testing.T) {
+func TestDecompositionGoldens(t *testing.T) {
 	checkGoldens(t, "testdata/goldens.json", byProgram)
 }

@@ -21,8 +21,8 @@ func TestRegisterShimThatTheHostHas(t *testing.T) {
 	}
 }
 
-// A slot finds each argument wherever the compiler of a caller puts it.
-func TestSlotsFindArguments(t *testing.T) {
+// A trampoline finds each argument wherever the compiler of a caller puts it.
+func TestTrampolinesFindArguments(t *testing.T) {
 	var got OpArgs
 	var list []int64
 	const args = `bool b, double d0, int64_t i1, float f1, int32_t i2, const char* s, int64_t i4, const int64_t* list, int64_t list_len,
@@ -43,8 +43,8 @@ func TestSlotsFindArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	slot := b.Names["aoti_torch_cpu_arguments"]
-	if len(b.Names) != 1 || slot == "" {
+	trampoline := b.Names["aoti_torch_cpu_arguments"]
+	if len(b.Names) != 1 || trampoline == "" {
 		t.Fatalf("%v", b.Names)
 	}
 	text := `#include <stdbool.h>
@@ -59,7 +59,7 @@ const char *good(void *arg) {
 }
 const char *bad(void *arg) { return said(SLOT(false, 0, 0, 0, 0, "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, 0)); }
 `
-	lib := ctest.Open(t, ctest.Build(t, write(t, "caller.c", strings.ReplaceAll(text, "SLOT", slot))))
+	lib := ctest.Open(t, ctest.Build(t, write(t, "caller.c", strings.ReplaceAll(text, "SLOT", trampoline))))
 	if said := lib.Call("good", nil); said != "" {
 		t.Fatal(said)
 	}
@@ -74,9 +74,9 @@ const char *bad(void *arg) { return said(SLOT(false, 0, 0, 0, 0, "", 0, 0, 0, 0,
 	}
 }
 
-// More functions than slots are an error, and those that are given up are free
+// More functions than trampolines are an error, and those that are given up are free
 // again.
-func TestSlotsRunOut(t *testing.T) {
+func TestTrampolinesRunOut(t *testing.T) {
 	var names []string
 	for i := range 65 {
 		name := fmt.Sprintf("aoti_torch_cpu_op%d", i)
@@ -87,7 +87,7 @@ func TestSlotsRunOut(t *testing.T) {
 		names = append(names, name)
 	}
 	for range 2 {
-		if _, err := BindShims(names); !errors.Is(err, ErrSlots) {
+		if _, err := BindShims(names); !errors.Is(err, ErrTrampolines) {
 			t.Errorf("%v", err)
 		}
 		b, err := BindShims(names[:64])

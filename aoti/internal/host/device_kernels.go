@@ -22,19 +22,21 @@ import (
 // for CUDA or for all.
 func forDevices(symbol string) bool { return !strings.HasPrefix(symbol, shimPrefix+"cpu_") }
 
-func deviceResize(p *lane, c call) error { return p.resize(c.tensor(0), c.ints(1), memoryFormat(c, 3)) }
+func deviceResize(p *streamContext, c call) error {
+	return p.resize(c.tensor(0), c.ints(1), memoryFormat(c, 3))
+}
 
-func deviceResizeAs(p *lane, c call) error {
+func deviceResizeAs(p *streamContext, c call) error {
 	return p.resize(c.tensor(0), slices.Clone(sizesOf(c.tensor(1))), memoryFormat(c, 2))
 }
 
-func deviceSet(p *lane, c call) error {
+func deviceSet(p *streamContext, c call) error {
 	return p.guarded(func() C.lori_error { return C.lori_tensor_assign(c.tensor(0), c.tensor(1)) })
 }
 
 // deviceProgram runs an op's Program on the device.
-func deviceProgram(fn recipeFunc) deviceFunc {
-	return func(p *lane, c call) error {
+func deviceProgram(fn decomposeFunc) deviceFunc {
+	return func(p *streamContext, c call) error {
 		v, err := c.values()
 		if err != nil {
 			return err
@@ -56,9 +58,9 @@ func deviceProgram(fn recipeFunc) deviceFunc {
 }
 
 // deliverAll copies results into the tensors of the caller that they are for, and hands the
-// others out as new handles, where the recipe says; what is not among them is undefined. It
+// others out as new handles, where the decomposition says; what is not among them is undefined. It
 // takes outs over.
-func (c call) deliverAll(r *recipe, outs []*tensor) error {
+func (c call) deliverAll(r *decomposition, outs []*tensor) error {
 	for i, to := range r.into {
 		if to == nil {
 			continue
@@ -105,7 +107,7 @@ func (c call) deliverAll(r *recipe, outs []*tensor) error {
 }
 
 // read copies i64 numbers of the device, for which it waits.
-func (p *lane) read(t *tensor) ([]int64, error) {
+func (p *streamContext) read(t *tensor) ([]int64, error) {
 	h, err := p.made(func() *tensor { return C.lori_device_host(t) })
 	if err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func (p *lane) read(t *tensor) ([]int64, error) {
 }
 
 // resize is resizeTensor on the device: memory that is too small is replaced.
-func (p *lane) resize(t *tensor, sizes []int64, format int32) error {
+func (p *streamContext) resize(t *tensor, sizes []int64, format int32) error {
 	strides, err := resizedStrides(sizes, format)
 	if err != nil {
 		return err
@@ -154,7 +156,7 @@ func (p *lane) resize(t *tensor, sizes []int64, format int32) error {
 }
 
 // reshape is a view if one can say it, else of a copy.
-func (p *lane) reshape(c call) error {
+func (p *streamContext) reshape(c call) error {
 	t := c.tensor(0)
 	sizes, err := fillIn(c.ints(1), int64(t.numel))
 	if err != nil {
@@ -225,13 +227,13 @@ func reshapedStrides(t *tensor, sizes []int64) ([]int64, bool) {
 }
 
 // nonzero lists where a tensor is not zero. How many there are is read back.
-func (p *lane) nonzero(c call) error {
+func (p *streamContext) nonzero(c call) error {
 	t := c.tensor(0)
 	if dtypeOf(t).IsComplex() || t.numel == 0 {
-		return errNoRecipe
+		return errNoDecomposition
 	}
 	n := int(t.numel)
-	outs, err := p.run(&recipe{what: []byte("nonzero"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+	outs, err := p.run(&decomposition{what: []byte("nonzero"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		count := do(b, "count_nonzero", in[0], nil)
 		rows := b.Call1(lookup("nonzero_static"), []any{in[0]}, ir.A("size", n), ir.A("fill_value", 0))
 		return []ir.Value{count, b.Transpose(rows, 0, 1)}
@@ -277,9 +279,9 @@ func (p *lane) nonzero(c call) error {
 
 // maskedSelect returns the elements where the mask holds. How many there are is
 // read back.
-func (p *lane) maskedSelect(c call) error {
+func (p *streamContext) maskedSelect(c call) error {
 	x, m := c.tensor(0), c.tensor(1)
-	outs, err := p.run(&recipe{what: []byte("masked_select"), in: []*tensor{x, m}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+	outs, err := p.run(&decomposition{what: []byte("masked_select"), in: []*tensor{x, m}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		dims := b.Call1(ir.OpLogicalAnd, []any{in[0], in[1]}).Shape().Dims()
 		mask, all := b.Expand(in[1], dims...), b.Expand(in[0], dims...)
 		return []ir.Value{do(b, "count_nonzero", mask, nil), do(b, "masked_scatter_backward", all, mask, []int{product(dims)})}
@@ -296,7 +298,7 @@ func (p *lane) maskedSelect(c call) error {
 }
 
 // giveFront hands out a copy of the first n elements of a vector.
-func (p *lane) giveFront(c call, ret int, from *tensor, n int64) error {
+func (p *streamContext) giveFront(c call, ret int, from *tensor, n int64) error {
 	part, err := viewOf(from, []int64{n}, []int64{1}, 0, int32(from.dtype))
 	if err != nil {
 		return err
@@ -316,14 +318,14 @@ func (p *lane) giveFront(c call, ret int, from *tensor, n int64) error {
 
 // repeatInterleave names each position as often as it is to be repeated. The sum is
 // read back unless it is given.
-func (p *lane) repeatInterleave(c call) error {
+func (p *streamContext) repeatInterleave(c call) error {
 	t := c.tensor(0)
 	if t.ndim != 1 || t.numel == 0 {
-		return errNoRecipe
+		return errNoDecomposition
 	}
 	n, given := c.optInt(1)
 	if !given {
-		outs, err := p.run(&recipe{what: []byte("sum"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		outs, err := p.run(&decomposition{what: []byte("sum"), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 			return []ir.Value{b.Sum(b.Cast(in[0], ir.I64), []int{0}, false)}
 		}})
 		if err != nil {
@@ -338,7 +340,7 @@ func (p *lane) repeatInterleave(c call) error {
 	if n < 0 {
 		return fmt.Errorf("%w: %d repeats", ir.ErrArg, n)
 	}
-	outs, err := p.run(&recipe{what: fmt.Append(nil, "repeat_interleave ", n), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+	outs, err := p.run(&decomposition{what: fmt.Append(nil, "repeat_interleave ", n), in: []*tensor{t}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		ends := b.Cumsum(b.Cast(in[0], ir.I64), 0)
 		return []ir.Value{b.Cast(behind(b, ends, b.Iota(n, ir.I64)), in[0].DType())}
 	}})

@@ -124,10 +124,10 @@ func dimension(d, rank int) (int, error) {
 	return (d + n) % n, nil
 }
 
-// lanes calls fn for each row along a dimension: where it begins, the distance
+// eachLine calls fn for each row along a dimension: where it begins, the distance
 // between its elements and their number. i counts the rows in row-major order. A
 // scalar is a row of one element.
-func lanes(dims []int, dim int, fn func(i, at, step, n int)) {
+func eachLine(dims []int, dim int, fn func(i, at, step, n int)) {
 	n, inner, outer := 1, 1, 1
 	for i, d := range dims {
 		switch {

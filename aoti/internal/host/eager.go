@@ -19,9 +19,9 @@ import (
 // and ir.DType. What is None is not there.
 type values map[string]any
 
-// evalFunc computes an op. The results are new handles in the order of ATen's
+// eagerFunc computes an op. The results are new handles in the order of ATen's
 // schema; the arguments stay the caller's.
-type evalFunc func(v values) ([]*tensor, error)
+type eagerFunc func(v values) ([]*tensor, error)
 
 // tensor returns a tensor that must be there.
 func (v values) tensor(name string) (*tensor, error) {
@@ -159,9 +159,9 @@ func (c call) values() (values, error) {
 	return v, nil
 }
 
-// evaluate makes a C function of an eager kernel: the results go out as new handles, or
+// callEager makes a C function of an eager kernel: the results go out as new handles, or
 // into the tensor that the function is given for it.
-func evaluate(fn evalFunc) opFunc {
+func callEager(fn eagerFunc) opFunc {
 	return func(c call) error {
 		v, err := c.values()
 		if err != nil {
@@ -171,12 +171,12 @@ func evaluate(fn evalFunc) opFunc {
 		if err != nil {
 			return err
 		}
-		return c.deliverAll(&recipe{into: c.into()}, outs)
+		return c.deliverAll(&decomposition{into: c.into()}, outs)
 	}
 }
 
 // evaluateProgram makes a C function of an op that is recorded as a Program.
-func evaluateProgram(fn recipeFunc) opFunc {
+func evaluateProgram(fn decomposeFunc) opFunc {
 	return func(c call) error {
 		v, err := c.values()
 		if err != nil {

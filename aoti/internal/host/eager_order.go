@@ -24,7 +24,7 @@ var orderOps = map[string]opEntry{
 type ordered interface{ int64 | float64 }
 
 // exactly computes an op on integers as such and on others in float64.
-func exactly(ints, floats evalFunc) evalFunc {
+func exactly(ints, floats eagerFunc) eagerFunc {
 	return func(v values) ([]*tensor, error) {
 		t, err := v.tensor("self")
 		if err != nil {
@@ -148,7 +148,7 @@ func topK[T ordered](v values) ([]*tensor, error) {
 	n := product(dims)
 	vals, at := array[T]{make([]T, n), dims}, array[int64]{make([]int64, n), dims}
 	sorted, row := v.bool("sorted", true), make([]ranked[T], shape[dim])
-	lanes(shape, dim, func(i, from, step, _ int) {
+	eachLine(shape, dim, func(i, from, step, _ int) {
 		for j := range row {
 			row[j] = ranked[T]{a.data[from+j*step], j}
 		}
@@ -177,7 +177,7 @@ func leading[T ordered](row []ranked[T], k int, sorted bool, less func(a, b rank
 }
 
 // alongRows computes a value and its position of each row along dim.
-func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc {
+func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) eagerFunc {
 	return func(v values) ([]*tensor, error) {
 		t, a, dim, err := rowsOf[T](v, -1)
 		if err != nil {
@@ -187,7 +187,7 @@ func alongRows[T ordered](fn func(v values, row []T) (T, int64, error)) evalFunc
 		n := product(dims)
 		vals, at := array[T]{make([]T, n), dims}, array[int64]{make([]int64, n), dims}
 		var failed error
-		lanes(a.dims, dim, func(i, from, step, count int) {
+		eachLine(a.dims, dim, func(i, from, step, count int) {
 			row := make([]T, count)
 			for k := range row {
 				row[k] = a.data[from+k*step]

@@ -9,16 +9,16 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// randomRecipes draw numbers on the device, each from a seed of its own that comes
+// randomDecompositions draw numbers on the device, each from a seed of its own that comes
 // from the host's generator: as random as PyTorch's, and not the same.
-var randomRecipes = map[string]recipeFunc{
-	"rand":  func(v values) (*recipe, error) { return drawnRecipe(v, nil, "rand", unit) },
-	"randn": func(v values) (*recipe, error) { return drawnRecipe(v, nil, "randn", bell(0, 1)) },
-	"rand_like": func(v values) (*recipe, error) {
-		return drawnLikeRecipe(v, "rand", unit)
+var randomDecompositions = map[string]decomposeFunc{
+	"rand":  func(v values) (*decomposition, error) { return decomposeDrawn(v, nil, "rand", unit) },
+	"randn": func(v values) (*decomposition, error) { return decomposeDrawn(v, nil, "randn", bell(0, 1)) },
+	"rand_like": func(v values) (*decomposition, error) {
+		return decomposeDrawnLike(v, "rand", unit)
 	},
-	"randn_like": func(v values) (*recipe, error) { return drawnLikeRecipe(v, "randn", bell(0, 1)) },
-	"randint": func(v values) (*recipe, error) {
+	"randn_like": func(v values) (*decomposition, error) { return decomposeDrawnLike(v, "randn", bell(0, 1)) },
+	"randint": func(v values) (*decomposition, error) {
 		if out, ok := v["out"].(*tensor); ok {
 			v["dtype"] = dtypeOf(out)
 		}
@@ -29,44 +29,44 @@ var randomRecipes = map[string]recipeFunc{
 		if err != nil {
 			return nil, err
 		}
-		return drawnRecipe(v, nil, fmt.Sprint("randint ", low, " ", high), whole(low, high))
+		return decomposeDrawn(v, nil, fmt.Sprint("randint ", low, " ", high), whole(low, high))
 	},
-	"randint_like": func(v values) (*recipe, error) {
+	"randint_like": func(v values) (*decomposition, error) {
 		low, high, err := bounds(v)
 		if err != nil {
 			return nil, err
 		}
-		return drawnLikeRecipe(v, fmt.Sprint("randint ", low, " ", high), whole(low, high))
+		return decomposeDrawnLike(v, fmt.Sprint("randint ", low, " ", high), whole(low, high))
 	},
-	"randperm": func(v values) (*recipe, error) {
+	"randperm": func(v values) (*decomposition, error) {
 		n, d := v.int("n", 0), v.dtype(ir.I64)
 		if n < 0 || n > math.MaxInt32 {
 			return nil, fmt.Errorf("%w: randperm of %d", ir.ErrArg, n)
 		}
-		return &recipe{what: fmt.Append(nil, "randperm ", n, d), draws: true, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+		return &decomposition{what: fmt.Append(nil, "randperm ", n, d), draws: true, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 			return []ir.Value{do(b, "randperm", in[0], n, 0, d)}
 		}}, nil
 	},
-	"uniform_": func(v values) (*recipe, error) {
+	"uniform_": func(v values) (*decomposition, error) {
 		from, to := v.float("from", 0), v.float("to", 1)
-		return drawnLikeRecipe(v, fmt.Sprint("uniform ", from, " ", to), func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
+		return decomposeDrawnLike(v, fmt.Sprint("uniform ", from, " ", to), func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
 			x := unit(b, seed, size, d)
 			return b.Add(b.Mul(x, num(b, to-from, x)), num(b, from, x))
 		})
 	},
-	"normal_": func(v values) (*recipe, error) {
+	"normal_": func(v values) (*decomposition, error) {
 		mean, std := v.float("mean", 0), v.float("std", 1)
-		return drawnLikeRecipe(v, fmt.Sprint("normal ", mean, " ", std), bell(mean, std))
+		return decomposeDrawnLike(v, fmt.Sprint("normal ", mean, " ", std), bell(mean, std))
 	},
-	"exponential": func(v values) (*recipe, error) {
+	"exponential": func(v values) (*decomposition, error) {
 		rate := v.float("lambd", 1)
-		return drawnLikeRecipe(v, fmt.Sprint("exponential ", rate), func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
+		return decomposeDrawnLike(v, fmt.Sprint("exponential ", rate), func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
 			x := unit(b, seed, size, d)
 			return b.Div(do(b, "log1p", b.Neg(x)), num(b, -rate, x))
 		})
 	},
-	"bernoulli_":     bernoulliRecipe,
-	"native_dropout": dropoutRecipe,
+	"bernoulli_":     decomposeBernoulli,
+	"native_dropout": decomposeDropout,
 }
 
 // source draws numbers of a size. What is no float is drawn as f32, or as it is.
@@ -99,13 +99,13 @@ func bounds(v values) (low, high int, err error) {
 	return low, high, err
 }
 
-// drawnRecipe makes a tensor of v's size.
-func drawnRecipe(v values, like *tensor, what string, from source) (*recipe, error) {
+// decomposeDrawn makes a tensor of v's size.
+func decomposeDrawn(v values, like *tensor, what string, from source) (*decomposition, error) {
 	size, d := intsOf(v.ints("size")), v.dtype(ir.F32)
 	if _, err := ir.NewShape(d, size); err != nil {
 		return nil, err
 	}
-	r := &recipe{what: fmt.Append(nil, what, size, d), draws: true, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
+	r := &decomposition{what: fmt.Append(nil, what, size, d), draws: true, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
 		return []ir.Value{b.Cast(from(b, in[0], size, d), d)}
 	}}
 	if like != nil {
@@ -115,24 +115,24 @@ func drawnRecipe(v values, like *tensor, what string, from source) (*recipe, err
 	return r, nil
 }
 
-// drawnLikeRecipe makes a tensor of the size and strides of self.
-func drawnLikeRecipe(v values, what string, from source) (*recipe, error) {
+// decomposeDrawnLike makes a tensor of the size and strides of self.
+func decomposeDrawnLike(v values, what string, from source) (*decomposition, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
 	}
-	return drawnRecipe(values{"size": sizesOf(t), "dtype": v.dtype(dtypeOf(t))}, t, what, from)
+	return decomposeDrawn(values{"size": sizesOf(t), "dtype": v.dtype(dtypeOf(t))}, t, what, from)
 }
 
-// bernoulliRecipe is ones with the probability p, a number or a tensor.
-func bernoulliRecipe(v values) (*recipe, error) {
+// decomposeBernoulli is ones with the probability p, a number or a tensor.
+func decomposeBernoulli(v values) (*decomposition, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
 	}
 	size, d := intsOf(sizesOf(t)), dtypeOf(t)
 	p := v.float("p", 0.5)
-	r := &recipe{what: fmt.Append(nil, "bernoulli ", size, d, " ", p), draws: true}
+	r := &decomposition{what: fmt.Append(nil, "bernoulli ", size, d, " ", p), draws: true}
 	if x, ok := v["p"].(*tensor); ok {
 		r.what, r.in = fmt.Append(nil, "bernoulli ", size, d), []*tensor{x}
 	}
@@ -147,9 +147,9 @@ func bernoulliRecipe(v values) (*recipe, error) {
 	return r, nil
 }
 
-// dropoutRecipe returns the input with a part of it zero and the rest scaled up,
+// decomposeDropout returns the input with a part of it zero and the rest scaled up,
 // and which part was kept.
-func dropoutRecipe(v values) (*recipe, error) {
+func decomposeDropout(v values) (*decomposition, error) {
 	t, err := v.tensor("input")
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func dropoutRecipe(v values) (*recipe, error) {
 	if !v.bool("train", true) {
 		p = 0
 	}
-	r := &recipe{what: fmt.Append(nil, "native_dropout ", p), in: []*tensor{t}, strides: likeStrides(t), draws: true}
+	r := &decomposition{what: fmt.Append(nil, "native_dropout ", p), in: []*tensor{t}, strides: likeStrides(t), draws: true}
 	r.build = func(b *ir.Builder, in []ir.Value) []ir.Value {
 		x, dims := in[0], in[0].Shape().Dims()
 		if p == 0 {

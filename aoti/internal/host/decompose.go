@@ -13,9 +13,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// recipe is one call of an op as a Program, which a device runs on tensors where
+// decomposition is one call of an op as a Program, which a device runs on tensors where
 // they lie. It depends on the operands' shapes and layouts and on what only.
-type recipe struct {
+type decomposition struct {
 	what  []byte // names the op and its attributes
 	in    []*tensor
 	build builder // of in, then of tables, then of the seed
@@ -51,8 +51,8 @@ type table struct {
 	data  func() []byte
 }
 
-// recipeFunc reads the arguments of an op.
-type recipeFunc func(v values) (*recipe, error)
+// decomposeFunc reads the arguments of an op.
+type decomposeFunc func(v values) (*decomposition, error)
 
 // floatTable is a table of f64.
 func floatTable(dims []int, make func() []float64) table {
@@ -65,7 +65,7 @@ func floatTable(dims []int, make func() []float64) table {
 }
 
 // shapes returns those of all operands.
-func (r *recipe) shapes() ([]ir.Shape, error) {
+func (r *decomposition) shapes() ([]ir.Shape, error) {
 	var out []ir.Shape
 	for i, t := range r.in {
 		s, err := shapeOf(t)
@@ -85,7 +85,7 @@ func (r *recipe) shapes() ([]ir.Shape, error) {
 
 // program records the op. into has the shapes that results are converted to and
 // broadcast, which are Invalid for those that may be what they are.
-func (r *recipe) program(into []ir.Shape) (p *graph.Program, err error) {
+func (r *decomposition) program(into []ir.Shape) (p *graph.Program, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = recovered(x)
@@ -112,7 +112,7 @@ func (r *recipe) program(into []ir.Shape) (p *graph.Program, err error) {
 
 // allResults returns what the Program made, which it takes over, with undefined tensors in the
 // places of other results.
-func (r *recipe) allResults(made []*tensor, err error) ([]*tensor, error) {
+func (r *decomposition) allResults(made []*tensor, err error) ([]*tensor, error) {
 	if err != nil || r.places == nil {
 		return made, err
 	}
@@ -129,7 +129,7 @@ func (r *recipe) allResults(made []*tensor, err error) ([]*tensor, error) {
 }
 
 // key is what two calls with the same Program have in common, but for layouts.
-func (r *recipe) key() ([]byte, error) {
+func (r *decomposition) key() ([]byte, error) {
 	key := append([]byte(nil), r.what...)
 	key = append(key, '|')
 	for i, t := range r.in {
@@ -142,5 +142,5 @@ func (r *recipe) key() ([]byte, error) {
 	return key, nil
 }
 
-// errNoRecipe says that what an op is called with has no recipe.
-var errNoRecipe = fmt.Errorf("%w: it has no Program", backend.ErrUnsupported)
+// errNoDecomposition says that what an op is called with has no decomposition.
+var errNoDecomposition = fmt.Errorf("%w: it has no Program", backend.ErrUnsupported)

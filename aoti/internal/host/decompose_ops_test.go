@@ -10,7 +10,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// cooked computes an op for CUDA by its recipe on the CPU.
+// cooked computes an op for CUDA by its decomposition on the CPU.
 func cooked(t *testing.T, name string, results int, args ...any) []*tensor {
 	t.Helper()
 	outs := make([]*tensor, results)
@@ -24,7 +24,7 @@ func cooked(t *testing.T, name string, results int, args ...any) []*tensor {
 	return outs
 }
 
-func TestRecipeOfLSTMCell(t *testing.T) {
+func TestDecompositionOfLSTMCell(t *testing.T) {
 	x, h, c, bias := waves(t, 1, 2, 12), waves(t, 2, 2, 12), waves(t, 3, 2, 3), waves(t, 4, 12)
 	outs := cooked(t, "cuda__thnn_fused_lstm_cell", 3, x, h, c, bias, nil)
 	xs, hs, cs, bs := numbers(t, x), numbers(t, h), numbers(t, c), numbers(t, bias)
@@ -45,7 +45,7 @@ func TestRecipeOfLSTMCell(t *testing.T) {
 
 // A group's rows, columns or what is added up are its alone, and scales of rows and
 // columns are those of the operands.
-func TestRecipeOfGroups(t *testing.T) {
+func TestDecompositionOfGroups(t *testing.T) {
 	x, y, ends := waves(t, 1, 5, 4), waves(t, 2, 3, 4, 2), tensorOf(t, ir.I32, []float64{2, 2, 5}, 3)
 	rows, cols := waves(t, 3, 5), waves(t, 4, 3, 2)
 	plain := numbers(t, cooked(t, "cuda__grouped_mm", 1, x, y, ends, nil, nil)[0])
@@ -62,7 +62,7 @@ func TestRecipeOfGroups(t *testing.T) {
 	closeTo(t, "scaled", scaled, want)
 }
 
-func TestRecipesThatDraw(t *testing.T) {
+func TestDecompositionsThatDraw(t *testing.T) {
 	SetSeed(1)
 	defer SetSeed(DefaultSeed)
 	const n = 4000

@@ -3,7 +3,7 @@
 package host
 
 /*
-#include "slots.h"
+#include "trampolines.h"
 */
 import "C"
 
@@ -13,15 +13,15 @@ import (
 	"sync"
 )
 
-// slot is what one of the C functions lori_slot_N stands for.
-type slot struct {
+// trampoline is what one of the C functions lori_call_N stands for.
+type trampoline struct {
 	shim *shimOp
-	refs int // of BoundShims; 0 for a slot that is free
+	refs int // of BoundShims; 0 for a trampoline that is free
 }
 
-var slots = struct {
+var trampolines = struct {
 	sync.RWMutex
-	all [C.LORI_SLOTS]slot // guarded by the mutex
+	all [C.LORI_TRAMPOLINES]trampoline // guarded by the mutex
 }{}
 
 // BoundShims are the custom functions that one library calls.
@@ -36,35 +36,35 @@ type BoundShims struct {
 // a library, which keeps them until Close.
 func BindShims(functions []string) (*BoundShims, error) {
 	b := &BoundShims{Names: map[string]string{}}
-	slots.Lock()
-	defer slots.Unlock()
+	trampolines.Lock()
+	defer trampolines.Unlock()
 	for _, name := range functions {
 		s := customShim(name)
 		if s == nil {
 			continue
 		}
-		at := slotFor(s)
+		at := trampolineFor(s)
 		if at < 0 {
 			b.release()
-			return nil, fmt.Errorf("bind %s: %w", name, ErrSlots)
+			return nil, fmt.Errorf("bind %s: %w", name, ErrTrampolines)
 		}
-		slots.all[at].shim = s
-		slots.all[at].refs++
+		trampolines.all[at].shim = s
+		trampolines.all[at].refs++
 		b.held = append(b.held, at)
-		b.Names[name] = fmt.Sprintf("lori_slot_%d", at)
+		b.Names[name] = fmt.Sprintf("lori_call_%d", at)
 	}
 	return b, nil
 }
 
-// slotFor returns the slot of a function, a free one if it has none, or -1; slots
+// trampolineFor returns the trampoline of a function, a free one if it has none, or -1; trampolines
 // is locked.
-func slotFor(s *shimOp) int {
+func trampolineFor(s *shimOp) int {
 	free := -1
-	for i := range slots.all {
-		if slots.all[i].shim == s {
+	for i := range trampolines.all {
+		if trampolines.all[i].shim == s {
 			return i
 		}
-		if free < 0 && slots.all[i].refs == 0 {
+		if free < 0 && trampolines.all[i].refs == 0 {
 			free = i
 		}
 	}
@@ -74,26 +74,26 @@ func slotFor(s *shimOp) int {
 // Close gives the functions up; the library must be closed. Calling it again
 // does nothing.
 func (b *BoundShims) Close() {
-	slots.Lock()
-	defer slots.Unlock()
+	trampolines.Lock()
+	defer trampolines.Unlock()
 	b.release()
 }
 
 // release is Close with the lock held.
 func (b *BoundShims) release() {
 	for _, at := range b.held {
-		if slots.all[at].refs--; slots.all[at].refs == 0 {
-			slots.all[at].shim = nil
+		if trampolines.all[at].refs--; trampolines.all[at].refs == 0 {
+			trampolines.all[at].shim = nil
 		}
 	}
 	b.held = nil
 }
 
-//export loriGoSlot
-func loriGoSlot(at C.int32_t, frame *C.lori_frame) (code C.lori_error) {
-	slots.RLock()
-	s := slots.all[at].shim
-	slots.RUnlock()
+//export loriGoTrampoline
+func loriGoTrampoline(at C.int32_t, frame *C.lori_frame) (code C.lori_error) {
+	trampolines.RLock()
+	s := trampolines.all[at].shim
+	trampolines.RUnlock()
 	if s == nil {
 		return failWith("custom op", errUnimplemented)
 	}
@@ -132,7 +132,7 @@ func (s *shimOp) call(frame *C.lori_frame) error {
 		}
 		words[i] = widened(words[i], s.types[i])
 	}
-	return evaluate(func(v values) ([]*tensor, error) { return s.run(v) })(call{&s.signature, words})
+	return callEager(func(v values) ([]*tensor, error) { return s.run(v) })(call{&s.signature, words})
 }
 
 // run calls the op and checks how many results it has.

@@ -16,17 +16,17 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// evalIR computes an op of ir: its parameters are found by their names.
-func evalIR(op ir.Op, v values) ([]*tensor, error) {
-	r, err := recipeIR(op, v)
+// eagerRow computes an op of ir: its parameters are found by their names.
+func eagerRow(op ir.Op, v values) ([]*tensor, error) {
+	r, err := decomposeRow(op, v)
 	if err != nil {
 		return nil, err
 	}
 	return r.onHost()
 }
 
-// onHost computes a recipe on the CPU. The results are new.
-func (r *recipe) onHost() ([]*tensor, error) {
+// onHost computes a decomposition on the CPU. The results are new.
+func (r *decomposition) onHost() ([]*tensor, error) {
 	in := r.in
 	for _, t := range r.tables {
 		x, err := newTensor(t.shape)
@@ -80,8 +80,8 @@ func zerosOnHost(z zeroTensor) (*tensor, error) {
 	return t, err
 }
 
-// recipeIR is an op of ir.
-func recipeIR(op ir.Op, v values) (*recipe, error) {
+// decomposeRow is an op of ir.
+func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 	sp := op.Spec()
 	var in []*tensor
 	what := []byte(sp.Name)
@@ -147,14 +147,14 @@ func recipeIR(op ir.Op, v values) (*recipe, error) {
 		}
 		return b.Call(op, bound)
 	}
-	r := &recipe{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}
+	r := &decomposition{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}
 	r.leaveOut(v, sp)
 	return r, nil
 }
 
 // leaveOut leaves those results of a gradient undefined that its mask does not ask for, which
 // the row makes empty.
-func (r *recipe) leaveOut(v values, sp *ir.Spec) {
+func (r *decomposition) leaveOut(v values, sp *ir.Spec) {
 	mask := v.ints("output_mask")
 	if len(mask) != len(sp.Schema.Returns) {
 		return

@@ -19,8 +19,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// quantEvals are the products with weights of 4 bits, and what packs those.
-var quantEvals = map[string]evalFunc{
+// quantKernels are the products with weights of 4 bits, and what packs those.
+var quantKernels = map[string]eagerFunc{
 	"_weight_int4pack_mm_for_cpu":         func(v values) ([]*tensor, error) { return int4Product(v, "self", "mat2") },
 	"_convert_weight_to_int4pack_for_cpu": packInt4,
 	"_weight_int4pack_mm_cpu_tensor": func(v values) ([]*tensor, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// simple is a recipe whose results are row-major.
-func simple(what string, in []*tensor, build builder) (*recipe, error) {
-	return &recipe{what: []byte(what), in: in, build: build}, nil
+// simple is a decomposition whose results are row-major.
+func simple(what string, in []*tensor, build builder) (*decomposition, error) {
+	return &decomposition{what: []byte(what), in: in, build: build}, nil
 }
 
 // tensors returns those of some names, which must be there.
@@ -60,30 +60,30 @@ func wide(d ir.DType) ir.DType {
 	return ir.F32
 }
 
-// mathRecipes are the elementwise ops.
-var mathRecipes = map[string]recipeFunc{
-	"clone": func(v values) (*recipe, error) {
+// mathDecompositions are the elementwise ops.
+var mathDecompositions = map[string]decomposeFunc{
+	"clone": func(v values) (*decomposition, error) {
 		t, err := v.tensor("self")
-		return &recipe{what: []byte("copy"), in: []*tensor{t}, build: unchanged, strides: func(int, ir.Shape) []int64 { return denseLike(t) }}, err
+		return &decomposition{what: []byte("copy"), in: []*tensor{t}, build: unchanged, strides: func(int, ir.Shape) []int64 { return denseLike(t) }}, err
 	},
-	"contiguous": func(v values) (*recipe, error) {
+	"contiguous": func(v values) (*decomposition, error) {
 		t, err := v.tensor("self")
-		return &recipe{what: []byte("copy"), in: []*tensor{t}, build: unchanged}, err
+		return &decomposition{what: []byte("copy"), in: []*tensor{t}, build: unchanged}, err
 	},
-	"add": func(v values) (*recipe, error) { return sumRecipe(v, 1) },
-	"sub": func(v values) (*recipe, error) { return sumRecipe(v, -1) },
-	"fill_": func(v values) (*recipe, error) {
+	"add": func(v values) (*decomposition, error) { return decomposeSum(v, 1) },
+	"sub": func(v values) (*decomposition, error) { return decomposeSum(v, -1) },
+	"fill_": func(v values) (*decomposition, error) {
 		t, err := v.tensor("self")
 		if err != nil {
 			return nil, err
 		}
 		s, err := shapeOf(t)
 		x := v.float("value", 0)
-		return &recipe{what: fmt.Append(nil, "fill_ ", s.DType(), x), build: func(b *ir.Builder, _ []ir.Value) []ir.Value {
+		return &decomposition{what: fmt.Append(nil, "fill_ ", s.DType(), x), build: func(b *ir.Builder, _ []ir.Value) []ir.Value {
 			return []ir.Value{b.Cast(b.Const(x, ir.F64), s.DType())}
 		}}, err
 	},
-	"hann_window": func(v values) (*recipe, error) {
+	"hann_window": func(v values) (*decomposition, error) {
 		n := v.int("window_length", 0)
 		d := v.dtype(ir.F32)
 		window := func() []float64 {
@@ -96,44 +96,44 @@ var mathRecipes = map[string]recipeFunc{
 			}
 			return data
 		}
-		return &recipe{
+		return &decomposition{
 			what: fmt.Append(nil, "hann_window ", n, d), tables: []table{floatTable([]int{n}, window)},
 			build: func(b *ir.Builder, in []ir.Value) []ir.Value { return []ir.Value{b.Cast(in[0], d)} },
 		}, nil
 	},
-	"_efficientzerotensor": func(v values) (*recipe, error) { return fullRecipe(v, v.dtype(ir.F32)) },
-	"full": func(v values) (*recipe, error) {
+	"_efficientzerotensor": func(v values) (*decomposition, error) { return decomposeFull(v, v.dtype(ir.F32)) },
+	"full": func(v values) (*decomposition, error) {
 		d := ir.F32
 		if _, ok := v["fill_value"].(int); ok {
 			d = ir.I64
 		}
-		return fullRecipe(v, v.dtype(d))
+		return decomposeFull(v, v.dtype(d))
 	},
-	"new_empty": newRecipe, "new_zeros": newRecipe,
-	"cat": catRecipe,
+	"new_empty": decomposeNew, "new_zeros": decomposeNew,
+	"cat": decomposeCat,
 }
 
-// fullRecipe makes a tensor whose elements are one number.
-func fullRecipe(v values, d ir.DType) (*recipe, error) {
+// decomposeFull makes a tensor whose elements are one number.
+func decomposeFull(v values, d ir.DType) (*decomposition, error) {
 	size, x := intsOf(v.ints("size")), v.float("fill_value", 0)
 	return simple(fmt.Sprint("full ", size, x, d), nil, func(b *ir.Builder, _ []ir.Value) []ir.Value {
 		return []ir.Value{b.Expand(b.Cast(b.Const(x, ir.F64), d), size...)}
 	})
 }
 
-func newRecipe(v values) (*recipe, error) {
+func decomposeNew(v values) (*decomposition, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
 	}
-	return fullRecipe(v, v.dtype(dtypeOf(t)))
+	return decomposeFull(v, v.dtype(dtypeOf(t)))
 }
 
 // unchanged is a copy.
 func unchanged(_ *ir.Builder, in []ir.Value) []ir.Value { return in }
 
-// sumRecipe is self + sign·alpha·other.
-func sumRecipe(v values, sign float64) (*recipe, error) {
+// decomposeSum is self + sign·alpha·other.
+func decomposeSum(v values, sign float64) (*decomposition, error) {
 	t, err := v.tensor("self")
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func sumRecipe(v values, sign float64) (*recipe, error) {
 		in = append(in, other)
 	}
 	number := v["other"]
-	return &recipe{
+	return &decomposition{
 		what: fmt.Appendf(nil, "add %v %T%v", alpha, number, pick(number, any(nil), isTensor)), in: in,
 		strides: stridesFrom(lookup("add").Spec(), in),
 		build: func(b *ir.Builder, in []ir.Value) []ir.Value {
@@ -169,10 +169,10 @@ func sumRecipe(v values, sign float64) (*recipe, error) {
 	}, nil
 }
 
-// catRecipe joins tensors as the function of the op does.
-func catRecipe(v values) (*recipe, error) {
+// decomposeCat joins tensors as the function of the op does.
+func decomposeCat(v values) (*decomposition, error) {
 	list := catOperands(v)
-	r, err := recipeIR(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+	r, err := decomposeRow(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
 	if err == nil && channelsLastAll(list) {
 		r.strides = lastStrides(list...)
 	}

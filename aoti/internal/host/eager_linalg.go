@@ -8,8 +8,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// linalgEvals are the ops of linear algebra that have no results, and so no rows in ir.
-var linalgEvals = map[string]evalFunc{"_linalg_check_errors": checkErrors}
+// linalgKernels are the ops of linear algebra that have no results, and so no rows in ir.
+var linalgKernels = map[string]eagerFunc{"_linalg_check_errors": checkErrors}
 
 func checkErrors(v values) ([]*tensor, error) {
 	_, info, err := argument[int64](v, "info")

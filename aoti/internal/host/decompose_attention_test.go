@@ -70,7 +70,7 @@ func TestAttentionForCUDA(t *testing.T) {
 	bias := waves(t, 6, 1, heads, rows, keys)
 	// The same with the heads of a place side by side.
 	side := func(x *tensor) *tensor {
-		d, err := evaluator("contiguous")(values{"self": turned(t, x, 1, 2)})
+		d, err := eagerKernelOf("contiguous")(values{"self": turned(t, x, 1, 2)})
 		if err != nil {
 			t.Fatal(err)
 		}

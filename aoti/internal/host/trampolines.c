@@ -1,8 +1,8 @@
-// Each slot takes the arguments of any function: every register that may hold one,
+// Each trampoline takes the arguments of any function: every register that may hold one,
 // and words of the stack beyond them, which belong to the caller's frame where it
 // passed fewer.
 
-#include "slots.h"
+#include "trampolines.h"
 #include "op.h"
 
 #if defined(__x86_64__)
@@ -24,10 +24,10 @@
 	s12, s13, s14, s15, s16, s17, s18, s19, s20, s21, s22, s23
 
 #define SLOT(n) \
-	lori_error lori_slot_##n(INTS, FLOATS, STACK) \
+	lori_error lori_call_##n(INTS, FLOATS, STACK) \
 	{ \
 		lori_frame frame = {{INT_WORDS}, {FLOAT_WORDS}, {STACK_WORDS}}; \
-		return loriGoSlot(n, &frame); \
+		return loriGoTrampoline(n, &frame); \
 	}
 #define EIGHT(a, b, c, d, e, f, g, h) SLOT(a) SLOT(b) SLOT(c) SLOT(d) SLOT(e) SLOT(f) SLOT(g) SLOT(h)
 

@@ -10,8 +10,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// histogramEvals are the ops that count into bins of several dimensions.
-var histogramEvals = map[string]evalFunc{
+// histogramKernels are the ops that count into bins of several dimensions.
+var histogramKernels = map[string]eagerFunc{
 	"histogram_bin_ct": histogramBins,
 	"_histogramdd_from_bin_cts": func(v values) ([]*tensor, error) {
 		outs, err := histogramOf(v, "self", v.ints("bins"), v["range"])
