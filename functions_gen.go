@@ -1389,82 +1389,82 @@ func Real(self *Tensor) *Tensor {
 	return self.Real()
 }
 
-// FftFft is [Tensor.FftFft] as a function.
-func FftFft(self *Tensor, opts ...FftFftOption) *Tensor {
-	return self.FftFft(opts...)
+// FFT is [Tensor.FFT] as a function.
+func FFT(self *Tensor, opts ...FFTOption) *Tensor {
+	return self.FFT(opts...)
 }
 
-// FftFft2 is [Tensor.FftFft2] as a function.
-func FftFft2(self *Tensor, opts ...FftFft2Option) *Tensor {
-	return self.FftFft2(opts...)
+// FFT2 is [Tensor.FFT2] as a function.
+func FFT2(self *Tensor, opts ...FFT2Option) *Tensor {
+	return self.FFT2(opts...)
 }
 
-// FftFftn is [Tensor.FftFftn] as a function.
-func FftFftn(self *Tensor, opts ...FftFftnOption) *Tensor {
-	return self.FftFftn(opts...)
+// FFTN is [Tensor.FFTN] as a function.
+func FFTN(self *Tensor, opts ...FFTNOption) *Tensor {
+	return self.FFTN(opts...)
 }
 
-// FftFftshift is [Tensor.FftFftshift] as a function.
-func FftFftshift(self *Tensor, opts ...FftFftshiftOption) *Tensor {
-	return self.FftFftshift(opts...)
+// FFTShift is [Tensor.FFTShift] as a function.
+func FFTShift(self *Tensor, opts ...FFTShiftOption) *Tensor {
+	return self.FFTShift(opts...)
 }
 
-// FftHfft is [Tensor.FftHfft] as a function.
-func FftHfft(self *Tensor, opts ...FftHfftOption) *Tensor {
-	return self.FftHfft(opts...)
+// HFFT is [Tensor.HFFT] as a function.
+func HFFT(self *Tensor, opts ...HFFTOption) *Tensor {
+	return self.HFFT(opts...)
 }
 
-// FftIfft is [Tensor.FftIfft] as a function.
-func FftIfft(self *Tensor, opts ...FftIfftOption) *Tensor {
-	return self.FftIfft(opts...)
+// IFFT is [Tensor.IFFT] as a function.
+func IFFT(self *Tensor, opts ...IFFTOption) *Tensor {
+	return self.IFFT(opts...)
 }
 
-// FftIfft2 is [Tensor.FftIfft2] as a function.
-func FftIfft2(self *Tensor, opts ...FftIfft2Option) *Tensor {
-	return self.FftIfft2(opts...)
+// IFFT2 is [Tensor.IFFT2] as a function.
+func IFFT2(self *Tensor, opts ...IFFT2Option) *Tensor {
+	return self.IFFT2(opts...)
 }
 
-// FftIfftn is [Tensor.FftIfftn] as a function.
-func FftIfftn(self *Tensor, opts ...FftIfftnOption) *Tensor {
-	return self.FftIfftn(opts...)
+// IFFTN is [Tensor.IFFTN] as a function.
+func IFFTN(self *Tensor, opts ...IFFTNOption) *Tensor {
+	return self.IFFTN(opts...)
 }
 
-// FftIfftshift is [Tensor.FftIfftshift] as a function.
-func FftIfftshift(self *Tensor, opts ...FftIfftshiftOption) *Tensor {
-	return self.FftIfftshift(opts...)
+// IFFTShift is [Tensor.IFFTShift] as a function.
+func IFFTShift(self *Tensor, opts ...IFFTShiftOption) *Tensor {
+	return self.IFFTShift(opts...)
 }
 
-// FftIhfft is [Tensor.FftIhfft] as a function.
-func FftIhfft(self *Tensor, opts ...FftIhfftOption) *Tensor {
-	return self.FftIhfft(opts...)
+// IHFFT is [Tensor.IHFFT] as a function.
+func IHFFT(self *Tensor, opts ...IHFFTOption) *Tensor {
+	return self.IHFFT(opts...)
 }
 
-// FftIrfft is [Tensor.FftIrfft] as a function.
-func FftIrfft(self *Tensor, opts ...FftIrfftOption) *Tensor {
-	return self.FftIrfft(opts...)
+// IRFFT is [Tensor.IRFFT] as a function.
+func IRFFT(self *Tensor, opts ...IRFFTOption) *Tensor {
+	return self.IRFFT(opts...)
 }
 
-// FftIrfft2 is [Tensor.FftIrfft2] as a function.
-func FftIrfft2(self *Tensor, opts ...FftIrfft2Option) *Tensor {
-	return self.FftIrfft2(opts...)
+// IRFFT2 is [Tensor.IRFFT2] as a function.
+func IRFFT2(self *Tensor, opts ...IRFFT2Option) *Tensor {
+	return self.IRFFT2(opts...)
 }
 
-// FftIrfftn is [Tensor.FftIrfftn] as a function.
-func FftIrfftn(self *Tensor, opts ...FftIrfftnOption) *Tensor {
-	return self.FftIrfftn(opts...)
+// IRFFTN is [Tensor.IRFFTN] as a function.
+func IRFFTN(self *Tensor, opts ...IRFFTNOption) *Tensor {
+	return self.IRFFTN(opts...)
 }
 
-// FftRfft is [Tensor.FftRfft] as a function.
-func FftRfft(self *Tensor, opts ...FftRfftOption) *Tensor {
-	return self.FftRfft(opts...)
+// RFFT is [Tensor.RFFT] as a function.
+func RFFT(self *Tensor, opts ...RFFTOption) *Tensor {
+	return self.RFFT(opts...)
 }
 
-// FftRfft2 is [Tensor.FftRfft2] as a function.
-func FftRfft2(self *Tensor, opts ...FftRfft2Option) *Tensor {
-	return self.FftRfft2(opts...)
+// RFFT2 is [Tensor.RFFT2] as a function.
+func RFFT2(self *Tensor, opts ...RFFT2Option) *Tensor {
+	return self.RFFT2(opts...)
 }
 
-// FftRfftn is [Tensor.FftRfftn] as a function.
-func FftRfftn(self *Tensor, opts ...FftRfftnOption) *Tensor {
-	return self.FftRfftn(opts...)
+// RFFTN is [Tensor.RFFTN] as a function.
+func RFFTN(self *Tensor, opts ...RFFTNOption) *Tensor {
+	return self.RFFTN(opts...)
 }

@@ -215,25 +215,25 @@ var (
 	opLinalgHouseholderProduct     = lookup("linalg_householder_product")
 	opLinalgInv                    = lookup("linalg_inv")
 	opLinalgInvEx                  = lookup("linalg_inv_ex")
-	opLinalgLu                     = lookup("linalg_lu")
-	opLinalgLuFactor               = lookup("linalg_lu_factor")
-	opLinalgLuFactorEx             = lookup("linalg_lu_factor_ex")
-	opLinalgLuSolve                = lookup("linalg_lu_solve")
+	opLinalgLU                     = lookup("linalg_lu")
+	opLinalgLUFactor               = lookup("linalg_lu_factor")
+	opLinalgLUFactorEx             = lookup("linalg_lu_factor_ex")
+	opLinalgLUSolve                = lookup("linalg_lu_solve")
 	opLinalgMatrixExp              = lookup("linalg_matrix_exp")
 	opLinalgMatrixNorm             = lookup("linalg_matrix_norm")
 	opLinalgMatrixPower            = lookup("linalg_matrix_power")
 	opLinalgMatrixRank             = lookup("linalg_matrix_rank")
 	opLinalgMultiDot               = lookup("linalg_multi_dot")
 	opLinalgPinv                   = lookup("linalg_pinv")
-	opLinalgQr                     = lookup("linalg_qr")
+	opLinalgQR                     = lookup("linalg_qr")
 	opLinalgSlogdet                = lookup("linalg_slogdet")
 	opLinalgSolve                  = lookup("linalg_solve")
 	opLinalgSolveEx                = lookup("linalg_solve_ex")
 	opLinalgSolveTriangular        = lookup("linalg_solve_triangular")
-	opLinalgSvd                    = lookup("linalg_svd")
-	opLinalgSvdvals                = lookup("linalg_svdvals")
+	opLinalgSVD                    = lookup("linalg_svd")
+	opLinalgSVDVals                = lookup("linalg_svdvals")
 	opLinear                       = lookup("linear")
-	opLuUnpack                     = lookup("lu_unpack")
+	opLUUnpack                     = lookup("lu_unpack")
 	opMatMul                       = lookup("matmul")
 	opMatrixExp                    = lookup("matrix_exp")
 	opMm                           = lookup("mm")
@@ -309,24 +309,24 @@ var (
 	opImag                         = lookup("imag")
 	opPolar                        = lookup("polar")
 	opReal                         = lookup("real")
-	opFftFft                       = lookup("fft_fft")
-	opFftFft2                      = lookup("fft_fft2")
-	opFftFftfreq                   = lookup("fft_fftfreq")
-	opFftFftn                      = lookup("fft_fftn")
-	opFftFftshift                  = lookup("fft_fftshift")
-	opFftHfft                      = lookup("fft_hfft")
-	opFftIfft                      = lookup("fft_ifft")
-	opFftIfft2                     = lookup("fft_ifft2")
-	opFftIfftn                     = lookup("fft_ifftn")
-	opFftIfftshift                 = lookup("fft_ifftshift")
-	opFftIhfft                     = lookup("fft_ihfft")
-	opFftIrfft                     = lookup("fft_irfft")
-	opFftIrfft2                    = lookup("fft_irfft2")
-	opFftIrfftn                    = lookup("fft_irfftn")
-	opFftRfft                      = lookup("fft_rfft")
-	opFftRfft2                     = lookup("fft_rfft2")
-	opFftRfftfreq                  = lookup("fft_rfftfreq")
-	opFftRfftn                     = lookup("fft_rfftn")
+	opFFT                          = lookup("fft_fft")
+	opFFT2                         = lookup("fft_fft2")
+	opFFTFreq                      = lookup("fft_fftfreq")
+	opFFTN                         = lookup("fft_fftn")
+	opFFTShift                     = lookup("fft_fftshift")
+	opHFFT                         = lookup("fft_hfft")
+	opIFFT                         = lookup("fft_ifft")
+	opIFFT2                        = lookup("fft_ifft2")
+	opIFFTN                        = lookup("fft_ifftn")
+	opIFFTShift                    = lookup("fft_ifftshift")
+	opIHFFT                        = lookup("fft_ihfft")
+	opIRFFT                        = lookup("fft_irfft")
+	opIRFFT2                       = lookup("fft_irfft2")
+	opIRFFTN                       = lookup("fft_irfftn")
+	opRFFT                         = lookup("fft_rfft")
+	opRFFT2                        = lookup("fft_rfft2")
+	opRFFTFreq                     = lookup("fft_rfftfreq")
+	opRFFTN                        = lookup("fft_rfftn")
 	opEye                          = lookup("eye")
 	opBernoulli                    = lookup("bernoulli")
 	opDropout                      = lookup("dropout")
@@ -2456,48 +2456,48 @@ func LinalgInvEx(a *Tensor, opts ...LinalgInvExOption) (inverse, info *Tensor) {
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
-// LinalgLu records ATen's linalg_lu: the factors of P·L·U = A: a permutation, a lower and an
+// LinalgLU records ATen's linalg_lu: the factors of P·L·U = A: a permutation, a lower and an
 // upper triangle.
 //
 //	linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)
 //
 // Differentiable. Options: [Pivot].
-func LinalgLu(a *Tensor, opts ...LinalgLuOption) (p, l, u *Tensor) {
-	out := callWith(opLinalgLu, []any{a.ex()}, opts)
+func LinalgLU(a *Tensor, opts ...LinalgLUOption) (p, l, u *Tensor) {
+	out := callWith(opLinalgLU, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
 }
 
-// LinalgLuFactor records ATen's linalg_lu_factor: both triangles of P·L·U = A in one matrix, and
+// LinalgLUFactor records ATen's linalg_lu_factor: both triangles of P·L·U = A in one matrix, and
 // the pivots.
 //
 //	linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)
 //
 // Differentiable. Options: [Pivot].
-func LinalgLuFactor(a *Tensor, opts ...LinalgLuFactorOption) (lU, pivots *Tensor) {
-	out := callWith(opLinalgLuFactor, []any{a.ex()}, opts)
+func LinalgLUFactor(a *Tensor, opts ...LinalgLUFactorOption) (lu, pivots *Tensor) {
+	out := callWith(opLinalgLUFactor, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
-// LinalgLuFactorEx records ATen's linalg_lu_factor_ex: both triangles of P·L·U = A in one matrix,
+// LinalgLUFactorEx records ATen's linalg_lu_factor_ex: both triangles of P·L·U = A in one matrix,
 // the rows that were exchanged (i32, from 1), and as i32 the first diagonal element of U that is 0,
 // from 1; with check_errors that is an error at run time (ErrLinAlg).
 //
 //	linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)
 //
 // Differentiable. Options: [Pivot] and [CheckErrors].
-func LinalgLuFactorEx(a *Tensor, opts ...LinalgLuFactorExOption) (lU, pivots, info *Tensor) {
-	out := callWith(opLinalgLuFactorEx, []any{a.ex()}, opts)
+func LinalgLUFactorEx(a *Tensor, opts ...LinalgLUFactorExOption) (lu, pivots, info *Tensor) {
+	out := callWith(opLinalgLUFactorEx, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
 }
 
-// LinalgLuSolve records ATen's linalg_lu_solve: x of A·X = B, or of X·A = B if left is false,
+// LinalgLUSolve records ATen's linalg_lu_solve: x of A·X = B, or of X·A = B if left is false,
 // with A, or its transpose if adjoint, given as linalg_lu_factor does; batches broadcast.
 //
 //	linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor
 //
 // Differentiable. Options: [Left] and [Adjoint].
-func LinalgLuSolve(lU *Tensor, pivots *Tensor, b *Tensor, opts ...LinalgLuSolveOption) *Tensor {
-	return call1With(opLinalgLuSolve, []any{lU.ex(), pivots.ex(), b.ex()}, opts)
+func LinalgLUSolve(lu *Tensor, pivots *Tensor, b *Tensor, opts ...LinalgLUSolveOption) *Tensor {
+	return call1With(opLinalgLUSolve, []any{lu.ex(), pivots.ex(), b.ex()}, opts)
 }
 
 // LinalgMatrixExp records ATen's linalg_matrix_exp: the exponential of square matrices: 1 + A +
@@ -2563,14 +2563,14 @@ func (t *Tensor) LinalgPinv(opts ...LinalgPinvOption) *Tensor {
 	return call1With(opLinalgPinv, []any{t.ex()}, opts)
 }
 
-// LinalgQr records ATen's linalg_qr: the factors of Q·R = A, Q with orthonormal columns and R an
+// LinalgQR records ATen's linalg_qr: the factors of Q·R = A, Q with orthonormal columns and R an
 // upper triangle: min(m, n) columns of Q, all for mode 'complete', none for 'r'.
 //
 //	linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)
 //
 // Differentiable. Options: [QRMode].
-func LinalgQr(a *Tensor, opts ...LinalgQrOption) (q, r *Tensor) {
-	out := callWith(opLinalgQr, []any{a.ex()}, opts)
+func LinalgQR(a *Tensor, opts ...LinalgQROption) (q, r *Tensor) {
+	out := callWith(opLinalgQR, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
@@ -2617,24 +2617,24 @@ func (t *Tensor) LinalgSolveTriangular(b *Tensor, upper bool, opts ...LinalgSolv
 	return call1With(opLinalgSolveTriangular, []any{t.ex(), b.ex(), upper}, opts)
 }
 
-// LinalgSvd records ATen's linalg_svd: the factors of U·diag(S)·Vh = A: descending singular
+// LinalgSVD records ATen's linalg_svd: the factors of U·diag(S)·Vh = A: descending singular
 // values and orthonormal vectors, all of them with full_matrices.
 //
 //	linalg_svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)
 //
 // Differentiable. Options: [FullMatrices].
-func LinalgSvd(a *Tensor, opts ...LinalgSvdOption) (u, s, vh *Tensor) {
-	out := callWith(opLinalgSvd, []any{a.ex()}, opts)
+func LinalgSVD(a *Tensor, opts ...LinalgSVDOption) (u, s, vh *Tensor) {
+	out := callWith(opLinalgSVD, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
 }
 
-// LinalgSvdvals records ATen's linalg_svdvals: descending singular values of matrices.
+// LinalgSVDVals records ATen's linalg_svdvals: descending singular values of matrices.
 //
 //	linalg_svdvals(Tensor A) -> Tensor
 //
 // Differentiable.
-func LinalgSvdvals(a *Tensor) *Tensor {
-	return call1(opLinalgSvdvals, []any{a.ex()}, nil)
+func LinalgSVDVals(a *Tensor) *Tensor {
+	return call1(opLinalgSVDVals, []any{a.ex()}, nil)
 }
 
 // Linear records the op linear: input @ weightᵀ + bias for input [*, in], weight [out, in] and
@@ -2648,14 +2648,14 @@ func (t *Tensor) Linear(weight *Tensor, opts ...LinearOption) *Tensor {
 	return call1With(opLinear, []any{t.ex(), weight.ex()}, opts)
 }
 
-// LuUnpack records ATen's lu_unpack: the permutation and both triangles of what lu_factor gives;
+// LUUnpack records ATen's lu_unpack: the permutation and both triangles of what lu_factor gives;
 // what is not asked for is empty.
 //
 //	lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)
 //
 // Differentiable. Options: [UnpackData] and [UnpackPivots].
-func LuUnpack(lUData *Tensor, lUPivots *Tensor, opts ...LuUnpackOption) (p, l, u *Tensor) {
-	out := callWith(opLuUnpack, []any{lUData.ex(), lUPivots.ex()}, opts)
+func LUUnpack(luData *Tensor, luPivots *Tensor, opts ...LUUnpackOption) (p, l, u *Tensor) {
+	out := callWith(opLUUnpack, []any{luData.ex(), luPivots.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2])
 }
 
@@ -3519,195 +3519,195 @@ func (t *Tensor) Real() *Tensor {
 	return t.unary(opReal)
 }
 
-// FftFft records ATen's fft_fft: the Fourier transform, along dim, after cutting or padding it with
+// FFT records ATen's fft_fft: the Fourier transform, along dim, after cutting or padding it with
 // zeros to n elements. norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or
 // "forward".
 //
 //	fft_fft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftFft(opts ...FftFftOption) *Tensor {
-	return call1With(opFftFft, []any{t.ex()}, opts)
+func (t *Tensor) FFT(opts ...FFTOption) *Tensor {
+	return call1With(opFFT, []any{t.ex()}, opts)
 }
 
-// FftFft2 records ATen's fft_fft2: the Fourier transform, over the dimensions dim, after cutting or
+// FFT2 records ATen's fft_fft2: the Fourier transform, over the dimensions dim, after cutting or
 // padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n back), "ortho"
 // (1/√n both) or "forward".
 //
 //	fft_fft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftFft2(opts ...FftFft2Option) *Tensor {
-	return call1With(opFftFft2, []any{t.ex()}, opts)
+func (t *Tensor) FFT2(opts ...FFT2Option) *Tensor {
+	return call1With(opFFT2, []any{t.ex()}, opts)
 }
 
-// FftFftfreq records ATen's fft_fftfreq: the frequencies of a transform, or of its half, of n
-// samples at distance d.
+// FFTFreq records ATen's fft_fftfreq: the frequencies of a transform, or of its half, of n samples
+// at distance d.
 //
 //	fft_fftfreq(int n, float d=1, *, ScalarType dtype=f32) -> Tensor
 //
 // Differentiable. Options: [SampleSpacing] and [As].
-func FftFftfreq(n int, opts ...FftFftfreqOption) *Tensor {
-	return call1With(opFftFftfreq, []any{n}, opts)
+func FFTFreq(n int, opts ...FFTFreqOption) *Tensor {
+	return call1With(opFFTFreq, []any{n}, opts)
 }
 
-// FftFftn records ATen's fft_fftn: the Fourier transform, over the dimensions dim, after cutting or
+// FFTN records ATen's fft_fftn: the Fourier transform, over the dimensions dim, after cutting or
 // padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n back), "ortho"
 // (1/√n both) or "forward".
 //
 //	fft_fftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftFftn(opts ...FftFftnOption) *Tensor {
-	return call1With(opFftFftn, []any{t.ex()}, opts)
+func (t *Tensor) FFTN(opts ...FFTNOption) *Tensor {
+	return call1With(opFFTN, []any{t.ex()}, opts)
 }
 
-// FftFftshift records ATen's fft_fftshift: frequencies in another order, zero in the middle or, for
+// FFTShift records ATen's fft_fftshift: frequencies in another order, zero in the middle or, for
 // ifftshift, in front, along dim, all dimensions if absent.
 //
 //	fft_fftshift(Tensor self, int[]? dim=None) -> Tensor
 //
 // Differentiable. Options: [Dim].
-func (t *Tensor) FftFftshift(opts ...FftFftshiftOption) *Tensor {
-	return call1With(opFftFftshift, []any{t.ex()}, opts)
+func (t *Tensor) FFTShift(opts ...FFTShiftOption) *Tensor {
+	return call1With(opFFTShift, []any{t.ex()}, opts)
 }
 
-// FftHfft records ATen's fft_hfft: the transform, n reals, of a signal whose half is self and the
+// HFFT records ATen's fft_hfft: the transform, n reals, of a signal whose half is self and the
 // other its conjugate, along dim. norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n
 // both) or "forward".
 //
 //	fft_hfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftHfft(opts ...FftHfftOption) *Tensor {
-	return call1With(opFftHfft, []any{t.ex()}, opts)
+func (t *Tensor) HFFT(opts ...HFFTOption) *Tensor {
+	return call1With(opHFFT, []any{t.ex()}, opts)
 }
 
-// FftIfft records ATen's fft_ifft: the inverse Fourier transform, along dim, after cutting or
-// padding it with zeros to n elements. norm is "backward" (no factor forward, 1/n back), "ortho"
-// (1/√n both) or "forward".
+// IFFT records ATen's fft_ifft: the inverse Fourier transform, along dim, after cutting or padding
+// it with zeros to n elements. norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n
+// both) or "forward".
 //
 //	fft_ifft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftIfft(opts ...FftIfftOption) *Tensor {
-	return call1With(opFftIfft, []any{t.ex()}, opts)
+func (t *Tensor) IFFT(opts ...IFFTOption) *Tensor {
+	return call1With(opIFFT, []any{t.ex()}, opts)
 }
 
-// FftIfft2 records ATen's fft_ifft2: the inverse Fourier transform, over the dimensions dim, after
+// IFFT2 records ATen's fft_ifft2: the inverse Fourier transform, over the dimensions dim, after
 // cutting or padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n
 // back), "ortho" (1/√n both) or "forward".
 //
 //	fft_ifft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftIfft2(opts ...FftIfft2Option) *Tensor {
-	return call1With(opFftIfft2, []any{t.ex()}, opts)
+func (t *Tensor) IFFT2(opts ...IFFT2Option) *Tensor {
+	return call1With(opIFFT2, []any{t.ex()}, opts)
 }
 
-// FftIfftn records ATen's fft_ifftn: the inverse Fourier transform, over the dimensions dim, after
+// IFFTN records ATen's fft_ifftn: the inverse Fourier transform, over the dimensions dim, after
 // cutting or padding them with zeros to the sizes s. norm is "backward" (no factor forward, 1/n
 // back), "ortho" (1/√n both) or "forward".
 //
 //	fft_ifftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftIfftn(opts ...FftIfftnOption) *Tensor {
-	return call1With(opFftIfftn, []any{t.ex()}, opts)
+func (t *Tensor) IFFTN(opts ...IFFTNOption) *Tensor {
+	return call1With(opIFFTN, []any{t.ex()}, opts)
 }
 
-// FftIfftshift records ATen's fft_ifftshift: frequencies in another order, zero in the middle or,
-// for ifftshift, in front, along dim, all dimensions if absent.
+// IFFTShift records ATen's fft_ifftshift: frequencies in another order, zero in the middle or, for
+// ifftshift, in front, along dim, all dimensions if absent.
 //
 //	fft_ifftshift(Tensor self, int[]? dim=None) -> Tensor
 //
 // Differentiable. Options: [Dim].
-func (t *Tensor) FftIfftshift(opts ...FftIfftshiftOption) *Tensor {
-	return call1With(opFftIfftshift, []any{t.ex()}, opts)
+func (t *Tensor) IFFTShift(opts ...IFFTShiftOption) *Tensor {
+	return call1With(opIFFTShift, []any{t.ex()}, opts)
 }
 
-// FftIhfft records ATen's fft_ihfft: the inverse of fft_hfft, along dim. norm is "backward" (no
-// factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// IHFFT records ATen's fft_ihfft: the inverse of fft_hfft, along dim. norm is "backward" (no factor
+// forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_ihfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftIhfft(opts ...FftIhfftOption) *Tensor {
-	return call1With(opFftIhfft, []any{t.ex()}, opts)
+func (t *Tensor) IHFFT(opts ...IHFFTOption) *Tensor {
+	return call1With(opIHFFT, []any{t.ex()}, opts)
 }
 
-// FftIrfft records ATen's fft_irfft: the reals, an even number unless given, whose transform's half
-// is self, along dim, after cutting or padding it with zeros to n elements. norm is "backward" (no
+// IRFFT records ATen's fft_irfft: the reals, an even number unless given, whose transform's half is
+// self, along dim, after cutting or padding it with zeros to n elements. norm is "backward" (no
 // factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_irfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftIrfft(opts ...FftIrfftOption) *Tensor {
-	return call1With(opFftIrfft, []any{t.ex()}, opts)
+func (t *Tensor) IRFFT(opts ...IRFFTOption) *Tensor {
+	return call1With(opIRFFT, []any{t.ex()}, opts)
 }
 
-// FftIrfft2 records ATen's fft_irfft2: the reals, an even number unless given, whose transform's
-// half is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
-// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// IRFFT2 records ATen's fft_irfft2: the reals, an even number unless given, whose transform's half
+// is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s. norm
+// is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_irfft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftIrfft2(opts ...FftIrfft2Option) *Tensor {
-	return call1With(opFftIrfft2, []any{t.ex()}, opts)
+func (t *Tensor) IRFFT2(opts ...IRFFT2Option) *Tensor {
+	return call1With(opIRFFT2, []any{t.ex()}, opts)
 }
 
-// FftIrfftn records ATen's fft_irfftn: the reals, an even number unless given, whose transform's
-// half is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
-// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// IRFFTN records ATen's fft_irfftn: the reals, an even number unless given, whose transform's half
+// is self, over the dimensions dim, after cutting or padding them with zeros to the sizes s. norm
+// is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_irfftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftIrfftn(opts ...FftIrfftnOption) *Tensor {
-	return call1With(opFftIrfftn, []any{t.ex()}, opts)
+func (t *Tensor) IRFFTN(opts ...IRFFTNOption) *Tensor {
+	return call1With(opIRFFTN, []any{t.ex()}, opts)
 }
 
-// FftRfft records ATen's fft_rfft: the half of the Fourier transform of reals that the other
-// follows from, along dim, after cutting or padding it with zeros to n elements. norm is "backward"
-// (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// RFFT records ATen's fft_rfft: the half of the Fourier transform of reals that the other follows
+// from, along dim, after cutting or padding it with zeros to n elements. norm is "backward" (no
+// factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_rfft(Tensor self, int? n=None, int dim=-1, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSize], [Dim] and [FFTNorm].
-func (t *Tensor) FftRfft(opts ...FftRfftOption) *Tensor {
-	return call1With(opFftRfft, []any{t.ex()}, opts)
+func (t *Tensor) RFFT(opts ...RFFTOption) *Tensor {
+	return call1With(opRFFT, []any{t.ex()}, opts)
 }
 
-// FftRfft2 records ATen's fft_rfft2: the half of the Fourier transform of reals that the other
-// follows from, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
-// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// RFFT2 records ATen's fft_rfft2: the half of the Fourier transform of reals that the other follows
+// from, over the dimensions dim, after cutting or padding them with zeros to the sizes s. norm is
+// "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_rfft2(Tensor self, int[]? s=None, int[] dim=[-2, -1], str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftRfft2(opts ...FftRfft2Option) *Tensor {
-	return call1With(opFftRfft2, []any{t.ex()}, opts)
+func (t *Tensor) RFFT2(opts ...RFFT2Option) *Tensor {
+	return call1With(opRFFT2, []any{t.ex()}, opts)
 }
 
-// FftRfftfreq records ATen's fft_rfftfreq: the frequencies of a transform, or of its half, of n
+// RFFTFreq records ATen's fft_rfftfreq: the frequencies of a transform, or of its half, of n
 // samples at distance d.
 //
 //	fft_rfftfreq(int n, float d=1, *, ScalarType dtype=f32) -> Tensor
 //
 // Differentiable. Options: [SampleSpacing] and [As].
-func FftRfftfreq(n int, opts ...FftRfftfreqOption) *Tensor {
-	return call1With(opFftRfftfreq, []any{n}, opts)
+func RFFTFreq(n int, opts ...RFFTFreqOption) *Tensor {
+	return call1With(opRFFTFreq, []any{n}, opts)
 }
 
-// FftRfftn records ATen's fft_rfftn: the half of the Fourier transform of reals that the other
-// follows from, over the dimensions dim, after cutting or padding them with zeros to the sizes s.
-// norm is "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
+// RFFTN records ATen's fft_rfftn: the half of the Fourier transform of reals that the other follows
+// from, over the dimensions dim, after cutting or padding them with zeros to the sizes s. norm is
+// "backward" (no factor forward, 1/n back), "ortho" (1/√n both) or "forward".
 //
 //	fft_rfftn(Tensor self, int[]? s=None, int[]? dim=None, str norm='backward') -> Tensor
 //
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
-func (t *Tensor) FftRfftn(opts ...FftRfftnOption) *Tensor {
-	return call1With(opFftRfftn, []any{t.ex()}, opts)
+func (t *Tensor) RFFTN(opts ...RFFTNOption) *Tensor {
+	return call1With(opRFFTN, []any{t.ex()}, opts)
 }

@@ -335,143 +335,42 @@ type EmbeddingBagOption interface{ embeddingBagOption() }
 //   - [PaddingIdx]: int padding_idx=-1
 type EmbeddingOption interface{ embeddingOption() }
 
-// FftFft2Option is an optional argument of [Tensor.FftFft2]: one of these, with ATen's type, name
-// and default.
+// FFT2Option is an optional argument of [Tensor.FFT2]: one of these, with ATen's type, name and
+// default.
 //
 //   - [FFTSizes]: int[]? s=None
 //   - [Dim]: int[] dim=[-2, -1]
 //   - [FFTNorm]: str norm='backward'
-type FftFft2Option interface{ fftFft2Option() }
+type FFT2Option interface{ fft2Option() }
 
-// FftFftOption is an optional argument of [Tensor.FftFft]: one of these, with ATen's type, name and
+// FFTFreqOption is an optional argument of [FFTFreq]: one of these, with ATen's type, name and
+// default.
+//
+//   - [SampleSpacing]: float d=1
+//   - [As]: ScalarType dtype=f32
+type FFTFreqOption interface{ fftFreqOption() }
+
+// FFTNOption is an optional argument of [Tensor.FFTN]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type FFTNOption interface{ fftnOption() }
+
+// FFTOption is an optional argument of [Tensor.FFT]: one of these, with ATen's type, name and
 // default.
 //
 //   - [FFTSize]: int? n=None
 //   - [Dim]: int dim=-1
 //   - [FFTNorm]: str norm='backward'
-type FftFftOption interface{ fftFftOption() }
+type FFTOption interface{ fftOption() }
 
-// FftFftfreqOption is an optional argument of [FftFftfreq]: one of these, with ATen's type, name
+// FFTShiftOption is an optional argument of [Tensor.FFTShift]: one of these, with ATen's type, name
 // and default.
-//
-//   - [SampleSpacing]: float d=1
-//   - [As]: ScalarType dtype=f32
-type FftFftfreqOption interface{ fftFftfreqOption() }
-
-// FftFftnOption is an optional argument of [Tensor.FftFftn]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[]? dim=None
-//   - [FFTNorm]: str norm='backward'
-type FftFftnOption interface{ fftFftnOption() }
-
-// FftFftshiftOption is an optional argument of [Tensor.FftFftshift]: one of these, with ATen's
-// type, name and default.
 //
 //   - [Dim]: int[]? dim=None
-type FftFftshiftOption interface{ fftFftshiftOption() }
-
-// FftHfftOption is an optional argument of [Tensor.FftHfft]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSize]: int? n=None
-//   - [Dim]: int dim=-1
-//   - [FFTNorm]: str norm='backward'
-type FftHfftOption interface{ fftHfftOption() }
-
-// FftIfft2Option is an optional argument of [Tensor.FftIfft2]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[] dim=[-2, -1]
-//   - [FFTNorm]: str norm='backward'
-type FftIfft2Option interface{ fftIfft2Option() }
-
-// FftIfftOption is an optional argument of [Tensor.FftIfft]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSize]: int? n=None
-//   - [Dim]: int dim=-1
-//   - [FFTNorm]: str norm='backward'
-type FftIfftOption interface{ fftIfftOption() }
-
-// FftIfftnOption is an optional argument of [Tensor.FftIfftn]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[]? dim=None
-//   - [FFTNorm]: str norm='backward'
-type FftIfftnOption interface{ fftIfftnOption() }
-
-// FftIfftshiftOption is an optional argument of [Tensor.FftIfftshift]: one of these, with ATen's
-// type, name and default.
-//
-//   - [Dim]: int[]? dim=None
-type FftIfftshiftOption interface{ fftIfftshiftOption() }
-
-// FftIhfftOption is an optional argument of [Tensor.FftIhfft]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSize]: int? n=None
-//   - [Dim]: int dim=-1
-//   - [FFTNorm]: str norm='backward'
-type FftIhfftOption interface{ fftIhfftOption() }
-
-// FftIrfft2Option is an optional argument of [Tensor.FftIrfft2]: one of these, with ATen's type,
-// name and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[] dim=[-2, -1]
-//   - [FFTNorm]: str norm='backward'
-type FftIrfft2Option interface{ fftIrfft2Option() }
-
-// FftIrfftOption is an optional argument of [Tensor.FftIrfft]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSize]: int? n=None
-//   - [Dim]: int dim=-1
-//   - [FFTNorm]: str norm='backward'
-type FftIrfftOption interface{ fftIrfftOption() }
-
-// FftIrfftnOption is an optional argument of [Tensor.FftIrfftn]: one of these, with ATen's type,
-// name and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[]? dim=None
-//   - [FFTNorm]: str norm='backward'
-type FftIrfftnOption interface{ fftIrfftnOption() }
-
-// FftRfft2Option is an optional argument of [Tensor.FftRfft2]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[] dim=[-2, -1]
-//   - [FFTNorm]: str norm='backward'
-type FftRfft2Option interface{ fftRfft2Option() }
-
-// FftRfftOption is an optional argument of [Tensor.FftRfft]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSize]: int? n=None
-//   - [Dim]: int dim=-1
-//   - [FFTNorm]: str norm='backward'
-type FftRfftOption interface{ fftRfftOption() }
-
-// FftRfftfreqOption is an optional argument of [FftRfftfreq]: one of these, with ATen's type, name
-// and default.
-//
-//   - [SampleSpacing]: float d=1
-//   - [As]: ScalarType dtype=f32
-type FftRfftfreqOption interface{ fftRfftfreqOption() }
-
-// FftRfftnOption is an optional argument of [Tensor.FftRfftn]: one of these, with ATen's type, name
-// and default.
-//
-//   - [FFTSizes]: int[]? s=None
-//   - [Dim]: int[]? dim=None
-//   - [FFTNorm]: str norm='backward'
-type FftRfftnOption interface{ fftRfftnOption() }
+type FFTShiftOption interface{ fftShiftOption() }
 
 // FlattenOption is an optional argument of [Tensor.Flatten]: one of these, with ATen's type, name
 // and default.
@@ -491,7 +390,7 @@ type FullLikeOption interface{ fullLikeOption() }
 //
 //   - [InputBias]: Tensor? b_ih=None
 //   - [HiddenBias]: Tensor? b_hh=None
-type GRUCellOption interface{ gRUCellOption() }
+type GRUCellOption interface{ gruCellOption() }
 
 // GeluOption is an optional argument of [Tensor.Gelu]: one of these, with ATen's type, name and
 // default.
@@ -514,6 +413,14 @@ type GridSampleOption interface{ gridSampleOption() }
 //   - [Bias]: Tensor? bias=None
 //   - [Eps]: float eps=1e-05
 type GroupNormOption interface{ groupNormOption() }
+
+// HFFTOption is an optional argument of [Tensor.HFFT]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type HFFTOption interface{ hfftOption() }
 
 // HardshrinkOption is an optional argument of [Tensor.Hardshrink]: one of these, with ATen's type,
 // name and default.
@@ -542,6 +449,68 @@ type HistcOption interface{ histcOption() }
 //   - [Reduction]: str reduction='mean'
 //   - [Delta]: float delta=1
 type HuberLossOption interface{ huberLossOption() }
+
+// IFFT2Option is an optional argument of [Tensor.IFFT2]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type IFFT2Option interface{ ifft2Option() }
+
+// IFFTNOption is an optional argument of [Tensor.IFFTN]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type IFFTNOption interface{ ifftnOption() }
+
+// IFFTOption is an optional argument of [Tensor.IFFT]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type IFFTOption interface{ ifftOption() }
+
+// IFFTShiftOption is an optional argument of [Tensor.IFFTShift]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Dim]: int[]? dim=None
+type IFFTShiftOption interface{ ifftShiftOption() }
+
+// IHFFTOption is an optional argument of [Tensor.IHFFT]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type IHFFTOption interface{ ihfftOption() }
+
+// IRFFT2Option is an optional argument of [Tensor.IRFFT2]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type IRFFT2Option interface{ irfft2Option() }
+
+// IRFFTNOption is an optional argument of [Tensor.IRFFTN]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type IRFFTNOption interface{ irfftnOption() }
+
+// IRFFTOption is an optional argument of [Tensor.IRFFT]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type IRFFTOption interface{ irfftOption() }
 
 // IndexPutOption is an optional argument of [Tensor.IndexPut]: one of these, with ATen's type, name
 // and default.
@@ -589,7 +558,14 @@ type L1LossOption interface{ l1LossOption() }
 //
 //   - [InputBias]: Tensor? b_ih=None
 //   - [HiddenBias]: Tensor? b_hh=None
-type LSTMCellOption interface{ lSTMCellOption() }
+type LSTMCellOption interface{ lstmCellOption() }
+
+// LUUnpackOption is an optional argument of [LUUnpack]: one of these, with ATen's type, name and
+// default.
+//
+//   - [UnpackData]: bool unpack_data=True
+//   - [UnpackPivots]: bool unpack_pivots=True
+type LUUnpackOption interface{ luUnpackOption() }
 
 // LayerNormOption is an optional argument of [Tensor.LayerNorm]: one of these, with ATen's type,
 // name and default.
@@ -636,31 +612,31 @@ type LinalgEigvalshOption interface{ linalgEigvalshOption() }
 //   - [CheckErrors]: bool check_errors=False
 type LinalgInvExOption interface{ linalgInvExOption() }
 
-// LinalgLuFactorExOption is an optional argument of [LinalgLuFactorEx]: one of these, with ATen's
+// LinalgLUFactorExOption is an optional argument of [LinalgLUFactorEx]: one of these, with ATen's
 // type, name and default.
 //
 //   - [Pivot]: bool pivot=True
 //   - [CheckErrors]: bool check_errors=False
-type LinalgLuFactorExOption interface{ linalgLuFactorExOption() }
+type LinalgLUFactorExOption interface{ linalgLUFactorExOption() }
 
-// LinalgLuFactorOption is an optional argument of [LinalgLuFactor]: one of these, with ATen's type,
+// LinalgLUFactorOption is an optional argument of [LinalgLUFactor]: one of these, with ATen's type,
 // name and default.
 //
 //   - [Pivot]: bool pivot=True
-type LinalgLuFactorOption interface{ linalgLuFactorOption() }
+type LinalgLUFactorOption interface{ linalgLUFactorOption() }
 
-// LinalgLuOption is an optional argument of [LinalgLu]: one of these, with ATen's type, name and
+// LinalgLUOption is an optional argument of [LinalgLU]: one of these, with ATen's type, name and
 // default.
 //
 //   - [Pivot]: bool pivot=True
-type LinalgLuOption interface{ linalgLuOption() }
+type LinalgLUOption interface{ linalgLUOption() }
 
-// LinalgLuSolveOption is an optional argument of [LinalgLuSolve]: one of these, with ATen's type,
+// LinalgLUSolveOption is an optional argument of [LinalgLUSolve]: one of these, with ATen's type,
 // name and default.
 //
 //   - [Left]: bool left=True
 //   - [Adjoint]: bool adjoint=False
-type LinalgLuSolveOption interface{ linalgLuSolveOption() }
+type LinalgLUSolveOption interface{ linalgLUSolveOption() }
 
 // LinalgMatrixNormOption is an optional argument of [Tensor.LinalgMatrixNorm]: one of these, with
 // ATen's type, name and default.
@@ -684,11 +660,17 @@ type LinalgMatrixRankOption interface{ linalgMatrixRankOption() }
 //   - [Rtol]: float? rtol=None
 type LinalgPinvOption interface{ linalgPinvOption() }
 
-// LinalgQrOption is an optional argument of [LinalgQr]: one of these, with ATen's type, name and
+// LinalgQROption is an optional argument of [LinalgQR]: one of these, with ATen's type, name and
 // default.
 //
 //   - [QRMode]: str mode='reduced'
-type LinalgQrOption interface{ linalgQrOption() }
+type LinalgQROption interface{ linalgQROption() }
+
+// LinalgSVDOption is an optional argument of [LinalgSVD]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FullMatrices]: bool full_matrices=True
+type LinalgSVDOption interface{ linalgSVDOption() }
 
 // LinalgSolveExOption is an optional argument of [LinalgSolveEx]: one of these, with ATen's type,
 // name and default.
@@ -709,12 +691,6 @@ type LinalgSolveOption interface{ linalgSolveOption() }
 //   - [Left]: bool left=True
 //   - [Unitriangular]: bool unitriangular=False
 type LinalgSolveTriangularOption interface{ linalgSolveTriangularOption() }
-
-// LinalgSvdOption is an optional argument of [LinalgSvd]: one of these, with ATen's type, name and
-// default.
-//
-//   - [FullMatrices]: bool full_matrices=True
-type LinalgSvdOption interface{ linalgSvdOption() }
 
 // LinalgVectorNormOption is an optional argument of [Tensor.LinalgVectorNorm]: one of these, with
 // ATen's type, name and default.
@@ -748,13 +724,6 @@ type LogSumExpOption interface{ logSumExpOption() }
 //
 //   - [Eps]: float? eps=None
 type LogitOption interface{ logitOption() }
-
-// LuUnpackOption is an optional argument of [LuUnpack]: one of these, with ATen's type, name and
-// default.
-//
-//   - [UnpackData]: bool unpack_data=True
-//   - [UnpackPivots]: bool unpack_pivots=True
-type LuUnpackOption interface{ luUnpackOption() }
 
 // MaxPool1dOption is an optional argument of [Tensor.MaxPool1d]: one of these, with ATen's type,
 // name and default.
@@ -909,19 +878,50 @@ type PdistOption interface{ pdistOption() }
 //   - [As]: ScalarType? dtype=None
 type ProdOption interface{ prodOption() }
 
+// RFFT2Option is an optional argument of [Tensor.RFFT2]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[] dim=[-2, -1]
+//   - [FFTNorm]: str norm='backward'
+type RFFT2Option interface{ rfft2Option() }
+
+// RFFTFreqOption is an optional argument of [RFFTFreq]: one of these, with ATen's type, name and
+// default.
+//
+//   - [SampleSpacing]: float d=1
+//   - [As]: ScalarType dtype=f32
+type RFFTFreqOption interface{ rfftFreqOption() }
+
+// RFFTNOption is an optional argument of [Tensor.RFFTN]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSizes]: int[]? s=None
+//   - [Dim]: int[]? dim=None
+//   - [FFTNorm]: str norm='backward'
+type RFFTNOption interface{ rfftnOption() }
+
+// RFFTOption is an optional argument of [Tensor.RFFT]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FFTSize]: int? n=None
+//   - [Dim]: int dim=-1
+//   - [FFTNorm]: str norm='backward'
+type RFFTOption interface{ rfftOption() }
+
 // RNNReLUCellOption is an optional argument of [Tensor.RNNReLUCell]: one of these, with ATen's
 // type, name and default.
 //
 //   - [InputBias]: Tensor? b_ih=None
 //   - [HiddenBias]: Tensor? b_hh=None
-type RNNReLUCellOption interface{ rNNReLUCellOption() }
+type RNNReLUCellOption interface{ rnnReLUCellOption() }
 
 // RNNTanhCellOption is an optional argument of [Tensor.RNNTanhCell]: one of these, with ATen's
 // type, name and default.
 //
 //   - [InputBias]: Tensor? b_ih=None
 //   - [HiddenBias]: Tensor? b_hh=None
-type RNNTanhCellOption interface{ rNNTanhCellOption() }
+type RNNTanhCellOption interface{ rnnTanhCellOption() }
 
 // RepeatInterleaveOption is an optional argument of [Tensor.RepeatInterleave]: one of these, with
 // ATen's type, name and default.
@@ -1164,12 +1164,12 @@ type addcValueOption struct{ v any }
 func (addcValueOption) addcdivOption() {}
 func (addcValueOption) addcmulOption() {}
 
-// Adjoint is the argument adjoint of [LinalgLuSolve].
+// Adjoint is the argument adjoint of [LinalgLUSolve].
 func Adjoint(v bool) adjointOption { return adjointOption{v} }
 
 type adjointOption struct{ v any }
 
-func (adjointOption) linalgLuSolveOption() {}
+func (adjointOption) linalgLUSolveOption() {}
 
 // AlignCorners aligns the corner elements of input and output rather than their outer edges. It is
 // the argument align_corners of [AffineGrid], [Tensor.GridSample] and [Tensor.Interpolate].
@@ -1206,7 +1206,7 @@ type approximateOption struct{ v any }
 func (approximateOption) geluOption() {}
 
 // As sets the dtype of the result; it is also a setting of [With]. It is the argument dtype of
-// [FftFftfreq], [FftRfftfreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike],
+// [FFTFreq], [RFFTFreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike],
 // [Tensor.LinalgVectorNorm], [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod],
 // [Tensor.Softmax], [Tensor.Sum] and [Tensor.ZerosLike].
 func As(v DType) asOption { return asOption{v} }
@@ -1224,8 +1224,8 @@ func (asOption) onesLikeOption()         {}
 func (asOption) zerosLikeOption()        {}
 func (asOption) logSoftmaxOption()       {}
 func (asOption) softmaxOption()          {}
-func (asOption) fftFftfreqOption()       {}
-func (asOption) fftRfftfreqOption()      {}
+func (asOption) fftFreqOption()          {}
+func (asOption) rfftFreqOption()         {}
 
 // Atol is the argument atol of [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
 func Atol(v float64) atolOption { return atolOption{v} }
@@ -1330,7 +1330,7 @@ func (ceilModeOption) maxPool2dWithIndicesOption() {}
 func (ceilModeOption) maxPool3dOption()            {}
 func (ceilModeOption) maxPool3dWithIndicesOption() {}
 
-// CheckErrors is the argument check_errors of [LinalgInvEx], [LinalgLuFactorEx], [LinalgSolveEx]
+// CheckErrors is the argument check_errors of [LinalgInvEx], [LinalgLUFactorEx], [LinalgSolveEx]
 // and [Tensor.LinalgCholeskyEx].
 func CheckErrors(v bool) checkErrorsOption { return checkErrorsOption{v} }
 
@@ -1338,7 +1338,7 @@ type checkErrorsOption struct{ v any }
 
 func (checkErrorsOption) linalgCholeskyExOption() {}
 func (checkErrorsOption) linalgInvExOption()      {}
-func (checkErrorsOption) linalgLuFactorExOption() {}
+func (checkErrorsOption) linalgLUFactorExOption() {}
 func (checkErrorsOption) linalgSolveExOption()    {}
 
 // Correction sets what the divisor is less than the number of elements, 1 unless given. It is the
@@ -1426,11 +1426,11 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // last; an op that takes one panics with an *OpError for several. It is the argument dim of [Cat],
 // [CosineSimilarity], [Stack], [Tensor.All], [Tensor.Amax], [Tensor.Amin], [Tensor.Any],
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
-// [Tensor.FftFft2], [Tensor.FftFft], [Tensor.FftFftn], [Tensor.FftFftshift], [Tensor.FftHfft],
-// [Tensor.FftIfft2], [Tensor.FftIfft], [Tensor.FftIfftn], [Tensor.FftIfftshift], [Tensor.FftIhfft],
-// [Tensor.FftIrfft2], [Tensor.FftIrfft], [Tensor.FftIrfftn], [Tensor.FftRfft2], [Tensor.FftRfft],
-// [Tensor.FftRfftn], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm],
-// [Tensor.Mean], [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod],
+// [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.HFFT], [Tensor.IFFT2],
+// [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT], [Tensor.IRFFT2],
+// [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm],
+// [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian],
+// [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2], [Tensor.RFFTN], [Tensor.RFFT],
 // [Tensor.RepeatInterleave], [Tensor.Slice], [Tensor.Sort], [Tensor.SplitWithSizes],
 // [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
 // [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims
@@ -1475,22 +1475,22 @@ func (dimOption) takeAlongDimOption()     {}
 func (dimOption) topkOption()             {}
 func (dimOption) linalgMatrixNormOption() {}
 func (dimOption) cosineSimilarityOption() {}
-func (dimOption) fftFftOption()           {}
-func (dimOption) fftFft2Option()          {}
-func (dimOption) fftFftnOption()          {}
-func (dimOption) fftFftshiftOption()      {}
-func (dimOption) fftHfftOption()          {}
-func (dimOption) fftIfftOption()          {}
-func (dimOption) fftIfft2Option()         {}
-func (dimOption) fftIfftnOption()         {}
-func (dimOption) fftIfftshiftOption()     {}
-func (dimOption) fftIhfftOption()         {}
-func (dimOption) fftIrfftOption()         {}
-func (dimOption) fftIrfft2Option()        {}
-func (dimOption) fftIrfftnOption()        {}
-func (dimOption) fftRfftOption()          {}
-func (dimOption) fftRfft2Option()         {}
-func (dimOption) fftRfftnOption()         {}
+func (dimOption) fftOption()              {}
+func (dimOption) fft2Option()             {}
+func (dimOption) fftnOption()             {}
+func (dimOption) fftShiftOption()         {}
+func (dimOption) hfftOption()             {}
+func (dimOption) ifftOption()             {}
+func (dimOption) ifft2Option()            {}
+func (dimOption) ifftnOption()            {}
+func (dimOption) ifftShiftOption()        {}
+func (dimOption) ihfftOption()            {}
+func (dimOption) irfftOption()            {}
+func (dimOption) irfft2Option()           {}
+func (dimOption) irfftnOption()           {}
+func (dimOption) rfftOption()             {}
+func (dimOption) rfft2Option()            {}
+func (dimOption) rfftnOption()            {}
 
 // DivisorOverride sets what sums are divided by instead of the size of the window. It is the
 // argument divisor_override of [Tensor.AvgPool2d] and [Tensor.AvgPool3d].
@@ -1544,57 +1544,55 @@ func (epsOption) groupNormOption()        {}
 func (epsOption) layerNormOption()        {}
 func (epsOption) rmsNormOption()          {}
 
-// FFTNorm is the argument norm of [Tensor.FftFft2], [Tensor.FftFft], [Tensor.FftFftn],
-// [Tensor.FftHfft], [Tensor.FftIfft2], [Tensor.FftIfft], [Tensor.FftIfftn], [Tensor.FftIhfft],
-// [Tensor.FftIrfft2], [Tensor.FftIrfft], [Tensor.FftIrfftn], [Tensor.FftRfft2], [Tensor.FftRfft]
-// and [Tensor.FftRfftn].
-func FFTNorm(v string) fFTNormOption { return fFTNormOption{v} }
+// FFTNorm is the argument norm of [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFT], [Tensor.HFFT],
+// [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFT], [Tensor.IHFFT], [Tensor.IRFFT2], [Tensor.IRFFTN],
+// [Tensor.IRFFT], [Tensor.RFFT2], [Tensor.RFFTN] and [Tensor.RFFT].
+func FFTNorm(v string) fftNormOption { return fftNormOption{v} }
 
-type fFTNormOption struct{ v any }
+type fftNormOption struct{ v any }
 
-func (fFTNormOption) fftFftOption()    {}
-func (fFTNormOption) fftFft2Option()   {}
-func (fFTNormOption) fftFftnOption()   {}
-func (fFTNormOption) fftHfftOption()   {}
-func (fFTNormOption) fftIfftOption()   {}
-func (fFTNormOption) fftIfft2Option()  {}
-func (fFTNormOption) fftIfftnOption()  {}
-func (fFTNormOption) fftIhfftOption()  {}
-func (fFTNormOption) fftIrfftOption()  {}
-func (fFTNormOption) fftIrfft2Option() {}
-func (fFTNormOption) fftIrfftnOption() {}
-func (fFTNormOption) fftRfftOption()   {}
-func (fFTNormOption) fftRfft2Option()  {}
-func (fFTNormOption) fftRfftnOption()  {}
+func (fftNormOption) fftOption()    {}
+func (fftNormOption) fft2Option()   {}
+func (fftNormOption) fftnOption()   {}
+func (fftNormOption) hfftOption()   {}
+func (fftNormOption) ifftOption()   {}
+func (fftNormOption) ifft2Option()  {}
+func (fftNormOption) ifftnOption()  {}
+func (fftNormOption) ihfftOption()  {}
+func (fftNormOption) irfftOption()  {}
+func (fftNormOption) irfft2Option() {}
+func (fftNormOption) irfftnOption() {}
+func (fftNormOption) rfftOption()   {}
+func (fftNormOption) rfft2Option()  {}
+func (fftNormOption) rfftnOption()  {}
 
-// FFTSize is the argument n of [Tensor.FftFft], [Tensor.FftHfft], [Tensor.FftIfft],
-// [Tensor.FftIhfft], [Tensor.FftIrfft] and [Tensor.FftRfft].
-func FFTSize(v int) fFTSizeOption { return fFTSizeOption{v} }
+// FFTSize is the argument n of [Tensor.FFT], [Tensor.HFFT], [Tensor.IFFT], [Tensor.IHFFT],
+// [Tensor.IRFFT] and [Tensor.RFFT].
+func FFTSize(v int) fftSizeOption { return fftSizeOption{v} }
 
-type fFTSizeOption struct{ v any }
+type fftSizeOption struct{ v any }
 
-func (fFTSizeOption) fftFftOption()   {}
-func (fFTSizeOption) fftHfftOption()  {}
-func (fFTSizeOption) fftIfftOption()  {}
-func (fFTSizeOption) fftIhfftOption() {}
-func (fFTSizeOption) fftIrfftOption() {}
-func (fFTSizeOption) fftRfftOption()  {}
+func (fftSizeOption) fftOption()   {}
+func (fftSizeOption) hfftOption()  {}
+func (fftSizeOption) ifftOption()  {}
+func (fftSizeOption) ihfftOption() {}
+func (fftSizeOption) irfftOption() {}
+func (fftSizeOption) rfftOption()  {}
 
-// FFTSizes is the argument s of [Tensor.FftFft2], [Tensor.FftFftn], [Tensor.FftIfft2],
-// [Tensor.FftIfftn], [Tensor.FftIrfft2], [Tensor.FftIrfftn], [Tensor.FftRfft2] and
-// [Tensor.FftRfftn].
-func FFTSizes(v ...int) fFTSizesOption { return fFTSizesOption{intsArg(v)} }
+// FFTSizes is the argument s of [Tensor.FFT2], [Tensor.FFTN], [Tensor.IFFT2], [Tensor.IFFTN],
+// [Tensor.IRFFT2], [Tensor.IRFFTN], [Tensor.RFFT2] and [Tensor.RFFTN].
+func FFTSizes(v ...int) fftSizesOption { return fftSizesOption{intsArg(v)} }
 
-type fFTSizesOption struct{ v any }
+type fftSizesOption struct{ v any }
 
-func (fFTSizesOption) fftFft2Option()   {}
-func (fFTSizesOption) fftFftnOption()   {}
-func (fFTSizesOption) fftIfft2Option()  {}
-func (fFTSizesOption) fftIfftnOption()  {}
-func (fFTSizesOption) fftIrfft2Option() {}
-func (fFTSizesOption) fftIrfftnOption() {}
-func (fFTSizesOption) fftRfft2Option()  {}
-func (fFTSizesOption) fftRfftnOption()  {}
+func (fftSizesOption) fft2Option()   {}
+func (fftSizesOption) fftnOption()   {}
+func (fftSizesOption) ifft2Option()  {}
+func (fftSizesOption) ifftnOption()  {}
+func (fftSizesOption) irfft2Option() {}
+func (fftSizesOption) irfftnOption() {}
+func (fftSizesOption) rfft2Option()  {}
+func (fftSizesOption) rfftnOption()  {}
 
 // FillValue sets what is in the rows that are left. It is the argument fill_value of
 // [Tensor.NonzeroStatic].
@@ -1604,12 +1602,12 @@ type fillValueOption struct{ v any }
 
 func (fillValueOption) nonzeroStaticOption() {}
 
-// FullMatrices is the argument full_matrices of [LinalgSvd].
+// FullMatrices is the argument full_matrices of [LinalgSVD].
 func FullMatrices(v bool) fullMatricesOption { return fullMatricesOption{v} }
 
 type fullMatricesOption struct{ v any }
 
-func (fullMatricesOption) linalgSvdOption() {}
+func (fullMatricesOption) linalgSVDOption() {}
 
 // Groups sets the number of groups of channels that are convolved apart. It is the argument groups
 // of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d],
@@ -1631,10 +1629,10 @@ func HiddenBias(v *Tensor) hiddenBiasOption { return hiddenBiasOption{v.ex()} }
 
 type hiddenBiasOption struct{ v any }
 
-func (hiddenBiasOption) gRUCellOption()     {}
-func (hiddenBiasOption) lSTMCellOption()    {}
-func (hiddenBiasOption) rNNReLUCellOption() {}
-func (hiddenBiasOption) rNNTanhCellOption() {}
+func (hiddenBiasOption) gruCellOption()     {}
+func (hiddenBiasOption) lstmCellOption()    {}
+func (hiddenBiasOption) rnnReLUCellOption() {}
+func (hiddenBiasOption) rnnTanhCellOption() {}
 
 // IgnoreIndex sets the class whose elements do not count. It is the argument ignore_index of
 // [Tensor.CrossEntropy] and [Tensor.NllLoss].
@@ -1668,10 +1666,10 @@ func InputBias(v *Tensor) inputBiasOption { return inputBiasOption{v.ex()} }
 
 type inputBiasOption struct{ v any }
 
-func (inputBiasOption) gRUCellOption()     {}
-func (inputBiasOption) lSTMCellOption()    {}
-func (inputBiasOption) rNNReLUCellOption() {}
-func (inputBiasOption) rNNTanhCellOption() {}
+func (inputBiasOption) gruCellOption()     {}
+func (inputBiasOption) lstmCellOption()    {}
+func (inputBiasOption) rnnReLUCellOption() {}
+func (inputBiasOption) rnnTanhCellOption() {}
 
 // InterpolateMode chooses how the new elements are made: "nearest", "bilinear" and the like. It is
 // the argument mode of [Tensor.GridSample] and [Tensor.Interpolate].
@@ -1746,13 +1744,13 @@ type largestOption struct{ v any }
 
 func (largestOption) topkOption() {}
 
-// Left is the argument left of [LinalgLuSolve], [LinalgSolveEx], [LinalgSolve],
+// Left is the argument left of [LinalgLUSolve], [LinalgSolveEx], [LinalgSolve],
 // [Tensor.LinalgSolveTriangular] and [Tensor.Ormqr].
 func Left(v bool) leftOption { return leftOption{v} }
 
 type leftOption struct{ v any }
 
-func (leftOption) linalgLuSolveOption()         {}
+func (leftOption) linalgLUSolveOption()         {}
 func (leftOption) linalgSolveOption()           {}
 func (leftOption) linalgSolveExOption()         {}
 func (leftOption) linalgSolveTriangularOption() {}
@@ -1960,14 +1958,14 @@ type perSampleWeightsOption struct{ v any }
 
 func (perSampleWeightsOption) embeddingBagOption() {}
 
-// Pivot is the argument pivot of [LinalgLuFactorEx], [LinalgLuFactor] and [LinalgLu].
+// Pivot is the argument pivot of [LinalgLUFactorEx], [LinalgLUFactor] and [LinalgLU].
 func Pivot(v bool) pivotOption { return pivotOption{v} }
 
 type pivotOption struct{ v any }
 
-func (pivotOption) linalgLuOption()         {}
-func (pivotOption) linalgLuFactorOption()   {}
-func (pivotOption) linalgLuFactorExOption() {}
+func (pivotOption) linalgLUOption()         {}
+func (pivotOption) linalgLUFactorOption()   {}
+func (pivotOption) linalgLUFactorExOption() {}
 
 // PosInfTo sets what +∞ becomes. It is the argument posinf of [Tensor.NanToNum].
 func PosInfTo(v float64) posInfToOption { return posInfToOption{v} }
@@ -1984,12 +1982,12 @@ type posWeightOption struct{ v any }
 
 func (posWeightOption) binaryCrossEntropyWithLogitsOption() {}
 
-// QRMode is the argument mode of [LinalgQr].
-func QRMode(v string) qRModeOption { return qRModeOption{v} }
+// QRMode is the argument mode of [LinalgQR].
+func QRMode(v string) qrModeOption { return qrModeOption{v} }
 
-type qRModeOption struct{ v any }
+type qrModeOption struct{ v any }
 
-func (qRModeOption) linalgQrOption() {}
+func (qrModeOption) linalgQROption() {}
 
 // Reduction chooses what becomes of the losses: "mean", "sum" or "none". It is the argument
 // reduction of [Tensor.BinaryCrossEntropyWithLogits], [Tensor.BinaryCrossEntropy],
@@ -2026,13 +2024,13 @@ type rtolOption struct{ v any }
 func (rtolOption) linalgMatrixRankOption() {}
 func (rtolOption) linalgPinvOption()       {}
 
-// SampleSpacing is the argument d of [FftFftfreq] and [FftRfftfreq].
+// SampleSpacing is the argument d of [FFTFreq] and [RFFTFreq].
 func SampleSpacing(v float64) sampleSpacingOption { return sampleSpacingOption{v} }
 
 type sampleSpacingOption struct{ v any }
 
-func (sampleSpacingOption) fftFftfreqOption()  {}
-func (sampleSpacingOption) fftRfftfreqOption() {}
+func (sampleSpacingOption) fftFreqOption()  {}
+func (sampleSpacingOption) rfftFreqOption() {}
 
 // Scale sets what the scores are multiplied by, 1/√(features of a head) unless given. It is the
 // argument scale of [ScaledDotProductAttention].
@@ -2180,12 +2178,12 @@ func (transposedOption) ormqrOption()           {}
 func (transposedOption) triangularSolveOption() {}
 
 // UPLO is the argument UPLO of [Tensor.LinalgEigh] and [Tensor.LinalgEigvalsh].
-func UPLO(v string) uPLOOption { return uPLOOption{v} }
+func UPLO(v string) uploOption { return uploOption{v} }
 
-type uPLOOption struct{ v any }
+type uploOption struct{ v any }
 
-func (uPLOOption) linalgEighOption()     {}
-func (uPLOOption) linalgEigvalshOption() {}
+func (uploOption) linalgEighOption()     {}
+func (uploOption) linalgEigvalshOption() {}
 
 // Unitriangular is the argument unitriangular of [Tensor.LinalgSolveTriangular] and
 // [Tensor.TriangularSolve].
@@ -2196,14 +2194,14 @@ type unitriangularOption struct{ v any }
 func (unitriangularOption) linalgSolveTriangularOption() {}
 func (unitriangularOption) triangularSolveOption()       {}
 
-// UnpackData is the argument unpack_data of [LuUnpack].
+// UnpackData is the argument unpack_data of [LUUnpack].
 func UnpackData(v bool) unpackDataOption { return unpackDataOption{v} }
 
 type unpackDataOption struct{ v any }
 
 func (unpackDataOption) luUnpackOption() {}
 
-// UnpackPivots is the argument unpack_pivots of [LuUnpack].
+// UnpackPivots is the argument unpack_pivots of [LUUnpack].
 func UnpackPivots(v bool) unpackPivotsOption { return unpackPivotsOption{v} }
 
 type unpackPivotsOption struct{ v any }
@@ -2333,11 +2331,11 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "end_dim", Value: o.v})
 	case epsOption:
 		return append(dst, ir.Named{Name: "eps", Value: o.v})
-	case fFTNormOption:
+	case fftNormOption:
 		return append(dst, ir.Named{Name: "norm", Value: o.v})
-	case fFTSizeOption:
+	case fftSizeOption:
 		return append(dst, ir.Named{Name: "n", Value: o.v})
-	case fFTSizesOption:
+	case fftSizesOption:
 		return append(dst, ir.Named{Name: "s", Value: o.v})
 	case fillValueOption:
 		return append(dst, ir.Named{Name: "fill_value", Value: o.v})
@@ -2428,7 +2426,7 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "posinf", Value: o.v})
 	case posWeightOption:
 		return append(dst, ir.Named{Name: "pos_weight", Value: o.v})
-	case qRModeOption:
+	case qrModeOption:
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case reductionOption:
 		return append(dst, ir.Named{Name: "reduction", Value: o.v})
@@ -2470,7 +2468,7 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "stride", Value: o.v})
 	case transposedOption:
 		return append(dst, ir.Named{Name: "transpose", Value: o.v})
-	case uPLOOption:
+	case uploOption:
 		return append(dst, ir.Named{Name: "UPLO", Value: o.v})
 	case unitriangularOption:
 		return append(dst, ir.Named{Name: "unitriangular", Value: o.v})

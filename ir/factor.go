@@ -101,14 +101,14 @@ func initQR() {
 	register("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", Spec{
 		Category: Linalg, Doc: "Both triangles of P·L·U = A in one matrix, and the pivots. ATen's linalg_lu_factor.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgLuFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))[:2]
+			return b.Call(OpLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))[:2]
 		},
 	})
 	register("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", Spec{
 		Category: Linalg, Doc: "The factors of P·L·U = A: a permutation, a lower and an upper triangle. ATen's linalg_lu.",
 		Decompose: func(b *Builder, a Args) []Value {
-			f := b.Call(OpLinalgLuFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))
-			return b.Call(OpLuUnpack, []any{f[0], f[1]})
+			f := b.Call(OpLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))
+			return b.Call(OpLUUnpack, []any{f[0], f[1]})
 		},
 	})
 	register("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", Spec{
@@ -257,7 +257,7 @@ func vjpLUFactor(b *Builder, a Args, out, grad []Value) []Value {
 	if lu.Dim(-1) != lu.Dim(-2) {
 		a.Fail(ErrShape, "the gradient is known for square matrices only, not for %d by %d", lu.Dim(-2), lu.Dim(-1))
 	}
-	f := b.Call(OpLuUnpack, []any{lu, out[1]})
+	f := b.Call(OpLUUnpack, []any{lu, out[1]})
 	p, l, u := f[0], f[1], f[2]
 	phi := b.Add(b.tril(b.MatMul(b.mT(l), b.tril(g, -1)), -1), b.triu(b.MatMul(b.triu(g), b.mT(u))))
 	s := b.solveTri(b.mT(l), phi, true, true)

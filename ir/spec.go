@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -188,13 +189,25 @@ func (s *Spec) GoIdent() string {
 	if s.GoName != "" {
 		return s.GoName
 	}
+	if rest, ok := strings.CutPrefix(s.Name, "fft_"); ok { // fft_irfft2 is IRFFT2
+		kind, suffix, _ := strings.Cut(rest, "fft")
+		return strings.ToUpper(kind) + "FFT" + capitalize(suffix)
+	}
 	var b strings.Builder
 	for _, w := range strings.Split(s.Name, "_") {
-		if w != "" {
-			b.WriteString(strings.ToUpper(w[:1]) + w[1:])
-		}
+		b.WriteString(cmp.Or(initialisms[w], capitalize(w)))
 	}
 	return b.String()
+}
+
+// initialisms are the words of ops' names that Go writes in capitals.
+var initialisms = map[string]string{"lu": "LU", "qr": "QR", "svd": "SVD", "svdvals": "SVDVals"}
+
+func capitalize(w string) string {
+	if w == "" {
+		return ""
+	}
+	return strings.ToUpper(w[:1]) + w[1:]
 }
 
 // Differentiable reports whether a gradient flows through the op.

@@ -43,12 +43,12 @@ func init() {
 		Category: Linalg,
 		Doc:      "The factors of U·diag(S)·Vh = A: descending singular values and orthonormal vectors, all of them with full_matrices. ATen's linalg_svd.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgSvd, []any{a.In[0], a.Bool("full_matrices")})
+			return b.Call(OpLinalgSVD, []any{a.In[0], a.Bool("full_matrices")})
 		},
 	})
 	register("linalg_svdvals(Tensor A) -> Tensor", Spec{
 		Category: Linalg, Doc: "Descending singular values of matrices. ATen's linalg_svdvals.",
-		Decompose: func(b *Builder, a Args) []Value { return b.Call(OpLinalgSvd, []any{a.In[0]})[1:2] },
+		Decompose: func(b *Builder, a Args) []Value { return b.Call(OpLinalgSVD, []any{a.In[0]})[1:2] },
 	})
 	initFunctionsOfMatrices()
 }
@@ -79,7 +79,7 @@ func initFunctionsOfMatrices() {
 	register("linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None) -> Tensor", Spec{
 		Category: Linalg, Doc: "The number (i64) of singular values that count, by the rule of linalg_pinv. ATen's linalg_matrix_rank.atol_rtol_float.",
 		Decompose: func(b *Builder, a Args) []Value {
-			s := b.Call(OpLinalgSvd, []any{requireMatrices(a, "input"), false, false})[1]
+			s := b.Call(OpLinalgSVD, []any{requireMatrices(a, "input"), false, false})[1]
 			return []Value{b.Sum(b.Cast(b.Gt(s, b.tolerance(a, s)), I64), []int{-1}, false)}
 		},
 		NoGrad: "the result is a number of singular values",
@@ -235,7 +235,7 @@ func (b *Builder) tolerance(a Args, s Value) Value {
 }
 
 func decomposePinv(b *Builder, a Args) []Value {
-	f := b.Call(OpLinalgSvd, []any{requireMatrices(a, "self")})
+	f := b.Call(OpLinalgSVD, []any{requireMatrices(a, "self")})
 	s, zero := f[1], b.zeroOf(f[1])
 	inverse := b.Where(b.Gt(s, b.tolerance(a, s)), b.Reciprocal(s), zero)
 	return []Value{b.MatMul(b.Mul(b.mT(f[2]), b.Unsqueeze(inverse, -2)), b.mT(f[0]))}

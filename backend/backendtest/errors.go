@@ -46,7 +46,7 @@ var faults = []struct {
 		return b.Call(ir.OpLinalgCholeskyEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
 	}, ir.ErrLinAlg, []string{"linalg_cholesky_ex", "batch element 1", "not positive-definite"}},
 	{"singular", []input{ints(ir.I64, 1, 0)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-		return b.Call(ir.OpLinalgLuFactorEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
+		return b.Call(ir.OpLinalgLUFactorEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
 	}, ir.ErrLinAlg, []string{"linalg_lu_factor_ex", "batch element 1", "singular"}},
 	{"remainder", []input{ints(ir.I32, 0, 9)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
 		return []ir.Value{b.Remainder(b.Iota(2, ir.I32), x[0])}

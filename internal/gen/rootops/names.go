@@ -114,4 +114,14 @@ func paramName(name string) string {
 	return c
 }
 
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+// lowerFirst makes an exported name an unexported one: dim of Dim, lu of LU, fftOption of FFTOption.
+func lowerFirst(s string) string {
+	n := 1
+	for n < len(s) && 'A' <= s[n] && s[n] <= 'Z' {
+		n++
+	}
+	if 1 < n && n < len(s) && 'a' <= s[n] && s[n] <= 'z' {
+		n-- // the first letter of the next word
+	}
+	return strings.ToLower(s[:n]) + s[n:]
+}

@@ -20,15 +20,15 @@ var solver lapackgonum.Implementation
 
 var families = map[ir.Op]family{
 	ir.OpLinalgCholeskyEx:         {core: []int{2}, make: cholesky},
-	ir.OpLinalgLuFactorEx:         {core: []int{2}, make: factor},
-	ir.OpLuUnpack:                 {core: []int{2, 1}, make: unpack},
+	ir.OpLinalgLUFactorEx:         {core: []int{2}, make: factor},
+	ir.OpLUUnpack:                 {core: []int{2, 1}, make: unpack},
 	ir.OpLinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
 	ir.OpGeqrf:                    {core: []int{2}, make: reflect},
 	ir.OpLinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	ir.OpOrmqr:                    {core: []int{2, 1, 2}, make: applyProduct},
 	ir.OpLinalgEigh:               {core: []int{2}, make: symmetric},
 	ir.OpLinalgEig:                {core: []int{2}, make: general},
-	ir.OpLinalgSvd:                {core: []int{2}, make: singular},
+	ir.OpLinalgSVD:                {core: []int{2}, make: singular},
 	ir.OpLinalgMatrixExp:          {core: []int{2}, make: exponential},
 	ir.OpFftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
 		return 40 * float64(a.In[0].Dim(-1))
