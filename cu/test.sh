@@ -19,6 +19,7 @@ driver=$PWD/../backend/cuda/internal/driver
 standin=$PWD/../backend/cuda/internal/fakecuda/testdata
 
 # The names of the functions as the headers have them, with the versions.
+go mod download gorgonia.org/cu
 binding=$(go list -m -f '{{.Dir}}' gorgonia.org/cu)
 {
   echo '#include <cuda.h>'
