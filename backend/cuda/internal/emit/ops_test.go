@@ -15,6 +15,10 @@ import (
 // all lists the dtypes that operands have.
 var all = append([]ir.DType{ir.F8E4M3FN, ir.F8E5M2}, looptest.Stored...)
 
+// evalULPs is what the f64 results of Eval may be off for functions with a bound of their own in
+// f64: package math loses digits near zeros of sine, cosine and tangent, which these operands meet.
+const evalULPs = 64
+
 // opKernels makes kernels of many ops each on operands of a dtype: of those that
 // are exact, of others by their bounds, and of those that divide.
 func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
@@ -29,6 +33,9 @@ func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
 			continue
 		}
 		k := class{sp.Tolerance(d), sp.Divides && !c.IsFloat()}
+		if d == ir.F64 && sp.ULPs64 != 0 {
+			k.ulps = max(k.ulps, evalULPs)
+		}
 		byClass[k] = append(byClass[k], sp)
 	}
 	for k, specs := range byClass {
