@@ -10,7 +10,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // loaded returns a model that PyTorch compiled for any batch size, and what it

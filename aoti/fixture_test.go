@@ -19,8 +19,8 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // fixture is a package in testdata with what PyTorch made of it.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // newSession returns a session on the default device that the test closes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/atomicfile"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // Errors of Load, for errors.Is. Each is wrapped with the tensor's name.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 var out = flag.String("out", "", "also write a module to this `file`, for scripts/check_nn_weights.py")

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/nn"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // trainer is a session with a small network: convolution, batch norm, dropout.

@@ -1,6 +1,6 @@
 """Reads a file that Loris wrote with the reference implementation and compares every tensor.
 
-    go test ./internal/safetensors -run TestWriteMatchesReference -args -out /tmp/go.safetensors
+    go test ./safetensors -run TestWriteMatchesReference -args -out /tmp/go.safetensors
     .venv/bin/python scripts/check_safetensors.py /tmp/go.safetensors
 """
 

@@ -1,4 +1,4 @@
-"""Writes the files under internal/safetensors/testdata with the reference implementation.
+"""Writes the files under safetensors/testdata with the reference implementation.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0 numpy safetensors==0.8.0
     .venv/bin/python scripts/make_safetensors_fixtures.py
@@ -13,7 +13,7 @@ import pathlib
 import torch
 from safetensors.torch import save_file
 
-OUT = pathlib.Path(__file__).parent.parent / "internal/safetensors/testdata"
+OUT = pathlib.Path(__file__).parent.parent / "safetensors/testdata"
 
 
 def supported():

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // stored is a tensor of a package's file.

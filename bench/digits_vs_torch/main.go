@@ -26,9 +26,9 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/examples/digits"
 	"github.com/loris-ml/loris/examples/digits/train"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/optim"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 //go:embed compare.py

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/examples/digits/train"
-	"github.com/loris-ml/loris/internal/safetensors"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 func quick() settings {

@@ -4,8 +4,8 @@ package tensorfile
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // dtypes are the dtypes that both Loris and the file format have.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
 	"os"
 )
 

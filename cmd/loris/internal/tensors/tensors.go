@@ -7,9 +7,9 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/internal/atomicfile"
-	"github.com/loris-ml/loris/internal/safetensors"
 	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // Tensor is a named array.
