@@ -4,8 +4,8 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// BatchNorm normalises each channel over the batch, as torch.nn.BatchNorm1d and
-// BatchNorm2d. In training it uses the statistics of the batch and averages them into the
+// BatchNorm normalises each channel over the batch, as torch.nn.BatchNorm1d,
+// BatchNorm2d and BatchNorm3d. In training it uses the statistics of the batch and averages them into the
 // running statistics, which it uses in evaluation.
 type BatchNorm struct {
 	Base
@@ -35,15 +35,17 @@ func NewBatchNorm2d(channels int, opts ...Option) *BatchNorm {
 	return newBatchNorm("BatchNorm2d", 4, 4, channels, opts)
 }
 
+// NewBatchNorm3d is NewBatchNorm1d for inputs [N, channels, D, H, W].
+func NewBatchNorm3d(channels int, opts ...Option) *BatchNorm {
+	return newBatchNorm("BatchNorm3d", 5, 5, channels, opts)
+}
+
 func newBatchNorm(name string, minRank, maxRank, channels int, opts []Option) *BatchNorm {
 	c := newNormConfig(name, opts, []int{channels}, "Momentum", "NoTracking")
 	l := &BatchNorm{name: name, minRank: minRank, maxRank: maxRank, eps: c.eps, momentum: c.momentum}
 	l.Weight, l.Bias = c.affine(&l.Base, channels)
 	if !c.noTracking {
-		l.RunningMean = l.Buffer("running_mean", c.newVariable(Zeros, channels))
-		l.RunningVar = l.Buffer("running_var", c.newVariable(Ones, channels))
-		c.maker = c.maker.With(loris.As(loris.I64))
-		l.NumBatches = l.Buffer("num_batches_tracked", c.newVariable(Zeros))
+		l.RunningMean, l.RunningVar, l.NumBatches = c.statistics(&l.Base, channels)
 	}
 	return l
 }
@@ -69,11 +71,6 @@ func (l *BatchNorm) Forward(x *loris.Tensor) *loris.Tensor {
 		l.NumBatches.Assign(value(l.NumBatches, x).Add(1))
 		return y
 	}
-	// The step does not compute statistics that are not assigned.
-	for _, t := range []*loris.Tensor{mean, variance} {
-		if t.Pending() {
-			t.Discard()
-		}
-	}
+	discard(mean, variance)
 	return y
 }

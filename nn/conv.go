@@ -4,8 +4,8 @@ import (
 	"github.com/loris-ml/loris"
 )
 
-// Conv is a convolution layer over one or two spatial dimensions, as
-// torch.nn.Conv1d and Conv2d.
+// Conv is a convolution layer over one to three spatial dimensions, as
+// torch.nn.Conv1d, Conv2d and Conv3d.
 type Conv struct {
 	Base
 	Weight *loris.Variable // [out, in/groups, kernel…]
@@ -26,6 +26,11 @@ func conv1d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
 
 func conv2d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
 	return x.Conv2d(weight, loris.Bias(bias), loris.Stride(l.stride...), loris.Padding(l.padding...),
+		loris.Dilation(l.dilation...), loris.Groups(l.groups))
+}
+
+func conv3d(l *Conv, x, weight, bias *loris.Tensor) *loris.Tensor {
+	return x.Conv3d(weight, loris.Bias(bias), loris.Stride(l.stride...), loris.Padding(l.padding...),
 		loris.Dilation(l.dilation...), loris.Groups(l.groups))
 }
 
@@ -51,18 +56,16 @@ func NewConv2dRect(in, out int, kernel [2]int, opts ...Option) *Conv {
 	return newConv("Conv2d", conv2d, in, out, kernel[:], opts)
 }
 
+// NewConv3d returns a convolution of inputs [N, in, D, H, W] or [in, D, H, W] with windows
+// of kernel elements in each direction. Weight and bias are uniform in
+// ±1/√(in/groups·kernel³). Options are those of NewConv1d.
+func NewConv3d(in, out, kernel int, opts ...Option) *Conv {
+	return newConv("Conv3d", conv3d, in, out, []int{kernel, kernel, kernel}, opts)
+}
+
 func newConv(name string, op convOp, in, out int, kernel []int, opts []Option) *Conv {
 	c := newConfig(name, opts, convOptions...)
-	positive(name, in, out, c.groups)
-	positive(name, kernel...)
-	if in%c.groups != 0 || out%c.groups != 0 {
-		panic(misuse(name, "%d and %d channels do not make %d groups", in, out, c.groups))
-	}
-	for _, v := range [][]int{c.stride, c.padding, c.dilation} {
-		if len(v) != 1 && len(v) != len(kernel) {
-			panic(misuse(name, "Stride, Padding and Dilation take 1 or %d numbers, got %v", len(kernel), v))
-		}
-	}
+	c.checkWindows(name, in, out, kernel)
 	l := &Conv{op: op, stride: c.stride, padding: c.padding, dilation: c.dilation, groups: c.groups}
 	dims := append([]int{out, in / c.groups}, kernel...)
 	l.Weight = l.Param("weight", c.newWeight(defaultWeight, dims...))
@@ -71,6 +74,20 @@ func newConv(name string, op convOp, in, out int, kernel []int, opts []Option) *
 		l.Bias = l.Param("bias", c.newVariable(biasFor(fanIn), out))
 	}
 	return l
+}
+
+// checkWindows panics unless the sizes of a convolution fit each other.
+func (c *config) checkWindows(name string, in, out int, kernel []int) {
+	positive(name, in, out, c.groups)
+	positive(name, kernel...)
+	if in%c.groups != 0 || out%c.groups != 0 {
+		panic(misuse(name, "%d and %d channels do not make %d groups", in, out, c.groups))
+	}
+	for _, v := range [][]int{c.stride, c.padding, c.dilation, c.outputPadding} {
+		if len(v) != 1 && len(v) != len(kernel) {
+			panic(misuse(name, "Stride, Padding, OutputPadding and Dilation take 1 or %d numbers, got %v", len(kernel), v))
+		}
+	}
 }
 
 // Forward convolves x.

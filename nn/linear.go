@@ -44,8 +44,15 @@ type Embedding struct {
 func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	positive("Embedding", n, dim)
 	c := newConfig("Embedding", opts, "PaddingIdx", "InitWeight")
+	e := &Embedding{paddingIdx: c.paddingIdx}
+	e.Weight = e.Param("weight", c.newTable("Embedding", n, dim))
+	return e
+}
+
+// newTable makes the rows of an embedding.
+func (c *config) newTable(name string, n, dim int) *loris.Variable {
 	if c.paddingIdx >= n {
-		panic(misuse("Embedding", "PaddingIdx %d is not among %d rows", c.paddingIdx, n))
+		panic(misuse(name, "PaddingIdx %d is not among %d rows", c.paddingIdx, n))
 	}
 	init := Init(Normal(0, 1))
 	if c.weight != nil {
@@ -54,9 +61,7 @@ func NewEmbedding(n, dim int, opts ...Option) *Embedding {
 	if p := c.paddingIdx; p >= 0 {
 		init = zeroRow(init, p)
 	}
-	e := &Embedding{paddingIdx: c.paddingIdx}
-	e.Weight = e.Param("weight", c.newVariable(init, n, dim))
-	return e
+	return c.newVariable(init, n, dim)
 }
 
 // zeroRow is init with row p set to zero.

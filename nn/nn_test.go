@@ -84,6 +84,14 @@ func TestMisuse(t *testing.T) {
 		"name":        {func() { base.Add("a", Func(ReLU)) }, loris.ErrArg, `"a" is used`},
 		"dot":         {func() { base.Add("a.b", Func(ReLU)) }, loris.ErrArg, "has a dot"},
 		"nil":         {func() { base.Param("p", nil) }, loris.ErrArg, "is nil"},
+		"transposed":  {func() { NewConvTranspose2d(3, 4, 1, w, OutputPadding(1, 2, 3)) }, loris.ErrArg, "1 or 2 numbers"},
+		"bag mode":    {func() { NewEmbeddingBag(2, 2, w, BagMode("min")) }, loris.ErrArg, `"min"`},
+		"layers":      {func() { NewGRU(2, 2, w, Layers(0)) }, loris.ErrArg, "a size is 0"},
+		"cell":        {func() { NewGRU(2, 2, w, ReLUCell()) }, loris.ErrArg, "no option ReLUCell"},
+		"between":     {func() { NewLSTM(2, 2, w, DropoutP(2)) }, loris.ErrArg, "DropoutP is 2"},
+		"states":      {func() { NewLSTM(3, 2, w).Run(x, x) }, loris.ErrArg, "1 states are given, must be 2"},
+		"sequence":    {func() { NewLSTM(3, 2, w).Run(s.With().Zeros(3)) }, loris.ErrShape, "number of dimensions"},
+		"instances":   {func() { NewInstanceNorm1d(3, w).Forward(s.With().Zeros(3, 1)) }, loris.ErrShape, "more than one"},
 		"fans":        {func() { KaimingUniform(0)(s.With(), 3) }, loris.ErrArg, "fans"},
 		"truncation":  {func() { TruncNormal(0, 1, 2, 2) }, loris.ErrArg, "less than high"},
 	} {
@@ -202,6 +210,33 @@ func TestDropout(t *testing.T) {
 	m.SetTraining(false)
 	if y := m.Forward(x); y != x {
 		t.Error("evaluation changes the input")
+	}
+}
+
+// Dropout between recurrent layers needs training and more than one layer.
+func TestRecurrentDropout(t *testing.T) {
+	s := newSession(t)
+	w := With(s.With())
+	x := s.With().Randn(4, 2, 3)
+	for name, c := range map[string]struct {
+		m     *Recurrent
+		train bool
+		drops bool
+	}{
+		"training":   {NewGRU(3, 5, w, Layers(2), Bidirectional(), DropoutP(0.5)), true, true},
+		"evaluation": {NewGRU(3, 5, w, Layers(2), DropoutP(0.5)), false, false},
+		"one layer":  {NewLSTM(3, 5, w, DropoutP(0.5)), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.m.SetTraining(c.train)
+			y, states := c.m.Run(x)
+			if want := []int{c.m.layers * c.m.directions, 2, 5}; !slices.Equal(states[0].Dims(), want) {
+				t.Errorf("a state of %v, want %v", states[0].Dims(), want)
+			}
+			if same := slices.Equal(floats(t, y), floats(t, c.m.Forward(x))); same == c.drops {
+				t.Errorf("two runs are equal: %v", same)
+			}
+		})
 	}
 }
 

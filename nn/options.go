@@ -16,27 +16,34 @@ type Option struct {
 
 // config is what options set; newConfig replaces zero values by defaults.
 type config struct {
-	maker      loris.Maker
-	noBias     bool
-	noAffine   bool
-	noTracking bool
-	causal     bool
-	stride     []int
-	padding    []int
-	dilation   []int
-	groups     int
-	eps        float64
-	hasEps     bool
-	momentum   float64
-	paddingIdx int
-	kvHeads    int
-	kDim, vDim int
-	weight     Init
+	maker                           loris.Maker
+	noBias                          bool
+	noAffine                        bool
+	noTracking                      bool
+	affineOn, tracking              bool
+	causal                          bool
+	stride                          []int
+	padding                         []int
+	dilation                        []int
+	outputPadding                   []int
+	groups                          int
+	eps                             float64
+	hasEps                          bool
+	momentum                        float64
+	paddingIdx                      int
+	kvHeads                         int
+	kDim, vDim                      int
+	weight                          Init
+	dropout                         float64
+	bag                             string
+	lastOffset                      bool
+	layers                          int
+	bidirectional, batchFirst, relu bool
 }
 
 // newConfig applies the options to a layer, which takes With and those named.
 func newConfig(layer string, opts []Option, names ...string) *config {
-	c := &config{stride: []int{1}, padding: []int{0}, dilation: []int{1}, groups: 1, momentum: 0.1, paddingIdx: -1}
+	c := &config{stride: []int{1}, padding: []int{0}, dilation: []int{1}, outputPadding: []int{0}, groups: 1, layers: 1, bag: "mean", momentum: 0.1, paddingIdx: -1}
 	for _, o := range opts {
 		if o.name != "With" && !slices.Contains(names, o.name) {
 			panic(misuse(layer, "there is no option %s", o.name))
@@ -74,6 +81,12 @@ func NoAffine() Option { return Option{"NoAffine", func(c *config) { c.noAffine 
 // the batch.
 func NoTracking() Option { return Option{"NoTracking", func(c *config) { c.noTracking = true }} }
 
+// Affine adds a learned scale and shift to an instance norm, which has none by default.
+func Affine() Option { return Option{"Affine", func(c *config) { c.affineOn = true }} }
+
+// Tracking adds running statistics to an instance norm, which has none by default.
+func Tracking() Option { return Option{"Tracking", func(c *config) { c.tracking = true }} }
+
 // Stride is the distance between the windows of a convolution: one number for all
 // dimensions or one for each. The default is 1.
 func Stride(v ...int) Option { return Option{"Stride", func(c *config) { c.stride = v }} }
@@ -85,6 +98,12 @@ func Padding(v ...int) Option { return Option{"Padding", func(c *config) { c.pad
 // Dilation is the distance between the elements of a convolution's window: one number for
 // all dimensions or one for each. The default is 1.
 func Dilation(v ...int) Option { return Option{"Dilation", func(c *config) { c.dilation = v }} }
+
+// OutputPadding enlarges the output of a transposed convolution at one side: one number for
+// all dimensions or one for each. The default is 0.
+func OutputPadding(v ...int) Option {
+	return Option{"OutputPadding", func(c *config) { c.outputPadding = v }}
+}
 
 // Groups divides a convolution's channels into groups that do not mix. The
 // default is 1.
@@ -116,6 +135,36 @@ func KVDims(key, value int) Option {
 
 // Causal lets each position attend only to itself and earlier ones.
 func Causal() Option { return Option{"Causal", func(c *config) { c.causal = true }} }
+
+// DropoutP is the probability of dropout inside a layer in training: between the layers of a
+// recurrent one, of an attention's weights. The default is 0.
+func DropoutP(p float64) Option { return Option{"DropoutP", func(c *config) { c.dropout = p }} }
+
+// BagMode says what an EmbeddingBag makes of the rows of a bag: "mean", which is the
+// default, "sum" or "max".
+func BagMode(mode string) Option { return Option{"BagMode", func(c *config) { c.bag = mode }} }
+
+// IncludeLastOffset says that the offsets of an EmbeddingBag have the end of the last bag
+// behind them.
+func IncludeLastOffset() Option {
+	return Option{"IncludeLastOffset", func(c *config) { c.lastOffset = true }}
+}
+
+// Layers is the number of recurrent layers, of which each has the one before as its input.
+// The default is 1.
+func Layers(n int) Option { return Option{"Layers", func(c *config) { c.layers = n }} }
+
+// Bidirectional adds to each recurrent layer one that goes from the last time to the first.
+func Bidirectional() Option {
+	return Option{"Bidirectional", func(c *config) { c.bidirectional = true }}
+}
+
+// BatchFirst says that input and output of a recurrent layer are [batch, time, features]
+// instead of [time, batch, features]. States are not affected.
+func BatchFirst() Option { return Option{"BatchFirst", func(c *config) { c.batchFirst = true }} }
+
+// ReLUCell gives an RNN relu in place of tanh.
+func ReLUCell() Option { return Option{"ReLUCell", func(c *config) { c.relu = true }} }
 
 // InitWeight replaces the initial distribution of the weight.
 func InitWeight(f Init) Option { return Option{"InitWeight", func(c *config) { c.weight = f }} }

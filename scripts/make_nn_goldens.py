@@ -31,7 +31,8 @@ def case(name, module, *inputs, call=None, train=True):
     put(name, "after", module.named_buffers())
     weight = torch.randn(out[0].shape, dtype=out[0].dtype)
     tensors[f"{name}/weight"] = weight
-    (out[0] * weight).sum().backward()
+    if any(True for _ in module.parameters()):
+        (out[0] * weight).sum().backward()
     put(name, "grad", ((n, p.grad) for n, p in module.named_parameters()))
 
 
@@ -91,6 +92,53 @@ def attention():
     case("mha_grouped", Grouped(8, 4, 2), x)
 
 
+def flat(out):
+    """All results of a recurrent layer in one vector."""
+    y, states = out
+    states = states if isinstance(states, tuple) else (states,)
+    return torch.cat([t.reshape(-1) for t in (y, *states)])
+
+
+def recurrent():
+    for name, kind, kw, states in [
+        ("rnn", nn.RNN, {}, 0),
+        ("rnn_relu", nn.RNN, dict(nonlinearity="relu", num_layers=2, bias=False), 1),
+        ("gru", nn.GRU, dict(batch_first=True), 0),
+        ("gru_deep", nn.GRU, dict(num_layers=2, bidirectional=True), 1),
+        ("lstm", nn.LSTM, {}, 0),
+        ("lstm_deep", nn.LSTM, dict(num_layers=2, bidirectional=True, batch_first=True), 2),
+    ]:
+        m = kind(3, 4, **kw)
+        directions = 2 if m.bidirectional else 1
+        hx = [torch.randn(m.num_layers * directions, 2, 4) for _ in range(states)]
+        x = torch.randn(2, 5, 3) if m.batch_first else torch.randn(5, 2, 3)
+        case(name, m, x, *hx, call=lambda x, *hx: flat(m(x, None if not hx else hx[0] if len(hx) == 1 else hx)))
+    m = nn.LSTM(3, 4)
+    case("lstm_unbatched", m, torch.randn(5, 3), call=lambda x: flat(m(x)))
+
+
+def more():
+    """Cases that came later, so that the numbers of those above stay."""
+    case("conv3d", nn.Conv3d(2, 3, 2, padding=1, stride=2), torch.randn(2, 2, 3, 4, 3))
+    case("conv_transpose1d", nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2), torch.randn(2, 4, 5))
+    case("conv_transpose2d", nn.ConvTranspose2d(3, 2, 3, (2, 1), (1, 0), (1, 0), dilation=(1, 2)), torch.randn(2, 3, 4, 3))
+    case("conv_transpose3d", nn.ConvTranspose3d(2, 2, 2, bias=False), torch.randn(2, 2, 2, 3))
+    case("batch_norm3d", jitter(nn.BatchNorm3d(2)), torch.randn(2, 2, 2, 3, 2))
+    case("instance_norm1d", nn.InstanceNorm1d(3), torch.randn(3, 6))
+    norm = jitter(nn.InstanceNorm2d(3, affine=True, track_running_stats=True, momentum=0.3))
+    case("instance_norm2d_train", norm, torch.randn(2, 3, 4, 2) * 2 + 1)
+    norm = jitter(nn.InstanceNorm3d(2, affine=True, track_running_stats=True))
+    case("instance_norm3d_eval", norm, torch.randn(2, 2, 2, 3, 2), train=False)
+    rows, offsets = torch.tensor([0, 2, 4, 1, 2, 5]), torch.tensor([0, 2, 2])
+    m = nn.EmbeddingBag(6, 3, mode="mean", padding_idx=2)
+    case("bag_mean", m, torch.tensor([[0, 2, 5], [2, 5, 1]]))
+    m2 = nn.EmbeddingBag(6, 3, mode="sum")
+    case("bag_sum", m2, rows, offsets, torch.randn(6), call=lambda x, o, w: m2(x, o, per_sample_weights=w))
+    m3 = nn.EmbeddingBag(6, 3, mode="max", include_last_offset=True)
+    case("bag_max", m3, rows, torch.tensor([0, 2, 5, 6]))
+    recurrent()
+
+
 def main():
     torch.manual_seed(20)
     case("linear", nn.Linear(4, 3), torch.randn(2, 5, 4))
@@ -116,6 +164,7 @@ def main():
         nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.GELU(), nn.Linear(5, 3)
     )
     case("sequential", jitter(mlp), torch.randn(6, 1, 4, 4))
+    more()
     OUT.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, OUT)
     print(f"{len(tensors)} tensors, {OUT.stat().st_size} bytes")
