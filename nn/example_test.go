@@ -55,3 +55,25 @@ func ExampleSave() {
 	// 7 <nil>
 	// true
 }
+
+func ExampleRecurrent() {
+	m := nn.NewGRU(8, 16, nn.Layers(2), nn.BatchFirst())
+	x := loris.Randn(4, 10, 8) // sequences of 10 vectors
+	y, states := m.Run(x)
+	more, _ := m.Run(loris.Randn(4, 3, 8), states...) // goes on where the first ended
+	fmt.Println(y.Dims(), states[0].Dims(), more.Dims())
+	// Output:
+	// [4 10 16] [2 4 16] [4 3 16]
+}
+
+func ExampleFreeze() {
+	encoder, head := nn.NewLinear(4, 8), nn.NewLinear(8, 2)
+	m := nn.NewSequential(encoder, nn.Func(nn.ReLU), head)
+	nn.Freeze(encoder, nil)
+	for name := range m.Params() { // what an optimiser gets
+		fmt.Println(name)
+	}
+	// Output:
+	// 2.weight
+	// 2.bias
+}

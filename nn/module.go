@@ -40,6 +40,7 @@ type entry struct {
 	name   string
 	v      *loris.Variable
 	buffer bool
+	frozen bool // a parameter that counts as a buffer
 	module Module
 }
 
@@ -100,7 +101,7 @@ func (b *Base) variables(buffers bool, within func(Module) iter.Seq2[string, *lo
 		}
 		for _, e := range b.entries {
 			if e.module == nil {
-				if e.buffer == buffers && !emit(e.name, e.v) {
+				if (e.buffer || e.frozen) == buffers && !emit(e.name, e.v) {
 					return
 				}
 				continue

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -229,5 +230,122 @@ func TestSaveFails(t *testing.T) {
 	}
 	if _, err := Metadata(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("metadata of nothing: %v", err)
+	}
+}
+
+// writeWeights writes a file of f32 vectors of 2 elements, each of its number in the list.
+func writeWeights(t testing.TB, dtype safetensors.DType, names ...string) string {
+	t.Helper()
+	var list []safetensors.Tensor
+	for i, n := range names {
+		data := float32le(float32(i), float32(i))
+		if dtype == safetensors.F64 {
+			data = make([]byte, 16)
+		}
+		list = append(list, safetensors.Tensor{Name: n, DType: dtype, Shape: []int64{2}, Data: data})
+	}
+	var b bytes.Buffer
+	if err := safetensors.Write(&b, list, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadOptions(t *testing.T) {
+	var report LoadReport
+	type names = map[string]string
+	for name, c := range map[string]struct {
+		file  []string
+		dtype safetensors.DType
+		own   loris.DType
+		opts  []LoadOption
+		want  map[string]float64 // 7 stays
+		fails error
+		says  string
+		left  LoadReport
+	}{
+		"prefix":             {file: []string{"m.a.x", "m.b", "other"}, opts: []LoadOption{Prefix("m.")}, want: map[string]float64{"a.x": 0, "b": 1}},
+		"without the prefix": {file: []string{"m.a.x", "m.b"}, fails: ErrMissing, says: `"a.x"`},
+		"rename": {file: []string{"p.q.x", "c"}, opts: []LoadOption{Rename(names{"p.": "z.", "p.q.": "a.", "c": "b"})},
+			want: map[string]float64{"a.x": 0, "b": 1}},
+		"no dot, no prefix": {file: []string{"qa.x", "b"}, opts: []LoadOption{Rename(names{"q": ""})}, fails: ErrUnexpected, says: `"qa.x"`},
+		"two of a name":     {file: []string{"a.x", "b", "c"}, opts: []LoadOption{Rename(names{"c": "b"})}, fails: ErrUnexpected, says: "too"},
+		"both": {file: []string{"m.q", "m.b", "q"}, opts: []LoadOption{Prefix("m."), Rename(names{"q": "a.x"})},
+			want: map[string]float64{"a.x": 0, "b": 1}},
+		"partial": {file: []string{"u", "b", "v"}, opts: []LoadOption{Partial(&report)}, want: map[string]float64{"a.x": 7, "b": 1},
+			left: LoadReport{Missing: []string{"a.x"}, Unexpected: []string{"u", "v"}}},
+		"partial without a report": {file: []string{"a.x"}, opts: []LoadOption{Partial(nil)}, want: map[string]float64{"a.x": 0, "b": 7}},
+		"another dtype":            {file: []string{"a.x", "b"}, own: loris.BF16, fails: ErrMismatch, says: "f32[2]"},
+		"cast":                     {file: []string{"a.x", "b"}, own: loris.BF16, opts: []LoadOption{CastFloats()}, want: map[string]float64{"a.x": 0, "b": 1}},
+		"cast down":                {file: []string{"a.x", "b"}, dtype: safetensors.F64, opts: []LoadOption{CastFloats()}, want: map[string]float64{"a.x": 0, "b": 0}},
+		"no floats":                {file: []string{"a.x", "b"}, own: loris.I32, opts: []LoadOption{CastFloats()}, fails: ErrMismatch, says: "i32[2]"},
+		"a partial mismatch":       {file: []string{"b"}, own: loris.BF16, opts: []LoadOption{Partial(&report)}, fails: ErrMismatch, says: `"b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report = LoadReport{}
+			if c.dtype == "" {
+				c.dtype = safetensors.F32
+			}
+			if c.own == 0 {
+				c.own = loris.F32
+			}
+			s := newSession(t)
+			seven := func() *loris.Variable { return loris.NewVariable(s.With(loris.As(c.own)).Full(7, 2)) }
+			m, inner := &Base{}, &Base{}
+			inner.Param("x", seven())
+			m.Add("a", inner)
+			m.Buffer("b", seven())
+			_, err := Load(t.Context(), writeWeights(t, c.dtype, c.file...), m, c.opts...)
+			if c.fails != nil {
+				if !errors.Is(err, c.fails) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v", err)
+				}
+				c.want = map[string]float64{"a.x": 7, "b": 7}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range variables(m) {
+				if got := floats(t, n.v.Value()); got[0] != c.want[n.name] {
+					t.Errorf("%s is %v, want %v", n.name, got, c.want[n.name])
+				}
+			}
+			if !reflect.DeepEqual(report, c.left) {
+				t.Errorf("reports %+v, want %+v", report, c.left)
+			}
+		})
+	}
+}
+
+// Frozen parameters are buffers, in files as before.
+func TestFreeze(t *testing.T) {
+	s := newSession(t)
+	w := With(s.With())
+	b := &block{fc: NewLinear(2, 2, w)}
+	b.Add("fc", b.fc)
+	b.Add("seq", NewSequential(NewLinear(2, 2, w, NoBias()), NewBatchNorm1d(2, w), Func(ReLU)))
+	b.Param("tied", b.fc.Weight)
+	own := []string{"seq.1.running_mean", "seq.1.running_var", "seq.1.num_batches_tracked"}
+	all, _ := names(b)
+	for _, step := range []struct {
+		do      func()
+		params  []string
+		buffers []string
+	}{
+		{func() { Freeze(b, func(n string) bool { return strings.HasPrefix(n, "fc.") }) },
+			[]string{"seq.0.weight", "seq.1.weight", "seq.1.bias"}, append([]string{"fc.weight", "fc.bias"}, own...)},
+		{func() { Unfreeze(b, func(n string) bool { return n == "fc.weight" }) },
+			[]string{"fc.weight", "seq.0.weight", "seq.1.weight", "seq.1.bias"}, append([]string{"fc.bias"}, own...)},
+		{func() { Freeze(b, nil) }, nil,
+			append([]string{"fc.weight", "fc.bias", "seq.0.weight", "seq.1.weight", "seq.1.bias"}, own...)},
+		{func() { Unfreeze(b, nil) }, all, own},
+	} {
+		step.do()
+		if params, buffers := names(b); !slices.Equal(params, step.params) || !slices.Equal(buffers, step.buffers) {
+			t.Errorf("parameters %q, buffers %q, want %q and %q", params, buffers, step.params, step.buffers)
+		}
 	}
 }
