@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 )
 
 // Function is a function of tensors that is traced once for each signature of

@@ -4,7 +4,7 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/ir"
 )

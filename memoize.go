@@ -3,7 +3,7 @@ package loris
 import (
 	"weak"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 )
 
 // Memoized is a region of a step, such as a layer or the update of a weight, whose

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -12,14 +12,7 @@ import (
 // computation cache, the device lockers, the random seeds. One goroutine at a time may
 // call MarkStep or Step; all other methods are safe for concurrent use. Fork returns
 // further sessions over the same caches and lockers.
-//
-// A *Session converts to and from an *executor.Session, as tensors and variables do to
-// and from the executor's.
 type Session executor.Session
-
-// Hooks override stages of a sync, for profilers and for frameworks on top. They
-// receive the executor's tensors, which convert to *Tensor.
-type Hooks = executor.Hooks
 
 // Report has the counters of a session and its forks: how often it compiled and why,
 // where time went, what memory is in use.
@@ -75,9 +68,6 @@ func WithTrimNodes(n int) SessionOption { return func(c *executor.Config) { c.Tr
 // WithNoOp makes the session compile and schedule but execute nothing: reads fail with
 // ErrNoExecution.
 func WithNoOp() SessionOption { return func(c *executor.Config) { c.NoOp = true } }
-
-// WithHooks overrides stages of a sync.
-func WithHooks(h Hooks) SessionOption { return func(c *executor.Config) { c.Hooks = h } }
 
 // WithLines sets when ops note the user's source line.
 func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c.Lines = p } }

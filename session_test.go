@@ -1,6 +1,7 @@
 package loris
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
+// Hooks get the tensors and sessions of this package.
 func TestHooks(t *testing.T) {
 	walks := 0
 	s := newSession(t, WithHooks(Hooks{RunPostOrder: func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder {
@@ -18,6 +20,26 @@ func TestHooks(t *testing.T) {
 	wantFloats(t, x.Add(x), 2, 4)
 	if walks != 1 {
 		t.Errorf("the walk's hook was called %d times, want once", walks)
+	}
+
+	var left, kept *Tensor
+	var asked *Session
+	s = newSession(t, WithHooks(Hooks{
+		ShouldSyncTensor: func(t *Tensor) bool { return t != left },
+		RngSeed: func(f *Session, _ Device) ir.Value {
+			asked = f
+			return ir.NewScalar(&ir.ScalarLeaf{Int: 7}, I64, Device{}, false).Out(0)
+		},
+	}))
+	left, kept = s.With().Rand(2), s.With().Rand(2)
+	if err := s.MarkStep(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if left.ex().Data() != nil || kept.ex().Data() == nil {
+		t.Error("the hook did not decide which tensors a step syncs")
+	}
+	if asked != s {
+		t.Error("the hook for seeds was not asked with its session")
 	}
 }
 

@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 
 // Tensor is a lazy tensor: a result of the graph being recorded, or data that is computed
 // or being computed. Its elements never change. The zero Tensor cannot be used.
-//
-// A *Tensor converts to and from an *executor.Tensor, so that recording an op allocates
-// one object.
 type Tensor executor.Tensor
 
+// ex returns the executor's form of t: the same object, so that recording an op allocates one.
 func (t *Tensor) ex() *executor.Tensor { return (*executor.Tensor)(t) }
 
 // newTensor makes the handle of an output.

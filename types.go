@@ -1,8 +1,8 @@
 package loris
 
 import (
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

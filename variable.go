@@ -1,7 +1,7 @@
 package loris
 
 import (
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 )
 
 // Variable is a value that lives across steps, such as a weight, a moment of an optimiser

@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda"
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 )
 
 // Handles of package gorgonia.org/cu are structs of one pointer, of which it does not show all.

@@ -7,16 +7,16 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris"
 )
 
 // Observer returns a function for Hooks.Observe that records a span for every
 // stage of a sync, named "loris.collect", "loris.compile" and so on. A run has
 // the device and the graph hash as attributes, and its error as status.
-func Observer(tracer trace.Tracer) func(executor.Observation) {
-	return func(o executor.Observation) {
+func Observer(tracer trace.Tracer) func(loris.Observation) {
+	return func(o loris.Observation) {
 		_, span := tracer.Start(context.Background(), "loris."+o.Stage.String(), trace.WithTimestamp(o.Start))
-		if o.Stage == executor.StageRun {
+		if o.Stage == loris.StageRun {
 			span.SetAttributes(
 				attribute.String("loris.device", o.Device.String()),
 				attribute.String("loris.graph_hash", o.Hash.String()))

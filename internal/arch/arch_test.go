@@ -20,7 +20,7 @@ const module = "github.com/loris-ml/loris"
 // module that it may import, by prefix. The graph points downwards only. Test
 // files are free.
 var allowed = map[string][]string{
-	"":                      {"ir", "graph", "backend", "executor", "aoti", "internal"},
+	"":                      {"ir", "graph", "backend", "aoti", "internal"},
 	"ir":                    {"internal/half"},
 	"graph":                 {"ir"},
 	"backend":               {"ir", "graph"},
@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"backend/cpu":           {"backend", "ir", "graph", "internal"},
 	"backend/cuda":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":   {"backend", "ir", "graph", "internal"},
-	"executor":              {"ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/modelcall"},
+	"internal/executor":     {"ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/modelcall"},
 	"aoti/internal/pt2":     {"ir", "backend", "internal/isa"},
 	"aoti/internal/host":    {"aoti/internal/vecmath", "aoti/internal/pt2", "ir", "graph", "backend", "internal"},
 	"aoti/internal/vecmath": {},

@@ -3,7 +3,7 @@ package executor_test
 import (
 	"testing"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

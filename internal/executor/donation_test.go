@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

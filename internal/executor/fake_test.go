@@ -12,8 +12,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

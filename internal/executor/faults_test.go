@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

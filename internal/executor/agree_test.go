@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"

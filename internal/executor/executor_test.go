@@ -12,8 +12,8 @@ import (
 	_ "github.com/loris-ml/loris/backend/cpu"
 	_ "github.com/loris-ml/loris/backend/null"
 	_ "github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
 )

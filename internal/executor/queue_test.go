@@ -12,9 +12,9 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/executor"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/executor"
+	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
 )

@@ -10,8 +10,7 @@ import (
 // Stage is a part of a sync or a read whose time is measured.
 type Stage int
 
-// The stages, in order. Collect includes the walk, the hash and the look-up in the cache, Run is
-// the asynchronous part, Fetch the time that reads wait.
+// The stages, as loris.StageCollect and the following say.
 const (
 	StageCollect Stage = iota
 	StageCompile
@@ -37,21 +36,13 @@ func Stages() []Stage {
 	return out
 }
 
-// Hooks override stages of the pipeline, for profilers and for frameworks on top. They run on the
-// goroutine that syncs. Those marked "under the lock" must not call the session.
+// Hooks override stages of the pipeline, as loris.Hooks says.
 type Hooks struct {
-	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under
-	// the lock).
-	ShouldSyncTensor func(t *Tensor) bool
-	// RunPostOrder wraps the walk (under the lock). It must return the result of next, or an order
-	// of the same nodes.
-	RunPostOrder func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
-	// TensorCollectionBarrier is called before a collection's devices are locked.
+	ShouldSyncTensor        func(t *Tensor) bool
+	RunPostOrder            func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder
 	TensorCollectionBarrier func(coll *SyncTensorCollection)
-	// RngSeed returns a device's seed as an i64 scalar value (under the lock).
-	RngSeed func(s *Session, d ir.Device) ir.Value
-	// Observe is called at the end of every stage, on the goroutine that ran it.
-	Observe func(Observation)
+	RngSeed                 func(s *Session, d ir.Device) ir.Value
+	Observe                 func(Observation)
 }
 
 // Observation describes one stage of one sync.
