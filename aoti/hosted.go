@@ -1,10 +1,10 @@
 package aoti
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path"
@@ -107,7 +107,7 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 		}
 	}
 	if !o.noWeights {
-		if err := c.readWeights(m); err != nil {
+		if err := c.readWeights(ctx, m, !o.unverified); err != nil {
 			return err
 		}
 		lo.Weights = c.blob.bytes()
@@ -122,7 +122,7 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 		renames = append(renames, pt2.Rename{From: from, To: to, Whole: true})
 	}
 	if acc != nil {
-		if lo.Files, err = kernelFiles(m); err != nil {
+		if lo.Files, err = kernelFiles(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func findAccelerator(o *options) (accelerator.Device, error) {
 
 // kernelFiles reads the kernels that a model keeps in files of its package: a library
 // asks for them when it first runs, after the package is closed.
-func kernelFiles(m *pt2.Model) (func(string) ([]byte, error), error) {
+func kernelFiles(ctx context.Context, m *pt2.Model) (func(string) ([]byte, error), error) {
 	files := map[string][]byte{}
 	for _, name := range m.Files() {
 		switch path.Ext(name) {
@@ -175,12 +175,14 @@ func kernelFiles(m *pt2.Model) (func(string) ([]byte, error), error) {
 		if err != nil {
 			return nil, err
 		}
-		data := make([]byte, s.Size)
-		_, err = io.ReadFull(io.NewSectionReader(s, 0, s.Size), data)
-		if err := errors.Join(err, s.Close()); err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+		data, err := openSection(ctx, s, true)
+		if err != nil {
+			return nil, err
 		}
-		files[path.Base(name)] = data
+		files[path.Base(name)] = bytes.Clone(data.data)
+		if err := data.release(); err != nil {
+			return nil, err
+		}
 	}
 	return func(name string) ([]byte, error) {
 		if data, ok := files[name]; ok {
@@ -283,7 +285,7 @@ func (c *hostedModel) close() error {
 	if c.private != nil {
 		errs = append(errs, c.private.Close())
 	}
-	errs = append(errs, c.blob.close())
+	errs = append(errs, c.blob.release())
 	if c.shims != nil {
 		c.shims.Close()
 	}

@@ -29,6 +29,8 @@ type options struct {
 	// noWeights leaves the weights of the package alone, for a caller who brings
 	// others.
 	noWeights bool
+	// unverified maps weights where they lie.
+	unverified bool
 	// libtorch is the path of a real libtorch_cpu.so to run on.
 	libtorch string
 	// threads bounds the threads of parallel code; 0 leaves the bound as it is.
@@ -78,6 +80,14 @@ func UnpackedWeights() Option { return func(o *options) { o.unpackedWeights = tr
 // WithoutWeights leaves the weights that lie beside the library alone, for a
 // caller who brings his own by Update before the first run.
 func WithoutWeights() Option { return func(o *options) { o.noWeights = true } }
+
+// WithoutVerify maps weights that lie beside the library uncompressed where they are, and
+// compares no checksum. Otherwise Load reads and copies them, which takes time and memory
+// for each process; mapped ones are read when they are first used, and processes share
+// them. The package must be known to be whole, and nobody may write to its file while
+// the model is loaded: other bytes there are other weights, and a file that is cut short
+// ends the process.
+func WithoutVerify() Option { return func(o *options) { o.unverified = true } }
 
 // WithLibtorch runs on a real libtorch_cpu.so instead of this host, which must
 // be of the PyTorch that compiled the model. It stays loaded for good.

@@ -21,5 +21,20 @@ func mapSection(s *pt2.Section) (*mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapping{data: data[before:], unmap: func() error { return unix.Munmap(data) }}, nil
+	return newMapping(data[before:], func() error { return unix.Munmap(data) }), nil
+}
+
+// newMemory returns memory of this process outside the Go heap: a size that the system
+// does not have is an error, where the heap would end the process. It begins at a page,
+// so that what is aligned in a file is in memory.
+func newMemory(size int64) (*mapping, error) {
+	if size == 0 {
+		return newMapping(nil, nil), nil
+	}
+	data, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // a kernel without them refuses
+	return newMapping(data, func() error { return unix.Munmap(data) }), nil
 }

@@ -10,3 +10,6 @@ import (
 
 // mapSection maps nothing.
 func mapSection(*pt2.Section) (*mapping, error) { return nil, errors.ErrUnsupported }
+
+// newMemory returns memory of the Go heap.
+func newMemory(size int64) (*mapping, error) { return newMapping(make([]byte, size), nil), nil }

@@ -445,19 +445,25 @@ func TestStoredWeights(t *testing.T) {
 	}
 	defer p.Close()
 	m, _ := p.Model("")
-	s, w, err := m.Weight("fc.weight")
+	w := m.Weights["fc.weight"]
+	s, err := m.WeightFile(w.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make([]byte, s.Size)
-	if _, err := s.ReadAt(got, 0); err != nil || string(got) != "abcdefgh" || !slices.Equal(w.Shape, []int64{2}) {
+	heap := func(n int64) ([]byte, error) { return make([]byte, n), nil }
+	data, err := s.Contents(context.Background(), heap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Storage(context.Background(), w.File, data, true)
+	if err != nil || string(got) != "abcdefgh" || !slices.Equal(w.Shape, []int64{2}) {
 		t.Errorf("weight %+v: %q, %v", w, got, err)
 	}
 	inFile := make([]byte, s.Size)
-	if _, err := s.File.ReadAt(inFile, s.Offset); err != nil || string(inFile) != "abcdefgh" {
+	if _, err := s.File.ReadAt(inFile, s.Offset); err != nil || string(inFile) != string(storage) {
 		t.Errorf("in the file: %q, %v", inFile, err)
 	}
-	if _, _, err := m.Weight("none"); err == nil {
+	if _, err := m.WeightFile("none"); err == nil {
 		t.Error("a weight that is not there")
 	}
 	if err := s.Close(); err != nil {

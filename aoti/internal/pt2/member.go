@@ -19,7 +19,8 @@ type member struct {
 	open func() (io.ReadCloser, error)
 	// place gives the bytes where they lie; nil for compressed members.
 	place func() (*Section, error)
-	// crc is the checksum that reading in place must verify, if checked.
+	// crc is the checksum that reading in place must verify, if checked
+	// ([Section.Contents]).
 	crc     uint32
 	checked bool
 
@@ -46,7 +47,11 @@ type Section struct {
 	File   *os.File
 	Offset int64
 
-	close func() error
+	path, member string // for errors
+	crc          uint32 // of all bytes, if checked
+	checked      bool
+	inflated     []byte // of a compressed member: all bytes, verified
+	close        func() error
 }
 
 // Close gives the section up. The file that holds it may be the package's own,
@@ -61,14 +66,18 @@ func (s *Section) Close() error {
 // section returns a member's bytes for reading at any place; compressed ones are
 // inflated into memory, up to limit bytes.
 func (m *member) section(limit int64) (*Section, error) {
-	if m.place != nil {
-		return m.place()
+	if m.place == nil {
+		data, err := m.inflate(limit)
+		if err != nil {
+			return nil, err
+		}
+		return &Section{ReaderAt: bytes.NewReader(data), Size: int64(len(data)), member: m.name, inflated: data}, nil
 	}
-	data, err := m.inflate(limit)
-	if err != nil {
-		return nil, err
+	s, err := m.place()
+	if err == nil {
+		s.member, s.crc, s.checked = m.name, m.crc, m.checked
 	}
-	return &Section{ReaderAt: bytes.NewReader(data), Size: int64(len(data))}, nil
+	return s, err
 }
 
 // inflate reads a compressed member, unless it is kept.
@@ -105,6 +114,23 @@ func (m *member) read(limit int64) ([]byte, error) {
 		return nil, &FormatError{Member: m.name, Problem: "cannot be read", Err: err}
 	}
 	return data, nil
+}
+
+// verify reads a member whole and checks what its archive says of it.
+func (m *member) verify() error {
+	r, err := m.open()
+	var n int64
+	if err == nil {
+		n, err = io.Copy(io.Discard, r)
+		r.Close()
+	}
+	if err == nil && n != m.size {
+		err = fmt.Errorf("%d bytes where %d were announced", n, m.size)
+	}
+	if err != nil {
+		return &FormatError{Member: m.name, Problem: "damaged", Err: err}
+	}
+	return nil
 }
 
 // cleanName checks the name of a member and returns it with slashes. Nothing is

@@ -225,8 +225,17 @@ func (m *Model) Open(file string) (*Section, error) {
 	if f == nil {
 		return nil, locate(m.problem(file, "there is no such file"), m.p.Path, "")
 	}
-	s, err := f.section(m.p.lim.Memory)
-	return s, locate(err, m.p.Path, "")
+	return m.p.open(f)
+}
+
+// open opens a member for reading at any place.
+func (p *Package) open(f *member) (*Section, error) {
+	s, err := f.section(p.lim.Memory)
+	if err != nil {
+		return nil, locate(err, p.Path, "")
+	}
+	s.path = p.Path
+	return s, nil
 }
 
 // Library reads the dynamic linking tables of the model's library.

@@ -97,7 +97,7 @@ func (l Limits) Open(file string) (*Package, error) {
 		f.Close()
 		return l.openLibrary(file)
 	}
-	p, err := l.open(f, info.Size(), file, f)
+	p, err := l.openFile(f, info.Size(), file, f)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -109,10 +109,10 @@ func (l Limits) Open(file string) (*Package, error) {
 // OpenReader opens an archive or a library as the function OpenReader does.
 func (l Limits) OpenReader(r io.ReaderAt, size int64, name string) (*Package, error) {
 	f, _ := r.(*os.File)
-	return l.open(r, size, name, f)
+	return l.openFile(r, size, name, f)
 }
 
-func (l Limits) open(r io.ReaderAt, size int64, name string, f *os.File) (*Package, error) {
+func (l Limits) openFile(r io.ReaderAt, size int64, name string, f *os.File) (*Package, error) {
 	p := &Package{Path: name, lim: l.orDefaults(), source: r, sourceSize: size}
 	magic := make([]byte, min(4, max(size, 0)))
 	if _, err := r.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -324,18 +324,8 @@ func (p *Package) Files() []string { return slices.Clone(p.order) }
 // that is damaged is a *FormatError.
 func (p *Package) Verify() error {
 	for _, name := range p.order {
-		m := p.members[name]
-		r, err := m.open()
-		var n int64
-		if err == nil {
-			n, err = io.Copy(io.Discard, r)
-			r.Close()
-		}
-		if err == nil && n != m.size {
-			err = fmt.Errorf("%d bytes where %d were announced", n, m.size)
-		}
-		if err != nil {
-			return &FormatError{Path: p.Path, Member: name, Problem: "damaged", Err: err}
+		if err := p.members[name].verify(); err != nil {
+			return locate(err, p.Path, name)
 		}
 	}
 	return nil

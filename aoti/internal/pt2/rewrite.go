@@ -28,6 +28,9 @@ func (m *Model) Rewrite(w io.Writer, values map[string]Value, partial bool) erro
 		return fmt.Errorf("pt2: %s: model %q: %w", m.p.Path, m.Name, err)
 	}
 	changed := m.files[file]
+	if err := changed.verify(); err != nil { // its new checksum must not hide damage
+		return locate(err, m.p.Path, "")
+	}
 	s, err := m.Open(file)
 	if err != nil {
 		return err

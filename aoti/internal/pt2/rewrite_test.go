@@ -2,6 +2,7 @@ package pt2
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -189,6 +190,35 @@ func TestRewriteRefuses(t *testing.T) {
 		err := mustOpen(t, tc.files).Models()[0].Rewrite(io.Discard, tc.values, tc.partial)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+// A damaged file of weights is not written again under a checksum that fits.
+func TestRewriteRefusesDamage(t *testing.T) {
+	for _, kind := range []WeightsKind{WeightsInside, WeightsAppended, WeightsOutside} {
+		archive := archiveOf(t, weighted(kind, false))
+		m := mustOpen(t, weighted(kind, false)).Models()[0]
+		file, base := m.LibraryFile, int64(0)
+		if lib, err := m.Library(); err != nil {
+			t.Fatal(err)
+		} else if kind == WeightsOutside {
+			file = m.BlobFile
+		} else {
+			base = lib.Weights.Offset
+		}
+		at, err := m.files[file].place()
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive[at.Offset+base+1] ^= 1
+		p, err := openBytes(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fe *FormatError
+		if err := p.Models()[0].Rewrite(io.Discard, newValues, true); !errors.As(err, &fe) || fe.Path == "" {
+			t.Errorf("%v: %v", kind, err)
 		}
 	}
 }

@@ -1,36 +1,46 @@
 package pt2
 
 import (
-	"io"
-	"os"
+	"bytes"
+	"context"
 	"path"
 	"strings"
 )
 
-// Weight opens the storage that holds a constant of Weights: the whole of it, of
-// which the constant is a strided view. Its file is an archive of its own, made
-// by torch.save.
-func (m *Model) Weight(name string) (*Section, StoredWeight, error) {
-	w, ok := m.Weights[name]
-	if !ok {
-		return nil, w, locate(m.problem("weights_config.json", "no weight %q", printable(name)), m.p.Path, "")
+// WeightFile opens a file of data/weights, which torch.save wrote: an archive of its
+// own around one storage; see Storage.
+func (m *Model) WeightFile(file string) (*Section, error) {
+	f := m.p.members[weightsPath+file]
+	if f == nil {
+		return nil, locate(m.problem("weights_config.json", "no file %q", printable(file)), m.p.Path, "")
 	}
-	f := m.p.members[weightsPath+w.File]
-	s, err := f.section(m.p.lim.Memory)
-	if err != nil {
-		return nil, w, locate(err, m.p.Path, "")
-	}
-	inner, err := storageOf(s, m.p.lim)
-	if err != nil {
-		s.Close()
-		return nil, w, locate(err, m.p.Path, f.name)
-	}
-	return inner, w, nil
+	return m.p.open(f)
 }
 
-// storageOf returns the one storage in a file made by torch.save.
-func storageOf(s *Section, lim Limits) (*Section, error) {
-	members, err := archiveMembers(s, s.Size, s.File, lim)
+// Storage returns the one storage in data, which are the contents of a file of
+// data/weights. With verify its checksum is compared, unless the archive around the
+// file has one of the whole. Damage is a *FormatError.
+func (m *Model) Storage(ctx context.Context, file string, data []byte, verify bool) ([]byte, error) {
+	f := m.p.members[weightsPath+file]
+	s, err := storageOf(data, m.p.lim)
+	if err != nil {
+		return nil, locate(err, m.p.Path, f.name)
+	}
+	storage := data[s.Offset : s.Offset+s.Size : s.Offset+s.Size]
+	if !verify || f.checked {
+		return storage, nil
+	}
+	sum, err := checksum(ctx, storage, nil)
+	if err == nil && sum != s.crc {
+		s.path, s.member = m.p.Path, f.name
+		err = s.damaged(sum)
+	}
+	return storage, err
+}
+
+// storageOf returns where the one storage lies in a file made by torch.save.
+func storageOf(data []byte, lim Limits) (*Section, error) {
+	members, err := archiveMembers(bytes.NewReader(data), int64(len(data)), nil, lim)
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +67,5 @@ func storageOf(s *Section, lim Limits) (*Section, error) {
 	if found == nil || found.place == nil {
 		return nil, problem("the weight's file holds no storage that can be read in place")
 	}
-	inner, err := found.place()
-	if err != nil {
-		return nil, err
-	}
-	return inside(s, inner), nil
-}
-
-// inside makes a section of an archive that is itself a section of a file say
-// where in the file it lies; closing it closes the outer one.
-func inside(outer, inner *Section) *Section {
-	var f *os.File
-	var at int64
-	if outer.File != nil {
-		f, at = outer.File, outer.Offset+inner.Offset
-	}
-	return &Section{
-		ReaderAt: io.NewSectionReader(outer, inner.Offset, inner.Size), Size: inner.Size,
-		File: f, Offset: at, close: outer.Close,
-	}
+	return found.section(0)
 }

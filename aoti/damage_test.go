@@ -1,0 +1,265 @@
+package aoti_test
+
+// Files that are damaged before they are loaded, or changed afterwards.
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti"
+)
+
+// member is a file of an archive.
+type member struct {
+	name string
+	data []byte
+}
+
+// members reads the archive of a fixture.
+func members(t testing.TB, name string) []member {
+	t.Helper()
+	z, err := zip.OpenReader(path(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	var list []member
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, member{f.Name, data})
+	}
+	return list
+}
+
+// storeAll writes an archive of members that are not compressed, as PyTorch does, and
+// returns its path and where the bytes of each member lie.
+func storeAll(t testing.TB, list []member) (string, map[string]int64) {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	at := map[string]int64{}
+	for _, m := range list {
+		h := &zip.FileHeader{Name: m.name, CRC32: crc32.ChecksumIEEE(m.data)}
+		h.CompressedSize64, h.UncompressedSize64 = uint64(len(m.data)), uint64(len(m.data))
+		f, err := w.CreateRaw(h)
+		if err == nil {
+			err = w.Flush()
+		}
+		at[m.name] = int64(b.Len())
+		if err == nil {
+			_, err = f.Write(m.data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "model.pt2")
+	if err := os.WriteFile(to, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to, at
+}
+
+// unpackAll writes the members to a folder, without the folder around them.
+func unpackAll(t testing.TB, list []member) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, m := range list {
+		_, rest, _ := strings.Cut(m.name, "/")
+		to := filepath.Join(dir, filepath.FromSlash(rest))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, m.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// weighty tells the members that hold weights apart from the library.
+func weighty(name string) bool {
+	return strings.Contains(name, "/data/weights/") || strings.HasSuffix(name, ".blob")
+}
+
+// flip changes one bit of a file.
+func flip(t testing.TB, file string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 0x40
+	if _, err := f.WriteAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One changed bit in a file of weights is an error of Load that names the file,
+// wherever in it the bit is; only who asks for it loads unchecked.
+func TestDamagedWeightsAreRefused(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{"weights_disk", "weights_blob"} {
+		load(t, name) // or skip
+		list := members(t, name)
+		for _, m := range list {
+			if !weighty(m.name) {
+				continue
+			}
+			for _, part := range []int{0, len(m.data) / 2, len(m.data) - 1} {
+				file, at := storeAll(t, list)
+				flip(t, file, at[m.name]+int64(part))
+				r, err := aoti.Load(ctx, file)
+				var fe *aoti.FormatError
+				if err == nil {
+					r.Close()
+					t.Fatalf("%s: loaded with a changed bit at %d", m.name, part)
+				}
+				if _, rest, _ := strings.Cut(m.name, "/"); !errors.As(err, &fe) || fe.Member != rest || fe.Path != file {
+					t.Errorf("%s: a changed bit at %d: %v", m.name, part, err)
+				}
+			}
+		}
+	}
+	file, at := storeAll(t, members(t, "weights_blob"))
+	for name, place := range at {
+		if weighty(name) {
+			flip(t, file, place+3)
+		}
+	}
+	r, err := aoti.Load(ctx, file, aoti.WithoutVerify())
+	if err != nil {
+		t.Fatalf("without verification: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file that torch.save wrote has a checksum of its own, which counts where there is
+// no archive around it.
+func TestDamagedStorageInAFolder(t *testing.T) {
+	load(t, "weights_disk") // or skip
+	list := members(t, "weights_disk")
+	dir := unpackAll(t, list)
+	r, err := aoti.Load(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right(t, r, open(t, "weights_disk"))
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, m := range list {
+		if !weighty(m.name) {
+			continue
+		}
+		z, err := zip.NewReader(bytes.NewReader(m.data), int64(len(m.data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range z.File {
+			if !strings.Contains(f.Name, "/data/") {
+				continue
+			}
+			at, err := f.DataOffset()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(m.name, "/")
+			file := filepath.Join(dir, filepath.FromSlash(rest))
+			flip(t, file, at+1)
+			r, err := aoti.Load(context.Background(), dir)
+			var fe *aoti.FormatError
+			if err == nil {
+				r.Close()
+			}
+			if !errors.As(err, &fe) || fe.Member != rest {
+				t.Errorf("%s: %v", m.name, err)
+			}
+			flip(t, file, at+1)
+		}
+	}
+}
+
+// What happens to a file after it was loaded changes nothing: neither other bytes in
+// the same file, as cp writes them, nor a shorter file.
+func TestFileChangesWhileLoaded(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{"mlp", "weights_disk", "weights_blob", "weights_mmap"} {
+		load(t, name) // or skip
+		f := open(t, name)
+		file, _ := storeAll(t, members(t, name))
+		fromReader := func() (*aoti.Runner, error) {
+			r, err := os.Open(file)
+			if err != nil {
+				return nil, err
+			}
+			defer r.Close()
+			info, err := r.Stat()
+			if err != nil {
+				return nil, err
+			}
+			return aoti.LoadFrom(ctx, r, info.Size())
+		}
+		for i, open := range []func() (*aoti.Runner, error){
+			func() (*aoti.Runner, error) { return aoti.Load(ctx, file) },
+			fromReader,
+		} {
+			t.Run(fmt.Sprint(name, i), func(t *testing.T) {
+				was, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				right(t, r, f)
+				if err := os.WriteFile(file, make([]byte, len(was)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				right(t, r, f)
+				if err := os.Truncate(file, 10); err != nil {
+					t.Fatal(err)
+				}
+				right(t, r, f)
+				if err := r.Update(ctx, nil, aoti.Inactive, aoti.Partial()); err != nil {
+					t.Error(err)
+				}
+				if err := r.Swap(ctx); err != nil {
+					t.Error(err)
+				}
+				right(t, r, f)
+				if err := os.WriteFile(file, was, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
