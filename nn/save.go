@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/safetensors"
 )
@@ -57,8 +55,7 @@ func Save(ctx context.Context, path string, m Module, metadata map[string]string
 	}
 	meta := map[string]string{"format": "pt"}
 	maps.Copy(meta, metadata)
-	err = atomicfile.Write(path, func(w io.Writer) error { return safetensors.Write(w, tensors, meta) })
-	if err != nil {
+	if err := safetensors.WriteFile(path, tensors, meta); err != nil {
 		return fmt.Errorf("nn: save %s: %w", path, err)
 	}
 	return nil

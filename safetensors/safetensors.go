@@ -1,5 +1,11 @@
 // Package safetensors reads and writes the safetensors format: named tensors in
-// one file, as used for the weights of models.
+// one file or in several with an index, as used for the weights of models.
+//
+// Open reads a file, or an index and its shards, at random places, and NewReader
+// one from a stream. WriteFile writes tensors that are in memory; WriteFileFrom
+// and WriteShards take the data piece by piece, and NewWriter writes to a stream.
+// What they write at a path appears there whole or not at all. The package deals
+// with bytes and imports nothing of Loris's tensors.
 //
 // A file is an 8-byte little-endian length, a JSON header of that many bytes,
 // and the tensors' bytes, little-endian and row-major:
@@ -12,9 +18,9 @@
 // at most 100 MB of valid JSON, the tensors cover the rest of the file without
 // holes or overlaps, and the size of each is what its shape and dtype ask for.
 // Beyond it, a name may appear once only, the header begins with a brace, as
-// the format's description demands, and a shape has at most 64 dimensions of 63
-// bits. Reading costs memory in proportion to the header; the data is read when
-// asked for.
+// the format's description demands, a shape has at most 64 dimensions of 63
+// bits, and there are at most 1,048,576 tensors and as many entries of metadata. Reading costs work and memory in proportion to the header; the data is
+// read when asked for.
 package safetensors
 
 import (
@@ -28,6 +34,7 @@ const (
 	lengthSize   = 8           // of the length before the header
 	maxHeader    = 100_000_000 // the reference implementation's bound
 	maxRank      = 64          // bounds the memory that a shape takes; NumPy's bound
+	maxEntries   = 1 << 20     // bounds the memory that tables take; tens of times what the largest models have
 	metadataName = "__metadata__"
 )
 
@@ -35,12 +42,8 @@ var (
 	// ErrNotFound is returned for a tensor name that the file lacks.
 	ErrNotFound = errors.New("no such tensor")
 
-	// ErrUnsupportedDType is returned when the data of a tensor is asked for
-	// or given whose dtype the format has and Loris has not, such as U16.
-	ErrUnsupportedDType = errors.New("unsupported dtype")
-
 	// ErrInvalidTensor is returned for a tensor that can't be written: a bad
-	// name or shape, or data of another size than the shape's.
+	// name, dtype or shape, or data of another size than the shape's.
 	ErrInvalidTensor = errors.New("invalid tensor")
 )
 
@@ -58,52 +61,42 @@ func (e *FormatError) Error() string {
 // DType is the format's name of an element type.
 type DType string
 
-// The supported dtypes. F8E4M3 is PyTorch's float8_e4m3fn.
+// The dtypes of the format. F8E4M3 is PyTorch's float8_e4m3fn; those of less
+// than 8 bits are packed.
 const (
-	Bool   DType = "BOOL"
-	U8     DType = "U8"
-	I8     DType = "I8"
-	F8E5M2 DType = "F8_E5M2"
-	F8E4M3 DType = "F8_E4M3"
-	I16    DType = "I16"
-	F16    DType = "F16"
-	BF16   DType = "BF16"
-	I32    DType = "I32"
-	F32    DType = "F32"
-	C64    DType = "C64"
-	F64    DType = "F64"
-	I64    DType = "I64"
+	Bool       DType = "BOOL"
+	F4         DType = "F4"
+	F6E2M3     DType = "F6_E2M3"
+	F6E3M2     DType = "F6_E3M2"
+	U8         DType = "U8"
+	I8         DType = "I8"
+	F8E5M2     DType = "F8_E5M2"
+	F8E4M3     DType = "F8_E4M3"
+	F8E8M0     DType = "F8_E8M0"
+	F8E4M3FNUZ DType = "F8_E4M3FNUZ"
+	F8E5M2FNUZ DType = "F8_E5M2FNUZ"
+	I16        DType = "I16"
+	U16        DType = "U16"
+	F16        DType = "F16"
+	BF16       DType = "BF16"
+	I32        DType = "I32"
+	U32        DType = "U32"
+	F32        DType = "F32"
+	C64        DType = "C64"
+	F64        DType = "F64"
+	I64        DType = "I64"
+	U64        DType = "U64"
 )
 
 // dtypes are all dtypes of the format in its alignment order, which is the
 // reverse of the order in which tensors are written.
 var dtypes = [...]struct {
-	name      DType
-	bits      int
-	supported bool
+	name DType
+	bits int
 }{
-	{Bool, 8, true},
-	{"F4", 4, false},
-	{"F6_E2M3", 6, false},
-	{"F6_E3M2", 6, false},
-	{U8, 8, true},
-	{I8, 8, true},
-	{F8E5M2, 8, true},
-	{F8E4M3, 8, true},
-	{"F8_E8M0", 8, false},
-	{"F8_E4M3FNUZ", 8, false},
-	{"F8_E5M2FNUZ", 8, false},
-	{I16, 16, true},
-	{"U16", 16, false},
-	{F16, 16, true},
-	{BF16, 16, true},
-	{I32, 32, true},
-	{"U32", 32, false},
-	{F32, 32, true},
-	{C64, 64, true},
-	{F64, 64, true},
-	{I64, 64, true},
-	{"U64", 64, false},
+	{Bool, 8}, {F4, 4}, {F6E2M3, 6}, {F6E3M2, 6}, {U8, 8}, {I8, 8}, {F8E5M2, 8}, {F8E4M3, 8}, {F8E8M0, 8},
+	{F8E4M3FNUZ, 8}, {F8E5M2FNUZ, 8}, {I16, 16}, {U16, 16}, {F16, 16}, {BF16, 16}, {I32, 32}, {U32, 32},
+	{F32, 32}, {C64, 64}, {F64, 64}, {I64, 64}, {U64, 64},
 }
 
 // rank is the position of d in the alignment order, -1 for no dtype.
@@ -122,12 +115,6 @@ func (d DType) Bits() int {
 		return dtypes[r].bits
 	}
 	return 0
-}
-
-// Supported reports whether the data of such tensors can be read and written.
-func (d DType) Supported() bool {
-	r := d.rank()
-	return r >= 0 && dtypes[r].supported
 }
 
 var (

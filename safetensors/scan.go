@@ -1,32 +1,36 @@
 package safetensors
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// scanner walks the header, whose shape is fixed, and knows the position of
-// everything it reads; encoding/json tells neither positions nor duplicates.
+// scanner walks JSON whose shape is fixed, the header or an index, and knows the position of
+// everything it reads; encoding/json tells neither positions nor duplicates. Its work and memory
+// are bounded by the length of the text.
 type scanner struct {
-	data []byte // valid UTF-8
-	pos  int
+	data  string // valid UTF-8
+	pos   int
+	base  int64 // position of data in its file
+	depth int   // of values that are skipped
+
+	numbers [maxRank]int64
 }
 
 func (s *scanner) fail(pos int, format string, args ...any) error {
-	return &FormatError{Offset: lengthSize + int64(pos), Reason: fmt.Sprintf(format, args...)}
+	return &FormatError{Offset: s.base + int64(pos), Reason: fmt.Sprintf(format, args...)}
 }
 
 // unexpected reports the next byte where something else belongs.
 func (s *scanner) unexpected(want string) error {
 	if s.pos >= len(s.data) {
-		return s.fail(s.pos, "the header ends where %s belongs", want)
+		return s.fail(s.pos, "the text ends where %s belongs", want)
 	}
-	r, _ := utf8.DecodeRune(s.data[s.pos:])
+	r, _ := utf8.DecodeRuneInString(s.data[s.pos:])
 	return s.fail(s.pos, "%q where %s belongs", r, want)
 }
 
@@ -121,7 +125,7 @@ func (s *scanner) integer() (int64, error) {
 	return v, nil
 }
 
-// str reads a string.
+// str reads a string. One without escapes shares the memory of the text.
 func (s *scanner) str() (string, error) {
 	if s.peek() != '"' {
 		return "", s.unexpected("a string")
@@ -135,6 +139,9 @@ func (s *scanner) str() (string, error) {
 		case c == '"':
 			text := s.data[from:s.pos]
 			s.pos++
+			if buf == nil {
+				return text, nil
+			}
 			return string(append(buf, text...)), nil
 		case c == '\\':
 			buf = append(buf, s.data[from:s.pos]...)
@@ -182,7 +189,7 @@ func (s *scanner) escape() (rune, error) {
 	r, ok := s.hex4()
 	if ok && utf16.IsSurrogate(r) {
 		var low rune
-		if ok = bytes.HasPrefix(s.data[s.pos:], []byte(`\u`)); ok {
+		if ok = strings.HasPrefix(s.data[s.pos:], `\u`); ok {
 			s.pos += 2
 			low, _ = s.hex4()
 		}
@@ -200,7 +207,7 @@ func (s *scanner) hex4() (rune, bool) {
 	if len(s.data)-s.pos < 4 {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(string(s.data[s.pos:s.pos+4]), 16, 16)
+	v, err := strconv.ParseUint(s.data[s.pos:s.pos+4], 16, 16)
 	if err != nil {
 		return 0, false
 	}
@@ -208,14 +215,65 @@ func (s *scanner) hex4() (rune, bool) {
 	return rune(v), true
 }
 
+// maxDepth is how deep values may nest that are skipped: the reference implementation's bound.
+const maxDepth = 128
+
 // skip reads any value.
 func (s *scanner) skip() error {
-	s.peek()
-	d := json.NewDecoder(bytes.NewReader(s.data[s.pos:]))
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return s.fail(s.pos, "no JSON value: %v", err)
+	c := s.peek()
+	start := s.pos
+	if s.depth++; s.depth > maxDepth {
+		return s.fail(start, "more than %d values in each other", maxDepth)
 	}
-	s.pos += int(d.InputOffset())
+	defer func() { s.depth-- }()
+	switch {
+	case c == '{':
+		return s.object(func(string, int) error { return s.skip() })
+	case c == '[':
+		return s.array(s.skip)
+	case c == '"':
+		_, err := s.str()
+		return err
+	case c == '-' || '0' <= c && c <= '9':
+		return s.skipNumber()
+	}
+	for _, word := range []string{"null", "true", "false"} {
+		if strings.HasPrefix(s.data[s.pos:], word) {
+			s.pos += len(word)
+			return nil
+		}
+	}
+	return s.fail(start, "no JSON value")
+}
+
+// skipNumber reads a number of any kind.
+func (s *scanner) skipNumber() error {
+	start := s.pos
+	digits := func() bool {
+		from := s.pos
+		for s.pos < len(s.data) && '0' <= s.data[s.pos] && s.data[s.pos] <= '9' {
+			s.pos++
+		}
+		return s.pos > from
+	}
+	next := func(set string) bool {
+		if s.pos < len(s.data) && strings.IndexByte(set, s.data[s.pos]) >= 0 {
+			s.pos++
+			return true
+		}
+		return false
+	}
+	next("-")
+	ok := next("0") || digits()
+	if ok && next(".") {
+		ok = digits()
+	}
+	if ok && next("eE") {
+		next("+-")
+		ok = digits()
+	}
+	if !ok {
+		return s.fail(start, "no JSON number")
+	}
 	return nil
 }

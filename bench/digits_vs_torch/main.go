@@ -156,11 +156,7 @@ func writeBatches(path string, batches []*digits.Dataset) error {
 			safetensors.Tensor{Name: "x" + k, DType: safetensors.F32, Shape: []int64{n, digits.Features}, Data: x},
 			safetensors.Tensor{Name: "y" + k, DType: safetensors.I64, Shape: []int64{n}, Data: y})
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(safetensors.Write(f, list, nil), f.Close())
+	return safetensors.WriteFile(path, list, nil)
 }
 
 // trainTorch runs the script on the folder.

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"aoti":                  {"aoti", "ir", "graph", "backend", "internal"},
 	"nn":                    {"", "internal", "safetensors"},
 	"optim":                 {"", "nn", "internal"},
-	"safetensors":           {},
+	"safetensors":           {"internal/atomicfile"},
 	"internal/accelerator":  {"backend", "graph", "ir"},
 	"internal/atomicfile":   {},
 	"internal/ctest":        {},

@@ -23,8 +23,8 @@ func DType(d ir.DType) (safetensors.DType, bool) {
 }
 
 // Shape returns the shape of a tensor of a file. A dtype that Loris lacks is an
-// error wrapping safetensors.ErrUnsupportedDType, dimensions that no tensor can
-// have one wrapping ir.ErrShape.
+// error wrapping ir.ErrDType, dimensions that no tensor can have one wrapping
+// ir.ErrShape.
 func Shape(info safetensors.Info) (ir.Shape, error) {
 	dims := make([]int, len(info.Shape))
 	for i, d := range info.Shape {
@@ -35,7 +35,7 @@ func Shape(info safetensors.Info) (ir.Shape, error) {
 			return ir.NewShape(dtype, dims)
 		}
 	}
-	return ir.Shape{}, fmt.Errorf("%w %s", safetensors.ErrUnsupportedDType, info.DType)
+	return ir.Shape{}, fmt.Errorf("%w: Loris has no %s", ir.ErrDType, info.DType)
 }
 
 // Tensor returns a tensor of a file to write: data, of the given shape, little
@@ -51,14 +51,14 @@ func Tensor(name string, s ir.Shape, data []byte) (safetensors.Tensor, bool) {
 
 // Read reads a tensor of a file. Besides Shape's, its errors are the file's.
 func Read(f *safetensors.File, name string) (ir.Shape, []byte, error) {
-	data, err := f.Bytes(name)
-	if err != nil {
-		return ir.Shape{}, nil, err
+	info, ok := f.Lookup(name)
+	if !ok {
+		return ir.Shape{}, nil, fmt.Errorf("tensor %q: %w", name, safetensors.ErrNotFound)
 	}
-	info, _ := f.Lookup(name)
 	s, err := Shape(info)
 	if err != nil {
 		return ir.Shape{}, nil, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	return s, data, nil
+	data, err := f.Bytes(name)
+	return s, data, err
 }

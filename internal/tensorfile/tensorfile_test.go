@@ -54,7 +54,7 @@ func TestNoSuchDType(t *testing.T) {
 	if d, ok := Tensor("x", ir.MakeShape(ir.C128), make([]byte, 16)); ok {
 		t.Errorf("C128 became %v", d.DType)
 	}
-	if _, err := Shape(safetensors.Info{Name: "x", DType: "U64"}); !errors.Is(err, safetensors.ErrUnsupportedDType) {
+	if _, err := Shape(safetensors.Info{Name: "x", DType: "U64"}); !errors.Is(err, ir.ErrDType) {
 		t.Errorf("u64: %v", err)
 	}
 	if _, err := Shape(safetensors.Info{Name: "x", DType: safetensors.F32, Shape: make([]int64, 20)}); !errors.Is(err, ir.ErrShape) {

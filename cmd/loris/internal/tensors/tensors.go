@@ -4,9 +4,7 @@ package tensors
 
 import (
 	"fmt"
-	"io"
 
-	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
@@ -43,11 +41,10 @@ func WriteFile(path string, ts []Tensor, metadata map[string]string) error {
 	for i, t := range ts {
 		var ok bool
 		if list[i], ok = tensorfile.Tensor(t.Name, t.Shape, t.Data); !ok {
-			return fmt.Errorf("%s: tensor %q: %w %v", path, t.Name, safetensors.ErrUnsupportedDType, t.Shape.DType())
+			return fmt.Errorf("%s: tensor %q: %w: files have no %v", path, t.Name, ir.ErrDType, t.Shape.DType())
 		}
 	}
-	err := atomicfile.Write(path, func(w io.Writer) error { return safetensors.Write(w, list, metadata) })
-	if err != nil {
+	if err := safetensors.WriteFile(path, list, metadata); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
