@@ -54,22 +54,29 @@ type Disk struct {
 
 	hits, misses, puts, damaged, evictions atomic.Uint64
 
+	ownerOf      func(fs.FileInfo) (uid int, ok bool)
 	beforeRename func(temp string) // for tests; nil otherwise
 }
 
 // OpenDisk opens the cache in dir, making the directory if need be, and removes
-// temporary files left behind there.
-func OpenDisk(dir string, o DiskOptions) (*Disk, error) {
+// temporary files left behind there. What lies in it may be code that runs, so on Unix
+// a directory that others than this user and root own or may write to is refused, with
+// an error that wraps [fs.ErrPermission], and so is one below a directory that others
+// own, or that everybody may change (unless it has the sticky bit, as /tmp). Entries of
+// others are refused when they are read.
+func OpenDisk(dir string, o DiskOptions) (*Disk, error) { return openDisk(dir, o, ownerOf) }
+
+func openDisk(dir string, o DiskOptions, ownerOf func(fs.FileInfo) (int, bool)) (*Disk, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultDiskBytes
 	}
 	if o.TempAge <= 0 {
 		o.TempAge = DefaultDiskTempAge
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	d := &Disk{dir: dir, maxBytes: o.MaxBytes, tempAge: o.TempAge, ownerOf: ownerOf}
+	if err := d.makeDir(); err != nil {
 		return nil, fmt.Errorf("cache: open disk cache: %w", err)
 	}
-	d := &Disk{dir: dir, maxBytes: o.MaxBytes, tempAge: o.TempAge}
 	if _, _, err := d.scan(); err != nil {
 		return nil, fmt.Errorf("cache: open disk cache: %w", err)
 	}
@@ -77,14 +84,22 @@ func OpenDisk(dir string, o DiskOptions) (*Disk, error) {
 	return d, nil
 }
 
+// makeDir makes the directory if it is not there, and checks who may write to it.
+func (d *Disk) makeDir() error {
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	return d.trustDir()
+}
+
 // Dir returns the directory.
 func (d *Disk) Dir() string { return d.dir }
 
 // Get returns the payload of the entry and makes it the most recently used, or
 // returns false if there is none. A damaged entry is removed, counted, and not
-// there. An error means that the entry could not be read.
+// there. An error means that the entry could not be read, or is not to be trusted.
 func (d *Disk) Get(key DiskKey) ([]byte, bool, error) {
-	f, err := os.Open(d.path(key))
+	f, err := d.openEntry(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.misses.Add(1)
 		return nil, false, nil
@@ -155,11 +170,24 @@ func (d *Disk) Remove(key DiskKey) error {
 
 func (d *Disk) path(key DiskKey) string { return filepath.Join(d.dir, key.fileName()) }
 
+// openEntry opens the file of an entry, which is a plain one that nobody else wrote.
+func (d *Disk) openEntry(key DiskKey) (*os.File, error) {
+	f, err := os.OpenFile(d.path(key), openFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.trustEntry(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // writeTemp writes a synced file with the entry, ready to be renamed.
 func (d *Disk) writeTemp(key DiskKey, payload []byte) (name string, err error) {
 	f, err := os.CreateTemp(d.dir, diskTempStart+"*")
 	if errors.Is(err, fs.ErrNotExist) { // somebody removed the whole cache
-		if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		if err := d.makeDir(); err != nil {
 			return "", err
 		}
 		f, err = os.CreateTemp(d.dir, diskTempStart+"*")

@@ -122,9 +122,6 @@ func readEntry(ctx context.Context, f *os.File, key DiskKey, sink func(length in
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", f.Name())
-	}
 	// The length comes from the file, which bounds what a damaged header can
 	// make us allocate.
 	length := info.Size() - diskHeaderLen

@@ -107,7 +107,7 @@ func (d *Disk) Verify(ctx context.Context) (DiskReport, error) {
 // verify reads an entry and removes it if it is damaged. The error is that of
 // reading or removing.
 func (d *Disk) verify(ctx context.Context, key DiskKey) (*DamageError, error) {
-	f, err := os.Open(d.path(key))
+	f, err := d.openEntry(key)
 	if err != nil {
 		return nil, err
 	}

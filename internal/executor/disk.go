@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
-	"os"
-	"runtime"
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
@@ -18,23 +15,6 @@ import (
 // diskFormat is part of every key. It changes with the parts of a key and the meaning of an
 // artefact.
 const diskFormat = "loris artifact 2"
-
-// openDisk opens the on-disk tier. It refuses a directory that others may write to, since the
-// machine code in it will run.
-func openDisk(dir string, maxBytes int64) (*cache.Disk, error) {
-	d, err := cache.OpenDisk(dir, cache.DiskOptions{MaxBytes: maxBytes})
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, fmt.Errorf("loris: disk cache: %w", err)
-	}
-	if runtime.GOOS != "windows" && info.Mode()&0o022 != 0 {
-		return nil, fmt.Errorf("loris: disk cache %s: %w: others may write to it (mode %v); it holds machine code", dir, fs.ErrPermission, info.Mode().Perm())
-	}
-	return d, nil
-}
 
 // compiler returns a function that makes the instances of a computation, and one that reports
 // afterwards whether the first instance came from the on-disk tier. New artefacts are written in

@@ -137,7 +137,7 @@ func New(cfg Config) (*Session, error) {
 	c := &core{cfg: cfg, drained: make(chan struct{})}
 	if cfg.DiskDir != "" {
 		var err error
-		if c.disk, err = openDisk(cfg.DiskDir, cfg.DiskBytes); err != nil {
+		if c.disk, err = cache.OpenDisk(cfg.DiskDir, cache.DiskOptions{MaxBytes: cfg.DiskBytes}); err != nil {
 			return nil, err
 		}
 	}
