@@ -53,9 +53,9 @@ func Example_training() {
 
 func ExampleCompile() {
 	ctx := context.Background()
-	traces := 0
+	recorded := 0
 	norm := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
-		traces++
+		recorded++
 		return []*loris.Tensor{in[0].Square().Sum().Sqrt()}
 	})
 	for _, x := range [][]float32{{3, 4}, {5, 12}, {8, 15}} {
@@ -67,12 +67,56 @@ func ExampleCompile() {
 		v, err := out[0].Item(ctx)
 		fmt.Println(v, err)
 	}
-	fmt.Println(traces, "trace")
+	fmt.Println("recorded", recorded, "times: the first trace compares two recordings")
 	// Output:
 	// 5 <nil>
 	// 13 <nil>
 	// 17 <nil>
-	// 1 trace
+	// recorded 2 times: the first trace compares two recordings
+}
+
+func ExampleGuard() {
+	ctx := context.Background()
+	double := true
+	f := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		if loris.Guard(func() bool { return double }) {
+			return []*loris.Tensor{in[0].Mul(2)}
+		}
+		return []*loris.Tensor{in[0].Neg()}
+	})
+	for _, double = range []bool{true, false, true} {
+		out, err := f.Call(ctx, loris.FromSlice([]float32{21}))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(out[0].Item(ctx))
+	}
+	// Output:
+	// 42 <nil>
+	// -21 <nil>
+	// 42 <nil>
+}
+
+func ExampleScalarFunc() {
+	ctx := context.Background()
+	steps := 0
+	f := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		loris.Default().OnCall(func() { steps++ })
+		return []*loris.Tensor{in[0].Mul(loris.ScalarFunc(func() float64 { return float64(steps) }))}
+	})
+	for range 3 {
+		out, err := f.Call(ctx, loris.FromSlice([]float32{10}))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(out[0].Item(ctx))
+	}
+	// Output:
+	// 0 <nil>
+	// 10 <nil>
+	// 20 <nil>
 }
 
 func ExampleTry() {

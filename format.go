@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/npformat"
+	"github.com/loris-ml/loris/internal/tracing"
 )
 
 // String describes the tensor without waiting or syncing: its elements as NumPy prints
@@ -19,6 +20,8 @@ func (t *Tensor) String() string {
 	}
 	d := t.ex().Data()
 	switch {
+	case tracing.Inside():
+		return fmt.Sprintf("tensor(%v, %v, in a function that is being compiled)", t.Shape(), t.Device())
 	case d == nil:
 		what := "number"
 		if op := t.ex().Op(); op != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/internal/tracing"
 	"github.com/loris-ml/loris/safetensors"
 )
 
@@ -61,6 +62,11 @@ func CastFloats() LoadOption { return func(l *loading) { l.cast = true } }
 // Load assigns the values before it returns and drops initial values that no step has
 // computed. It blocks while reading; ctx ends it between two tensors.
 func Load(ctx context.Context, path string, m Module, opts ...LoadOption) (map[string]string, error) {
+	if err := tracing.Fail(nil, func() error {
+		return misuse("Load", "a file is read inside a function that is being compiled, which runs once for all calls")
+	}); err != nil {
+		return nil, err
+	}
 	var l loading
 	for _, o := range opts {
 		o(&l)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/tracing"
 )
 
 // Module is a set of named variables. Base implements it.
@@ -117,6 +118,9 @@ func (b *Base) variables(buffers bool, within func(Module) iter.Seq2[string, *lo
 
 // SetTraining implements Module.
 func (b *Base) SetTraining(on bool) {
+	if tracing.Active() {
+		tracing.Set(b)
+	}
 	b.eval = !on
 	for _, e := range b.entries {
 		if e.module != nil {
@@ -125,8 +129,14 @@ func (b *Base) SetTraining(on bool) {
 	}
 }
 
-// Training reports whether the module is in training mode.
-func (b *Base) Training() bool { return !b.eval }
+// Training reports whether the module is in training mode. A function that is compiled
+// (loris.Compile) and asks for it is traced once for each mode.
+func (b *Base) Training() bool {
+	if tracing.Active() {
+		tracing.Depend(b, func() any { return b.eval })
+	}
+	return !b.eval
+}
 
 // Func is a layer without variables that applies a function, such as an activation.
 type Func func(x *loris.Tensor) *loris.Tensor

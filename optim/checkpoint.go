@@ -95,7 +95,9 @@ func (c *Checkpoint) Load(ctx context.Context, path string) error {
 	if _, err := nn.Load(ctx, path, c.module()); err != nil {
 		return err
 	}
-	restore()
+	if err := restore(ctx); err != nil {
+		return fail(err)
+	}
 	s.SetSeed(seed)
 	for _, k := range []string{metaAlgorithm, metaSteps, metaLR, metaSeed, metaStep} {
 		delete(meta, k)
@@ -162,17 +164,17 @@ func (o *Optimizer) metadata() map[string]string {
 
 // restore checks an optimiser's metadata, and that there is none for a nil optimiser, and
 // returns a function that applies it.
-func (o *Optimizer) restore(meta map[string]string) (func(), error) {
+func (o *Optimizer) restore(meta map[string]string) (func(context.Context) error, error) {
 	algorithm, ok := meta[metaAlgorithm]
 	switch {
 	case o == nil && ok:
 		return nil, fmt.Errorf("%w: it has the state of %s", ErrCheckpoint, algorithm)
 	case o == nil:
-		return func() {}, nil
+		return func(context.Context) error { return nil }, nil
 	case algorithm != o.algorithm:
 		return nil, fmt.Errorf("%w: it is of %q, the optimiser is %s", ErrCheckpoint, algorithm, o.algorithm)
 	case o.stepVar != nil:
-		return func() {}, nil
+		return o.restoreCaptured, nil
 	}
 	steps, err := number(meta, metaSteps, strconv.ParseInt)
 	if err != nil {
@@ -182,7 +184,24 @@ func (o *Optimizer) restore(meta map[string]string) (func(), error) {
 	if err != nil || !(lr >= 0) || steps < 0 {
 		return nil, fmt.Errorf("%w: %s %q and %s %q", ErrCheckpoint, metaLR, meta[metaLR], metaSteps, meta[metaSteps])
 	}
-	return func() { o.steps, o.lr = steps, lr }, nil
+	return func(context.Context) error {
+		o.steps, o.lr = steps, lr
+		return nil
+	}, nil
+}
+
+// restoreCaptured takes over what a captured optimiser's variables were loaded with.
+func (o *Optimizer) restoreCaptured(ctx context.Context) error {
+	steps, err := o.stepVar.Value().Int64s(ctx)
+	if err != nil {
+		return err
+	}
+	lr, err := o.lrVar.Value().Item(ctx)
+	if err != nil {
+		return err
+	}
+	o.steps, o.lr = steps[0], lr
+	return nil
 }
 
 // SaveState writes the optimiser's state, its number of steps and its rate to a
@@ -206,6 +225,8 @@ func (o *Optimizer) LoadState(ctx context.Context, path string) error {
 	if _, err := nn.Load(ctx, path, state{o: o}); err != nil {
 		return err
 	}
-	restore()
+	if err := restore(ctx); err != nil {
+		return fmt.Errorf("optim: load %s: %w", path, err)
+	}
 	return nil
 }

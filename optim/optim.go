@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/tracing"
 )
 
 // Optimizer updates parameters by their gradients. Its state consists of variables, the
@@ -18,6 +19,8 @@ type Optimizer struct {
 	params    []param
 	maximize  bool
 	steps     int64
+	inTrace   int64  // steps recorded by the function that is being compiled
+	trace     uint64 // and the number of its trace
 	lr        float64
 	schedule  Schedule
 	// Both are nil unless the optimiser is captured (Captured).
@@ -99,11 +102,9 @@ func DecayOnly(f func(name string, v *loris.Variable) bool) Option {
 // Maximize makes the optimiser maximise the loss instead of minimising it.
 func Maximize() Option { return Option{"Maximize", func(c *config) { c.maximize = true }} }
 
-// Captured keeps the number of steps and the rate in variables, so that Step may be part of
-// a function given to loris.Compile, which records it once. SetLR sets the rate between
-// calls; a schedule is not possible. Updates equal those of an ordinary optimiser, except
-// that the bias corrections, which other f64 functions compute, may differ in the last
-// places.
+// Captured keeps the number of steps and the rate, unless that is a schedule's, in variables of
+// the State, and computes the bias corrections in the graph. They may differ in the last places
+// from those of an ordinary optimiser, whose numbers are computed in Go.
 func Captured() Option { return Option{"Captured", func(c *config) { c.captured = true }} }
 
 // misuse is the error of a mistake in using an optimiser.
@@ -200,7 +201,7 @@ func (o *Optimizer) Step(grads []*loris.Tensor) {
 			panic(misuse("step", loris.ErrShape, "the gradient of %q is %v, the parameter %v", p.name, g.Shape(), p.v.Shape()))
 		}
 	}
-	f := o.factors()
+	f := o.factors(o.session(grads))
 	for i, g := range grads {
 		if g != nil {
 			o.updateParam(&o.params[i], g, f)
@@ -208,32 +209,44 @@ func (o *Optimizer) Step(grads []*loris.Tensor) {
 	}
 }
 
+// session returns the session that the gradients, or without any the parameters, belong to.
+func (o *Optimizer) session(grads []*loris.Tensor) *loris.Session {
+	for _, g := range grads {
+		if g != nil {
+			return g.Session()
+		}
+	}
+	return o.params[0].v.Session()
+}
+
 // factorsOf returns the numbers of a step as tensors of a dtype, in a session.
 type factorsOf func(s *loris.Session, d loris.DType) []*loris.Tensor
 
 // factors counts the step and returns the numbers that the rule uses in it. Each is one
 // parameter of the graph, however many updates use it.
-func (o *Optimizer) factors() factorsOf {
+func (o *Optimizer) factors(session *loris.Session) factorsOf {
 	var numbers []any
-	if o.stepVar != nil {
-		step := o.stepVar.Value().Add(1)
+	count := func() { o.steps++ }
+	trace := session.OnCall(count)
+	if trace != o.trace {
+		o.trace, o.inTrace = trace, 0
+	}
+	switch {
+	case o.stepVar != nil:
+		step := o.stepVar.ValueIn(session).Add(1)
 		o.stepVar.Assign(step)
-		numbers = o.rule.captured(o.lrVar.Value(), step.Cast(loris.F64))
+		numbers = o.rule.captured(o.rate(session), step.Cast(loris.F64))
+	case trace != 0:
+		return o.hostFactors()
+	default:
+		numbers = o.rule.factors(o.LR(), o.steps+1)
+	}
+	if trace == 0 {
+		count()
 	} else {
-		lr := o.LR()
-		o.steps++
-		numbers = o.rule.factors(lr, o.steps)
+		o.inTrace++
 	}
-	type key struct {
-		s *loris.Session
-		d loris.DType
-	}
-	made := map[key][]*loris.Tensor{}
-	return func(s *loris.Session, d loris.DType) []*loris.Tensor {
-		k := key{s, d}
-		if made[k] != nil {
-			return made[k]
-		}
+	return memoised(func(s *loris.Session, d loris.DType) []*loris.Tensor {
 		f := make([]*loris.Tensor, len(numbers))
 		for i, n := range numbers {
 			if t, ok := n.(*loris.Tensor); ok {
@@ -242,9 +255,59 @@ func (o *Optimizer) factors() factorsOf {
 				f[i] = s.With(loris.As(d)).Scalar(n)
 			}
 		}
-		made[k] = f
 		return f
+	})
+}
+
+// memoised makes the tensors of each session and dtype once.
+func memoised(make factorsOf) factorsOf {
+	type key struct {
+		s *loris.Session
+		d loris.DType
 	}
+	made := map[key][]*loris.Tensor{}
+	return func(s *loris.Session, d loris.DType) []*loris.Tensor {
+		k := key{s, d}
+		if made[k] == nil {
+			made[k] = make(s, d)
+		}
+		return made[k]
+	}
+}
+
+// hostFactors is factors in a function that is being compiled: each call asks the rule for the
+// numbers of its step.
+func (o *Optimizer) hostFactors() factorsOf {
+	before := o.inTrace // steps that the function takes before this one
+	o.inTrace++
+	numbers := func() []any {
+		return o.rule.factors(o.rateAt(o.steps+before), o.steps+before+1)
+	}
+	n := len(numbers())
+	return memoised(func(s *loris.Session, d loris.DType) []*loris.Tensor {
+		f := make([]*loris.Tensor, n)
+		for i := range f {
+			f[i] = s.With(loris.As(d)).ScalarFunc(func() float64 { return numbers()[i].(float64) })
+		}
+		return f
+	})
+}
+
+// rate is the rate of a captured optimiser's step as an f64 tensor.
+func (o *Optimizer) rate(s *loris.Session) *loris.Tensor {
+	if !loris.Guard(func() bool { return o.schedule != nil }) {
+		return o.lrVar.ValueIn(s)
+	}
+	before := o.inTrace
+	return s.With(loris.As(loris.F64)).ScalarFunc(func() float64 { return o.rateAt(o.steps + before) })
+}
+
+// rateAt is the rate after the given number of steps.
+func (o *Optimizer) rateAt(steps int64) float64 {
+	if o.schedule != nil {
+		return o.schedule(int(steps))
+	}
+	return o.lr
 }
 
 // updateParam records the update of one parameter.
@@ -285,17 +348,14 @@ func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {
 	return t.Cast(d)
 }
 
-// LR returns the rate of the next step: that of the schedule if there is one, and for a
-// captured optimiser that of the last SetLR.
-func (o *Optimizer) LR() float64 {
-	if o.schedule != nil {
-		return o.schedule(int(o.steps))
-	}
-	return o.lr
-}
+// LR returns the rate of the next step: that of the schedule if there is one, otherwise that of
+// the last SetLR.
+func (o *Optimizer) LR() float64 { return o.rateAt(o.steps) }
 
-// SetLR sets the rate from the next step on and removes the schedule.
+// SetLR sets the rate from the next step on and removes the schedule. Inside a function given to
+// loris.Compile it panics with a *loris.OpError: call it between calls, or set a schedule.
 func (o *Optimizer) SetLR(lr float64) {
+	check(o.algorithm, !tracing.Inside(), "SetLR inside a function that is being compiled, which runs once for all calls")
 	check(o.algorithm, lr >= 0, "the rate is %v, must not be negative", lr)
 	o.lr, o.schedule = lr, nil
 	if o.lrVar != nil {
@@ -303,15 +363,15 @@ func (o *Optimizer) SetLR(lr float64) {
 	}
 }
 
-// SetSchedule makes the rate a function of the number of steps taken before. For a
-// captured optimiser it panics with a *loris.OpError.
+// SetSchedule makes the rate a function of the number of steps taken before. Inside a function
+// given to loris.Compile it panics as SetLR does.
 func (o *Optimizer) SetSchedule(s Schedule) {
-	check(o.algorithm, o.stepVar == nil, "a captured optimiser has no schedule: use SetLR between calls")
+	check(o.algorithm, !tracing.Inside(), "SetSchedule inside a function that is being compiled, which runs once for all calls")
 	o.schedule = s
 }
 
-// Steps returns the number of steps that were recorded. For a captured optimiser it is 0:
-// the number is the variable "step" of its State.
+// Steps returns the number of steps that were recorded, or scheduled by calls of a function given
+// to loris.Compile.
 func (o *Optimizer) Steps() int64 { return o.steps }
 
 // Params yields the parameters with their names, in the order of the gradients.

@@ -386,7 +386,6 @@ func TestMisuse(t *testing.T) {
 		{"dtype", func() { NewSGD(func(y func(string, *loris.Variable) bool) { y("n", ints) }, 1) }, loris.ErrDType, `"n"`},
 		{"count", func() { opt.Step(nil) }, loris.ErrArg, "0 gradients"},
 		{"shape", func() { opt.Step([]*loris.Tensor{r.b.Value(), r.b.Value()}) }, loris.ErrShape, `"w"`},
-		{"schedule", func() { NewSGD(r.params(), 1, Captured()).SetSchedule(Constant(1)) }, loris.ErrArg, "SetLR"},
 		{"steps", func() { Cosine(1, 0, 0) }, loris.ErrArg, "Cosine"},
 		{"clip", func() { ClipGradNorm([]*loris.Tensor{nil}, 1) }, loris.ErrArg, "no gradients"},
 	} {

@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"backend/cpu":           {"backend", "ir", "graph", "internal"},
 	"backend/cuda":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":   {"backend", "ir", "graph", "internal"},
-	"internal/executor":     {"ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/modelcall"},
+	"internal/executor":     {"ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/modelcall", "internal/tracing"},
 	"aoti/internal/pt2":     {"ir", "backend", "internal/isa"},
 	"aoti/internal/host":    {"aoti/internal/vecmath", "aoti/internal/pt2", "ir", "graph", "backend", "internal"},
 	"aoti/internal/vecmath": {},
@@ -59,6 +59,7 @@ var allowed = map[string][]string{
 	"internal/native/x64":   {},
 	"internal/parallel":     {},
 	"internal/strided":      {},
+	"internal/tracing":      {},
 	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
 
 	"backend/internal/check":         {"backend", "graph", "ir"},

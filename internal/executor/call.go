@@ -19,7 +19,13 @@ import (
 // variables are synced first.
 func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
 	s, c := tr.s, tr.s.core
-	pending, plug, err := tr.begin(inputs)
+	unlock, err := tr.lockHost(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	params := tr.numbers()
+	pending, plug, err := tr.begin(inputs, params)
 	if err != nil {
 		return nil, err
 	}
@@ -40,25 +46,28 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 		return nil, err
 	}
 	c.stage(StageLock, start)
-	if err := tr.gather(ctx, j, inputs); err != nil {
+	if err := tr.gather(ctx, j, inputs, params); err != nil {
 		return nil, err
 	}
 	a := newAsync(s, tr.device, tr.hash, j.params)
 	outs := tr.commit(a, j, newTensor)
 	s.schedule(a, j)
+	for _, f := range tr.onCall {
+		f()
+	}
 	return outs, nil
 }
 
 // begin checks the inputs, lets Close wait for the call, and returns the inputs and variables
 // if one of them is pending, and the model that is plugged for the graph, or nil.
-func (tr *Traced) begin(inputs []*Tensor) (pending []*Tensor, plug *Plug, err error) {
+func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tensor, plug *Plug, err error) {
 	c := tr.s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := tr.s.readable(inputs); err != nil {
 		return nil, nil, err
 	}
-	if plug, err = tr.plugged(); err != nil {
+	if plug, err = tr.plugged(params); err != nil {
 		return nil, nil, err
 	}
 	all := slices.Clone(inputs)
@@ -117,7 +126,7 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 }
 
 // gather finds the data of the parameters; the device's lock is held.
-func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) error {
+func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, params []tracedParam) error {
 	c := tr.s.core
 	j.params = make([]*Data, len(tr.params))
 	c.mu.Lock()
@@ -127,7 +136,7 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor) erro
 		tr.s.calls++
 		seed = forkSeed(tr.s.rngFor(tr.device).running, ^tr.s.calls)
 	}
-	for i, p := range tr.params {
+	for i, p := range params {
 		switch {
 		case p.input >= 0:
 			j.params[i] = inputs[p.input].data

@@ -282,7 +282,7 @@ func TestTraceRunsWithoutTracing(t *testing.T) {
 		sum := binaryOp(s, ir.OpAdd, h, in[0])
 		v.Assign(sum)
 		return []*executor.Tensor{binaryOp(s, ir.OpMul, sum, sum)}, nil
-	})
+	}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,9 @@ func (s *Session) FetchQueued(ctx context.Context, ts ...*Tensor) ([]backend.Buf
 type awaiter = func(*Data, context.Context) (backend.Buffer, error)
 
 func (s *Session) fetchSynced(ctx context.Context, ts []*Tensor, wait awaiter) ([]backend.Buffer, error) {
+	if err := s.tracedMisuse("read", "elements are read"); err != nil {
+		return nil, err
+	}
 	if err := s.Readable(ts...); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,9 @@ func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int,
 func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	if t.s == nil {
 		return nil, fmt.Errorf("loris: use of a zero Tensor")
+	}
+	if err := t.s.tracedMisuse("read", "elements are read"); err != nil {
+		return nil, err
 	}
 	t.s.core.mu.Lock()
 	data, dead, s := t.data, t.dead(), t.s

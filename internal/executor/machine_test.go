@@ -252,7 +252,7 @@ func (m *machine) traceStep() error {
 			outs, outputs = append(outs, m.regs[m.p.Stmts[at.what].Args[0].(randprog.Reg)]), append(outputs, at)
 		}
 		return outs, nil
-	})
+	}, false)
 	if err != nil {
 		return err
 	}

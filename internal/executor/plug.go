@@ -52,7 +52,7 @@ type number struct {
 // numbers) after them, in order; otherwise it takes none of them. If it does not, it has weights of
 // its own, and a graph with other numbers than those recorded is compiled.
 func (s *Session) PlugFunc(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error), m backend.Callable) (*Plug, error) {
-	tr, err := s.record(ctx, inputs, newTensor, fn)
+	tr, err := s.record(ctx, inputs, newTensor, fn, false)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ func (s *Session) rngSeed(d ir.Device) ir.Value {
 
 // RunningSeed returns the seed that the random ops of this step use.
 func (s *Session) RunningSeed(d ir.Device) uint64 {
+	_ = s.tracedMisuse("seed", "the seed is read") // the Call fails with it
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	return s.rngFor(d).running
@@ -46,6 +47,7 @@ func (s *Session) RunningSeed(d ir.Device) uint64 {
 // SetRngSeed sets the device's seed, from the present step on, and restarts the
 // numbering of its random ops.
 func (s *Session) SetRngSeed(d ir.Device, seed uint64) {
+	_ = s.tracedMisuse("set_seed", "the seed is set") // the Call fails with it
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	*s.rngFor(d) = rngState{seed: seed, running: seed}

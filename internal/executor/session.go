@@ -118,8 +118,9 @@ type Session struct {
 	tracing *trace // inside Trace
 	calls   uint64 // of traced functions that draw random numbers
 
-	gate  *semaphore.Weighted // held while a function is traced
-	forks uint64
+	gate      *semaphore.Weighted // held while a function is traced
+	hostState *semaphore.Weighted // held by a call that uses numbers of the host
+	forks     uint64
 }
 
 // New returns a session with an executor of its own. It returns an error wrapping ir.ErrDevice for
@@ -166,7 +167,7 @@ func compareDevices(a, b ir.Device) int {
 }
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1)}
+	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1)}
 	s.b.Lines, s.b.Operands = c.cfg.Lines, operands
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s
@@ -187,6 +188,7 @@ func (s *Session) Device() ir.Device { return s.device }
 
 // StepNumber returns the number of the step being recorded, from 1.
 func (s *Session) StepNumber() uint64 {
+	_ = s.tracedMisuse("step_number", "the step's number is read") // the Call fails with it
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	return uint64(s.step)

@@ -26,11 +26,14 @@ var (
 	// ErrNestedStep says that Step or MarkStep was called inside Step.
 	ErrNestedStep = errors.New("loris: Step or MarkStep inside Step")
 
-	errTracing = errors.New("loris: MarkStep while a function is being compiled")
+	errTracing = errors.New("loris: MarkStep while another goroutine compiles a function with the session")
 )
 
 // markStep syncs the step and starts the next one.
 func (s *Session) markStep(ctx context.Context, r *request) error {
+	if err := s.tracedMisuse("mark_step", "a step is marked"); err != nil {
+		return err
+	}
 	r.config, r.endsStep = stepConfig, true
 	if _, err := s.sync(ctx, r); err != nil {
 		return err

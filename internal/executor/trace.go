@@ -7,15 +7,24 @@ import (
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/tracing"
 	"github.com/loris-ml/loris/ir"
 )
 
 // trace collects what a traced function does with variables.
 type trace struct {
+	id       uint64
 	read     map[*Variable]*ir.Node // the leaf of each variable that is read
 	assigned map[*Variable]*Tensor
 	alias    map[*Variable]ir.Value // the views that stand for assigned values
 	order    []*Variable
+	hosts    map[*ir.Node]func() float64 // numbers that each call asks for
+	onCall   []func()
+}
+
+func newTrace(id uint64) *trace {
+	return &trace{id: id, read: map[*Variable]*ir.Node{}, assigned: map[*Variable]*Tensor{}, alias: map[*Variable]ir.Value{},
+		hosts: map[*ir.Node]func() float64{}}
 }
 
 // varLeaf is the leaf of the value that a variable has when the traced function is called.
@@ -63,6 +72,9 @@ type Traced struct {
 	numOut  int
 	vars    []*Variable // assigned by the outputs after numOut
 	random  bool
+	host    bool // some parameter is a number that each call asks for
+	onCall  []func()
+	guards  []tracing.Guard
 	// donors pair the values of variables with the outputs that replace them; key is the cache
 	// key of the computation that may use these pairs.
 	donors []donor
@@ -76,20 +88,22 @@ type tracedParam struct {
 	data   *Data     // a tensor that the function captured
 	scalar *ir.ScalarLeaf
 	dtype  ir.DType
-	seed   bool // the device's running seed
+	seed   bool           // the device's running seed
+	host   func() float64 // not nil: what scalar is at each call
 }
 
-// Trace calls fn once with placeholders for the inputs and compiles what it records. fn runs on the
+// Trace calls fn with placeholders for the inputs and compiles what it records. fn runs on the
 // calling goroutine, and no other may record with the session meanwhile. fn may use variables and
-// other tensors, but must not mark steps or read values that it records.
-func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
-	tr, err := s.record(ctx, inputs, newTensor, fn)
+// other tensors, but must not mark steps or read values. If check is set, fn is called twice, and
+// it is an error if it does not record the same both times.
+func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error), check bool) (*Traced, error) {
+	tr, err := s.record(ctx, inputs, newTensor, fn, check)
 	if err != nil {
 		return nil, err
 	}
 	c := s.core
 	c.mu.Lock()
-	plug, err := tr.plugged()
+	plug, err := tr.plugged(tr.params)
 	c.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -103,7 +117,7 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 }
 
 // record is Trace without compiling.
-func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
+func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error), check bool) (*Traced, error) {
 	if err := s.gate.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -111,9 +125,25 @@ func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func()
 	if err := s.Readable(inputs...); err != nil {
 		return nil, err
 	}
+	tr, err := s.recordOnce(inputs, newTensor, fn)
+	if err != nil || !check {
+		return tr, err
+	}
+	again, err := s.recordOnce(inputs, newTensor, fn)
+	if err != nil {
+		return nil, err
+	}
+	if err := tr.same(ctx, again); err != nil {
+		return nil, err
+	}
+	return tr, nil
+}
+
+// recordOnce calls fn and returns what it records; the gate is held.
+func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
 	c := s.core
 	c.mu.Lock()
-	s.tracing = &trace{read: map[*Variable]*ir.Node{}, assigned: map[*Variable]*Tensor{}, alias: map[*Variable]ir.Value{}}
+	s.tracing = newTrace(c.nextID.Add(1))
 	s.scope |= bitTraced
 	from, random := len(s.pending), s.random
 	s.random = 0
@@ -134,14 +164,20 @@ func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func()
 		clear(s.pending[from:])
 		s.pending = s.pending[:from]
 	}()
-	outs, err := fn(stand)
+	t := tracing.New(c)
+	var outs []*Tensor
+	var err error
+	t.Run(func() { outs, err = fn(stand) })
+	if failed := t.Err(); failed != nil {
+		return nil, failed
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := s.Readable(outs...); err != nil {
 		return nil, fmt.Errorf("loris: compile: results: %w", err)
 	}
-	tr := &Traced{s: s, numOut: len(outs)}
+	tr := &Traced{s: s, numOut: len(outs), guards: t.Guards()}
 	if err := tr.finish(outs, leaves); err != nil {
 		return nil, err
 	}
@@ -157,7 +193,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 	for _, t := range outs {
 		roots = append(roots, t.value())
 	}
-	tr.vars = s.tracing.order
+	tr.vars, tr.onCall = s.tracing.order, s.tracing.onCall
 	for _, v := range tr.vars {
 		roots = append(roots, s.tracing.assigned[v].value())
 	}
@@ -198,6 +234,8 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 		case *ir.ScalarLeaf:
 			p.scalar, p.dtype, p.seed = l, n.Shapes()[0].DType(), n == seed
 			tr.random = tr.random || p.seed
+			p.host = s.tracing.hosts[n]
+			tr.host = tr.host || p.host != nil
 		}
 		tr.params = append(tr.params, p)
 	}
@@ -231,19 +269,22 @@ func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Comp
 }
 
 // plugged returns the model that is plugged for the graph, or nil; core.mu is held.
-func (tr *Traced) plugged() (*Plug, error) {
+func (tr *Traced) plugged(params []tracedParam) (*Plug, error) {
 	c := tr.s.core
 	if len(c.plugs) == 0 {
 		return nil, nil
 	}
 	var scalars []scalarParam
-	for i, p := range tr.params {
+	for i, p := range params {
 		if p.scalar != nil && !p.seed {
 			scalars = append(scalars, scalarParam{i, p.scalar, p.dtype})
 		}
 	}
 	return c.pluggedFor(tr.hash, scalars, tr.device, func() (params, returns []ir.Shape) { return programShapes(tr.program) })
 }
+
+// Guards returns the host values that the trace depends on.
+func (tr *Traced) Guards() []tracing.Guard { return tr.guards }
 
 // Tracing reports whether one of the tensors was made by the function that is
 // being traced with this session.

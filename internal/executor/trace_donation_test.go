@@ -16,7 +16,7 @@ func (tr *training) doubled() func() *executor.Tensor {
 	f, err := tr.s.Trace(ctx, []*executor.Tensor{x}, newTensor, func(in []*executor.Tensor) ([]*executor.Tensor, error) {
 		tr.v.Assign(tr.double(value(tr.s, tr.v)))
 		return []*executor.Tensor{tr.double(in[0])}, nil
-	})
+	}, false)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestDonationInCallsIsLegal(t *testing.T) {
 			h := value(tr.s, tr.v)
 			f, err := tr.s.Trace(ctx, nil, newTensor, func([]*executor.Tensor) ([]*executor.Tensor, error) {
 				return []*executor.Tensor{tr.double(h)}, nil
-			})
+			}, false)
 			if err != nil {
 				tr.t.Fatal(err)
 			}

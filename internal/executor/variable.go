@@ -22,6 +22,9 @@ type Variable struct {
 // NewVariable returns a variable that holds t's value. If t is pending, the next MarkStep or read
 // computes it.
 func (s *Session) NewVariable(t *Tensor) *Variable {
+	if err := s.tracedMisuse("variable", "a variable is made"); err != nil {
+		panic(err)
+	}
 	s.lockTensors("variable", t)
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
@@ -151,9 +154,14 @@ func (v *Variable) Assign(t *Tensor) {
 }
 
 func (v *Variable) assign(t *Tensor) {
-	if v.s.tracing != nil {
-		v.s.tracing.assign(v, t)
-		return
+	for _, s := range []*Session{t.s, v.s} {
+		if s.tracing != nil {
+			s.tracing.assign(v, t)
+			return
+		}
+	}
+	if err := v.s.tracedMisuse("assign", "a variable of an unrelated session is assigned"); err != nil {
+		return // the Call fails with the error
 	}
 	for _, s := range []*Session{v.s, t.s} {
 		if s.scope&bitScoped != 0 && (v.data != nil || v.pend != nil) {
