@@ -78,8 +78,8 @@ func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.In
 // WithInFlight bounds how many steps are queued on a device that keeps the order of its
 // work, such as a GPU, so that it does not wait for the host between them. The default
 // is 3; with 1 a step waits for the one before. A step that fails gives its error to
-// the readers of its results, to the steps that used them, and to one of the next calls
-// of MarkStep. The CPU backend runs one step after another.
+// the readers of its results, to the steps that used them, and, if the session has not
+// read it, to one of its next calls of MarkStep. The CPU backend runs one step after another.
 func WithInFlight(n int) SessionOption { return func(c *executor.Config) { c.InFlight = n } }
 
 // WithThreads bounds how many processors the steps of a session and its forks use at a
@@ -162,7 +162,8 @@ func (s *Session) Close(ctx context.Context) error { return s.ex().Close(ctx) }
 // with a pending value, tensors marked Keep, and tensors recorded since the last step that
 // no recorded op uses; and it advances the random seeds. It returns when the work is
 // scheduled. After an error the step is still open and nothing has changed. The error may
-// be that of work scheduled before, which is reported once; the next call goes on.
+// be that of work that the session scheduled before and whose error it has not read
+// (*AsyncError); it is reported once, and the next call goes on.
 func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 	return s.ex().MarkStep(ctx, devices...)
 }
@@ -186,7 +187,7 @@ func (s *Session) Sync(ctx context.Context, ts ...*Tensor) error {
 }
 
 // WaitDeviceOps waits for the work in flight on the devices, or on all if none is given,
-// and returns its error unless that was returned before.
+// and returns the errors of work, of this session or another, that nobody was told before.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...Device) error {
 	return s.ex().WaitDeviceOps(ctx, devices...)
 }

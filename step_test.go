@@ -118,16 +118,22 @@ func TestVariableRestoredAfterFailure(t *testing.T) {
 	wantFloats(t, w.Value(), 2, 3, 4)
 }
 
+// An error that nobody has read is told by the session's next step, once.
 func TestErrorReachesTheNextStep(t *testing.T) {
 	ctx := t.Context()
 	s := newSession(t)
 	m := s.With()
-	x := m.FromSlice([]float32{1, 2}).IndexSelect(0, m.FromSlice([]int64{-5}))
+	bad := func() *Tensor { return m.FromSlice([]float32{1, 2}).IndexSelect(0, m.FromSlice([]int64{-5})) }
+	x := bad()
 	if err := s.MarkStep(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.Float32s(ctx); !errors.Is(err, ErrIndex) {
 		t.Errorf("read: got %v, want an error wrapping ErrIndex", err)
+	}
+	bad()
+	if err := s.MarkStep(ctx); err != nil {
+		t.Errorf("next step: got %v, but the error was read", err)
 	}
 	y := m.Ones(1).Add(1)
 	if err := s.MarkStep(ctx); !errors.Is(err, ErrIndex) {
@@ -140,6 +146,70 @@ func TestErrorReachesTheNextStep(t *testing.T) {
 		t.Errorf("the step after: %v", err)
 	}
 	wantFloats(t, y, 2)
+}
+
+// An error belongs to the session that scheduled the work. Another one's work goes on, whether the
+// error was read or not, and hears of it only if it takes part of the result.
+func TestErrorBelongsToItsSession(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	table := s.With().FromSlice([]float32{1, 2, 3, 4}, 4, 1)
+	bad, good := s.Fork(), s.Fork()
+	gather := func(s *Session, i int64) *Tensor { return table.Gather(0, s.With().FromSlice([]int64{i}, 1, 1)) }
+	request := func(f *Session, i int64) error {
+		y := f.With().Zeros(1, 1).Add(gather(f, i))
+		_, err := y.Float32s(ctx)
+		return err
+	}
+	for range 3 {
+		if err := request(bad, 99); !errors.Is(err, ErrIndex) {
+			t.Fatalf("the bad request got %v", err)
+		}
+		if err := request(good, 3); err != nil {
+			t.Fatalf("the good request after a bad one got %v", err)
+		}
+	}
+	if err := bad.WaitDeviceOps(ctx); err != nil {
+		t.Errorf("an error that was read is told again: %v", err)
+	}
+	y := bad.With().Zeros(1, 1).Add(gather(bad, 99)) // nobody reads it
+	if err := bad.MarkStep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := request(good, 2); err != nil {
+		t.Errorf("an error that nobody has read reached another session: %v", err)
+	}
+	if _, err := good.With().Zeros(1, 1).Add(y).Float32s(ctx); !errors.Is(err, ErrIndex) {
+		t.Errorf("work that takes the result got %v", err)
+	}
+	if err := good.MarkStep(ctx); err != nil {
+		t.Errorf("it was read: %v", err)
+	}
+	bad.With().Zeros(1).Add(1)
+	var async *AsyncError
+	if err := bad.MarkStep(ctx); !errors.As(err, &async) || !errors.Is(err, ErrIndex) {
+		t.Errorf("the session of the failure got %v", err)
+	}
+	if err := bad.MarkStep(ctx); err != nil {
+		t.Errorf("it was told twice: %v", err)
+	}
+}
+
+// A barrier asks about the device, so it returns what nobody was told, whoever's it is.
+func TestBarrierTellsAllErrors(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	f := s.Fork()
+	f.With().FromSlice([]float32{1, 2}).IndexSelect(0, f.With().FromSlice([]int64{-5}))
+	if err := f.MarkStep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WaitDeviceOps(ctx); !errors.Is(err, ErrIndex) {
+		t.Errorf("got %v", err)
+	}
+	if err := f.MarkStep(ctx); err != nil {
+		t.Errorf("it was told twice: %v", err)
+	}
 }
 
 func TestCancelledContext(t *testing.T) {

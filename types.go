@@ -55,8 +55,10 @@ var (
 	ErrArg    = ir.ErrArg
 )
 
-// AsyncError is an error of work that was scheduled on a device before: MarkStep, Sync and
-// WaitDeviceOps return it once. It wraps the error of that work.
+// AsyncError is an error of work that a session scheduled before and whose result the session has
+// not read: its next MarkStep, Step, Sync or read that runs something returns it once. Work of
+// other sessions, forks included, gets it only by taking one of the results. WaitDeviceOps
+// returns those of all sessions that nobody was told. It wraps the error of that work.
 type AsyncError = devicelock.AsyncError
 
 // ErrLinAlg is what linear algebra fails with when it runs: a singular matrix, one that is

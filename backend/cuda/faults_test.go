@@ -110,10 +110,7 @@ func TestExhaustedDevice(t *testing.T) {
 	if !errors.As(err, &e) || e.Device != loris.CUDA(0) || e.Wanted != 1<<21 || e.Total != 1<<20 {
 		t.Fatalf("got %v", err)
 	}
-	// The next use of the device hears of it, and that is all.
-	if _, err := x.Neg().Float32s(t.Context()); !errors.Is(err, cuda.ErrOutOfMemory) {
-		t.Errorf("the next: %v", err)
-	}
+	// Whoever read the result has heard of it, and that is all.
 	if got, err := x.Neg().Float32s(t.Context()); err != nil || !slices.Equal(got, []float32{-1, -4}) {
 		t.Errorf("after that: %v, %v", got, err)
 	}

@@ -65,15 +65,15 @@ func (a *Arena[K]) Stats() Stats {
 	return s
 }
 
-// LockDevices locks the devices in their order, each once however often it is
+// LockDevices locks the devices for an owner, in their order, each once however often it is
 // named. It takes all or none: when one can't be locked, those taken before are
 // unlocked without an error, and the error (see [Locker.Lock]) is returned
 // with the name of the device.
-func (a *Arena[K]) LockDevices(ctx context.Context, keys ...K) (*Held, error) {
+func (a *Arena[K]) LockDevices(ctx context.Context, owner any, keys ...K) (*Held, error) {
 	h := &Held{lockers: make([]*Locker, 0, len(keys))}
 	for _, k := range a.ordered(keys) {
 		l := a.Locker(k)
-		if err := l.Lock(ctx); err != nil {
+		if err := l.Lock(ctx, owner); err != nil {
 			h.Unlock(nil)
 			return nil, l.wrap("lock", err)
 		}
@@ -131,15 +131,15 @@ type Held struct {
 	unlocked atomic.Bool
 }
 
-// Unlock unlocks all devices, handing err to the next user of each (see
+// Unlock unlocks all devices; the first to deliver the Failure tells its owner (see
 // [Locker.Unlock]). Only the first call has an effect, so a deferred
 // Unlock(nil) can back up one that carries an error. Unlock of a nil Held does
 // nothing.
-func (h *Held) Unlock(err error) {
+func (h *Held) Unlock(f *Failure) {
 	if h == nil || h.unlocked.Swap(true) {
 		return
 	}
 	for _, l := range slices.Backward(h.lockers) {
-		l.Unlock(err)
+		l.Unlock(f)
 	}
 }

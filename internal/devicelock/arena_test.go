@@ -46,7 +46,7 @@ func TestLockDevicesOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newTestArena()
 			given := slices.Clone(tt.keys)
-			h, err := a.LockDevices(t.Context(), tt.keys...)
+			h, err := a.LockDevices(t.Context(), nil, tt.keys...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestLockDevicesOrder(t *testing.T) {
 
 func TestLockDevicesReverseOrder(t *testing.T) {
 	a := NewArena(func(x, y string) int { return cmp.Compare(y, x) })
-	h, err := a.LockDevices(t.Context(), "a", "c", "b", "c")
+	h, err := a.LockDevices(t.Context(), nil, "a", "c", "b", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestLockDevicesIsAllOrNothing(t *testing.T) {
 		{"error of earlier work", t.Context(),
 			func(l *Locker) {
 				mustLock(t, l)
-				l.Unlock(errWork)
+				l.Unlock(failure(errWork))
 			},
 			asyncCause},
 		{"context", ended,
@@ -117,13 +117,13 @@ func TestLockDevicesIsAllOrNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newTestArena()
 			tt.setUp(a.Locker(2))
-			h, err := a.LockDevices(tt.ctx, 1, 2, 3)
+			h, err := a.LockDevices(tt.ctx, nil, 1, 2, 3)
 			if err == nil || h != nil {
 				t.Fatalf("got %v, %v", h, err)
 			}
 			tt.check(t, err)
 			// Nothing is held, and no device got an error from the failure.
-			h, err = a.LockDevices(t.Context(), 1, 2, 3)
+			h, err = a.LockDevices(t.Context(), nil, 1, 2, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestLockDevicesTimeoutReleasesTaken(t *testing.T) {
 		mustLock(t, a.Locker(2))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := a.LockDevices(ctx, 1, 2)
+		_, err := a.LockDevices(ctx, nil, 1, 2)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
@@ -151,31 +151,31 @@ func TestLockDevicesTimeoutReleasesTaken(t *testing.T) {
 
 func TestHeldUnlock(t *testing.T) {
 	a := newTestArena()
-	h, err := a.LockDevices(t.Context(), 1, 2)
+	h, err := a.LockDevices(t.Context(), nil, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Unlock(errWork)
+	h.Unlock(failure(errWork))
 	h.Unlock(nil)
+	asyncCause(t, a.Locker(2).Lock(t.Context(), nil))
 	for _, k := range []int{1, 2} {
-		asyncCause(t, a.Locker(k).Lock(t.Context()))
-		mustLock(t, a.Locker(k))
+		mustLock(t, a.Locker(k)) // what one has told the other does not tell again
 	}
-	h.Unlock(errWork) // must not unlock what others hold now
+	h.Unlock(failure(errWork)) // must not unlock what others hold now
 	for _, k := range []int{1, 2} {
 		a.Locker(k).Unlock(nil)
 	}
 	if err := a.Barrier(t.Context()); err != nil {
 		t.Error(err)
 	}
-	(*Held)(nil).Unlock(errWork)
+	(*Held)(nil).Unlock(failure(errWork))
 }
 
 func TestArenaBarrier(t *testing.T) {
 	fail := func(a *Arena[int], keys ...int) {
 		for _, k := range keys {
 			mustLock(t, a.Locker(k))
-			a.Locker(k).Unlock(fmt.Errorf("device %d: %w", k, errWork))
+			a.Locker(k).Unlock(failure(fmt.Errorf("device %d: %w", k, errWork)))
 		}
 	}
 	tests := []struct {
@@ -211,7 +211,7 @@ func TestArenaBarrierContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTestArena()
 		mustLock(t, a.Locker(1))
-		a.Locker(1).Unlock(errWork)
+		a.Locker(1).Unlock(failure(errWork))
 		mustLock(t, a.Locker(2))
 		a.Locker(3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -233,7 +233,7 @@ func TestLockDevicesStress(t *testing.T) {
 	for g, set := range sets {
 		wg.Go(func() {
 			for range 300 {
-				h, err := a.LockDevices(t.Context(), set...)
+				h, err := a.LockDevices(t.Context(), nil, set...)
 				if err != nil {
 					t.Error(err)
 					return

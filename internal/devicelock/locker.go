@@ -2,37 +2,84 @@
 //
 // A [Locker] belongs to one device and is held from the moment work is
 // scheduled until it has finished, usually by a goroutine other than the one
-// that took it. It also carries the error of work that failed to whoever comes
-// next, because by then nobody may be waiting for that work any more. An
-// [Arena] keeps one Locker for each device and takes several of them in one
-// fixed order, so that two users of the same devices can't deadlock.
+// that took it. An [Arena] keeps one Locker for each device and takes several
+// of them in one fixed order, so that two users of the same devices can't
+// deadlock.
 //
-// Four rules hold throughout:
+// # Who gets an error
+//
+// Work that fails has a [Failure]. It belongs to its owner, the session that
+// scheduled the work, and to those who depend on its results. They get it as follows:
+//
+//   - Whoever reads a result, and work of anybody that takes one as an input, gets the error from
+//     the result, each time. That needs no Locker. Where a reader or the further work belongs to
+//     the owner, the owner has been told ([Failure.Tell]), and the Locker forgets the Failure.
+//   - If the owner has not been told, the owner's next Lock returns the Failure, once: nobody may be
+//     waiting for the results, and a program that only marks steps would never learn of it.
+//   - A Lock of anybody else never returns it. The work of another session doesn't depend on what
+//     failed, and would fail for a mistake that is not its own.
+//   - A Barrier returns the Failures of all owners that have not been told, and thereby tells them:
+//     it asks how the device's work went, and no work fails with it. Work of a session that
+//     is not used any more is told there, or nowhere.
+//   - A Failure without an owner goes to the next Lock or Barrier, whoever calls.
+//
+// A Locker keeps at most [MaxFailures] of them and drops the oldest first, so that sessions which
+// come, fail and go unread take no memory.
+//
+// # Waiting
+//
+// Three rules hold throughout:
 //
 //   - Waiting is first come, first served, also between Lock and Barrier, and
 //     ends early when the context does.
 //   - A free Locker has an empty queue: whoever unlocks hands over directly.
-//   - An error given to Unlock is delivered exactly once, to the next Lock or
-//     Barrier in line, and that Lock does not get the lock. So is one given to
-//     Fail, by work that went on after Unlock.
-//   - A held Locker carries no error: it was delivered before the lock was.
+//   - Errors are delivered when a turn comes: a waiting Lock or Barrier gets those that there are
+//     when it would be given the lock or let pass, and a Lock that gets one does not get the lock.
 package devicelock
 
 import (
 	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
+// MaxFailures is how many errors that nobody has been told a Locker keeps.
+const MaxFailures = 64
+
+// Failure is the error of work that failed, together with whom it belongs to. It is an error that
+// wraps its cause; results of the work give it to their readers.
+type Failure struct {
+	// Err is the cause.
+	Err error
+	// Owner is who scheduled the work, a value that can be compared; nil means nobody in particular.
+	Owner any
+
+	told atomic.Bool
+}
+
+// Error returns the text of the cause.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Tell notes that the owner knows of the failure, so that no Locker delivers it any more.
+func (f *Failure) Tell() { f.told.Store(true) }
+
+// Told reports whether the owner knows of the failure.
+func (f *Failure) Told() bool { return f.told.Load() }
+
 // AsyncError is the failure of earlier asynchronous work on a device, delivered
-// to the next user of that device. It wraps the cause, so [errors.Is] and
-// [errors.As] see through it.
+// to whoever scheduled that work when it next uses the device, or by a Barrier.
+// It wraps the cause, so [errors.Is] and [errors.As] see through it.
 type AsyncError struct {
 	// Device names the device, or is empty for a Locker without a name.
 	Device string
-	// Err is what was given to Unlock or Fail; several are joined.
+	// Err is the cause; several are joined.
 	Err error
 }
 
@@ -76,17 +123,17 @@ func (s Stats) Add(o Stats) Stats {
 type Locker struct {
 	name string
 
-	mu     sync.Mutex // guards what follows
-	locked bool
-	err    error     // of the last holder, not yet delivered; nil while locked
-	late   error     // given to Fail while locked, to be delivered after that
-	queue  list.List // of *waiter, first come first; empty unless locked
-	stats  Stats
+	mu       sync.Mutex // guards what follows
+	locked   bool
+	failures []*Failure // not delivered yet, oldest first; some may have been told meanwhile
+	queue    list.List  // of *waiter, first come first; empty unless locked
+	stats    Stats
 }
 
 // waiter is a call of Lock or Barrier that found the lock held.
 type waiter struct {
 	barrier bool
+	owner   any           // of a Lock
 	settled chan struct{} // closed, under Locker.mu, once err is final
 	err     error         // nil: a Lock holds the lock, a Barrier has passed
 }
@@ -97,17 +144,17 @@ func NewLocker(name string) *Locker { return &Locker{name: name} }
 // Name returns the name given to NewLocker, or "" for a zero Locker.
 func (l *Locker) Name() string { return l.name }
 
-// Lock takes the lock, waiting behind those who asked before. When it returns
+// Lock takes the lock for an owner, waiting behind those who asked before. When it returns
 // an error the caller does not hold the lock. The error is ctx.Err() if the
-// context ended first, or an [*AsyncError] if the work done under the lock
-// before failed; the latter is reset by this, so a second Lock may succeed.
-func (l *Locker) Lock(ctx context.Context) error {
+// context ended first, or an [*AsyncError] if earlier work of the owner
+// failed and the owner has not been told; this tells it, so a second Lock may succeed.
+func (l *Locker) Lock(ctx context.Context, owner any) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	if !l.locked {
-		err := l.takeErr()
+		err := l.takeErr(owner, false)
 		if err == nil {
 			l.locked = true
 			l.stats.Locks++
@@ -115,7 +162,7 @@ func (l *Locker) Lock(ctx context.Context) error {
 		l.mu.Unlock()
 		return err
 	}
-	w, e := l.enqueue(false)
+	w, e := l.enqueue(owner, false)
 	l.stats.Waits++
 	l.mu.Unlock()
 
@@ -127,57 +174,52 @@ func (l *Locker) Lock(ctx context.Context) error {
 	return err
 }
 
-// Unlock gives the lock to the next in line. A non-nil err is the failure of
-// the work done under the lock: the next Lock or Barrier returns it wrapped in
-// an [*AsyncError]. Unlock panics if the lock is not held.
-func (l *Locker) Unlock(err error) {
+// Unlock gives the lock to the next in line. A Failure is that of the work done under the lock, to be
+// delivered as the package says. Unlock panics if the lock is not held.
+func (l *Locker) Unlock(f *Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.locked {
 		panic("devicelock: Unlock of an unlocked Locker " + l.name)
 	}
-	l.release(err)
+	l.release(f)
 }
 
 // Fail tells of the failure of work that was done under the lock and went on after
-// Unlock. It is delivered as if it had been given to Unlock: to the next Lock or
-// Barrier, or, while the lock is held, to the one after.
-func (l *Locker) Fail(err error) {
+// Unlock. It is delivered as if it had been given to Unlock.
+func (l *Locker) Fail(f *Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.locked {
-		l.late = both(l.late, err)
-	} else {
-		l.err = both(l.err, err)
-	}
+	l.add(f)
 }
 
-// both joins two errors, either of which may be nil.
-func both(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
+// add keeps a Failure until it is delivered. The caller holds mu.
+func (l *Locker) add(f *Failure) {
+	if f == nil || f.Told() {
+		return
 	}
-	return errors.Join(a, b)
+	l.failures = slices.DeleteFunc(l.failures, (*Failure).Told)
+	if len(l.failures) == MaxFailures {
+		l.failures = slices.Delete(l.failures, 0, 1)
+	}
+	l.failures = append(l.failures, f)
 }
 
 // Barrier waits until the present holder, and whoever queued before this call,
 // has unlocked, without taking the lock itself. It returns ctx.Err() if the
-// context ended first, or the pending error as an [*AsyncError], which is
-// reset by this.
+// context ended first, or the failures of all owners that have not been told, as an
+// [*AsyncError], and this tells them.
 func (l *Locker) Barrier(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	if !l.locked {
-		err := l.takeErr()
+		err := l.takeErr(nil, true)
 		l.mu.Unlock()
 		return err
 	}
-	w, e := l.enqueue(true)
+	w, e := l.enqueue(nil, true)
 	l.mu.Unlock()
 	return l.wait(ctx, w, e)
 }
@@ -190,8 +232,8 @@ func (l *Locker) Stats() Stats {
 }
 
 // enqueue appends a waiter. The caller holds mu.
-func (l *Locker) enqueue(barrier bool) (*waiter, *list.Element) {
-	w := &waiter{barrier: barrier, settled: make(chan struct{})}
+func (l *Locker) enqueue(owner any, barrier bool) (*waiter, *list.Element) {
+	w := &waiter{barrier: barrier, owner: owner, settled: make(chan struct{})}
 	return w, l.queue.PushBack(w)
 }
 
@@ -222,12 +264,12 @@ func (l *Locker) wait(ctx context.Context, w *waiter, e *list.Element) error {
 
 // release ends the holder's turn and settles waiters until one holds the lock
 // or none is left. The caller holds mu, and the lock is held.
-func (l *Locker) release(err error) {
+func (l *Locker) release(f *Failure) {
 	l.locked = false
-	l.err, l.late = both(l.late, err), nil
+	l.add(f)
 	for !l.locked && l.queue.Len() > 0 {
 		w := l.queue.Remove(l.queue.Front()).(*waiter)
-		w.err = l.takeErr()
+		w.err = l.takeErr(w.owner, w.barrier)
 		if w.err == nil && !w.barrier {
 			l.locked = true
 			l.stats.Locks++
@@ -236,14 +278,29 @@ func (l *Locker) release(err error) {
 	}
 }
 
-// takeErr returns the pending error for delivery and resets it. The caller
-// holds mu.
-func (l *Locker) takeErr() error {
-	if l.err == nil {
+// takeErr tells and returns the failures of an owner and those without one, or all of them. The
+// caller holds mu.
+func (l *Locker) takeErr(owner any, all bool) error {
+	if len(l.failures) == 0 {
 		return nil
 	}
-	err := &AsyncError{Device: l.name, Err: l.err}
-	l.err = nil
-	l.stats.Errors++
-	return err
+	var errs []error
+	l.failures = slices.DeleteFunc(l.failures, func(f *Failure) bool {
+		if !all && f.Owner != nil && f.Owner != owner {
+			return false
+		}
+		if !f.told.Swap(true) {
+			errs = append(errs, f.Err)
+		}
+		return true
+	})
+	if len(errs) == 0 {
+		return nil
+	}
+	l.stats.Errors += uint64(len(errs))
+	err := errs[0]
+	if len(errs) > 1 {
+		err = errors.Join(errs...)
+	}
+	return &AsyncError{Device: l.name, Err: err}
 }

@@ -13,6 +13,11 @@ import (
 
 var errWork = errors.New("kernel fault")
 
+// failure is one without an owner.
+func failure(err error) *Failure { return &Failure{Err: err} }
+
+func lock(l *Locker, ctx context.Context) error { return l.Lock(ctx, nil) }
+
 // asyncCause fails the test unless err is an AsyncError around errWork.
 func asyncCause(t *testing.T, err error) {
 	t.Helper()
@@ -27,7 +32,7 @@ func asyncCause(t *testing.T, err error) {
 
 func mustLock(t *testing.T, l *Locker) {
 	t.Helper()
-	if err := l.Lock(t.Context()); err != nil {
+	if err := l.Lock(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -37,14 +42,14 @@ func TestErrorIsDeliveredOnce(t *testing.T) {
 		name    string
 		deliver func(*Locker, context.Context) error
 	}{
-		{"Lock", (*Locker).Lock},
+		{"Lock", lock},
 		{"Barrier", (*Locker).Barrier},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := NewLocker("cuda:0")
 			mustLock(t, l)
-			l.Unlock(errWork)
+			l.Unlock(failure(errWork))
 			err := tt.deliver(l, t.Context())
 			asyncCause(t, err)
 			if !strings.Contains(err.Error(), "cuda:0") {
@@ -71,14 +76,18 @@ func TestFail(t *testing.T) {
 		for _, unlock := range []error{nil, other} {
 			l := NewLocker("cuda:0")
 			mustLock(t, l)
+			var f *Failure
+			if unlock != nil {
+				f = failure(unlock)
+			}
 			if !held {
-				l.Unlock(unlock)
+				l.Unlock(f)
 			}
-			l.Fail(errWork)
+			l.Fail(failure(errWork))
 			if held {
-				l.Unlock(unlock)
+				l.Unlock(f)
 			}
-			err := l.Lock(t.Context())
+			err := l.Lock(t.Context(), nil)
 			asyncCause(t, err)
 			if unlock != nil && !errors.Is(err, unlock) {
 				t.Errorf("held %v: %v does not wrap what was given to Unlock", held, err)
@@ -92,11 +101,80 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// Of the calls after a failure, which get it: work of the owner until it is told, a barrier, and
+// nobody else.
+func TestFailureBelongsToItsOwner(t *testing.T) {
+	const owner, other = "owner", "other"
+	lockAs := func(who any) func(*Locker) error {
+		return func(l *Locker) error {
+			err := l.Lock(t.Context(), who)
+			if err == nil {
+				l.Unlock(nil)
+			}
+			return err
+		}
+	}
+	barrier := func(l *Locker) error { return l.Barrier(t.Context()) }
+	tests := []struct {
+		name  string
+		owner any
+		told  bool // by a reader, before the calls
+		calls []func(*Locker) error
+		got   []bool
+	}{
+		{"the owner", owner, false, []func(*Locker) error{lockAs(other), lockAs(nil), lockAs(owner), lockAs(owner), barrier}, []bool{false, false, true, false, false}},
+		{"a barrier", owner, false, []func(*Locker) error{lockAs(other), barrier, lockAs(owner)}, []bool{false, true, false}},
+		{"a reader", owner, true, []func(*Locker) error{lockAs(owner), barrier}, []bool{false, false}},
+		{"nobody's", nil, false, []func(*Locker) error{lockAs(other), lockAs(owner), barrier}, []bool{true, false, false}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLocker("cpu:0")
+			mustLock(t, l)
+			f := &Failure{Err: errWork, Owner: tt.owner}
+			l.Unlock(f)
+			if tt.told {
+				f.Tell()
+			}
+			for i, call := range tt.calls {
+				err := call(l)
+				if (err != nil) != tt.got[i] {
+					t.Errorf("call %d: %v", i, err)
+				}
+				if err != nil {
+					asyncCause(t, err)
+				}
+			}
+			if !f.Told() {
+				t.Error("nobody was told")
+			}
+		})
+	}
+}
+
+// Sessions that fail and are never used again take no memory.
+func TestFailuresAreBounded(t *testing.T) {
+	var l Locker
+	for i := range 3 * MaxFailures {
+		mustLock(t, &l)
+		l.Unlock(&Failure{Err: errWork, Owner: i})
+	}
+	if n := len(l.failures); n != MaxFailures {
+		t.Errorf("%d failures are kept, want %d", n, MaxFailures)
+	}
+	if err := l.Lock(t.Context(), 3*MaxFailures-1); err == nil {
+		t.Error("the newest was dropped")
+	}
+	if err := l.Lock(t.Context(), 0); err != nil {
+		t.Errorf("the oldest is kept: %v", err)
+	}
+}
+
 func TestAsyncErrorWithoutName(t *testing.T) {
 	var l Locker
 	mustLock(t, &l)
-	l.Unlock(errWork)
-	err := l.Lock(t.Context())
+	l.Unlock(failure(errWork))
+	err := l.Lock(t.Context(), nil)
 	asyncCause(t, err)
 	if want := "devicelock: earlier asynchronous work failed: kernel fault"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
@@ -125,7 +203,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 						t.Error(err)
 					}
 				} else {
-					if err := l.Lock(t.Context()); err != nil {
+					if err := l.Lock(t.Context(), nil); err != nil {
 						t.Error(err)
 					}
 					defer l.Unlock(nil)
@@ -159,10 +237,10 @@ func TestErrorGoesToFirstWaiterAndLockToSecond(t *testing.T) {
 		mustLock(t, &l)
 		errs := make([]error, 2)
 		for i := range errs {
-			go func() { errs[i] = l.Lock(t.Context()) }()
+			go func() { errs[i] = l.Lock(t.Context(), nil) }()
 			synctest.Wait()
 		}
-		l.Unlock(errWork)
+		l.Unlock(failure(errWork))
 		synctest.Wait()
 		asyncCause(t, errs[0])
 		if errs[1] != nil {
@@ -186,7 +264,7 @@ func TestBarrierWaitsForHolder(t *testing.T) {
 		if passed {
 			t.Fatal("passed a held lock")
 		}
-		l.Unlock(errWork)
+		l.Unlock(failure(errWork))
 		synctest.Wait()
 		if !passed {
 			t.Fatal("did not pass")
@@ -201,7 +279,7 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 		name string
 		wait func(*Locker, context.Context) error
 	}{
-		{"Lock", (*Locker).Lock},
+		{"Lock", lock},
 		{"Barrier", (*Locker).Barrier},
 	}
 	for _, tt := range tests {
@@ -215,8 +293,8 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				// A waiter that left must not be handed the lock or the error.
-				l.Unlock(errWork)
-				asyncCause(t, l.Lock(t.Context()))
+				l.Unlock(failure(errWork))
+				asyncCause(t, l.Lock(t.Context(), nil))
 				mustLock(t, &l)
 				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("ended context on a held lock: got %v", err)
@@ -240,7 +318,7 @@ func TestSettledAndCancelledAtOnce(t *testing.T) {
 	for range 50 {
 		var l Locker
 		mustLock(t, &l)
-		w, e := l.enqueue(false)
+		w, e := l.enqueue(nil, false)
 		l.Unlock(nil) // grants the lock to w
 		if err := l.wait(ended, w, e); err != nil {
 			mustLock(t, &l) // given back
@@ -248,8 +326,8 @@ func TestSettledAndCancelledAtOnce(t *testing.T) {
 		l.Unlock(nil)
 
 		mustLock(t, &l)
-		w, e = l.enqueue(true)
-		l.Unlock(errWork)
+		w, e = l.enqueue(nil, true)
+		l.Unlock(failure(errWork))
 		asyncCause(t, l.wait(ended, w, e)) // never lost
 		mustLock(t, &l)
 	}
@@ -260,7 +338,7 @@ func TestWaitStats(t *testing.T) {
 		var l Locker
 		mustLock(t, &l)
 		done := make(chan error)
-		go func() { done <- l.Lock(t.Context()) }()
+		go func() { done <- l.Lock(t.Context(), nil) }()
 		time.Sleep(3 * time.Second)
 		l.Unlock(nil)
 		if err := <-done; err != nil {
@@ -286,7 +364,7 @@ func TestLockerStress(t *testing.T) {
 					go cancel()
 				}
 				var a *AsyncError
-				err := l.Lock(ctx)
+				err := l.Lock(ctx, nil)
 				switch {
 				case errors.As(err, &a):
 					got[g]++
@@ -297,7 +375,7 @@ func TestLockerStress(t *testing.T) {
 					held--
 					if i%5 == 0 {
 						given++
-						l.Unlock(errWork)
+						l.Unlock(failure(errWork))
 					} else {
 						l.Unlock(nil)
 					}
@@ -329,7 +407,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 	var l Locker
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := l.Lock(ctx); err != nil {
+		if err := l.Lock(ctx, nil); err != nil {
 			b.Fatal(err)
 		}
 		l.Unlock(nil)

@@ -100,6 +100,7 @@ func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int,
 		}
 		var err error
 		if bufs[i], err = wait(d, ctx); err != nil {
+			tell(s.owner, err)
 			return nil, err
 		}
 	}
@@ -137,6 +138,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	buf, err := data.Wait(ctx)
 	s.core.stage(StageFetch, start)
 	if err != nil {
+		tell(s.owner, err)
 		return nil, err
 	}
 	return s.read(ctx, buf)

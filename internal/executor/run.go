@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -42,6 +43,10 @@ func newAsync(s *Session, d ir.Device, h ir.Hash, params []*Data) *Async {
 func (a *Async) Wait(ctx context.Context) error {
 	select {
 	case <-a.done:
+		var f *devicelock.Failure
+		if errors.As(a.err, &f) {
+			tell(f.Owner, a.err)
+		}
 		return a.err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -90,6 +95,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			r.awaitQueued(outs, p)
 			return
 		}
+		err = r.own(err)
 		r.publish(err)
 		for i, d := range r.outputs {
 			if d.err = err; err == nil {
@@ -98,11 +104,9 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		}
 		close(r.ready)
 		r.retire(err)
+		held, fault := r.held, r.failure(err)
 		r.release(err)
-		if r.c.cfg.NoOp {
-			err = nil
-		}
-		r.held.Unlock(err)
+		held.Unlock(fault)
 		close(r.done)
 	}()
 }
@@ -124,13 +128,46 @@ func (r *run) awaitQueued(outs []backend.Buffer, p *container.Pending) {
 		err = inherited // an error of its own would come from what the failed inputs held
 	case err != nil:
 		err = fmt.Errorf("loris: step on %v: %w", r.Device, err)
-		r.c.lockers.Locker(r.Device).Fail(err)
+	}
+	err = r.own(err)
+	if f := r.failure(err); f != nil {
+		r.c.lockers.Locker(r.Device).Fail(f)
 	}
 	r.publish(err)
 	r.release(err)
 	r.c.complete(q, f, err)
 	r.retire(err)
 	close(r.done)
+}
+
+// own makes an error of the run the session's, unless it is a failure of an earlier run of the
+// session that the session will be told by itself.
+func (r *run) own(err error) error {
+	if err == nil || r.c.cfg.NoOp {
+		return err
+	}
+	var f *devicelock.Failure
+	if errors.As(err, &f) && f.Owner == r.session.owner && !f.Told() {
+		return err
+	}
+	return &devicelock.Failure{Err: err, Owner: r.session.owner}
+}
+
+// failure returns what the device's locker has to deliver of the run's error, or nil.
+func (r *run) failure(err error) *devicelock.Failure {
+	f, _ := err.(*devicelock.Failure)
+	return f
+}
+
+// tell notes that an owner has had an error of a result, so that no locker returns it again.
+func tell(owner any, err error) {
+	var f *devicelock.Failure
+	for errors.As(err, &f) {
+		if f.Owner == owner {
+			f.Tell()
+		}
+		err = f.Err
+	}
 }
 
 // publish restores variables after an error and reports the run. It comes before anybody can

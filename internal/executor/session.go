@@ -118,6 +118,7 @@ type Session struct {
 	tracing *trace // inside Trace
 	calls   uint64 // of traced functions that draw random numbers
 
+	owner     any                 // of the failures of the session's runs (devicelock.Failure)
 	gate      *semaphore.Weighted // held while a function is traced
 	hostState *semaphore.Weighted // held by a call that uses numbers of the host
 	forks     uint64
@@ -167,7 +168,7 @@ func compareDevices(a, b ir.Device) int {
 }
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1)}
+	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
 	s.b.Lines, s.b.Operands = c.cfg.Lines, operands
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

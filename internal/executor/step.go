@@ -15,8 +15,8 @@ var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
 // tensors marked Keep and those recorded since the last step that nothing
 // recorded consumes, and moves the random seeds on. It returns when the work is
 // scheduled. If it returns an error, the step is still open and nothing has
-// changed. That may be an error of the step before (*devicelock.AsyncError);
-// another call then continues. No device given means all.
+// changed. That may be an error of an earlier step of the session that it has not
+// read (*devicelock.AsyncError); another call then continues. No device given means all.
 func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
 	return s.markStep(ctx, &request{devices: devices})
 }
@@ -192,7 +192,7 @@ func (s *Session) dropStep() {
 }
 
 // WaitDeviceOps waits for the work in flight on the devices (none given: all)
-// and returns its error, unless another call has returned it already.
+// and returns the errors of work of any session that nobody has been told.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
 	defer func() { s.core.stage(StageLock, start) }()

@@ -193,13 +193,14 @@ func (j *syncJob) abandon() {
 }
 
 // lockDevices waits for each collection's device, in order. It returns an error of work that
-// was scheduled there before, if no other call has returned that yet.
+// this session has scheduled there before, if the session has not been told of it yet (package
+// devicelock says who is told what).
 func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
 	for _, j := range jobs {
 		if h := s.core.cfg.Hooks.TensorCollectionBarrier; h != nil {
 			h(j.coll)
 		}
-		held, err := s.core.lockers.LockDevices(ctx, j.coll.Device)
+		held, err := s.core.lockers.LockDevices(ctx, s.owner, j.coll.Device)
 		if err != nil {
 			return err
 		}
