@@ -40,7 +40,7 @@ func doubler() *hostModel {
 		spec: backend.Spec{Inputs: make([]backend.Param, 1), Outputs: make([]backend.Param, 2)},
 		fn: func(in []backend.Buffer) ([]backend.Buffer, error) {
 			x := in[0].(*hostmem.Buffer) // which is how host data is lent
-			y, n := modelMemory.New(x.Shape(), ir.Device{}), modelMemory.New(ir.MakeShape(ir.I64), ir.Device{})
+			y, n := must(modelMemory.New(x.Shape(), ir.Device{})), must(modelMemory.New(ir.MakeShape(ir.I64), ir.Device{}))
 			for i, v := range hostmem.Slice[float32](x) {
 				hostmem.Slice[float32](y)[i] = 2 * v
 			}
@@ -102,7 +102,7 @@ func TestCallsStayApart(t *testing.T) {
 		spec: backend.Spec{Inputs: make([]backend.Param, 1), Outputs: []backend.Param{{Shape: ir.MakeShape(F32)}}},
 		fn: func([]backend.Buffer) ([]backend.Buffer, error) {
 			n++
-			b := modelMemory.New(ir.MakeShape(F32), ir.Device{})
+			b := must(modelMemory.New(ir.MakeShape(F32), ir.Device{}))
 			hostmem.Slice[float32](b)[0] = n
 			return []backend.Buffer{b}, nil
 		},
@@ -182,7 +182,7 @@ func TestCallFails(t *testing.T) {
 		"panic":  {func([]backend.Buffer) ([]backend.Buffer, error) { panic(errRun) }, "tired"},
 		"number": {func([]backend.Buffer) ([]backend.Buffer, error) { return nil, nil }, "returned 0 outputs"},
 		"shape": {func([]backend.Buffer) ([]backend.Buffer, error) {
-			return []backend.Buffer{modelMemory.New(ir.MakeShape(F32, 3), ir.Device{})}, nil
+			return []backend.Buffer{must(modelMemory.New(ir.MakeShape(F32, 3), ir.Device{}))}, nil
 		}, "f32[3], expected was f32[2]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func scaleModel(t testing.TB, w float32) *container.Container {
 }
 
 func hostNumber(v float32) backend.Buffer {
-	b := modelMemory.New(ir.MakeShape(F32), CPU)
+	b := must(modelMemory.New(ir.MakeShape(F32), CPU))
 	hostmem.Slice[float32](b)[0] = v
 	return b
 }
@@ -292,4 +292,12 @@ func TestReleaseModel(t *testing.T) {
 	if got := read(t, Call(model, x)[0].Float32s); got[1] != 4 {
 		t.Errorf("called again: %v", got)
 	}
+}
+
+// must returns the buffer of an allocation that cannot fail.
+func must[B any](b B, err error) B {
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

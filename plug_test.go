@@ -43,7 +43,7 @@ func newMarker(mark float32, in []Shape, out ...Shape) *marker {
 		}
 		var outs []backend.Buffer
 		for _, s := range out {
-			b := modelMemory.New(s, ir.Device{})
+			b := must(modelMemory.New(s, ir.Device{}))
 			for i := range hostmem.Slice[float32](b) {
 				hostmem.Slice[float32](b)[i] = mark
 			}
@@ -294,7 +294,7 @@ func TestPlugMistakes(t *testing.T) {
 		func([]backend.Buffer) ([]backend.Buffer, error) { return nil, nil },
 		func([]backend.Buffer) ([]backend.Buffer, error) { panic("plugged model") },
 		func([]backend.Buffer) ([]backend.Buffer, error) {
-			return []backend.Buffer{modelMemory.New(float, CPU)}, nil
+			return []backend.Buffer{must(modelMemory.New(float, CPU))}, nil
 		},
 	} {
 		good.fn = fn

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/memlimit"
 )
 
 // Elem are the Go types that elements are read as and made from. int counts as
@@ -57,7 +59,20 @@ func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	var z T
+	if err := copyFits(t.Shape(), int(unsafe.Sizeof(z))); err != nil {
+		return nil, err
+	}
 	return decode[T](b, d), nil
+}
+
+// copyFits returns an error if there is no memory for a copy of a tensor, in elements of size bytes.
+func copyFits(s Shape, size int) error {
+	err := memlimit.Check(memlimit.Times(int64(s.Numel()), int64(size)), 0)
+	if err != nil {
+		return fmt.Errorf("loris: read of %v: %w", s, err)
+	}
+	return nil
 }
 
 // readable reports whether as holds every value of d.
@@ -201,6 +216,9 @@ func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := copyFits(t.Shape(), t.DType().Size()); err != nil {
+		return nil, err
+	}
 	return append([]byte(nil), b...), nil
 }
 
@@ -293,6 +311,9 @@ func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
 		b, err := buf.Bytes(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("loris: fetch of tensor %d: %w", i, err)
+		}
+		if err := copyFits(buf.Shape(), buf.Shape().DType().Size()); err != nil {
+			return nil, err
 		}
 		out[i] = append([]byte(nil), b...)
 	}

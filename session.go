@@ -106,6 +106,15 @@ func WithDeterministic() SessionOption { return func(c *executor.Config) { c.Det
 // torch.set_flush_denormal.
 func WithFlushDenormals() SessionOption { return func(c *executor.Config) { c.FlushDenormals = true } }
 
+// WithMemoryLimit bounds the bytes of the host's memory that tensors of the process may hold when
+// this session or a fork of it asks for more. What does not fit is an [*OutOfMemory] of the step,
+// read or upload that asked, before anything is allocated, and variables keep their values. Without
+// it, or with 0, the limit is 80 % of the machine's memory, or of what the process's control group,
+// its limit of address space or GOMEMLIMIT leave it, whichever is least.
+func WithMemoryLimit(bytes int64) SessionOption {
+	return func(c *executor.Config) { c.MemoryLimit = bytes }
+}
+
 // WithDiskCache keeps compiled artefacts in a directory, which it makes if need be, so
 // that the next start of the program compiles nothing. Processes may share it. It holds at
 // most 4 GiB (see WithDiskCacheBytes), the most recently used artefacts. They are machine

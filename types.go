@@ -55,6 +55,11 @@ var (
 	ErrArg    = ir.ErrArg
 )
 
+// OutOfMemory is what a step, a read or an upload fails with that would take tensors beyond the
+// limit of the host's memory (WithMemoryLimit): it names the op, the shape and the user's line,
+// what was wanted and what is held. Use errors.As.
+type OutOfMemory = ir.OutOfMemory
+
 // AsyncError is an error of work that a session scheduled before and whose result the session has
 // not read: its next MarkStep, Step, Sync or read that runs something returns it once. Work of
 // other sessions, forks included, gets it only by taking one of the results. WaitDeviceOps

@@ -64,9 +64,14 @@ func FromBytes(data []byte, dtype ir.DType, dims ...int) (Buffer, error) {
 	return hostmem.Wrap(s, cpu(), data, func() {})
 }
 
-// NewBuffer returns a tensor of unspecified contents, for Runner.RunInto.
+// NewBuffer returns a tensor of unspecified contents, for Runner.RunInto. It panics
+// with an *ir.OutOfMemory where memory is short.
 func NewBuffer(dtype ir.DType, dims ...int) Buffer {
-	return allocator.New(ir.MakeShape(dtype, dims...), cpu())
+	b, err := allocator.New(ir.MakeShape(dtype, dims...), cpu())
+	if err != nil {
+		panic(err)
+	}
+	return b
 }
 
 var allocator = hostmem.NewAllocator()

@@ -173,7 +173,10 @@ func (r *weightReader) weight(name string, data *mapping, storage []byte, dense 
 		return nil, fmt.Errorf("%w: %v in a storage of %d bytes: the expanded weights take more than the %d bytes allowed beside their storages",
 			ir.ErrShape, shape, len(storage), maxExpanded)
 	}
-	b := allocator.New(shape, cpu())
+	b, err := allocator.New(shape, cpu())
+	if err != nil {
+		return nil, err
+	}
 	gather(b.Data(), storage, w, d.Size())
 	return b, nil
 }

@@ -79,6 +79,10 @@ type CompileOptions struct {
 	Deterministic bool
 	// FlushDenormals allows to take subnormal numbers as zero.
 	FlushDenormals bool
+	// MemoryLimit bounds the bytes of the host's memory that tensors of the process
+	// hold when a Run asks for more; 0 stands for the default. It is of no interest to
+	// a MemoryBackend. Beyond it a Run is an *ir.OutOfMemory.
+	MemoryLimit int64
 }
 
 // Backend computes Programs on the devices of one type. All methods are safe

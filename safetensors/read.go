@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/loris-ml/loris/internal/memlimit"
 )
 
 // File is an opened model: a file, or an index of several, its shards. Its methods may be called
@@ -120,8 +122,8 @@ func (f *File) find(name string) (Info, source, error) {
 	return t, f.sources[t.Shard], nil
 }
 
-// Bytes reads the data of the named tensor. It returns ErrNotFound, wrapped with the name, or the
-// reader's error.
+// Bytes reads the data of the named tensor. It returns ErrNotFound, wrapped with the name, an
+// *ir.OutOfMemory for more than the process may have, or the reader's error.
 func (f *File) Bytes(name string) ([]byte, error) {
 	t, s, err := f.find(name)
 	if err != nil {
@@ -129,6 +131,9 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	}
 	if s.memory != nil {
 		return s.memory[t.Offset : t.Offset+t.Size : t.Offset+t.Size], nil
+	}
+	if err := memlimit.Check(t.Size, 0); err != nil {
+		return nil, fmt.Errorf("safetensors: tensor %q: %w", name, err)
 	}
 	data := make([]byte, t.Size)
 	return data, readData(s.r, t, data)

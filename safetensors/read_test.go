@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/loris-ml/loris/ir"
 )
 
 // file returns a file of the header and data given.
@@ -203,5 +205,30 @@ func TestOpenErrorsNamePath(t *testing.T) {
 	var fe *FormatError
 	if _, err := Open(path); !errors.As(err, &fe) || !strings.Contains(err.Error(), path) {
 		t.Errorf("bad file: %v", err)
+	}
+}
+
+// sparse is a file of which only the header was written.
+type sparse struct{ head []byte }
+
+func (s sparse) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	if off < int64(len(s.head)) {
+		copy(p, s.head[off:])
+	}
+	return len(p), nil
+}
+
+// A file may be larger than memory, as a sparse one is for nothing.
+func TestTensorLargerThanMemory(t *testing.T) {
+	const size = 1 << 50
+	head := file(tensorJSON("U8", fmt.Sprint("[", size, "]"), fmt.Sprint("[0,", size, "]")), "")
+	f, err := Read(sparse{head}, int64(len(head))+size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var oom *ir.OutOfMemory
+	if _, err := f.Bytes("a"); !errors.As(err, &oom) || oom.Wanted != size {
+		t.Errorf("got %v", err)
 	}
 }

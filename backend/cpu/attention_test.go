@@ -95,7 +95,7 @@ func runOptimized(t *testing.T, b *Backend, p *graph.Program, supports func(ir.O
 	rng := rand.New(rand.NewPCG(9, 9))
 	var in []backend.Buffer
 	for _, s := range m.spec.Inputs {
-		buf := b.mem.New(s.Shape, Device)
+		buf := must(b.mem.New(s.Shape, Device))
 		for i, x := 0, hostmem.Slice[float32](buf); i < len(x); i++ {
 			x[i] = rng.Float32()*2 - 1
 		}

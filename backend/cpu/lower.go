@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
@@ -126,7 +127,11 @@ func (l *lowering) temp(d ir.DType, n int) operand { return l.bytesTemp(d.Size()
 
 // bytesTemp returns scratch memory for n elements of the given size.
 func (l *lowering) bytesTemp(size, n int) operand {
-	return operand{l.NewBuffer(plan.Buffer{Bytes: size * n}), 0, n}
+	bytes := math.MaxInt // is refused, see planned
+	if n <= math.MaxInt/size {
+		bytes = size * n
+	}
+	return operand{l.NewBuffer(plan.Buffer{Bytes: bytes}), 0, n}
 }
 
 // emit adds a step.

@@ -35,6 +35,7 @@ type model struct {
 	observer *atomic.Pointer[func(Step)]
 
 	workspace ir.Shape
+	limit     int64 // of the host's memory, see backend.CompileOptions
 
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
@@ -56,7 +57,10 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	if err != nil {
 		return nil, err
 	}
-	m := &model{name: p.Name, mem: b.mem, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer}
+	if err := planned(p, l.Buffers, o.MemoryLimit); err != nil {
+		return nil, err
+	}
+	m := &model{name: p.Name, mem: b.mem, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer, limit: o.MemoryLimit}
 	m.plan = plan.Make(l.steps, l.Buffers, plan.Options[work]{Alignment: lineBytes, Inputs: len(p.Params), Aliases: o.Aliases, Eager: true})
 	m.workspace = ir.MakeShape(ir.U8, m.plan.Workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
@@ -121,15 +125,24 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		}
 		m.table.bufs[i] = data
 	}
-	outs := m.outputs(inputs, donated)
+	outs := m.outs
 	defer clear(outs)
-	m.borrow()
-	m.bind(outs)
-	err := m.compute(ctx)
+	err := m.outputs(inputs, donated)
+	if err == nil {
+		err = m.borrow()
+	}
+	if err == nil {
+		m.bind(outs)
+		if err = m.compute(ctx); err != nil {
+			began(err)
+		}
+	}
 	m.unbind()
 	if err != nil {
 		for _, o := range outs {
-			o.Release()
+			if o != nil {
+				o.Release()
+			}
 		}
 		return nil, err
 	}
@@ -140,9 +153,8 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 	return results, nil
 }
 
-// outputs makes the output buffers: new ones, or donated inputs. The slice is the
-// model's own.
-func (m *model) outputs(inputs []backend.Buffer, donated []bool) []*hostmem.Buffer {
+// outputs makes the output buffers: new ones, or donated inputs.
+func (m *model) outputs(inputs []backend.Buffer, donated []bool) error {
 	outs := m.outs
 	for i := range m.plan.Storages {
 		st := &m.plan.Storages[i]
@@ -161,9 +173,13 @@ func (m *model) outputs(inputs []backend.Buffer, donated []bool) []*hostmem.Buff
 				continue
 			}
 		}
-		outs[st.Output] = m.mem.New(shape, Device)
+		b, err := m.mem.NewWithin(m.limit, shape, Device)
+		if err != nil {
+			return m.outOfMemory(err, st)
+		}
+		outs[st.Output] = b
 	}
-	return outs
+	return nil
 }
 
 // donatedBuffer returns input i if its memory may be overwritten: it is the
@@ -183,16 +199,26 @@ func donatedBuffer(inputs []backend.Buffer, i int, data []byte) *hostmem.Buffer 
 
 // borrow takes the memory of the storages that are no outputs: one buffer for
 // all, or one for each where buffers are guarded, so that each ends at a guard.
-func (m *model) borrow() {
+func (m *model) borrow() error {
 	if !m.mem.Guarded() {
-		if m.plan.Workspace > 0 {
-			m.work = append(m.work, m.mem.New(m.workspace, Device))
+		if m.plan.Workspace == 0 {
+			return nil
 		}
-		return
+		w, err := m.mem.NewWithin(m.limit, m.workspace, Device)
+		if err != nil {
+			return m.outOfMemory(err, m.largestInside())
+		}
+		m.work = append(m.work, w)
+		return nil
 	}
 	for i := range m.plan.Storages {
-		m.work = append(m.work, m.mem.New(ir.MakeShape(ir.U8, m.plan.Storages[i].Bytes), Device))
+		w, err := m.mem.NewWithin(m.limit, ir.MakeShape(ir.U8, m.plan.Storages[i].Bytes), Device)
+		if err != nil {
+			return m.outOfMemory(err, &m.plan.Storages[i])
+		}
+		m.work = append(m.work, w)
 	}
+	return nil
 }
 
 // working returns the memory of a storage that is no output.

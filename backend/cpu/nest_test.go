@@ -192,7 +192,7 @@ func noise(b *Backend, m *model) []backend.Buffer {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var in []backend.Buffer
 	for _, q := range m.spec.Inputs {
-		buf := b.mem.New(q.Shape, Device)
+		buf := must(b.mem.New(q.Shape, Device))
 		for i, s := 0, hostmem.Slice[float32](buf); i < len(s); i++ {
 			s[i] = rng.Float32()*2 - 0.5
 		}
@@ -264,7 +264,7 @@ func sameBits(t *testing.T, b *Backend, dims, over string) {
 				%%x = parameter "x" : f32[%[1]s]
 				return sum(%%x, %[2]s, true), amax(%%x, %[2]s)
 			}`, dims, over))
-	x := b.mem.New(alone.spec.Inputs[0].Shape, Device)
+	x := must(b.mem.New(alone.spec.Inputs[0].Shape, Device))
 	copy(x.Data(), want[0])
 	sameOutputs(t, "alone", outputs(t, alone, []backend.Buffer{x}), want[1:3])
 }

@@ -41,7 +41,7 @@ func upload(t testing.TB, b *Backend, m *model) []backend.Buffer {
 	t.Helper()
 	var in []backend.Buffer
 	for _, q := range m.spec.Inputs {
-		buf := b.mem.New(q.Shape, Device)
+		buf := must(b.mem.New(q.Shape, Device))
 		switch q.Shape.DType() {
 		case ir.F32:
 			for i, s := 0, hostmem.Slice[float32](buf); i < len(s); i++ {
@@ -412,4 +412,12 @@ func TestUnsupported(t *testing.T) {
 	if !errors.Is(err, backend.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// must returns the buffer of an allocation that cannot fail.
+func must[B any](b B, err error) B {
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

@@ -60,8 +60,11 @@ func (e *OutOfMemory) Error() string {
 
 func size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-// Unwrap returns what CUDA said, which is ErrOutOfMemory.
-func (e *OutOfMemory) Unwrap() error { return e.Err }
+// Unwrap returns what CUDA said, which is ErrOutOfMemory, and what all devices say alike, an
+// *ir.OutOfMemory.
+func (e *OutOfMemory) Unwrap() []error {
+	return []error{e.Err, &ir.OutOfMemory{Wanted: e.Wanted, Held: e.InUse, Limit: e.Total, Began: true}}
+}
 
 // LostError is every use of a device after the fault that it was lost by.
 type LostError struct {

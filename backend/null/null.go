@@ -72,7 +72,12 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	for i, id := range p.Returns {
 		s := p.Shape(id)
 		m.spec.Outputs = append(m.spec.Outputs, backend.Param{Name: fmt.Sprintf("out%d", i), Shape: s})
-		m.zeros = append(m.zeros, b.mem.NewZeroed(s, d))
+		z, err := b.mem.NewZeroed(s, d)
+		if err != nil {
+			_ = m.Close() // releases those before
+			return nil, fmt.Errorf("null: program %q: %w", p.Name, err)
+		}
+		m.zeros = append(m.zeros, z)
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -45,8 +46,11 @@ func kernelOf(op ir.Op) kernel {
 // has reports whether there is a kernel for an op.
 func has(op ir.Op) bool { return kernelOf(op) != nil }
 
-// eval runs a checked Program on inputs of the right sizes.
-func eval(ctx context.Context, p *graph.Program, inputs [][]byte) ([][]byte, error) {
+// eval runs a checked Program on inputs of the right sizes. What it computes counts towards the limit
+// of the process's memory while it lasts.
+func eval(ctx context.Context, p *graph.Program, inputs [][]byte, limit int64) ([][]byte, error) {
+	taken := int64(0)
+	defer func() { memlimit.Give(taken) }()
 	vals := make([]tensor, len(p.Shapes))
 	for i, q := range p.Params {
 		vals[i] = tensor{q.Shape, inputs[i]}
@@ -56,6 +60,16 @@ func eval(ctx context.Context, p *graph.Program, inputs [][]byte) ([][]byte, err
 			return nil, err
 		}
 		in := &p.Instrs[i]
+		results, scratch := footprint(p, in)
+		if oom := memlimit.Take(memlimit.Sum(results, scratch), limit); oom != nil {
+			oom.Op, oom.Line = in.Op.String(), ir.FormatLine(in.Line)
+			if in.NOut > 0 {
+				oom.Shape = p.Outs(in)[0]
+			}
+			return nil, oom
+		}
+		memlimit.Give(scratch) // what the collector gets
+		taken += results
 		if err := step(p, in, vals); err != nil {
 			return nil, check.Located(in, err)
 		}
@@ -65,6 +79,22 @@ func eval(ctx context.Context, p *graph.Program, inputs [][]byte) ([][]byte, err
 		out[i] = vals[id].data
 	}
 	return out, nil
+}
+
+// scratchBytes is what a kernel holds for an element of its operands and results beside them, about.
+const scratchBytes = 32
+
+// footprint returns the bytes of an instruction's results and, about, of what its kernel allocates
+// meanwhile.
+func footprint(p *graph.Program, in *graph.Instr) (results, scratch int64) {
+	for _, s := range p.Outs(in) {
+		results = memlimit.Sum(results, int64(s.Bytes()))
+		scratch = memlimit.Sum(scratch, memlimit.Times(int64(s.Numel()), scratchBytes))
+	}
+	for _, id := range in.Args {
+		scratch = memlimit.Sum(scratch, memlimit.Times(int64(p.Shape(id).Numel()), scratchBytes))
+	}
+	return results, scratch
 }
 
 func step(p *graph.Program, in *graph.Instr, vals []tensor) (err error) {

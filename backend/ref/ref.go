@@ -72,13 +72,14 @@ func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err := check.Program(p, has); err != nil {
 		return nil, fmt.Errorf("ref: program %q: %w", p.Name, err)
 	}
-	return &model{p: p, mem: b.mem}, nil
+	return &model{p: p, mem: b.mem, limit: o.MemoryLimit}, nil
 }
 
 // model interprets one Program. It has no state between runs.
 type model struct {
-	p   *graph.Program
-	mem *hostmem.Allocator
+	p     *graph.Program
+	mem   *hostmem.Allocator
+	limit int64 // of the host's memory, see backend.CompileOptions
 }
 
 // Spec returns the parameters and the results, the latter named out0, out1, …
@@ -110,13 +111,19 @@ func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool
 			return nil, fmt.Errorf("ref: program %q: input %d (%s): %w", m.p.Name, i, q.Name, err)
 		}
 	}
-	results, err := eval(ctx, m.p, data)
+	results, err := eval(ctx, m.p, data, m.limit)
 	if err != nil {
 		return nil, fmt.Errorf("ref: program %q: %w", m.p.Name, err)
 	}
 	outs := make([]backend.Buffer, len(results))
 	for i, r := range results {
-		b := m.mem.New(m.p.Shape(m.p.Returns[i]), Device)
+		b, err := m.mem.NewWithin(m.limit, m.p.Shape(m.p.Returns[i]), Device)
+		if err != nil {
+			for _, o := range outs[:i] {
+				o.Release()
+			}
+			return nil, fmt.Errorf("ref: program %q: %w", m.p.Name, err)
+		}
 		copy(b.Data(), r)
 		outs[i] = b
 	}
@@ -141,7 +148,7 @@ func Eval(p *graph.Program, inputs [][]byte) ([][]byte, error) {
 			return nil, fmt.Errorf("ref: program %q: %w: input %d (%s) has %d bytes, %v has %d", p.Name, ir.ErrShape, i, q.Name, len(inputs[i]), q.Shape, q.Shape.Bytes())
 		}
 	}
-	out, err := eval(context.Background(), p, inputs)
+	out, err := eval(context.Background(), p, inputs, 0)
 	if err != nil {
 		return nil, fmt.Errorf("ref: program %q: %w", p.Name, err)
 	}

@@ -232,6 +232,7 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 	default:
 		r.began = true
 		outs, err = m.container.Run(ctx, in, r.donated)
+		r.began = !untouched(err)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("loris: step on %v: %w", r.Device, err)

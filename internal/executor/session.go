@@ -56,6 +56,9 @@ type Config struct {
 	Deterministic bool
 	// FlushDenormals lets backends take subnormal numbers as zero.
 	FlushDenormals bool
+	// MemoryLimit bounds the bytes of the host's memory that tensors of the process hold when the
+	// session asks for more: 0 means memlimit.Default.
+	MemoryLimit int64
 	// DiskDir is the directory of the on-disk tier of the computation cache,
 	// which several processes may share; empty means none.
 	DiskDir string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -77,7 +78,14 @@ func (s *Session) uploadTo(shape ir.Shape, d ir.Device, data []byte) (backend.Ba
 
 // upload copies host data to a device.
 func (c *core) upload(ctx context.Context, be backend.Backend, shape ir.Shape, d ir.Device, data []byte, readOnly bool) (*Data, error) {
-	buf, err := be.Upload(ctx, shape, d, data)
+	var err error
+	if c.cfg.MemoryLimit > 0 && !ownMemory(be) {
+		err = memlimit.Check(int64(len(data)), c.cfg.MemoryLimit)
+	}
+	var buf backend.Buffer
+	if err == nil {
+		buf, err = be.Upload(ctx, shape, d, data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
 	}

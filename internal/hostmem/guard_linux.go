@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loris-ml/loris/internal/memlimit"
 )
 
 const (
@@ -21,8 +23,12 @@ const (
 // into the padding makes the last Release panic. It is for tests of kernels.
 func (a *Allocator) Guard() { a.guarded = true }
 
-// newGuarded returns a block of n > 0 bytes between two guards.
-func newGuarded(n int, live *atomic.Int64) *block {
+// newGuarded returns a block of n > 0 bytes between two guards. The error is that
+// of memlimit.Take.
+func newGuarded(n int, live *atomic.Int64, limit int64) (*block, error) {
+	if oom := memlimit.Take(int64(n), limit); oom != nil {
+		return nil, oom
+	}
 	page := unix.Getpagesize()
 	size := (n + guardAlign - 1) &^ (guardAlign - 1)
 	whole := (size + page - 1) &^ (page - 1)
@@ -42,9 +48,9 @@ func newGuarded(n int, live *atomic.Int64) *block {
 			all[i] = canary
 		}
 	}
-	b := &block{mem: all[start : start+n : start+n], account: &account{live: live, bytes: int64(n)}, guarded: all}
+	b := &block{mem: all[start : start+n : start+n], account: &account{live: live, bytes: int64(n), taken: int64(n)}, guarded: all}
 	live.Add(int64(n))
-	return b
+	return b, nil
 }
 
 // giveGuarded ends the use of a guarded block.
@@ -54,7 +60,7 @@ func giveGuarded(b *block) {
 	size := (n + guardAlign - 1) &^ (guardAlign - 1)
 	before, after := inside[:len(inside)-size], inside[len(inside)-size+n:]
 	ok := bytes.Count(before, []byte{canary}) == len(before) && bytes.Count(after, []byte{canary}) == len(after)
-	b.account.live.Add(-b.account.bytes)
+	b.account.close()
 	if err := unix.Munmap(b.guarded); err != nil {
 		panic(fmt.Sprintf("hostmem: guarded memory: %v", err))
 	}

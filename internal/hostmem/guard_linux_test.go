@@ -15,7 +15,7 @@ import (
 func guarded(n int) (*hostmem.Allocator, *hostmem.Buffer) {
 	a := hostmem.NewAllocator()
 	a.Guard()
-	return a, a.New(ir.MakeShape(ir.U8, n), ir.Device{Index: 1})
+	return a, must(a.New(ir.MakeShape(ir.U8, n), ir.Device{Index: 1}))
 }
 
 // around returns memory that is not the buffer's, from its address on.
@@ -74,4 +74,12 @@ func TestGuardsStopAProcess(t *testing.T) {
 			t.Errorf("a write past the %s: %v\n%.500s", side, err, out)
 		}
 	}
+}
+
+// must returns the buffer of an allocation that cannot fail.
+func must[B any](b B, err error) B {
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

@@ -7,9 +7,13 @@
 // of the class. A buffer that is dropped without Release is found by the
 // garbage collector: the accounting is corrected then, and its storage is the
 // collector's, never the pool's, because slices of it may still be in use.
+//
+// Storage is taken from the process's memory limit (package memlimit) when it is
+// made and given back when the collector has found it, pooled or not.
 package hostmem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -17,7 +21,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+	"weak"
 
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -48,20 +54,36 @@ type block struct {
 	mem     []byte // Align-aligned, of the size of its class
 	class   int
 	account *account
-	cleanup runtime.Cleanup
 	guarded []byte // all of its pages, if it is a guarded one
 }
 
 // account is what a block's cleanup knows: how many live bytes to take back, of
-// which counter. It is separate from the block, which must be unreachable for
-// the cleanup to run.
+// which counter, and how many of the process's limit. It is separate from the
+// block, which must be unreachable for the cleanup to run.
 type account struct {
 	live  *atomic.Int64
 	bytes int64 // 0 while the block is in the pool
+	taken int64 // of memlimit
 }
 
-// NewAllocator returns an Allocator that keeps at most DefaultPoolLimit bytes.
-func NewAllocator() *Allocator { return &Allocator{limit: DefaultPoolLimit} }
+func (acc *account) close() {
+	acc.live.Add(-acc.bytes)
+	memlimit.Give(acc.taken)
+}
+
+// NewAllocator returns an Allocator that keeps at most DefaultPoolLimit bytes, and
+// none where memory is short.
+func NewAllocator() *Allocator {
+	a := &Allocator{limit: DefaultPoolLimit}
+	w := weak.Make(a)
+	cancel := memlimit.OnPressure(func() {
+		if a := w.Value(); a != nil {
+			a.Trim()
+		}
+	})
+	runtime.AddCleanup(a, func(cancel func()) { cancel() }, cancel)
+	return a
+}
 
 // SetPoolLimit changes the bound of the bytes kept for reuse; 0 keeps none.
 func (a *Allocator) SetPoolLimit(bytes int64) {
@@ -100,9 +122,6 @@ func (a *Allocator) trimLocked(keep int) {
 		if c == keep {
 			continue
 		}
-		for _, b := range a.free[c] {
-			b.cleanup.Stop()
-		}
 		a.pooled -= int64(len(a.free[c])) * int64(classSize(c))
 		a.free[c] = nil
 	}
@@ -132,10 +151,14 @@ func classSize(c int) int {
 	return ((c%4 + 5) << shift) * Align
 }
 
-// take returns a block for a live buffer of n > 0 bytes.
-func (a *Allocator) take(n int, live *atomic.Int64) *block {
+// take returns a block for a live buffer of n > 0 bytes. New storage is an error
+// where more than limit bytes would be held, as in memlimit.Take.
+func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error) {
+	if n > memlimit.Most {
+		return nil, &ir.OutOfMemory{Wanted: int64(n), Held: memlimit.Held(), Limit: cmp.Or(limit, memlimit.Default())}
+	}
 	if a.guarded {
-		return newGuarded(n, live)
+		return newGuarded(n, live, limit)
 	}
 	c := classOf(n)
 	a.mu.Lock()
@@ -148,20 +171,25 @@ func (a *Allocator) take(n int, live *atomic.Int64) *block {
 	}
 	a.mu.Unlock()
 	if b == nil {
+		if oom := memlimit.Take(int64(classSize(c)), limit); oom != nil {
+			oom.Wanted = int64(n)
+			return nil, oom
+		}
 		b = newBlock(c)
 	}
 	b.account.live, b.account.bytes = live, int64(n)
 	live.Add(int64(n))
-	return b
+	return b, nil
 }
 
+// newBlock makes storage of a class, whose size was taken from the limit.
 func newBlock(c int) *block {
 	size := classSize(c)
 	mem := make([]byte, size+Align-1)
 	adviseHuge(mem)
 	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
-	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{}}
-	b.cleanup = runtime.AddCleanup(b, func(acc *account) { acc.live.Add(-acc.bytes) }, b.account)
+	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{taken: int64(size)}}
+	runtime.AddCleanup(b, (*account).close, b.account)
 	return b
 }
 
@@ -179,15 +207,11 @@ func (a *Allocator) give(b *block) {
 	if a.pooled+size > a.limit && size <= a.limit {
 		a.trimLocked(b.class)
 	}
-	keep := a.pooled+size <= a.limit
-	if keep {
+	if a.pooled+size <= a.limit {
 		a.free[b.class] = append(a.free[b.class], b)
 		a.pooled += size
 	}
 	a.mu.Unlock()
-	if !keep {
-		b.cleanup.Stop()
-	}
 }
 
 // Buffer is one tensor in host memory, dense and row-major, little endian. It
@@ -233,32 +257,46 @@ func Wrap(s ir.Shape, d ir.Device, data []byte, release func()) (*Buffer, error)
 }
 
 // New returns a buffer of the given shape with one reference. Its contents are
-// unspecified: storage is reused without clearing.
-func (a *Allocator) New(s ir.Shape, d ir.Device) *Buffer {
+// unspecified: storage is reused without clearing. The error is an
+// *ir.OutOfMemory.
+func (a *Allocator) New(s ir.Shape, d ir.Device) (*Buffer, error) { return a.NewWithin(0, s, d) }
+
+// NewWithin is New where tensors of the process may hold limit bytes; 0 stands for
+// memlimit.Default.
+func (a *Allocator) NewWithin(limit int64, s ir.Shape, d ir.Device) (*Buffer, error) {
 	b := &Buffer{shape: s, device: d, alloc: a}
 	if n := s.Bytes(); n > 0 {
-		b.block = a.take(n, &a.live[d.Index])
+		var err error
+		if b.block, err = a.take(n, &a.live[d.Index], limit); err != nil {
+			return nil, err
+		}
 		b.data = b.block.mem[:n:n]
 	}
 	b.refs.Store(1)
 	b.leak = trackNew(s)
-	return b
+	return b, nil
 }
 
 // NewZeroed is New with all bytes zero.
-func (a *Allocator) NewZeroed(s ir.Shape, d ir.Device) *Buffer {
-	b := a.New(s, d)
+func (a *Allocator) NewZeroed(s ir.Shape, d ir.Device) (*Buffer, error) {
+	b, err := a.New(s, d)
+	if err != nil {
+		return nil, err
+	}
 	clear(b.data)
-	return b
+	return b, nil
 }
 
 // FromBytes returns a buffer with a copy of the elements. It returns an error
-// wrapping ir.ErrShape if data does not have the size of the shape.
+// wrapping ir.ErrShape if data does not have the size of the shape, and New's.
 func (a *Allocator) FromBytes(s ir.Shape, d ir.Device, data []byte) (*Buffer, error) {
 	if len(data) != s.Bytes() {
 		return nil, fmt.Errorf("%w: %v has %d bytes, got %d", ir.ErrShape, s, s.Bytes(), len(data))
 	}
-	b := a.New(s, d)
+	b, err := a.New(s, d)
+	if err != nil {
+		return nil, err
+	}
 	copy(b.data, data)
 	return b, nil
 }

@@ -45,7 +45,7 @@ func TestBufferAlignmentAndReuse(t *testing.T) {
 	a := NewAllocator()
 	for _, n := range []int{1, 3, 16, 100, 5000, 1 << 20} {
 		s := ir.MakeShape(ir.F32, n)
-		b := a.New(s, dev)
+		b := must(a.New(s, dev))
 		p := unsafe.SliceData(b.Data())
 		if uintptr(unsafe.Pointer(p))%Align != 0 {
 			t.Errorf("%v is at %p", s, p)
@@ -54,7 +54,7 @@ func TestBufferAlignmentAndReuse(t *testing.T) {
 			t.Errorf("%v has %d bytes", s, len(b.Data()))
 		}
 		b.Release()
-		again := a.New(s, dev)
+		again := must(a.New(s, dev))
 		if unsafe.SliceData(again.Data()) != p {
 			t.Errorf("the storage of %v is not reused", s)
 		}
@@ -64,10 +64,10 @@ func TestBufferAlignmentAndReuse(t *testing.T) {
 
 func TestAccounting(t *testing.T) {
 	a := NewAllocator()
-	x := a.New(ir.MakeShape(ir.F32, 10), dev)
-	y := a.NewZeroed(ir.MakeShape(ir.F64, 3), dev)
-	z := a.New(ir.MakeShape(ir.F64, 0), dev)
-	other := a.New(ir.MakeShape(ir.U8, 7), ir.Device{Type: 1})
+	x := must(a.New(ir.MakeShape(ir.F32, 10), dev))
+	y := must(a.NewZeroed(ir.MakeShape(ir.F64, 3), dev))
+	z := must(a.New(ir.MakeShape(ir.F64, 0), dev))
+	other := must(a.New(ir.MakeShape(ir.U8, 7), ir.Device{Type: 1}))
 	if got := a.BytesInUse(dev); got != 64 {
 		t.Errorf("in use %d bytes, want 64", got)
 	}
@@ -95,7 +95,7 @@ func TestPoolLimit(t *testing.T) {
 	a := NewAllocator()
 	a.SetPoolLimit(1 << 16)
 	small, big := ir.MakeShape(ir.U8, 1<<15), ir.MakeShape(ir.U8, 1<<16)
-	x, y, z := a.New(small, dev), a.New(small, dev), a.New(big, dev)
+	x, y, z := must(a.New(small, dev)), must(a.New(small, dev)), must(a.New(big, dev))
 	x.Release()
 	y.Release()
 	if got := a.PooledBytes(); got != 1<<16 {
@@ -105,7 +105,7 @@ func TestPoolLimit(t *testing.T) {
 	if got := a.PooledBytes(); got != 1<<16 || len(a.free[classOf(1<<16)]) != 1 {
 		t.Errorf("%d bytes are pooled, want one block of %d", got, 1<<16)
 	}
-	huge := a.New(ir.MakeShape(ir.U8, 1<<17), dev)
+	huge := must(a.New(ir.MakeShape(ir.U8, 1<<17), dev))
 	huge.Release()
 	if got := a.PooledBytes(); got != 1<<16 {
 		t.Errorf("%d bytes are pooled after a block over the limit", got)
@@ -119,11 +119,11 @@ func TestPoolLimit(t *testing.T) {
 func TestMisusePanics(t *testing.T) {
 	a := NewAllocator()
 	released := func() *Buffer {
-		b := a.New(ir.MakeShape(ir.F32, 4), dev)
+		b := must(a.New(ir.MakeShape(ir.F32, 4), dev))
 		b.Release()
 		return b
 	}
-	live := a.New(ir.MakeShape(ir.F32, 4), dev)
+	live := must(a.New(ir.MakeShape(ir.F32, 4), dev))
 	defer live.Release()
 	for name, c := range map[string]struct {
 		f    func()
@@ -177,7 +177,7 @@ func TestFromBytes(t *testing.T) {
 
 func TestDroppedBufferGivesItsAccountBack(t *testing.T) {
 	a := NewAllocator()
-	a.New(ir.MakeShape(ir.F32, 1000), dev)
+	must(a.New(ir.MakeShape(ir.F32, 1000), dev))
 	for range 1000 {
 		runtime.GC()
 		if a.BytesInUse(dev) == 0 {
@@ -190,11 +190,11 @@ func TestDroppedBufferGivesItsAccountBack(t *testing.T) {
 
 func TestLeaks(t *testing.T) {
 	a := NewAllocator()
-	before := a.New(ir.MakeShape(ir.F32, 2), dev)
+	before := must(a.New(ir.MakeShape(ir.F32, 2), dev))
 	leaks, stop := Track()
 	defer stop()
-	x := a.New(ir.MakeShape(ir.F32, 3), dev)
-	y := a.New(ir.MakeShape(ir.F32, 4), dev)
+	x := must(a.New(ir.MakeShape(ir.F32, 3), dev))
+	y := must(a.New(ir.MakeShape(ir.F32, 4), dev))
 	x.Release()
 	l := leaks()
 	if len(l) != 1 || l[0].Shape != y.Shape() || !strings.Contains(l[0].Stack, "TestLeaks") {
@@ -222,7 +222,7 @@ func TestCheckLeaks(t *testing.T) {
 	a := NewAllocator()
 	var f fakeT
 	CheckLeaks(&f)
-	b := a.New(ir.MakeShape(ir.F32, 3), dev)
+	b := must(a.New(ir.MakeShape(ir.F32, 3), dev))
 	f.cleanup()
 	b.Release()
 	if len(f.errors) != 1 || !strings.Contains(f.errors[0], "f32[3] is not released") {
@@ -233,12 +233,12 @@ func TestCheckLeaks(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	a := NewAllocator()
 	a.SetPoolLimit(1 << 14)
-	shared := a.New(ir.MakeShape(ir.U8, 100), dev)
+	shared := must(a.New(ir.MakeShape(ir.U8, 100), dev))
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				b := a.New(ir.MakeShape(ir.U8, 1+(i*37+g)%5000), dev)
+				b := must(a.New(ir.MakeShape(ir.U8, 1+(i*37+g)%5000), dev))
 				d := b.Data()
 				for j := range d {
 					d[j] = byte(g)
@@ -267,7 +267,7 @@ func BenchmarkNewRelease(b *testing.B) {
 	s := ir.MakeShape(ir.F32, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
-		a.New(s, dev).Release()
+		must(a.New(s, dev)).Release()
 	}
 }
 
@@ -309,4 +309,12 @@ func TestWrapDropped(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// must returns the buffer of an allocation that cannot fail.
+func must[B any](b B, err error) B {
+	if err != nil {
+		panic(err)
+	}
+	return b
 }

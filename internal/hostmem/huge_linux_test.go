@@ -18,7 +18,7 @@ func TestBigBlocksAskForBigPages(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skipf("the kernel has no big pages for memory that is not set apart: %v", err)
 	}
-	b := NewAllocator().New(ir.MakeShape(ir.U8, 4*hugePage), ir.Device{})
+	b := must(NewAllocator().New(ir.MakeShape(ir.U8, 4*hugePage), ir.Device{}))
 	defer b.Release()
 	middle := uintptr(unsafe.Pointer(&b.Data()[2*hugePage]))
 	f, err := os.Open("/proc/self/smaps")

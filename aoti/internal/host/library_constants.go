@@ -289,7 +289,10 @@ func unpack(v *packed, cp bool) (backend.Buffer, error) {
 		}
 		return b, nil
 	}
-	b := allocator.New(v.shape, hostDevice())
+	b, err := allocator.New(v.shape, hostDevice())
+	if err != nil {
+		return nil, err
+	}
 	if err := v.read(b.Data()); err != nil {
 		b.Release()
 		return nil, err
