@@ -124,7 +124,7 @@ func libraryFunc(name string) bool {
 	if strings.HasPrefix(rest, ".") {
 		return true
 	}
-	for _, p := range []string{"/ir", "/graph", "/executor", "/nn", "/optim", "/internal"} {
+	for _, p := range []string{"/ir", "/graph", "/executor", "/nn", "/optim", "/data", "/internal"} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

@@ -12,6 +12,8 @@ import (
 	"io"
 	"iter"
 	"strconv"
+
+	"github.com/loris-ml/loris/data"
 )
 
 const (
@@ -108,13 +110,13 @@ func (d *Dataset) Select(indices []int) *Dataset {
 	return s
 }
 
-// Split divides d into two parts: in the order of Permutation(d.Len(), seed),
+// Split divides d into two parts: in the order of data.Permutation(d.Len(), seed),
 // the first 36 images of each digit are for testing, the others for training.
 // Of the whole set these are 360 and 1,437 images.
 func (d *Dataset) Split(seed uint64) (train, test *Dataset) {
 	var trainIndices, testIndices []int
 	var taken [Classes]int
-	for _, i := range Permutation(d.Len(), seed) {
+	for _, i := range data.Permutation(d.Len(), seed) {
 		label := d.Labels[i]
 		if taken[label] < TestPerClass {
 			taken[label]++
@@ -126,7 +128,7 @@ func (d *Dataset) Split(seed uint64) (train, test *Dataset) {
 	return d.Select(trainIndices), d.Select(testIndices)
 }
 
-// Batches goes once over d, in the order of Permutation(d.Len(), seed+epoch), in
+// Batches goes once over d, in the order of data.Permutation(d.Len(), seed+epoch), in
 // batches of size images. Images that do not fill a last batch make a smaller
 // one, so that an epoch sees every image once. Every batch is a new copy, which
 // the caller may keep. It panics unless size is positive.
@@ -135,7 +137,7 @@ func (d *Dataset) Batches(size int, seed, epoch uint64) iter.Seq[*Dataset] {
 		panic(fmt.Sprintf("digits: batches of %d", size))
 	}
 	return func(yield func(*Dataset) bool) {
-		order := Permutation(d.Len(), seed+epoch)
+		order := data.Permutation(d.Len(), seed+epoch)
 		for len(order) > 0 {
 			n := min(size, len(order))
 			if !yield(d.Select(order[:n])) {
@@ -144,25 +146,4 @@ func (d *Dataset) Batches(size int, seed, epoch uint64) iter.Seq[*Dataset] {
 			order = order[n:]
 		}
 	}
-}
-
-// Permutation returns the numbers from 0 to n−1 in a random order: a
-// Fisher–Yates shuffle that for i from n−1 down to 1 swaps item i with item
-// j = r mod (i+1), where r are the successive outputs of the SplitMix64
-// generator (Steele, Lea and Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014) from the state seed.
-func Permutation(n int, seed uint64) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	for i := n - 1; i > 0; i-- {
-		seed += 0x9E3779B97F4A7C15
-		z := seed
-		z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-		z = (z ^ z>>27) * 0x94D049BB133111EB
-		j := (z ^ z>>31) % uint64(i+1)
-		order[i], order[j] = order[j], order[i]
-	}
-	return order
 }

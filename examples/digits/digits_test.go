@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -89,25 +88,6 @@ func TestDamagedFiles(t *testing.T) {
 	} {
 		if _, err := parse(bytes.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
-		}
-	}
-}
-
-// TestPermutation compares with the Python code of the README.
-func TestPermutation(t *testing.T) {
-	for _, c := range []struct {
-		n    int
-		seed uint64
-		want []int
-	}{
-		{10, 0, []int{6, 3, 2, 9, 8, 1, 4, 7, 0, 5}},
-		{10, 1, []int{4, 2, 8, 1, 9, 3, 0, 6, 7, 5}},
-		{7, math.MaxUint64, []int{5, 4, 6, 2, 1, 3, 0}},
-		{1, 5, []int{0}},
-		{0, 5, []int{}},
-	} {
-		if got := Permutation(c.n, c.seed); !slices.Equal(got, c.want) {
-			t.Errorf("Permutation(%d, %d) = %v, want %v", c.n, c.seed, got, c.want)
 		}
 	}
 }

@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"aoti/internal/vecmath": {},
 	"aoti/container":        {"ir", "graph", "backend", "internal/hostmem"},
 	"aoti":                  {"aoti", "ir", "graph", "backend", "internal"},
+	"data":                  {"", "internal", "ir", "safetensors"},
 	"nn":                    {"", "internal", "safetensors"},
 	"optim":                 {"", "nn", "internal"},
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},
