@@ -157,6 +157,10 @@ func (s *Session) ex() *executor.Session { return (*executor.Session)(s) }
 // Fork returns a session for another goroutine to record with. It shares this one's
 // caches, lockers and live tensors, and has steps and random numbers of its own. Tensors
 // of both may be operands of one op.
+//
+// Of variables it sees what this session has committed at the end of a step, and nothing
+// that is pending here; see Variable for what that is after each way a step can end, and
+// Snapshot for serving a model on forks while it trains.
 func (s *Session) Fork() *Session { return (*Session)(s.ex().Fork()) }
 
 // Device returns the device of tensors that are not made on another one.

@@ -76,6 +76,10 @@ var (
 	ErrClosed = executor.ErrClosed
 	// ErrDead says that a tensor died at the end of its Session.Step.
 	ErrDead = executor.ErrDead
+	// ErrUncommitted says that a variable has no value yet that other sessions could see.
+	ErrUncommitted = executor.ErrUncommitted
+	// ErrReleased says that a Snapshot was released.
+	ErrReleased = executor.ErrReleased
 	// ErrSession says that tensors of unrelated sessions met.
 	ErrSession = executor.ErrSession
 	// ErrNoExecution says that the session executes nothing (WithNoOp).

@@ -50,7 +50,7 @@ func Partial(report *LoadReport) LoadOption {
 }
 
 // CastFloats converts tensors of the file to the dtypes of the module where both are
-// floating. The next MarkStep computes the converted values.
+// floating.
 func CastFloats() LoadOption { return func(l *loading) { l.cast = true } }
 
 // Load reads a safetensors file into the parameters and buffers of a module and returns
@@ -59,7 +59,7 @@ func CastFloats() LoadOption { return func(l *loading) { l.cast = true } }
 // tensor and wraps ErrMissing, ErrUnexpected or ErrMismatch. After an error the module is
 // unchanged.
 //
-// Load assigns the values before it returns and drops initial values that no step has
+// Load publishes the values (loris.Publish), so that all sessions see them, and drops initial values that no step has
 // computed. It blocks while reading; ctx ends it between two tensors.
 func Load(ctx context.Context, path string, m Module, opts ...LoadOption) (map[string]string, error) {
 	if err := tracing.Fail(nil, func() error {
@@ -89,9 +89,12 @@ func Load(ctx context.Context, path string, m Module, opts ...LoadOption) (map[s
 			return nil, fmt.Errorf("nn: load %s: %w", path, err)
 		}
 	}
+	targets := make([]*loris.Variable, len(pairs))
 	for i, p := range pairs {
-		p.v.Assign(values[i])
-		discard(values[i])
+		targets[i] = p.v
+	}
+	if err := loris.Publish(ctx, targets, values); err != nil {
+		return nil, fmt.Errorf("nn: load %s: %w", path, err)
 	}
 	if l.report != nil {
 		*l.report = report

@@ -12,10 +12,11 @@ type donor struct{ param, output int }
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 	var at map[*Data]int
 	for _, v := range variables {
-		d := v.data
-		if v.s != s || d == nil || v.pend == nil || v.pend.data != nil {
+		d, x := v.committed.data, v.due(s)
+		if v.s != s || d == nil || x == nil || x.pend == nil || x.pend.data != nil {
 			continue
 		}
+		next := x.pend.node()
 		if at == nil {
 			at = make(map[*Data]int, len(j.params))
 			for i, p := range j.params {
@@ -26,11 +27,11 @@ func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 			}
 		}
 		param, used := at[d]
-		if !used || param < 0 || v.pend.node().Shape() != d.shape {
+		if !used || param < 0 || next.Shape() != d.shape {
 			continue
 		}
 		for out, r := range j.roots {
-			if r == v.pend.node() {
+			if r == next {
 				j.donors = append(j.donors, donor{param, out})
 				delete(at, d)
 				break

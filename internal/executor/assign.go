@@ -51,14 +51,15 @@ func (s *Session) assign(j *syncJob) *Async {
 // it does not fail with this job.
 func (j *syncJob) settle(a *Async, variables []*Variable) {
 	for _, v := range variables {
-		if v.pend == nil || v.pend.data == nil || !a.computes(v.pend.data) {
+		x := v.due(a.session)
+		if x == nil || x.pend == nil || x.pend.data == nil || !a.computes(x.pend.data) {
 			continue
 		}
-		old := v.data
+		r := restore{v: v, new: x.pend.data}
+		r.old = v.commit(*x)
 		// The device's lock orders the release after all that reads the old value.
-		dies := j.donates && v.s == a.session && old != nil && old.mayDie() && old.device == a.Device
-		j.vars = append(j.vars, restore{v: v, old: old, new: v.pend.data, dies: dies})
-		v.current()
+		r.dies = j.donates && v.s == a.session && r.old != nil && r.old.mayDie() && r.old.device == a.Device
+		j.vars = append(j.vars, r)
 	}
 }
 
@@ -85,8 +86,8 @@ func (c *core) restore(a *Async, vars []restore) {
 		for old != nil && old.failed { // it was still being computed when this began
 			old = old.prior
 		}
-		if r.v.data == r.new && old != nil && !old.donated {
-			r.v.set(old, r.v.pend)
+		if r.v.committed.data == r.new && old != nil && !old.donated {
+			r.v.committed.set(r.v, old)
 		}
 	}
 }

@@ -70,10 +70,21 @@ func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tens
 	if plug, err = tr.plugged(params); err != nil {
 		return nil, nil, err
 	}
+	tr.s.endView()
+	if u := tr.s.using; u != nil && slices.ContainsFunc(tr.vars, func(v *Variable) bool { return u.versions[v] != nil }) {
+		return nil, nil, ir.NewOpError("call", ir.ErrArg, nil, "the function assigns a variable of the snapshot that the session uses, which does not change: Use(nil) first")
+	}
 	all := slices.Clone(inputs)
 	for _, p := range tr.params {
-		if p.v != nil && p.v.pend != nil {
-			all = append(all, p.v.pend)
+		if p.v == nil {
+			continue
+		}
+		x := p.v.seen(tr.s)
+		if err := p.v.usable(tr.s, x); err != nil {
+			return nil, nil, err
+		}
+		if x.pend != nil {
+			all = append(all, x.pend)
 		}
 	}
 	if slices.ContainsFunc(all, func(t *Tensor) bool { return t.data == nil }) {
@@ -104,13 +115,25 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 	return outs
 }
 
-// assign gives the variables their new values; core.mu is held. An old value dies if nothing but
+// assign gives the variables their new values; core.mu is held. Inside a Step they are pending as
+// other assignments of the Step are. Otherwise the call commits them all, and what its session has
+// assigned before to variables that the function reads. An old value dies if nothing but
 // the variable has it, now or in a Step that is being recorded, and is donated if the function
 // reads it: the device's lock orders the call before whatever reads the variable later.
 func (tr *Traced) assign(a *Async, j *syncJob) {
+	s := tr.s
+	scoped := s.scope&bitScoped != 0
+	for _, p := range tr.params {
+		if p.v != nil && !scoped && p.v.pendingIn(s) != nil {
+			p.v.keepViews(s)
+		}
+	}
 	for k, v := range tr.vars {
-		old := v.data
-		dies := old != nil && old.device == tr.device && old.mayDie() && v.s.scope&bitScoped == 0
+		if !scoped {
+			v.keepViews(s)
+		}
+		old := v.seen(s).data
+		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && v.s.scope&bitScoped == 0
 		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], dies: dies})
 	}
 	if j.ref.Value().plug == nil {
@@ -120,8 +143,24 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 			}
 		}
 	}
+	if scoped {
+		for _, r := range j.vars {
+			r.v.renew(s).set(r.v, r.new)
+		}
+		return
+	}
+	for _, p := range tr.params {
+		if p.v == nil {
+			continue
+		}
+		if x := p.v.pendingIn(s); x != nil && x.pend == nil {
+			p.v.commit(*x)
+		}
+	}
 	for _, r := range j.vars {
-		r.v.set(r.new, nil)
+		x := version{s: s}
+		x.set(r.v, r.new)
+		r.v.commit(x)
 	}
 }
 
@@ -141,7 +180,7 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, para
 		case p.input >= 0:
 			j.params[i] = inputs[p.input].data
 		case p.v != nil:
-			j.params[i] = p.v.current()
+			j.params[i] = p.v.seen(tr.s).data
 		case p.data != nil:
 			j.params[i] = p.data
 		case p.seed:

@@ -18,6 +18,11 @@ var (
 	ErrNoExecution = errors.New("nothing was executed: the session is in NoOp execution mode")
 	// ErrDead says that a tensor's step has ended (Session.Step).
 	ErrDead = errors.New("the tensor died at the end of its Step; Keep it to use it later")
+	// ErrUncommitted says that a variable has no committed value yet: another session is making it
+	// in a Step.
+	ErrUncommitted = errors.New("the variable has no committed value yet")
+	// ErrReleased says that a Snapshot was released.
+	ErrReleased = errors.New("the snapshot was released")
 	// ErrSession says that one op was given tensors of unrelated sessions.
 	ErrSession = errors.New("the tensors belong to unrelated sessions")
 )

@@ -121,6 +121,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	t.s.core.mu.Lock()
+	t.s.endView()
 	data, dead, s := t.data, t.dead(), t.s
 	closed := s.core.closed
 	if data != nil {

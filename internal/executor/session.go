@@ -83,8 +83,11 @@ type core struct {
 	mu     sync.Mutex
 	walker graph.Walker
 	live   map[ir.Device]*liveSet
-	plugs  map[ir.Hash]*Plug // by graph hash
-	closed bool
+	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
+	viewers []weak.Pointer[Session]
+	forked  bool              // there is more than one session
+	plugs   map[ir.Hash]*Plug // by graph hash
+	closed  bool
 
 	// running counts syncs, calls and scheduled computations. It grows from 0 only under mu
 	// while closed is false, so not while Close waits for it.
@@ -119,7 +122,11 @@ type Session struct {
 	random  int // ordinal of the next random op of the step
 	trim    trimState
 	tracing *trace // inside Trace
-	calls   uint64 // of traced functions that draw random numbers
+	using   *Snapshot
+	viewing bool // the session's view has begun
+	view    map[*Variable]*version
+	self    weak.Pointer[Session] // in core.viewers
+	calls   uint64                // of traced functions that draw random numbers
 
 	owner     any                 // of the failures of the session's runs (devicelock.Failure)
 	gate      *semaphore.Weighted // held while a function is traced

@@ -62,8 +62,8 @@ func (s *Session) stepRequest(r *request) error {
 func (s *Session) stepRoots() []*Tensor {
 	roots := make([]*Tensor, 0, 16)
 	for _, v := range s.assigned {
-		if v.pend != nil && v.pend.data == nil {
-			roots = append(roots, v.pend)
+		if x := v.due(s); x != nil && x.pend != nil && x.pend.data == nil {
+			roots = append(roots, x.pend)
 		}
 	}
 	for _, t := range s.pending {
@@ -77,16 +77,17 @@ func (s *Session) stepRoots() []*Tensor {
 	return roots
 }
 
-// endStep takes over variables that have data by now, drops what the step held and starts the next
+// endStep commits the variables that have data by now, drops what the step held and starts the next
 // one; core.mu is held.
-func (s *Session) endStep(variables []*Variable) {
-	for _, v := range variables {
-		v.current()
-	}
+func (s *Session) endStep() {
 	left := s.assigned[:0]
 	for _, v := range s.assigned {
-		if v.pend != nil && v.pend.data == nil {
+		switch x := v.due(s); {
+		case x == nil: // committed with the job that computes it
+		case x.pend != nil && x.pend.data == nil:
 			left = append(left, v)
+		default:
+			v.commit(*x)
 		}
 	}
 	clear(s.assigned[len(left):])
@@ -166,18 +167,21 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 	return s.markStep(ctx, &request{donates: true})
 }
 
-// assignment is the state of a variable before an assignment inside Step.
+// assignment is what a variable was, in the session of the Step, before it was assigned inside it.
 type assignment struct {
-	v    *Variable
-	data *Data
-	pend *Tensor
+	v      *Variable
+	before version // without a session if it had no pending version
 }
 
 // dropStep drops what was recorded inside the present Step and undoes its assignments; core.mu is
 // held.
 func (s *Session) dropStep() {
 	for _, u := range slices.Backward(s.undo) {
-		u.v.set(u.data, u.pend)
+		if x := u.v.pendingIn(s); x != nil && u.before.s == s {
+			*x = u.before
+		} else {
+			u.v.drop(s)
+		}
 	}
 	s.gen++
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
@@ -187,7 +191,8 @@ func (s *Session) dropStep() {
 		return t.dead()
 	})
 	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
-		return v.pend == nil || v.pend.data != nil || v.pend.dead()
+		x := v.due(s)
+		return x == nil || x.pend != nil && x.pend.dead()
 	})
 }
 

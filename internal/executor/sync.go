@@ -125,6 +125,7 @@ func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err
 	if c.closed {
 		return nil, ErrClosed
 	}
+	s.endView()
 	colls := s.collectSyncTensors(r.tensors, r.config, r.devices)
 	jobs = make([]*syncJob, 0, len(colls))
 	for _, coll := range colls {
@@ -216,13 +217,18 @@ func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asyncs := make([]*Async, len(jobs))
+	if r.endsStep {
+		for _, v := range s.assigned {
+			v.keepViews(s)
+		}
+	}
 	for i, j := range jobs {
 		asyncs[i] = s.assign(j)
 		j.settle(asyncs[i], r.variables)
 	}
 	c.running.Add(len(jobs))
 	if r.endsStep {
-		s.endStep(r.variables)
+		s.endStep()
 	} else {
 		s.dropConsumed()
 	}

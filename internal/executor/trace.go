@@ -36,18 +36,18 @@ func (*varLeaf) LeafName() string { return "variable" }
 // value returns the variable's value in the traced function: a view of what the function has
 // assigned, or the leaf of its value at the call. Each variable has a leaf of its own, since
 // variables that share data while the function is traced need not do so when it is called.
-func (t *trace) value(b *ir.Builder, v *Variable) ir.Value {
+func (t *trace) value(s *Session, v *Variable) ir.Value {
 	if x := t.assigned[v]; x != nil {
 		a, ok := t.alias[v]
 		if !ok {
-			a = view(b, x.value())
+			a = view(s.b, x.value())
 			t.alias[v] = a
 		}
 		return a
 	}
 	n := t.read[v]
 	if n == nil {
-		n = ir.NewLeaf(&varLeaf{v}, v.shape, v.device())
+		n = ir.NewLeaf(&varLeaf{v}, v.shape, v.seen(s).device())
 		t.read[v] = n
 	}
 	return n.Out(0)

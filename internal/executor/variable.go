@@ -1,26 +1,42 @@
 package executor
 
 import (
+	"context"
+	"fmt"
+	"slices"
+
 	"github.com/loris-ml/loris/ir"
 )
 
-// Variable is a value that lives across steps. Assign gives it a pending value, which the next
-// MarkStep computes. core.mu guards its fields.
+// Variable is a value that lives across steps. It has one committed value, which all sessions see,
+// and for each session that has assigned it since its last step a pending one, which only that
+// session sees. The end of the session's step makes the pending values of all its variables the
+// committed ones at one moment, under core.mu; a value that is still being computed then is a
+// placeholder, for which readers wait. Where several sessions assign one variable, the step that
+// ends last wins.
+//
+// core.mu guards all fields but s and shape, which never change.
 type Variable struct {
-	s     *Session
-	data  *Data    // the value as of the last step
-	pend  *Tensor  // the value assigned since, if any
+	s         *Session
+	committed version
+	pending   []version // of the sessions that have assigned it, one each
+	shape     ir.Shape
+	kind      ir.LeafKind // of leaves: the shape, and the device of the data
+}
+
+// version is a value of a variable: IR, or data.
+type version struct {
+	s     *Session // that has assigned it; nil once it is committed
+	data  *Data    // nil while the value is IR
+	pend  *Tensor  // the tensor that was assigned, while that is IR
 	leaf  *ir.Node // the leaf of data; made when it is first read
 	until *history // if not nil, leaf is valid until this ends
 	alias *history // the view that stands for pend, or stood for data while that was pending
 	from  *history // the leaf of the tensor that was assigned, if that had data
-	// shape never changes.
-	shape ir.Shape
-	kind  ir.LeafKind // of leaf: the shape, and the device of data
 }
 
-// NewVariable returns a variable that holds t's value. If t is pending, the next MarkStep or read
-// computes it.
+// NewVariable returns a variable whose committed value is that of t. If t is pending, the next
+// MarkStep of its session computes it, or the first that reads it.
 func (s *Session) NewVariable(t *Tensor) *Variable {
 	if err := s.tracedMisuse("variable", "a variable is made"); err != nil {
 		panic(err)
@@ -28,8 +44,11 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 	s.lockTensors("variable", t)
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
-	v.assign(t)
-	v.kind = ir.NewLeafKind(v.shape, v.device())
+	v.committed.assign(v, t)
+	if t.data == nil {
+		t.s.assigned = append(t.s.assigned, v)
+	}
+	v.kind = ir.NewLeafKind(v.shape, v.committed.device())
 	return v
 }
 
@@ -39,71 +58,229 @@ func (v *Variable) Shape() ir.Shape { return v.shape }
 // Session returns the session that the variable belongs to.
 func (v *Variable) Session() *Session { return v.s }
 
-// Value makes dst a handle of the present value, in session s (the variable's own or a fork). For
+// Value makes dst a handle of the value that session s (the variable's own or a fork) sees: what it
+// has assigned in this step, or the value in the snapshot that it uses, or the committed value, for
+// variables of another session that of when its view began (view.go). For
 // gradients all handles of one value are the same, except that handles taken in the step of the
 // assignment differ from later ones after that step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
-	c := v.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.core != c {
-		panic(ir.NewOpError("value", ErrSession, nil, "the variable cannot be used here"))
-	}
-	switch {
-	case c.closed:
-		panic(ir.NewOpError("value", ErrClosed, nil, "the variable cannot be used"))
-	case v.data == nil && (v.pend == nil || v.pend.dead()):
-		panic(ir.NewOpError("value", ErrDead, nil, "the variable was made in a Step that failed"))
-	}
+	x := v.lockSeen(s)
+	defer v.s.core.mu.Unlock()
 	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
 	if s.tracing != nil {
-		dst.setNode(s.tracing.value(s.b, v))
+		dst.setNode(s.tracing.value(s, v))
 		return
 	}
-	if v.pend != nil && v.pend.data == nil {
-		p := v.pend
+	if p := x.pend; p != nil {
 		dst.s, dst.step, dst.gen = p.s, p.step, p.gen
-		dst.setNode(v.pending())
-		// It dies no later than the pending tensor.
+		dst.setNode(x.view())
+		// It dies no later than the pending tensor, nor than the Step that it is taken in.
 		dst.bits = p.bits&bitScoped | bitUnlisted
-		if p.step == p.s.step {
+		if p.step == p.s.step && !p.dead() {
 			dst.bits |= p.s.scope & bitScoped
+			dst.gen = p.s.gen
 		}
 		return
 	}
-	dst.data = v.current()
-	dst.setNode(v.node().Out(0))
+	dst.data = x.data
+	dst.setNode(x.node(v).Out(0))
 	if s.scope&bitScoped == 0 || s != v.s {
 		dst.data.escaped = true
 	}
 }
 
-// node returns the leaf of the variable's data; core.mu is held. A leaf that is made in the step of
-// the assignment is valid until that step ends, as a view in its place would be.
-func (v *Variable) node() *ir.Node {
-	if v.leaf != nil && !v.until.ended() {
-		return v.leaf
+// lockSeen takes core.mu and returns the version that session s sees. An initial value that is IR of
+// another session is synced first: it is committed, and no other session's graph should have to
+// compute it. If there is no value, lockSeen panics without the lock.
+func (v *Variable) lockSeen(s *Session) *version {
+	c := v.s.core
+	if s.core != c {
+		panic(ir.NewOpError("value", ErrSession, nil, "the variable cannot be used here"))
 	}
-	if v.kind.Device() != v.data.device {
-		v.kind = ir.NewLeafKind(v.shape, v.data.device)
+	for synced := false; ; synced = true {
+		c.mu.Lock()
+		s.look(v)
+		x := v.seen(s)
+		err := v.usable(s, x)
+		switch {
+		case err != nil:
+			c.mu.Unlock()
+			panic(err)
+		case x.pend == nil || x.pend.s == s || synced:
+			return x
+		}
+		p := x.pend
+		c.mu.Unlock()
+		syncInitial(p)
 	}
-	v.leaf, v.until = v.kind.Leaf(&variableLeaf{v.data, v.alias, v.from}), nil
-	if o := historyOf(v.leaf); !o.ended() {
-		v.until = o
-	}
-	return v.leaf
 }
 
-// pending returns the view of the pending value in this step; core.mu is held.
-func (v *Variable) pending() ir.Value {
-	p := v.pend
+// lockCommitted is lockSeen for the committed version, with data.
+func (v *Variable) lockCommitted(s *Session) *version {
+	c := v.s.core
+	if s.core != c {
+		panic(ir.NewOpError("value", ErrSession, nil, "the variable cannot be used here"))
+	}
+	for synced := false; ; synced = true {
+		c.mu.Lock()
+		x := &v.committed
+		x.settle(v)
+		err := v.usable(s, x)
+		switch {
+		case err != nil:
+		case x.data != nil:
+			return x
+		case synced:
+			err = ir.NewOpError("value", errNotSynced, nil, "the variable has no value")
+		case x.pend.bits&bitScoped != 0:
+			err = ir.NewOpError("value", ErrUncommitted, nil, "the variable is made in a Step that has not ended")
+		}
+		p := x.pend
+		c.mu.Unlock()
+		if err != nil {
+			panic(err)
+		}
+		syncInitial(p)
+	}
+}
+
+// syncInitial computes the initial value of a variable.
+func syncInitial(p *Tensor) {
+	if _, err := p.s.SyncTensors(context.Background(), []*Tensor{p}, stepConfig); err != nil {
+		panic(ir.NewOpError("sync", err, nil, "the initial value of a variable could not be computed"))
+	}
+}
+
+// usable returns why session s cannot use the variable, of which it sees x, or nil; core.mu is held,
+// and s is of the same core.
+func (v *Variable) usable(s *Session, x *version) error {
+	switch {
+	case v.s.core.closed:
+		return ir.NewOpError("value", ErrClosed, nil, "the variable cannot be used")
+	case x.data == nil && (x.pend == nil || x.pend.dead()):
+		return ir.NewOpError("value", ErrDead, nil, "the variable was made in a Step that failed")
+	case x.data == nil && x.pend.s != s && x.pend.bits&bitScoped != 0:
+		return ir.NewOpError("value", ErrUncommitted, nil, "the variable is made in a Step that has not ended")
+	}
+	return nil
+}
+
+// seen returns the version that session s sees; core.mu is held, and the result is valid while
+// nothing is assigned or committed.
+func (v *Variable) seen(s *Session) *version {
+	x := v.pendingIn(s)
+	if x == nil && s.using != nil {
+		x = s.using.versions[v]
+	}
+	if x == nil && s.viewing {
+		x = s.view[v]
+	}
+	if x == nil {
+		x = &v.committed
+	}
+	x.settle(v)
+	return x
+}
+
+// pendingIn returns what session s has assigned in this step, or nil; core.mu is held.
+func (v *Variable) pendingIn(s *Session) *version {
+	for i := range v.pending {
+		if v.pending[i].s == s {
+			return &v.pending[i]
+		}
+	}
+	return nil
+}
+
+// due returns the version that session s has to compute or commit at the end of its step, or nil;
+// core.mu is held.
+func (v *Variable) due(s *Session) *version {
+	if x := v.pendingIn(s); x != nil {
+		return x
+	}
+	if p := v.committed.pend; p != nil && p.s == s {
+		return &v.committed
+	}
+	return nil
+}
+
+// drop forgets what session s has assigned; core.mu is held.
+func (v *Variable) drop(s *Session) {
+	v.pending = slices.DeleteFunc(v.pending, func(x version) bool { return x.s == s })
+}
+
+// commit makes a version the committed one, and returns the data that it replaces; core.mu is held.
+func (v *Variable) commit(x version) (old *Data) {
+	x.settle(v)
+	old = v.committed.data
+	v.drop(x.s)
+	x.s = nil
+	v.committed = x
+	return old
+}
+
+// settle takes over the data of the assigned tensor if that was synced since; core.mu is held.
+func (x *version) settle(v *Variable) {
+	if x.pend == nil || x.pend.data == nil {
+		return
+	}
+	alias := x.alias
+	x.set(v, x.pend.data)
+	x.alias = alias // the value is the same
+}
+
+// set makes data the version's value; core.mu is held. Data that two variables hold is never
+// donated.
+func (x *version) set(v *Variable, d *Data) {
+	if d.holder != nil && d.holder != v {
+		d.escaped = true
+	}
+	d.holder = v
+	*x = version{s: x.s, data: d}
+}
+
+// assign makes the value of t that of the version, which is new; core.mu is held.
+func (x *version) assign(v *Variable, t *Tensor) {
+	if t.data == nil {
+		x.pend = t
+		return
+	}
+	// The user still has the handle t, so the data is never donated.
+	t.data.escaped = true
+	x.set(v, t.data)
+	step := x.s
+	if step == nil {
+		step = t.s
+	}
+	x.from = step.newHistory(t.value())
+}
+
+// node returns the leaf of the version's data; core.mu is held. A leaf that is made in the step of
+// the assignment is valid until that step ends, as a view in its place would be.
+func (x *version) node(v *Variable) *ir.Node {
+	if x.leaf != nil && !x.until.ended() {
+		return x.leaf
+	}
+	if v.kind.Device() != x.data.device {
+		v.kind = ir.NewLeafKind(v.shape, x.data.device)
+	}
+	x.leaf, x.until = v.kind.Leaf(&variableLeaf{x.data, x.alias, x.from}), nil
+	if o := historyOf(x.leaf); !o.ended() {
+		x.until = o
+	}
+	return x.leaf
+}
+
+// view returns the view of the pending value in this step; core.mu is held.
+func (x *version) view() ir.Value {
+	p := x.pend
 	if p.step != p.s.step {
 		return p.node() // whoever records with it syncs it first
 	}
-	if v.alias.value().IsNil() {
-		v.alias = p.s.newHistory(view(p.s.b, p.node()))
+	if x.alias.value().IsNil() {
+		x.alias = p.s.newHistory(view(p.s.b, p.node()))
 	}
-	return v.alias.val
+	return x.alias.val
 }
 
 // view records a node with the same value as v.
@@ -112,37 +289,18 @@ func view(b *ir.Builder, v ir.Value) ir.Value {
 }
 
 // device returns the device of the value; core.mu is held.
-func (v *Variable) device() ir.Device {
-	if v.pend != nil {
-		return v.pend.device()
+func (x *version) device() ir.Device {
+	if x.pend != nil {
+		return x.pend.device()
 	}
-	return v.data.device
+	return x.data.device
 }
 
-// current returns the variable's data; core.mu is held. A pending value that has been synced since
-// its assignment becomes the data.
-func (v *Variable) current() *Data {
-	if v.pend != nil && v.pend.data != nil {
-		alias := v.alias
-		v.set(v.pend.data, nil)
-		v.alias = alias // the value is the same
-	}
-	return v.data
-}
-
-// set gives the variable a value; core.mu is held. Data that two variables hold is never donated.
-func (v *Variable) set(d *Data, pend *Tensor) {
-	if d != nil {
-		if d.holder != nil && d.holder != v {
-			d.escaped = true
-		}
-		d.holder = v
-	}
-	v.data, v.pend, v.leaf, v.until, v.alias, v.from = d, pend, nil, nil, nil, nil
-}
-
-// Assign sets the variable to t's value, which the next MarkStep computes if t is pending. Another
-// shape or dtype panics with an *ir.OpError.
+// Assign makes t's value the variable's. It is pending in one session until that session's step ends,
+// which commits it: the session of t, if t is pending or belongs to the variable's session, or if
+// that session is in a Step; otherwise the variable's session, if that is in a Step. A t of another
+// session with data, outside of any Step, belongs to no step and is committed at once. Another shape
+// or dtype panics with an *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
 	v.s.lockTensors("assign", t)
 	defer v.s.core.mu.Unlock()
@@ -150,10 +308,6 @@ func (v *Variable) Assign(t *Tensor) {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
 			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
 	}
-	v.assign(t)
-}
-
-func (v *Variable) assign(t *Tensor) {
 	for _, s := range []*Session{t.s, v.s} {
 		if s.tracing != nil {
 			s.tracing.assign(v, t)
@@ -163,19 +317,92 @@ func (v *Variable) assign(t *Tensor) {
 	if err := v.s.tracedMisuse("assign", "a variable of an unrelated session is assigned"); err != nil {
 		return // the Call fails with the error
 	}
-	for _, s := range []*Session{v.s, t.s} {
-		if s.scope&bitScoped != 0 && (v.data != nil || v.pend != nil) {
-			s.undo = append(s.undo, assignment{v, v.data, v.pend})
-			break
+	switch {
+	case t.data == nil || t.s == v.s || t.s.scope&bitScoped != 0:
+		v.assignIn(t.s, t)
+	case v.s.scope&bitScoped != 0:
+		v.assignIn(v.s, t)
+	default:
+		v.publish(t)
+	}
+}
+
+// publish commits t's value, which is data, in place of what the variable's session has assigned;
+// core.mu is held.
+func (v *Variable) publish(t *Tensor) {
+	v.keepViews(nil)
+	v.drop(v.s)
+	x := version{s: t.s}
+	x.assign(v, t)
+	v.commit(x)
+}
+
+// Publish commits the values of tensors to variables, all at one moment. It syncs those that are
+// pending. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
+// ir.ErrArg or ir.ErrShape, and nothing is published then.
+func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) error {
+	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
+		return err
+	}
+	if len(vars) != len(ts) {
+		return fmt.Errorf("loris: publish: %w: %d variables and %d values", ir.ErrArg, len(vars), len(ts))
+	}
+	if err := s.Readable(ts...); err != nil {
+		return err
+	}
+	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
+		return err
+	}
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, v := range vars {
+		switch t := ts[i]; {
+		case c.closed:
+			return ErrClosed
+		case v == nil || v.s.core != c:
+			return fmt.Errorf("loris: publish: variable %d: %w", i, ErrSession)
+		case t.data == nil:
+			return fmt.Errorf("loris: publish: value %d: %w", i, errNotSynced)
+		case t.shape() != v.shape:
+			return fmt.Errorf("loris: publish: variable %d is %v, its value %v: %w", i, v.shape, t.shape(), ir.ErrShape)
 		}
 	}
-	if t.data != nil {
-		// The user still has the handle t, so the data is never donated.
-		t.data.escaped = true
-		v.set(t.data, nil)
-		v.from = v.s.newHistory(t.value())
-		return
+	for i, v := range vars {
+		if v.s.scope&bitScoped != 0 {
+			v.assignIn(v.s, ts[i])
+		} else {
+			v.publish(ts[i])
+		}
 	}
-	t.s.assigned = append(t.s.assigned, v)
-	v.set(v.data, t)
+	return nil
+}
+
+// assignIn makes t's value pending in session s; core.mu is held.
+func (v *Variable) assignIn(s *Session, t *Tensor) {
+	if s.using != nil && s.using.versions[v] != nil {
+		panic(ir.NewOpError("assign", ir.ErrArg, nil, "the session uses a snapshot of the variable, which does not change: Use(nil) first"))
+	}
+	x := v.renew(s)
+	x.assign(v, t)
+}
+
+// renew returns the pending version of session s, empty; core.mu is held. A Step that is being
+// recorded can take it back.
+func (v *Variable) renew(s *Session) *version {
+	x := v.pendingIn(s)
+	if s.scope&bitScoped != 0 {
+		u := assignment{v: v}
+		if x != nil {
+			u.before = *x
+		}
+		s.undo = append(s.undo, u)
+	}
+	if x == nil {
+		v.pending = append(v.pending, version{})
+		x = &v.pending[len(v.pending)-1]
+		s.assigned = append(s.assigned, v)
+	}
+	*x = version{s: s}
+	return x
 }
