@@ -12,10 +12,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/memlimit"
+	"github.com/loris-ml/loris/ir"
 )
 
 // member is a file of an archive.
@@ -261,5 +265,94 @@ func TestFileChangesWhileLoaded(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a package says of its weights may be anything: it is an error that names the
+// weight, before memory is asked for.
+func TestPlacesOfWeightsThatLie(t *testing.T) {
+	load(t, "weights_disk") // or skip
+	list := members(t, "weights_disk")
+	edit := func(suffix string, change func(string) string) string {
+		changed := slices.Clone(list)
+		for i, m := range changed {
+			if strings.HasSuffix(m.name, suffix) {
+				changed[i].data = []byte(change(string(m.data)))
+			}
+		}
+		file, _ := storeAll(t, changed)
+		return file
+	}
+	row := func(row string) string {
+		return edit("weights_config.json", func(s string) string {
+			return regexp.MustCompile(`"0\.bias": *\[[^\[]*\[[^\]]*\][^\]]*\][^\]]*\]`).ReplaceAllString(s, `"0.bias": `+row)
+		})
+	}
+	for name, tc := range map[string]struct{ file, want string }{
+		"a scalar outside":           {row(`["weight_1", [], [], 999999]`), `weight "0.bias"`},
+		"nothing outside":            {row(`["weight_1", [0], [1], 1000000000]`), `weight "0.bias"`},
+		"an offset that overflows":   {row(`["weight_1", [2], [1], 9223372036854775807]`), `weight "0.bias"`},
+		"a negative offset":          {row(`["weight_1", [2], [1], -4]`), `weight "0.bias"`},
+		"sizes that overflow":        {row(`["weight_1", [4611686018427387904, 4], [0, 0], 0]`), `weight "0.bias"`},
+		"a negative size":            {row(`["weight_1", [-1], [1], 0]`), `weight "0.bias"`},
+		"strides that overflow":      {row(`["weight_1", [3, 3], [4611686018427387904, 4611686018427387904], 0]`), `weight "0.bias"`},
+		"an expanded one of 87 GB":   {row(`["weight_1", [384, 384, 384, 384], [0, 0, 0, 0], 0]`), "more than"},
+		"an expanded one of a shape": {row(`["weight_1", [384, 3], [0, 0], 0]`), `"0.bias"`},
+		"another shape":              {row(`["weight_1", [2], [1], 0]`), `"0.bias"`},
+		"no strides in the source": {edit("wrapper.cpp", func(s string) string {
+			return regexp.MustCompile(`constants_info_\[\d+\]\.stride = .*\n`).ReplaceAllString(s, "")
+		}), "weight"},
+		"too few strides in the source": {edit("wrapper.cpp", func(s string) string {
+			return regexp.MustCompile(`(constants_info_\[0\]\.stride = ).*\n`).ReplaceAllString(s, "${1}{1L};\n")
+		}), "weight"},
+	} {
+		r, err := aoti.Load(context.Background(), tc.file)
+		if err == nil {
+			r.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A library without source runs, and says that it can't tell what its inputs are.
+func TestExampleShapesOfABareLibrary(t *testing.T) {
+	load(t, "mlp") // or skip
+	r, err := aoti.Load(context.Background(), extract(t, "mlp", ".so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if shapes, err := r.ExampleShapes(nil); err == nil || !strings.Contains(err.Error(), r.InputNames()[0]) {
+		t.Errorf("%v, %v", shapes, err)
+	}
+	right(t, r, open(t, "mlp"))
+}
+
+// A file of more weights than memory is refused before anything is allocated: it may be
+// one line of a sparse file.
+func TestWeightsBeyondMemory(t *testing.T) {
+	load(t, "weights_blob") // or skip
+	dir := unpackAll(t, members(t, "weights_blob"))
+	blobs, err := filepath.Glob(filepath.Join(dir, "data/aotinductor/model/*.blob"))
+	if err != nil || len(blobs) != 1 {
+		t.Fatal(blobs, err)
+	}
+	const size = 1 << 43
+	if err := os.Truncate(blobs[0], size); err != nil {
+		t.Skip("no sparse files of 8 TiB here: ", err)
+	}
+	held := memlimit.Held()
+	r, err := aoti.Load(context.Background(), dir)
+	var oom *ir.OutOfMemory
+	if err == nil {
+		r.Close()
+	}
+	if !errors.As(err, &oom) || oom.Wanted != size || !strings.Contains(err.Error(), ".blob") {
+		t.Errorf("%v", err)
+	}
+	if now := memlimit.Held(); now != held {
+		t.Errorf("%d bytes are held, %d before", now, held)
 	}
 }

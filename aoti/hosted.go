@@ -18,6 +18,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // computes what libraries ask of the host
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -40,7 +41,7 @@ func (e *UnsupportedError) Error() string {
 	if len(e.Ops) > 0 {
 		parts = append(parts, "the ops "+strings.Join(e.Ops, ", "))
 	}
-	return fmt.Sprintf("aoti: model %q needs what this host does not have: %s", e.Model, strings.Join(parts, "; "))
+	return escape.Text(fmt.Sprintf("aoti: model %q needs what this host does not have: %s", e.Model, strings.Join(parts, "; ")))
 }
 
 // Unwrap returns backend.ErrUnsupported.
@@ -237,7 +238,7 @@ func constantInfo(spec *pt2.Spec) map[string]host.ConstantInfo {
 	for i := range spec.Constants {
 		k := &spec.Constants[i]
 		info := host.ConstantInfo{Shape: k.Shape, ReadOnly: k.ReadOnly || k.Type == backend.ConstantParameter}
-		if !rowMajor(k.Sizes, k.Strides) {
+		if len(k.Strides) == len(k.Sizes) && !rowMajor(k.Sizes, k.Strides) {
 			info.Strides = k.Strides
 		}
 		out[k.Name] = info
@@ -245,6 +246,8 @@ func constantInfo(spec *pt2.Spec) map[string]host.ConstantInfo {
 	return out
 }
 
+// rowMajor reports whether strides, one for each size, are those of a dense row-major
+// tensor.
 func rowMajor(sizes, strides []int64) bool {
 	dense := int64(1)
 	for d := len(sizes) - 1; d >= 0; d-- {

@@ -2,6 +2,7 @@ package aoti
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/loris-ml/loris/aoti/internal/host"
@@ -81,5 +82,8 @@ type (
 // shape or dtype is not known, a name that there is not, and sizes that contradict each
 // other are errors.
 func (r *Runner) ExampleShapes(sizes map[string]int64) ([]ir.Shape, error) {
+	if known, names := len(r.spec.Inputs), r.InputNames(); known < len(names) { // no source, or not of this library
+		return nil, fmt.Errorf("the package does not tell shape and dtype of input %d (%q)", known, names[known])
+	}
 	return r.spec.ExampleShapes(sizes)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -15,7 +16,7 @@ import (
 // references of those who use them.
 type mapping struct {
 	data  []byte
-	unmap func() error // nil for memory of the Go heap
+	unmap func() error // nil for memory of the Go heap that is not counted
 	refs  atomic.Int32
 }
 
@@ -56,7 +57,7 @@ func openSection(ctx context.Context, s *pt2.Section, verify bool) (*mapping, er
 	var own *mapping
 	data, err := s.Contents(ctx, func(size int64) ([]byte, error) {
 		var err error
-		own, err = newMemory(size)
+		own, err = countedMemory(size)
 		return own.bytes(), err
 	})
 	switch {
@@ -67,6 +68,22 @@ func openSection(ctx context.Context, s *pt2.Section, verify bool) (*mapping, er
 		return newMapping(data, nil), nil
 	}
 	return own, nil
+}
+
+// countedMemory is newMemory, counted with the memory that tensors hold: more than they
+// may is an *ir.OutOfMemory.
+func countedMemory(size int64) (*mapping, error) {
+	if err := memlimit.Take(size, 0); err != nil {
+		return nil, err
+	}
+	m, err := newMemory(size)
+	if err != nil {
+		memlimit.Give(size)
+		return nil, err
+	}
+	unmap := m.unmap
+	m.unmap = func() error { defer memlimit.Give(size); return unmap() }
+	return m, nil
 }
 
 // readWeights opens the weights that lie outside of the library: one file for

@@ -29,7 +29,7 @@ func mapSection(s *pt2.Section) (*mapping, error) {
 // so that what is aligned in a file is in memory.
 func newMemory(size int64) (*mapping, error) {
 	if size == 0 {
-		return newMapping(nil, nil), nil
+		return newMapping(nil, func() error { return nil }), nil
 	}
 	data, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -12,4 +12,6 @@ import (
 func mapSection(*pt2.Section) (*mapping, error) { return nil, errors.ErrUnsupported }
 
 // newMemory returns memory of the Go heap.
-func newMemory(size int64) (*mapping, error) { return newMapping(make([]byte, size), nil), nil }
+func newMemory(size int64) (*mapping, error) {
+	return newMapping(make([]byte, size), func() error { return nil }), nil
+}

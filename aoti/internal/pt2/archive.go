@@ -21,6 +21,7 @@ func archiveMembers(r io.ReaderAt, size int64, f *os.File, lim Limits) ([]member
 	if len(z.File) > lim.Members {
 		return nil, problem("the archive has %d members, more than the %d allowed", len(z.File), lim.Members)
 	}
+	lim.Inflated = lim.inflated(size)
 	a := &archive{r: r, size: size, file: f, lim: lim, seen: map[string]bool{}}
 	for _, zf := range z.File {
 		if err := a.add(zf); err != nil {

@@ -17,6 +17,10 @@ const (
 	maxSymbols    = 1 << 20
 	maxTableBytes = 64 << 20
 	maxVersions   = 4096
+	// maxNames bounds the bytes of all names together: names may share their bytes.
+	// Each counts nameCost more.
+	maxNames = 128 << 20
+	nameCost = 64
 )
 
 // ELF64 record sizes.
@@ -59,6 +63,7 @@ type Library struct {
 	needList []need
 	nuls     []int // positions of the zero bytes in strings
 	users    map[int]bool
+	named    int // bytes of the names that were read, as maxNames counts them
 }
 
 // segment is a part of the file that is mapped to memory.
@@ -305,6 +310,9 @@ func (l *Library) name(at uint64) (string, error) {
 	s := l.strings.data[at:l.nuls[end]]
 	if len(s) > maxName {
 		return "", problem("a name of the library has %d bytes", len(s))
+	}
+	if l.named += len(s) + nameCost; l.named > maxNames {
+		return "", problem("the names in the library's tables are too long together")
 	}
 	return string(s), nil
 }

@@ -202,7 +202,6 @@ func (l *Library) readNames() error {
 			versions[i] = [2]string{name, n.file}
 		}
 	}
-	total := 0
 	for row := 1; (row+1)*symSize <= len(l.symbols.data); row++ {
 		d := l.symbols.data[row*symSize:]
 		s := Symbol{row: row, str: le.Uint32(d), Addr: le.Uint64(d[8:]), Size: le.Uint64(d[16:])}
@@ -211,10 +210,6 @@ func (l *Library) readNames() error {
 		var err error
 		if s.Name, err = l.name(uint64(s.str)); err != nil {
 			return err
-		}
-		// Names may share their bytes; what they add up to is bounded as well.
-		if total += len(s.Name); total > maxTableBytes {
-			return problem("the names of the library's symbols are too long")
 		}
 		if elf.SectionIndex(le.Uint16(d[6:])) != elf.SHN_UNDEF {
 			l.users[int(s.str)] = true

@@ -3,6 +3,8 @@ package pt2
 import (
 	"fmt"
 	"strings"
+
+	"github.com/loris-ml/loris/internal/escape"
 )
 
 // FormatError says that a package, or a member of it, is not what it should be:
@@ -34,7 +36,7 @@ func (e *FormatError) Error() string {
 		b.WriteString(": ")
 		b.WriteString(e.Err.Error())
 	}
-	return b.String()
+	return escape.Text(b.String())
 }
 
 // Unwrap returns the error below.
@@ -70,7 +72,7 @@ func (e *TargetError) Error() string {
 	if len(e.Missing) > 0 {
 		s += "; missing: " + strings.Join(e.Missing, ", ")
 	}
-	return s
+	return escape.Text(s)
 }
 
 // problem makes a FormatError without a path; those who know path and member

@@ -5,9 +5,12 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/loris-ml/loris/internal/escape"
 )
 
-// WriteText prints the report for people.
+// WriteText prints the report for people. What strangers may have written into the
+// package is escaped where a terminal would obey it.
 func (r *Report) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("%s: %s, %s", r.Path, r.Kind, plural(len(r.Models), "model"))
@@ -30,7 +33,7 @@ type printer struct {
 
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = io.WriteString(p.w, escape.Text(fmt.Sprintf(format, args...))+"\n")
 	}
 }
 
@@ -111,7 +114,7 @@ func (r *ModelReport) writeSymbols(p *printer) {
 	p.line("  system        %s", plural(r.System, "symbol"))
 }
 
-// WriteConstants prints a table of the constants.
+// WriteConstants prints a table of the constants, escaped as WriteText does.
 func (r *ModelReport) WriteConstants(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\toriginal name\tdtype\tsizes\tbytes\ttype")
@@ -121,7 +124,8 @@ func (r *ModelReport) WriteConstants(w io.Writer) error {
 		if c.Packed {
 			typ += ", packed"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", c.Name, c.OriginalName, c.DType, dims(c.Sizes), c.Bytes, typ)
+		row := fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", c.Name, c.OriginalName, c.DType, dims(c.Sizes), c.Bytes, typ)
+		fmt.Fprintln(t, escape.Text(row))
 	}
 	return t.Flush()
 }

@@ -9,7 +9,7 @@ type Limits struct {
 	// generated source (64 MiB).
 	Text int64
 	// Inflated is what all compressed members of an archive inflate to together
-	// (16 GiB). Members that are not compressed take no memory: they are read
+	// (16 GiB, and 256 MiB and 32 times the archive if that is less). Members that are not compressed take no memory: they are read
 	// where they lie.
 	Inflated int64
 	// Memory is the size of a compressed library that is inflated into memory to
@@ -30,10 +30,17 @@ func (l Limits) orDefaults() Limits {
 		l.Members = 65536
 	}
 	set(&l.Text, 64<<20)
-	set(&l.Inflated, 16<<30)
 	set(&l.Memory, 1<<30)
 	set(&l.Ratio, 200)
 	return l
 }
 
 const ratioExempt = 1 << 20
+
+// inflated returns what the members of an archive of size bytes may inflate to.
+func (l Limits) inflated(size int64) int64 {
+	if l.Inflated != 0 {
+		return l.Inflated
+	}
+	return min(16<<30, 256<<20+32*min(size, 1<<40))
+}

@@ -133,6 +133,9 @@ func (m *member) verify() error {
 	return nil
 }
 
+// maxDepth is how many folders a member may lie in; real ones lie in four.
+const maxDepth = 64
+
 // cleanName checks the name of a member and returns it with slashes. Nothing is
 // ever written under such a name; those that would lead out of a folder show
 // that the archive is made to mislead.
@@ -148,6 +151,8 @@ func cleanName(name string) (string, error) {
 		bad = "a name with a zero byte"
 	case path.IsAbs(clean), len(clean) > 1 && clean[1] == ':':
 		bad = "an absolute path"
+	case strings.Count(clean, "/") > maxDepth:
+		bad = fmt.Sprintf("a path of more than %d folders", maxDepth)
 	}
 	for part := range strings.SplitSeq(clean, "/") {
 		if part == ".." {

@@ -8,8 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Kind says what a package is.
@@ -320,12 +323,22 @@ func (p *Package) Model(name string) (*Model, error) {
 // Files returns the names of all files, sorted, relative to the root.
 func (p *Package) Files() []string { return slices.Clone(p.order) }
 
-// Verify reads every file whole and checks what archives say of them. The first
-// that is damaged is a *FormatError.
+// Verify reads every file whole, on all processors, and checks what archives say of them.
+// The first of those that are damaged is a *FormatError.
 func (p *Package) Verify() error {
-	for _, name := range p.order {
-		if err := p.members[name].verify(); err != nil {
-			return locate(err, p.Path, name)
+	errs := make([]error, len(p.order))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range p.order {
+		g.Go(func() error {
+			errs[i] = locate(p.members[name].verify(), p.Path, name)
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no errors
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil

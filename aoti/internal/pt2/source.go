@@ -440,11 +440,13 @@ func (p *sourceParser) finish() {
 	}
 	for i := range p.spec.Constants {
 		c := &p.spec.Constants[i]
-		c.Shape = constantShape(torchDTypes[c.TypeName], c.Sizes)
+		if c.FromFolded || len(c.Strides) == len(c.Sizes) { // nobody gives a folded one
+			c.Shape = constantShape(torchDTypes[c.TypeName], c.Sizes)
+		}
 	}
 }
 
-// constantShape returns the shape of a constant; without sizes if it can't be
+// constantShape returns the shape of a constant; the zero Shape if it can't be
 // one.
 func constantShape(d ir.DType, sizes []int64) ir.Shape {
 	dims := make([]int, 0, len(sizes))

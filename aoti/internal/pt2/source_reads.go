@@ -23,7 +23,7 @@ func (p *sourceParser) noteUses(s string) {
 			at++
 		}
 		word := s[start:at]
-		if i, ok := p.constants[word]; ok && !p.readsOnly(i, s[:start], s[at:]) {
+		if i, ok := p.constants[word]; ok && p.spec.Constants[i].ReadOnly && !p.readsOnly(i, s[:start], s[at:]) {
 			p.spec.Constants[i].ReadOnly = false
 		}
 		if i, ok := p.inputs[word]; ok && p.spec.Inputs[i].TypeName == "" {

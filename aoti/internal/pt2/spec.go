@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -113,8 +114,9 @@ func (in *InputSpec) String() string {
 // ConstantSpec describes one constant.
 type ConstantSpec struct {
 	backend.Constant
-	// TypeName is PyTorch's name of the element type; Shape has no dtype for one
-	// that Loris does not have.
+	// TypeName is PyTorch's name of the element type. Shape is the zero Shape for
+	// one that Loris does not have, and where the source does not give a stride for
+	// each size of a constant that is not folded.
 	TypeName string
 	// Sizes and Strides are in elements, and Offset is where in its storage the
 	// constant begins.
@@ -183,13 +185,14 @@ type InputError struct {
 
 // Error names the input, what was expected and what came.
 func (e *InputError) Error() string {
+	what := e.What
 	switch e.What {
 	case "count":
 		return fmt.Sprintf("aoti: the model takes %s inputs, got %s", e.Want, e.Got)
 	case "size":
-		return fmt.Sprintf("aoti: input %d (%s): dimension %d must be %s, got %s", e.Index, e.Name, e.Dim, e.Want, e.Got)
+		what = fmt.Sprintf("dimension %d", e.Dim)
 	}
-	return fmt.Sprintf("aoti: input %d (%s): %s must be %s, got %s", e.Index, e.Name, e.What, e.Want, e.Got)
+	return escape.Text(fmt.Sprintf("aoti: input %d (%s): %s must be %s, got %s", e.Index, e.Name, what, e.Want, e.Got))
 }
 
 // Tensor is what a check looks at; every backend.Buffer is one.

@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/ref" // registers the device
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -28,8 +29,18 @@ const (
 )
 
 // Main runs one command line and returns the exit code. Results go to out,
-// errors and progress to errOut, an error as one line.
+// errors and progress to errOut, an error as one line. Both are text, in which control
+// characters that come from files are escaped.
 func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	safeOut, safeErr := escape.NewWriter(out), escape.NewWriter(errOut)
+	code := executeLine(ctx, args, in, safeOut, safeErr)
+	if errors.Join(safeOut.Flush(), safeErr.Flush()) != nil {
+		return max(code, exitError)
+	}
+	return code
+}
+
+func executeLine(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -177,3 +177,11 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("no ref in %q", out)
 	}
 }
+
+// What comes from files and their names is not obeyed by the terminal.
+func TestOutputIsEscaped(t *testing.T) {
+	code, out, errOut := invoke(t, "", "aoti", "inspect", "no\x1b[2J\u009bfile")
+	if code != exitError || out != "" || strings.ContainsAny(errOut, "\x1b\u009b") || !strings.Contains(errOut, `no\u001b[2J\u009bfile`) {
+		t.Errorf("exit code %d, %q, %q", code, out, errOut)
+	}
+}
