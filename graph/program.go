@@ -82,11 +82,10 @@ func FromPostOrder(name string, po *PostOrder) (p *Program, leaves []*ir.Node) {
 }
 
 func leafParam(n *ir.Node, i int) Param {
-	name := fmt.Sprintf("p%d", i)
 	if l, ok := n.Leaf().(*ParamLeaf); ok {
-		name = l.Name
+		return Param{Name: l.Name, Shape: n.Shapes()[0]}
 	}
-	return Param{Name: name, Shape: n.Shapes()[0]}
+	return Param{Name: fmt.Sprintf("p%d", i), Shape: n.Shapes()[0]}
 }
 
 // FromValues returns the Program that computes the values from parameter
@@ -127,6 +126,17 @@ func (p *Program) Outs(in *Instr) []ir.Shape { return p.Shapes[in.Out : int(in.O
 // Build replays the Program into a Builder on the given parameter values and
 // returns the results.
 func (p *Program) Build(b *ir.Builder, params []ir.Value) []ir.Value {
+	return p.build(b, params, func(ins *Instr, in []ir.Value) []ir.Value { return b.Emit(ins.Op, ins.Attr, in...) })
+}
+
+// replay is Build for parameters of the Program's shapes, so that those of all values are known.
+func (p *Program) replay(b *ir.Builder, params []ir.Value) []ir.Value {
+	return p.build(b, params, func(ins *Instr, in []ir.Value) []ir.Value {
+		return b.EmitShaped(ins.Op, ins.Attr, p.Outs(ins), in...)
+	})
+}
+
+func (p *Program) build(b *ir.Builder, params []ir.Value, emit func(ins *Instr, in []ir.Value) []ir.Value) []ir.Value {
 	vals := make([]ir.Value, len(p.Shapes))
 	copy(vals, params)
 	var in []ir.Value
@@ -137,7 +147,7 @@ func (p *Program) Build(b *ir.Builder, params []ir.Value) []ir.Value {
 			in = append(in, vals[id])
 		}
 		b.Line = ins.Line
-		copy(vals[ins.Out:], b.Emit(ins.Op, ins.Attr, in...))
+		copy(vals[ins.Out:], emit(ins, in))
 	}
 	b.Line = 0
 	out := make([]ir.Value, len(p.Returns))

@@ -20,6 +20,8 @@ type Options struct {
 	Supports func(ir.Op) bool
 	// Takes says which uses of those composites the backend computes. Nil: all.
 	Takes func(ir.Args) bool
+	// Decompositions, when set, keeps what composites are for further Programs.
+	Decompositions *ir.Decompositions
 	// NoRules turns the Rules off: composites are decomposed, common subexpressions merged and dead
 	// code dropped, and nothing else changes.
 	NoRules bool
@@ -38,13 +40,14 @@ type Stats struct {
 // layout simplified, dead code dropped. Parameters stay as they are.
 func Optimize(p *Program, o Options) (*Program, Stats) {
 	st := Stats{Before: len(p.Instrs), Applied: map[string]int{}}
-	b := ir.NewConsing()
+	b := ir.NewConsing(2 * len(p.Instrs))
+	b.Decompositions = o.Decompositions
 	b.Rewrite = func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 		sp := op.Spec()
 		use := ir.Args{Spec: sp, Attr: attr, In: in}
-		if decompose := use.Decomposition(); decompose != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex()) {
+		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex()) {
 			st.Applied["decompose"]++
-			return decompose(b, use), true
+			return b.Decompose(use), true
 		}
 		if o.NoRules {
 			return nil, false
@@ -58,7 +61,7 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 		return nil, false
 	}
 	params := NewParams(p.Params)
-	roots := p.Build(b, params)
+	roots := p.replay(b, params)
 	out := FromValues(p.Name, params, roots)
 	st.After = len(out.Instrs)
 	return out, st
@@ -149,8 +152,10 @@ func involution(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 
 // complexViews: view_as_real and view_as_complex undo each other.
 func complexViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	undone := map[ir.Op]ir.Op{ir.OpViewAsReal: ir.OpViewAsComplex, ir.OpViewAsComplex: ir.OpViewAsReal}[op]
-	if undone == 0 || in[0].Node.Op() != undone {
+	switch {
+	case op == ir.OpViewAsReal && in[0].Node.Op() == ir.OpViewAsComplex:
+	case op == ir.OpViewAsComplex && in[0].Node.Op() == ir.OpViewAsReal:
+	default:
 		return nil, false
 	}
 	return in[0].Node.Inputs()[:1:1], true

@@ -180,16 +180,18 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 	return in[:1:1], true
 }
 
+func isExpand(v ir.Value) bool { return v.Node.Op() == ir.OpExpand }
+
 // dropExpand: pointwise ops broadcast by themselves, so an expanded operand is
 // used as it was when another operand gives the shape.
 func dropExpand(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 	sp := op.Spec()
-	if sp.Category != ir.Pointwise || sp.Composite() || len(in) < 2 {
+	if sp.Category != ir.Pointwise || sp.Composite() || len(in) < 2 || !slices.ContainsFunc(in, isExpand) {
 		return nil, false
 	}
 	out := inferOne(op, attr, in)
 	for i, v := range in {
-		if v.Node.Op() != ir.OpExpand {
+		if !isExpand(v) {
 			continue
 		}
 		cand := slices.Clone(in)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Attributes are held as one immutable byte string, written and read by the
@@ -310,4 +311,40 @@ func (a Args) Dims(name string, rank int) (mask [MaxRank]bool) {
 		}
 	}
 	return mask
+}
+
+// AppendStructure appends those attributes of a use that are no sizes: numbers are left out unless
+// they name dimensions.
+func (s *Spec) AppendStructure(b []byte, attr string) []byte {
+	if attr == "" {
+		return b
+	}
+	r := attrReader{s: attr}
+	for i := range s.Schema.Params {
+		p := &s.Schema.Params[i]
+		from, kind := r.pos, p.Kind
+		switch kind {
+		case KindOptInt, KindOptInts, KindOptFloat:
+			if b = append(b, r.byte()); r.s[r.pos-1] == 0 {
+				continue
+			}
+			kind--
+		}
+		switch kind {
+		case KindInt, KindFloat:
+			r.pos += 8
+		case KindNumber:
+			r.pos += 9
+		case KindInts:
+			r.pos += 8 * r.uvarint()
+		default:
+			r.next(kind)
+			b = append(b, r.s[from:r.pos]...)
+			continue
+		}
+		if strings.Contains(p.Name, "dim") {
+			b = append(b, r.s[from:r.pos]...)
+		}
+	}
+	return b
 }

@@ -176,7 +176,7 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 		}
 	}
 	if n == nil {
-		n, rewritten = b.emit(sp, string(attr), vals)
+		n, rewritten = b.emit(sp, string(attr), vals, nil)
 	}
 	if rewritten == nil { // what a rewrite returns may be the operands
 		clear(in)

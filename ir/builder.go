@@ -43,8 +43,14 @@ type Builder struct {
 	DefaultDevice Device
 	// Rewrite, when set, may replace each op.
 	Rewrite Rewriter
+	// Decompositions, when set, keeps what uses of ops mean for further Builders.
+	Decompositions *Decompositions
 	// cons, when set, makes equal uses of an op on identical inputs one node.
 	cons map[consKey]*Node
+	// unhashed leaves the nodes without hashes: those that cons knows need none.
+	unhashed bool
+	entries  []entry // slab
+	key      []byte  // scratch of Decompositions
 	// OnNode, when set, is called after each new node.
 	OnNode   func(*Node)
 	count    int
@@ -64,7 +70,10 @@ func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
 
 // NewConsing returns a Builder that makes equal uses of an op on identical
 // inputs one node (common-subexpression elimination).
-func NewConsing() *Builder { return &Builder{cons: map[consKey]*Node{}, Lines: LinesOff} }
+// It has room for about the given number of nodes, which have no hashes.
+func NewConsing(nodes int) *Builder {
+	return &Builder{cons: make(map[consKey]*Node, nodes), Lines: LinesOff, unhashed: true}
+}
 
 // NextStep begins a new step, whose ops are looked up in the order of earlier steps. It starts new
 // slabs: a slab shared by two steps would keep the first step's data alive.
@@ -117,7 +126,7 @@ func (b *Builder) Unary(op Op, x Value) Value {
 		e = b.trie.find1(op, x.key())
 	}
 	if e == nil {
-		return first(b.emit(sp, "", []Value{x}))
+		return first(b.emit(sp, "", []Value{x}, nil))
 	}
 	n := b.newNode()
 	v := b.newValues(1)
@@ -138,14 +147,14 @@ func (b *Builder) Binary(op Op, x, y Value) Value {
 			x, y = b.promote2(sp, x, y)
 		}
 	default:
-		return first(b.emit(sp, "", b.promoteAll(sp, []Value{x, y})))
+		return first(b.emit(sp, "", b.promoteAll(sp, []Value{x, y}), nil))
 	}
 	var e *entry
 	if b.records() && (x.Node.device == y.Node.device || x.Node.device.IsAny() || y.Node.device.IsAny()) {
 		e = b.trie.find2(op, x.key(), y.key())
 	}
 	if e == nil {
-		return first(b.emit(sp, "", []Value{x, y}))
+		return first(b.emit(sp, "", []Value{x, y}, nil))
 	}
 	n := b.newNode()
 	v := b.newValues(2)
@@ -215,7 +224,13 @@ func (b *Builder) Emit(op Op, attr string, in ...Value) []Value {
 	if sp.Promote != PromoteNone {
 		in = b.promoteAll(sp, in)
 	}
-	return outs(b.emit(sp, attr, in))
+	return outs(b.emit(sp, attr, in, nil))
+}
+
+// EmitShaped is Emit for operands that are promoted already and results whose shapes are known,
+// which it keeps.
+func (b *Builder) EmitShaped(op Op, attr string, shapes []Shape, in ...Value) []Value {
+	return outs(b.emit(specs[op], attr, in, shapes))
 }
 
 // first and outs return one or all outputs of what emit made.
@@ -234,8 +249,9 @@ func outs(n *Node, rewritten []Value) []Value {
 }
 
 // emit makes a node in the general way: it rewrites, looks for an equal node, looks into the trie, and
-// at last infers and hashes. It returns the node, or nil and the values that a rewrite returned.
-func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
+// at last infers and hashes. shapes are those of the results where they are known. It returns the node,
+// or nil and the values that a rewrite returned.
+func (b *Builder) emit(sp *Spec, attr string, in []Value, shapes []Shape) (*Node, []Value) {
 	dev := b.device(sp, in)
 	if b.Rewrite != nil {
 		if out, ok := b.Rewrite(b, sp.Op, attr, in); ok {
@@ -253,11 +269,11 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value) (*Node, []Value) {
 	var e *entry
 	if b.trie != nil {
 		if e = b.trie.find(sp.Op, attr, in); e == nil {
-			e = b.newEntry(sp, attr, in)
+			e = b.newEntry(sp, attr, in, shapes)
 			b.trie.insert(e)
 		}
 	} else {
-		e = b.newEntry(sp, attr, in)
+		e = b.newEntry(sp, attr, in, shapes)
 	}
 	n := b.use(e, dev, in)
 	if cons {
@@ -315,65 +331,53 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 	return d
 }
 
-// newEntry infers the shapes and computes the hash of one use of an op.
-func (b *Builder) newEntry(sp *Spec, attr string, in []Value) *entry {
-	e := &entry{op: sp.Op, attr: attr, in: make([]Hash, len(in))}
-	a := Args{Spec: sp, Attr: attr, In: in}
-	if decompose := a.Decomposition(); decompose != nil {
-		e.shapes = inferComposite(a, decompose)
-	} else {
-		e.shapes = sp.Infer(a)
+// newEntry infers the shapes, unless they are known, and computes the hash of one use of an op.
+func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *entry {
+	if shapes == nil {
+		if a := (Args{Spec: sp, Attr: attr, In: in}); sp.Category == Pointwise && a.Decomposition() == nil {
+			shapes = sp.Infer(a)
+		} else {
+			shapes = b.meaning(a).shapes
+		}
 	}
+	if len(b.entries) == 0 {
+		b.entries = make([]entry, b.slabSize())
+	}
+	e := &b.entries[0]
+	b.entries = b.entries[1:]
+	e.op, e.attr, e.shapes = sp.Op, attr, shapes
+	if !b.unhashed {
+		e.in = make([]Hash, len(in))
+		e.hash = hashUse(sp, attr, in, e.in)
+	}
+	e.line = b.line(e)
+	return e
+}
+
+// line returns the line of a new entry: that of the node that a rewrite replaces, that of the same op
+// with other sizes at the same place of the step, or the user's.
+func (b *Builder) line(e *entry) uintptr {
+	switch {
+	case b.Line != 0 || b.Lines == LinesOff:
+		return b.Line
+	case b.trie != nil:
+		if like := b.trie.likeNext(e); like != nil {
+			return like.line
+		}
+	}
+	return UserPC()
+}
+
+// hashUse returns the hash of a use of an op, and notes those of the operands.
+func hashUse(sp *Spec, attr string, in []Value, keys []Hash) Hash {
 	buf := make([]byte, 0, 128)
 	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(sp.Name)))
 	buf = append(buf, sp.Name...)
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(attr)))
 	buf = append(buf, attr...)
 	for i, v := range in {
-		e.in[i] = v.key()
-		buf = e.in[i].Append(buf)
+		keys[i] = v.key()
+		buf = keys[i].Append(buf)
 	}
-	e.hash = HashBytes(buf)
-	e.line = b.Line
-	switch {
-	case b.Line != 0:
-		e.line = b.Line
-	case b.Lines != LinesOff:
-		e.line = UserPC()
-	}
-	return e
-}
-
-// inferComposite finds the shapes of a composite by recording its decomposition in a scratch Builder.
-// An error in the decomposition is reported as one of the composite.
-func inferComposite(a Args, decompose func(*Builder, Args) []Value) []Shape {
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		oe, ok := r.(*OpError)
-		if !ok {
-			panic(r)
-		}
-		msg := oe.Msg
-		if oe.Op != a.Spec.Name {
-			msg = "in " + oe.Op + ": " + msg
-		}
-		panic(NewOpError(a.Spec.Name, oe.Err, a.In, "%s", msg))
-	}()
-	used := make([]uint32, len(a.In))
-	for i, v := range a.In {
-		used[i] = v.Node.Used
-	}
-	scratch := Builder{Lines: LinesOff}
-	outs := decompose(&scratch, a)
-	for i, v := range a.In {
-		v.Node.Used = used[i] // the scratch nodes consume nothing
-	}
-	shapes := make([]Shape, len(outs))
-	for i, v := range outs {
-		shapes[i] = v.Shape()
-	}
-	return shapes
+	return HashBytes(buf)
 }

@@ -35,7 +35,7 @@ func TestCallModelRecords(t *testing.T) {
 		b.Call(OpCallModel, []any{[]Value{x}, 7, "what"})
 	}()
 	// Equal uses of other ops become one when they are compiled; not of this one.
-	c := NewConsing()
+	c := NewConsing(0)
 	use := func(op Op, args ...any) *Node { return c.Call(op, args)[0].Node }
 	if first, second := use(OpNeg, x), use(OpNeg, x); first != second {
 		t.Error("two equal nodes of neg")

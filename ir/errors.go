@@ -79,8 +79,8 @@ var libraryFrame sync.Map // uintptr -> bool
 // or 0. Test files count as users.
 func UserPC() uintptr {
 	var pcs [32]uintptr
-	for skip := 2; ; skip += len(pcs) {
-		n := runtime.Callers(skip, pcs[:])
+	for skip, most := 2, 10; ; skip, most = skip+most, len(pcs) { // most callers are near
+		n := runtime.Callers(skip, pcs[:most])
 		for _, pc := range pcs[:n] {
 			lib, ok := libraryFrame.Load(pc)
 			if !ok {
@@ -91,7 +91,7 @@ func UserPC() uintptr {
 				return pc
 			}
 		}
-		if n < len(pcs) {
+		if n < most {
 			return 0
 		}
 	}

@@ -12,6 +12,9 @@ type trie struct {
 	root entry
 	cur  *entry
 	size int
+	// like is an entry that stood where the new entry likeOf stands now, with other sizes. What follows
+	// the one is like what follows the other.
+	like, likeOf *entry
 }
 
 type entry struct {
@@ -58,6 +61,22 @@ func (t *trie) insert(e *entry) {
 	}
 	c.last, t.cur = e, e
 	t.size++
+}
+
+// likeNext returns an entry with the op of e and as many operands that was recorded where e is to
+// be, or nil. e is inserted next.
+func (t *trie) likeNext(e *entry) (like *entry) {
+	kids := t.cur.kids
+	if len(kids) == 0 && t.likeOf == t.cur && t.like != nil {
+		kids = t.like.kids
+	}
+	for _, k := range kids {
+		if k.op == e.op && len(k.in) == len(e.in) && (like == nil || k.attr == e.attr) {
+			like = k
+		}
+	}
+	t.like, t.likeOf = like, e
+	return like
 }
 
 func (t *trie) step(e *entry) *entry {

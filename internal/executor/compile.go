@@ -83,7 +83,7 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	if err != nil {
 		return nil, err
 	}
-	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports})
+	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports, Decompositions: c.decompositions})
 	opts := backend.CompileOptions{Threads: max(c.cfg.Threads, 0), Deterministic: c.cfg.Deterministic, FlushDenormals: c.cfg.FlushDenormals, MemoryLimit: c.cfg.MemoryLimit}
 	for _, dn := range donors {
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})

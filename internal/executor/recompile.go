@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,25 +17,56 @@ type Compile struct {
 	Nodes        int // recorded
 	EmittedNodes int // compiled, after the rewrites
 	Time         time.Duration
-	// Why is the reason: the first graph, a changed input shape, or the first difference from
-	// the most similar graph compiled before, with its line.
+	// NewSizes says that a graph compiled before differs from this one only in sizes.
+	NewSizes bool
+	// Why is the reason: the first graph, changed shapes with the old and the new ones and the first
+	// line that they concern, or the first difference from the most similar graph compiled before,
+	// with its line.
 	Why string
 }
 
-// why compares a graph with the most similar one of those compiled before.
-func why(p *graph.Program, recent []*graph.Program) string {
+// structure is the last graph compiled of those that differ only in sizes.
+type structure struct {
+	hash    ir.Hash
+	program *graph.Program
+}
+
+// why compares a graph with one of its structure that was compiled before, or with the most similar
+// one. It notes the graph as the last of its structure.
+func (s *stats) why(p *graph.Program) (reason string, newSizes bool) {
+	h := p.Structure()
+	defer func() {
+		s.recent = slices.DeleteFunc(s.recent, func(k structure) bool { return k.hash == h })
+		if len(s.recent) == maxRecent {
+			s.recent = slices.Delete(s.recent, 0, 1)
+		}
+		s.recent = append(s.recent, structure{h, p})
+	}()
+	for i := len(s.recent) - 1; i >= 0; i-- {
+		if k := &s.recent[i]; k.hash == h {
+			if diff := sizeDiff(p, k.program); diff != "" {
+				return diff, true
+			}
+		}
+	}
+	return nearest(p, s.recent), false
+}
+
+// nearest compares a graph with the most similar one of those compiled before.
+func nearest(p *graph.Program, recent []structure) string {
 	if len(recent) == 0 {
 		return "first graph"
 	}
 	var near *graph.Program
 	best := -1
-	for _, q := range recent {
+	for i := range recent {
+		q := recent[i].program
 		if n := commonPrefix(p, q); n > best || (n == best && len(q.Instrs) == len(p.Instrs)) {
 			best, near = n, q
 		}
 	}
 	if best == len(p.Instrs) && best == len(near.Instrs) {
-		if s := shapeDiff(p, near); s != "" {
+		if s := sizeDiff(p, near); s != "" {
 			return s
 		}
 		return "same ops, other connections or outputs"
@@ -68,18 +100,38 @@ func commonPrefix(p, q *graph.Program) int {
 	return n
 }
 
-func shapeDiff(p, q *graph.Program) string {
+// sizeDiff says which parameters or, if there are none, which result has another shape than in q, and
+// where a value of another shape is computed first.
+func sizeDiff(p, q *graph.Program) string {
 	var diffs []string
 	for i := range min(len(p.Params), len(q.Params)) {
 		if a, b := q.Params[i].Shape, p.Params[i].Shape; a != b {
 			diffs = append(diffs, fmt.Sprintf("input %d: %v became %v", i, a, b))
 		}
 	}
-	if diffs == nil {
-		return ""
-	}
 	if len(diffs) > 4 {
 		diffs = append(diffs[:4], fmt.Sprintf("and %d more", len(diffs)-4))
 	}
-	return "input shapes changed: " + strings.Join(diffs, ", ")
+	if len(p.Instrs) != len(q.Instrs) || len(p.Shapes) != len(q.Shapes) {
+		return shapesChanged(diffs, "")
+	}
+	in, was, is := p.Resized(q)
+	if in == nil {
+		return shapesChanged(diffs, "")
+	}
+	at := ""
+	if line := ir.FormatLine(in.Line); line != "" {
+		at = " at " + line
+	}
+	if diffs == nil {
+		return fmt.Sprintf("sizes changed: %v%s made %v and now makes %v", in.Op, at, was, is)
+	}
+	return shapesChanged(diffs, fmt.Sprintf("; the first op that this concerns is %v%s", in.Op, at))
+}
+
+func shapesChanged(inputs []string, where string) string {
+	if inputs == nil {
+		return ""
+	}
+	return "input shapes changed: " + strings.Join(inputs, ", ") + where
 }

@@ -24,10 +24,16 @@ func TestWhyTexts(t *testing.T) {
 			return y
 		}
 	}
+	narrow, _ := ir.Lookup("narrow")
 	summed := func(dim int) step {
 		return func(t *testing.T, s *executor.Session) *executor.Tensor {
 			x := floats(t, s, make([]float32, 4), 2, 2)
 			return s.Call(ir.OpSum, newTensor, []any{x, []int{dim}}, nil)[0]
+		}
+	}
+	narrowed := func(n int) step {
+		return func(t *testing.T, s *executor.Session) *executor.Tensor {
+			return s.Call(narrow, newTensor, []any{in(t, s, 4), 0, 0, n}, nil)[0]
 		}
 	}
 	for _, c := range []struct {
@@ -35,7 +41,8 @@ func TestWhyTexts(t *testing.T) {
 		first, second step
 		why           string
 	}{
-		{"shape", chain(2, ir.OpAdd), chain(3, ir.OpAdd), `^input shapes changed: input 0: f32\[2\] became f32\[3\]$`},
+		{"shape", chain(2, ir.OpAdd), chain(3, ir.OpAdd), `^input shapes changed: input 0: f32\[2\] became f32\[3\]; the first op that this concerns is add at executor/\w+_test.go:\d+$`},
+		{"result", narrowed(1), narrowed(2), `^sizes changed: narrow at executor/\w+_test.go:\d+ made f32\[1\] and now makes f32\[2\]$`},
 		{"connections", chain(2, ir.OpAdd), func(t *testing.T, s *executor.Session) *executor.Tensor {
 			return binaryOp(s, ir.OpAdd, in(t, s, 2), in(t, s, 2))
 		}, `^same ops, other connections or outputs$`},
@@ -60,6 +67,9 @@ func TestWhyTexts(t *testing.T) {
 			}
 			if got := r.Recent[1].Why; !regexp.MustCompile(c.why).MatchString(got) {
 				t.Errorf("the second: %q, want %s", got, c.why)
+			}
+			if sizes := c.name == "shape" || c.name == "result"; r.Recent[1].NewSizes != sizes || (r.NewSizes == 1) != sizes {
+				t.Errorf("new sizes: %v, %d in all, want %v", r.Recent[1].NewSizes, r.NewSizes, sizes)
 			}
 		})
 	}

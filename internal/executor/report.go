@@ -22,7 +22,8 @@ type stats struct {
 	mu       sync.Mutex
 	compiles []Compile // the last maxCompiles; guarded by mu
 	count    int       // of all compiles; guarded by mu
-	recent   []*graph.Program
+	newSizes int       // of those, how many differ only in sizes from an earlier one; guarded by mu
+	recent   []structure
 	carry    map[uintptr]int // lines of values carried across steps; guarded by mu
 	trims    map[uintptr]int // lines where a graph was trimmed; guarded by mu
 	diskErr  error           // the last of the on-disk tier; guarded by mu
@@ -63,15 +64,14 @@ func (s *stats) compiled(p *graph.Program, h ir.Hash, d ir.Device, st graph.Stat
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	c := Compile{Hash: h, Device: d, Nodes: len(p.Instrs), EmittedNodes: st.After, Time: took, Why: why(p, s.recent)}
+	c := Compile{Hash: h, Device: d, Nodes: len(p.Instrs), EmittedNodes: st.After, Time: took}
+	if c.Why, c.NewSizes = s.why(p); c.NewSizes {
+		s.newSizes++
+	}
 	if len(s.compiles) == maxCompiles {
 		s.compiles = append(s.compiles[:0], s.compiles[1:]...)
 	}
 	s.compiles = append(s.compiles, c)
-	if len(s.recent) == maxRecent {
-		s.recent = append(s.recent[:0], s.recent[1:]...)
-	}
-	s.recent = append(s.recent, p)
 }
 
 // LineCount is a source line and a number of events there.
@@ -87,6 +87,8 @@ type Report struct {
 	// Compiles counts compilations, CachedHits syncs whose computation was in memory, and
 	// DiskHits computations made from artefacts of an earlier process.
 	Compiles, CachedHits, DiskHits int64
+	// NewSizes counts the compilations of graphs that differ only in sizes from one compiled before.
+	NewSizes int64
 	// DiskWrites counts artefacts written to disk. DiskError is the last error of the on-disk
 	// tier; such errors cost a compilation and nothing else.
 	DiskWrites int64
@@ -138,7 +140,7 @@ func (s *Session) Report() Report {
 		r.StageTime[Stage(i).String()] = time.Duration(st.stages[i].Load())
 	}
 	st.mu.Lock()
-	r.Compiles, r.DiskError = int64(st.count), st.diskErr
+	r.Compiles, r.NewSizes, r.DiskError = int64(st.count), int64(st.newSizes), st.diskErr
 	r.Recent = append(r.Recent, st.compiles...)
 	r.CarriedAcrossSteps, r.CarriedLines = lineCounts(st.carry)
 	r.Trims, r.TrimLines = lineCounts(st.trims)
@@ -175,6 +177,9 @@ func lineCounts(m map[uintptr]int) (total int, out []LineCount) {
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "steps %d, runs %d, compiles %d, cached hits %d\n", r.Steps, r.Runs, r.Compiles, r.CachedHits)
+	if r.NewSizes > 0 {
+		fmt.Fprintf(&b, "%d of the compiles had new sizes only\n", r.NewSizes)
+	}
 	fmt.Fprintf(&b, "graph nodes %d, largest graph %d\n", r.Nodes, r.MaxNodes)
 	if r.DiskHits+r.DiskWrites > 0 || r.DiskError != nil {
 		fmt.Fprintf(&b, "disk: %d hits, %d writes", r.DiskHits, r.DiskWrites)

@@ -77,6 +77,8 @@ type core struct {
 	queues  map[ir.Device]*deviceQueue // guarded by mu
 	stats   stats
 	nextID  atomic.Uint64
+	// decompositions is shared by the sessions' recorders and by compilations.
+	decompositions *ir.Decompositions
 
 	// mu guards recording, tensor states, walks and the registries. It is held
 	// for short, bounded work only: never while compiling, waiting or running.
@@ -162,6 +164,7 @@ func New(cfg Config) (*Session, error) {
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.queues = map[ir.Device]*deviceQueue{}
 	c.live = map[ir.Device]*liveSet{}
+	c.decompositions = ir.NewDecompositions()
 	c.stats.init()
 	c.dropCachesOnPressure()
 	return c.newSession(cfg.Device, cfg.Seed), nil
@@ -179,7 +182,7 @@ func compareDevices(a, b ir.Device) int {
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
 	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
-	s.b.Lines, s.b.Operands = c.cfg.Lines, operands
+	s.b.Lines, s.b.Operands, s.b.Decompositions = c.cfg.Lines, operands, c.decompositions
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s
 }

@@ -140,7 +140,7 @@ func compileOps(shapes []ir.Shape, build builder) (p *compiled, err error) {
 		}
 	}()
 	vals := newParams(shapes)
-	b := ir.NewConsing()
+	b := ir.NewConsing(0)
 	outs := build(b, vals)
 	program := graph.FromValues("eager", vals, outs)
 	be, err := backendFor(program)

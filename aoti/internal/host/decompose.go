@@ -96,7 +96,7 @@ func (r *decomposition) program(into []ir.Shape) (p *graph.Program, err error) {
 		return nil, err
 	}
 	vals := newParams(shapes)
-	b := ir.NewConsing()
+	b := ir.NewConsing(0)
 	outs := r.build(b, vals)
 	for i, s := range into {
 		if i < len(outs) && s.DType() != ir.Invalid {

@@ -1,0 +1,236 @@
+package ir
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// Decompositions keeps what composites are in terms of other ops, by op, attributes and operands'
+// shapes, on which alone it depends. Builders that share one infer and decompose a use of an op that
+// any of them has met without calling the row's functions again. It is safe for concurrent use.
+type Decompositions struct {
+	mu    sync.Mutex
+	known map[string]*decomposition // guarded by mu
+}
+
+// maxDecompositions bounds what is kept. All of it is forgotten when it is reached: a program uses
+// much fewer at a time.
+const maxDecompositions = 1 << 13
+
+// NewDecompositions returns an empty one.
+func NewDecompositions() *Decompositions {
+	return &Decompositions{known: map[string]*decomposition{}}
+}
+
+// decomposition is what the row of an op says of a use: the shapes of the results and, of a
+// composite, the ops that make them.
+type decomposition struct {
+	shapes []Shape
+	ops    []decomposedOp // of a composite; nil if they are not known
+	// Values are numbered: the operands of the composite first, then the results of the ops.
+	args []int // of all ops, in order
+	outs []int
+	last int // how many values there are
+}
+
+// decomposedOp is one use of an op after promotion, without its operands; args counts them.
+type decomposedOp struct {
+	sp     *Spec
+	attr   string
+	args   int
+	shapes []Shape
+}
+
+// appendUse appends what the meaning of a use depends on. It returns false for a composite of plain
+// numbers, whose values are promoted into its ops.
+func appendUse(b []byte, a Args) ([]byte, bool) {
+	b = binary.LittleEndian.AppendUint16(b, uint16(a.Spec.Op))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Attr)))
+	b = append(b, a.Attr...)
+	for _, v := range a.In {
+		if v.Node.flags&(flagWrapped|flagNumber) != 0 && (a.Spec.Decompose != nil || a.Spec.Complex != nil) {
+			return b, false
+		}
+		s := &v.Node.e.shapes[v.Index]
+		b = append(b, byte(s.dtype), s.rank)
+		for _, d := range s.dims[:s.rank] {
+			b = binary.AppendUvarint(b, uint64(d))
+		}
+	}
+	return b, true
+}
+
+// find returns what is known of a use; key is set if it can be kept.
+func (k *Decompositions) find(a Args, key []byte) (d *decomposition, _ []byte) {
+	key, ok := appendUse(key[:0], a)
+	if !ok {
+		return nil, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known[string(key)], key
+}
+
+// keep adds what a use means.
+func (k *Decompositions) keep(key []byte, d *decomposition) {
+	if key == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.known) >= maxDecompositions {
+		clear(k.known)
+	}
+	k.known[string(key)] = d
+}
+
+// meaning returns what the row says of a use, kept or computed.
+func (b *Builder) meaning(a Args) *decomposition {
+	var key []byte
+	if b.Decompositions != nil {
+		d, k := b.Decompositions.find(a, b.key)
+		if d != nil {
+			return d
+		}
+		if key = k; k != nil {
+			b.key = k
+		}
+	}
+	d := &decomposition{}
+	if decompose := a.Decomposition(); decompose != nil {
+		d.decompose(a, decompose)
+	} else {
+		d.shapes = a.Spec.Infer(a)
+	}
+	if b.Decompositions != nil {
+		b.Decompositions.keep(key, d)
+	}
+	return d
+}
+
+// decompose records the decomposition of a composite in a scratch Builder. An error in it is
+// reported as one of the composite.
+func (d *decomposition) decompose(a Args, decompose func(*Builder, Args) []Value) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		oe, ok := r.(*OpError)
+		if !ok {
+			panic(r)
+		}
+		msg := oe.Msg
+		if oe.Op != a.Spec.Name {
+			msg = "in " + oe.Op + ": " + msg
+		}
+		panic(NewOpError(a.Spec.Name, oe.Err, a.In, "%s", msg))
+	}()
+	used := make([]uint32, len(a.In))
+	for i, v := range a.In {
+		used[i] = v.Node.Used
+	}
+	var made []*Node
+	scratch := Builder{Lines: LinesOff, unhashed: true, OnNode: func(n *Node) { made = append(made, n) }}
+	outs := decompose(&scratch, a)
+	for i, v := range a.In {
+		v.Node.Used = used[i] // the scratch nodes consume nothing
+	}
+	for _, v := range outs {
+		d.shapes = append(d.shapes, v.Shape())
+	}
+	d.describe(a.In, made, outs)
+}
+
+// describe notes the ops that the results depend on, unless they use other values than the operands
+// and each other's.
+func (d *decomposition) describe(in []Value, made []*Node, outs []Value) {
+	at := make(map[Value]int, len(in))
+	for i := len(in) - 1; i >= 0; i-- {
+		at[in[i]] = i
+	}
+	position := make(map[*Node]int, len(made))
+	for i, n := range made {
+		position[n] = i
+	}
+	needed := make([]bool, len(made))
+	need := func(v Value) bool {
+		if _, ok := at[v]; ok {
+			return true
+		}
+		i, ok := position[v.Node]
+		if ok {
+			needed[i] = true
+		}
+		return ok
+	}
+	for _, v := range outs {
+		if !need(v) {
+			return
+		}
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		if !needed[i] {
+			continue
+		}
+		for _, v := range made[i].Inputs() {
+			if !need(v) {
+				return
+			}
+		}
+	}
+	ref := func(v Value) int {
+		if i, ok := at[v]; ok {
+			return i
+		}
+		return position[v.Node] + v.Index
+	}
+	d.last = len(in)
+	ops := make([]decomposedOp, 0, len(made))
+	for i, n := range made {
+		if !needed[i] {
+			continue
+		}
+		for _, v := range n.Inputs() {
+			d.args = append(d.args, ref(v))
+		}
+		position[n] = d.last
+		d.last += n.NumOutputs()
+		ops = append(ops, decomposedOp{n.Spec(), n.Attr(), len(n.Inputs()), n.Shapes()})
+	}
+	for _, v := range outs {
+		d.outs = append(d.outs, ref(v))
+	}
+	d.ops = ops
+}
+
+// Decompose records a use of a composite in terms of other ops, as its row says.
+func (b *Builder) Decompose(a Args) []Value {
+	d := b.meaning(a)
+	if d.ops == nil {
+		return a.Decomposition()(b, a)
+	}
+	values := append(make([]Value, 0, d.last), a.In...)
+	args := d.args
+	var in []Value
+	for i := range d.ops {
+		q := &d.ops[i]
+		in = in[:0]
+		for _, r := range args[:q.args] {
+			in = append(in, values[r])
+		}
+		args = args[q.args:]
+		if n, rewritten := b.emit(q.sp, q.attr, in, q.shapes); n != nil {
+			for k := range q.shapes {
+				values = append(values, n.Out(k))
+			}
+		} else {
+			values = append(values, rewritten...)
+		}
+	}
+	out := make([]Value, len(d.outs))
+	for i, r := range d.outs {
+		out[i] = values[r]
+	}
+	return out
+}
