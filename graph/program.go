@@ -35,7 +35,13 @@ type Program struct {
 	Shapes  []ir.Shape // by ID
 	Instrs  []Instr
 	Returns []ID
+
+	inferred bool
 }
+
+// Inferred reports whether the Program was made by Optimize, so that operands come before their users
+// and all shapes are what the rows of the table say.
+func (p *Program) Inferred() bool { return p.inferred }
 
 // ParamLeaf is the leaf that stands for a Program's parameter while nodes are
 // built from it.
@@ -52,6 +58,8 @@ func (l *ParamLeaf) LeafName() string { return l.Name }
 func FromPostOrder(name string, po *PostOrder) (p *Program, leaves []*ir.Node) {
 	p = &Program{Name: name}
 	ids := make([]ID, len(po.Nodes))
+	p.reserve(po)
+	args := make([]ID, len(po.Edges))
 	for i, n := range po.Nodes {
 		if n.IsLeaf() {
 			ids[i] = ID(len(p.Params))
@@ -66,19 +74,32 @@ func FromPostOrder(name string, po *PostOrder) (p *Program, leaves []*ir.Node) {
 			continue
 		}
 		in := n.Inputs()
-		args := make([]ID, len(in))
+		own := args[:len(in):len(in)]
+		args = args[len(in):]
 		for j, v := range in {
-			args[j] = ids[edges[j]] + ID(v.Index)
+			own[j] = ids[edges[j]] + ID(v.Index)
 		}
 		edges = edges[len(in):]
 		ids[i] = ID(len(p.Shapes))
-		p.Instrs = append(p.Instrs, Instr{Op: n.Op(), Attr: n.Attr(), Args: args, Out: ids[i], NOut: n.NumOutputs(), Line: n.Line()})
+		p.Instrs = append(p.Instrs, Instr{Op: n.Op(), Attr: n.Attr(), Args: own, Out: ids[i], NOut: n.NumOutputs(), Line: n.Line()})
 		p.Shapes = append(p.Shapes, n.Shapes()...)
 	}
 	for _, r := range po.Roots {
 		p.Returns = append(p.Returns, ids[po.Position(r.Node)]+ID(r.Index))
 	}
 	return p, leaves
+}
+
+// reserve makes room for the nodes of a walk.
+func (p *Program) reserve(po *PostOrder) {
+	leaves, outs := 0, 0
+	for _, n := range po.Nodes {
+		if outs += n.NumOutputs(); n.IsLeaf() {
+			leaves++
+		}
+	}
+	p.Params, p.Instrs = make([]Param, 0, leaves), make([]Instr, 0, len(po.Nodes)-leaves)
+	p.Shapes = make([]ir.Shape, 0, outs)
 }
 
 func leafParam(n *ir.Node, i int) Param {
@@ -113,11 +134,7 @@ func (p *Program) Shape(id ID) ir.Shape { return p.Shapes[id] }
 // Args returns the operands and attributes of an instruction by name. The
 // operands are stand-ins that know their shapes only.
 func (p *Program) Args(in *Instr) ir.Args {
-	vs := make([]ir.Value, len(in.Args))
-	for i, id := range in.Args {
-		vs[i] = ir.ShapeOnly(p.Shapes[id])
-	}
-	return ir.Args{Spec: in.Op.Spec(), Attr: in.Attr, In: vs}
+	return ir.Args{Spec: in.Op.Spec(), Attr: in.Attr, In: ir.ShapesOnly(p.Shapes, in.Args)}
 }
 
 // Outs returns the shapes of an instruction's outputs.

@@ -63,6 +63,7 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 	params := NewParams(p.Params)
 	roots := p.replay(b, params)
 	out := FromValues(p.Name, params, roots)
+	out.inferred = true
 	st.After = len(out.Instrs)
 	return out, st
 }

@@ -179,3 +179,19 @@ func appendShape(b []byte, s Shape) []byte {
 // ShapeOnly returns a value that has a shape and nothing else, for reading the arguments of an
 // instruction. It must not be an operand of a recorded op.
 func ShapeOnly(s Shape) Value { return Value{Node: &Node{e: &entry{shapes: []Shape{s}}}} }
+
+// ShapesOnly is ShapeOnly for the values with the given positions among shapes, which it keeps.
+func ShapesOnly[ID ~int32](shapes []Shape, ids []ID) []Value {
+	stand := make([]struct {
+		n Node
+		e entry
+	}, len(ids))
+	vs := make([]Value, len(ids))
+	for i, id := range ids {
+		q := &stand[i]
+		q.e.shapes = shapes[id : id+1 : id+1]
+		q.n.e = &q.e
+		vs[i] = Value{Node: &q.n}
+	}
+	return vs
+}

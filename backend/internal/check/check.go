@@ -24,6 +24,9 @@ func Program(p *graph.Program, has func(ir.Op) bool) error {
 		}
 	}
 	for i := range p.Instrs {
+		if p.Inferred() && has(p.Instrs[i].Op) {
+			continue
+		}
 		if err := instr(p, &p.Instrs[i], has); err != nil {
 			return Located(&p.Instrs[i], err)
 		}
