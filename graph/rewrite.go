@@ -49,6 +49,10 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 			st.Applied["decompose"]++
 			return b.Decompose(use), true
 		}
+		if op == ir.OpScan && o.Supports != nil && !o.Supports(op) {
+			st.Applied["unroll"]++
+			return LoopOf(use).unroll(b), true
+		}
 		if o.NoRules {
 			return nil, false
 		}
@@ -62,7 +66,7 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 	}
 	params := NewParams(p.Params)
 	roots := p.replay(b, params)
-	out := FromValues(p.Name, params, roots)
+	out := optimizeLoops(FromValues(p.Name, params, roots), o, &st)
 	out.inferred = true
 	st.After = len(out.Instrs)
 	return out, st

@@ -243,11 +243,18 @@ func recurrentLayers(b *Builder, a Args, kind cell, h, c Value) []Value {
 	return results
 }
 
+// unrolledSteps is how many steps of a recurrent layer are recorded one by one; more are a loop, which
+// is compiled once.
+const unrolledSteps = 4
+
 // recur runs one layer in one direction over x [time, batch, features]. It returns the hidden
 // states of all times and the last states.
 func (b *Builder) recur(x, h, c Value, w *cellWeights, kind cell, backwards bool) (out, hn, cn Value) {
-	steps, batch := x.Dim(0), x.Dim(1)
 	inputs := b.product(x, w.input, w.inputBias)
+	if x.Dim(0) > unrolledSteps {
+		return b.recurLoop(inputs, h, c, w, kind, backwards)
+	}
+	steps, batch := x.Dim(0), x.Dim(1)
 	states := make([]Value, steps)
 	for i := range steps {
 		t := i
@@ -259,4 +266,32 @@ func (b *Builder) recur(x, h, c Value, w *cellWeights, kind cell, backwards bool
 		states[t] = b.Unsqueeze(h, 0)
 	}
 	return b.Cat(states, 0), h, c
+}
+
+// recurLoop is recur as a loop over the products of the inputs.
+func (b *Builder) recurLoop(inputs, h, c Value, w *cellWeights, kind cell, backwards bool) (out, hn, cn Value) {
+	init := []Value{h}
+	if !c.IsNil() {
+		init = append(init, c)
+	}
+	consts := []Value{b.Transpose(b.widen(w.hidden), 0, 1)}
+	if !w.hiddenBias.IsNil() {
+		consts = append(consts, b.widen(w.hiddenBias))
+	}
+	last, states := b.loop(init, []Value{inputs}, consts, inputs.Dim(0), backwards, func(b *Builder, carry, x, consts []Value) ([]Value, []Value) {
+		h, c := carry[0], Value{}
+		if len(carry) == 2 {
+			c = carry[1]
+		}
+		hidden := b.MatMul(h, consts[0])
+		if len(consts) == 2 {
+			hidden = b.Add(hidden, consts[1])
+		}
+		h, c = kind.step(b, x[0], hidden, h, c)
+		return append([]Value{h}, c)[:len(carry)], []Value{h}
+	})
+	if c.IsNil() {
+		return states[0], last[0], Value{}
+	}
+	return states[0], last[0], last[1]
 }

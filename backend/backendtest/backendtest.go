@@ -21,6 +21,7 @@ func Run(t *testing.T, b backend.Backend, d ir.Device) {
 	t.Run("Ops", s.ops)
 	t.Run("Programs", s.programs)
 	t.Run("Gradients", s.gradients)
+	t.Run("Loops", s.loops)
 	RunRules(t, b, d)
 }
 

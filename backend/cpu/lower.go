@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"unsafe"
@@ -56,9 +57,11 @@ type step = plan.Step[work]
 
 // work is what a step executes: run computes units lo..hi-1 of n.
 type work struct {
-	n          int
-	grain      int // units that are worth a goroutine
-	run        func(lo, hi int)
+	n     int
+	grain int // units that are worth a goroutine
+	run   func(lo, hi int)
+	// loop, if set, takes the place of run: it has steps of its own.
+	loop       func(ctx context.Context) error
 	callsModel bool // it runs another model, which shares processors in its own way
 }
 

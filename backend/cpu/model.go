@@ -288,23 +288,26 @@ func (m *model) compute(ctx context.Context) (err error) {
 			}
 			continue
 		}
-		if err := m.step(ctx, &m.plan.Steps[at].Payload); err != nil {
+		if err := runWork(ctx, m.limiter, &m.plan.Steps[at].Payload); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// step runs a step. A step that runs another model releases the permit meanwhile,
-// as that model may wait for other runs, which may wait for this permit.
-func (m *model) step(ctx context.Context, s *work) error {
-	if !s.callsModel {
-		m.limiter.For(s.n, s.grain, s.run)
+// runWork runs a step. A step that runs another model releases the permit meanwhile, as that
+// model may wait for other runs, which may wait for this permit.
+func runWork(ctx context.Context, limiter *parallel.Limiter, s *work) error {
+	switch {
+	case s.loop != nil:
+		return s.loop(ctx)
+	case !s.callsModel:
+		limiter.For(s.n, s.grain, s.run)
 		return nil
 	}
-	m.limiter.Release()
+	limiter.Release()
 	s.run(0, s.n)
-	return m.limiter.Acquire(ctx)
+	return limiter.Acquire(ctx)
 }
 
 // runError turns what a kernel panicked with into an error.

@@ -52,7 +52,7 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) 
 		parallel.SetLabels(labelled)
 		defer pprof.SetGoroutineLabels(context.Background())
 		defer parallel.ClearLabels()
-		err = m.step(ctx, &s.Payload)
+		err = runWork(ctx, m.limiter, &s.Payload)
 	}()
 	o.Duration = time.Since(begin)
 	fn(o)
@@ -116,6 +116,13 @@ func flop(p *graph.Program, in *graph.Instr) int64 {
 			return 2 * int64(p.Shape(in.Args[0]).Numel()) * int64(p.Shape(in.Args[1]).Numel()) / max(dim(1, 0), 1)
 		}
 		return 2 * out * int64(p.Shape(in.Args[1]).Numel()) / max(dim(1, 0), 1)
+	case "scan":
+		loop := graph.LoopOf(p.Args(in))
+		var each int64
+		for i := range loop.Body.Instrs {
+			each += flop(loop.Body, &loop.Body.Instrs[i])
+		}
+		return each * int64(loop.Length)
 	case "scaled_dot_product_attention":
 		return 2 * out / max(dim(2, -1), 1) * dim(1, -2) * (dim(0, -1) + dim(2, -1))
 	}

@@ -130,7 +130,7 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 			po.Parameters = append(po.Parameters, nil)
 		default:
 			c.walker.Release()
-			return nil, fmt.Errorf("loris: sync: %w: %s belongs to a function that is being compiled and has no elements", ir.ErrArg, l.LeafName())
+			return nil, fmt.Errorf("loris: sync: %w: %s belongs to a function that is being compiled, or to the body of a Scan, and has no elements", ir.ErrArg, l.LeafName())
 		}
 	}
 	return po, nil

@@ -124,6 +124,7 @@ type Session struct {
 	random  int // ordinal of the next random op of the step
 	trim    trimState
 	tracing *trace // inside Trace
+	bodies  int    // of loops that are being recorded, one in the other
 	using   *Snapshot
 	viewing bool // the session's view has begun
 	view    map[*Variable]*version

@@ -51,6 +51,8 @@ func (s *Session) stepRequest(r *request) error {
 	switch {
 	case s.tracing != nil:
 		return errTracing
+	case s.bodies > 0:
+		return errInBody
 	case !r.donates && s.scope&bitScoped != 0:
 		return ErrNestedStep
 	}

@@ -18,7 +18,7 @@ type trimState struct {
 // the sync.
 func (s *Session) trimCheck() {
 	limit := s.core.cfg.TrimNodes
-	if limit < 0 || s.b.Count()-s.trim.count < limit || s.trim.busy || s.tracing != nil {
+	if limit < 0 || s.b.Count()-s.trim.count < limit || s.trim.busy || s.tracing != nil || s.bodies > 0 {
 		return
 	}
 	s.trim.count, s.trim.busy = s.b.Count(), true
@@ -45,7 +45,7 @@ func (s *Session) trimCheck() {
 // tensors that an op consumes. So a program that reads values and never marks a step keeps no more
 // alive than its handles do. core.mu is held.
 func (s *Session) dropConsumed() {
-	if len(s.pending) < s.sweepPendingAt || s.tracing != nil {
+	if len(s.pending) < s.sweepPendingAt || s.tracing != nil || s.bodies > 0 {
 		return
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {

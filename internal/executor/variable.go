@@ -308,6 +308,9 @@ func (v *Variable) Assign(t *Tensor) {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
 			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
 	}
+	if t.s.bodies > 0 || v.s.bodies > 0 {
+		panic(ir.NewOpError("assign", errInBody, nil, "return the value as a carried one instead"))
+	}
 	for _, s := range []*Session{t.s, v.s} {
 		if s.tracing != nil {
 			s.tracing.assign(v, t)
