@@ -35,7 +35,7 @@ func scan(c *call) {
 		for _, t := range c.in[k+x:] {
 			in = append(in, t.data)
 		}
-		out, err := eval(context.Background(), l.Body, in)
+		out, err := eval(context.Background(), l.Body, in, 0)
 		if err != nil {
 			panic(err)
 		}
