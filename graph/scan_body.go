@@ -96,7 +96,7 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 	for _, id := range p.Returns {
 		uses[id] = true
 	}
-	b := ir.NewConsing()
+	b := ir.NewConsing(len(p.Instrs))
 	params := NewParams(p.Params)
 	vals := append(params[:len(params):len(params)], make([]ir.Value, len(p.Shapes)-len(params))...)
 	for i := range p.Instrs {
