@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"aoti/container":        {"ir", "graph", "backend", "internal/hostmem"},
 	"aoti":                  {"aoti", "ir", "graph", "backend", "internal"},
 	"data":                  {"", "internal", "ir", "safetensors"},
+	"data/images":           {"", "data", "ir"},
 	"nn":                    {"", "internal", "safetensors"},
 	"optim":                 {"", "nn", "internal"},
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},
