@@ -117,13 +117,6 @@ func (s Sample) Len() int {
 	return s[0].Shape.Dim(0)
 }
 
-// row returns part i along the first dimension, which shares the array's memory.
-func (a Array) row(i int) Array {
-	s := a.Shape.WithDims(a.Shape.Dims()[1:]...)
-	n := s.Bytes()
-	return Array{s, a.Data[i*n : (i+1)*n : (i+1)*n]}
-}
-
 // Stack makes a batch of samples: each array of the batch has the samples' arrays as its rows. All
 // must have the same shapes; others are an error wrapping ErrShape that names the first. It is the
 // function for NewLoader that most datasets need.

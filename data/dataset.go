@@ -111,14 +111,22 @@ func Rows(arrays ...Array) (Dataset[Sample], error) {
 			return nil, fmt.Errorf("data: %w: array %d has %d bytes of data for %v", loris.ErrShape, k, len(a.Data), a.Shape)
 		}
 	}
+	rows := make([]loris.Shape, len(arrays))
+	for k, a := range arrays {
+		rows[k] = rowOf(a.Shape)
+	}
 	return Func(n, func(_ context.Context, i int, _ *rand.Rand) (Sample, error) {
 		s := make(Sample, len(arrays))
 		for k, a := range arrays {
-			s[k] = a.row(i)
+			n := rows[k].Bytes()
+			s[k] = Array{rows[k], a.Data[i*n : (i+1)*n : (i+1)*n]}
 		}
 		return s, nil
 	}), nil
 }
+
+// rowOf returns the shape without its first dimension.
+func rowOf(s loris.Shape) loris.Shape { return s.WithDims(s.Dims()[1:]...) }
 
 // commonRows returns the first dimension of n shapes, which all must have.
 func commonRows(n int, shape func(k int) (name string, s loris.Shape)) (int, error) {
@@ -159,10 +167,12 @@ func Tensors(f *safetensors.File, names ...string) (Dataset[Sample], error) {
 	if err != nil {
 		return nil, err
 	}
+	for k, s := range shapes {
+		shapes[k] = rowOf(s)
+	}
 	return Func(n, func(ctx context.Context, i int, _ *rand.Rand) (Sample, error) {
 		s := make(Sample, len(names))
-		for k := range s {
-			row := shapes[k].WithDims(shapes[k].Dims()[1:]...)
+		for k, row := range shapes {
 			s[k] = Array{row, make([]byte, row.Bytes())}
 			if got, err := sections[k].ReadAt(s[k].Data, int64(i)*int64(row.Bytes())); got < len(s[k].Data) {
 				return nil, fmt.Errorf("row %d of tensor %q: %w", i, names[k], err)

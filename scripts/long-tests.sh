@@ -13,6 +13,7 @@ LORIS_LONG=1 go test -timeout 20m "$@" \
   ./backend/internal/fuse \
   ./backend/ref \
   ./bench/workloads \
+  ./examples/vision \
   ./internal/executor \
   ./graph \
   ./internal/kernels/attention \
