@@ -2,6 +2,7 @@ package ir
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 )
 
@@ -41,13 +42,14 @@ type decomposedOp struct {
 	shapes []Shape
 }
 
-// appendUse appends what the meaning of a use depends on. It returns false for a composite of plain
-// numbers, whose values are promoted into its ops.
+// appendUse appends what the meaning of a use depends on: besides op, attributes and shapes, which
+// operands are the same value, since the ops of a decomposition name one of these for all. It returns
+// false for a composite of plain numbers, whose values are promoted into its ops.
 func appendUse(b []byte, a Args) ([]byte, bool) {
 	b = binary.LittleEndian.AppendUint16(b, uint16(a.Spec.Op))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Attr)))
 	b = append(b, a.Attr...)
-	for _, v := range a.In {
+	for i, v := range a.In {
 		if v.Node.flags&(flagWrapped|flagNumber) != 0 && (a.Spec.Decompose != nil || a.Spec.Complex != nil) {
 			return b, false
 		}
@@ -56,6 +58,7 @@ func appendUse(b []byte, a Args) ([]byte, bool) {
 		for _, d := range s.dims[:s.rank] {
 			b = binary.AppendUvarint(b, uint64(d))
 		}
+		b = append(b, byte(slices.Index(a.In[:i+1], v)))
 	}
 	return b, true
 }

@@ -1,0 +1,35 @@
+package graph_test
+
+import (
+	"testing"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// What is kept of a use whose operands are one value serves no use whose operands differ: in a first
+// step the weight and the running variance of a batch norm are the same ones.
+func TestKeptDecompositionsTellOperandsApart(t *testing.T) {
+	const same = `program @p {
+  %x = parameter "x" : f32[2,3]
+  return layer_norm(%x, [3], sum(%x, dim=[0]), sum(%x, dim=[0]))
+}`
+	const different = `program @p {
+  %x = parameter "x" : f32[2,3]
+  %w = parameter "w" : f32[3]
+  %b = parameter "b" : f32[3]
+  return layer_norm(%x, [3], %w, %b)
+}`
+	kept := ir.NewDecompositions()
+	for _, text := range []string{same, different, same} {
+		p, err := graph.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := graph.Optimize(p, graph.Options{})
+		got, _ := graph.Optimize(p, graph.Options{Decompositions: kept})
+		if got.String() != want.String() {
+			t.Errorf("%s\nwith what is kept:\n%s\nwithout:\n%s", text, got, want)
+		}
+	}
+}
