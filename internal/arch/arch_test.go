@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"internal/openmp":       {},
 	"internal/escape":       {},
 	"internal/elements":     {"internal/half", "ir"},
+	"internal/filelock":     {},
 	"internal/half":         {"internal/isa"},
 	"internal/isa":          {},
 	"internal/race":         {},

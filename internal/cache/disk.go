@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/loris-ml/loris/internal/filelock"
 )
 
 // Defaults of DiskOptions.
@@ -41,6 +41,10 @@ type DiskOptions struct {
 // the file, decides what is removed to keep the bound. Files that are not named
 // as Disk names them are left alone.
 //
+// An index beside the entries says how much there is and what is oldest, so that a Put
+// costs the same in a full directory. Processes take turns to write it, for some
+// microseconds; one that died leaves no lock.
+//
 // Nothing guards an entry against another process replacing or removing it;
 // the worst that can follow is that an artefact is made again.
 type Disk struct {
@@ -48,7 +52,7 @@ type Disk struct {
 	maxBytes int64 // negative: no bound
 	tempAge  time.Duration
 
-	pruning sync.Mutex // one at a time is enough
+	index index
 
 	lastUse atomic.Int64 // the latest recency given out, in Unix nanoseconds
 
@@ -77,10 +81,17 @@ func openDisk(dir string, o DiskOptions, ownerOf func(fs.FileInfo) (int, bool)) 
 	if err := d.makeDir(); err != nil {
 		return nil, fmt.Errorf("cache: open disk cache: %w", err)
 	}
-	if _, _, err := d.scan(); err != nil {
+	if f, err := os.Open(dir); err != nil {
+		return nil, fmt.Errorf("cache: open disk cache: %w", err)
+	} else if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("cache: open disk cache: %w", err)
 	}
-	_ = d.prune("") // a cache that can't be written to can still be read
+	d.index = index{dir: dir, wait: lockWait, scan: func() ([]DiskEntry, error) {
+		entries, temps, err := d.scan()
+		return entries, errors.Join(err, d.removeOldTemps(temps))
+	}}
+	// A cache that can't be written to can still be read.
+	_ = errors.Join(d.cleanTemps(), d.index.locked(true, func() error { return d.evict(DiskKey{}) }))
 	return d, nil
 }
 
@@ -130,33 +141,58 @@ func (d *Disk) Get(key DiskKey) ([]byte, bool, error) {
 }
 
 // Put stores the payload under the key, replacing the entry there was, and
-// removes the entries used least recently if the bound demands it. When it
-// returns without an error the entry survives a crash of the machine. A payload
-// larger than the bound is refused with [ErrTooLarge].
+// removes the entries used least recently if the bound demands it. Nothing is synced
+// to the disk: a crash of the machine may lose or damage what was put shortly before, which
+// a checksum tells. A payload larger than the bound is refused with [ErrTooLarge].
 func (d *Disk) Put(key DiskKey, payload []byte) error {
 	size := diskHeaderLen + int64(len(payload))
 	if d.maxBytes >= 0 && size > d.maxBytes {
 		return fmt.Errorf("%w: %d of %d bytes", ErrTooLarge, size, d.maxBytes)
 	}
-	temp, err := d.writeTemp(key, payload)
+	temp, used, err := d.writeTemp(key, payload)
 	if err != nil {
 		return fmt.Errorf("cache: put disk entry: %w", err)
 	}
 	if d.beforeRename != nil {
 		d.beforeRename(temp)
 	}
-	if err := os.Rename(temp, d.path(key)); err != nil {
+	placed, err := d.place(temp, DiskEntry{key, size, used})
+	if !placed {
 		os.Remove(temp)
 		return fmt.Errorf("cache: put disk entry: %w", err)
 	}
 	d.puts.Add(1)
-	if err := syncDir(d.dir); err != nil {
-		return fmt.Errorf("cache: put disk entry: %w", err)
-	}
-	if err := d.prune(key.fileName()); err != nil {
+	if err != nil {
 		return fmt.Errorf("cache: prune disk cache: %w", err)
 	}
 	return nil
+}
+
+// place gives the file temp its name and keeps the bound. An error with placed is one of the
+// index or of other entries.
+func (d *Disk) place(temp string, e DiskEntry) (placed bool, err error) {
+	to := d.path(e.Key)
+	locked := false
+	err = d.index.locked(false, func() error {
+		locked = true
+		d.index.set(e)
+		if err := d.index.write(appendRecord(nil, recordPut, e)); err != nil {
+			return err
+		}
+		if err := os.Rename(temp, to); err != nil {
+			d.index.drop(e.Key)
+			return errors.Join(err, d.index.write(appendRecord(nil, recordGone, e)))
+		}
+		placed = true
+		return errors.Join(d.evict(e.Key), d.cleanTemps())
+	})
+	if !placed && !locked { // the bound is kept by who has an index
+		if renameErr := os.Rename(temp, to); renameErr != nil {
+			return false, errors.Join(renameErr, err)
+		}
+		placed = true
+	}
+	return placed, err
 }
 
 // Remove removes the entry if there is one. It is meant for entries that are
@@ -183,17 +219,17 @@ func (d *Disk) openEntry(key DiskKey) (*os.File, error) {
 	return f, nil
 }
 
-// writeTemp writes a synced file with the entry, ready to be renamed.
-func (d *Disk) writeTemp(key DiskKey, payload []byte) (name string, err error) {
-	f, err := os.CreateTemp(d.dir, diskTempStart+"*")
-	if errors.Is(err, fs.ErrNotExist) { // somebody removed the whole cache
-		if err := d.makeDir(); err != nil {
-			return "", err
+// writeTemp writes a file with the entry, ready to be renamed, and returns its recency.
+func (d *Disk) writeTemp(key DiskKey, payload []byte) (name string, used time.Time, err error) {
+	f, err := d.createTemp()
+	if errors.Is(err, fs.ErrNotExist) { // the first one, or somebody removed the whole cache
+		if err := errors.Join(d.makeDir(), os.MkdirAll(d.tempDir(), 0o700)); err != nil {
+			return "", used, err
 		}
-		f, err = os.CreateTemp(d.dir, diskTempStart+"*")
+		f, err = d.createTemp()
 	}
 	if err != nil {
-		return "", err
+		return "", used, err
 	}
 	defer func() {
 		if err != nil {
@@ -201,21 +237,32 @@ func (d *Disk) writeTemp(key DiskKey, payload []byte) (name string, err error) {
 		}
 	}()
 	err = writeEntry(f, key, payload)
-	if err == nil {
-		err = f.Sync()
-	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
+		return "", used, err
 	}
-	d.touch(f.Name())
-	return f.Name(), nil
+	return f.Name(), d.touch(f.Name()), nil
+}
+
+// tempDir is the directory of files that are being written, which is small.
+func (d *Disk) tempDir() string { return filepath.Join(d.dir, diskTemps) }
+
+// createTemp makes a file that is locked for as long as it is written.
+func (d *Disk) createTemp() (*os.File, error) {
+	f, err := os.CreateTemp(d.tempDir(), diskTempStart+"*")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := filelock.Try(f); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
 }
 
 // touch makes the file the most recently used. The clock of the file system is
 // too coarse to order entries that follow each other closely, so times come
 // from here and never repeat within the process. Failing is no more than a
 // wrong order, and to be expected where the cache is read-only.
-func (d *Disk) touch(name string) {
+func (d *Disk) touch(name string) time.Time {
 	now := time.Now().UnixNano()
 	for {
 		last := d.lastUse.Load()
@@ -226,6 +273,7 @@ func (d *Disk) touch(name string) {
 	}
 	t := time.Unix(0, now)
 	_ = os.Chtimes(name, t, t)
+	return t
 }
 
 // drop counts and removes the damaged entry open as f, unless another process
@@ -251,16 +299,4 @@ func removeFile(name string) error {
 		return err
 	}
 	return nil
-}
-
-// syncDir makes the renames in the directory durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // where directories can't be synced
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -63,6 +63,7 @@ const (
 	diskSumAt     = 56
 	diskSuffix    = ".entry"
 	diskTempStart = ".tmp-"
+	diskTemps     = "tmp"
 )
 
 // DamageError says what is wrong with an entry on disk.

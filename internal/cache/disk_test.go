@@ -380,7 +380,10 @@ func TestDiskTemporaryFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := openTestDisk(t, t.TempDir(), DiskOptions{})
 			for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
-				p := filepath.Join(d.Dir(), diskTempStart+name)
+				p := filepath.Join(d.tempDir(), diskTempStart+name)
+				if err := os.MkdirAll(d.tempDir(), 0o700); err != nil {
+					t.Fatal(err)
+				}
 				if err := os.WriteFile(p, []byte("half"), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -396,7 +399,7 @@ func TestDiskTemporaryFiles(t *testing.T) {
 			if s := mustStat(t, d); s.Temps != 1 {
 				t.Errorf("stats %+v", s)
 			}
-			if _, err := os.Stat(filepath.Join(d.Dir(), diskTempStart+"young")); err != nil {
+			if _, err := os.Stat(filepath.Join(d.tempDir(), diskTempStart+"young")); err != nil {
 				t.Errorf("a file in use was removed: %v", err)
 			}
 		})

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/loris-ml/loris/internal/filelock"
 )
 
 // DiskEntry describes an entry on disk.
@@ -132,45 +135,58 @@ func (d *Disk) Clear(ctx context.Context) error {
 		}
 		err = errors.Join(err, removeFile(d.path(e.Key)))
 	}
+	if len(entries) > 0 {
+		err = errors.Join(err, d.index.locked(false, d.index.rebuild))
+	}
 	if err != nil {
 		return fmt.Errorf("cache: clear disk cache: %w", err)
 	}
 	return nil
 }
 
-// prune removes temporary files left behind and then the entries used least
-// recently until the rest is within the bound, but never the file named keep.
-func (d *Disk) prune(keep string) error {
-	d.pruning.Lock()
-	defer d.pruning.Unlock()
-	entries, temps, err := d.scan()
-	if err != nil {
-		return err
-	}
-	err = d.removeOldTemps(temps)
-	if d.maxBytes < 0 {
-		return err
-	}
-	total := totalSize(entries)
-	for _, e := range entries {
-		if total <= d.maxBytes {
-			break
-		}
-		if e.Key.fileName() == keep {
+// evict removes the entries used least recently until the rest is within the bound, but
+// never keep. It is called with the index locked.
+func (d *Disk) evict(keep DiskKey) (err error) {
+	x := &d.index
+	var gone []byte
+	var aside []DiskEntry // to stay: keep, and what can't be removed
+	for d.maxBytes >= 0 && x.total > d.maxBytes && len(x.order) > 0 {
+		e := x.order[0].DiskEntry
+		if e.Key == keep {
+			aside = append(aside, e)
+			heap.Pop(&x.order)
 			continue
 		}
-		if rmErr := removeFile(d.path(e.Key)); rmErr != nil {
-			err = errors.Join(err, rmErr)
+		info, statErr := os.Lstat(d.path(e.Key))
+		if statErr == nil && info.ModTime().After(e.Used) { // somebody got it meanwhile
+			x.set(DiskEntry{e.Key, info.Size(), info.ModTime()})
 			continue
 		}
-		total -= e.Size
-		d.evictions.Add(1)
+		if statErr == nil {
+			if statErr = os.Remove(d.path(e.Key)); statErr == nil {
+				d.evictions.Add(1)
+			}
+		}
+		if statErr != nil && !errors.Is(statErr, fs.ErrNotExist) {
+			err = errors.Join(err, statErr)
+			aside = append(aside, e)
+			heap.Pop(&x.order)
+			continue
+		}
+		x.drop(e.Key)
+		gone = appendRecord(gone, recordGone, e)
 	}
-	return err
+	for _, e := range aside {
+		heap.Push(&x.order, x.entries[e.Key])
+	}
+	return errors.Join(err, x.write(gone))
 }
 
-// scan returns the entries, least recently used first, and the temporary files.
-func (d *Disk) scan() (entries []DiskEntry, temps []fs.FileInfo, err error) {
+// scan returns the entries, least recently used first, and the paths of the temporary files.
+func (d *Disk) scan() (entries []DiskEntry, temps []string, err error) {
+	if temps, err = d.temps(); err != nil {
+		return nil, nil, err
+	}
 	files, err := os.ReadDir(d.dir)
 	if errors.Is(err, fs.ErrNotExist) { // somebody removed the whole cache
 		return nil, nil, nil
@@ -191,20 +207,39 @@ func (d *Disk) scan() (entries []DiskEntry, temps []fs.FileInfo, err error) {
 		case isEntry:
 			entries = append(entries, DiskEntry{Key: key, Size: info.Size(), Used: info.ModTime()})
 		default:
-			temps = append(temps, info)
+			temps = append(temps, filepath.Join(d.dir, file.Name())) // of versions without tempDir
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b DiskEntry) int { return a.Used.Compare(b.Used) })
 	return entries, temps, nil
 }
 
-// removeOldTemps removes the temporary files that are too old to be in use.
-func (d *Disk) removeOldTemps(temps []fs.FileInfo) error {
+// cleanTemps removes temporary files that processes left behind.
+func (d *Disk) cleanTemps() error {
+	temps, err := d.temps()
+	return errors.Join(err, d.removeOldTemps(temps))
+}
+
+// temps returns the paths of the temporary files.
+func (d *Disk) temps() ([]string, error) {
+	files, err := os.ReadDir(d.tempDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var temps []string
+	for _, f := range files {
+		if f.Type().IsRegular() && strings.HasPrefix(f.Name(), diskTempStart) {
+			temps = append(temps, filepath.Join(d.tempDir(), f.Name()))
+		}
+	}
+	return temps, err
+}
+
+// removeOldTemps removes those temporary files that are old and that no process writes.
+func (d *Disk) removeOldTemps(temps []string) error {
 	var errs []error
 	for _, t := range temps {
-		if time.Since(t.ModTime()) > d.tempAge {
-			errs = append(errs, removeFile(filepath.Join(d.dir, t.Name())))
-		}
+		errs = append(errs, filelock.RemoveStale(t, d.tempAge))
 	}
 	return errors.Join(errs...)
 }

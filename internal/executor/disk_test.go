@@ -76,7 +76,7 @@ func TestDiskTier(t *testing.T) {
 	expect("another shape", 2, 1, 0, 1)
 	newKeeping(t, "b")
 	expect("another machine", 1, 1, 0, 1)
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.entry"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
