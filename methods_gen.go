@@ -525,7 +525,9 @@ func (t *Tensor) Celu(opts ...CeluOption) *Tensor {
 
 // Clamp records ATen's clamp: min(max(x, min), max), elementwise; max wins where it is below min.
 // At least one bound must be given. self and the bounds promote together and broadcast; NaN stays.
-// The gradient at a scalar bound is 0; a tensor bound shares it with self where they are equal.
+// A number that the integers of the result cannot hold bounds nothing if all of them keep to it,
+// and is an error otherwise. The gradient at a scalar bound is 0; a tensor bound shares it with
+// self where they are equal.
 //
 //	clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
 //
@@ -535,8 +537,9 @@ func (t *Tensor) Clamp(min_ any, max_ any) *Tensor {
 }
 
 // ClampMax records ATen's clamp_max: min(x, max), elementwise. self and the bounds promote together
-// and broadcast; NaN stays. The gradient at a scalar bound is 0; a tensor bound shares it with self
-// where they are equal.
+// and broadcast; NaN stays. A number that the integers of the result cannot hold bounds nothing if
+// all of them keep to it, and is an error otherwise. The gradient at a scalar bound is 0; a tensor
+// bound shares it with self where they are equal.
 //
 //	clamp_max(Tensor self, Scalar max) -> Tensor
 //
@@ -546,8 +549,9 @@ func (t *Tensor) ClampMax(max_ any) *Tensor {
 }
 
 // ClampMin records ATen's clamp_min: max(x, min), elementwise. self and the bounds promote together
-// and broadcast; NaN stays. The gradient at a scalar bound is 0; a tensor bound shares it with self
-// where they are equal.
+// and broadcast; NaN stays. A number that the integers of the result cannot hold bounds nothing if
+// all of them keep to it, and is an error otherwise. The gradient at a scalar bound is 0; a tensor
+// bound shares it with self where they are equal.
 //
 //	clamp_min(Tensor self, Scalar min) -> Tensor
 //
@@ -1089,7 +1093,8 @@ func (t *Tensor) Neg() *Tensor {
 }
 
 // Pow records ATen's pow: x to the power y, elementwise with broadcasting. Integers wrap; a
-// negative exponent of integers gives 0 but for bases 1 and -1. Two bools are not defined.
+// negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number.
+// Two bools are not defined.
 //
 //	pow(Tensor self, Tensor exponent) -> Tensor
 //

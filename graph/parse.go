@@ -266,7 +266,23 @@ func (p *parser) record(at token, op ir.Op, pos []any, named []ir.Named) (outs [
 			named[i].Value = p.literal(sp.Schema.Params[k].Kind, n.Value)
 		}
 	}
-	return p.b.Call(op, pos, named...)
+	return p.b.Call(op, pos, p.defaults(sp, len(pos), named)...)
+}
+
+// defaults adds the numbers that operands have by default, as constants: a program has the parameters
+// that it declares, and no others.
+func (p *parser) defaults(sp *ir.Spec, positional int, named []ir.Named) []ir.Named {
+	for i := range sp.Schema.Params {
+		q := &sp.Schema.Params[i]
+		given := i < positional
+		for _, n := range named {
+			given = given || n.Name == q.Name
+		}
+		if !given && q.Kind.Operand() && q.HasDef && q.Default != nil {
+			named = append(named, ir.A(q.Name, p.literal(q.Kind, q.Default)))
+		}
+	}
+	return named
 }
 
 // literal converts an argument for a parameter of the given kind: a number for an operand becomes a

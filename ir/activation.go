@@ -181,6 +181,7 @@ func refuseBool(a Args) {
 
 func registerHard() {
 	register("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Spec{
+		Numbers:  map[string]NumberUse{"min_val": NumberLower, "max_val": NumberUpper},
 		Domain:   [][2]float64{{-1, 1}, {-3, -2}, {0.2, 0.4}},
 		Category: Pointwise, Promote: PromoteTensors,
 		Doc: "min(max(x, min_val), max_val), elementwise; bool is not defined. The gradient at a bound is 0. ATen's hardtanh.",

@@ -163,6 +163,9 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 	if err != nil {
 		panic(err)
 	}
+	if sp.numbers != nil {
+		b.fitNumbers(sp, attr, in)
+	}
 	vals := in
 	if sp.Promote != PromoteNone {
 		vals = b.promoteAll(sp, in)

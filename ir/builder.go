@@ -183,6 +183,11 @@ func (b *Builder) BinaryNumber(op Op, x Value, v any, reverse bool) (Value, bool
 	if reverse {
 		x, y = y, x
 	}
+	if sp := specs[op]; sp.numbers != nil && !(x.DType().IsFloat() || y.DType().IsFloat()) {
+		in := [2]Value{x, y}
+		b.fitNumbers(sp, nil, in[:])
+		x, y = in[0], in[1]
+	}
 	return b.Binary(op, x, y), true
 }
 

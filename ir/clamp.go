@@ -3,9 +3,11 @@ package ir
 // Ops that limit elements to a range.
 
 func init() {
-	const doc = " self and the bounds promote together and broadcast; NaN stays. The gradient at a scalar bound is 0; a tensor bound " +
+	const doc = " self and the bounds promote together and broadcast; NaN stays. A number that the integers of the result cannot hold " +
+		"bounds nothing if all of them keep to it, and is an error otherwise. The gradient at a scalar bound is 0; a tensor bound " +
 		"shares it with self where they are equal."
 	register("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Spec{
+		Numbers:  map[string]NumberUse{"min": NumberLower, "max": NumberUpper},
 		Category: Pointwise, Promote: PromoteDefault,
 		Doc: "min(max(x, min), max), elementwise; max wins where it is below min. At least one bound must be given." + doc + " ATen's clamp.",
 		Decompose: func(b *Builder, a Args) []Value {
@@ -21,6 +23,7 @@ func init() {
 		Domain: [][2]float64{{-1, 1}, {-3, -2}, {0.2, 0.4}},
 	})
 	register("clamp_min(Tensor self, Scalar min) -> Tensor", Spec{
+		Numbers:  map[string]NumberUse{"min": NumberLower},
 		Category: Pointwise, Promote: PromoteDefault, Doc: "max(x, min), elementwise." + doc + " ATen's clamp_min.",
 		Decompose: func(b *Builder, a Args) []Value { return []Value{b.Maximum(a.In[0], a.In[1])} },
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
@@ -29,6 +32,7 @@ func init() {
 		Domain: [][2]float64{{0.1, 1}, {-3, -2}},
 	})
 	register("clamp_max(Tensor self, Scalar max) -> Tensor", Spec{
+		Numbers:  map[string]NumberUse{"max": NumberUpper},
 		Category: Pointwise, Promote: PromoteDefault, Doc: "min(x, max), elementwise." + doc + " ATen's clamp_max.",
 		Decompose: func(b *Builder, a Args) []Value { return []Value{b.Minimum(a.In[0], a.In[1])} },
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {

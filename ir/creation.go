@@ -13,6 +13,7 @@ func init() {
 		Doc:      "A tensor of the given size with every element fill_value, converted to dtype. ATen's full.",
 		Infer: func(a Args) []Shape {
 			requireNumbers(a, a.DType("dtype"))
+			requireFits(a, "fill_value", a.DType("dtype"))
 			return inferDims(a, a.DType("dtype"), a.Ints("size"))
 		},
 		Complex: complexFull, NoGrad: constantGrad,
@@ -32,6 +33,8 @@ func init() {
 			"end-(steps-1-i)*step in the second, where step is (end-start)/(steps-1). ATen's linspace.",
 		Infer: func(a Args) []Shape {
 			requireNumberDType(a)
+			requireFits(a, "start", a.DType("dtype"))
+			requireFits(a, "end", a.DType("dtype"))
 			n := a.Int("steps")
 			if n < 0 {
 				a.Fail(ErrArg, "steps is %d, must not be negative", n)

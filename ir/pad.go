@@ -16,6 +16,7 @@ func init() {
 	})
 	register("pad(Tensor self, int[] pad, str mode='constant', Scalar? value=None) -> Tensor", Spec{
 		Category: View,
+		Numbers:  map[string]NumberUse{"value": NumberInRange}, // ATen takes a float, which does not wrap
 		Doc: "self with padding: (before, after) pairs from the last dimension backwards, negative ones crop. mode is constant " +
 			"(with value, 0 unless given), reflect, replicate or circular; the latter three pad the last 1, 2 or 3 " +
 			"dimensions of a tensor with one or two more. ATen's pad.",

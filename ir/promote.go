@@ -20,7 +20,7 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 		return b.newNumber(*v.Node.scalar(), d, v.Node.device, v.Wrapped())
 	}
 	if v.Wrapped() && v.Node.e.op == OpFull {
-		return b.Const(v.Node.Args().Get("fill_value"), d)
+		return b.Const(attrNumber(v.Node.Args().Get("fill_value")).wrapped(d), d)
 	}
 	return b.Cast(v, d)
 }

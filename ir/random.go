@@ -1,7 +1,5 @@
 package ir
 
-import "math"
-
 // randomNoGrad is why the sources of random numbers stop gradients.
 const randomNoGrad = "the result does not depend on a differentiable operand"
 
@@ -66,12 +64,7 @@ func inferRandint(a Args) []Shape {
 		a.Fail(ErrArg, "low %d must be less than high %d", lo, hi)
 	}
 	if d.IsInt() {
-		// Signed: -2ⁿ⁻¹ to 2ⁿ⁻¹-1; u8, the one unsigned dtype: 0 to 255.
-		most := int64(math.MaxInt64) >> (64 - 8*d.Size())
-		least := -most - 1
-		if !d.IsSigned() {
-			least, most = 0, 2*most+1
-		}
+		least, most := intRange(d)
 		if lo < least || hi-1 > most {
 			a.Fail(ErrArg, "%v holds %d to %d, not all of [%d, %d)", d, least, most, lo, hi)
 		}

@@ -29,6 +29,7 @@ func initWhere() {
 			},
 		},
 		Infer: inferWhere, Cost: CostArithmetic, Exact: true, VJP: vjpWhere,
+		Numbers: map[string]NumberUse{"self": NumberFits, "other": NumberFits},
 		Complex: complexWhere,
 	})
 	register("cast(Tensor self, ScalarType dtype) -> Tensor", Spec{
@@ -85,6 +86,7 @@ func initBlends() {
 		},
 	})
 	register("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Spec{
+		Numbers:  map[string]NumberUse{"value": NumberWraps}, // there are no integers
 		Category: Pointwise, Promote: PromoteTensors,
 		Doc: "self + value·tensor1/tensor2 of floats, elementwise with broadcasting; the tensors promote together. ATen's addcdiv.",
 		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value {

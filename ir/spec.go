@@ -158,6 +158,9 @@ type Spec struct {
 	// Domain has for each operand the range in which samples for gradients are drawn, where the op is
 	// not defined, or not smooth, on all of [-2, 2]. Ranges keep apart operands that bound each other.
 	Domain [][2]float64
+	// Numbers says of operands by name what becomes of plain numbers that integers of the op's dtype
+	// cannot hold. The others wrap if they are Tensors and must fit if they are Scalars.
+	Numbers map[string]NumberUse
 	// Aliases are names that the text form takes for arguments beside ATen's.
 	Aliases map[string]string
 
@@ -165,6 +168,8 @@ type Spec struct {
 	Op Op
 	// pure: no attribute string is ever needed.
 	pure bool
+	// numbers is what the operands of each parameter are used for; nil if plain numbers wrap.
+	numbers []NumberUse
 	// scalars has bit i set when operand i is a Scalar; it is kept for
 	// PromoteTensors, which treats those apart.
 	scalars uint32
@@ -243,6 +248,7 @@ func register(schema string, s Spec) {
 		panic(fmt.Sprintf("ir: op %s is registered twice", sc.Name))
 	}
 	s.Schema, s.Name, s.Op, s.pure = sc, sc.Name, op, sc.pureTensors()
+	s.numbers = s.numberUses()
 	if s.Promote == PromoteTensors {
 		s.scalars = scalarMask(sc)
 	}
