@@ -66,6 +66,9 @@ func Compile(fn func(in ...*Tensor) []*Tensor) *Function {
 //
 // Inside the fn of another Function, Call records what its own fn records.
 func (f *Function) Call(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
+	if err := ir.CheckContext("call", ctx); err != nil {
+		return nil, err
+	}
 	s, err := sessionOfAll(in)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package loris
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/loris-ml/loris/backend"
@@ -30,7 +29,7 @@ var (
 // other builds, is an error that wraps ErrDevice and says why.
 func CUDA(index int) Device {
 	if index < 0 || index > math.MaxUint8 {
-		panic(&ir.OpError{Op: "cuda", Msg: fmt.Sprintf("the index %d is not from 0 to %d", index, math.MaxUint8), Err: ErrDevice})
+		panic(ir.NewOpError("cuda", ErrDevice, nil, "the index %d is not from 0 to %d", index, math.MaxUint8))
 	}
 	return Device{Type: cuda.DeviceType, Index: uint8(index)}
 }

@@ -34,7 +34,7 @@ func TestMistakesNameOpShapesAndLine(t *testing.T) {
 		{"other session", func() { x.Add(other.Zeros(2, 3)) }, ErrSession, []string{"add"}},
 		{"slice length", func() { m.FromSlice([]float32{1, 2}, 3) }, ErrShape, []string{"f32[3]"}},
 		{"slice type", func() { m.FromSlice([]string{"a"}) }, ErrDType, []string{"[]string"}},
-		{"negative size", func() { m.Zeros(-1) }, ErrShape, []string{"full"}},
+		{"negative size", func() { m.Zeros(-1) }, ErrShape, []string{"zeros"}},
 		{"setting", func() { With(nil) }, ErrArg, []string{"with", "nil"}},
 		{"dtype of grad", func() { Grad(m.Arange(0, 4, 1).Sum(), x) }, ErrDType, []string{"grad"}},
 		{"wrt of grad", func() { Grad(x.Sum(), 3) }, ErrArg, []string{"grad", "int"}},

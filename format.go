@@ -3,6 +3,7 @@ package loris
 import (
 	"context"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"strings"
 
 	"github.com/loris-ml/loris/internal/npformat"
@@ -41,6 +42,9 @@ func (t *Tensor) String() string {
 // Text syncs the tensor if it is pending, waits for its elements, and returns them as
 // NumPy's array2string prints them, with the shape and device.
 func (t *Tensor) Text(ctx context.Context) (string, error) {
+	if err := ir.CheckContext("text", ctx); err != nil {
+		return "", err
+	}
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return "", err
 	}

@@ -90,6 +90,24 @@ func (m Maker) call(op ir.Op, pos ...any) *Tensor {
 	return (*Tensor)(out)
 }
 
+// named is call of a function that users know under another name than the op's.
+func (m Maker) named(name string, op ir.Op, pos ...any) *Tensor {
+	defer renamed(op, name)
+	return m.call(op, pos...)
+}
+
+// renamed, deferred, gives a mistake in an op the name of the function that the user called.
+func renamed(op ir.Op, name string) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	if e, ok := r.(*OpError); ok && e.Op == op.String() {
+		e.Op = name
+	}
+	panic(r)
+}
+
 // FromSlice returns a tensor of the data, a slice of an Elem type, in row-major
 // order; without dims it has one dimension. The data is copied. A Maker with a dtype
 // casts to it.
@@ -165,15 +183,15 @@ func numberDType(v any) DType {
 }
 
 // Zeros returns a tensor of zeros, f32 by default.
-func (m Maker) Zeros(dims ...int) *Tensor { return m.call(ir.OpFull, dims, 0, m.DType(F32)) }
+func (m Maker) Zeros(dims ...int) *Tensor { return m.named("zeros", ir.OpFull, dims, 0, m.DType(F32)) }
 
 // Ones returns a tensor of ones, f32 by default.
-func (m Maker) Ones(dims ...int) *Tensor { return m.call(ir.OpFull, dims, 1, m.DType(F32)) }
+func (m Maker) Ones(dims ...int) *Tensor { return m.named("ones", ir.OpFull, dims, 1, m.DType(F32)) }
 
 // Full returns a tensor filled with a number, by default of the dtype that Scalar gives
 // the number. It is a parameter of the graph: another value never recompiles.
 func (m Maker) Full(v any, dims ...int) *Tensor {
-	return m.call(ir.OpExpand, m.With(On(Device{})).Scalar(v).ex(), dims)
+	return m.named("full", ir.OpExpand, m.With(On(Device{})).Scalar(v).ex(), dims)
 }
 
 // Arange returns start, start+step, … before end: i64 for integers, f32 if one

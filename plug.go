@@ -50,6 +50,9 @@ type Plug = executor.Plug
 // in the cache, the first sync of the graph does. It is an error wrapping ErrArg, ErrShape
 // or ErrDType if they do not fit, or if the graph has a model already.
 func (s *Session) Plug(ctx context.Context, g Graph, m Model) (*Plug, error) {
+	if err := ir.CheckContext("plug", ctx); err != nil {
+		return nil, err
+	}
 	if m == nil {
 		return nil, fmt.Errorf("loris: plug: %w: the model is nil", ErrArg)
 	}

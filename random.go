@@ -9,17 +9,18 @@ import (
 // random ops of the step, so that they are equal on every backend and in every run of a
 // program. MarkStep advances the seed.
 
-func (m Maker) random(op ir.Op, pos ...any) *Tensor {
+func (m Maker) random(name string, op ir.Op, pos ...any) *Tensor {
+	defer renamed(op, name)
 	out := new(executor.Tensor)
 	m.Session().ex().Random(m.device, op, out, pos)
 	return (*Tensor)(out)
 }
 
 // Rand returns uniform numbers in [0, 1), f32 by default.
-func (m Maker) Rand(dims ...int) *Tensor { return m.random(ir.OpUniform, dims, m.DType(F32)) }
+func (m Maker) Rand(dims ...int) *Tensor { return m.random("rand", ir.OpUniform, dims, m.DType(F32)) }
 
 // Randn returns standard normal numbers, f32 by default.
-func (m Maker) Randn(dims ...int) *Tensor { return m.random(ir.OpNormal, dims, m.DType(F32)) }
+func (m Maker) Randn(dims ...int) *Tensor { return m.random("randn", ir.OpNormal, dims, m.DType(F32)) }
 
 // Uniform returns uniform numbers in [low, high), f32 by default. Other bounds
 // never recompile.
@@ -35,12 +36,12 @@ func (m Maker) Normal(mean, std float64, dims ...int) *Tensor {
 
 // RandInt returns integers in [low, high), i64 by default.
 func (m Maker) RandInt(low, high int, dims ...int) *Tensor {
-	return m.random(ir.OpRandint, low, high, dims, m.DType(I64))
+	return m.random("randint", ir.OpRandint, low, high, dims, m.DType(I64))
 }
 
 // RandPerm returns the numbers 0 to n-1 in random order, i64 by default.
 func (m Maker) RandPerm(n int) *Tensor {
-	return m.random(opRandperm, n, m.DType(I64))
+	return m.random("randperm", opRandperm, n, m.DType(I64))
 }
 
 // Bernoulli returns ones with probability p and zeros otherwise, f32 by default.

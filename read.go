@@ -3,6 +3,7 @@ package loris
 import (
 	"context"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"math"
 	"unsafe"
 
@@ -48,6 +49,9 @@ func dtypeOf[T Elem]() DType {
 // bf16 and the 8-bit floats, float64 any float, int and int64 any integer, complex128 also
 // c64; the others read their own dtype only. Another dtype is an error wrapping ErrDType.
 func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
+	if err := ir.CheckContext("read", ctx); err != nil {
+		return nil, err
+	}
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return nil, err
 	}
@@ -211,6 +215,9 @@ func (t *Tensor) Complex128s(ctx context.Context) ([]complex128, error) {
 // Bytes waits for the tensor and returns a copy of its elements, dense,
 // row-major and little endian. It reads every dtype.
 func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
+	if err := ir.CheckContext("bytes", ctx); err != nil {
+		return nil, err
+	}
 	t.session("read")
 	b, err := t.ex().Fetch(ctx)
 	if err != nil {
@@ -226,6 +233,9 @@ func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
 // are converted, a bool is 0 or 1. More or no elements are an error wrapping
 // ErrShape, complex dtypes one wrapping ErrDType.
 func (t *Tensor) Item(ctx context.Context) (float64, error) {
+	if err := ir.CheckContext("item", ctx); err != nil {
+		return 0, err
+	}
 	if err := t.session("read").Readable(t.ex()); err != nil {
 		return 0, err
 	}
@@ -298,6 +308,9 @@ func at[R int64 | float64, U uint8 | int8 | int16 | int32 | int64 | float32 | fl
 // Fetch syncs the tensors that are pending, in one graph, waits for all, and returns
 // copies of their elements in order, as Tensor.Bytes.
 func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
+	if err := ir.CheckContext("fetch", ctx); err != nil {
+		return nil, err
+	}
 	s, err := sessionOfAll(ts)
 	if err != nil || s == nil {
 		return nil, err

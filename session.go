@@ -169,7 +169,12 @@ func (s *Session) Device() Device { return s.ex().Device() }
 // Close waits for the work in flight and frees the caches. Later uses of the session, its
 // forks and their tensors fail with ErrClosed; elements that were read stay valid. Close
 // returns ctx's error if ctx ends first.
-func (s *Session) Close(ctx context.Context) error { return s.ex().Close(ctx) }
+func (s *Session) Close(ctx context.Context) error {
+	if err := ir.CheckContext("close", ctx); err != nil {
+		return err
+	}
+	return s.ex().Close(ctx)
+}
 
 // MarkStep ends the step on the devices, or on all if none is given. It syncs variables
 // with a pending value, tensors marked Keep, and tensors recorded since the last step that
@@ -178,6 +183,9 @@ func (s *Session) Close(ctx context.Context) error { return s.ex().Close(ctx) }
 // be that of work that the session scheduled before and whose error it has not read
 // (*AsyncError); it is reported once, and the next call goes on.
 func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
+	if err := ir.CheckContext("mark_step", ctx); err != nil {
+		return err
+	}
 	return s.ex().MarkStep(ctx, devices...)
 }
 
@@ -187,7 +195,12 @@ func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 //
 // If the computation fails, a variable whose old value it may have overwritten has the
 // error until it is assigned again; others keep their value.
-func (s *Session) Step(ctx context.Context, fn func() error) error { return s.ex().Step(ctx, fn) }
+func (s *Session) Step(ctx context.Context, fn func() error) error {
+	if err := ir.CheckContext("step", ctx); err != nil {
+		return err
+	}
+	return s.ex().Step(ctx, fn)
+}
 
 // StepNumber returns the number of the step being recorded, from 1.
 func (s *Session) StepNumber() uint64 { return s.ex().StepNumber() }
@@ -195,6 +208,9 @@ func (s *Session) StepNumber() uint64 { return s.ex().StepNumber() }
 // Sync computes those of the tensors that are pending, and returns once the work is
 // scheduled. After an error every tensor still holds its graph.
 func (s *Session) Sync(ctx context.Context, ts ...*Tensor) error {
+	if err := ir.CheckContext("sync", ctx); err != nil {
+		return err
+	}
 	_, err := s.ex().SyncTensors(ctx, handles(ts), executor.SyncTensorsConfig{ForceData: true, SyncData: true})
 	return err
 }
@@ -202,6 +218,9 @@ func (s *Session) Sync(ctx context.Context, ts ...*Tensor) error {
 // WaitDeviceOps waits for the work in flight on the devices, or on all if none is given,
 // and returns the errors of work, of this session or another, that nobody was told before.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...Device) error {
+	if err := ir.CheckContext("wait_device_ops", ctx); err != nil {
+		return err
+	}
 	return s.ex().WaitDeviceOps(ctx, devices...)
 }
 
@@ -251,12 +270,18 @@ func (s *Session) ResetTrim() { s.ex().ResetTrimCounter() }
 
 // MarkStep ends the step of the default session, as Session.MarkStep.
 func MarkStep(ctx context.Context, devices ...Device) error {
+	if err := ir.CheckContext("mark_step", ctx); err != nil {
+		return err
+	}
 	return Default().MarkStep(ctx, devices...)
 }
 
 // Sync computes those of the tensors that are pending, and returns once the work is
 // scheduled. They belong to one session and its forks.
 func Sync(ctx context.Context, ts ...*Tensor) error {
+	if err := ir.CheckContext("sync", ctx); err != nil {
+		return err
+	}
 	s, err := sessionOfAll(ts)
 	if err != nil || s == nil {
 		return err

@@ -103,6 +103,9 @@ func (t *Tensor) Ready() bool {
 // Wait syncs the tensor if it is pending and blocks until its elements are computed. It
 // returns the error of that computation.
 func (t *Tensor) Wait(ctx context.Context) error {
+	if err := ir.CheckContext("wait", ctx); err != nil {
+		return err
+	}
 	_, err := t.session("wait").FetchTensors(ctx, t.ex())
 	return err
 }
@@ -129,6 +132,9 @@ func (t *Tensor) Discard() *Tensor {
 // device. It syncs a pending tensor and copies in the background. No gradient flows
 // through it.
 func (t *Tensor) To(ctx context.Context, d Device) (*Tensor, error) {
+	if err := ir.CheckContext("to", ctx); err != nil {
+		return nil, err
+	}
 	s := t.session("to")
 	if t.Device() == d {
 		return t, nil

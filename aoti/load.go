@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
@@ -18,6 +19,9 @@ import (
 // another device, machine or CPU a *TargetError; one that calls functions
 // that this host does not have an *UnsupportedError.
 func Load(ctx context.Context, path string, opts ...Option) (*Runner, error) {
+	if err := ir.CheckContext("aoti.Load", ctx); err != nil {
+		return nil, err
+	}
 	p, err := pt2.Open(path)
 	if err != nil {
 		return nil, err
@@ -28,6 +32,9 @@ func Load(ctx context.Context, path string, opts ...Option) (*Runner, error) {
 // LoadFrom is Load of an archive or a library of size bytes in r, which may be in
 // memory. It is read only until LoadFrom returns.
 func LoadFrom(ctx context.Context, r io.ReaderAt, size int64, opts ...Option) (*Runner, error) {
+	if err := ir.CheckContext("aoti.LoadFrom", ctx); err != nil {
+		return nil, err
+	}
 	p, err := pt2.OpenReader(r, size, "")
 	if err != nil {
 		return nil, err

@@ -74,6 +74,9 @@ func (r *Runner) BoxedRun(ctx context.Context, inputs []Buffer) ([]Buffer, error
 // RunNamed is Run with inputs and outputs by name. Unknown and missing names are
 // errors wrapping ir.ErrArg.
 func (r *Runner) RunNamed(ctx context.Context, inputs map[string]Buffer) (map[string]Buffer, error) {
+	if err := ir.CheckContext("aoti.RunNamed", ctx); err != nil {
+		return nil, err
+	}
 	in, err := r.order(inputs)
 	if err != nil {
 		return nil, err

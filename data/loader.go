@@ -197,6 +197,9 @@ func (l *Loader[T, B]) Next(ctx context.Context) (batch B, err error) {
 }
 
 func (l *Loader[T, B]) check(ctx context.Context) error {
+	if err := ir.CheckContext("data.Next", ctx); err != nil {
+		return err
+	}
 	if l.ctx.Err() != nil {
 		return ErrClosed
 	}

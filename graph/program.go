@@ -18,6 +18,17 @@ type Instr struct {
 	Out  ID // the first output; the others follow
 	NOut int
 	Line uintptr // of the user's call, for ir.FormatLine
+	// Within is the op that the user called where that is not Op but was rewritten to it.
+	Within ir.Op
+}
+
+// Called returns the op that the user called: that of the instruction, or the one whose meaning it
+// is part of.
+func (in *Instr) Called() ir.Op {
+	if in.Within != 0 {
+		return in.Within
+	}
+	return in.Op
 }
 
 // Param is one parameter of a Program.
@@ -81,7 +92,7 @@ func FromPostOrder(name string, po *PostOrder) (p *Program, leaves []*ir.Node) {
 		}
 		edges = edges[len(in):]
 		ids[i] = ID(len(p.Shapes))
-		p.Instrs = append(p.Instrs, Instr{Op: n.Op(), Attr: n.Attr(), Args: own, Out: ids[i], NOut: n.NumOutputs(), Line: n.Line()})
+		p.Instrs = append(p.Instrs, Instr{Op: n.Op(), Attr: n.Attr(), Args: own, Out: ids[i], NOut: n.NumOutputs(), Line: n.Line(), Within: n.Within()})
 		p.Shapes = append(p.Shapes, n.Shapes()...)
 	}
 	for _, r := range po.Roots {
@@ -163,10 +174,10 @@ func (p *Program) build(b *ir.Builder, params []ir.Value, emit func(ins *Instr, 
 		for _, id := range ins.Args {
 			in = append(in, vals[id])
 		}
-		b.Line = ins.Line
+		b.Line, b.Within = ins.Line, ins.Called()
 		copy(vals[ins.Out:], emit(ins, in))
 	}
-	b.Line = 0
+	b.Line, b.Within = 0, 0
 	out := make([]ir.Value, len(p.Returns))
 	for i, id := range p.Returns {
 		out[i] = vals[id]

@@ -39,6 +39,9 @@ type Builder struct {
 	// Line, when not 0, is given to all nodes: rewrites keep the line of the
 	// node that they replace.
 	Line uintptr
+	// Within is noted, beside Line, as the op that the nodes are part of the meaning of; 0 means
+	// none.
+	Within Op
 	// DefaultDevice, when set, is the device of nodes whose operands are on none.
 	DefaultDevice Device
 	// Rewrite, when set, may replace each op.
@@ -214,10 +217,11 @@ func (b *Builder) ownLine(n *Node) {
 	if line == 0 {
 		line = UserPC()
 	}
-	if n.e.line == line {
+	if n.e.line == line && n.e.within == b.Within {
 		return
 	}
 	e := *n.e
+	e.within = b.Within
 	e.line, e.last, e.kids, e.recording = line, nil, nil, nil
 	n.e = &e
 }
@@ -355,7 +359,7 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *e
 		e.in = make([]Hash, len(in))
 		e.hash = hashUse(sp, attr, in, e.in)
 	}
-	e.line = b.line(e)
+	e.line, e.within = b.line(e), b.Within
 	return e
 }
 

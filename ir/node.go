@@ -113,6 +113,9 @@ func (n *Node) Device() Device { return n.device }
 // not recorded.
 func (n *Node) Line() uintptr { return n.e.line }
 
+// Within returns the op whose meaning the node is part of, or 0.
+func (n *Node) Within() Op { return n.e.within }
+
 // Out returns output i of the node.
 func (n *Node) Out(i int) Value { return Value{n, i} }
 

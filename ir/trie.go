@@ -24,6 +24,7 @@ type entry struct {
 	shapes []Shape
 	hash   Hash
 	line   uintptr
+	within Op
 	last   *entry   // the child taken last, tried first
 	kids   []*entry // at most maxKids: the oldest goes
 	oldest int

@@ -55,13 +55,11 @@ func newBatchNorm(name string, minRank, maxRank, channels int, opts []Option) *B
 // variance, panics.
 func (l *BatchNorm) Forward(x *loris.Tensor) *loris.Tensor {
 	if r := x.Rank(); r < l.minRank || r > l.maxRank {
-		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
-			Msg: "the input has the wrong number of dimensions"})
+		panic(misshapen(l.name, x, "the input has the wrong number of dimensions"))
 	}
 	train := l.Training() || l.RunningMean == nil
 	if train && x.Numel() == x.Dim(1) {
-		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
-			Msg: "training needs more than one element a channel"})
+		panic(misshapen(l.name, x, "training needs more than one element a channel"))
 	}
 	y, mean, variance := x.BatchNorm(value(l.Weight, x), value(l.Bias, x),
 		value(l.RunningMean, x), value(l.RunningVar, x), train, l.momentum, l.eps)

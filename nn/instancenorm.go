@@ -68,8 +68,7 @@ func (c *config) statistics(b *Base, channels int) (mean, variance, batches *lor
 // which has no variance, panics where it would need one.
 func (l *InstanceNorm) Forward(x *loris.Tensor) *loris.Tensor {
 	if r := x.Rank() - l.spatial; r != 1 && r != 2 {
-		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
-			Msg: "the input has the wrong number of dimensions"})
+		panic(misshapen(l.name, x, "the input has the wrong number of dimensions"))
 	}
 	if x.Rank() == l.spatial+1 {
 		return l.Forward(x.Unsqueeze(0)).Squeeze(loris.Dim(0))
@@ -81,8 +80,7 @@ func (l *InstanceNorm) Forward(x *loris.Tensor) *loris.Tensor {
 		return y
 	}
 	if x.Numel() == x.Dim(0)*x.Dim(1) {
-		panic(&loris.OpError{Op: "nn." + l.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
-			Msg: "the statistics need more than one element a channel"})
+		panic(misshapen(l.name, x, "the statistics need more than one element a channel"))
 	}
 	if l.RunningMean != nil {
 		variance, mean := x.Flatten(loris.StartDim(2)).VarMean(loris.Dim(2))

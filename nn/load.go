@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"maps"
 	"strings"
 
@@ -62,6 +63,9 @@ func CastFloats() LoadOption { return func(l *loading) { l.cast = true } }
 // Load publishes the values (loris.Publish), so that all sessions see them, and drops initial values that no step has
 // computed. It blocks while reading; ctx ends it between two tensors.
 func Load(ctx context.Context, path string, m Module, opts ...LoadOption) (map[string]string, error) {
+	if err := ir.CheckContext("nn.Load", ctx); err != nil {
+		return nil, err
+	}
 	if err := tracing.Fail(nil, func() error {
 		return misuse("Load", "a file is read inside a function that is being compiled, which runs once for all calls")
 	}); err != nil {

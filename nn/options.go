@@ -1,10 +1,10 @@
 package nn
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Option sets up a layer. Each constructor says which it takes; another one
@@ -55,7 +55,14 @@ func newConfig(layer string, opts []Option, names ...string) *config {
 
 // misuse is the error of a mistake in building a layer.
 func misuse(layer, format string, args ...any) error {
-	return &loris.OpError{Op: "nn." + layer, Err: loris.ErrArg, Msg: fmt.Sprintf(format, args...)}
+	return ir.NewOpError("nn."+layer, loris.ErrArg, nil, format, args...)
+}
+
+// misshapen is the error of an input of a layer.
+func misshapen(layer string, x *loris.Tensor, format string, args ...any) error {
+	e := ir.NewOpError("nn."+layer, loris.ErrShape, nil, format, args...)
+	e.Shapes = []loris.Shape{x.Shape()}
+	return e
 }
 
 // positive panics unless all sizes of a layer are at least 1.

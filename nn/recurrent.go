@@ -127,8 +127,7 @@ func (r *Recurrent) Forward(x *loris.Tensor) *loris.Tensor {
 // means zeros.
 func (r *Recurrent) Run(x *loris.Tensor, states ...*loris.Tensor) (*loris.Tensor, []*loris.Tensor) {
 	if x.Rank() != 2 && x.Rank() != 3 {
-		panic(&loris.OpError{Op: "nn." + r.kind.name, Err: loris.ErrShape, Shapes: []loris.Shape{x.Shape()},
-			Msg: "the input has the wrong number of dimensions"})
+		panic(misshapen(r.kind.name, x, "the input has the wrong number of dimensions"))
 	}
 	if len(states) == 0 {
 		states = r.zeros(x)

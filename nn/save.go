@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"maps"
 	"strings"
 
@@ -49,6 +50,9 @@ func variables(m Module) []named {
 // directory, syncs it to disk and renames it. The session's step stays open. Save blocks
 // until it is done or ctx ends.
 func Save(ctx context.Context, path string, m Module, metadata map[string]string) error {
+	if err := ir.CheckContext("nn.Save", ctx); err != nil {
+		return err
+	}
 	tensors, err := fetch(ctx, variables(m))
 	if err != nil {
 		return fmt.Errorf("nn: save %s: %w", path, err)

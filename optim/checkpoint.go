@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"iter"
 	"maps"
 	"strconv"
@@ -49,6 +50,9 @@ type Checkpoint struct {
 // MarkStep: it does not save how many random numbers the open step has used. It blocks
 // until it is done or ctx ends.
 func (c *Checkpoint) Save(ctx context.Context, path string) error {
+	if err := ir.CheckContext("optim.Save", ctx); err != nil {
+		return err
+	}
 	s, err := c.session()
 	if err != nil {
 		return fmt.Errorf("optim: save %s: %w", path, err)
@@ -71,6 +75,9 @@ func (c *Checkpoint) Save(ctx context.Context, path string) error {
 // the file's rate. Call it between steps; it drops random initial values that were recorded
 // and not computed. It blocks while reading.
 func (c *Checkpoint) Load(ctx context.Context, path string) error {
+	if err := ir.CheckContext("optim.Load", ctx); err != nil {
+		return err
+	}
 	fail := func(err error) error { return fmt.Errorf("optim: load %s: %w", path, err) }
 	s, err := c.session()
 	if err != nil {
@@ -207,6 +214,9 @@ func (o *Optimizer) restoreCaptured(ctx context.Context) error {
 // SaveState writes the optimiser's state, its number of steps and its rate to a
 // safetensors file, as nn.Save. It blocks until it is done or ctx ends.
 func (o *Optimizer) SaveState(ctx context.Context, path string) error {
+	if err := ir.CheckContext("optim.SaveState", ctx); err != nil {
+		return err
+	}
 	return nn.Save(ctx, path, state{o: o}, o.metadata())
 }
 
@@ -214,6 +224,9 @@ func (o *Optimizer) SaveState(ctx context.Context, path string) error {
 // come from the same algorithm; after an error the optimiser is unchanged. Without a
 // schedule it gets the file's rate. LoadState blocks while reading.
 func (o *Optimizer) LoadState(ctx context.Context, path string) error {
+	if err := ir.CheckContext("optim.LoadState", ctx); err != nil {
+		return err
+	}
 	meta, err := nn.Metadata(path)
 	if err != nil {
 		return err

@@ -2,13 +2,13 @@ package optim
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/tracing"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Optimizer updates parameters by their gradients. Its state consists of variables, the
@@ -109,7 +109,7 @@ func Captured() Option { return Option{"Captured", func(c *config) { c.captured 
 
 // misuse is the error of a mistake in using an optimiser.
 func misuse(op string, kind error, format string, args ...any) error {
-	return &loris.OpError{Op: "optim." + op, Err: kind, Msg: fmt.Sprintf(format, args...)}
+	return ir.NewOpError("optim."+op, kind, nil, format, args...)
 }
 
 // newConfig applies the options to an algorithm, which takes those named and some that

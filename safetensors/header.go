@@ -44,13 +44,13 @@ func readHeader(r io.Reader, size int64) (*header, error) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxHeader {
-		return nil, &FormatError{0, fmt.Sprintf("a header of %d bytes, more than %d", n, maxHeader)}
+		return nil, wrongFile(length, fmt.Sprintf("a header of %d bytes, more than %d", n, maxHeader))
 	}
 	dataStart := lengthSize + int64(n)
 	var text strings.Builder
 	if size >= 0 {
 		if dataStart > size {
-			return nil, &FormatError{0, fmt.Sprintf("a header of %d bytes in a file of %d", n, size)}
+			return nil, wrongFile(length, fmt.Sprintf("a header of %d bytes in a file of %d", n, size))
 		}
 		text.Grow(int(n))
 	}

@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"github.com/loris-ml/loris/ir"
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
@@ -28,6 +29,9 @@ type lastRun struct{ backend.AsyncModel }
 // that is so. Failures of starting the work are returned; those of the work itself
 // are Pending.Wait's.
 func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated []bool) (*Pending, error) {
+	if err := ir.CheckContext("container.Start", ctx); err != nil {
+		return nil, err
+	}
 	if err := c.check(inputs, donated); err != nil {
 		return nil, err
 	}
@@ -68,6 +72,9 @@ func (c *Container) Start(ctx context.Context, inputs []backend.Buffer, donated 
 
 // StartCall is Start as programs call it: see backend.AsyncCallable.
 func (c *Container) StartCall(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, func(context.Context) error, error) {
+	if err := ir.CheckContext("container.StartCall", ctx); err != nil {
+		return nil, nil, err
+	}
 	p, err := c.Start(ctx, inputs, donated)
 	switch {
 	case err != nil:
@@ -114,6 +121,9 @@ func (p *Pending) Done() <-chan struct{} { return p.done }
 // Wait waits for the work and returns its error, or ctx's if that ends first.
 // The outputs stay the caller's to release in each case.
 func (p *Pending) Wait(ctx context.Context) error {
+	if err := ir.CheckContext("container.Wait", ctx); err != nil {
+		return err
+	}
 	c := p.c
 	c.mu.Lock()
 	mine := !p.claimed && !p.isDone()

@@ -33,6 +33,9 @@ func padded(n int64) int64 { return (n + BlobAlign - 1) &^ (BlobAlign - 1) }
 // AOTInductor's layout (BlobSize). The padding of the last may be missing; any
 // other size is an error wrapping ErrBlob, and nothing has changed.
 func (c *Container) UpdateFromBlob(ctx context.Context, r io.ReaderAt, size int64, which Which, opts ...UpdateOption) error {
+	if err := ir.CheckContext("container.UpdateFromBlob", ctx); err != nil {
+		return err
+	}
 	o := options(opts)
 	o.shared = false
 	return c.updateBlob(ctx, size, which, o, func(off, n int64) ([]byte, error) {
@@ -54,6 +57,9 @@ func noEOF(err error) error {
 // UpdateFromBytes is UpdateFromBlob from memory. With UserManaged the set uses
 // that memory where the model can, without a copy.
 func (c *Container) UpdateFromBytes(ctx context.Context, blob []byte, which Which, opts ...UpdateOption) error {
+	if err := ir.CheckContext("container.UpdateFromBytes", ctx); err != nil {
+		return err
+	}
 	return c.updateBlob(ctx, int64(len(blob)), which, options(opts), func(off, n int64) ([]byte, error) {
 		return blob[off : off+n : off+n], nil
 	})
@@ -61,6 +67,9 @@ func (c *Container) UpdateFromBytes(ctx context.Context, blob []byte, which Whic
 
 // UpdateFromFile is UpdateFromBlob from a file.
 func (c *Container) UpdateFromFile(ctx context.Context, path string, which Which, opts ...UpdateOption) error {
+	if err := ir.CheckContext("container.UpdateFromFile", ctx); err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err

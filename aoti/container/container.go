@@ -77,6 +77,9 @@ type Container struct {
 // error of open, or of reading the constants that the model came with, is
 // returned, and instances made before are closed.
 func New(ctx context.Context, open func(context.Context) (backend.Model, error), cfg Config) (*Container, error) {
+	if err := ir.CheckContext("container.New", ctx); err != nil {
+		return nil, err
+	}
 	if cfg.Max == 0 {
 		cfg.Max = cfg.Instances
 	}

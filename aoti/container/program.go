@@ -45,6 +45,9 @@ type ProgramConstant struct {
 // result of another shape is an error wrapping ir.ErrArg, ir.ErrShape or
 // ir.ErrDType; those of the backend are returned as they are.
 func (p *Program) Compile(ctx context.Context) (backend.Model, error) {
+	if err := ir.CheckContext("container.Compile", ctx); err != nil {
+		return nil, err
+	}
 	be, err := backend.For(p.Device)
 	if err != nil {
 		return nil, err

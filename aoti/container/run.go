@@ -23,6 +23,9 @@ func (c *Container) Call(ctx context.Context, inputs []backend.Buffer, donated [
 // panic in the model is returned as a *PanicError. A wrong number of inputs, or
 // of outputs from the model, is an error wrapping ir.ErrArg.
 func (c *Container) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	if err := ir.CheckContext("container.Run", ctx); err != nil {
+		return nil, err
+	}
 	if err := c.check(inputs, donated); err != nil {
 		return nil, err
 	}
@@ -53,6 +56,9 @@ func (c *Container) Run(ctx context.Context, inputs []backend.Buffer, donated []
 // backend.ErrUnsupported; nil is replaced by a new reference. On an error the
 // contents of the buffers are unspecified and what was nil is nil.
 func (c *Container) RunInto(ctx context.Context, inputs []backend.Buffer, donated []bool, outputs []backend.Buffer) error {
+	if err := ir.CheckContext("container.RunInto", ctx); err != nil {
+		return err
+	}
 	if err := c.check(inputs, donated); err != nil {
 		return err
 	}
@@ -90,6 +96,9 @@ func (c *Container) RunInto(ctx context.Context, inputs []backend.Buffer, donate
 // another run is in flight, it returns an error wrapping ErrConcurrent. Updates,
 // folds and swaps may happen at the same time.
 func (c *Container) RunSingleThreaded(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
+	if err := ir.CheckContext("container.RunSingleThreaded", ctx); err != nil {
+		return nil, err
+	}
 	if err := c.check(inputs, donated); err != nil {
 		return nil, err
 	}

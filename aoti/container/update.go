@@ -47,6 +47,9 @@ func KeepInactive() UpdateOption { return func(o *updateOptions) { o.keep = true
 // the active one is updated (but see KeepInactive), and is gone if copying
 // fails. Save it to keep it.
 func (c *Container) Update(ctx context.Context, values map[string]backend.Buffer, which Which, opts ...UpdateOption) error {
+	if err := ir.CheckContext("container.Update", ctx); err != nil {
+		return err
+	}
 	o := options(opts)
 	if err := c.begin(ctx); err != nil {
 		return err

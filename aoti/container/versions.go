@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"fmt"
+	"github.com/loris-ml/loris/ir"
 	"sort"
 
 	"github.com/loris-ml/loris/backend"
@@ -38,6 +39,9 @@ func (c *Container) place(which Which) (*set, error) {
 // that is folded stays as it is: its values never change. Without it the first
 // run of a set folds. ErrNoInactive says that there is no inactive set.
 func (c *Container) Fold(ctx context.Context, which Which) error {
+	if err := ir.CheckContext("container.Fold", ctx); err != nil {
+		return err
+	}
 	s, err := c.get(ctx, which)
 	if err != nil {
 		return err
@@ -59,6 +63,9 @@ func (c *Container) Fold(ctx context.Context, which Which) error {
 // is none or several constants have it. They are new references, dense; without
 // copy they may share memory with the set, which they keep alive.
 func (c *Container) ExtractConstants(ctx context.Context, which Which, copy bool) (map[string]backend.Buffer, error) {
+	if err := ir.CheckContext("container.ExtractConstants", ctx); err != nil {
+		return nil, err
+	}
 	s, err := c.get(ctx, which)
 	if err != nil {
 		return nil, err
@@ -97,6 +104,9 @@ func (c *Container) ExtractConstants(ctx context.Context, which Which, copy bool
 // begin from now on use it. It waits for updates that are being made, for no
 // run. ErrNoInactive says that there is no inactive set.
 func (c *Container) Swap(ctx context.Context) error {
+	if err := ir.CheckContext("container.Swap", ctx); err != nil {
+		return err
+	}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
@@ -120,6 +130,9 @@ func (c *Container) exchange(s *set) {
 // FreeInactive frees the inactive set, as soon as the last run that uses it is
 // done. Without one it does nothing.
 func (c *Container) FreeInactive(ctx context.Context) error {
+	if err := ir.CheckContext("container.FreeInactive", ctx); err != nil {
+		return err
+	}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
@@ -140,6 +153,9 @@ type Version struct {
 // Save keeps the active or the inactive set under a name, until Drop. A name
 // that is taken is a *VersionError wrapping ErrVersionExists.
 func (c *Container) Save(ctx context.Context, name string, which Which) error {
+	if err := ir.CheckContext("container.Save", ctx); err != nil {
+		return err
+	}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
@@ -172,6 +188,9 @@ func (c *Container) version(name string) (*set, error) {
 // the inactive, so that Swap takes it back, and an inactive set that there was is
 // freed. A name that is not saved is a *VersionError wrapping ErrNoVersion.
 func (c *Container) Activate(ctx context.Context, name string) error {
+	if err := ir.CheckContext("container.Activate", ctx); err != nil {
+		return err
+	}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
@@ -196,6 +215,9 @@ func (c *Container) Activate(ctx context.Context, name string) error {
 // Drop forgets a version; its set is freed unless it is active or inactive. A
 // name that is not saved is a *VersionError wrapping ErrNoVersion.
 func (c *Container) Drop(ctx context.Context, name string) error {
+	if err := ir.CheckContext("container.Drop", ctx); err != nil {
+		return err
+	}
 	if err := c.begin(ctx); err != nil {
 		return err
 	}

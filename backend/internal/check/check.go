@@ -74,15 +74,15 @@ func instr(p *graph.Program, in *graph.Instr, has func(ir.Op) bool) (err error) 
 	return nil
 }
 
-// Located adds the op and the user's line to an error; nil stands for no op.
+// Located adds the op that the user called and its line to an error; nil stands for no op.
 func Located(in *graph.Instr, err error) error {
 	if in == nil {
 		return err
 	}
 	if line := ir.FormatLine(in.Line); line != "" {
-		return fmt.Errorf("%v (at %s): %w", in.Op, line, err)
+		return fmt.Errorf("%v (at %s): %w", in.Called(), line, err)
 	}
-	return fmt.Errorf("%v: %w", in.Op, err)
+	return fmt.Errorf("%v: %w", in.Called(), err)
 }
 
 // Recover, deferred, turns a panic into an error.
