@@ -54,6 +54,10 @@ func TestCompileRefusesWhatItCannotRepeat(t *testing.T) {
 			_ = s.Fork().MarkStep(ctx)
 			return in[0].Add(1)
 		},
+		"publish": func(in []*Tensor) *Tensor {
+			_ = Publish(ctx, []*Variable{v}, []*Tensor{known})
+			return in[0].Add(1)
+		},
 		"a variable": func(in []*Tensor) *Tensor {
 			var w *Variable
 			_ = Try(func() { w = NewVariable(m.Ones(2)) })

@@ -133,6 +133,7 @@ func nilContextCalls(t *testing.T) map[string]func() error {
 		"loris.Session.Plug":          func() error { return second(s.Plug(ctx, loris.Graph{}, nil)) },
 		"loris.MarkStep":              func() error { return loris.MarkStep(ctx) },
 		"loris.Sync":                  func() error { return loris.Sync(ctx, x) },
+		"loris.Publish":               func() error { return loris.Publish(ctx, []*loris.Variable{layer.Bias}, []*loris.Tensor{x}) },
 		"loris.Fetch":                 func() error { return second(loris.Fetch(ctx, x)) },
 		"loris.Read":                  func() error { return second(loris.Read[float32](ctx, x)) },
 		"loris.Function.Call": func() error {

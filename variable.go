@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Variable is a value that lives across steps, such as a weight, a moment of an optimiser
@@ -70,6 +71,9 @@ func (v *Variable) Assign(t *Tensor) {
 // Numbers of variables and values that differ wrap ErrArg, shapes that differ ErrShape, and
 // nothing changes.
 func Publish(ctx context.Context, vars []*Variable, values []*Tensor) error {
+	if err := ir.CheckContext("publish", ctx); err != nil {
+		return err
+	}
 	s, err := sessionOfAll(values)
 	if err != nil || s == nil && len(vars) == 0 {
 		return err

@@ -347,6 +347,9 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
 		return err
 	}
+	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
+		return err
+	}
 	if len(vars) != len(ts) {
 		return fmt.Errorf("loris: publish: %w: %d variables and %d values", ir.ErrArg, len(vars), len(ts))
 	}
