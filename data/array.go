@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -149,3 +150,6 @@ func Stack(samples []Sample) (Sample, error) {
 
 // Collect makes a batch of samples that is the list of them.
 func Collect[T any](samples []T) ([]T, error) { return samples, nil }
+
+// ErrFormat says that a file is not of the format that it is read as.
+var ErrFormat = errors.New("malformed file")
