@@ -1,5 +1,7 @@
 package executor
 
+import "slices"
+
 // restore undoes an assignment to a variable if the computation fails. If it succeeds and dies
 // is set, nothing can reach the old data any more.
 type restore struct {
@@ -17,6 +19,7 @@ func (s *Session) assign(j *syncJob) *Async {
 	a.outputs = make([]*Data, len(j.roots))
 	for i, r := range j.roots {
 		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1), a.ready)
+		a.outputs[i].by = a
 	}
 	for _, d := range j.donors {
 		a.donate(d.param) // only now: a fork may have taken a handle since the collection
@@ -70,11 +73,37 @@ func (a *Async) computes(d *Data) bool {
 	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID
 }
 
-// restore puts back the old values of variables whose new ones failed, where the old data is
-// whole: it was not donated, or the computation has not begun.
-func (c *core) restore(a *Async, vars []restore) {
+// restoreLater has a variable that has committed an output after the computation was scheduled
+// restored if the computation fails; core.mu is held.
+func (a *Async) restoreLater(r restore) {
+	a.late = append(a.late, r)
+	a.hasLate.Store(true)
+	select {
+	case <-a.done:
+		a.late = nil
+	default: // forgetLate comes later
+	}
+}
+
+// forgetLate lets go of the old values that restoreLater keeps; the computation is done.
+func (c *core) forgetLate(a *Async) {
+	if !a.hasLate.Load() {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	a.late = nil
+}
+
+// restore puts back the old values of variables whose new ones failed, where the old data is
+// whole: it was not donated, or the computation has not begun.
+func (c *core) restore(a *Async, vars []restore, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	vars = append(slices.Clip(vars), a.late...)
+	if a.late = nil; !c.cfg.NoOp {
+		a.failed = err
+	}
 	for i, was := range a.donated {
 		if was && !a.began {
 			a.params[i].donated = false

@@ -102,6 +102,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 	defer c.mu.Unlock()
 	for i, id := range tr.program.Returns {
 		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1), a.ready)
+		d.by = a
 		a.outputs = append(a.outputs, d)
 		if i < tr.numOut {
 			d.escaped = true

@@ -62,6 +62,22 @@ type Data struct {
 	failed  bool      // its computation failed
 	prior   *Data     // if it failed: what its variable held before
 	history *history  // what it was computed as, if that was in this step
+	by      *Async    // what computes it, if a sync does
+}
+
+// failure returns the error of the data's computation if that has failed; core.mu is held.
+func (d *Data) failure() error {
+	switch {
+	case d.by != nil && d.by.failed != nil:
+		return d.by.failed
+	case !d.Ready() || d.by != nil:
+		return nil
+	case d.err != nil:
+		return d.err
+	case d.submission != nil:
+		return d.submission.err
+	}
+	return nil
 }
 
 // LeafName names the data in dumps.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/loris-ml/loris/aoti/container"
@@ -32,6 +33,12 @@ type Async struct {
 	ready        chan struct{} // closed when the outputs are final
 	done         chan struct{}
 	err          error
+
+	// Guarded by core.mu: the error, once variables have been restored after it, and variables that
+	// committed an output later than the computation was scheduled.
+	failed  error
+	late    []restore
+	hasLate atomic.Bool // late was set
 }
 
 func newAsync(s *Session, d ir.Device, h ir.Hash, params []*Data) *Async {
@@ -108,6 +115,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		r.release(err)
 		held.Unlock(fault)
 		close(r.done)
+		r.c.forgetLate(r.Async)
 	}()
 }
 
@@ -138,6 +146,7 @@ func (r *run) awaitQueued(outs []backend.Buffer, p *container.Pending) {
 	r.c.complete(q, f, err)
 	r.retire(err)
 	close(r.done)
+	r.c.forgetLate(r.Async)
 }
 
 // own makes an error of the run the session's, unless it is a failure of an earlier run of the
@@ -173,8 +182,8 @@ func tell(owner any, err error) {
 // publish restores variables after an error and reports the run. It comes before anybody can
 // see the result, so that whoever has seen one finds its run in the Report.
 func (r *run) publish(err error) {
-	if err != nil && len(r.vars) > 0 {
-		r.c.restore(r.Async, r.vars)
+	if err != nil {
+		r.c.restore(r.Async, r.vars, err)
 	}
 	r.c.observe(Observation{Stage: StageRun, Start: r.start, Device: r.Device, Hash: r.Hash, Err: err})
 	r.c.stats.runs.Add(1)
@@ -184,7 +193,8 @@ func (r *run) publish(err error) {
 func (r *run) release(err error) {
 	r.ref.Release()
 	r.err = err
-	r.params, r.queuedInputs, r.session = nil, nil, nil
+	// The outputs' data refers to the Async, which must not keep more alive than them.
+	r.params, r.queuedInputs, r.session, r.outputs = nil, nil, nil, nil
 }
 
 // retire releases the data that a successful computation has replaced.

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,16 +16,24 @@ var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
 // tensors marked Keep and those recorded since the last step that nothing
 // recorded consumes, and moves the random seeds on. It returns when the work is
 // scheduled. If it returns an error, the step is still open and nothing has
-// changed. That may be an error of an earlier step of the session that it has not
+// changed, except for what isolate and stepRequest take out of it. That may be an error of
+// an earlier step of the session that it has not
 // read (*devicelock.AsyncError); another call then continues. No device given means all.
 func (s *Session) MarkStep(ctx context.Context, devices ...ir.Device) error {
-	return s.markStep(ctx, &request{devices: devices})
+	err := s.markStep(ctx, &request{devices: devices})
+	if err != nil {
+		s.isolate(ctx, err)
+	}
+	return err
 }
 
 // Errors of steps inside others (errors.Is).
 var (
 	// ErrNestedStep says that Step or MarkStep was called inside Step.
-	ErrNestedStep = errors.New("loris: Step or MarkStep inside Step")
+	ErrNestedStep = errors.New("loris: Step or MarkStep inside Step; if another goroutine is in Step, use Fork")
+	// ErrConcurrent says that a step ends or a variable is assigned while another goroutine ends the
+	// step of the same session: one of them would lose what it has assigned.
+	ErrConcurrent = errors.New("another goroutine is in MarkStep or Step of this session; use Fork")
 
 	errTracing = errors.New("loris: MarkStep while another goroutine compiles a function with the session")
 )
@@ -35,9 +44,18 @@ func (s *Session) markStep(ctx context.Context, r *request) error {
 		return err
 	}
 	r.config, r.endsStep = stepConfig, true
+	ended := false
+	defer func() {
+		if r.marks && !ended {
+			s.core.mu.Lock()
+			s.marking = false
+			s.core.mu.Unlock()
+		}
+	}()
 	if _, err := s.sync(ctx, r); err != nil {
 		return err
 	}
+	ended = true
 	s.core.stats.steps.Add(1)
 	return nil
 }
@@ -55,9 +73,44 @@ func (s *Session) stepRequest(r *request) error {
 		return errInBody
 	case !r.donates && s.scope&bitScoped != 0:
 		return ErrNestedStep
+	case s.marking:
+		return fmt.Errorf("loris: mark step: %w", ErrConcurrent)
+	}
+	if err := s.failedValue(); err != nil {
+		s.dropAssigned()
+		return err
 	}
 	r.tensors, r.variables = s.stepRoots(), slices.Clone(s.assigned)
+	s.marking, r.marks = true, true
 	return nil
+}
+
+// failedValue returns the error of a value that was assigned in this step and whose computation, at
+// a read in the middle of the step, has failed; core.mu is held.
+func (s *Session) failedValue() error {
+	for _, v := range s.assigned {
+		x := v.pendingIn(s)
+		if x == nil {
+			continue
+		}
+		if x.settle(v); x.data == nil {
+			continue
+		}
+		if err := x.data.failure(); err != nil {
+			tell(s.owner, err)
+			return fmt.Errorf("loris: the value that the step assigns to a variable failed: %w", err)
+		}
+	}
+	return nil
+}
+
+// dropAssigned takes back what the session has assigned in this step; core.mu is held.
+func (s *Session) dropAssigned() {
+	for _, v := range s.assigned {
+		v.drop(s)
+	}
+	clear(s.assigned)
+	s.assigned = s.assigned[:0]
 }
 
 // stepRoots returns what a step computes; core.mu is held.
@@ -89,7 +142,7 @@ func (s *Session) endStep() {
 		case x.pend != nil && x.pend.data == nil:
 			left = append(left, v)
 		default:
-			v.commit(*x)
+			v.commitComputed(*x)
 		}
 	}
 	clear(s.assigned[len(left):])
@@ -103,6 +156,7 @@ func (s *Session) endStep() {
 	s.pending, s.sweepPendingAt = s.pending[:0], 0
 	s.endHistories()
 	s.step++
+	s.marking = false
 	s.b.NextStep()
 	s.advanceSeeds()
 	s.trim.count = 0
@@ -114,6 +168,9 @@ func (s *Session) Keep(ts ...*Tensor) {
 	s.lockTensors("keep", ts...)
 	defer s.core.mu.Unlock()
 	for _, t := range ts {
+		if t.bits&bitScoped != 0 {
+			t.bits |= bitOfStep
+		}
 		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
 		switch {
 		case t.data != nil:
@@ -136,20 +193,34 @@ func (s *Session) Discard(ts ...*Tensor) {
 
 // Step runs fn, marks the step and declares the tensors that fn recorded dead,
 // except those marked Keep. That lets the computation overwrite the old values
-// of variables. If fn returns an error, which Step returns, or panics, what fn
-// recorded is dropped and its assignments are undone.
+// of variables. If fn panics or Step returns an error, of fn or of MarkStep, what fn
+// recorded is dropped and its assignments are undone, so that the same Step may be tried again.
 //
 // If the computation fails later, a variable gets back the value that it had
 // before the Step, unless the computation may have overwritten that. Then
 // reading the variable returns the error until it is assigned again.
 func (s *Session) Step(ctx context.Context, fn func() error) error {
+	marked, err := s.scopedStep(ctx, fn)
+	if marked && err != nil {
+		s.isolate(ctx, err) // what was recorded before the Step may be at fault
+	}
+	return err
+}
+
+// scopedStep is Step, and says whether it has come to marking the step.
+func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool, err error) {
 	c := s.core
 	c.mu.Lock()
 	if s.scope&bitScoped != 0 {
 		c.mu.Unlock()
-		return ErrNestedStep
+		return false, ErrNestedStep
+	}
+	if s.marking {
+		c.mu.Unlock()
+		return false, fmt.Errorf("loris: step: %w", ErrConcurrent)
 	}
 	s.scope |= bitScoped
+	random := s.random
 	c.mu.Unlock()
 	done := false
 	defer func() {
@@ -157,16 +228,18 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 		defer c.mu.Unlock()
 		if !done {
 			s.dropStep()
+			s.random = random
 		}
 		s.scope &^= bitScoped
 		clear(s.undo)
 		s.undo = s.undo[:0]
 	}()
 	if err := fn(); err != nil {
-		return err
+		return false, err
 	}
-	done = true
-	return s.markStep(ctx, &request{donates: true})
+	err = s.markStep(ctx, &request{donates: true})
+	done = err == nil
+	return true, err
 }
 
 // assignment is what a variable was, in the session of the Step, before it was assigned inside it.
@@ -187,6 +260,10 @@ func (s *Session) dropStep() {
 	}
 	s.gen++
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
+		if t.bits&bitOfStep != 0 && t.data == nil {
+			t.bits |= bitScoped
+			t.gen = s.gen - 1
+		}
 		if t.dead() {
 			t.ir, t.data = nil, nil
 		}
@@ -196,6 +273,11 @@ func (s *Session) dropStep() {
 		x := v.due(s)
 		return x == nil || x.pend != nil && x.pend.dead()
 	})
+	if len(s.pending) == 0 { // what is recorded next, such as the Step again, is a new step's
+		s.stepNodes += s.b.Count()
+		s.b.NextStep()
+		s.trim.count = 0
+	}
 }
 
 // WaitDeviceOps waits for the work in flight on the devices (none given: all)

@@ -32,6 +32,7 @@ type request struct {
 	config    SyncTensorsConfig
 	devices   []ir.Device // none means all
 	endsStep  bool        // it is a MarkStep
+	marks     bool        // set by prepare: the session is marked as ending its step
 	donates   bool        // it ends a Step: the values that its variables replace may be overwritten
 }
 

@@ -33,6 +33,7 @@ const (
 	bitScoped                      // recorded inside Step: dies with the step
 	bitTraced                      // recorded while a function is traced
 	bitUnlisted                    // not in the session's pending list any more
+	bitOfStep                      // recorded inside Step, and outlives it if that succeeds
 )
 
 // dead reports whether t was recorded inside a Step that has ended or failed; core.mu is held.

@@ -219,6 +219,20 @@ func (v *Variable) commit(x version) (old *Data) {
 	return old
 }
 
+// commitComputed is commit for data that another sync than the end of the step has computed or is
+// computing; core.mu is held. If that fails, the variable keeps what it had.
+func (v *Variable) commitComputed(x version) {
+	x.settle(v)
+	if x.data.failure() != nil {
+		v.drop(x.s)
+		return
+	}
+	a, old := x.data.by, v.commit(x)
+	if a != nil && !x.data.Ready() {
+		a.restoreLater(restore{v: v, old: old, new: x.data})
+	}
+}
+
 // settle takes over the data of the assigned tensor if that was synced since; core.mu is held.
 func (x *version) settle(v *Variable) {
 	if x.pend == nil || x.pend.data == nil {
@@ -386,6 +400,9 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 
 // assignIn makes t's value pending in session s; core.mu is held.
 func (v *Variable) assignIn(s *Session, t *Tensor) {
+	if s.marking {
+		panic(ir.NewOpError("assign", ErrConcurrent, nil, "the assignment would be lost between two steps"))
+	}
 	if s.using != nil && s.using.versions[v] != nil {
 		panic(ir.NewOpError("assign", ir.ErrArg, nil, "the session uses a snapshot of the variable, which does not change: Use(nil) first"))
 	}

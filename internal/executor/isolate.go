@@ -1,0 +1,98 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/ir"
+)
+
+// isolate takes what is at fault out of the step after a MarkStep that failed because a graph cannot
+// be compiled, so that the next one goes on without it: a step that fails for good would otherwise
+// fail all that come after. If the values that were assigned cannot be computed, all assignments of
+// the step are taken back; other tensors are discarded one by one, and give the error again where
+// they are used. After errors that may pass (of the context, of earlier work, of memory, files and
+// devices) the step stays as it is.
+func (s *Session) isolate(ctx context.Context, err error) {
+	if !ofGraph(err) {
+		return
+	}
+	c := s.core
+	c.mu.Lock()
+	all := s.stepRoots()
+	values := all[:0:0]
+	for _, v := range s.assigned {
+		if x := v.due(s); x != nil && x.pend != nil && x.pend.data == nil {
+			values = append(values, x.pend)
+		}
+	}
+	c.mu.Unlock()
+	if s.compiles(ctx, all) {
+		return
+	}
+	if !s.compiles(ctx, values) {
+		c.mu.Lock()
+		s.dropAssigned()
+		c.mu.Unlock()
+	}
+	var faulty []*Tensor
+	c.mu.Lock()
+	rest := s.stepRoots()
+	c.mu.Unlock()
+	for _, t := range rest {
+		if !s.compiles(ctx, []*Tensor{t}) {
+			faulty = append(faulty, t)
+		}
+	}
+	if faulty == nil && !s.compiles(ctx, rest) { // only together are they at fault
+		c.mu.Lock()
+		s.dropAssigned()
+		c.mu.Unlock()
+		faulty = rest
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range faulty {
+		t.bits = t.bits&^bitKeep | bitDiscarded
+	}
+}
+
+// compiles reports whether the graph of some tensors can be compiled, as far as that depends on the
+// graph.
+func (s *Session) compiles(ctx context.Context, ts []*Tensor) bool {
+	jobs, err := s.prepare(ctx, &request{tensors: ts, config: stepConfig})
+	if err != nil {
+		return !ofGraph(err)
+	}
+	defer s.core.running.Done()
+	for _, j := range jobs {
+		if err == nil {
+			err = s.lookupOrCompile(ctx, j)
+		}
+		j.abandon()
+	}
+	return !ofGraph(err)
+}
+
+// ofGraph reports whether a compilation failed because of its graph, so that it would fail again.
+func ofGraph(err error) bool {
+	var earlier *devicelock.Failure
+	var async *devicelock.AsyncError
+	if errors.As(err, &earlier) || errors.As(err, &async) {
+		return false
+	}
+	var panicked *cache.PanicError
+	if errors.As(err, &panicked) {
+		return true
+	}
+	for _, kind := range []error{ir.ErrShape, ir.ErrDType, ir.ErrIndex, ir.ErrArg, backend.ErrUnsupported} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	var oom *ir.OutOfMemory
+	return errors.As(err, &oom) && oom.Wanted > oom.Limit
+}
