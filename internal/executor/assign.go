@@ -7,6 +7,7 @@ import "slices"
 type restore struct {
 	v        *Variable
 	old, new *Data
+	initial  *Tensor // in place of old: the IR of the initial value
 	dies     bool
 }
 
@@ -58,7 +59,7 @@ func (j *syncJob) settle(a *Async, variables []*Variable) {
 		if x == nil || x.pend == nil || x.pend.data == nil || !a.computes(x.pend.data) {
 			continue
 		}
-		r := restore{v: v, new: x.pend.data}
+		r := restore{v: v, new: x.pend.data, initial: v.initial}
 		r.old = v.commit(*x)
 		// The device's lock orders the release after all that reads the old value.
 		r.dies = j.donates && v.s == a.session && r.old != nil && r.old.mayDie() && r.old.device == a.Device
@@ -73,19 +74,36 @@ func (a *Async) computes(d *Data) bool {
 	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID
 }
 
-// restoreLater has a variable that has committed an output after the computation was scheduled
-// restored if the computation fails; core.mu is held.
-func (a *Async) restoreLater(r restore) {
-	a.late = append(a.late, r)
-	a.hasLate.Store(true)
-	select {
-	case <-a.done:
-		a.late = nil
-	default: // forgetLate comes later
+// together has the variables of a step that had data before its end restored with those that the
+// end computes, if that fails, and all of them if a computation fails that gives such data and is
+// under way; core.mu is held. A step changes its variables all or, on each device, not at all.
+func together(jobs []*syncJob, computed []restore) {
+	all := slices.Clone(computed)
+	for _, j := range jobs {
+		all = append(all, j.vars...)
+		j.vars = append(j.vars, computed...)
+	}
+	for _, r := range computed {
+		a := r.new.by
+		if a == nil || r.new.Ready() {
+			continue
+		}
+		for _, j := range jobs {
+			for i := range j.vars {
+				j.vars[i].dies = false
+			}
+		}
+		a.late = append(a.late, all...)
+		a.hasLate.Store(true)
+		select {
+		case <-a.done:
+			a.late = nil
+		default: // forgetLate comes later
+		}
 	}
 }
 
-// forgetLate lets go of the old values that restoreLater keeps; the computation is done.
+// forgetLate lets go of the old values that together keeps; the computation is done.
 func (c *core) forgetLate(a *Async) {
 	if !a.hasLate.Load() {
 		return
@@ -110,13 +128,19 @@ func (c *core) restore(a *Async, vars []restore, err error) {
 		}
 	}
 	for _, r := range vars {
-		r.new.failed, r.new.prior = true, r.old
+		if r.new.by == a {
+			r.new.failed, r.new.prior = true, r.old
+		}
 		old := r.old
-		for old != nil && old.failed { // it was still being computed when this began
+		for old != nil && (old.failed || old.by == a) { // it was still being computed when this began
 			old = old.prior
 		}
-		if r.v.committed.data == r.new && old != nil && !old.donated {
+		switch {
+		case r.v.committed.data != r.new:
+		case old != nil && !old.donated:
 			r.v.committed.set(r.v, old)
+		case r.initial != nil: // what it is computed from has escaped
+			r.v.begin(r.initial)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 		}
 		old := v.seen(s).data
 		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && v.s.scope&bitScoped == 0
-		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], dies: dies})
+		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], initial: v.initial, dies: dies})
 	}
 	if j.ref.Value().plug == nil {
 		for _, d := range tr.donors {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
@@ -79,13 +80,10 @@ func (s *Session) compiles(ctx context.Context, ts []*Tensor) bool {
 
 // ofGraph reports whether a compilation failed because of its graph, so that it would fail again.
 func ofGraph(err error) bool {
-	var earlier *devicelock.Failure
-	var async *devicelock.AsyncError
-	if errors.As(err, &earlier) || errors.As(err, &async) {
+	if errors.As(err, new(*devicelock.Failure)) || errors.As(err, new(*devicelock.AsyncError)) {
 		return false
 	}
-	var panicked *cache.PanicError
-	if errors.As(err, &panicked) {
+	if errors.As(err, new(*cache.PanicError)) || errors.As(err, new(*container.PanicError)) {
 		return true
 	}
 	for _, kind := range []error{ir.ErrShape, ir.ErrDType, ir.ErrIndex, ir.ErrArg, backend.ErrUnsupported} {

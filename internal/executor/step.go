@@ -133,16 +133,21 @@ func (s *Session) stepRoots() []*Tensor {
 }
 
 // endStep commits the variables that have data by now, drops what the step held and starts the next
-// one; core.mu is held.
-func (s *Session) endStep() {
+// one; core.mu is held. It returns the variables that had data before the jobs of the step.
+func (s *Session) endStep() (computed []restore) {
 	left := s.assigned[:0]
 	for _, v := range s.assigned {
 		switch x := v.due(s); {
 		case x == nil: // committed with the job that computes it
 		case x.pend != nil && x.pend.data == nil:
 			left = append(left, v)
+		case x.s == nil:
+			x.settle(v) // an initial value
 		default:
-			v.commitComputed(*x)
+			x.settle(v)
+			r := restore{v: v, new: x.data, initial: v.initial}
+			r.old = v.commit(*x)
+			computed = append(computed, r)
 		}
 	}
 	clear(s.assigned[len(left):])
@@ -160,6 +165,7 @@ func (s *Session) endStep() {
 	s.b.NextStep()
 	s.advanceSeeds()
 	s.trim.count = 0
+	return computed
 }
 
 // Keep marks tensors to be synced at the next MarkStep even if something
@@ -259,6 +265,7 @@ func (s *Session) dropStep() {
 		}
 	}
 	s.gen++
+	s.endView()
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
 		if t.bits&bitOfStep != 0 && t.data == nil {
 			t.bits |= bitScoped

@@ -229,7 +229,7 @@ func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	}
 	c.running.Add(len(jobs))
 	if r.endsStep {
-		s.endStep()
+		together(jobs, s.endStep())
 	} else {
 		s.dropConsumed()
 	}

@@ -20,6 +20,7 @@ type Variable struct {
 	s         *Session
 	committed version
 	pending   []version // of the sessions that have assigned it, one each
+	initial   *Tensor   // the IR of the initial value until that is known to be computed
 	shape     ir.Shape
 	kind      ir.LeafKind // of leaves: the shape, and the device of the data
 }
@@ -44,12 +45,24 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 	s.lockTensors("variable", t)
 	defer s.core.mu.Unlock()
 	v := &Variable{s: s, shape: t.shape()}
-	v.committed.assign(v, t)
-	if t.data == nil {
-		t.s.assigned = append(t.s.assigned, v)
+	if t.data != nil {
+		v.committed.assign(v, t)
+	} else {
+		v.begin(t)
 	}
 	v.kind = ir.NewLeafKind(v.shape, v.committed.device())
 	return v
+}
+
+// begin makes a pending tensor the initial value; core.mu is held. Should its computation fail, be it
+// for something else that is computed with it, the same IR is the initial value again.
+func (v *Variable) begin(t *Tensor) {
+	if v.committed = (version{pend: t}); t.bits&bitScoped == 0 {
+		again := *t
+		again.bits = bitUnlisted
+		v.initial = &again
+	}
+	t.s.assigned = append(t.s.assigned, v)
 }
 
 // Shape returns the dtype and dimensions, which never change.
@@ -99,8 +112,10 @@ func (v *Variable) lockSeen(s *Session) *version {
 	}
 	for synced := false; ; synced = true {
 		c.mu.Lock()
-		s.look(v)
 		x := v.seen(s)
+		if x == &v.committed {
+			s.look(v)
+		}
 		err := v.usable(s, x)
 		switch {
 		case err != nil:
@@ -179,6 +194,9 @@ func (v *Variable) seen(s *Session) *version {
 		x = &v.committed
 	}
 	x.settle(v)
+	if d := v.committed.data; v.initial != nil && d != nil && d.Ready() && d.failure() == nil {
+		v.initial = nil
+	}
 	return x
 }
 
@@ -212,25 +230,14 @@ func (v *Variable) drop(s *Session) {
 // commit makes a version the committed one, and returns the data that it replaces; core.mu is held.
 func (v *Variable) commit(x version) (old *Data) {
 	x.settle(v)
-	old = v.committed.data
+	if x.s != nil { // otherwise it is the initial value, which has been computed
+		v.committed.settle(v)
+		old, v.initial = v.committed.data, nil
+	}
 	v.drop(x.s)
 	x.s = nil
 	v.committed = x
 	return old
-}
-
-// commitComputed is commit for data that another sync than the end of the step has computed or is
-// computing; core.mu is held. If that fails, the variable keeps what it had.
-func (v *Variable) commitComputed(x version) {
-	x.settle(v)
-	if x.data.failure() != nil {
-		v.drop(x.s)
-		return
-	}
-	a, old := x.data.by, v.commit(x)
-	if a != nil && !x.data.Ready() {
-		a.restoreLater(restore{v: v, old: old, new: x.data})
-	}
 }
 
 // settle takes over the data of the assigned tensor if that was synced since; core.mu is held.
@@ -352,6 +359,7 @@ func (v *Variable) publish(t *Tensor) {
 	x := version{s: t.s}
 	x.assign(v, t)
 	v.commit(x)
+	delete(t.s.view, v) // a session sees what it has assigned
 }
 
 // Publish commits the values of tensors to variables, all at one moment. It syncs those that are

@@ -45,8 +45,13 @@ func (v *Variable) keepViews(s *Session) {
 	}
 	x := &v.committed
 	x.settle(v)
-	if x.data == nil && (x.pend == nil || x.pend.bits&bitScoped != 0) {
-		return // others have never seen a value
+	old := *x
+	if x.data == nil {
+		if v.initial == nil {
+			return // others have never seen a value
+		}
+		again := *v.initial // what the step computes of it may fail with the step
+		old.pend = &again
 	}
 	c.viewers = slices.DeleteFunc(c.viewers, func(w weak.Pointer[Session]) bool {
 		other := w.Value()
@@ -59,11 +64,11 @@ func (v *Variable) keepViews(s *Session) {
 		if x.data != nil {
 			x.data.escaped = true
 		}
-		old := *x
 		if other.view == nil {
 			other.view = map[*Variable]*version{}
 		}
-		other.view[v] = &old
+		its := old
+		other.view[v] = &its
 		return false
 	})
 }
