@@ -1,6 +1,7 @@
 package loris
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -10,14 +11,14 @@ import (
 // Add records t + other, elementwise with broadcasting and promotion; other is
 // a *Tensor or a number. Alpha multiplies other first. ATen's add.
 func (t *Tensor) Add(other any, opts ...AddOption) *Tensor {
-	return t.binary(ir.OpAdd, scaled(ir.OpAdd, other, opts))
+	return t.binary(aten.Add, scaled(aten.Add, other, opts))
 }
 
 // Sub records t - other, elementwise with broadcasting and promotion; other is
 // a *Tensor or a number. Alpha multiplies other first. Not defined for two
 // bools. ATen's sub.
 func (t *Tensor) Sub(other any, opts ...SubOption) *Tensor {
-	return t.binary(ir.OpSub, scaled(ir.OpSub, other, opts))
+	return t.binary(aten.Sub, scaled(aten.Sub, other, opts))
 }
 
 // Div records t / other, elementwise with broadcasting and promotion; other is
@@ -29,12 +30,12 @@ func (t *Tensor) Div(other any, opts ...DivOption) *Tensor {
 
 // Add is [Tensor.Add] as a function, whose first operand may be a number, too.
 func Add(x, y any, opts ...AddOption) *Tensor {
-	return binaryOp(ir.OpAdd, x, scaled(ir.OpAdd, y, opts))
+	return binaryOp(aten.Add, x, scaled(aten.Add, y, opts))
 }
 
 // Sub is [Tensor.Sub] as a function, whose first operand may be a number, too.
 func Sub(x, y any, opts ...SubOption) *Tensor {
-	return binaryOp(ir.OpSub, x, scaled(ir.OpSub, y, opts))
+	return binaryOp(aten.Sub, x, scaled(aten.Sub, y, opts))
 }
 
 // Div is [Tensor.Div] as a function, whose first operand may be a number, too.
@@ -57,7 +58,7 @@ func timesAlpha[O any](op ir.Op, y any, opts []O) any {
 			alpha = (*Tensor)(t)
 		}
 		if _, ok := y.(*Tensor); ok || alpha != n.Value {
-			y = binaryOp(ir.OpMul, y, alpha)
+			y = binaryOp(aten.Mul, y, alpha)
 			continue
 		}
 		y = product(op, y, alpha)
@@ -82,16 +83,16 @@ func product(op ir.Op, x, y any) any {
 // division returns the op for the option rounding_mode.
 func division(opts []DivOption) ir.Op {
 	if len(opts) == 0 {
-		return ir.OpDiv
+		return aten.Div
 	}
-	op := ir.OpDiv
+	op := aten.Div
 	var named [maxNamed]ir.Named
 	for _, n := range appendOptions(named[:0], op, opts) {
 		switch n.Value {
 		case "floor":
-			op = ir.OpFloorDivide
+			op = aten.FloorDivide
 		case "trunc":
-			op = ir.OpTruncDivide
+			op = aten.TruncDivide
 		default:
 			panic(ir.NewOpError("div", ErrArg, nil, "rounding_mode %q is neither \"floor\" nor \"trunc\"", n.Value))
 		}

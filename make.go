@@ -4,6 +4,7 @@ import (
 	"context"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/ir"
@@ -183,15 +184,15 @@ func numberDType(v any) DType {
 }
 
 // Zeros returns a tensor of zeros, f32 by default.
-func (m Maker) Zeros(dims ...int) *Tensor { return m.named("zeros", ir.OpFull, dims, 0, m.DType(F32)) }
+func (m Maker) Zeros(dims ...int) *Tensor { return m.named("zeros", aten.Full, dims, 0, m.DType(F32)) }
 
 // Ones returns a tensor of ones, f32 by default.
-func (m Maker) Ones(dims ...int) *Tensor { return m.named("ones", ir.OpFull, dims, 1, m.DType(F32)) }
+func (m Maker) Ones(dims ...int) *Tensor { return m.named("ones", aten.Full, dims, 1, m.DType(F32)) }
 
 // Full returns a tensor filled with a number, by default of the dtype that Scalar gives
 // the number. It is a parameter of the graph: another value never recompiles.
 func (m Maker) Full(v any, dims ...int) *Tensor {
-	return m.named("full", ir.OpExpand, m.With(On(Device{})).Scalar(v).ex(), dims)
+	return m.named("full", aten.Expand, m.With(On(Device{})).Scalar(v).ex(), dims)
 }
 
 // Arange returns start, start+step, … before end: i64 for integers, f32 if one
@@ -203,13 +204,13 @@ func (m Maker) Arange(start, end, step any) *Tensor {
 			d = F32
 		}
 	}
-	return m.call(ir.OpArange, number(start), number(end), number(step), m.DType(d))
+	return m.call(aten.Arange, number(start), number(end), number(step), m.DType(d))
 }
 
 // Linspace returns steps evenly spaced numbers from start to end, both included,
 // f32 by default.
 func (m Maker) Linspace(start, end any, steps int) *Tensor {
-	return m.call(ir.OpLinspace, number(start), number(end), steps, m.DType(F32))
+	return m.call(aten.Linspace, number(start), number(end), steps, m.DType(F32))
 }
 
 // number widens a Go number to a type that attributes hold. It returns anything else as

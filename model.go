@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/modelcall"
 	"github.com/loris-ml/loris/ir"
 )
@@ -50,7 +51,7 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 		panic(e)
 	}
 	text := string(ir.AppendShapes(nil, outs))
-	return tensors(s.ex().Call(ir.OpCallModel, newTensor, []any{handles(in), id, text}, nil))
+	return tensors(s.ex().Call(aten.CallModel, newTensor, []any{handles(in), id, text}, nil))
 }
 
 // deviceOf returns the device of an op on the tensors.

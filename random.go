@@ -1,6 +1,7 @@
 package loris
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -17,10 +18,10 @@ func (m Maker) random(name string, op ir.Op, pos ...any) *Tensor {
 }
 
 // Rand returns uniform numbers in [0, 1), f32 by default.
-func (m Maker) Rand(dims ...int) *Tensor { return m.random("rand", ir.OpUniform, dims, m.DType(F32)) }
+func (m Maker) Rand(dims ...int) *Tensor { return m.random("rand", aten.Uniform, dims, m.DType(F32)) }
 
 // Randn returns standard normal numbers, f32 by default.
-func (m Maker) Randn(dims ...int) *Tensor { return m.random("randn", ir.OpNormal, dims, m.DType(F32)) }
+func (m Maker) Randn(dims ...int) *Tensor { return m.random("randn", aten.Normal, dims, m.DType(F32)) }
 
 // Uniform returns uniform numbers in [low, high), f32 by default. Other bounds
 // never recompile.
@@ -36,7 +37,7 @@ func (m Maker) Normal(mean, std float64, dims ...int) *Tensor {
 
 // RandInt returns integers in [low, high), i64 by default.
 func (m Maker) RandInt(low, high int, dims ...int) *Tensor {
-	return m.random("randint", ir.OpRandint, low, high, dims, m.DType(I64))
+	return m.random("randint", aten.Randint, low, high, dims, m.DType(I64))
 }
 
 // RandPerm returns the numbers 0 to n-1 in random order, i64 by default.

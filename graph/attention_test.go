@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -28,7 +29,7 @@ func TestGradientsOfAttentionCostNothingMore(t *testing.T) {
 				for i, v := range vals {
 					pos[i] = v
 				}
-				loss := b.Sum(b.Call1(ir.OpAttention, pos, ir.A("enable_gqa", true)), nil, false)
+				loss := b.Sum(b.Call1(aten.Attention, pos, ir.A("enable_gqa", true)), nil, false)
 				wrt := vals
 				if name == "bool" {
 					wrt = vals[:3]
@@ -37,7 +38,7 @@ func TestGradientsOfAttentionCostNothingMore(t *testing.T) {
 				return graph.FromValues("step", vals, append(graph.Grad(b, &w, []ir.Value{loss}, nil, wrt), loss))
 			}
 			inline := &ir.Builder{Rewrite: func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-				if op != ir.OpAttention {
+				if op != aten.Attention {
 					return nil, false
 				}
 				return op.Spec().Decompose(b, ir.Args{Spec: op.Spec(), Attr: attr, In: in}), true
@@ -51,7 +52,7 @@ func TestGradientsOfAttentionCostNothingMore(t *testing.T) {
 			if len(p.Instrs) > 8 {
 				t.Errorf("%s %v: %d instructions are recorded:\n%v", name, d, len(p.Instrs), p)
 			}
-			fused, _ := graph.Optimize(p, graph.Options{Supports: func(op ir.Op) bool { return op == ir.OpAttention || op == ir.OpAttentionBackward }})
+			fused, _ := graph.Optimize(p, graph.Options{Supports: func(op ir.Op) bool { return op == aten.Attention || op == aten.AttentionBackward }})
 			if got := len(fused.Instrs); got > 8 && name != "added" {
 				t.Errorf("%s %v: %d instructions with kernels", name, d, got)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -60,7 +61,7 @@ var gradientCases = []gradientCase{
 		return []ir.Value{b.Call1(named("log_softmax"), []any{h, 1})}, nil, []ir.Value{x, y}
 	}},
 	{"of several outputs of one op", func(b *ir.Builder, x, y, w, c ir.Value) (outs, cotangents, wrt []ir.Value) {
-		v := b.Call(ir.OpSort, []any{b.Mul(x, y)})
+		v := b.Call(aten.Sort, []any{b.Mul(x, y)})
 		return []ir.Value{v[0]}, nil, []ir.Value{x}
 	}},
 	{"of gradients", func(b *ir.Builder, x, y, w, c ir.Value) (outs, cotangents, wrt []ir.Value) {
@@ -68,7 +69,7 @@ var gradientCases = []gradientCase{
 		return graph.Grad(b, &walker, []ir.Value{b.Exp(b.Mul(x, y))}, nil, []ir.Value{x}), nil, []ir.Value{x, y}
 	}},
 	{"with a number", func(b *ir.Builder, x, y, w, c ir.Value) (outs, cotangents, wrt []ir.Value) {
-		v, _ := b.BinaryNumber(ir.OpMul, x, 3.0, false)
+		v, _ := b.BinaryNumber(aten.Mul, x, 3.0, false)
 		return []ir.Value{b.Exp(b.Mul(v, y))}, nil, []ir.Value{x}
 	}},
 }

@@ -3,6 +3,7 @@ package graph
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -49,7 +50,7 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 			st.Applied["decompose"]++
 			return b.Decompose(use), true
 		}
-		if op == ir.OpScan && o.Supports != nil && !o.Supports(op) {
+		if op == aten.Scan && o.Supports != nil && !o.Supports(op) {
 			st.Applied["unroll"]++
 			return LoopOf(use).unroll(b), true
 		}
@@ -93,7 +94,7 @@ func init() {
 
 // constant returns the value of a `full` node.
 func constant(v ir.Value) (any, bool) {
-	if v.Node.Op() != ir.OpFull || v.Node.IsLeaf() {
+	if v.Node.Op() != aten.Full || v.Node.IsLeaf() {
 		return nil, false
 	}
 	return v.Node.Args().Get("fill_value"), true
@@ -158,8 +159,8 @@ func involution(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 // complexViews: view_as_real and view_as_complex undo each other.
 func complexViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 	switch {
-	case op == ir.OpViewAsReal && in[0].Node.Op() == ir.OpViewAsComplex:
-	case op == ir.OpViewAsComplex && in[0].Node.Op() == ir.OpViewAsReal:
+	case op == aten.ViewAsReal && in[0].Node.Op() == aten.ViewAsComplex:
+	case op == aten.ViewAsComplex && in[0].Node.Op() == aten.ViewAsReal:
 	default:
 		return nil, false
 	}
@@ -169,7 +170,7 @@ func complexViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Val
 // mergeCasts: a cast to the dtype a value has is the value; a widening float
 // cast followed by another cast is one cast.
 func mergeCasts(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	if op != ir.OpCast {
+	if op != aten.Cast {
 		return nil, false
 	}
 	to := ir.Args{Spec: op.Spec(), Attr: attr, In: in}.DType("dtype")
@@ -177,7 +178,7 @@ func mergeCasts(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	if x.DType() == to {
 		return in[:1:1], true
 	}
-	if x.Node.Op() == ir.OpCast {
+	if x.Node.Op() == aten.Cast {
 		y := x.Node.Inputs()[0]
 		if y.DType().IsFloat() && x.DType().IsFloat() && ir.PromoteTypes(y.DType(), x.DType()) == x.DType() {
 			return []ir.Value{b.Cast(y, to)}, true

@@ -3,6 +3,7 @@ package graph
 import (
 	"slices"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -31,9 +32,9 @@ func foldPointwise(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Va
 
 func foldScalar(sp *ir.Spec, op ir.Op, in []ir.Value, vals []any, out ir.DType) (any, bool) {
 	switch op {
-	case ir.OpCast:
+	case aten.Cast:
 		return convert(vals[0], in[0].DType(), out), true
-	case ir.OpWhere:
+	case aten.Where:
 		if asFloat(vals[0]) != 0 {
 			return vals[1], true
 		}
@@ -116,11 +117,11 @@ func mergeViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	inner := in[0].Node
 	x := inner.Inputs()[0]
 	switch op {
-	case ir.OpReshape:
+	case aten.Reshape:
 		return []ir.Value{b.Reshape(x, inferOne(op, attr, in).Dims()...)}, true
-	case ir.OpExpand:
+	case aten.Expand:
 		return []ir.Value{b.Expand(x, inferOne(op, attr, in).Dims()...)}, true
-	case ir.OpPermute:
+	case aten.Permute:
 		outer := normDims(ir.Args{Spec: op.Spec(), Attr: attr, In: in}.Ints("dims"))
 		first := normDims(inner.Args().Ints("dims"))
 		p := make([]int, len(outer))
@@ -146,31 +147,31 @@ func normDims(dims []int) []int {
 func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 	a := ir.Args{Spec: op.Spec(), Attr: attr, In: in}
 	switch op {
-	case ir.OpReshape, ir.OpExpand:
+	case aten.Reshape, aten.Expand:
 		if !inferOne(op, attr, in).SameDims(in[0].Shape()) {
 			return nil, false
 		}
-	case ir.OpPermute:
+	case aten.Permute:
 		for i, d := range normDims(a.Ints("dims")) {
 			if i != d {
 				return nil, false
 			}
 		}
-	case ir.OpSlice:
+	case aten.Slice:
 		if a.Int("step") != 1 || inferOne(op, attr, in) != in[0].Shape() {
 			return nil, false
 		}
-	case ir.OpFlip:
+	case aten.Flip:
 		for _, d := range a.Ints("dims") {
 			if in[0].Dim(d) > 1 {
 				return nil, false
 			}
 		}
-	case ir.OpCat:
+	case aten.Cat:
 		if len(in) != 1 {
 			return nil, false
 		}
-	case ir.OpConstantPadNd:
+	case aten.ConstantPadNd:
 		if slices.ContainsFunc(a.Ints("pad"), func(p int) bool { return p != 0 }) {
 			return nil, false
 		}
@@ -180,7 +181,7 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 	return in[:1:1], true
 }
 
-func isExpand(v ir.Value) bool { return v.Node.Op() == ir.OpExpand }
+func isExpand(v ir.Value) bool { return v.Node.Op() == aten.Expand }
 
 // dropExpand: pointwise ops broadcast by themselves, so an expanded operand is
 // used as it was when another operand gives the shape.

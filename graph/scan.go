@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -43,7 +44,7 @@ func (l *Loop) Kept() int {
 
 // Record records the loop. Its outputs are the last carried values, the results and the kept values.
 func (l *Loop) Record(b *ir.Builder) []ir.Value {
-	return b.Call(ir.OpScan, []any{l.Init, l.Xs, l.Consts, l.Body.String(), l.Length, l.Reverse, l.Every})
+	return b.Call(aten.Scan, []any{l.Init, l.Xs, l.Consts, l.Body.String(), l.Length, l.Reverse, l.Every})
 }
 
 // stacked is the shape of n values of shape s in a new first dimension.

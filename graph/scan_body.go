@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,7 +19,7 @@ func CutLoop(w *Walker, placeholders, roots []ir.Value) (body *Program, consts [
 		inside[po.Position(v.Node)] = true
 	}
 	for i, n := range po.Nodes {
-		constant[i] = !n.IsLeaf() && (n.Op() == ir.OpFull || n.NumOutputs() == 1 && n.Out(0).Shape().Numel() == 1 && !n.Spec().Impure)
+		constant[i] = !n.IsLeaf() && (n.Op() == aten.Full || n.NumOutputs() == 1 && n.Out(0).Shape().Numel() == 1 && !n.Spec().Impure)
 		for _, x := range n.Inputs() {
 			p := po.Position(x.Node)
 			inside[i] = inside[i] || inside[p]
@@ -85,7 +86,7 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 	uses := make([]bool, len(p.Shapes))
 	loops := false
 	for i := range p.Instrs {
-		loops = loops || p.Instrs[i].Op == ir.OpScan
+		loops = loops || p.Instrs[i].Op == aten.Scan
 		for _, id := range p.Instrs[i].Args {
 			uses[id] = true
 		}
@@ -106,7 +107,7 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 			a.In = append(a.In, vals[id])
 		}
 		b.Line = in.Line
-		if in.Op != ir.OpScan {
+		if in.Op != aten.Scan {
 			copy(vals[in.Out:], b.Emit(in.Op, in.Attr, a.In...))
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -181,12 +182,12 @@ func (r *reverse) assemble(b *ir.Builder, params, cotangents, grads []ir.Value) 
 // fewer elements together than the gradient has.
 func productOf(g ir.Value) (f *factors, left, right ir.Value) {
 	f = &factors{}
-	if g.Node.Op() == ir.OpPermute && g.Rank() == 2 {
+	if g.Node.Op() == aten.Permute && g.Rank() == 2 {
 		dims := g.Node.Args().Ints("dims")
 		f.transposed = (dims[0]+2)%2 == 1
 		g = g.Node.Inputs()[0]
 	}
-	if g.Node.Op() != ir.OpMatMul || g.Rank() != 2 {
+	if g.Node.Op() != aten.MatMul || g.Rank() != 2 {
 		return nil, left, right
 	}
 	left, right = g.Node.Inputs()[0], g.Node.Inputs()[1]
@@ -228,7 +229,7 @@ func (r *reverse) pass(b *ir.Builder, st *reverseState, length int, reversed boo
 func (f *factors) sum(b *ir.Builder, left, right ir.Value) ir.Value {
 	n, rows, k, cols := left.Dim(0), left.Dim(1), left.Dim(2), right.Dim(2)
 	l := b.Reshape(b.Permute(left, 1, 0, 2), rows, n*k)
-	p := b.Call1(ir.OpMatMul, []any{l, b.Reshape(right, n*k, cols)})
+	p := b.Call1(aten.MatMul, []any{l, b.Reshape(right, n*k, cols)})
 	if f.transposed {
 		p = b.Transpose(p, 0, 1)
 	}

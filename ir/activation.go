@@ -27,49 +27,49 @@ func registerSmooth() {
 	activation("silu(Tensor self) -> Tensor", "x·sigmoid(x) of floats, elementwise. ATen's silu.", Spec{
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
-			s := b.Sigmoid(x)
+			s := b.sigmoid(x)
 			return []Value{b.Mul(g, b.Mul(s, b.shift(b.Mul(x, b.oneMinus(s)), 1)))}
 		}),
-	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.Sigmoid(in[0])) })
+	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.sigmoid(in[0])) })
 
 	activation("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
 		"log(1 + e^(βx))/β of floats, elementwise; x itself where βx is above threshold. ATen's softplus.", Spec{Domain: [][2]float64{{-2, 2}, {0.5, 1.5}, {18, 22}}, VJP: compositeVJP(vjpSoftplus)},
 		func(b *Builder, a Args, in []Value) Value {
 			x, beta, threshold := in[0], in[1], in[2]
 			z := b.Mul(x, beta)
-			return b.Where(b.Gt(z, threshold), x, b.Div(b.Log1p(b.Exp(z)), beta))
+			return b.Where(b.gt(z, threshold), x, b.Div(b.log1p(b.Exp(z)), beta))
 		})
 
 	activation("mish(Tensor self) -> Tensor", "x·tanh(log(1 + eˣ)) of floats, elementwise. ATen's mish.", Spec{
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
-			t := b.Tanh(b.Log1p(b.Exp(x)))
-			return []Value{b.Mul(g, b.Add(t, b.Mul(b.Mul(x, b.Sigmoid(x)), b.oneMinus(b.Mul(t, t)))))}
+			t := b.tanh(b.log1p(b.Exp(x)))
+			return []Value{b.Mul(g, b.Add(t, b.Mul(b.Mul(x, b.sigmoid(x)), b.oneMinus(b.Mul(t, t)))))}
 		}),
-	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.Tanh(b.Log1p(b.Exp(in[0])))) })
+	}, func(b *Builder, a Args, in []Value) Value { return b.Mul(in[0], b.tanh(b.log1p(b.Exp(in[0])))) })
 
 	activation("log_sigmoid(Tensor self) -> Tensor", "log(sigmoid(x)) of floats without overflow, elementwise. ATen's log_sigmoid.", Spec{
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
-			return []Value{b.Mul(g, b.Sigmoid(b.Neg(in[0])))}
+			return []Value{b.Mul(g, b.sigmoid(b.Neg(in[0])))}
 		}),
 	}, func(b *Builder, a Args, in []Value) Value {
 		x := in[0]
-		return b.Sub(b.Minimum(x, b.zeroOf(x)), b.Log1p(b.Exp(b.Neg(b.Abs(x)))))
+		return b.Sub(b.minimum(x, b.zeroOf(x)), b.log1p(b.Exp(b.Neg(b.abs(x)))))
 	})
 
 	activation("softsign(Tensor self) -> Tensor", "x/(1 + |x|), elementwise; integers and bool give f32. As torch.nn.functional.softsign.", Spec{Domain: [][2]float64{{0.1, 2}}, Promote: PromoteIntToFloat},
-		func(b *Builder, a Args, in []Value) Value { return b.Div(in[0], b.shift(b.Abs(in[0]), 1)) })
+		func(b *Builder, a Args, in []Value) Value { return b.Div(in[0], b.shift(b.abs(in[0]), 1)) })
 
 	activation("tanhshrink(Tensor self) -> Tensor", "x - tanh(x), elementwise; integers and bool give f32. As torch.nn.functional.tanhshrink.", Spec{Promote: PromoteIntToFloat},
-		func(b *Builder, a Args, in []Value) Value { return b.Sub(in[0], b.Tanh(in[0])) })
+		func(b *Builder, a Args, in []Value) Value { return b.Sub(in[0], b.tanh(in[0])) })
 }
 
 // vjpSoftplus never divides infinities: sigmoid(βx) is the slope.
 func vjpSoftplus(b *Builder, a Args, in []Value, out, g Value) []Value {
 	x, beta, threshold := in[0], in[1], in[2]
 	z := b.Mul(x, beta)
-	linear := b.Gt(z, threshold)
-	s := b.Sigmoid(z)
+	linear := b.gt(z, threshold)
+	s := b.sigmoid(z)
 	slope := b.Div(b.Sub(b.Mul(x, s), out), beta)
 	return []Value{b.Where(linear, g, b.Mul(g, s)), b.Where(linear, b.zeroOf(g), b.Mul(g, slope))}
 }
@@ -90,7 +90,7 @@ func registerGelu() {
 			if geluByTanh(a) {
 				return b.Mul(b.scale(x, 0.5), b.shift(b.geluTanh(x), 1))
 			}
-			return b.Mul(b.scale(x, 0.5), b.shift(b.Erf(b.scale(x, invSqrt2)), 1))
+			return b.Mul(b.scale(x, 0.5), b.shift(b.erf(b.scale(x, invSqrt2)), 1))
 		})
 }
 
@@ -107,7 +107,7 @@ func geluByTanh(a Args) bool {
 }
 
 func (b *Builder) geluTanh(x Value) Value {
-	return b.Tanh(b.scale(b.Add(x, b.scale(b.Mul(b.Mul(x, x), x), geluCube)), sqrt2ByPi))
+	return b.tanh(b.scale(b.Add(x, b.scale(b.Mul(b.Mul(x, x), x), geluCube)), sqrt2ByPi))
 }
 
 // vjpGelu is g·(Φ(x) + x·Φ'(x)).
@@ -120,7 +120,7 @@ func vjpGelu(b *Builder, a Args, in []Value, out, g Value) []Value {
 		density := b.Mul(b.scale(b.oneMinus(b.Mul(t, t)), 0.5), inner)
 		return []Value{b.Mul(g, b.Add(b.scale(b.shift(t, 1), 0.5), b.Mul(x, density)))}
 	}
-	cdf := b.scale(b.shift(b.Erf(b.scale(x, invSqrt2)), 1), 0.5)
+	cdf := b.scale(b.shift(b.erf(b.scale(x, invSqrt2)), 1), 0.5)
 	density := b.scale(b.Exp(b.scale(x2, -0.5)), sqrt2ByPi/2)
 	return []Value{b.Mul(g, b.Add(cdf, b.Mul(x, density)))}
 }
@@ -129,28 +129,28 @@ func registerRectifiers() {
 	activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
 		"x where it is positive, x·negative_slope elsewhere, of floats, elementwise. ATen's leaky_relu.", Spec{Domain: [][2]float64{{-2, -0.1}}},
 		func(b *Builder, a Args, in []Value) Value {
-			return b.Where(b.Gt(in[0], b.zeroOf(in[0])), in[0], b.Mul(in[0], in[1]))
+			return b.Where(b.gt(in[0], b.zeroOf(in[0])), in[0], b.Mul(in[0], in[1]))
 		})
 	activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
 		"scale·x where x is positive, scale·alpha·(e^(input_scale·x) - 1) elsewhere, of floats, elementwise. ATen's elu.", Spec{Domain: [][2]float64{{-2, -0.1}, {0.5, 1.5}, {0.5, 1.5}, {0.5, 1.5}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, scale := in[0], in[2]
-			negative := b.Le(x, b.zeroOf(x))
+			negative := b.le(x, b.zeroOf(x))
 			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, in[3]), b.Mul(in[1], scale)), b.Mul(x, scale))
 		})
 	activation("celu(Tensor self, Scalar alpha=1) -> Tensor",
 		"x where it is positive, alpha·(e^(x/alpha) - 1) elsewhere, of floats, elementwise. ATen's celu.", Spec{Domain: [][2]float64{{-2, -0.1}, {0.5, 1.5}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, alpha := in[0], in[1]
-			negative := b.Le(x, b.zeroOf(x))
-			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, b.Reciprocal(alpha)), alpha), x)
+			negative := b.le(x, b.zeroOf(x))
+			return b.Where(negative, b.Mul(b.negativeExpm1(x, negative, b.reciprocal(alpha)), alpha), x)
 		})
 	activation("selu(Tensor self) -> Tensor",
 		"elu with alpha 1.67326… and scale 1.05070…, which keep activations normal, of floats, elementwise. ATen's selu.", Spec{Domain: [][2]float64{{-2, -0.1}}},
 		func(b *Builder, a Args, in []Value) Value {
 			const alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 			x := in[0]
-			negative := b.Le(x, b.zeroOf(x))
+			negative := b.le(x, b.zeroOf(x))
 			y := b.negativeExpm1(x, negative, b.Const(1, x.DType()))
 			return b.Where(negative, b.scale(y, alpha*scale), b.scale(x, scale))
 		})
@@ -161,7 +161,7 @@ func registerRectifiers() {
 		Decompose: func(b *Builder, a Args) []Value {
 			refuseBool(a)
 			in := b.widenAll(a.In)
-			return []Value{b.Cast(b.Where(b.Le(in[0], in[1]), in[2], in[0]), a.In[0].DType())}
+			return []Value{b.Cast(b.Where(b.le(in[0], in[1]), in[2], in[0]), a.In[0].DType())}
 		},
 	})
 }
@@ -170,7 +170,7 @@ func registerRectifiers() {
 // 0, so that the part which is not chosen has no infinity whose gradient
 // would be NaN.
 func (b *Builder) negativeExpm1(x, negative, scale Value) Value {
-	return b.Expm1(b.Mul(b.Where(negative, x, b.zeroOf(x)), scale))
+	return b.expm1(b.Mul(b.Where(negative, x, b.zeroOf(x)), scale))
 }
 
 func refuseBool(a Args) {
@@ -213,7 +213,7 @@ func registerHard() {
 		Domain: [][2]float64{{-2.5, 2.5}},
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
-			inside := b.LogicalAnd(b.Gt(x, b.Const(-3, x.DType())), b.Lt(x, b.Const(3, x.DType())))
+			inside := b.logicalAnd(b.gt(x, b.Const(-3, x.DType())), b.lt(x, b.Const(3, x.DType())))
 			return []Value{b.Where(inside, b.scale(g, 1.0/6), b.zeroOf(g))}
 		}),
 	}, func(b *Builder, a Args, in []Value) Value { return b.Div(b.relu6Of3(in[0]), b.Const(6, in[0].DType())) })
@@ -222,8 +222,8 @@ func registerHard() {
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
 			slope := b.Mul(g, b.shift(b.scale(x, 1.0/3), 0.5))
-			gx := b.Where(b.Lt(x, b.Const(3, x.DType())), slope, g)
-			return []Value{b.Where(b.Le(x, b.Const(-3, x.DType())), b.zeroOf(g), gx)}
+			gx := b.Where(b.lt(x, b.Const(3, x.DType())), slope, g)
+			return []Value{b.Where(b.le(x, b.Const(-3, x.DType())), b.zeroOf(g), gx)}
 		}),
 	}, func(b *Builder, a Args, in []Value) Value {
 		return b.Div(b.Mul(in[0], b.relu6Of3(in[0])), b.Const(6, in[0].DType()))
@@ -239,7 +239,7 @@ func (b *Builder) relu6Of3(x Value) Value {
 func vjpHardtanh(b *Builder, x, lo, hi, g Value) (gx, glo, ghi Value) {
 	zero := b.zeroOf(g)
 	_, below, above := b.clampParts(x, lo, hi)
-	gx = b.Where(b.LogicalOr(b.Le(x, lo), b.Ge(x, hi)), zero, g)
+	gx = b.Where(b.logicalOr(b.le(x, lo), b.ge(x, hi)), zero, g)
 	return gx, b.Where(below, g, zero), b.Where(above, g, zero)
 }
 
@@ -247,13 +247,13 @@ func registerShrink() {
 	activation("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 		"0 where |x| is at most lambd, x elsewhere, of floats, elementwise. ATen's hardshrink.", Spec{Domain: [][2]float64{{1, 2}, {0.1, 0.4}}},
 		func(b *Builder, a Args, in []Value) Value {
-			return b.Where(b.Le(b.Abs(in[0]), in[1]), b.zeroOf(in[0]), in[0])
+			return b.Where(b.le(b.abs(in[0]), in[1]), b.zeroOf(in[0]), in[0])
 		})
 	activation("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 		"x moved towards 0 by lambd and no further, of floats, elementwise. ATen's softshrink.", Spec{Domain: [][2]float64{{-2, -1}, {0.1, 0.4}}},
 		func(b *Builder, a Args, in []Value) Value {
 			x, l := in[0], in[1]
-			moved := b.Where(b.Gt(x, b.zeroOf(x)), b.Sub(x, l), b.Add(x, l))
-			return b.Where(b.Le(b.Abs(x), l), b.scale(x, 0), moved)
+			moved := b.Where(b.gt(x, b.zeroOf(x)), b.Sub(x, l), b.Add(x, l))
+			return b.Where(b.le(b.abs(x), l), b.scale(x, 0), moved)
 		})
 }

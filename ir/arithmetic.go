@@ -28,7 +28,7 @@ func initSigns() {
 		Scalar: Scalar{F1: math.Abs, I1: func(x int64) int64 { return max(x, -x) }},
 		Infer:  noBool(""),
 		Cost:   CostArithmetic, Exact: true, Domain: [][2]float64{{0.1, 2}},
-		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Sign(x)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.sign(x)) }),
 		Complex: complexAbs,
 	})
 	unaryRow("sign", "-1, 0 or 1, elementwise; 0 for NaN, bool stays as it is.", Spec{
@@ -45,21 +45,21 @@ func initSigns() {
 		Cost:   CostArithmetic, Exact: true, Domain: [][2]float64{{0.1, 2}},
 		VJP: vjp1(func(b *Builder, x, y, g Value) Value {
 			zero := b.zeroOf(g)
-			return b.Where(b.Le(y, zero), zero, g)
+			return b.Where(b.le(y, zero), zero, g)
 		}),
 	})
 	register("copysign(Tensor self, Tensor other) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteIntToFloat,
 		Doc: "|x| with the sign of y, elementwise with broadcasting; -0 is negative and NaN positive. Integers and bool give f32. ATen's copysign.",
 		Decompose: func(b *Builder, a Args) []Value {
-			x, y := b.Abs(a.In[0]), a.In[1]
+			x, y := b.abs(a.In[0]), a.In[1]
 			zero := b.zeroOf(y)
-			negative := b.LogicalOr(b.Lt(y, zero), b.Lt(b.Reciprocal(y), zero))
+			negative := b.logicalOr(b.lt(y, zero), b.lt(b.reciprocal(y), zero))
 			return []Value{b.Where(negative, b.Neg(x), x)}
 		},
 		Domain: [][2]float64{{0.3, 2}, {-2, -0.3}},
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) {
-			ratio := b.Where(b.Eq(x, b.zeroOf(x)), b.zeroOf(x), b.Div(z, x))
+			ratio := b.Where(b.eq(x, b.zeroOf(x)), b.zeroOf(x), b.Div(z, x))
 			return b.Mul(g, ratio), b.FullLike(y, 0)
 		}),
 	})
@@ -130,8 +130,8 @@ func initExtremes() {
 		Cost:   CostArithmetic, Exact: true, Domain: [][2]float64{{-2, -0.1}, {0.1, 1}},
 		VJP: vjp2(vjpMinimum),
 	})
-	floatExtremum("fmax", "larger", (*Builder).Maximum, (*Builder).Gt)
-	floatExtremum("fmin", "smaller", (*Builder).Minimum, (*Builder).Lt)
+	floatExtremum("fmax", "larger", (*Builder).maximum, (*Builder).gt)
+	floatExtremum("fmin", "smaller", (*Builder).minimum, (*Builder).lt)
 }
 
 // rounding registers a function that rounds to an integer; integers stay as they are.
@@ -150,7 +150,7 @@ func initRounding() {
 	rounding("trunc", "x without its fraction", math.Trunc, [2]float64{0.1, 0.9})
 	register("frac(Tensor self) -> Tensor", Spec{
 		Category: Pointwise, Doc: "x - trunc(x) of floats, elementwise. ATen's frac.",
-		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.Sub(in[0], b.Trunc(in[0])) }),
+		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.Sub(in[0], b.trunc(in[0])) }),
 		Domain:    [][2]float64{{0.1, 0.9}},
 		VJP:       func(b *Builder, a Args, out, grad []Value) []Value { return []Value{grad[0]} },
 	})
@@ -185,22 +185,22 @@ func initDivision() {
 	binaryRow("remainder", "x - y·⌊x/y⌋, elementwise with broadcasting: the sign is the divisor's, as Python's %."+zero, Spec{
 		Scalar: Scalar{F2: remainder, I2: remainderInt}, Infer: noBool(""),
 		Divides: true, Domain: aroundQuotient,
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Mul(b.Neg(g), b.FloorDivide(x, y)) }),
+		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Mul(b.Neg(g), b.floorDivide(x, y)) }),
 	})
 	binaryRow("fmod", "x - y·trunc(x/y), elementwise with broadcasting: the sign is the dividend's, as C's fmod."+zero, Spec{
 		Scalar: Scalar{F2: math.Mod, I2: fmodInt}, Infer: noBool(""),
 		Divides: true, Domain: aroundQuotient,
-		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Mul(b.Neg(g), b.TruncDivide(x, y)) }),
+		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Mul(b.Neg(g), b.truncDivide(x, y)) }),
 	})
 }
 
 func hypot(b *Builder, a Args, in []Value) Value {
-	x, y := b.Abs(in[0]), b.Abs(in[1])
-	m := b.Maximum(x, y)
-	r := b.Div(b.Minimum(x, y), m)
-	h := b.Mul(m, b.Sqrt(b.shift(b.Mul(r, r), 1)))
-	h = b.Where(b.Eq(m, b.zeroOf(m)), m, h)
-	return b.Where(b.IsInf(x), x, b.Where(b.IsInf(y), y, h))
+	x, y := b.abs(in[0]), b.abs(in[1])
+	m := b.maximum(x, y)
+	r := b.Div(b.minimum(x, y), m)
+	h := b.Mul(m, b.sqrt(b.shift(b.Mul(r, r), 1)))
+	h = b.Where(b.eq(m, b.zeroOf(m)), m, h)
+	return b.Where(b.isInf(x), x, b.Where(b.isInf(y), y, h))
 }
 
 // floatExtremum registers an extremum of which NaN is never the result unless both operands are NaN.
@@ -212,7 +212,7 @@ func floatExtremum(name, which string, extremum, wins func(b *Builder, x, y Valu
 			x, y := a.In[0], a.In[1]
 			m := extremum(b, x, y)
 			if x.DType().IsFloat() {
-				m = b.Where(b.IsNaN(y), x, b.Where(b.IsNaN(x), y, m))
+				m = b.Where(b.isNaN(y), x, b.Where(b.isNaN(x), y, m))
 			}
 			return []Value{m}
 		},
@@ -220,8 +220,8 @@ func floatExtremum(name, which string, extremum, wins func(b *Builder, x, y Valu
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) {
 			zero := b.zeroOf(g)
 			half := b.scale(g, 0.5)
-			tie := b.Eq(x, y)
-			won := b.LogicalOr(wins(b, x, y), b.IsNaN(y))
+			tie := b.eq(x, y)
+			won := b.logicalOr(wins(b, x, y), b.isNaN(y))
 			return b.Where(tie, half, b.Where(won, g, zero)), b.Where(tie, half, b.Where(won, zero, g))
 		}),
 	})
@@ -232,19 +232,19 @@ func floatExtremum(name, which string, extremum, wins func(b *Builder, x, y Valu
 // exponent is not negative.
 func vjpPow(b *Builder, x, y, z, g Value) (gx, gy Value) {
 	zero := b.zeroOf(g)
-	dx := b.Mul(y, b.Pow(x, b.shift(y, -1)))
-	gx = b.Where(b.Eq(y, zero), zero, b.Mul(g, dx))
-	flat := b.LogicalAnd(b.Eq(x, zero), b.Ge(y, zero))
-	gy = b.Mul(g, b.Where(flat, zero, b.Mul(z, b.Log(x))))
+	dx := b.Mul(y, b.pow(x, b.shift(y, -1)))
+	gx = b.Where(b.eq(y, zero), zero, b.Mul(g, dx))
+	flat := b.logicalAnd(b.eq(x, zero), b.ge(y, zero))
+	gy = b.Mul(g, b.Where(flat, zero, b.Mul(z, b.log(x))))
 	return gx, gy
 }
 
 func vjpMaximum(b *Builder, x, y, z, g Value) (gx, gy Value) {
-	return b.chosen(g, b.Eq(x, y), b.Lt(x, y), b.Gt(x, y))
+	return b.chosen(g, b.eq(x, y), b.lt(x, y), b.gt(x, y))
 }
 
 func vjpMinimum(b *Builder, x, y, z, g Value) (gx, gy Value) {
-	return b.chosen(g, b.Eq(x, y), b.Gt(x, y), b.Lt(x, y))
+	return b.chosen(g, b.eq(x, y), b.gt(x, y), b.lt(x, y))
 }
 
 // chosen gives the cotangent to the operand that won, half to each on a tie,

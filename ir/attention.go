@@ -4,8 +4,8 @@ import "math"
 
 // The ops of attention. They are composites for which backends may have kernels that store no scores.
 var (
-	OpAttention             = declare("scaled_dot_product_attention")
-	OpAttentionBackward     = declare("_scaled_dot_product_attention_backward")
+	opAttention             = declare("scaled_dot_product_attention")
+	opAttentionBackward     = declare("_scaled_dot_product_attention_backward")
 	opAttentionMaskBackward = declare("_scaled_dot_product_attention_mask_backward")
 )
 
@@ -64,7 +64,7 @@ func attention(b *Builder, a Args) []Value {
 // ignore it.
 func vjpAttention(b *Builder, a Args, out, grad []Value) []Value {
 	in := append([]Value{grad[0], out[0]}, a.In...)
-	grads := append([]Value{}, b.Emit(OpAttentionBackward, a.Attr, in...)...)
+	grads := append([]Value{}, b.Emit(opAttentionBackward, a.Attr, in...)...)
 	if mask := a.Tensor("attn_mask"); !mask.IsNil() && mask.DType().IsFloat() {
 		grads = append(grads, b.Emit(opAttentionMaskBackward, a.Attr, in...)...)
 	}
@@ -73,7 +73,7 @@ func vjpAttention(b *Builder, a Args, out, grad []Value) []Value {
 
 // attentionGradients differentiates the decomposition: query, key, value and mask.
 func attentionGradients(b *Builder, a Args) []Value {
-	forward := Args{Spec: OpAttention.Spec(), Attr: a.Attr, In: a.In[2:]}
+	forward := Args{Spec: opAttention.Spec(), Attr: a.Attr, In: a.In[2:]}
 	grads := b.pullBackOf(forward, a.In[:1])
 	for i, g := range grads {
 		if g.IsNil() && forward.In[i].DType().IsFloat() {
@@ -86,7 +86,7 @@ func attentionGradients(b *Builder, a Args) []Value {
 // causalMask is true on and below the diagonal of the last two dimensions.
 func causalMask(b *Builder, s Value) Value {
 	row := b.Reshape(b.Iota(s.Dim(-2), I64), s.Dim(-2), 1)
-	return b.Ge(row, b.Iota(s.Dim(-1), I64))
+	return b.ge(row, b.Iota(s.Dim(-1), I64))
 }
 
 // maskedSoftmax applies the mask. A row in which every score is -inf would give
@@ -110,7 +110,7 @@ func maskedSoftmax(b *Builder, a Args, s, mask Value) Value {
 	if before.Numel() == 0 {
 		return s
 	}
-	dead := b.Eq(b.Amax(s, []int{-1}, true), never)
+	dead := b.eq(b.Amax(s, []int{-1}, true), never)
 	p := b.callNamed("softmax", []any{b.Where(dead, zero, s), -1})
 	return b.Where(dead, zero, p)
 }

@@ -92,11 +92,11 @@ func embeddingBags(b *Builder, a Args) []Value {
 	at, bag := b.Cast(indices, I64), b.bagsOf(starts, count)
 	counts := b.Full([]int{count}, true, Bool)
 	if padding >= 0 {
-		counts = b.Ne(at, b.Const(padding, I64))
+		counts = b.ne(at, b.Const(padding, I64))
 	}
 	if offsets.Dim(0) > n { // what is behind the last bag belongs to none
 		end := b.Slice(b.Cast(offsets, I64), 0, n, n+1, 1)
-		counts = b.LogicalAnd(counts, b.Lt(b.Iota(count, I64), end))
+		counts = b.logicalAnd(counts, b.lt(b.Iota(count, I64), end))
 	}
 	rows := b.widen(b.IndexSelect(weight, 0, at))
 	sizes := b.countIn(n, bag, b.Cast(counts, I64))
@@ -112,7 +112,7 @@ func embeddingBags(b *Builder, a Args) []Value {
 		}
 		out = b.countIn(n, bag, b.Where(b.Unsqueeze(counts, 1), rows, b.Const(0, rows.DType())))
 		if mode == bagMean {
-			out = b.Div(out, b.Cast(b.Unsqueeze(b.Maximum(sizes, b.Const(1, I64)), 1), out.DType()))
+			out = b.Div(out, b.Cast(b.Unsqueeze(b.maximum(sizes, b.Const(1, I64)), 1), out.DType()))
 		}
 	}
 	return []Value{b.Cast(out, weight.DType()), b.Cast(bag, d), b.Cast(sizes, d), from}
@@ -126,10 +126,10 @@ func (b *Builder) bagMaxima(rows, at, bag, counts, sizes Value) (largest, from V
 	into := b.Expand(b.Unsqueeze(bag, 1), count, width)
 	seen := b.Where(b.Unsqueeze(counts, 1), rows, b.Const(math.Inf(-1), rows.DType()))
 	top := b.ScatterReduce(none, 0, into, seen, "amax")
-	won := b.LogicalAnd(b.Eq(seen, b.IndexSelect(top, 0, bag)), b.Unsqueeze(counts, 1))
+	won := b.logicalAnd(b.eq(seen, b.IndexSelect(top, 0, bag)), b.Unsqueeze(counts, 1))
 	place := b.Where(won, b.Unsqueeze(b.Iota(count, I64), 1), b.Const(count, I64))
 	first := b.ScatterReduce(b.Full([]int{n, width}, count, I64), 0, into, place, "amin")
-	empty := b.Eq(first, b.Const(count, I64))
+	empty := b.eq(first, b.Const(count, I64))
 	known := b.Cat([]Value{at, b.Full([]int{1}, 0, I64)}, 0)
 	from = b.Reshape(b.IndexSelect(known, 0, b.Reshape(first, n*width)), n, width)
 	return b.Where(empty, b.Const(0, rows.DType()), top), from
@@ -149,7 +149,7 @@ func embeddingBagBackward(b *Builder, a Args) []Value {
 		if !from.Shape().SameDims(g.Shape()) {
 			a.Fail(ErrShape, "maximum_indices must be %v, got %v", g.Shape(), from.Shape())
 		}
-		empty := b.Unsqueeze(b.Eq(sizes, b.Const(0, sizes.DType())), 1)
+		empty := b.Unsqueeze(b.eq(sizes, b.Const(0, sizes.DType())), 1)
 		zero := b.Full([]int{rows, g.Dim(1)}, 0, d)
 		sum := b.ScatterReduce(zero, 0, b.Where(empty, b.Const(0, I64), from), b.Where(empty, b.Const(0, d), wide), "sum")
 		return []Value{b.Cast(sum, g.DType())}
@@ -169,7 +169,7 @@ func embeddingBagBackward(b *Builder, a Args) []Value {
 		factor = b.Div(factor, b.IndexSelect(b.Cast(sizes, d), 0, bag))
 	}
 	if padding >= 0 {
-		factor = b.Where(b.Eq(at, b.Const(padding, I64)), b.Const(0, d), factor)
+		factor = b.Where(b.eq(at, b.Const(padding, I64)), b.Const(0, d), factor)
 	}
 	parts := b.Mul(b.IndexSelect(wide, 0, bag), b.Unsqueeze(factor, 1))
 	return []Value{b.Cast(b.countIn(rows, at, parts), g.DType())}
@@ -186,7 +186,7 @@ func embeddingBagWeightsBackward(b *Builder, a Args) []Value {
 	}
 	out := b.Sum(b.Mul(b.IndexSelect(b.widen(g), 0, bag), b.IndexSelect(b.widen(weight), 0, at)), []int{1}, false)
 	if padding := a.Int("padding_idx"); padding >= 0 {
-		out = b.Where(b.Eq(at, b.Const(padding, I64)), b.Const(0, out.DType()), out)
+		out = b.Where(b.eq(at, b.Const(padding, I64)), b.Const(0, out.DType()), out)
 	}
 	return []Value{b.Cast(out, g.DType())}
 }

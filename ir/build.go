@@ -27,44 +27,44 @@ func (b *Builder) Full(size []int, v any, d DType) Value {
 	if size == nil {
 		size = []int{}
 	}
-	return b.Call1(OpFull, []any{size, v, d})
+	return b.Call1(opFull, []any{size, v, d})
 }
 
 // FullLike records a constant with the shape of x.
 func (b *Builder) FullLike(x Value, v any) Value { return b.Full(x.Shape().Dims(), v, x.DType()) }
 
 // Iota records 0, 1, … n-1.
-func (b *Builder) Iota(n int, d DType) Value { return b.Call1(OpArange, []any{0, n, 1, d}) }
+func (b *Builder) Iota(n int, d DType) Value { return b.Call1(opArange, []any{0, n, 1, d}) }
 
 // Cast records a conversion; it is x itself if the dtype is right already.
 func (b *Builder) Cast(x Value, d DType) Value {
 	if x.DType() == d {
 		return x
 	}
-	return b.Call1(OpCast, []any{x, d})
+	return b.Call1(opCast, []any{x, d})
 }
 
 // Where records cond ? x : y, elementwise with broadcasting.
-func (b *Builder) Where(cond, x, y Value) Value { return b.Call1(OpWhere, []any{cond, x, y}) }
+func (b *Builder) Where(cond, x, y Value) Value { return b.Call1(opWhere, []any{cond, x, y}) }
 
 // Sum records a sum over dims (nil: all).
 func (b *Builder) Sum(x Value, dims []int, keepdim bool) Value {
-	return b.Call1(OpSum, []any{x, dimsArg(dims), keepdim})
+	return b.Call1(opSum, []any{x, dimsArg(dims), keepdim})
 }
 
 // Prod records a product over dims (nil: all).
 func (b *Builder) Prod(x Value, dims []int, keepdim bool) Value {
-	return b.Call1(OpProd, []any{x, dimsArg(dims), keepdim})
+	return b.Call1(opProd, []any{x, dimsArg(dims), keepdim})
 }
 
 // Amax records a maximum over dims (nil: all).
 func (b *Builder) Amax(x Value, dims []int, keepdim bool) Value {
-	return b.Call1(OpAmax, []any{x, dimsArg(dims), keepdim})
+	return b.Call1(opAmax, []any{x, dimsArg(dims), keepdim})
 }
 
 // Amin records a minimum over dims (nil: all).
 func (b *Builder) Amin(x Value, dims []int, keepdim bool) Value {
-	return b.Call1(OpAmin, []any{x, dimsArg(dims), keepdim})
+	return b.Call1(opAmin, []any{x, dimsArg(dims), keepdim})
 }
 
 func dimsArg(dims []int) any {
@@ -82,7 +82,7 @@ func (b *Builder) Mean(x Value, dims []int, keepdim bool) Value {
 }
 
 // Cumsum records a running sum along dim.
-func (b *Builder) Cumsum(x Value, dim int) Value { return b.Call1(OpCumsum, []any{x, dim}) }
+func (b *Builder) Cumsum(x Value, dim int) Value { return b.Call1(opCumsum, []any{x, dim}) }
 
 // Reshape records a reshape; it is x itself if the dimensions are right already.
 func (b *Builder) Reshape(x Value, dims ...int) Value {
@@ -98,7 +98,7 @@ func (b *Builder) Reshape(x Value, dims ...int) Value {
 	if dims == nil {
 		dims = []int{}
 	}
-	return b.Call1(OpReshape, []any{x, dims})
+	return b.Call1(opReshape, []any{x, dims})
 }
 
 // Permute records a reordering of the dimensions.
@@ -106,7 +106,7 @@ func (b *Builder) Permute(x Value, dims ...int) Value {
 	if dims == nil {
 		dims = []int{}
 	}
-	return b.Call1(OpPermute, []any{x, dims})
+	return b.Call1(opPermute, []any{x, dims})
 }
 
 // Transpose records an exchange of two dimensions, which may be negative.
@@ -129,7 +129,7 @@ func (b *Builder) Expand(x Value, dims ...int) Value {
 	if dims == nil {
 		dims = []int{}
 	}
-	return b.Call1(OpExpand, []any{x, dims})
+	return b.Call1(opExpand, []any{x, dims})
 }
 
 // ExpandAs records a broadcast of x to the dimensions of y.
@@ -147,50 +147,50 @@ func (b *Builder) Unsqueeze(x Value, dim int) Value {
 
 // Slice records x[start:end:step] along dim; 0 <= start <= end.
 func (b *Builder) Slice(x Value, dim, start, end, step int) Value {
-	return b.Call1(OpSlice, []any{x, dim, start, end, step})
+	return b.Call1(opSlice, []any{x, dim, start, end, step})
 }
 
 // Flip records a reversal along dims.
-func (b *Builder) Flip(x Value, dims ...int) Value { return b.Call1(OpFlip, []any{x, dims}) }
+func (b *Builder) Flip(x Value, dims ...int) Value { return b.Call1(opFlip, []any{x, dims}) }
 
 // Cat records a concatenation along dim.
-func (b *Builder) Cat(xs []Value, dim int) Value { return b.Call1(OpCat, []any{xs, dim}) }
+func (b *Builder) Cat(xs []Value, dim int) Value { return b.Call1(opCat, []any{xs, dim}) }
 
 // PadConst records constant padding: pad has (before, after) pairs from the last
 // dimension backwards, as ATen's constant_pad_nd; negative entries crop.
 func (b *Builder) PadConst(x Value, pad []int, value Value) Value {
-	return b.Call1(OpConstantPadNd, []any{x, pad, value})
+	return b.Call1(opConstantPadNd, []any{x, pad, value})
 }
 
 // Gather records out[i][j] = x[index[i][j]][j] along dim.
 func (b *Builder) Gather(x Value, dim int, index Value) Value {
-	return b.Call1(OpGather, []any{x, dim, index})
+	return b.Call1(opGather, []any{x, dim, index})
 }
 
 // ScatterReduce records scatter_reduce with include_self: reduce is "sum",
 // "prod", "mean", "amax" or "amin".
 func (b *Builder) ScatterReduce(x Value, dim int, index, src Value, reduce string) Value {
-	return b.Call1(OpScatterReduce, []any{x, dim, index, src, reduce})
+	return b.Call1(opScatterReduce, []any{x, dim, index, src, reduce})
 }
 
 // Scatter records scatter: later writes of one place win in index order.
 func (b *Builder) Scatter(x Value, dim int, index, src Value) Value {
-	return b.Call1(OpScatter, []any{x, dim, index, src})
+	return b.Call1(opScatter, []any{x, dim, index, src})
 }
 
 // IndexSelect records the choice of rows of x along dim by a 1-d index.
 func (b *Builder) IndexSelect(x Value, dim int, index Value) Value {
-	return b.Call1(OpIndexSelect, []any{x, dim, index})
+	return b.Call1(opIndexSelect, []any{x, dim, index})
 }
 
 // IndexAdd records the addition of rows of source into x along dim.
 func (b *Builder) IndexAdd(x Value, dim int, index, source Value) Value {
-	return b.Call1(OpIndexAdd, []any{x, dim, index, source})
+	return b.Call1(opIndexAdd, []any{x, dim, index, source})
 }
 
 // Sort records a stable sort along dim: values and i64 indices.
 func (b *Builder) Sort(x Value, dim int, descending bool) (values, indices Value) {
-	o := b.Call(OpSort, []any{x, dim, descending})
+	o := b.Call(opSort, []any{x, dim, descending})
 	return o[0], o[1]
 }
 
@@ -209,7 +209,7 @@ func (b *Builder) SumTo(x Value, to Shape) Value {
 		}
 	}
 	if dims != nil {
-		x = b.Call1(OpSum, []any{x, dims, true, x.DType()})
+		x = b.Call1(opSum, []any{x, dims, true, x.DType()})
 	}
 	return b.Reshape(x, to.Dims()...)
 }

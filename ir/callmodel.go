@@ -8,7 +8,7 @@ import (
 
 // OpCallModel runs a model that another runtime compiled, see backend.Callable. Ops leaves it out,
 // since its meaning is the model's.
-var OpCallModel = declare("call_model")
+var opCallModel = declare("call_model")
 
 func init() {
 	register("call_model(Tensor[] inputs, int model, str outputs) -> Tensor[]", Spec{

@@ -22,7 +22,7 @@ func TestParseShapes(t *testing.T) {
 func TestCallModelRecords(t *testing.T) {
 	b := NewRecorder()
 	x := tensor(F32, 2)
-	out := b.Call(OpCallModel, []any{[]Value{x, x}, 7, "f32[3] i64[]"})
+	out := b.Call(opCallModel, []any{[]Value{x, x}, 7, "f32[3] i64[]"})
 	if len(out) != 2 || out[0].Shape() != MakeShape(F32, 3) || out[1].Shape() != MakeShape(I64) {
 		t.Errorf("recorded %v", out)
 	}
@@ -32,20 +32,20 @@ func TestCallModelRecords(t *testing.T) {
 				t.Errorf("outputs that are no shapes: %v", err)
 			}
 		}()
-		b.Call(OpCallModel, []any{[]Value{x}, 7, "what"})
+		b.Call(opCallModel, []any{[]Value{x}, 7, "what"})
 	}()
 	// Equal uses of other ops become one when they are compiled; not of this one.
 	c := NewConsing(0)
 	use := func(op Op, args ...any) *Node { return c.Call(op, args)[0].Node }
-	if first, second := use(OpNeg, x), use(OpNeg, x); first != second {
+	if first, second := use(opNeg, x), use(opNeg, x); first != second {
 		t.Error("two equal nodes of neg")
 	}
-	first, second := use(OpCallModel, []Value{x}, 7, "f32[]"), use(OpCallModel, []Value{x}, 7, "f32[]")
+	first, second := use(opCallModel, []Value{x}, 7, "f32[]"), use(opCallModel, []Value{x}, 7, "f32[]")
 	if first == second {
 		t.Error("two uses of a model became one")
 	}
 	for _, sp := range Ops() {
-		if sp.Op == OpCallModel {
+		if sp.Op == opCallModel {
 			t.Error("call_model is listed among the ops")
 		}
 	}

@@ -25,7 +25,7 @@ func init() {
 	register("clamp_min(Tensor self, Scalar min) -> Tensor", Spec{
 		Numbers:  map[string]NumberUse{"min": NumberLower},
 		Category: Pointwise, Promote: PromoteDefault, Doc: "max(x, min), elementwise." + doc + " ATen's clamp_min.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{b.Maximum(a.In[0], a.In[1])} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{b.maximum(a.In[0], a.In[1])} },
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
 			return vjpClamp(b, a, a.In[1], Value{}, grad[0])
 		},
@@ -34,7 +34,7 @@ func init() {
 	register("clamp_max(Tensor self, Scalar max) -> Tensor", Spec{
 		Numbers:  map[string]NumberUse{"max": NumberUpper},
 		Category: Pointwise, Promote: PromoteDefault, Doc: "min(x, max), elementwise." + doc + " ATen's clamp_max.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{b.Minimum(a.In[0], a.In[1])} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{b.minimum(a.In[0], a.In[1])} },
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
 			return vjpClamp(b, a, Value{}, a.In[1], grad[0])
 		},
@@ -45,10 +45,10 @@ func init() {
 // clamped limits x from below and above, where the bounds are given.
 func (b *Builder) clamped(x, lo, hi Value) Value {
 	if !lo.IsNil() {
-		x = b.Maximum(x, lo)
+		x = b.maximum(x, lo)
 	}
 	if !hi.IsNil() {
-		x = b.Minimum(x, hi)
+		x = b.minimum(x, hi)
 	}
 	return x
 }
@@ -87,13 +87,13 @@ func vjpClamp(b *Builder, a Args, lo, hi, g Value) []Value {
 func (b *Builder) clampParts(x, lo, hi Value) (inside, below, above Value) {
 	switch {
 	case hi.IsNil():
-		return b.Gt(x, lo), b.Le(x, lo), Value{}
+		return b.gt(x, lo), b.le(x, lo), Value{}
 	case lo.IsNil():
-		return b.Lt(x, hi), Value{}, b.Ge(x, hi)
+		return b.lt(x, hi), Value{}, b.ge(x, hi)
 	}
-	above = b.Ge(b.Maximum(x, lo), hi)
-	inside = b.LogicalAnd(b.Gt(x, lo), b.Lt(x, hi))
-	return inside, b.LogicalAnd(b.Le(x, lo), b.LogicalNot(above)), above
+	above = b.ge(b.maximum(x, lo), hi)
+	inside = b.logicalAnd(b.gt(x, lo), b.lt(x, hi))
+	return inside, b.logicalAnd(b.le(x, lo), b.logicalNot(above)), above
 }
 
 // clampTensorParts shares the cotangent on ties: between self and the bound, or
@@ -108,13 +108,13 @@ func (b *Builder) clampTensorParts(x, lo, hi, g Value) (gx, glo, ghi Value) {
 		return gx, Value{}, ghi
 	}
 	zero, half := b.zeroOf(g), b.scale(g, 0.5)
-	apart := b.Lt(lo, hi)
-	tieLo, tieHi := b.LogicalAnd(apart, b.Eq(x, lo)), b.LogicalAnd(apart, b.Eq(x, hi))
-	below, above := b.Lt(x, lo), b.Gt(x, hi)
-	ordered := b.Le(lo, hi)
-	gx = b.Where(b.LogicalOr(below, above), zero, b.Where(b.LogicalOr(tieLo, tieHi), half, g))
-	glo = b.Where(tieLo, half, b.Where(b.LogicalAnd(below, ordered), g, zero))
-	hiWins := b.LogicalOr(b.Gt(lo, hi), b.LogicalAnd(above, ordered))
+	apart := b.lt(lo, hi)
+	tieLo, tieHi := b.logicalAnd(apart, b.eq(x, lo)), b.logicalAnd(apart, b.eq(x, hi))
+	below, above := b.lt(x, lo), b.gt(x, hi)
+	ordered := b.le(lo, hi)
+	gx = b.Where(b.logicalOr(below, above), zero, b.Where(b.logicalOr(tieLo, tieHi), half, g))
+	glo = b.Where(tieLo, half, b.Where(b.logicalAnd(below, ordered), g, zero))
+	hiWins := b.logicalOr(b.gt(lo, hi), b.logicalAnd(above, ordered))
 	ghi = b.Where(tieHi, half, b.Where(hiWins, g, zero))
 	return gx, glo, ghi
 }

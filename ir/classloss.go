@@ -68,7 +68,7 @@ func (c *classLoss) indices(b *Builder, a Args) {
 	}
 	dims[c.dim] = 1
 	t = b.Reshape(b.Cast(t, I64), dims...)
-	c.valid = b.Ne(t, b.Const(a.Int("ignore_index"), I64))
+	c.valid = b.ne(t, b.Const(a.Int("ignore_index"), I64))
 	c.safe = b.Where(c.valid, t, b.Const(0, I64))
 	c.target = t
 }
@@ -144,7 +144,7 @@ func (c *classLoss) wanted(b *Builder) Value {
 			dims[i] = 1
 		}
 		dims[c.dim] = c.n
-		hot := b.Eq(b.Reshape(b.Iota(c.n, I64), dims...), c.safe)
+		hot := b.eq(b.Reshape(b.Iota(c.n, I64), dims...), c.safe)
 		q = b.Cast(hot, d)
 	}
 	q = c.smoothed(b, q)
@@ -170,7 +170,7 @@ func crossEntropy(b *Builder, a Args) []Value {
 	c := readCrossEntropy(b, a)
 	d, dims := c.x.DType(), []int{c.dim}
 	z := b.shifted(c.x, c.dim)
-	logSum := b.Log(b.Sum(b.Exp(z), dims, true))
+	logSum := b.log(b.Sum(b.Exp(z), dims, true))
 	if c.probs {
 		loss := b.Sum(b.Mul(c.wanted(b), b.Sub(logSum, z)), dims, true)
 		return []Value{c.finish(b, loss, c.denominator(b), a.In[0].DType())}

@@ -56,12 +56,12 @@ func initTests() {
 			Category: Pointwise, Doc: "Whether x is " + which + " infinity, elementwise, as bool. ATen's " + name + ".", NoGrad: noGradBool,
 			Decompose: func(b *Builder, a Args) []Value {
 				x := a.In[0]
-				return []Value{b.LogicalAnd(b.IsInf(x), side(b, x, b.zeroOf(x)))}
+				return []Value{b.logicalAnd(b.isInf(x), side(b, x, b.zeroOf(x)))}
 			},
 		})
 	}
-	infinity("isposinf", "positive", (*Builder).Gt)
-	infinity("isneginf", "negative", (*Builder).Lt)
+	infinity("isposinf", "positive", (*Builder).gt)
+	infinity("isneginf", "negative", (*Builder).lt)
 }
 
 func initComparisons() {

@@ -28,7 +28,7 @@ func (a Args) HasComplex() bool {
 
 // parts returns the real and the imaginary part of a complex x.
 func (b *Builder) parts(x Value) (re, im Value) {
-	pairs := b.ViewAsReal(x)
+	pairs := b.viewAsReal(x)
 	dims := x.Shape().Dims()
 	part := func(i int) Value { return b.Reshape(b.Slice(pairs, x.Rank(), i, i+1, 1), dims...) }
 	return part(0), part(1)
@@ -40,7 +40,7 @@ func (b *Builder) fromParts(re, im Value) Value {
 		re, im = b.Expand(re, s.Dims()...), b.Expand(im, s.Dims()...)
 	}
 	n := re.Rank()
-	return b.ViewAsComplex(b.Cat([]Value{b.Unsqueeze(re, n), b.Unsqueeze(im, n)}, n))
+	return b.viewAsComplex(b.Cat([]Value{b.Unsqueeze(re, n), b.Unsqueeze(im, n)}, n))
 }
 
 // asComplex casts a value to a complex dtype.
@@ -49,7 +49,7 @@ func (b *Builder) asComplex(x Value, d DType) Value {
 	case x.DType() == d:
 		return x
 	case x.DType().IsComplex():
-		return b.ViewAsComplex(b.Cast(b.ViewAsReal(x), d.Part()))
+		return b.viewAsComplex(b.Cast(b.viewAsReal(x), d.Part()))
 	}
 	return b.fromParts(b.Cast(x, d.Part()), b.Const(0, d.Part()))
 }
@@ -64,9 +64,9 @@ func pairwise(name string) func(*Builder, Args) []Value {
 	return func(b *Builder, a Args) []Value {
 		in := make([]any, len(a.In))
 		for i, v := range a.In {
-			in[i] = b.ViewAsReal(v)
+			in[i] = b.viewAsReal(v)
 		}
-		return []Value{b.ViewAsComplex(b.callNamed(name, in))}
+		return []Value{b.viewAsComplex(b.callNamed(name, in))}
 	}
 }
 
@@ -81,18 +81,18 @@ func ofParts(f func(b *Builder, re, im Value) (x, y Value)) func(*Builder, Args)
 // anyPart and allParts are predicates of numbers that hold where they hold for any or
 // all of the parts.
 func anyPart(name string) func(*Builder, Args) []Value {
-	return partsTest(name, func(b *Builder, x Value) Value { return b.Call1(OpAny, []any{x, []int{-1}}) })
+	return partsTest(name, func(b *Builder, x Value) Value { return b.Call1(opAny, []any{x, []int{-1}}) })
 }
 
 func allParts(name string) func(*Builder, Args) []Value {
-	return partsTest(name, func(b *Builder, x Value) Value { return b.Call1(OpAll, []any{x, []int{-1}}) })
+	return partsTest(name, func(b *Builder, x Value) Value { return b.Call1(opAll, []any{x, []int{-1}}) })
 }
 
 func partsTest(name string, reduce func(b *Builder, x Value) Value) func(*Builder, Args) []Value {
 	return func(b *Builder, a Args) []Value {
 		in := make([]any, len(a.In))
 		for i, v := range a.In {
-			in[i] = b.ViewAsReal(v)
+			in[i] = b.viewAsReal(v)
 		}
 		return []Value{reduce(b, b.callNamed(name, in))}
 	}
@@ -109,7 +109,7 @@ func complexMul(b *Builder, a Args) []Value {
 func complexDiv(b *Builder, a Args) []Value {
 	p, q := b.parts(a.In[0])
 	r, s := b.parts(a.In[1])
-	by := b.Maximum(b.Abs(r), b.Abs(s))
+	by := b.maximum(b.abs(r), b.abs(s))
 	r1, s1 := b.Div(r, by), b.Div(s, by)
 	d := b.Add(b.Mul(r, r1), b.Mul(s, s1))
 	return []Value{b.fromParts(b.Div(b.Add(b.Mul(p, r1), b.Mul(q, s1)), d), b.Div(b.Sub(b.Mul(q, r1), b.Mul(p, s1)), d))}
@@ -123,36 +123,36 @@ func complexReciprocal(b *Builder, a Args) []Value {
 func complexAbs(b *Builder, a Args) []Value {
 	re, im := b.parts(a.In[0])
 	zero := b.zeroOf(re)
-	none := b.Call1(OpLogicalAnd, []any{b.Eq(re, zero), b.Eq(im, zero)})
+	none := b.Call1(opLogicalAnd, []any{b.eq(re, zero), b.eq(im, zero)})
 	return []Value{b.Where(none, zero, b.callNamed("hypot", []any{b.Where(none, b.FullLike(zero, 1), re), im}))}
 }
 
 func complexExp(b *Builder, re, im Value) (x, y Value) {
 	r := b.Exp(re)
-	return b.Mul(r, b.Cos(im)), b.Mul(r, b.Sin(im))
+	return b.Mul(r, b.cos(im)), b.Mul(r, b.sin(im))
 }
 
 func complexLog(b *Builder, re, im Value) (x, y Value) {
-	return b.Log(b.callNamed("hypot", []any{re, im})), b.Atan2(im, re)
+	return b.log(b.callNamed("hypot", []any{re, im})), b.atan2(im, re)
 }
 
 func complexSin(b *Builder, re, im Value) (x, y Value) {
-	return b.Mul(b.Sin(re), b.Cosh(im)), b.Mul(b.Cos(re), b.Sinh(im))
+	return b.Mul(b.sin(re), b.cosh(im)), b.Mul(b.cos(re), b.sinh(im))
 }
 
 func complexCos(b *Builder, re, im Value) (x, y Value) {
-	return b.Mul(b.Cos(re), b.Cosh(im)), b.Neg(b.Mul(b.Sin(re), b.Sinh(im)))
+	return b.Mul(b.cos(re), b.cosh(im)), b.Neg(b.Mul(b.sin(re), b.sinh(im)))
 }
 
 // complexSqrt computes the larger part of the root and divides to get the other, so
 // that nothing cancels.
 func complexSqrt(b *Builder, re, im Value) (x, y Value) {
 	half := b.FullLike(re, 0.5)
-	t := b.Sqrt(b.Mul(half, b.Add(b.Abs(re), b.callNamed("hypot", []any{re, im}))))
+	t := b.sqrt(b.Mul(half, b.Add(b.abs(re), b.callNamed("hypot", []any{re, im}))))
 	zero := b.FullLike(re, 0)
-	u := b.Where(b.Eq(t, zero), zero, b.Div(b.Mul(half, im), t))
-	right := b.Ge(re, zero)
-	return b.Where(right, t, b.Abs(u)), b.Where(right, u, b.Where(b.Lt(im, zero), b.Neg(t), t))
+	u := b.Where(b.eq(t, zero), zero, b.Div(b.Mul(half, im), t))
+	right := b.ge(re, zero)
+	return b.Where(right, t, b.abs(u)), b.Where(right, u, b.Where(b.lt(im, zero), b.Neg(t), t))
 }
 
 // complexWhere broadcasts the condition over the pairs.
@@ -161,7 +161,7 @@ func complexWhere(b *Builder, a Args) []Value {
 	if c.DType() != Bool {
 		a.Fail(ErrDType, "the condition must be bool, got %v", c.DType())
 	}
-	return []Value{b.ViewAsComplex(b.Where(b.Unsqueeze(c, c.Rank()), b.ViewAsReal(a.In[1]), b.ViewAsReal(a.In[2])))}
+	return []Value{b.viewAsComplex(b.Where(b.Unsqueeze(c, c.Rank()), b.viewAsReal(a.In[1]), b.viewAsReal(a.In[2])))}
 }
 
 // complexCast is ATen's: a complex number that becomes a real one loses its imaginary
@@ -172,7 +172,7 @@ func complexCast(b *Builder, a Args) []Value {
 	case d.IsComplex():
 		return []Value{b.asComplex(x, d)}
 	case d == Bool:
-		return []Value{b.Call1(OpAny, []any{b.ViewAsReal(x), []int{-1}})}
+		return []Value{b.Call1(opAny, []any{b.viewAsReal(x), []int{-1}})}
 	}
 	re, _ := b.parts(x)
 	return []Value{b.Cast(re, d)}
@@ -182,25 +182,25 @@ func complexCast(b *Builder, a Args) []Value {
 func complexSum(b *Builder, a Args) []Value {
 	x := a.In[0]
 	if d := a.DType("dtype"); d != Invalid && d != x.DType() {
-		return []Value{b.Call1(OpSum, []any{b.Cast(x, d), dimsArg(a.Ints("dim")), a.Bool("keepdim")})}
+		return []Value{b.Call1(opSum, []any{b.Cast(x, d), dimsArg(a.Ints("dim")), a.Bool("keepdim")})}
 	}
 	dims := reduceOuter(a)
 	if len(dims) == 0 {
 		return []Value{x}
 	}
-	return []Value{b.ViewAsComplex(b.Sum(b.ViewAsReal(x), dims, a.Bool("keepdim")))}
+	return []Value{b.viewAsComplex(b.Sum(b.viewAsReal(x), dims, a.Bool("keepdim")))}
 }
 
 func complexCumsum(b *Builder, a Args) []Value {
 	x := a.In[0]
 	if d := a.DType("dtype"); d != Invalid && d != x.DType() {
-		return []Value{b.Call1(OpCumsum, []any{b.Cast(x, d), a.Int("dim")})}
+		return []Value{b.Call1(opCumsum, []any{b.Cast(x, d), a.Int("dim")})}
 	}
 	dim := a.Dim("dim", x.Rank())
 	if x.Rank() == 0 {
 		return []Value{x}
 	}
-	return []Value{b.ViewAsComplex(b.Cumsum(b.ViewAsReal(x), dim))}
+	return []Value{b.viewAsComplex(b.Cumsum(b.viewAsReal(x), dim))}
 }
 
 func complexFull(b *Builder, a Args) []Value {
@@ -222,8 +222,8 @@ func complexIndexAdd(b *Builder, a Args) []Value {
 	if x.Rank() == 0 {
 		x, source = b.Reshape(x, 1), b.Reshape(source, AtLeast1D(source.Shape()).Dims()...)
 	}
-	sum := b.IndexAdd(b.ViewAsReal(x), a.Dim("dim", x.Rank()), index, b.ViewAsReal(source))
-	return []Value{b.Reshape(b.ViewAsComplex(sum), a.In[0].Shape().Dims()...)}
+	sum := b.IndexAdd(b.viewAsReal(x), a.Dim("dim", x.Rank()), index, b.viewAsReal(source))
+	return []Value{b.Reshape(b.viewAsComplex(sum), a.In[0].Shape().Dims()...)}
 }
 
 // complexScatterReduce is defined for sums and means: an index counts for both parts.
@@ -236,7 +236,7 @@ func complexScatterReduce(b *Builder, a Args) []Value {
 	re, im := b.parts(a.In[0])
 	x, y := b.parts(a.In[2])
 	part := func(self, src Value) Value {
-		return b.Call1(OpScatterReduce, []any{self, a.Int("dim"), a.In[1], src, reduce}, A("include_self", a.Bool("include_self")))
+		return b.Call1(opScatterReduce, []any{self, a.Int("dim"), a.In[1], src, reduce}, A("include_self", a.Bool("include_self")))
 	}
 	return []Value{b.fromParts(part(re, x), part(im, y))}
 }

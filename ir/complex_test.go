@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -48,20 +49,20 @@ var complexCases = []complexCase{
 		return b.Mul(x, b.WrappedConst(2.5))
 	}, func(x, _ complex128) complex128 { return 2.5 * x }},
 	{"a real", func(b *ir.Builder, x, y ir.Value) ir.Value {
-		return b.Call1(ir.OpMul, []any{x, b.Call1(ir.OpCast, []any{y, ir.F64})})
+		return b.Call1(aten.Mul, []any{x, b.Call1(aten.Cast, []any{y, ir.F64})})
 	}, func(x, y complex128) complex128 { return x * complex(real(y), 0) }},
 	{"where", func(b *ir.Builder, x, y ir.Value) ir.Value {
-		return b.Where(b.Eq(x, x), y, x)
+		return b.Where(b.Binary(aten.Eq, x, x), y, x)
 	}, func(_, y complex128) complex128 { return y }},
 	{"ne", func(b *ir.Builder, x, y ir.Value) ir.Value {
-		return b.Where(b.Ne(x, y), x, y)
+		return b.Where(b.Binary(aten.Ne, x, y), x, y)
 	}, func(x, _ complex128) complex128 { return x }},
 	{"cumsum of one", func(b *ir.Builder, x, y ir.Value) ir.Value {
 		return b.Add(b.Cumsum(b.Unsqueeze(x, 0), 0), b.Sum(b.Unsqueeze(y, 0), []int{0}, true))
 	}, func(x, y complex128) complex128 { return x + y }},
 	{"polar", func(b *ir.Builder, x, y ir.Value) ir.Value {
 		op, _ := ir.Lookup("polar")
-		return b.Call1(op, []any{b.Abs(x), b.Call1(mustOp("angle"), []any{y})})
+		return b.Call1(op, []any{b.Unary(aten.Abs, x), b.Call1(mustOp("angle"), []any{y})})
 	}, func(x, y complex128) complex128 { return cmplx.Rect(cmplx.Abs(x), cmplx.Phase(y)) }},
 	{"complex", func(b *ir.Builder, x, y ir.Value) ir.Value {
 		return b.Call1(mustOp("complex"), []any{b.Call1(mustOp("real"), []any{x}), b.Call1(mustOp("imag"), []any{y})})
@@ -93,9 +94,9 @@ func mustOp(name string) ir.Op {
 // onPairs makes a case a call on pairs of reals that gives pairs.
 func (c complexCase) onPairs(x, y data) opCall {
 	return opCall{op: c.name, args: []any{x, y}, build: func(b *ir.Builder, v []ir.Value) []ir.Value {
-		out := c.build(b, b.ViewAsComplex(v[0]), b.ViewAsComplex(v[1]))
+		out := c.build(b, b.Unary(aten.ViewAsComplex, v[0]), b.Unary(aten.ViewAsComplex, v[1]))
 		if out.DType().IsComplex() {
-			out = b.ViewAsReal(out)
+			out = b.Unary(aten.ViewAsReal, out)
 		}
 		return []ir.Value{out}
 	}}
@@ -152,7 +153,7 @@ func TestGradientOfAbsAtZero(t *testing.T) {
 	var b ir.Builder
 	var w graph.Walker
 	w.Walk(nil)
-	out := b.Sum(b.Abs(b.ViewAsComplex(vals[0])), nil, false)
+	out := b.Sum(b.Unary(aten.Abs, b.Unary(aten.ViewAsComplex, vals[0])), nil, false)
 	g := graph.Grad(&b, &w, []ir.Value{out}, nil, vals)
 	if got := eval(t, lowered(graph.FromValues("abs", vals, g)), []data{d})[0]; !sameFloats(got, []float64{0, 0, 0.6, 0.8}) {
 		t.Errorf("gradient %v", got)

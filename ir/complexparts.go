@@ -15,7 +15,7 @@ func init() {
 			}
 			return inferDims(a, s.DType().Part(), append(s.Dims(), 2))
 		},
-		VJP: func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.ViewAsComplex(grad[0])} },
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.viewAsComplex(grad[0])} },
 	})
 	register("view_as_complex(Tensor self) -> Tensor", Spec{
 		Category: View,
@@ -32,7 +32,7 @@ func init() {
 			}
 			return inferDims(a, s.DType().Complex(), s.Dims()[:s.Rank()-1])
 		},
-		VJP: func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.ViewAsReal(grad[0])} },
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.viewAsReal(grad[0])} },
 	})
 	initComplexParts()
 	initPolar()
@@ -72,12 +72,12 @@ func initComplexParts() {
 		Decompose: func(b *Builder, a Args) []Value {
 			x := a.In[0]
 			zero := b.zeroOf(x)
-			side := b.Where(b.Lt(x, zero), b.FullLike(x, math.Pi), b.FullLike(x, 0))
-			return []Value{b.Where(b.IsNaN(x), x, side)}
+			side := b.Where(b.lt(x, zero), b.FullLike(x, math.Pi), b.FullLike(x, 0))
+			return []Value{b.Where(b.isNaN(x), x, side)}
 		},
 		Complex: func(b *Builder, a Args) []Value {
 			re, im := b.parts(a.In[0])
-			return []Value{b.Atan2(im, re)}
+			return []Value{b.atan2(im, re)}
 		},
 	})
 }
@@ -96,7 +96,7 @@ func initPolar() {
 		Decompose: func(b *Builder, a Args) []Value {
 			requireParts(a, "abs", "angle")
 			r, phi := a.In[0], a.In[1]
-			return []Value{b.fromParts(b.Mul(r, b.Cos(phi)), b.Mul(r, b.Sin(phi)))}
+			return []Value{b.fromParts(b.Mul(r, b.cos(phi)), b.Mul(r, b.sin(phi)))}
 		},
 	})
 }

@@ -140,7 +140,7 @@ func (b *Builder) convGradInput(c *Conv, w, g Value) Value {
 			op[i] = c.InDims[i] - ((c.OutDims[i]-1)*c.Stride[i] - 2*c.Padding[i] + c.Dilation[i]*(c.Kernel[i]-1) + 1)
 		}
 	}
-	gx := b.Call1(OpConvolution, []any{g, w, nil, c.Stride[:n], c.Padding[:n], c.Dilation[:n], !c.Transposed, op[:n], c.Groups})
+	gx := b.Call1(opConvolution, []any{g, w, nil, c.Stride[:n], c.Padding[:n], c.Dilation[:n], !c.Transposed, op[:n], c.Groups})
 	return b.crop(gx, c.InDims[:n])
 }
 
@@ -161,7 +161,7 @@ func (b *Builder) convGradWeight(c *Conv, x, g Value) Value {
 	x = b.Permute(x, perm[:n+3]...)
 	x = b.Reshape(x, append([]int{xc, c.Groups * batch}, spatial...)...)
 	var zero [3]int
-	gw := b.Call1(OpConvolution, []any{x, b.Transpose(g, 0, 1), nil, c.Dilation[:n], c.Padding[:n], c.Stride[:n], false, zero[:n], c.Groups})
+	gw := b.Call1(opConvolution, []any{x, b.Transpose(g, 0, 1), nil, c.Dilation[:n], c.Padding[:n], c.Stride[:n], false, zero[:n], c.Groups})
 	return b.Transpose(b.crop(gw, c.Kernel[:n]), 0, 1)
 }
 

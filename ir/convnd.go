@@ -66,7 +66,7 @@ func convND(b *Builder, a Args, n int) []Value {
 		x, padding = namedPadding(b, a, x, w, mode, stride, dilation)
 	}
 	var zero [3]int
-	y := b.Call1(OpConvolution, []any{x, w, bias, stride, padding, dilation, false, zero[:n], a.Int("groups")})
+	y := b.Call1(opConvolution, []any{x, w, bias, stride, padding, dilation, false, zero[:n], a.Int("groups")})
 	return []Value{restore(unbatch(y))}
 }
 
@@ -105,7 +105,7 @@ func namedPadding(b *Builder, a Args, x, w Value, mode string, stride, dilation 
 func convTransposeND(b *Builder, a Args, n int) []Value {
 	x, w, bias, restore := convOperands(b, a)
 	x, unbatch := batched(b, a, x, n)
-	y := b.Call1(OpConvolution, []any{x, w, bias, spread(a, "stride", n), spread(a, "padding", n),
+	y := b.Call1(opConvolution, []any{x, w, bias, spread(a, "stride", n), spread(a, "padding", n),
 		spread(a, "dilation", n), true, spread(a, "output_padding", n), a.Int("groups")})
 	return []Value{restore(unbatch(y))}
 }

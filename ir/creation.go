@@ -76,12 +76,12 @@ func init() {
 	register("tril(Tensor self, int diagonal=0) -> Tensor", Spec{
 		Category:  Indexing,
 		Doc:       "The matrices in the last two dimensions with zeros above the given diagonal (1 is right of the main one). ATen's tril.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpLe)} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, opLe)} },
 	})
 	register("triu(Tensor self, int diagonal=0) -> Tensor", Spec{
 		Category:  Indexing,
 		Doc:       "The matrices in the last two dimensions with zeros below the given diagonal (1 is right of the main one). ATen's triu.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, OpGe)} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, opGe)} },
 	})
 }
 
@@ -160,7 +160,7 @@ func decomposeEye(b *Builder, a Args) []Value {
 	}
 	requireArithmetic(a, a.DType("dtype"))
 	rows, cols := b.rowsAndColumns(n, m)
-	return []Value{b.Cast(b.Eq(rows, cols), a.DType("dtype"))}
+	return []Value{b.Cast(b.eq(rows, cols), a.DType("dtype"))}
 }
 
 // rowsAndColumns records the i64 row [n, 1] and column [1, m] numbers.

@@ -90,7 +90,7 @@ func decomposeSqueeze(b *Builder, a Args) []Value {
 			dims = append(dims, n)
 		}
 	}
-	return []Value{b.Call1(OpReshape, []any{a.In[0], dims})}
+	return []Value{b.Call1(opReshape, []any{a.In[0], dims})}
 }
 
 func decomposeFlatten(b *Builder, a Args) []Value {
@@ -105,7 +105,7 @@ func decomposeFlatten(b *Builder, a Args) []Value {
 		n *= d
 	}
 	dims := append(append(in[:start:start], n), in[end+1:]...)
-	return []Value{b.Call1(OpReshape, []any{a.In[0], dims})}
+	return []Value{b.Call1(opReshape, []any{a.In[0], dims})}
 }
 
 func decomposeUnflatten(b *Builder, a Args) []Value {
@@ -132,7 +132,7 @@ func decomposeUnflatten(b *Builder, a Args) []Value {
 	}
 	in := s.Dims()
 	dims := append(append(in[:dim:dim], sizes...), in[dim+1:]...)
-	return []Value{b.Call1(OpReshape, []any{a.In[0], dims})}
+	return []Value{b.Call1(opReshape, []any{a.In[0], dims})}
 }
 
 // moveDims returns the permutation that moves dimensions to new places.
@@ -206,12 +206,12 @@ func decomposeUnfold(b *Builder, a Args) []Value {
 		return []Value{b.Slice(b.Reshape(x, 1), 0, 0, size, 1)}
 	}
 	windows := (n-size)/step + 1
-	first := b.Call1(OpArange, []any{0, windows * step, step, I64})
+	first := b.Call1(opArange, []any{0, windows * step, step, I64})
 	index := b.Add(b.Reshape(first, windows, 1), b.Iota(size, I64))
 	x = b.IndexSelect(x, dim, b.Reshape(index, windows*size))
 	dims := s.Dims()
 	dims = append(append(append(make([]int, 0, MaxRank+1), dims[:dim]...), windows, size), dims[dim+1:]...)
-	x = b.Call1(OpReshape, []any{x, dims})
+	x = b.Call1(opReshape, []any{x, dims})
 	perm := countTo(len(dims))
 	perm = append(append(perm[:dim+1:dim+1], perm[dim+2:]...), dim+1)
 	return []Value{b.Permute(x, perm...)}
@@ -249,7 +249,7 @@ func decomposeRepeat(b *Builder, a Args) []Value {
 		x = b.Expand(b.Reshape(x, outer, 1, inner), outer, repeats[i], inner)
 		dims[i] *= repeats[i]
 	}
-	return []Value{b.Call1(OpReshape, []any{x, dims})}
+	return []Value{b.Call1(opReshape, []any{x, dims})}
 }
 
 func decomposeRepeatInterleave(b *Builder, a Args) []Value {
@@ -274,5 +274,5 @@ func decomposeRepeatInterleave(b *Builder, a Args) []Value {
 	}
 	x = b.Expand(b.Reshape(x, outer, 1, inner), outer, n, inner)
 	dims[dim] *= n
-	return []Value{b.Call1(OpReshape, []any{x, dims})}
+	return []Value{b.Call1(opReshape, []any{x, dims})}
 }

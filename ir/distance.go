@@ -49,21 +49,21 @@ func distanceExponent(a Args) float64 {
 
 // lastNorm is the p-norm along the last dimension, which stays.
 func (b *Builder) lastNorm(x Value, p float64) Value {
-	last, size := []int{x.Rank() - 1}, b.Abs(x)
+	last, size := []int{x.Rank() - 1}, b.abs(x)
 	switch {
 	case p == 0:
-		return b.Sum(b.Cast(b.Ne(x, b.Const(0, x.DType())), x.DType()), last, true)
+		return b.Sum(b.Cast(b.ne(x, b.Const(0, x.DType())), x.DType()), last, true)
 	case p == 1:
 		return b.Sum(size, last, true)
 	case p == 2:
-		return b.Sqrt(b.Sum(b.Mul(x, x), last, true))
+		return b.sqrt(b.Sum(b.Mul(x, x), last, true))
 	case math.IsInf(p, 1):
 		if x.Dim(-1) == 0 {
 			return b.Sum(size, last, true)
 		}
 		return b.Amax(size, last, true)
 	}
-	return b.Pow(b.Sum(b.Pow(size, b.Const(p, x.DType())), last, true), b.Const(1/p, x.DType()))
+	return b.pow(b.Sum(b.pow(size, b.Const(p, x.DType())), last, true), b.Const(1/p, x.DType()))
 }
 
 // normSlopes is the derivative of lastNorm by each element of x, and 0 where the norm is: ATen
@@ -75,18 +75,18 @@ func (b *Builder) normSlopes(x Value, p float64) Value {
 	case p == 0:
 		return b.FullLike(x, 0)
 	case p == 1:
-		slope = b.Sign(x)
+		slope = b.sign(x)
 	case p == 2:
 		slope = b.Div(x, norm)
 	case math.IsInf(p, 1):
-		slope = b.Where(b.Eq(b.Abs(x), norm), b.Sign(x), zero)
+		slope = b.Where(b.eq(b.abs(x), norm), b.sign(x), zero)
 	default:
-		slope = b.Mul(b.Sign(x), b.Pow(b.Div(b.Abs(x), norm), b.Const(p-1, x.DType())))
+		slope = b.Mul(b.sign(x), b.pow(b.Div(b.abs(x), norm), b.Const(p-1, x.DType())))
 		if p < 1 {
-			slope = b.Where(b.Eq(x, zero), zero, slope)
+			slope = b.Where(b.eq(x, zero), zero, slope)
 		}
 	}
-	return b.Where(b.Eq(norm, zero), zero, slope)
+	return b.Where(b.eq(norm, zero), zero, slope)
 }
 
 // rowDifferences returns the differences of each row of x and each of y, [*, n, m, k].
@@ -137,12 +137,12 @@ func rowPairs(b *Builder, a Args, x Value) (diff, first, second Value) {
 	f := func(v float64) Value { return b.Const(v, F64) }
 	// Pair k is in row i of the triangle where i(2n-i-1)/2 is at most k.
 	k, half := b.Iota(pairs, I64), float64(n)-0.5
-	root := b.Sqrt(b.Sub(f(half*half), b.Mul(b.Cast(k, F64), f(2))))
-	first = b.Cast(b.Floor(b.Sub(f(half), root)), I64)
-	before := func(i Value) Value { return b.FloorDivide(b.Mul(i, b.Sub(c(2*n-1), i)), c(2)) }
+	root := b.sqrt(b.Sub(f(half*half), b.Mul(b.Cast(k, F64), f(2))))
+	first = b.Cast(b.floor(b.Sub(f(half), root)), I64)
+	before := func(i Value) Value { return b.floorDivide(b.Mul(i, b.Sub(c(2*n-1), i)), c(2)) }
 	// The root may be off by a rounding where it is a whole number.
-	first = b.Sub(first, b.Cast(b.Gt(before(first), k), I64))
-	first = b.Add(first, b.Cast(b.Le(before(b.Add(first, c(1))), k), I64))
+	first = b.Sub(first, b.Cast(b.gt(before(first), k), I64))
+	first = b.Add(first, b.Cast(b.le(before(b.Add(first, c(1))), k), I64))
 	second = b.Add(b.Sub(k, before(first)), b.Add(first, c(1)))
 	wide := b.widen(x)
 	return b.Sub(b.IndexSelect(wide, 0, first), b.IndexSelect(wide, 0, second)), first, second

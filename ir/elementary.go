@@ -65,7 +65,7 @@ func initLogarithms() {
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x, y := in[0], in[1]
 			zero := b.zeroOf(g)
-			flat := b.LogicalAnd(b.Eq(x, zero), b.Le(y, zero))
+			flat := b.logicalAnd(b.eq(x, zero), b.le(y, zero))
 			return []Value{b.Where(flat, zero, b.xlogy(g, y)), b.Div(b.Mul(g, x), y)}
 		}),
 		Domain: [][2]float64{{0.3, 2}, {0.3, 2}},
@@ -73,7 +73,7 @@ func initLogarithms() {
 	register("logaddexp(Tensor self, Tensor other) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteDefault,
 		Doc:       "log(eˣ + eʸ) of floats without overflow, elementwise with broadcasting. ATen's logaddexp.",
-		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.logAddExp(in[0], in[1], OpExp, 1) }),
+		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.logAddExp(in[0], in[1], opExp, 1) }),
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			return b.vjpLogAddExp(in[0], in[1], g, 1)
 		}),
@@ -81,7 +81,7 @@ func initLogarithms() {
 	register("logaddexp2(Tensor self, Tensor other) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteDefault,
 		Doc:       "log2(2ˣ + 2ʸ) of floats without overflow, elementwise with broadcasting. ATen's logaddexp2.",
-		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.logAddExp(in[0], in[1], OpExp2, 1/math.Ln2) }),
+		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return b.logAddExp(in[0], in[1], opExp2, 1/math.Ln2) }),
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			return b.vjpLogAddExp(in[0], in[1], g, math.Ln2)
 		}),
@@ -94,7 +94,7 @@ func initLogarithms() {
 			if eps, ok := a.OptFloat("eps"); ok {
 				x = b.clamped(x, b.Const(eps, x.DType()), b.Const(1-eps, x.DType()))
 			}
-			return b.Log(b.Div(x, b.oneMinus(x)))
+			return b.log(b.Div(x, b.oneMinus(x)))
 		}),
 		VJP:    compositeVJP(vjpLogit),
 		Domain: [][2]float64{{0.1, 0.9}},
@@ -137,12 +137,12 @@ func initErrorFunctions() {
 func initTrigonometry() {
 	floatUnary("sin", "The sine", Spec{
 		Scalar: Scalar{F1: math.Sin}, ULPs: 2, ULPs64: 4,
-		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Cos(x)) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.cos(x)) }),
 		Complex: ofParts(complexSin),
 	})
 	floatUnary("cos", "The cosine", Spec{
 		Scalar: Scalar{F1: math.Cos}, ULPs: 2, ULPs64: 4,
-		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Neg(b.Sin(x))) }),
+		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Neg(b.sin(x))) }),
 		Complex: ofParts(complexCos),
 	})
 	floatUnary("tan", "The tangent", Spec{
@@ -155,14 +155,14 @@ func initTrigonometry() {
 		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value {
 			x := in[0]
 			px := b.scale(x, math.Pi)
-			return b.Where(b.Eq(x, b.zeroOf(x)), b.Const(1, x.DType()), b.Div(b.Sin(px), px))
+			return b.Where(b.eq(x, b.zeroOf(x)), b.Const(1, x.DType()), b.Div(b.sin(px), px))
 		}),
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			x := in[0]
 			px := b.scale(x, math.Pi)
 			square := b.Mul(px, x)
-			slope := b.Div(b.Sub(b.Mul(px, b.Cos(px)), b.Sin(px)), square)
-			return []Value{b.Where(b.Eq(square, b.zeroOf(x)), b.zeroOf(x), b.Mul(g, slope))}
+			slope := b.Div(b.Sub(b.Mul(px, b.cos(px)), b.sin(px)), square)
+			return []Value{b.Where(b.eq(square, b.zeroOf(x)), b.zeroOf(x), b.Mul(g, slope))}
 		}),
 		Domain: [][2]float64{{0.3, 2}},
 	})
@@ -180,11 +180,11 @@ func initTrigonometry() {
 func initInverses() {
 	floatUnary("asin", "The inverse sine", Spec{
 		Scalar: Scalar{F1: asin}, ULPs: 2, Domain: unitDomain,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Rsqrt(b.oneMinus(b.Mul(x, x)))) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.rsqrt(b.oneMinus(b.Mul(x, x)))) }),
 	})
 	floatUnary("acos", "The inverse cosine", Spec{
 		Scalar: Scalar{F1: acos}, ULPs: 2, Domain: unitDomain,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Neg(b.Mul(g, b.Rsqrt(b.oneMinus(b.Mul(x, x))))) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Neg(b.Mul(g, b.rsqrt(b.oneMinus(b.Mul(x, x))))) }),
 	})
 	floatUnary("atan", "The inverse tangent", Spec{
 		Scalar: Scalar{F1: math.Atan}, ULPs: 2,
@@ -195,7 +195,7 @@ func initInverses() {
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) {
 			zero := b.zeroOf(g)
 			r2 := b.Add(b.Mul(x, x), b.Mul(y, y))
-			s := b.Where(b.Eq(r2, zero), zero, b.Div(g, r2)) // at the origin the angle has no slope
+			s := b.Where(b.eq(r2, zero), zero, b.Div(g, r2)) // at the origin the angle has no slope
 			return b.Mul(s, y), b.Mul(s, b.Neg(x))
 		}),
 	})
@@ -204,11 +204,11 @@ func initInverses() {
 func initHyperbolics() {
 	floatUnary("sinh", "The hyperbolic sine", Spec{
 		Scalar: Scalar{F1: sinh}, ULPs: 3,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Cosh(x)) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.cosh(x)) }),
 	})
 	floatUnary("cosh", "The hyperbolic cosine", Spec{
 		Scalar: Scalar{F1: cosh}, ULPs: 3,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Sinh(x)) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.sinh(x)) }),
 	})
 	floatUnary("tanh", "The hyperbolic tangent", Spec{
 		Scalar: Scalar{F1: math.Tanh}, ULPs: 2,
@@ -216,11 +216,11 @@ func initHyperbolics() {
 	})
 	floatUnary("asinh", "The inverse hyperbolic sine", Spec{
 		Scalar: Scalar{F1: math.Asinh}, ULPs: 3,
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Rsqrt(b.shift(b.Mul(x, x), 1))) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.rsqrt(b.shift(b.Mul(x, x), 1))) }),
 	})
 	floatUnary("acosh", "The inverse hyperbolic cosine", Spec{
 		Scalar: Scalar{F1: math.Acosh}, ULPs: 4, Domain: [][2]float64{{1.2, 4}},
-		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Rsqrt(b.shift(b.Mul(x, x), -1))) }),
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.rsqrt(b.shift(b.Mul(x, x), -1))) }),
 	})
 	floatUnary("atanh", "The inverse hyperbolic tangent", Spec{
 		Scalar: Scalar{F1: math.Atanh}, ULPs: 3, Domain: unitDomain,
@@ -230,19 +230,19 @@ func initHyperbolics() {
 
 func (b *Builder) xlogy(x, y Value) Value {
 	zero := b.zeroOf(x)
-	z := b.Where(b.Eq(x, zero), zero, b.Mul(x, b.Log(y)))
-	return b.Where(b.IsNaN(y), y, z)
+	z := b.Where(b.eq(x, zero), zero, b.Mul(x, b.log(y)))
+	return b.Where(b.isNaN(y), y, z)
 }
 
 // logAddExp is max(x, y) + log1p(exp(-|x-y|))·unit; equal infinities are their
 // own sum, which the difference cannot tell.
 func (b *Builder) logAddExp(x, y Value, exp Op, unit float64) Value {
-	tail := b.Log1p(b.Unary(exp, b.Neg(b.Abs(b.Sub(x, y)))))
+	tail := b.log1p(b.Unary(exp, b.Neg(b.abs(b.Sub(x, y)))))
 	if unit != 1 {
 		tail = b.scale(tail, unit)
 	}
-	same := b.LogicalAnd(b.Eq(x, y), b.IsInf(x))
-	return b.Where(same, x, b.Add(b.Maximum(x, y), tail))
+	same := b.logicalAnd(b.eq(x, y), b.isInf(x))
+	return b.Where(same, x, b.Add(b.maximum(x, y), tail))
 }
 
 // vjpLogAddExp shares the cotangent by the sigmoid of the difference.
@@ -251,7 +251,7 @@ func (b *Builder) vjpLogAddExp(x, y, g Value, ln float64) []Value {
 	if ln != 1 {
 		d = b.scale(d, ln)
 	}
-	return []Value{b.Mul(g, b.Sigmoid(d)), b.Mul(g, b.Sigmoid(b.Neg(d)))}
+	return []Value{b.Mul(g, b.sigmoid(d)), b.Mul(g, b.sigmoid(b.Neg(d)))}
 }
 
 // vjpLogit is g/(x(1-x)) in the domain; beyond it NaN, or 0 where eps limits x.
@@ -263,7 +263,7 @@ func vjpLogit(b *Builder, a Args, in []Value, out, g Value) []Value {
 		lo, outside = eps, 0
 	}
 	limit := func(v float64) Value { return b.Const(v, x.DType()) }
-	beyond := b.LogicalOr(b.Lt(x, limit(lo)), b.Gt(x, limit(1-lo)))
+	beyond := b.logicalOr(b.lt(x, limit(lo)), b.gt(x, limit(1-lo)))
 	return []Value{b.Where(beyond, limit(outside), gx)}
 }
 

@@ -95,16 +95,16 @@ func (e evaluator) compute(n *Node) scalar {
 	}
 	d := n.Shapes()[0].DType()
 	switch sp.Op {
-	case OpFull:
+	case opFull:
 		switch c := a.Get("fill_value").(type) {
 		case int64:
 			return scalar{d: I64, I: c}.toDType(d)
 		case float64:
 			return scalar{d: F64, F: c}.toDType(d)
 		}
-	case OpCast:
+	case opCast:
 		return in[0].toDType(d)
-	case OpSum, OpReshape, OpExpand:
+	case opSum, opReshape, opExpand:
 		return in[0]
 	}
 	return evalPointwise(sp, d, in)

@@ -95,20 +95,20 @@ func initQR() {
 		Category: Linalg,
 		Doc:      "The Cholesky factor of linalg_cholesky_ex; matrices that are not positive-definite are an error at run time (ErrLinAlg). ATen's linalg_cholesky.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgCholeskyEx, []any{a.In[0]}, A("upper", a.Bool("upper")), A("check_errors", true))[:1]
+			return b.Call(opLinalgCholeskyEx, []any{a.In[0]}, A("upper", a.Bool("upper")), A("check_errors", true))[:1]
 		},
 	})
 	register("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", Spec{
 		Category: Linalg, Doc: "Both triangles of P·L·U = A in one matrix, and the pivots. ATen's linalg_lu_factor.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))[:2]
+			return b.Call(opLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))[:2]
 		},
 	})
 	register("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", Spec{
 		Category: Linalg, Doc: "The factors of P·L·U = A: a permutation, a lower and an upper triangle. ATen's linalg_lu.",
 		Decompose: func(b *Builder, a Args) []Value {
-			f := b.Call(OpLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))
-			return b.Call(OpLUUnpack, []any{f[0], f[1]})
+			f := b.Call(opLinalgLUFactorEx, []any{a.In[0]}, A("pivot", a.Bool("pivot")))
+			return b.Call(opLUUnpack, []any{f[0], f[1]})
 		},
 	})
 	register("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", Spec{
@@ -178,7 +178,7 @@ func decomposeQR(b *Builder, a Args) []Value {
 	if mode != "reduced" && mode != "complete" && mode != "r" {
 		a.Fail(ErrArg, "mode must be one of 'reduced', 'complete' and 'r', got %q", mode)
 	}
-	f := b.Call(OpGeqrf, []any{v})
+	f := b.Call(opGeqrf, []any{v})
 	k := min(m, n)
 	if mode == "complete" {
 		k = m
@@ -193,7 +193,7 @@ func decomposeQR(b *Builder, a Args) []Value {
 	} else if k > n {
 		below = b.padDim(below, v.Rank()-1, 0, k-n, 0)
 	}
-	return []Value{b.Call1(OpLinalgHouseholderProduct, []any{below, f[1]}), r}
+	return []Value{b.Call1(opLinalgHouseholderProduct, []any{below, f[1]}), r}
 }
 
 func (b *Builder) mT(x Value) Value { return b.Transpose(x, -2, -1) }
@@ -226,7 +226,7 @@ func (b *Builder) orZero(g, x Value) Value {
 
 // solveTri solves t·X = y, or X·t = y if left is false, for triangles t.
 func (b *Builder) solveTri(t, y Value, upper, left bool) Value {
-	return b.Call1(OpLinalgSolveTriangular, []any{t, y}, A("upper", upper), A("left", left))
+	return b.Call1(opLinalgSolveTriangular, []any{t, y}, A("upper", upper), A("left", left))
 }
 
 // halved is the lower triangle of x with half its diagonal.
@@ -257,7 +257,7 @@ func vjpLUFactor(b *Builder, a Args, out, grad []Value) []Value {
 	if lu.Dim(-1) != lu.Dim(-2) {
 		a.Fail(ErrShape, "the gradient is known for square matrices only, not for %d by %d", lu.Dim(-2), lu.Dim(-1))
 	}
-	f := b.Call(OpLUUnpack, []any{lu, out[1]})
+	f := b.Call(opLUUnpack, []any{lu, out[1]})
 	p, l, u := f[0], f[1], f[2]
 	phi := b.Add(b.tril(b.MatMul(b.mT(l), b.tril(g, -1)), -1), b.triu(b.MatMul(b.triu(g), b.mT(u))))
 	s := b.solveTri(b.mT(l), phi, true, true)

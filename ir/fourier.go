@@ -76,7 +76,7 @@ func transformed(a Args) []int {
 }
 
 func (b *Builder) fftLine(x Value, forward bool) Value {
-	return b.Call1(OpFftLine, []any{x, forward})
+	return b.Call1(opFftLine, []any{x, forward})
 }
 
 // fft transforms along each of the dimensions, without a factor.
@@ -109,7 +109,7 @@ func (b *Builder) normalized(a Args, x, full Value, dims []int) Value {
 	if !x.DType().IsComplex() {
 		return b.scale(x, 1/n)
 	}
-	return b.ViewAsComplex(b.scale(b.ViewAsReal(x), 1/n))
+	return b.viewAsComplex(b.scale(b.viewAsReal(x), 1/n))
 }
 
 // decomposeC2R completes the last dimension by the conjugates of the half that is given.
@@ -357,7 +357,7 @@ func initShifts() {
 				}
 				i := b.Iota(count, d)
 				if count == n && n > 1 {
-					i = b.Where(b.Ge(i, b.Const((n+1)/2, d)), b.Sub(i, b.Const(n, d)), i)
+					i = b.Where(b.ge(i, b.Const((n+1)/2, d)), b.Sub(i, b.Const(n, d)), i)
 				}
 				return []Value{b.scale(i, 1/(float64(n)*a.Float("d")))}
 			},

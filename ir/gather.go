@@ -160,7 +160,7 @@ func vjpIndexAdd(b *Builder, a Args, out, grad []Value) []Value {
 // wrapIndex records index as i64, with n added where it is negative.
 func (b *Builder) wrapIndex(index Value, n int) Value {
 	index = b.Cast(index, I64)
-	return b.Where(b.Lt(index, b.Const(0, I64)), b.Add(index, b.Const(n, I64)), index)
+	return b.Where(b.lt(index, b.Const(0, I64)), b.Add(index, b.Const(n, I64)), index)
 }
 
 // indexCopy scatters whole slices: the index vector is stretched over them.

@@ -109,7 +109,7 @@ func (s *gridSampler) sum(rows Value, size []int, axes [][]gridTap, t gridTap, i
 	for i, next := range axes[0] {
 		next.at = s.Add(s.Mul(t.at, s.Const(size[0], I64)), next.at)
 		if !t.inside.IsNil() {
-			next.inside = s.LogicalAnd(t.inside, next.inside)
+			next.inside = s.logicalAnd(t.inside, next.inside)
 		}
 		if !t.weight.IsNil() {
 			next.weight = s.Mul(t.weight, next.weight)
@@ -131,31 +131,31 @@ func (s *gridSampler) taps(place Value, size int) []gridTap {
 		x = s.Mul(s.Mul(s.Add(place, c(1)), c(0.5)), c(float64(size-1)))
 	}
 	tap := func(at, weight Value) gridTap {
-		inside := s.LogicalAnd(s.Ge(at, c(0)), s.Lt(at, c(float64(size))))
+		inside := s.logicalAnd(s.ge(at, c(0)), s.lt(at, c(float64(size))))
 		return gridTap{s.Cast(at, I64), weight, inside}
 	}
 	switch gridModes[s.mode] {
 	case "nearest":
-		return []gridTap{tap(s.Round(s.far(s.padded(x, size))), Value{})}
+		return []gridTap{tap(s.round(s.far(s.padded(x, size))), Value{})}
 	case "bicubic":
 		x = s.far(x)
-		first := s.Floor(x)
+		first := s.floor(x)
 		var taps []gridTap
 		for j, w := range s.cubicWeights(s.Sub(x, first)) {
 			at := s.far(s.padded(s.Add(first, c(float64(j-1))), size))
-			taps = append(taps, tap(s.Trunc(at), w))
+			taps = append(taps, tap(s.trunc(at), w))
 		}
 		return taps
 	}
 	x = s.far(s.padded(x, size))
-	first := s.Floor(x)
+	first := s.floor(x)
 	t := s.Sub(x, first)
 	return []gridTap{tap(first, s.Sub(c(1), t)), tap(s.Add(first, c(1)), t)}
 }
 
 // far puts what is no number, or beyond all images, outside.
 func (s *gridSampler) far(x Value) Value {
-	return s.Where(s.Le(s.Abs(x), s.Const(float64(1<<30), x.DType())), x, s.Const(-100.0, x.DType()))
+	return s.Where(s.le(s.abs(x), s.Const(float64(1<<30), x.DType())), x, s.Const(-100.0, x.DType()))
 }
 
 // padded brings a coordinate into the image. At the edges and beyond it does not depend on the
@@ -173,7 +173,7 @@ func (s *gridSampler) padded(x Value, size int) Value {
 		return x
 	}
 	last := c(float64(size - 1))
-	return s.Where(s.Le(x, c(0)), c(0), s.Where(s.Ge(x, last), last, x))
+	return s.Where(s.le(x, c(0)), c(0), s.Where(s.ge(x, last), last, x))
 }
 
 // reflected folds a coordinate into the span behind low.
@@ -183,9 +183,9 @@ func (s *gridSampler) reflected(x Value, low, span float64) Value {
 		return s.FullLike(x, 0)
 	}
 	x = s.Sub(x, c(low))
-	x = s.Where(s.Lt(x, c(0)), s.Neg(x), x)
-	extra := s.Fmod(x, c(span))
-	odd := s.Ne(s.Fmod(s.Floor(s.Div(x, c(span))), c(2)), c(0))
+	x = s.Where(s.lt(x, c(0)), s.Neg(x), x)
+	extra := s.fmod(x, c(span))
+	odd := s.ne(s.fmod(s.floor(s.Div(x, c(span))), c(2)), c(0))
 	return s.Add(s.Where(odd, s.Sub(c(span), extra), extra), c(low))
 }
 

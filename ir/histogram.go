@@ -39,12 +39,12 @@ func decomposeHistc(b *Builder, a Args) []Value {
 	if lo == hi && x.Dim(0) > 0 {
 		from, to = b.Amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
 	}
-	none := b.Eq(from, to)
+	none := b.eq(from, to)
 	from, to = b.Where(none, b.Sub(from, one), from), b.Where(none, b.Add(to, one), to)
-	inside := b.LogicalAnd(b.Ge(x, from), b.Le(x, to))
+	inside := b.logicalAnd(b.ge(x, from), b.le(x, to))
 	at := b.Mul(b.Div(b.Sub(x, from), b.Sub(to, from)), b.Const(float64(bins), x.DType()))
-	at = b.Cast(b.Where(inside, b.Trunc(at), b.Const(0, x.DType())), I64)
-	at = b.Minimum(at, b.Const(bins-1, I64))
+	at = b.Cast(b.Where(inside, b.trunc(at), b.Const(0, x.DType())), I64)
+	at = b.minimum(at, b.Const(bins-1, I64))
 	counts := b.ScatterReduce(b.Full([]int{bins}, 0, F64), 0, at, b.Cast(inside, F64), "sum")
 	return []Value{b.Cast(counts, d)}
 }

@@ -10,7 +10,7 @@ func init() {
 		Decompose: func(b *Builder, a Args) []Value {
 			p := newPlaces(b, a)
 			x := b.IndexSelect(p.rows, 0, p.index)
-			return []Value{b.Call1(OpReshape, []any{x, append(p.picked.Dims(), p.rest...)})}
+			return []Value{b.Call1(opReshape, []any{x, append(p.picked.Dims(), p.rest...)})}
 		},
 	})
 	register("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", Spec{
@@ -70,13 +70,13 @@ func newPlaces(b *Builder, a Args) places {
 			flat = v
 			break
 		}
-		ok := b.LogicalAnd(b.Ge(v, b.Const(0, I64)), b.Lt(v, b.Const(size, I64)))
+		ok := b.logicalAnd(b.ge(v, b.Const(0, I64)), b.lt(v, b.Const(size, I64)))
 		if i == 0 {
 			flat, valid = v, ok
 			continue
 		}
 		flat = b.Add(b.Mul(flat, b.Const(size, I64)), v)
-		valid = b.LogicalAnd(valid, ok)
+		valid = b.logicalAnd(valid, ok)
 	}
 	if !valid.IsNil() {
 		flat = b.Where(valid, flat, b.Const(-1, I64))
@@ -144,7 +144,7 @@ func decomposeEmbedding(b *Builder, a Args) []Value {
 		a.Fail(ErrIndex, "padding_idx %d is out of range for %d rows", p, w.Dim(0))
 	}
 	rows := b.IndexSelect(w, 0, b.Reshape(index, index.Shape().Numel()))
-	return []Value{b.Call1(OpReshape, []any{rows, append(index.Shape().Dims(), w.Dim(1))})}
+	return []Value{b.Call1(opReshape, []any{rows, append(index.Shape().Dims(), w.Dim(1))})}
 }
 
 func vjpEmbedding(b *Builder, a Args, out, grad []Value) []Value {
@@ -152,7 +152,7 @@ func vjpEmbedding(b *Builder, a Args, out, grad []Value) []Value {
 	index := b.Reshape(a.In[1], n)
 	g := b.Reshape(grad[0], n, w.Dim(1))
 	if p := a.Int("padding_idx"); p >= 0 {
-		padding := b.Eq(b.Reshape(index, n, 1), b.Const(p, index.DType()))
+		padding := b.eq(b.Reshape(index, n, 1), b.Const(p, index.DType()))
 		g = b.Where(padding, b.Const(0, g.DType()), g)
 	}
 	return []Value{b.IndexAdd(b.FullLike(w, 0), 0, index, g), {}}
@@ -164,6 +164,6 @@ func decomposeOneHot(b *Builder, a Args) []Value {
 	if n <= 0 {
 		a.Fail(ErrArg, "num_classes is %d, must be positive: shapes do not depend on data", n)
 	}
-	x = b.Call1(OpReshape, []any{x, append(x.Shape().Dims(), 1)})
-	return []Value{b.Cast(b.Eq(x, b.Iota(n, x.DType())), I64)}
+	x = b.Call1(opReshape, []any{x, append(x.Shape().Dims(), 1)})
+	return []Value{b.Cast(b.eq(x, b.Iota(n, x.DType())), I64)}
 }

@@ -95,12 +95,12 @@ func (b *Builder) nearest(x Value, dim, out int, factor float64, exact bool) Val
 	at := b.Iota(out, F64)
 	if exact {
 		at = b.Sub(b.Mul(b.Add(at, c(0.5)), c(scale)), c(0.5))
-		at = b.Add(b.Maximum(b.Cast(at, d), b.Const(0.0, d)), b.Const(0.5, d))
+		at = b.Add(b.maximum(b.Cast(at, d), b.Const(0.0, d)), b.Const(0.5, d))
 	} else {
 		at = b.Cast(b.Mul(at, c(scale)), d)
 	}
-	at = b.Cast(b.Floor(b.Cast(at, F32)), I64)
-	return b.IndexSelect(x, dim, b.Minimum(at, b.Const(in-1, I64)))
+	at = b.Cast(b.floor(b.Cast(at, F32)), I64)
+	return b.IndexSelect(x, dim, b.minimum(at, b.Const(in-1, I64)))
 }
 
 // repeatEach repeats each element along dim in place.
@@ -121,11 +121,11 @@ func (b *Builder) lerp(x Value, dim, out int, factor float64, corners bool) Valu
 	c := func(v float64) Value { return b.Const(v, d) }
 	pos := b.sourcePositions(d, in, out, factor, corners)
 	if !corners {
-		pos = b.Maximum(pos, c(0))
+		pos = b.maximum(pos, c(0))
 	}
-	low := b.Minimum(b.Cast(b.Floor(pos), I64), b.Const(in-1, I64))
-	high := b.Minimum(b.Add(low, b.Const(1, I64)), b.Const(in-1, I64))
-	w := b.Minimum(b.Maximum(b.Sub(pos, b.Cast(low, d)), c(0)), c(1))
+	low := b.minimum(b.Cast(b.floor(pos), I64), b.Const(in-1, I64))
+	high := b.minimum(b.Add(low, b.Const(1, I64)), b.Const(in-1, I64))
+	w := b.minimum(b.maximum(b.Sub(pos, b.Cast(low, d)), c(0)), c(1))
 	dims := make([]int, x.Rank()-dim)
 	for i := range dims {
 		dims[i] = 1

@@ -244,5 +244,5 @@ func decomposeRoll(b *Builder, a Args) []Value {
 		k := n - (shifts[i]%n+n)%n
 		x = b.Cat([]Value{b.Slice(x, d, k, n, 1), b.Slice(x, d, 0, k, 1)}, d)
 	}
-	return []Value{b.Call1(OpReshape, []any{x, s.Dims()})}
+	return []Value{b.Call1(opReshape, []any{x, s.Dims()})}
 }

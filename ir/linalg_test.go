@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -68,7 +69,7 @@ var identities = []struct {
 	{"eig", []int{4, 4}, func(b *ir.Builder, x ir.Value) ir.Value {
 		f := run(b, "linalg_eig", x)
 		a := b.Cast(x, ir.C128)
-		return b.ViewAsReal(b.Sub(b.MatMul(a, f[1]), b.Mul(f[1], b.Unsqueeze(f[0], 0))))
+		return b.Unary(aten.ViewAsReal, b.Sub(b.MatMul(a, f[1]), b.Mul(f[1], b.Unsqueeze(f[0], 0))))
 	}},
 	{"inverse", []int{2, 3, 3}, func(b *ir.Builder, x ir.Value) ir.Value {
 		return b.Sub(b.MatMul(x, run(b, "linalg_inv", x)[0]), run(b, "eye", 3, ir.A("dtype", ir.F64))[0])
@@ -90,7 +91,7 @@ var identities = []struct {
 		return b.Sub(run(b, "linalg_det", x)[0], b.Mul(f[0], b.Exp(f[1])))
 	}},
 	{"matrix_exp", []int{3, 3}, func(b *ir.Builder, x ir.Value) ir.Value {
-		return b.Sub(b.MatMul(b.LinalgMatrixExp(x), b.LinalgMatrixExp(b.Neg(x))), run(b, "eye", 3, ir.A("dtype", ir.F64))[0])
+		return b.Sub(b.MatMul(b.Unary(aten.LinalgMatrixExp, x), b.Unary(aten.LinalgMatrixExp, b.Neg(x))), run(b, "eye", 3, ir.A("dtype", ir.F64))[0])
 	}},
 	{"matrix_power", []int{3, 3}, func(b *ir.Builder, x ir.Value) ir.Value {
 		return b.Sub(b.MatMul(run(b, "linalg_matrix_power", x, 3)[0], run(b, "linalg_matrix_power", x, -2)[0]), x)
@@ -105,7 +106,7 @@ var identities = []struct {
 	}},
 	{"rfft is the half of fft", []int{3, 7}, func(b *ir.Builder, x ir.Value) ir.Value {
 		y := run(b, "fft_fft", x, ir.A("n", 6))[0]
-		return b.ViewAsReal(b.Sub(run(b, "fft_rfft", x, ir.A("n", 6))[0], b.Slice(y, 1, 0, 4, 1)))
+		return b.Unary(aten.ViewAsReal, b.Sub(run(b, "fft_rfft", x, ir.A("n", 6))[0], b.Slice(y, 1, 0, 4, 1)))
 	}},
 	{"hfft and back", []int{3, 8}, func(b *ir.Builder, x ir.Value) ir.Value {
 		return b.Sub(run(b, "fft_hfft", run(b, "fft_ihfft", x)[0], 8)[0], x)
@@ -114,7 +115,7 @@ var identities = []struct {
 		return b.Sub(run(b, "fft_ifftshift", run(b, "fft_fftshift", x)[0])[0], x)
 	}},
 	{"a wave", []int{1}, func(b *ir.Builder, x ir.Value) ir.Value {
-		wave := b.Cos(b.Call1(ir.OpMul, []any{b.Iota(8, ir.F64), b.Const(2*3.141592653589793/8, ir.F64)}))
+		wave := b.Unary(aten.Cos, b.Call1(aten.Mul, []any{b.Iota(8, ir.F64), b.Const(2*3.141592653589793/8, ir.F64)}))
 		want := b.Cat([]ir.Value{b.Full([]int{1}, 0, ir.F64), b.Full([]int{1}, 4, ir.F64), b.Full([]int{5}, 0, ir.F64), b.Full([]int{1}, 4, ir.F64)}, 0)
 		return b.Sub(run(b, "real", run(b, "fft_fft", wave)[0])[0], want)
 	}},
@@ -172,13 +173,13 @@ func TestGradientsOfFactorisations(t *testing.T) {
 		call("linalg_matrix_power", spread, -2),
 		call("linalg_matrix_norm", spread, "nuc"), call("linalg_matrix_norm", spread, "1", []int{1, 0}, true), call("linalg_matrix_norm", spread, "2"),
 		on("fft", rnd(rng, 5), func(b *ir.Builder, x ir.Value) []ir.Value {
-			return []ir.Value{b.ViewAsReal(run(b, "fft_fft", x, ir.A("n", 6), ir.A("norm", "ortho"))[0])}
+			return []ir.Value{b.Unary(aten.ViewAsReal, run(b, "fft_fft", x, ir.A("n", 6), ir.A("norm", "ortho"))[0])}
 		}),
 		on("rfft", rnd(rng, 2, 6), func(b *ir.Builder, x ir.Value) []ir.Value {
-			return []ir.Value{b.ViewAsReal(run(b, "fft_rfft2", x)[0])}
+			return []ir.Value{b.Unary(aten.ViewAsReal, run(b, "fft_rfft2", x)[0])}
 		}),
 		on("irfft", rnd(rng, 4, 2), func(b *ir.Builder, x ir.Value) []ir.Value {
-			return run(b, "fft_irfft", b.ViewAsComplex(x))
+			return run(b, "fft_irfft", b.Unary(aten.ViewAsComplex, x))
 		}),
 	})
 }

@@ -15,7 +15,7 @@ func init() {
 	register("l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor", Spec{
 		Doc:      "|self - target|." + lossDoc + "l1_loss.",
 		Category: Neural, Promote: PromoteDefault, Decompose: elementLoss(func(b *Builder, a Args, x, t Value) Value {
-			return b.Abs(b.Sub(x, t))
+			return b.abs(b.Sub(x, t))
 		}),
 	})
 	register("smooth_l1_loss(Tensor self, Tensor target, str reduction='mean', float beta=1.0) -> Tensor", Spec{
@@ -104,7 +104,7 @@ func elementLoss(f func(b *Builder, a Args, x, t Value) Value) func(*Builder, Ar
 
 func smoothL1(b *Builder, a Args, x, t Value) Value {
 	beta := a.Float("beta")
-	d := b.Abs(b.Sub(x, t))
+	d := b.abs(b.Sub(x, t))
 	switch {
 	case !(beta >= 0):
 		a.Fail(ErrArg, "beta must not be negative, got %v", beta)
@@ -112,7 +112,7 @@ func smoothL1(b *Builder, a Args, x, t Value) Value {
 		return d
 	}
 	k := func(v float64) Value { return b.Const(v, x.DType()) }
-	return b.Where(b.Lt(d, k(beta)), b.Mul(b.Mul(d, d), k(0.5/beta)), b.Sub(d, k(beta/2)))
+	return b.Where(b.lt(d, k(beta)), b.Mul(b.Mul(d, d), k(0.5/beta)), b.Sub(d, k(beta/2)))
 }
 
 func huber(b *Builder, a Args, x, t Value) Value {
@@ -120,15 +120,15 @@ func huber(b *Builder, a Args, x, t Value) Value {
 	if !(delta > 0) {
 		a.Fail(ErrArg, "delta must be positive, got %v", delta)
 	}
-	d := b.Abs(b.Sub(x, t))
+	d := b.abs(b.Sub(x, t))
 	k := func(v float64) Value { return b.Const(v, x.DType()) }
-	return b.Where(b.Lt(d, k(delta)), b.Mul(b.Mul(d, d), k(0.5)), b.Mul(b.Sub(d, k(delta/2)), k(delta)))
+	return b.Where(b.lt(d, k(delta)), b.Mul(b.Mul(d, d), k(0.5)), b.Mul(b.Sub(d, k(delta/2)), k(delta)))
 }
 
 // clippedLogs returns log x and log(1-x), at least -100.
 func clippedLogs(b *Builder, x Value) (log, log1m Value) {
 	least := b.Const(-100.0, x.DType())
-	return b.Maximum(b.Log(x), least), b.Maximum(b.Log1p(b.Neg(x)), least)
+	return b.maximum(b.log(x), least), b.maximum(b.log1p(b.Neg(x)), least)
 }
 
 func binaryCrossEntropy(b *Builder, a Args, x, t Value) Value {
@@ -164,7 +164,7 @@ func vjpBinaryCrossEntropy(b *Builder, a Args, out, grad []Value) []Value {
 	if w := a.Tensor("weight"); !w.IsNil() {
 		g = b.Mul(g, b.widen(w))
 	}
-	spread := b.Maximum(b.Mul(x, b.Sub(b.Const(1.0, d), x)), b.Const(1e-12, d))
+	spread := b.maximum(b.Mul(x, b.Sub(b.Const(1.0, d), x)), b.Const(1e-12, d))
 	log, log1m := clippedLogs(b, x)
 	gs := make([]Value, len(a.In))
 	gs[0] = b.Cast(b.Mul(g, b.Div(b.Sub(x, t), spread)), a.In[0].DType())
@@ -179,7 +179,7 @@ func binaryCrossEntropyLogits(b *Builder, a Args, x, t Value) Value {
 	}
 	d := x.DType()
 	zero, one := b.Const(0.0, d), b.Const(1.0, d)
-	soft := b.Add(b.Maximum(b.Neg(x), zero), b.Log1p(b.Exp(b.Neg(b.Abs(x)))))
+	soft := b.Add(b.maximum(b.Neg(x), zero), b.log1p(b.Exp(b.Neg(b.abs(x)))))
 	if p := a.Tensor("pos_weight"); !p.IsNil() {
 		soft = weighted(b, a, soft, b.Add(b.Mul(b.Sub(b.widen(p), one), t), one))
 	}
@@ -195,8 +195,8 @@ func klDiv(b *Builder, a Args, x, t Value) Value {
 	if a.Bool("log_target") {
 		return b.Mul(b.Exp(t), b.Sub(t, x))
 	}
-	none := b.Eq(t, b.Const(0.0, t.DType()))
-	log := b.Log(b.Where(none, b.Const(1.0, t.DType()), t))
+	none := b.eq(t, b.Const(0.0, t.DType()))
+	log := b.log(b.Where(none, b.Const(1.0, t.DType()), t))
 	return b.Sub(b.Mul(t, log), b.Mul(t, x))
 }
 
@@ -216,11 +216,11 @@ func cosineSimilarity(b *Builder, a Args) []Value {
 		// Where the norm is too small, a constant goes into the root instead, so that its gradient
 		// is 0 and not 0/0.
 		square := b.Sum(b.Mul(v, v), dims, true)
-		small := b.Lt(square, b.Const(eps*eps, v.DType()))
+		small := b.lt(square, b.Const(eps*eps, v.DType()))
 		if eps == 0 {
-			small = b.Le(square, b.Const(0.0, v.DType()))
+			small = b.le(square, b.Const(0.0, v.DType()))
 		}
-		norm := b.Sqrt(b.Where(small, b.Const(1.0, v.DType()), square))
+		norm := b.sqrt(b.Where(small, b.Const(1.0, v.DType()), square))
 		return b.Div(v, b.Where(small, b.Const(math.Abs(eps), v.DType()), norm))
 	}
 	r := b.Sum(b.Mul(unit(a.In[0]), unit(a.In[1])), dims, false)

@@ -18,7 +18,7 @@ func init() {
 			mask := b.flatten(b.ExpandAs(a.In[1], a.In[0]))
 			n := a.In[0].Shape().WithDims(size...).Numel()
 			got := b.front(mask, b.flatten(a.In[0]), n, b.Const(0, a.In[0].DType()))
-			return []Value{b.Call1(OpReshape, []any{got, size})}
+			return []Value{b.Call1(opReshape, []any{got, size})}
 		},
 		NoGrad: "it is a gradient, of which ATen takes none",
 	})
@@ -42,7 +42,7 @@ func init() {
 func (b *Builder) front(mask, x Value, n int, fill Value) Value {
 	rest := b.Const(n, I64)
 	at := b.Sub(b.Cumsum(b.Cast(mask, I64), 0), b.Const(1, I64))
-	at = b.Minimum(b.Where(mask, at, rest), rest)
+	at = b.minimum(b.Where(mask, at, rest), rest)
 	return b.Slice(b.Scatter(b.Expand(fill, n+1), 0, at, x), 0, 0, n, 1)
 }
 
@@ -57,13 +57,13 @@ func decomposeMaskedScatter(b *Builder, a Args) []Value {
 		a.Fail(ErrShape, "the mask of shape %v does not broadcast with self", mask.Shape().Dims())
 	}
 	dims := s.Dims()
-	mask = b.flatten(b.Call1(OpExpand, []any{mask, dims}))
-	self = b.flatten(b.Call1(OpExpand, []any{self, dims}))
+	mask = b.flatten(b.Call1(opExpand, []any{mask, dims}))
+	self = b.flatten(b.Call1(opExpand, []any{self, dims}))
 	// Element 0 is for places that the mask leaves, so that a source without elements has one.
 	source := b.Cat([]Value{b.Full([]int{1}, 0, self.DType()), b.flatten(a.In[2])}, 0)
 	at := b.Where(mask, b.Cumsum(b.Cast(mask, I64), 0), b.Const(0, I64))
 	out := b.Where(mask, b.IndexSelect(source, 0, at), self)
-	return []Value{b.Call1(OpReshape, []any{out, dims})}
+	return []Value{b.Call1(opReshape, []any{out, dims})}
 }
 
 func decomposeNonzeroStatic(b *Builder, a Args) []Value {
@@ -77,15 +77,15 @@ func decomposeNonzeroStatic(b *Builder, a Args) []Value {
 	}
 	mask := b.flatten(x)
 	if mask.DType() != Bool {
-		mask = b.Ne(mask, b.Const(0, mask.DType()))
+		mask = b.ne(mask, b.Const(0, mask.DType()))
 	}
 	rest := b.front(mask, b.Iota(mask.Dim(0), I64), size, b.Const(-1, I64))
-	none := b.Lt(rest, b.Const(0, I64))
+	none := b.lt(rest, b.Const(0, I64))
 	cols := make([]Value, len(dims))
 	for d := len(dims) - 1; d >= 0; d-- {
 		n := b.Const(dims[d], I64)
-		cols[d] = b.Unsqueeze(b.Where(none, b.Const(fill, I64), b.Remainder(rest, n)), 1)
-		rest = b.TruncDivide(rest, n)
+		cols[d] = b.Unsqueeze(b.Where(none, b.Const(fill, I64), b.remainder(rest, n)), 1)
+		rest = b.truncDivide(rest, n)
 	}
 	return []Value{b.Cat(cols, 1)}
 }
@@ -101,7 +101,7 @@ func decomposeIndexReduce(b *Builder, a Args) []Value {
 		a.Fail(ErrArg, "reduce argument must be either prod, mean, amax or amin, got %s.", reduce)
 	}
 	if source.Rank() != self.Rank() {
-		source = b.Call1(OpReshape, []any{source, self.Shape().Dims()})
+		source = b.Call1(opReshape, []any{source, self.Shape().Dims()})
 	}
 	dim := a.Dim("dim", self.Rank())
 	dims := make([]int, source.Rank())
@@ -111,6 +111,6 @@ func decomposeIndexReduce(b *Builder, a Args) []Value {
 	if len(dims) > 0 {
 		dims[dim] = index.Shape().Numel()
 	}
-	index = b.ExpandAs(b.Call1(OpReshape, []any{index, dims}), source)
-	return b.Call(OpScatterReduce, []any{self, dim, index, source, reduce}, A("include_self", a.Bool("include_self")))
+	index = b.ExpandAs(b.Call1(opReshape, []any{index, dims}), source)
+	return b.Call(opScatterReduce, []any{self, dim, index, source, reduce}, A("include_self", a.Bool("include_self")))
 }

@@ -169,7 +169,7 @@ func addProduct(b *Builder, a Args) []Value {
 	p := strictProduct(b, a, b.widen(a.In[1]), b.widen(a.In[2]), ranks[0], ranks[1])
 	beta, alpha := b.Cast(a.Tensor("beta"), acc), b.Cast(a.Tensor("alpha"), acc)
 	zero := b.Const(0, acc)
-	kept := b.Where(b.Eq(beta, zero), zero, b.Mul(b.widen(self), beta))
+	kept := b.Where(b.eq(beta, zero), zero, b.Mul(b.widen(self), beta))
 	r := b.Add(kept, b.Mul(p, alpha))
 	if !r.Shape().SameDims(p.Shape()) {
 		a.Fail(ErrShape, "self %v does not broadcast to the product %v", self.Shape(), p.Shape())

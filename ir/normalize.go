@@ -42,7 +42,7 @@ func (b *Builder) affine(x, weight, bias Value) Value {
 func (b *Builder) standardize(x Value, dims []int, eps float64) (centred, rstd Value) {
 	centred = b.Sub(x, b.Mean(x, dims, true))
 	v := b.Mean(b.Mul(centred, centred), dims, true)
-	return centred, b.Rsqrt(b.Add(v, b.Const(eps, x.DType())))
+	return centred, b.rsqrt(b.Add(v, b.Const(eps, x.DType())))
 }
 
 // vjpStandardize is the gradient of xhat = centred·rstd for the cotangent g:
@@ -108,7 +108,7 @@ func meanSquareRsqrt(b *Builder, a Args, x Value, dims []int) Value {
 			eps = float64Eps
 		}
 	}
-	return b.Rsqrt(b.Add(b.Mean(b.Mul(x, x), dims, true), b.Const(eps, x.DType())))
+	return b.rsqrt(b.Add(b.Mean(b.Mul(x, x), dims, true), b.Const(eps, x.DType())))
 }
 
 func rmsNorm(b *Builder, a Args) []Value {
@@ -216,7 +216,7 @@ func batchStandardize(b *Builder, a Args, x, mean, variance Value) (centred, rst
 	if a.Bool("training") {
 		return b.standardize(x, batchDimsOf(x), a.Float("eps"))
 	}
-	return b.Sub(x, mean), b.Rsqrt(b.Add(variance, b.Const(a.Float("eps"), x.DType())))
+	return b.Sub(x, mean), b.rsqrt(b.Add(variance, b.Const(a.Float("eps"), x.DType())))
 }
 
 func batchNorm(b *Builder, a Args) []Value {

@@ -4,336 +4,336 @@ package ir
 
 // The primitive ops, which are what backends have kernels for.
 var (
-	OpFftLine                  = declare("_fft_line")
-	OpLinalgEigh               = declare("_linalg_eigh")
-	OpLinalgSVD                = declare("_linalg_svd")
-	OpAbs                      = declare("abs")
-	OpAcos                     = declare("acos")
-	OpAcosh                    = declare("acosh")
-	OpAdd                      = declare("add")
-	OpAll                      = declare("all")
-	OpAmax                     = declare("amax")
-	OpAmin                     = declare("amin")
-	OpAny                      = declare("any")
-	OpArange                   = declare("arange")
-	OpArgmax                   = declare("argmax")
-	OpArgmin                   = declare("argmin")
-	OpAsin                     = declare("asin")
-	OpAsinh                    = declare("asinh")
-	OpAtan                     = declare("atan")
-	OpAtan2                    = declare("atan2")
-	OpAtanh                    = declare("atanh")
-	OpBitwiseAnd               = declare("bitwise_and")
-	OpBitwiseLeftShift         = declare("bitwise_left_shift")
-	OpBitwiseNot               = declare("bitwise_not")
-	OpBitwiseOr                = declare("bitwise_or")
-	OpBitwiseRightShift        = declare("bitwise_right_shift")
-	OpBitwiseXor               = declare("bitwise_xor")
-	OpCast                     = declare("cast")
-	OpCat                      = declare("cat")
-	OpCeil                     = declare("ceil")
-	OpConstantPadNd            = declare("constant_pad_nd")
-	OpConvolution              = declare("convolution")
-	OpCos                      = declare("cos")
-	OpCosh                     = declare("cosh")
-	OpCummax                   = declare("cummax")
-	OpCumprod                  = declare("cumprod")
-	OpCumsum                   = declare("cumsum")
-	OpDiv                      = declare("div")
-	OpEq                       = declare("eq")
-	OpErf                      = declare("erf")
-	OpErfc                     = declare("erfc")
-	OpErfinv                   = declare("erfinv")
-	OpExp                      = declare("exp")
-	OpExp2                     = declare("exp2")
-	OpExpand                   = declare("expand")
-	OpExpm1                    = declare("expm1")
-	OpFlip                     = declare("flip")
-	OpFloor                    = declare("floor")
-	OpFloorDivide              = declare("floor_divide")
-	OpFmod                     = declare("fmod")
-	OpFull                     = declare("full")
-	OpGather                   = declare("gather")
-	OpGe                       = declare("ge")
-	OpGeqrf                    = declare("geqrf")
-	OpGt                       = declare("gt")
-	OpIndexAdd                 = declare("index_add")
-	OpIndexSelect              = declare("index_select")
-	OpIsFinite                 = declare("isfinite")
-	OpIsInf                    = declare("isinf")
-	OpIsNaN                    = declare("isnan")
-	OpLe                       = declare("le")
-	OpLinalgCholeskyEx         = declare("linalg_cholesky_ex")
-	OpLinalgEig                = declare("linalg_eig")
-	OpLinalgHouseholderProduct = declare("linalg_householder_product")
-	OpLinalgLUFactorEx         = declare("linalg_lu_factor_ex")
-	OpLinalgMatrixExp          = declare("linalg_matrix_exp")
-	OpLinalgSolveTriangular    = declare("linalg_solve_triangular")
-	OpLinspace                 = declare("linspace")
-	OpLog                      = declare("log")
-	OpLog10                    = declare("log10")
-	OpLog1p                    = declare("log1p")
-	OpLog2                     = declare("log2")
-	OpLogicalAnd               = declare("logical_and")
-	OpLogicalNot               = declare("logical_not")
-	OpLogicalOr                = declare("logical_or")
-	OpLogicalXor               = declare("logical_xor")
-	OpLt                       = declare("lt")
-	OpLUUnpack                 = declare("lu_unpack")
-	OpMatMul                   = declare("matmul")
-	OpMaxPoolWithIndices       = declare("max_pool_with_indices")
-	OpMaximum                  = declare("maximum")
-	OpMinimum                  = declare("minimum")
-	OpMul                      = declare("mul")
-	OpNe                       = declare("ne")
-	OpNeg                      = declare("neg")
-	OpNormal                   = declare("normal")
-	OpOrmqr                    = declare("ormqr")
-	OpPermute                  = declare("permute")
-	OpPow                      = declare("pow")
-	OpProd                     = declare("prod")
-	OpRandint                  = declare("randint")
-	OpReciprocal               = declare("reciprocal")
-	OpRelu                     = declare("relu")
-	OpRemainder                = declare("remainder")
-	OpReshape                  = declare("reshape")
-	OpRound                    = declare("round")
-	OpRsqrt                    = declare("rsqrt")
-	OpScatter                  = declare("scatter")
-	OpScatterReduce            = declare("scatter_reduce")
-	OpSigmoid                  = declare("sigmoid")
-	OpSign                     = declare("sign")
-	OpSin                      = declare("sin")
-	OpSinh                     = declare("sinh")
-	OpSlice                    = declare("slice")
-	OpSort                     = declare("sort")
-	OpSqrt                     = declare("sqrt")
-	OpSub                      = declare("sub")
-	OpSum                      = declare("sum")
-	OpTan                      = declare("tan")
-	OpTanh                     = declare("tanh")
-	OpTrunc                    = declare("trunc")
-	OpTruncDivide              = declare("trunc_divide")
-	OpUniform                  = declare("uniform")
-	OpViewAsComplex            = declare("view_as_complex")
-	OpViewAsReal               = declare("view_as_real")
-	OpWhere                    = declare("where")
+	opFftLine                  = declare("_fft_line")
+	opLinalgEigh               = declare("_linalg_eigh")
+	opLinalgSVD                = declare("_linalg_svd")
+	opAbs                      = declare("abs")
+	opAcos                     = declare("acos")
+	opAcosh                    = declare("acosh")
+	opAdd                      = declare("add")
+	opAll                      = declare("all")
+	opAmax                     = declare("amax")
+	opAmin                     = declare("amin")
+	opAny                      = declare("any")
+	opArange                   = declare("arange")
+	opArgmax                   = declare("argmax")
+	opArgmin                   = declare("argmin")
+	opAsin                     = declare("asin")
+	opAsinh                    = declare("asinh")
+	opAtan                     = declare("atan")
+	opAtan2                    = declare("atan2")
+	opAtanh                    = declare("atanh")
+	opBitwiseAnd               = declare("bitwise_and")
+	opBitwiseLeftShift         = declare("bitwise_left_shift")
+	opBitwiseNot               = declare("bitwise_not")
+	opBitwiseOr                = declare("bitwise_or")
+	opBitwiseRightShift        = declare("bitwise_right_shift")
+	opBitwiseXor               = declare("bitwise_xor")
+	opCast                     = declare("cast")
+	opCat                      = declare("cat")
+	opCeil                     = declare("ceil")
+	opConstantPadNd            = declare("constant_pad_nd")
+	opConvolution              = declare("convolution")
+	opCos                      = declare("cos")
+	opCosh                     = declare("cosh")
+	opCummax                   = declare("cummax")
+	opCumprod                  = declare("cumprod")
+	opCumsum                   = declare("cumsum")
+	opDiv                      = declare("div")
+	opEq                       = declare("eq")
+	opErf                      = declare("erf")
+	opErfc                     = declare("erfc")
+	opErfinv                   = declare("erfinv")
+	opExp                      = declare("exp")
+	opExp2                     = declare("exp2")
+	opExpand                   = declare("expand")
+	opExpm1                    = declare("expm1")
+	opFlip                     = declare("flip")
+	opFloor                    = declare("floor")
+	opFloorDivide              = declare("floor_divide")
+	opFmod                     = declare("fmod")
+	opFull                     = declare("full")
+	opGather                   = declare("gather")
+	opGe                       = declare("ge")
+	opGeqrf                    = declare("geqrf")
+	opGt                       = declare("gt")
+	opIndexAdd                 = declare("index_add")
+	opIndexSelect              = declare("index_select")
+	opIsFinite                 = declare("isfinite")
+	opIsInf                    = declare("isinf")
+	opIsNaN                    = declare("isnan")
+	opLe                       = declare("le")
+	opLinalgCholeskyEx         = declare("linalg_cholesky_ex")
+	opLinalgEig                = declare("linalg_eig")
+	opLinalgHouseholderProduct = declare("linalg_householder_product")
+	opLinalgLUFactorEx         = declare("linalg_lu_factor_ex")
+	opLinalgMatrixExp          = declare("linalg_matrix_exp")
+	opLinalgSolveTriangular    = declare("linalg_solve_triangular")
+	opLinspace                 = declare("linspace")
+	opLog                      = declare("log")
+	opLog10                    = declare("log10")
+	opLog1p                    = declare("log1p")
+	opLog2                     = declare("log2")
+	opLogicalAnd               = declare("logical_and")
+	opLogicalNot               = declare("logical_not")
+	opLogicalOr                = declare("logical_or")
+	opLogicalXor               = declare("logical_xor")
+	opLt                       = declare("lt")
+	opLUUnpack                 = declare("lu_unpack")
+	opMatMul                   = declare("matmul")
+	opMaxPoolWithIndices       = declare("max_pool_with_indices")
+	opMaximum                  = declare("maximum")
+	opMinimum                  = declare("minimum")
+	opMul                      = declare("mul")
+	opNe                       = declare("ne")
+	opNeg                      = declare("neg")
+	opNormal                   = declare("normal")
+	opOrmqr                    = declare("ormqr")
+	opPermute                  = declare("permute")
+	opPow                      = declare("pow")
+	opProd                     = declare("prod")
+	opRandint                  = declare("randint")
+	opReciprocal               = declare("reciprocal")
+	opRelu                     = declare("relu")
+	opRemainder                = declare("remainder")
+	opReshape                  = declare("reshape")
+	opRound                    = declare("round")
+	opRsqrt                    = declare("rsqrt")
+	opScatter                  = declare("scatter")
+	opScatterReduce            = declare("scatter_reduce")
+	opSigmoid                  = declare("sigmoid")
+	opSign                     = declare("sign")
+	opSin                      = declare("sin")
+	opSinh                     = declare("sinh")
+	opSlice                    = declare("slice")
+	opSort                     = declare("sort")
+	opSqrt                     = declare("sqrt")
+	opSub                      = declare("sub")
+	opSum                      = declare("sum")
+	opTan                      = declare("tan")
+	opTanh                     = declare("tanh")
+	opTrunc                    = declare("trunc")
+	opTruncDivide              = declare("trunc_divide")
+	opUniform                  = declare("uniform")
+	opViewAsComplex            = declare("view_as_complex")
+	opViewAsReal               = declare("view_as_real")
+	opWhere                    = declare("where")
 )
 
-// Abs records abs: |x|, elementwise; the least integer stays negative, bool is not defined. The gradient at 0 is 0. ATen's abs.
-func (b *Builder) Abs(x Value) Value { return b.Unary(OpAbs, x) }
+// abs records abs: |x|, elementwise; the least integer stays negative, bool is not defined. The gradient at 0 is 0. ATen's abs.
+func (b *Builder) abs(x Value) Value { return b.Unary(opAbs, x) }
 
-// Acos records acos: The inverse cosine, elementwise; integers and bool give f32. ATen's acos.
-func (b *Builder) Acos(x Value) Value { return b.Unary(OpAcos, x) }
+// acos records acos: The inverse cosine, elementwise; integers and bool give f32. ATen's acos.
+func (b *Builder) acos(x Value) Value { return b.Unary(opAcos, x) }
 
-// Acosh records acosh: The inverse hyperbolic cosine, elementwise; integers and bool give f32. ATen's acosh.
-func (b *Builder) Acosh(x Value) Value { return b.Unary(OpAcosh, x) }
+// acosh records acosh: The inverse hyperbolic cosine, elementwise; integers and bool give f32. ATen's acosh.
+func (b *Builder) acosh(x Value) Value { return b.Unary(opAcosh, x) }
 
 // Add records add: x + y, elementwise with broadcasting; integers wrap, for bool the logical or. ATen's add.
-func (b *Builder) Add(x, y Value) Value { return b.Binary(OpAdd, x, y) }
+func (b *Builder) Add(x, y Value) Value { return b.Binary(opAdd, x, y) }
 
-// Asin records asin: The inverse sine, elementwise; integers and bool give f32. ATen's asin.
-func (b *Builder) Asin(x Value) Value { return b.Unary(OpAsin, x) }
+// asin records asin: The inverse sine, elementwise; integers and bool give f32. ATen's asin.
+func (b *Builder) asin(x Value) Value { return b.Unary(opAsin, x) }
 
-// Asinh records asinh: The inverse hyperbolic sine, elementwise; integers and bool give f32. ATen's asinh.
-func (b *Builder) Asinh(x Value) Value { return b.Unary(OpAsinh, x) }
+// asinh records asinh: The inverse hyperbolic sine, elementwise; integers and bool give f32. ATen's asinh.
+func (b *Builder) asinh(x Value) Value { return b.Unary(opAsinh, x) }
 
-// Atan records atan: The inverse tangent, elementwise; integers and bool give f32. ATen's atan.
-func (b *Builder) Atan(x Value) Value { return b.Unary(OpAtan, x) }
+// atan records atan: The inverse tangent, elementwise; integers and bool give f32. ATen's atan.
+func (b *Builder) atan(x Value) Value { return b.Unary(opAtan, x) }
 
-// Atan2 records atan2: The angle of the point (other, self), elementwise with broadcasting; integers and bool give f32. ATen's atan2.
-func (b *Builder) Atan2(x, y Value) Value { return b.Binary(OpAtan2, x, y) }
+// atan2 records atan2: The angle of the point (other, self), elementwise with broadcasting; integers and bool give f32. ATen's atan2.
+func (b *Builder) atan2(x, y Value) Value { return b.Binary(opAtan2, x, y) }
 
-// Atanh records atanh: The inverse hyperbolic tangent, elementwise; integers and bool give f32. ATen's atanh.
-func (b *Builder) Atanh(x Value) Value { return b.Unary(OpAtanh, x) }
+// atanh records atanh: The inverse hyperbolic tangent, elementwise; integers and bool give f32. ATen's atanh.
+func (b *Builder) atanh(x Value) Value { return b.Unary(opAtanh, x) }
 
-// BitwiseAnd records bitwise_and: The bits set in both, elementwise with broadcasting, of integers or bool. ATen's bitwise_and.
-func (b *Builder) BitwiseAnd(x, y Value) Value { return b.Binary(OpBitwiseAnd, x, y) }
+// bitwiseAnd records bitwise_and: The bits set in both, elementwise with broadcasting, of integers or bool. ATen's bitwise_and.
+func (b *Builder) bitwiseAnd(x, y Value) Value { return b.Binary(opBitwiseAnd, x, y) }
 
-// BitwiseLeftShift records bitwise_left_shift: x shifted left by y bits, elementwise with broadcasting, of integers; 0 if y is negative or not below the width. ATen's bitwise_left_shift.
-func (b *Builder) BitwiseLeftShift(x, y Value) Value { return b.Binary(OpBitwiseLeftShift, x, y) }
+// bitwiseLeftShift records bitwise_left_shift: x shifted left by y bits, elementwise with broadcasting, of integers; 0 if y is negative or not below the width. ATen's bitwise_left_shift.
+func (b *Builder) bitwiseLeftShift(x, y Value) Value { return b.Binary(opBitwiseLeftShift, x, y) }
 
-// BitwiseNot records bitwise_not: All bits inverted, elementwise; for bool the logical not, for integers -x-1. ATen's bitwise_not.
-func (b *Builder) BitwiseNot(x Value) Value { return b.Unary(OpBitwiseNot, x) }
+// bitwiseNot records bitwise_not: All bits inverted, elementwise; for bool the logical not, for integers -x-1. ATen's bitwise_not.
+func (b *Builder) bitwiseNot(x Value) Value { return b.Unary(opBitwiseNot, x) }
 
-// BitwiseOr records bitwise_or: The bits set in either, elementwise with broadcasting, of integers or bool. ATen's bitwise_or.
-func (b *Builder) BitwiseOr(x, y Value) Value { return b.Binary(OpBitwiseOr, x, y) }
+// bitwiseOr records bitwise_or: The bits set in either, elementwise with broadcasting, of integers or bool. ATen's bitwise_or.
+func (b *Builder) bitwiseOr(x, y Value) Value { return b.Binary(opBitwiseOr, x, y) }
 
-// BitwiseRightShift records bitwise_right_shift: x shifted right by y bits with its sign, elementwise with broadcasting, of integers; all bits are the sign if y is negative or not below the width. ATen's bitwise_right_shift.
-func (b *Builder) BitwiseRightShift(x, y Value) Value { return b.Binary(OpBitwiseRightShift, x, y) }
+// bitwiseRightShift records bitwise_right_shift: x shifted right by y bits with its sign, elementwise with broadcasting, of integers; all bits are the sign if y is negative or not below the width. ATen's bitwise_right_shift.
+func (b *Builder) bitwiseRightShift(x, y Value) Value { return b.Binary(opBitwiseRightShift, x, y) }
 
-// BitwiseXor records bitwise_xor: The bits set in one only, elementwise with broadcasting, of integers or bool. ATen's bitwise_xor.
-func (b *Builder) BitwiseXor(x, y Value) Value { return b.Binary(OpBitwiseXor, x, y) }
+// bitwiseXor records bitwise_xor: The bits set in one only, elementwise with broadcasting, of integers or bool. ATen's bitwise_xor.
+func (b *Builder) bitwiseXor(x, y Value) Value { return b.Binary(opBitwiseXor, x, y) }
 
-// Ceil records ceil: The smallest integer not below x, elementwise; integers stay as they are, bool is not defined. ATen's ceil.
-func (b *Builder) Ceil(x Value) Value { return b.Unary(OpCeil, x) }
+// ceil records ceil: The smallest integer not below x, elementwise; integers stay as they are, bool is not defined. ATen's ceil.
+func (b *Builder) ceil(x Value) Value { return b.Unary(opCeil, x) }
 
-// Cos records cos: The cosine, elementwise; integers and bool give f32. ATen's cos.
-func (b *Builder) Cos(x Value) Value { return b.Unary(OpCos, x) }
+// cos records cos: The cosine, elementwise; integers and bool give f32. ATen's cos.
+func (b *Builder) cos(x Value) Value { return b.Unary(opCos, x) }
 
-// Cosh records cosh: The hyperbolic cosine, elementwise; integers and bool give f32. ATen's cosh.
-func (b *Builder) Cosh(x Value) Value { return b.Unary(OpCosh, x) }
+// cosh records cosh: The hyperbolic cosine, elementwise; integers and bool give f32. ATen's cosh.
+func (b *Builder) cosh(x Value) Value { return b.Unary(opCosh, x) }
 
 // Div records div: x / y, elementwise with broadcasting; integers and bool give f32. ATen's div.
-func (b *Builder) Div(x, y Value) Value { return b.Binary(OpDiv, x, y) }
+func (b *Builder) Div(x, y Value) Value { return b.Binary(opDiv, x, y) }
 
-// Eq records eq: Whether x = y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's eq.
-func (b *Builder) Eq(x, y Value) Value { return b.Binary(OpEq, x, y) }
+// eq records eq: Whether x = y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's eq.
+func (b *Builder) eq(x, y Value) Value { return b.Binary(opEq, x, y) }
 
-// Erf records erf: The error function, elementwise; integers and bool give f32. ATen's erf.
-func (b *Builder) Erf(x Value) Value { return b.Unary(OpErf, x) }
+// erf records erf: The error function, elementwise; integers and bool give f32. ATen's erf.
+func (b *Builder) erf(x Value) Value { return b.Unary(opErf, x) }
 
-// Erfc records erfc: 1 - erf(x), precise where erf is nearly 1, elementwise; integers and bool give f32. ATen's erfc.
-func (b *Builder) Erfc(x Value) Value { return b.Unary(OpErfc, x) }
+// erfc records erfc: 1 - erf(x), precise where erf is nearly 1, elementwise; integers and bool give f32. ATen's erfc.
+func (b *Builder) erfc(x Value) Value { return b.Unary(opErfc, x) }
 
-// Erfinv records erfinv: The inverse of erf: ±∞ at ±1, NaN beyond, elementwise; integers and bool give f32. ATen's erfinv.
-func (b *Builder) Erfinv(x Value) Value { return b.Unary(OpErfinv, x) }
+// erfinv records erfinv: The inverse of erf: ±∞ at ±1, NaN beyond, elementwise; integers and bool give f32. ATen's erfinv.
+func (b *Builder) erfinv(x Value) Value { return b.Unary(opErfinv, x) }
 
 // Exp records exp: eˣ, elementwise; integers and bool give f32. ATen's exp.
-func (b *Builder) Exp(x Value) Value { return b.Unary(OpExp, x) }
+func (b *Builder) Exp(x Value) Value { return b.Unary(opExp, x) }
 
-// Exp2 records exp2: 2ˣ, elementwise; integers and bool give f32. ATen's exp2.
-func (b *Builder) Exp2(x Value) Value { return b.Unary(OpExp2, x) }
+// exp2 records exp2: 2ˣ, elementwise; integers and bool give f32. ATen's exp2.
+func (b *Builder) exp2(x Value) Value { return b.Unary(opExp2, x) }
 
-// Expm1 records expm1: eˣ - 1, precise near 0, elementwise; integers and bool give f32. ATen's expm1.
-func (b *Builder) Expm1(x Value) Value { return b.Unary(OpExpm1, x) }
+// expm1 records expm1: eˣ - 1, precise near 0, elementwise; integers and bool give f32. ATen's expm1.
+func (b *Builder) expm1(x Value) Value { return b.Unary(opExpm1, x) }
 
-// Floor records floor: The largest integer not above x, elementwise; integers stay as they are, bool is not defined. ATen's floor.
-func (b *Builder) Floor(x Value) Value { return b.Unary(OpFloor, x) }
+// floor records floor: The largest integer not above x, elementwise; integers stay as they are, bool is not defined. ATen's floor.
+func (b *Builder) floor(x Value) Value { return b.Unary(opFloor, x) }
 
-// FloorDivide records floor_divide: The largest integer not above x / y, elementwise with broadcasting, in the operands' dtype; div with rounding_mode='floor'. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's floor_divide.
-func (b *Builder) FloorDivide(x, y Value) Value { return b.Binary(OpFloorDivide, x, y) }
+// floorDivide records floor_divide: The largest integer not above x / y, elementwise with broadcasting, in the operands' dtype; div with rounding_mode='floor'. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's floor_divide.
+func (b *Builder) floorDivide(x, y Value) Value { return b.Binary(opFloorDivide, x, y) }
 
-// Fmod records fmod: x - y·trunc(x/y), elementwise with broadcasting: the sign is the dividend's, as C's fmod. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's fmod.
-func (b *Builder) Fmod(x, y Value) Value { return b.Binary(OpFmod, x, y) }
+// fmod records fmod: x - y·trunc(x/y), elementwise with broadcasting: the sign is the dividend's, as C's fmod. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's fmod.
+func (b *Builder) fmod(x, y Value) Value { return b.Binary(opFmod, x, y) }
 
-// Ge records ge: Whether x ≥ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's ge.
-func (b *Builder) Ge(x, y Value) Value { return b.Binary(OpGe, x, y) }
+// ge records ge: Whether x ≥ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's ge.
+func (b *Builder) ge(x, y Value) Value { return b.Binary(opGe, x, y) }
 
-// Geqrf records geqrf: R of a QR factorisation and below it the reflections whose product is Q, with their factors. ATen's geqrf.
-func (b *Builder) Geqrf(x Value) Value { return b.Unary(OpGeqrf, x) }
+// geqrf records geqrf: R of a QR factorisation and below it the reflections whose product is Q, with their factors. ATen's geqrf.
+func (b *Builder) geqrf(x Value) Value { return b.Unary(opGeqrf, x) }
 
-// Gt records gt: Whether x > y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's gt.
-func (b *Builder) Gt(x, y Value) Value { return b.Binary(OpGt, x, y) }
+// gt records gt: Whether x > y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's gt.
+func (b *Builder) gt(x, y Value) Value { return b.Binary(opGt, x, y) }
 
-// IsFinite records isfinite: Whether x is neither infinite nor NaN, elementwise, as bool. ATen's isfinite.
-func (b *Builder) IsFinite(x Value) Value { return b.Unary(OpIsFinite, x) }
+// isFinite records isfinite: Whether x is neither infinite nor NaN, elementwise, as bool. ATen's isfinite.
+func (b *Builder) isFinite(x Value) Value { return b.Unary(opIsFinite, x) }
 
-// IsInf records isinf: Whether x is an infinity, elementwise, as bool. ATen's isinf.
-func (b *Builder) IsInf(x Value) Value { return b.Unary(OpIsInf, x) }
+// isInf records isinf: Whether x is an infinity, elementwise, as bool. ATen's isinf.
+func (b *Builder) isInf(x Value) Value { return b.Unary(opIsInf, x) }
 
-// IsNaN records isnan: Whether x is NaN, elementwise, as bool. ATen's isnan.
-func (b *Builder) IsNaN(x Value) Value { return b.Unary(OpIsNaN, x) }
+// isNaN records isnan: Whether x is NaN, elementwise, as bool. ATen's isnan.
+func (b *Builder) isNaN(x Value) Value { return b.Unary(opIsNaN, x) }
 
-// Le records le: Whether x ≤ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's le.
-func (b *Builder) Le(x, y Value) Value { return b.Binary(OpLe, x, y) }
+// le records le: Whether x ≤ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's le.
+func (b *Builder) le(x, y Value) Value { return b.Binary(opLe, x, y) }
 
-// LinalgEig records linalg_eig: Complex eigenvalues, in no order, and eigenvectors of length 1 of square matrices. ATen's linalg_eig.
-func (b *Builder) LinalgEig(x Value) Value { return b.Unary(OpLinalgEig, x) }
+// linalgEig records linalg_eig: Complex eigenvalues, in no order, and eigenvectors of length 1 of square matrices. ATen's linalg_eig.
+func (b *Builder) linalgEig(x Value) Value { return b.Unary(opLinalgEig, x) }
 
-// LinalgHouseholderProduct records linalg_householder_product: The first columns of the product of the reflections that geqrf gives. ATen's linalg_householder_product.
-func (b *Builder) LinalgHouseholderProduct(x, y Value) Value {
-	return b.Binary(OpLinalgHouseholderProduct, x, y)
+// linalgHouseholderProduct records linalg_householder_product: The first columns of the product of the reflections that geqrf gives. ATen's linalg_householder_product.
+func (b *Builder) linalgHouseholderProduct(x, y Value) Value {
+	return b.Binary(opLinalgHouseholderProduct, x, y)
 }
 
-// LinalgMatrixExp records linalg_matrix_exp: The exponential of square matrices: 1 + A + A²/2 + A³/6 + …. ATen's linalg_matrix_exp.
-func (b *Builder) LinalgMatrixExp(x Value) Value { return b.Unary(OpLinalgMatrixExp, x) }
+// linalgMatrixExp records linalg_matrix_exp: The exponential of square matrices: 1 + A + A²/2 + A³/6 + …. ATen's linalg_matrix_exp.
+func (b *Builder) linalgMatrixExp(x Value) Value { return b.Unary(opLinalgMatrixExp, x) }
 
-// Log records log: The natural logarithm, elementwise; integers and bool give f32. ATen's log.
-func (b *Builder) Log(x Value) Value { return b.Unary(OpLog, x) }
+// log records log: The natural logarithm, elementwise; integers and bool give f32. ATen's log.
+func (b *Builder) log(x Value) Value { return b.Unary(opLog, x) }
 
-// Log10 records log10: The logarithm to base 10, elementwise; integers and bool give f32. ATen's log10.
-func (b *Builder) Log10(x Value) Value { return b.Unary(OpLog10, x) }
+// log10 records log10: The logarithm to base 10, elementwise; integers and bool give f32. ATen's log10.
+func (b *Builder) log10(x Value) Value { return b.Unary(opLog10, x) }
 
-// Log1p records log1p: log(1 + x), precise near 0, elementwise; integers and bool give f32. ATen's log1p.
-func (b *Builder) Log1p(x Value) Value { return b.Unary(OpLog1p, x) }
+// log1p records log1p: log(1 + x), precise near 0, elementwise; integers and bool give f32. ATen's log1p.
+func (b *Builder) log1p(x Value) Value { return b.Unary(opLog1p, x) }
 
-// Log2 records log2: The logarithm to base 2, elementwise; integers and bool give f32. ATen's log2.
-func (b *Builder) Log2(x Value) Value { return b.Unary(OpLog2, x) }
+// log2 records log2: The logarithm to base 2, elementwise; integers and bool give f32. ATen's log2.
+func (b *Builder) log2(x Value) Value { return b.Unary(opLog2, x) }
 
-// LogicalAnd records logical_and: Whether both are not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_and.
-func (b *Builder) LogicalAnd(x, y Value) Value { return b.Binary(OpLogicalAnd, x, y) }
+// logicalAnd records logical_and: Whether both are not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_and.
+func (b *Builder) logicalAnd(x, y Value) Value { return b.Binary(opLogicalAnd, x, y) }
 
-// LogicalNot records logical_not: Whether x is 0, elementwise, as bool, for every dtype. ATen's logical_not.
-func (b *Builder) LogicalNot(x Value) Value { return b.Unary(OpLogicalNot, x) }
+// logicalNot records logical_not: Whether x is 0, elementwise, as bool, for every dtype. ATen's logical_not.
+func (b *Builder) logicalNot(x Value) Value { return b.Unary(opLogicalNot, x) }
 
-// LogicalOr records logical_or: Whether one is not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_or.
-func (b *Builder) LogicalOr(x, y Value) Value { return b.Binary(OpLogicalOr, x, y) }
+// logicalOr records logical_or: Whether one is not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_or.
+func (b *Builder) logicalOr(x, y Value) Value { return b.Binary(opLogicalOr, x, y) }
 
-// LogicalXor records logical_xor: Whether exactly one is not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_xor.
-func (b *Builder) LogicalXor(x, y Value) Value { return b.Binary(OpLogicalXor, x, y) }
+// logicalXor records logical_xor: Whether exactly one is not 0, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's logical_xor.
+func (b *Builder) logicalXor(x, y Value) Value { return b.Binary(opLogicalXor, x, y) }
 
-// Lt records lt: Whether x < y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's lt.
-func (b *Builder) Lt(x, y Value) Value { return b.Binary(OpLt, x, y) }
+// lt records lt: Whether x < y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's lt.
+func (b *Builder) lt(x, y Value) Value { return b.Binary(opLt, x, y) }
 
 // MatMul records matmul: Matrix product with ATen's rules: two vectors give their dot product, a vector is a row on the left and a column on the right, and the dimensions before the last two broadcast. Both operands have one dtype, any but bool; f16 and bf16 accumulate in f32.
-func (b *Builder) MatMul(x, y Value) Value { return b.Binary(OpMatMul, x, y) }
+func (b *Builder) MatMul(x, y Value) Value { return b.Binary(opMatMul, x, y) }
 
-// Maximum records maximum: The larger of x and y, elementwise with broadcasting; NaN wins. Equal operands share the gradient. ATen's maximum.
-func (b *Builder) Maximum(x, y Value) Value { return b.Binary(OpMaximum, x, y) }
+// maximum records maximum: The larger of x and y, elementwise with broadcasting; NaN wins. Equal operands share the gradient. ATen's maximum.
+func (b *Builder) maximum(x, y Value) Value { return b.Binary(opMaximum, x, y) }
 
-// Minimum records minimum: The smaller of x and y, elementwise with broadcasting; NaN wins. Equal operands share the gradient. ATen's minimum.
-func (b *Builder) Minimum(x, y Value) Value { return b.Binary(OpMinimum, x, y) }
+// minimum records minimum: The smaller of x and y, elementwise with broadcasting; NaN wins. Equal operands share the gradient. ATen's minimum.
+func (b *Builder) minimum(x, y Value) Value { return b.Binary(opMinimum, x, y) }
 
 // Mul records mul: x · y, elementwise with broadcasting; integers wrap, for bool the logical and. ATen's mul.
-func (b *Builder) Mul(x, y Value) Value { return b.Binary(OpMul, x, y) }
+func (b *Builder) Mul(x, y Value) Value { return b.Binary(opMul, x, y) }
 
-// Ne records ne: Whether x ≠ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's ne.
-func (b *Builder) Ne(x, y Value) Value { return b.Binary(OpNe, x, y) }
+// ne records ne: Whether x ≠ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's ne.
+func (b *Builder) ne(x, y Value) Value { return b.Binary(opNe, x, y) }
 
 // Neg records neg: -x, elementwise, wrapping for integers; bool is not defined. ATen's neg.
-func (b *Builder) Neg(x Value) Value { return b.Unary(OpNeg, x) }
+func (b *Builder) Neg(x Value) Value { return b.Unary(opNeg, x) }
 
 // Pow records pow: x to the power y, elementwise with broadcasting. Integers wrap; a negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number. Two bools are not defined. ATen's pow.
 func (b *Builder) Pow(x, y Value) Value { return b.Binary(OpPow, x, y) }
 
-// Reciprocal records reciprocal: 1/x, elementwise; integers and bool give f32. ATen's reciprocal.
-func (b *Builder) Reciprocal(x Value) Value { return b.Unary(OpReciprocal, x) }
+// reciprocal records reciprocal: 1/x, elementwise; integers and bool give f32. ATen's reciprocal.
+func (b *Builder) reciprocal(x Value) Value { return b.Unary(opReciprocal, x) }
 
-// Relu records relu: max(x, 0), elementwise; NaN stays, bool is not defined. The gradient at 0 is 0. ATen's relu.
-func (b *Builder) Relu(x Value) Value { return b.Unary(OpRelu, x) }
+// relu records relu: max(x, 0), elementwise; NaN stays, bool is not defined. The gradient at 0 is 0. ATen's relu.
+func (b *Builder) relu(x Value) Value { return b.Unary(opRelu, x) }
 
-// Remainder records remainder: x - y·⌊x/y⌋, elementwise with broadcasting: the sign is the divisor's, as Python's %. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's remainder.
-func (b *Builder) Remainder(x, y Value) Value { return b.Binary(OpRemainder, x, y) }
+// remainder records remainder: x - y·⌊x/y⌋, elementwise with broadcasting: the sign is the divisor's, as Python's %. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's remainder.
+func (b *Builder) remainder(x, y Value) Value { return b.Binary(opRemainder, x, y) }
 
-// Round records round: The integer nearest to x, the even one of two, elementwise; integers stay as they are, bool is not defined. ATen's round.
-func (b *Builder) Round(x Value) Value { return b.Unary(OpRound, x) }
+// round records round: The integer nearest to x, the even one of two, elementwise; integers stay as they are, bool is not defined. ATen's round.
+func (b *Builder) round(x Value) Value { return b.Unary(opRound, x) }
 
-// Rsqrt records rsqrt: 1/√x, elementwise; integers and bool give f32. ATen's rsqrt.
-func (b *Builder) Rsqrt(x Value) Value { return b.Unary(OpRsqrt, x) }
+// rsqrt records rsqrt: 1/√x, elementwise; integers and bool give f32. ATen's rsqrt.
+func (b *Builder) rsqrt(x Value) Value { return b.Unary(opRsqrt, x) }
 
-// Sigmoid records sigmoid: 1/(1 + e⁻ˣ), elementwise; integers and bool give f32. ATen's sigmoid.
-func (b *Builder) Sigmoid(x Value) Value { return b.Unary(OpSigmoid, x) }
+// sigmoid records sigmoid: 1/(1 + e⁻ˣ), elementwise; integers and bool give f32. ATen's sigmoid.
+func (b *Builder) sigmoid(x Value) Value { return b.Unary(opSigmoid, x) }
 
-// Sign records sign: -1, 0 or 1, elementwise; 0 for NaN, bool stays as it is. ATen's sign.
-func (b *Builder) Sign(x Value) Value { return b.Unary(OpSign, x) }
+// sign records sign: -1, 0 or 1, elementwise; 0 for NaN, bool stays as it is. ATen's sign.
+func (b *Builder) sign(x Value) Value { return b.Unary(opSign, x) }
 
-// Sin records sin: The sine, elementwise; integers and bool give f32. ATen's sin.
-func (b *Builder) Sin(x Value) Value { return b.Unary(OpSin, x) }
+// sin records sin: The sine, elementwise; integers and bool give f32. ATen's sin.
+func (b *Builder) sin(x Value) Value { return b.Unary(opSin, x) }
 
-// Sinh records sinh: The hyperbolic sine, elementwise; integers and bool give f32. ATen's sinh.
-func (b *Builder) Sinh(x Value) Value { return b.Unary(OpSinh, x) }
+// sinh records sinh: The hyperbolic sine, elementwise; integers and bool give f32. ATen's sinh.
+func (b *Builder) sinh(x Value) Value { return b.Unary(opSinh, x) }
 
-// Sqrt records sqrt: √x, elementwise; integers and bool give f32. ATen's sqrt.
-func (b *Builder) Sqrt(x Value) Value { return b.Unary(OpSqrt, x) }
+// sqrt records sqrt: √x, elementwise; integers and bool give f32. ATen's sqrt.
+func (b *Builder) sqrt(x Value) Value { return b.Unary(opSqrt, x) }
 
 // Sub records sub: x - y, elementwise with broadcasting; integers wrap, two bools are not defined. ATen's sub.
-func (b *Builder) Sub(x, y Value) Value { return b.Binary(OpSub, x, y) }
+func (b *Builder) Sub(x, y Value) Value { return b.Binary(opSub, x, y) }
 
-// Tan records tan: The tangent, elementwise; integers and bool give f32. ATen's tan.
-func (b *Builder) Tan(x Value) Value { return b.Unary(OpTan, x) }
+// tan records tan: The tangent, elementwise; integers and bool give f32. ATen's tan.
+func (b *Builder) tan(x Value) Value { return b.Unary(opTan, x) }
 
-// Tanh records tanh: The hyperbolic tangent, elementwise; integers and bool give f32. ATen's tanh.
-func (b *Builder) Tanh(x Value) Value { return b.Unary(OpTanh, x) }
+// tanh records tanh: The hyperbolic tangent, elementwise; integers and bool give f32. ATen's tanh.
+func (b *Builder) tanh(x Value) Value { return b.Unary(opTanh, x) }
 
-// Trunc records trunc: x without its fraction, elementwise; integers stay as they are, bool is not defined. ATen's trunc.
-func (b *Builder) Trunc(x Value) Value { return b.Unary(OpTrunc, x) }
+// trunc records trunc: x without its fraction, elementwise; integers stay as they are, bool is not defined. ATen's trunc.
+func (b *Builder) trunc(x Value) Value { return b.Unary(opTrunc, x) }
 
-// TruncDivide records trunc_divide: x / y without its fraction, elementwise with broadcasting, in the operands' dtype; ATen's div with rounding_mode='trunc'. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined.
-func (b *Builder) TruncDivide(x, y Value) Value { return b.Binary(OpTruncDivide, x, y) }
+// truncDivide records trunc_divide: x / y without its fraction, elementwise with broadcasting, in the operands' dtype; ATen's div with rounding_mode='trunc'. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined.
+func (b *Builder) truncDivide(x, y Value) Value { return b.Binary(opTruncDivide, x, y) }
 
-// ViewAsComplex records view_as_complex: Pairs of f32 or f64, which are the last dimension, as complex numbers. ATen's view_as_complex.
-func (b *Builder) ViewAsComplex(x Value) Value { return b.Unary(OpViewAsComplex, x) }
+// viewAsComplex records view_as_complex: Pairs of f32 or f64, which are the last dimension, as complex numbers. ATen's view_as_complex.
+func (b *Builder) viewAsComplex(x Value) Value { return b.Unary(opViewAsComplex, x) }
 
-// ViewAsReal records view_as_real: The complex numbers of self as pairs of reals, in a last dimension of size 2. ATen's view_as_real.
-func (b *Builder) ViewAsReal(x Value) Value { return b.Unary(OpViewAsReal, x) }
+// viewAsReal records view_as_real: The complex numbers of self as pairs of reals, in a last dimension of size 2. ATen's view_as_real.
+func (b *Builder) viewAsReal(x Value) Value { return b.Unary(opViewAsReal, x) }

@@ -104,13 +104,13 @@ func decomposeMedian(b *Builder, a Args, skipNaN bool) []Value {
 // medianOfFloats returns where the median is among the sorted elements of x, NaN last: at,
 // unless there is a NaN.
 func (b *Builder) medianOfFloats(x Value, dim int, at Value, skipNaN bool) Value {
-	nan := b.Sum(b.Cast(b.IsNaN(x), I64), []int{dim}, true)
+	nan := b.Sum(b.Cast(b.isNaN(x), I64), []int{dim}, true)
 	numbers, zero := b.Sub(b.Const(x.Dim(dim), I64), nan), b.Const(0, I64)
 	if skipNaN {
-		half := b.TruncDivide(b.Sub(numbers, b.Const(1, I64)), b.Const(2, I64))
-		return b.Maximum(half, zero)
+		half := b.truncDivide(b.Sub(numbers, b.Const(1, I64)), b.Const(2, I64))
+		return b.maximum(half, zero)
 	}
-	return b.Where(b.Gt(nan, zero), numbers, at)
+	return b.Where(b.gt(nan, zero), numbers, at)
 }
 
 func decomposeMode(b *Builder, a Args) []Value {
@@ -131,11 +131,11 @@ func decomposeMode(b *Builder, a Args) []Value {
 		// A run of equal elements begins where the one before is another.
 		begins := b.Full(ones, true, Bool)
 		if n > 1 {
-			begins = b.Cat([]Value{begins, b.Ne(b.Slice(values, dim, 1, n, 1), b.Slice(values, dim, 0, n-1, 1))}, dim)
+			begins = b.Cat([]Value{begins, b.ne(b.Slice(values, dim, 1, n, 1), b.Slice(values, dim, 0, n-1, 1))}, dim)
 		}
-		start := b.Call(OpCummax, []any{b.Where(begins, i, b.Const(0, I64)), dim})[0]
+		start := b.Call(opCummax, []any{b.Where(begins, i, b.Const(0, I64)), dim})[0]
 		// The first of the longest runs ends where its length is reached.
-		longest := b.Call1(OpArgmax, []any{b.Sub(i, start), dim, true})
+		longest := b.Call1(opArgmax, []any{b.Sub(i, start), dim, true})
 		return b.pick(dim, keep, longest, values, indices)
 	})
 }

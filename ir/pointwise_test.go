@@ -68,7 +68,7 @@ func TestPointwiseRowsAreComplete(t *testing.T) {
 		}
 		sc := sp.Scalar
 		hasScalar := sc.F1 != nil || sc.F2 != nil || sc.F3 != nil || sc.I1 != nil || sc.I2 != nil || sc.I3 != nil
-		if hasScalar == sp.Composite() && sp.Op != OpCast {
+		if hasScalar == sp.Composite() && sp.Op != opCast {
 			t.Errorf("%s: Scalar given %v, Decompose given %v", sp.Name, hasScalar, sp.Composite())
 		}
 		if sp.Differentiable() == (sp.NoGrad != "") {

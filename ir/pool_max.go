@@ -72,7 +72,7 @@ func (b *Builder) maximaAt(x, at Value, n int, out []int) []Value {
 	flat, cells, window := b.Reshape(x, count, size), at.Dim(1), at.Dim(2)
 	at = b.Expand(at, count, cells, window)
 	seen := b.Reshape(b.Gather(flat, 1, b.Reshape(at, count, cells*window)), count, cells, window)
-	k := b.Call1(OpArgmax, []any{seen, 2, true})
+	k := b.Call1(opArgmax, []any{seen, 2, true})
 	return []Value{b.Reshape(b.Gather(seen, 2, k), dims...), b.Reshape(b.Gather(at, 2, k), dims...)}
 }
 
@@ -83,7 +83,7 @@ func adaptiveMaxPoolND(b *Builder, a Args, n int) []Value {
 	cells, window := 1, 1
 	for i, o := range out {
 		start, end, longest := b.adaptiveWindows(in[i], o)
-		along := b.Minimum(b.Add(start, b.Iota(longest, I64)), b.Sub(end, b.Const(1, I64)))
+		along := b.minimum(b.Add(start, b.Iota(longest, I64)), b.Sub(end, b.Const(1, I64)))
 		at = b.Add(b.Mul(at, b.Const(in[i], I64)), b.Reshape(along, axesOf(n, i, 1, o, longest)...))
 		cells *= o
 		window *= longest
@@ -143,7 +143,7 @@ func (b *Builder) fractionalStarts(sample Value, last, out int) Value {
 		return end
 	}
 	alpha := b.Div(b.Const(float64(last), d), b.Const(float64(out-1), d))
-	whole := func(x Value) Value { return b.Cast(b.Trunc(b.Mul(x, alpha)), I64) }
+	whole := func(x Value) Value { return b.Cast(b.trunc(b.Mul(x, alpha)), I64) }
 	starts := b.Sub(whole(b.Add(b.Iota(out-1, d), sample)), whole(sample))
 	return b.Cat([]Value{starts, end}, 1)
 }

@@ -46,7 +46,7 @@ func poolStride(a Args, n int, kernel []int) []int {
 func maxPoolND(b *Builder, a Args, n int) []Value {
 	requirePoolRank(a, n)
 	kernel := spread(a, "kernel_size", n)
-	return b.Call(OpMaxPoolWithIndices, []any{a.In[0], kernel, poolStride(a, n, kernel), spread(a, "padding", n), spread(a, "dilation", n), a.Bool("ceil_mode")})
+	return b.Call(opMaxPoolWithIndices, []any{a.In[0], kernel, poolStride(a, n, kernel), spread(a, "padding", n), spread(a, "dilation", n), a.Bool("ceil_mode")})
 }
 
 // avgPoolND sums windows and divides by their counts, which are constants.
@@ -124,7 +124,7 @@ func (b *Builder) sumWindows(x Value, p *Pool) Value {
 		x = b.PadConst(x, pad, b.Const(0.0, x.DType()))
 	}
 	w := b.Full(append([]int{1, 1}, p.Kernel[:n]...), 1.0, x.DType())
-	y := b.Call1(OpConvolution, []any{x, w, nil, p.Stride[:n], p.Padding[:n], one[:n], false, zero[:n], 1})
+	y := b.Call1(opConvolution, []any{x, w, nil, p.Stride[:n], p.Padding[:n], one[:n], false, zero[:n], 1})
 	return b.Reshape(y, append(dims[:lead:lead], p.OutDims[:n]...)...)
 }
 
@@ -173,9 +173,9 @@ func (p *Pool) counts(b *Builder, i int, include bool) Value {
 	start := b.Sub(b.Mul(b.Iota(p.OutDims[i], I64), c(p.Stride[i])), c(p.Padding[i]))
 	end := b.Add(start, c(p.Kernel[i]))
 	if include {
-		return b.Sub(b.Minimum(end, c(p.InDims[i]+p.Padding[i])), start)
+		return b.Sub(b.minimum(end, c(p.InDims[i]+p.Padding[i])), start)
 	}
-	return b.Sub(b.Minimum(end, c(p.InDims[i])), b.Maximum(start, c(0)))
+	return b.Sub(b.minimum(end, c(p.InDims[i])), b.maximum(start, c(0)))
 }
 
 func adaptiveAvgPoolND(b *Builder, a Args, n int) []Value {
@@ -210,7 +210,7 @@ func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	at := b.Add(start, b.Iota(longest, I64))
 	dims := x.Shape().Dims()
 	wide := append(append([]int{}, dims[:dim]...), o, longest)
-	x = b.IndexSelect(x, dim, b.Reshape(b.Minimum(at, b.Const(n-1, I64)), -1))
+	x = b.IndexSelect(x, dim, b.Reshape(b.minimum(at, b.Const(n-1, I64)), -1))
 	x = b.Reshape(x, append(wide, dims[dim+1:]...)...)
 	// tail, aligned at the last dimensions, is [o, longest, 1, …].
 	tail := make([]int, len(dims)-dim+1)
@@ -220,7 +220,7 @@ func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	tail[0] = o
 	counts := b.Reshape(b.Cast(b.Sub(end, start), x.DType()), tail[:len(tail)-1]...)
 	tail[1] = longest
-	x = b.Where(b.Reshape(b.Lt(at, end), tail...), x, b.Const(0.0, x.DType()))
+	x = b.Where(b.Reshape(b.lt(at, end), tail...), x, b.Const(0.0, x.DType()))
 	return b.Div(b.Sum(x, []int{dim + 1}, false), counts)
 }
 
@@ -232,7 +232,7 @@ func (b *Builder) adaptiveWindows(n, o int) (start, end Value, longest int) {
 	}
 	c := func(n int) Value { return b.Const(n, I64) }
 	i := b.Reshape(b.Iota(o, I64), o, 1)
-	start = b.FloorDivide(b.Mul(i, c(n)), c(o))
-	end = b.FloorDivide(b.Add(b.Mul(b.Add(i, c(1)), c(n)), c(o-1)), c(o))
+	start = b.floorDivide(b.Mul(i, c(n)), c(o))
+	end = b.floorDivide(b.Add(b.Mul(b.Add(i, c(1)), c(n)), c(o-1)), c(o))
 	return start, end, longest
 }

@@ -18,7 +18,7 @@ func init() {
 			if a.Bool("use_gelu") {
 				return []Value{b.callNamed("gelu", []any{y}, A("approximate", "tanh"))}
 			}
-			return []Value{b.Relu(y)}
+			return []Value{b.relu(y)}
 		})
 	unlisted("_mm_plus_mm(Tensor a, Tensor b, Tensor c, Tensor d) -> Tensor", "a @ b + c @ d. As inductor::_mm_plus_mm.",
 		func(b *Builder, a Args) []Value {
@@ -63,7 +63,7 @@ func addbmm(b *Builder, a Args) []Value {
 	p := b.Sum(b.MatMul(b.widen(x), b.widen(y)), []int{0}, false)
 	d, zero := p.DType(), b.Const(0, p.DType())
 	beta, alpha = b.Cast(beta, d), b.Cast(alpha, d)
-	kept := b.Where(b.Eq(beta, zero), zero, b.Mul(b.widen(self), beta))
+	kept := b.Where(b.eq(beta, zero), zero, b.Mul(b.widen(self), beta))
 	return []Value{b.Cast(b.ExpandAs(b.Add(kept, b.Mul(p, alpha)), p), self.DType())}
 }
 
@@ -102,7 +102,7 @@ func fusedRMSNorm(b *Builder, a Args) []Value {
 	for i := range n {
 		dims = append(dims, x.Rank()-n+i)
 	}
-	factor := b.Rsqrt(b.Add(b.Mean(b.Mul(wide, wide), dims, true), b.Const(eps, wide.DType())))
+	factor := b.rsqrt(b.Add(b.Mean(b.Mul(wide, wide), dims, true), b.Const(eps, wide.DType())))
 	y := b.Mul(wide, factor)
 	if !weight.IsNil() {
 		y = b.Mul(y, b.Cast(weight, y.DType()))
@@ -137,7 +137,7 @@ func groupedProducts(b *Builder, a Args, x, y Value) []Value {
 	// only keeps of v what belongs to each group along dimension dim of [groups, *, *].
 	only := func(v Value, dim int) Value {
 		i := b.Iota(v.Dim(dim-3), I64)
-		mine := b.LogicalAnd(b.Ge(i, starts), b.Lt(i, ends))
+		mine := b.logicalAnd(b.ge(i, starts), b.lt(i, ends))
 		return b.Where(b.Unsqueeze(mine, 3-dim), v, b.Const(0, v.DType()))
 	}
 	var out Value

@@ -78,12 +78,12 @@ func bernoulli(b *Builder, a Args) []Value {
 		a.Fail(ErrDType, "probabilities must be floating, got %v", p.DType())
 	}
 	p = b.widen(p)
-	return []Value{b.Cast(b.Lt(randomLike(b, a, p), p), a.In[0].DType())}
+	return []Value{b.Cast(b.lt(randomLike(b, a, p), p), a.In[0].DType())}
 }
 
 // randomLike is uniform with the dimensions and dtype of x.
 func randomLike(b *Builder, a Args, x Value) Value {
-	return b.Call1(OpUniform, []any{a.Tensor("seed"), x.Shape().Dims(), a.Int("offset"), x.DType()})
+	return b.Call1(opUniform, []any{a.Tensor("seed"), x.Shape().Dims(), a.Int("offset"), x.DType()})
 }
 
 func randperm(b *Builder, a Args) []Value {
@@ -94,7 +94,7 @@ func randperm(b *Builder, a Args) []Value {
 	if d == Bool || d.IsStorage() {
 		a.Fail(ErrDType, "not defined for dtype %v", d)
 	}
-	u := b.Call1(OpUniform, []any{a.Tensor("seed"), []int{n}, a.Int("offset"), F64})
+	u := b.Call1(opUniform, []any{a.Tensor("seed"), []int{n}, a.Int("offset"), F64})
 	_, order := b.Sort(u, 0, false)
 	return []Value{b.Cast(order, d)}
 }
@@ -113,7 +113,7 @@ func dropout(b *Builder, a Args) []Value {
 	p := b.Cast(a.Tensor("p"), y.DType())
 	zero, one := b.Const(0.0, y.DType()), b.Const(1.0, y.DType())
 	// With p = 1 the factor would be infinite, and the gradient NaN.
-	factor := b.Where(b.Lt(p, one), b.Reciprocal(b.Sub(one, p)), zero)
-	kept := b.Where(b.Ge(randomLike(b, a, y), p), b.Mul(y, factor), zero)
+	factor := b.Where(b.lt(p, one), b.reciprocal(b.Sub(one, p)), zero)
+	kept := b.Where(b.ge(randomLike(b, a, y), p), b.Mul(y, factor), zero)
 	return []Value{b.Cast(kept, x.DType())}
 }

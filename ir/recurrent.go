@@ -17,15 +17,15 @@ var (
 	}}
 	gruKind = cell{3, func(b *Builder, input, hidden, h, _ Value) (Value, Value) {
 		i, g := gatesOf(b, input, 3), gatesOf(b, hidden, 3)
-		reset, update := b.Sigmoid(b.Add(i[0], g[0])), b.Sigmoid(b.Add(i[1], g[1]))
-		candidate := b.Tanh(b.Add(i[2], b.Mul(reset, g[2])))
+		reset, update := b.sigmoid(b.Add(i[0], g[0])), b.sigmoid(b.Add(i[1], g[1]))
+		candidate := b.tanh(b.Add(i[2], b.Mul(reset, g[2])))
 		return b.Add(b.Mul(b.Sub(h, candidate), update), candidate), Value{}
 	}}
 	rnnTanhKind = cell{1, func(b *Builder, input, hidden, _, _ Value) (Value, Value) {
-		return b.Tanh(b.Add(input, hidden)), Value{}
+		return b.tanh(b.Add(input, hidden)), Value{}
 	}}
 	rnnReluKind = cell{1, func(b *Builder, input, hidden, _, _ Value) (Value, Value) {
-		return b.Relu(b.Add(input, hidden)), Value{}
+		return b.relu(b.Add(input, hidden)), Value{}
 	}}
 )
 
@@ -96,13 +96,13 @@ func lstmStep(b *Builder, sum, c Value) (h, next, gates Value) {
 	g := gatesOf(b, sum, 4)
 	for i := range g {
 		if i == 2 {
-			g[i] = b.Tanh(g[i])
+			g[i] = b.tanh(g[i])
 		} else {
-			g[i] = b.Sigmoid(g[i])
+			g[i] = b.sigmoid(g[i])
 		}
 	}
 	next = b.Add(b.Mul(g[1], c), b.Mul(g[0], g[2]))
-	return b.Mul(g[3], b.Tanh(next)), next, b.Cat(g, 1)
+	return b.Mul(g[3], b.tanh(next)), next, b.Cat(g, 1)
 }
 
 func fusedLSTMCell(b *Builder, a Args) []Value {

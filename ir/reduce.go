@@ -71,8 +71,8 @@ func ReduceDims(a Args) (mask [MaxRank]bool, keepdim bool) {
 	keepdim = a.Bool("keepdim")
 	rank := a.In[0].Rank()
 	switch a.Spec.Op {
-	case OpArgmax, OpArgmin:
-	case OpAny, OpAll:
+	case opArgmax, opArgmin:
+	case opAny, opAll:
 		if d := a.Ints("dim"); d != nil && len(d) == 0 {
 			return mask, keepdim
 		}
@@ -209,7 +209,7 @@ func vjpSum(b *Builder, a Args, out, grad []Value) []Value {
 func vjpExtremum(b *Builder, a Args, out, grad []Value) []Value {
 	self := a.In[0]
 	mask, _ := ReduceDims(a)
-	chosen := b.Eq(self, b.keepReduced(out[0], self.Shape(), mask))
+	chosen := b.eq(self, b.keepReduced(out[0], self.Shape(), mask))
 	count := b.Sum(chosen, maskDims(mask, self.Rank()), true)
 	g := b.keepReduced(grad[0], self.Shape(), mask)
 	return []Value{b.Div(b.Mul(g, b.Cast(chosen, self.DType())), count)}

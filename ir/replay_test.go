@@ -6,7 +6,7 @@ import "testing"
 func TestReplay(t *testing.T) {
 	const steps = 20
 	number := func(b *Builder, x Value) Value {
-		v, _ := b.BinaryNumber(OpAdd, x, 1.0, false)
+		v, _ := b.BinaryNumber(opAdd, x, 1.0, false)
 		return v
 	}
 	for name, c := range map[string]struct {

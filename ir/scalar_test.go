@@ -136,21 +136,21 @@ func TestIntegerScalars(t *testing.T) {
 		op         Op
 		x, y, want int64
 	}{
-		{OpTruncDivide, lo, -1, lo}, {OpFloorDivide, lo, -1, lo}, {OpRemainder, lo, -1, 0}, {OpFmod, lo, -1, 0},
-		{OpPow, 3, 40, 12157665459056928801 - 1<<64}, {OpPow, 2, 64, 0}, {OpPow, 0, -1, 0}, {OpPow, 0, 0, 1}, {OpPow, -1, lo, 1},
-		{OpBitwiseLeftShift, 1, 63, lo}, {OpBitwiseLeftShift, 1, math.MaxInt64, 0}, {OpBitwiseRightShift, lo, math.MaxInt64, -1},
+		{opTruncDivide, lo, -1, lo}, {opFloorDivide, lo, -1, lo}, {opRemainder, lo, -1, 0}, {opFmod, lo, -1, 0},
+		{opPow, 3, 40, 12157665459056928801 - 1<<64}, {opPow, 2, 64, 0}, {opPow, 0, -1, 0}, {opPow, 0, 0, 1}, {opPow, -1, lo, 1},
+		{opBitwiseLeftShift, 1, 63, lo}, {opBitwiseLeftShift, 1, math.MaxInt64, 0}, {opBitwiseRightShift, lo, math.MaxInt64, -1},
 	} {
 		if got := c.op.Spec().Scalar.I2(c.x, c.y); got != c.want {
 			t.Errorf("%v(%d, %d) = %d, want %d", c.op, c.x, c.y, got, c.want)
 		}
 	}
-	for _, op := range []Op{OpTruncDivide, OpFloorDivide, OpRemainder, OpFmod} {
+	for _, op := range []Op{opTruncDivide, opFloorDivide, opRemainder, opFmod} {
 		err := catch(func() { op.Spec().Scalar.I2(5, 0) })
 		if !errors.Is(err, ErrZeroDivision) || !errors.Is(err, ErrArg) {
 			t.Errorf("%v(5, 0): %v", op, err)
 		}
 	}
-	if got := OpAbs.Spec().Scalar.I1(lo); got != lo {
+	if got := opAbs.Spec().Scalar.I1(lo); got != lo {
 		t.Errorf("abs(%d) = %d", int64(lo), got)
 	}
 }

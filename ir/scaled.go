@@ -25,8 +25,8 @@ func init() {
 
 // The composites of this file for which backends have kernels.
 var (
-	OpScaledMM = declare("_scaled_mm")
-	OpIntMM    = declare("_int_mm")
+	opScaledMM = declare("_scaled_mm")
+	opIntMM    = declare("_int_mm")
 )
 
 // ScaledMM is one use of _scaled_mm whose operands go together.
@@ -117,7 +117,7 @@ func (p *ScaledMM) scaled(b *Builder) Value {
 		r = b.Add(r, b.Cast(p.Bias, F32))
 	}
 	if !p.ScaleResult.IsNil() {
-		r = b.Mul(r, b.Reciprocal(b.Reshape(p.ScaleResult)))
+		r = b.Mul(r, b.reciprocal(b.Reshape(p.ScaleResult)))
 	}
 	return r
 }
@@ -133,5 +133,5 @@ func intMM(b *Builder, a Args) []Value {
 
 func scaledMMAmax(b *Builder, a Args) []Value {
 	plain := b.Call(byName["_scaled_mm"], []any{a.Tensor("self"), a.Tensor("mat2"), a.Tensor("scale_a"), a.Tensor("scale_b"), a.Tensor("bias")}, A("out_dtype", F32))[0]
-	return []Value{b.Emit(byName["_scaled_mm"], a.Attr, a.In...)[0], b.Amax(b.Abs(plain), nil, false)}
+	return []Value{b.Emit(byName["_scaled_mm"], a.Attr, a.In...)[0], b.Amax(b.abs(plain), nil, false)}
 }

@@ -52,9 +52,9 @@ func decomposeCummin(b *Builder, a Args) []Value {
 	requireArithmetic(a, x.DType())
 	turn := b.Neg
 	if !x.DType().IsFloat() {
-		turn = b.BitwiseNot
+		turn = b.bitwiseNot
 	}
-	outs := b.Call(OpCummax, []any{turn(x), a.Dim("dim", x.Rank())})
+	outs := b.Call(opCummax, []any{turn(x), a.Dim("dim", x.Rank())})
 	return []Value{turn(outs[0]), outs[1]}
 }
 
@@ -86,7 +86,7 @@ func inferScan(a Args) []Shape {
 
 // exclusiveCumprod records the products of all elements before each one.
 func (b *Builder) exclusiveCumprod(x Value, dim int) Value {
-	return b.Call1(OpCumprod, []any{b.padDim(x, dim, 1, -1, 1), dim})
+	return b.Call1(opCumprod, []any{b.padDim(x, dim, 1, -1, 1), dim})
 }
 
 func vjpCumsum(b *Builder, a Args, out, grad []Value) []Value {

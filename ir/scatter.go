@@ -136,7 +136,7 @@ func (v *scatterVJP) mean() (gSelf, gSrc Value) {
 		own = 1
 	}
 	n := v.reduce(b.FullLike(v.self, own), b.FullLike(v.src, 1), "sum")
-	gSelf = b.Div(v.grad, b.Maximum(n, b.Const(1, n.DType())))
+	gSelf = b.Div(v.grad, b.maximum(n, b.Const(1, n.DType())))
 	return gSelf, v.gather(gSelf)
 }
 
@@ -151,23 +151,23 @@ func (v *scatterVJP) prod() (gSelf, gSrc Value) {
 	if v.include {
 		base = v.self
 	}
-	isZero := b.Eq(v.src, b.Const(0, d))
+	isZero := b.eq(v.src, b.Const(0, d))
 	nonZero := b.Where(isZero, b.Const(1, d), v.src)
 	zeros := v.gather(v.reduce(b.FullLike(v.self, 0), b.Cast(isZero, d), "sum"))
 	others := b.Sub(zeros, b.Cast(isZero, d)) // zeros among the others
 	product := b.Div(v.gather(v.reduce(base, nonZero, "prod")), nonZero)
-	product = b.Where(b.Eq(others, b.Const(0, d)), product, b.Const(0, d))
+	product = b.Where(b.eq(others, b.Const(0, d)), product, b.Const(0, d))
 	return gSelf, b.Mul(v.gather(v.grad), product)
 }
 
 // extremum shares the gradient evenly among the elements equal to the result.
 func (v *scatterVJP) extremum() (gSelf, gSrc Value) {
 	b, d := v.b, v.self.DType()
-	own := b.Cast(b.Eq(v.self, v.out), d)
+	own := b.Cast(b.eq(v.self, v.out), d)
 	if !v.include {
 		own = b.clearIndexed(own, v.dim, v.index)
 	}
-	chosen := b.Cast(b.Eq(v.src, v.gather(v.out)), d)
+	chosen := b.Cast(b.eq(v.src, v.gather(v.out)), d)
 	share := b.Div(v.grad, v.reduce(own, chosen, "sum"))
 	return b.Mul(own, share), b.Mul(chosen, v.gather(share))
 }

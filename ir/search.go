@@ -68,26 +68,26 @@ func (b *Builder) search(rows, x Value, right, narrow bool) Value {
 		rows, x = b.Cast(rows, wide), b.Cast(x, wide)
 	}
 	before := func(x, y Value) Value {
-		less := b.Lt(x, y)
+		less := b.lt(x, y)
 		if x.DType().IsFloat() {
-			less = b.LogicalOr(less, b.LogicalAnd(b.IsNaN(y), b.LogicalNot(b.IsNaN(x))))
+			less = b.logicalOr(less, b.logicalAnd(b.isNaN(y), b.logicalNot(b.isNaN(x))))
 		}
 		return less
 	}
 	one := b.Const(1, I64)
 	lo, hi := b.Full(x.Shape().Dims(), 0, I64), b.Full(x.Shape().Dims(), n, I64)
 	for range bits.Len(uint(n)) {
-		mid := b.BitwiseRightShift(b.Add(lo, hi), one)
-		y := b.Gather(rows, rows.Rank()-1, b.Minimum(mid, b.Const(n-1, I64)))
+		mid := b.bitwiseRightShift(b.Add(lo, hi), one)
+		y := b.Gather(rows, rows.Rank()-1, b.minimum(mid, b.Const(n-1, I64)))
 		goes := before(y, x)
 		if right {
-			goes = b.LogicalNot(before(x, y))
+			goes = b.logicalNot(before(x, y))
 		}
-		goes = b.LogicalAnd(goes, b.Lt(lo, hi))
-		lo, hi = b.Where(goes, b.Add(mid, one), lo), b.Where(goes, hi, b.Minimum(mid, hi))
+		goes = b.logicalAnd(goes, b.lt(lo, hi))
+		lo, hi = b.Where(goes, b.Add(mid, one), lo), b.Where(goes, hi, b.minimum(mid, hi))
 	}
 	if narrow {
 		lo = b.Cast(lo, I32)
 	}
-	return b.Call1(OpReshape, []any{lo, dims})
+	return b.Call1(opReshape, []any{lo, dims})
 }

@@ -81,11 +81,11 @@ func segmentsOf(b *Builder, a Args) *segments {
 	s.sizes = b.Unsqueeze(sizes, 2)
 	rows := b.Expand(b.Iota(along, I64), outer, along)
 	of := b.Sub(b.search(ends, rows, true, false), b.Const(1, I64))
-	of = b.Where(b.Lt(of, zero), b.Const(s.count, I64), of)
+	of = b.Where(b.lt(of, zero), b.Const(s.count, I64), of)
 	// A place that does not exist makes stretches that do not an error.
-	bad := b.LogicalOr(b.Lt(ends, zero), b.Gt(ends, b.Const(along, I64)))
-	wrong := b.Add(b.Sum(b.Cast(bad, I64), nil, false), b.Sum(b.Cast(b.Lt(sizes, zero), I64), nil, false))
-	of = b.Where(b.Gt(wrong, zero), b.Const(-1, I64), of)
+	bad := b.logicalOr(b.lt(ends, zero), b.gt(ends, b.Const(along, I64)))
+	wrong := b.Add(b.Sum(b.Cast(bad, I64), nil, false), b.Sum(b.Cast(b.lt(sizes, zero), I64), nil, false))
+	of = b.Where(b.gt(wrong, zero), b.Const(-1, I64), of)
 	s.of = b.Expand(b.Unsqueeze(of, 2), outer, along, inner)
 	return s
 }
@@ -122,7 +122,7 @@ func (s *segments) reduced(b *Builder) Value {
 	}
 	sizes := s.sizes
 	if s.given { // without it the mean of nothing is NaN
-		sizes = b.Maximum(sizes, b.Const(1, I64))
+		sizes = b.maximum(sizes, b.Const(1, I64))
 	}
 	return b.Div(y, b.Cast(sizes, y.DType()))
 }
@@ -131,7 +131,7 @@ func decomposeSegmentReduce(b *Builder, a Args) []Value {
 	s := segmentsOf(b, a)
 	dims := append([]int(nil), s.dims...)
 	dims[s.axis] = s.count
-	return []Value{b.Cast(b.Call1(OpReshape, []any{s.reduced(b), dims}), a.Tensor("data").DType())}
+	return []Value{b.Cast(b.Call1(opReshape, []any{s.reduced(b), dims}), a.Tensor("data").DType())}
 }
 
 func decomposeSegmentBackward(b *Builder, a Args) []Value {
@@ -148,13 +148,13 @@ func decomposeSegmentBackward(b *Builder, a Args) []Value {
 	case "prod":
 		g = b.pullBack([]Value{s.reduced(b)}, []Value{g}, []Value{s.x})[0]
 	case "max", "min":
-		chosen := b.Eq(s.x, s.gather(b, b.widen(b.Reshape(a.In[1], part...))))
-		chosen = b.Cast(b.LogicalOr(chosen, b.IsNaN(s.x)), s.x.DType())
-		share := b.Maximum(s.scatter(b, chosen, 0, "sum"), b.Const(1, g.DType()))
+		chosen := b.eq(s.x, s.gather(b, b.widen(b.Reshape(a.In[1], part...))))
+		chosen = b.Cast(b.logicalOr(chosen, b.isNaN(s.x)), s.x.DType())
+		share := b.maximum(s.scatter(b, chosen, 0, "sum"), b.Const(1, g.DType()))
 		g = b.Mul(chosen, s.gather(b, b.Div(g, share)))
 	}
 	if s.reduce == "sum" || s.reduce == "mean" {
 		g = s.gather(b, g)
 	}
-	return []Value{b.Cast(b.Call1(OpReshape, []any{g, s.dims}), data.DType())}
+	return []Value{b.Cast(b.Call1(opReshape, []any{g, s.dims}), data.DType())}
 }

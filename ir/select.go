@@ -60,7 +60,7 @@ func initWhere() {
 			"elementwise; integers and bool stay as they are. ATen's nan_to_num.",
 		Decompose: nanToNum,
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
-			return []Value{b.Mul(g, b.Cast(b.IsFinite(in[0]), g.DType()))}
+			return []Value{b.Mul(g, b.Cast(b.isFinite(in[0]), g.DType()))}
 		}),
 	})
 }
@@ -140,8 +140,8 @@ func nanToNum(b *Builder, a Args) []Value {
 		return b.Const(otherwise, d)
 	}
 	top := maxFinite(d)
-	inf := b.Where(b.Gt(x, b.zeroOf(x)), given("posinf", top), given("neginf", -top))
-	return []Value{b.Where(b.IsNaN(x), given("nan", 0), b.Where(b.IsInf(x), inf, x))}
+	inf := b.Where(b.gt(x, b.zeroOf(x)), given("posinf", top), given("neginf", -top))
+	return []Value{b.Where(b.isNaN(x), given("nan", 0), b.Where(b.isInf(x), inf, x))}
 }
 
 // maxFinite returns the largest finite value of f16, bf16, f32 or f64.
@@ -161,6 +161,6 @@ func maxFinite(d DType) float64 {
 func lerp(b *Builder, a Args, in []Value) Value {
 	x, y, w := in[0], in[1], in[2]
 	d := b.Sub(y, x)
-	near := b.Lt(b.Abs(w), b.Const(0.5, w.DType()))
+	near := b.lt(b.abs(w), b.Const(0.5, w.DType()))
 	return b.Where(near, b.Add(x, b.Mul(w, d)), b.Sub(y, b.Mul(d, b.oneMinus(w))))
 }

@@ -68,14 +68,14 @@ func softmax(b *Builder, a Args) []Value {
 	e := b.Exp(b.shifted(x, dim))
 	// The sum is between 1 and the number of elements, so multiplying by its reciprocal costs half a
 	// unit in the last place at most, and each row takes one division only.
-	inverse := b.Reciprocal(b.Sum(e, reduceDims(e, dim), true))
+	inverse := b.reciprocal(b.Sum(e, reduceDims(e, dim), true))
 	return []Value{b.Cast(b.Mul(e, inverse), d)}
 }
 
 func logSoftmax(b *Builder, a Args) []Value {
 	x, dim, d := softmaxInput(b, a)
 	z := b.shifted(x, dim)
-	return []Value{b.Cast(b.Sub(z, b.Log(b.Sum(b.Exp(z), reduceDims(z, dim), true))), d)}
+	return []Value{b.Cast(b.Sub(z, b.log(b.Sum(b.Exp(z), reduceDims(z, dim), true))), d)}
 }
 
 // vjpSoftmax is y·(g - Σ g·y), which needs the result only.

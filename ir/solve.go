@@ -52,7 +52,7 @@ func initSolversWithFactors() {
 			if a.Bool("transpose") {
 				t, upper = b.mT(t), !upper
 			}
-			x := b.Call1(OpLinalgSolveTriangular, []any{t, a.In[0]}, A("upper", upper), A("unitriangular", a.Bool("unitriangular")))
+			x := b.Call1(opLinalgSolveTriangular, []any{t, a.In[0]}, A("upper", upper), A("unitriangular", a.Bool("unitriangular")))
 			dims := append(batchDims(x.Shape()).Dims(), a.In[1].Dim(-2), a.In[1].Dim(-1))
 			return []Value{x, b.Expand(a.In[1], dims...)}
 		},
@@ -79,7 +79,7 @@ func initInverseMatrices() {
 		Category: Linalg, HostOnly: true, Doc: "Inverses of square matrices, and info as of linalg_lu_factor_ex. ATen's linalg_inv_ex.",
 		Decompose: func(b *Builder, a Args) []Value {
 			v := requireSquare(a, "A")
-			f := b.Call(OpLinalgLUFactorEx, []any{v}, A("check_errors", a.Bool("check_errors")))
+			f := b.Call(opLinalgLUFactorEx, []any{v}, A("check_errors", a.Bool("check_errors")))
 			return []Value{b.solveLU(f[0], f[1], b.identity(v.Dim(-1), v.DType()), true, false), f[2]}
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
@@ -105,7 +105,7 @@ func initDeterminants() {
 	register("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", Spec{
 		Category: Linalg, HostOnly: true, Doc: "Determinants of square matrices, and the factors of their transposes. ATen's _linalg_det.",
 		Decompose: func(b *Builder, a Args) []Value {
-			f := b.Call(OpLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
+			f := b.Call(opLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
 			return []Value{b.Mul(b.parity(f[1], f[0].DType()), b.Prod(b.diagonal(f[0]), []int{-1}, false)), f[0], f[1]}
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
@@ -118,10 +118,10 @@ func initDeterminants() {
 	register("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", Spec{
 		Category: Linalg, HostOnly: true, Doc: "Signs of determinants and the logarithms of their magnitudes, and the factors of the transposes. ATen's _linalg_slogdet.",
 		Decompose: func(b *Builder, a Args) []Value {
-			f := b.Call(OpLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
+			f := b.Call(opLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
 			d := b.diagonal(f[0])
-			sign := b.Mul(b.parity(f[1], d.DType()), b.Prod(b.Sign(d), []int{-1}, false))
-			return []Value{sign, b.Sum(b.Log(b.Abs(d)), []int{-1}, false), f[0], f[1]}
+			sign := b.Mul(b.parity(f[1], d.DType()), b.Prod(b.sign(d), []int{-1}, false))
+			return []Value{sign, b.Sum(b.log(b.abs(d)), []int{-1}, false), f[0], f[1]}
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
 			if grad[1].IsNil() {
@@ -155,8 +155,8 @@ func (b *Builder) callFirst(name string, x Value, named ...Named) Value {
 
 // parity is -1 for an odd number of exchanges of rows, else 1.
 func (b *Builder) parity(pivots Value, d DType) Value {
-	moved := b.Ne(pivots, b.Add(b.Iota(pivots.Dim(-1), I32), b.Const(1, I32)))
-	odd := b.Remainder(b.Sum(b.Cast(moved, I64), []int{-1}, false), b.Const(2, I64))
+	moved := b.ne(pivots, b.Add(b.Iota(pivots.Dim(-1), I32), b.Const(1, I32)))
+	odd := b.remainder(b.Sum(b.Cast(moved, I64), []int{-1}, false), b.Const(2, I64))
 	return b.oneMinus(b.scale(b.Cast(odd, d), 2))
 }
 
@@ -172,9 +172,9 @@ func (b *Builder) solveLU(lu, pivots, y Value, left, adjoint bool) Value {
 	if !left { // X·A = B is Aᵀ·Xᵀ = Bᵀ
 		return b.mT(b.solveLU(lu, pivots, b.mT(y), true, !adjoint))
 	}
-	p := b.Call(OpLUUnpack, []any{lu, pivots}, A("unpack_data", false))[0]
+	p := b.Call(opLUUnpack, []any{lu, pivots}, A("unpack_data", false))[0]
 	unit := func(t, y Value, upper bool) Value {
-		return b.Call1(OpLinalgSolveTriangular, []any{t, y}, A("upper", upper), A("unitriangular", true))
+		return b.Call1(opLinalgSolveTriangular, []any{t, y}, A("upper", upper), A("unitriangular", true))
 	}
 	if adjoint {
 		y = b.solveTri(b.mT(lu), y, false, true)
@@ -218,7 +218,7 @@ func decomposeSolve(b *Builder, a Args) []Value {
 	if y.Rank() < 2 || y.Dim(side) != x.Dim(-1) {
 		a.Fail(ErrShape, "incompatible shapes of A and B for the equation: %v and %v", x.Shape(), a.In[1].Shape())
 	}
-	f := b.Call(OpLinalgLUFactorEx, []any{x}, A("check_errors", a.Bool("check_errors")))
+	f := b.Call(opLinalgLUFactorEx, []any{x}, A("check_errors", a.Bool("check_errors")))
 	r := b.solveLU(f[0], f[1], y, a.Bool("left"), false)
 	if vectors {
 		r = b.Reshape(r, r.Shape().Dims()[:r.Rank()-1]...)
@@ -266,7 +266,7 @@ func inferSolveTriangular(a Args) []Shape {
 func vjpSolveTriangular(b *Builder, a Args, out, grad []Value) []Value {
 	t, x, upper, left := a.In[0], out[0], a.Bool("upper"), a.Bool("left")
 	unit := a.Bool("unitriangular")
-	gy := b.Call1(OpLinalgSolveTriangular, []any{b.mT(t), grad[0]}, A("upper", !upper), A("left", left), A("unitriangular", unit))
+	gy := b.Call1(opLinalgSolveTriangular, []any{b.mT(t), grad[0]}, A("upper", !upper), A("left", left), A("unitriangular", unit))
 	gt := b.MatMul(gy, b.mT(x))
 	if !left {
 		gt = b.MatMul(b.mT(x), gy)

@@ -15,13 +15,13 @@ func init() {
 		Category: Linalg,
 		Doc:      "Ascending eigenvalues and orthonormal eigenvectors of symmetric matrices, of which the triangle UPLO ('L' or 'U') counts. ATen's linalg_eigh.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgEigh, []any{a.In[0], a.Str("UPLO")})
+			return b.Call(opLinalgEigh, []any{a.In[0], a.Str("UPLO")})
 		},
 	})
 	register("linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor", Spec{
 		Category: Linalg, Doc: "Ascending eigenvalues of symmetric matrices, of which the triangle UPLO ('L' or 'U') counts. ATen's linalg_eigvalsh.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgEigh, []any{a.In[0], a.Str("UPLO")})[:1]
+			return b.Call(opLinalgEigh, []any{a.In[0], a.Str("UPLO")})[:1]
 		},
 	})
 	register("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", Spec{
@@ -43,12 +43,12 @@ func init() {
 		Category: Linalg,
 		Doc:      "The factors of U·diag(S)·Vh = A: descending singular values and orthonormal vectors, all of them with full_matrices. ATen's linalg_svd.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(OpLinalgSVD, []any{a.In[0], a.Bool("full_matrices")})
+			return b.Call(opLinalgSVD, []any{a.In[0], a.Bool("full_matrices")})
 		},
 	})
 	register("linalg_svdvals(Tensor A) -> Tensor", Spec{
 		Category: Linalg, Doc: "Descending singular values of matrices. ATen's linalg_svdvals.",
-		Decompose: func(b *Builder, a Args) []Value { return b.Call(OpLinalgSVD, []any{a.In[0]})[1:2] },
+		Decompose: func(b *Builder, a Args) []Value { return b.Call(opLinalgSVD, []any{a.In[0]})[1:2] },
 	})
 	initFunctionsOfMatrices()
 }
@@ -62,7 +62,7 @@ func initFunctionsOfMatrices() {
 		}
 		if name == "matrix_exp" {
 			s.Infer, s.VJP, s.HostOnly = nil, nil, false
-			s.Decompose = func(b *Builder, a Args) []Value { return []Value{b.LinalgMatrixExp(a.In[0])} }
+			s.Decompose = func(b *Builder, a Args) []Value { return []Value{b.linalgMatrixExp(a.In[0])} }
 		}
 		register(name+"(Tensor self) -> Tensor", s)
 	}
@@ -79,8 +79,8 @@ func initFunctionsOfMatrices() {
 	register("linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None) -> Tensor", Spec{
 		Category: Linalg, Doc: "The number (i64) of singular values that count, by the rule of linalg_pinv. ATen's linalg_matrix_rank.atol_rtol_float.",
 		Decompose: func(b *Builder, a Args) []Value {
-			s := b.Call(OpLinalgSVD, []any{requireMatrices(a, "input"), false, false})[1]
-			return []Value{b.Sum(b.Cast(b.Gt(s, b.tolerance(a, s)), I64), []int{-1}, false)}
+			s := b.Call(opLinalgSVD, []any{requireMatrices(a, "input"), false, false})[1]
+			return []Value{b.Sum(b.Cast(b.gt(s, b.tolerance(a, s)), I64), []int{-1}, false)}
 		},
 		NoGrad: "the result is a number of singular values",
 	})
@@ -190,7 +190,7 @@ func vjpMatrixExp(b *Builder, a Args, out, grad []Value) []Value {
 	t := b.mT(a.In[0])
 	r, n := t.Rank(), t.Dim(-1)
 	top, bottom := b.Cat([]Value{t, grad[0]}, r-1), b.Cat([]Value{b.FullLike(t, 0), t}, r-1)
-	e := b.LinalgMatrixExp(b.Cat([]Value{top, bottom}, r-2))
+	e := b.linalgMatrixExp(b.Cat([]Value{top, bottom}, r-2))
 	return []Value{b.Slice(b.Slice(e, r-2, 0, n, 1), r-1, n, 2*n, 1)}
 }
 
@@ -231,13 +231,13 @@ func (b *Builder) tolerance(a Args, s Value) Value {
 		return s
 	}
 	largest := b.Slice(s, s.Rank()-1, 0, 1, 1)
-	return b.Maximum(b.scale(largest, rtol), b.FullLike(largest, atol))
+	return b.maximum(b.scale(largest, rtol), b.FullLike(largest, atol))
 }
 
 func decomposePinv(b *Builder, a Args) []Value {
-	f := b.Call(OpLinalgSVD, []any{requireMatrices(a, "self")})
+	f := b.Call(opLinalgSVD, []any{requireMatrices(a, "self")})
 	s, zero := f[1], b.zeroOf(f[1])
-	inverse := b.Where(b.Gt(s, b.tolerance(a, s)), b.Reciprocal(s), zero)
+	inverse := b.Where(b.gt(s, b.tolerance(a, s)), b.reciprocal(s), zero)
 	return []Value{b.MatMul(b.Mul(b.mT(f[2]), b.Unsqueeze(inverse, -2)), b.mT(f[0]))}
 }
 
@@ -289,7 +289,7 @@ func decomposeMatrixNorm(b *Builder, a Args) []Value {
 		if p != 1 && p != -1 {
 			along, over = cols, rows
 		}
-		sums := b.Sum(b.Abs(x), []int{along}, true)
+		sums := b.Sum(b.abs(x), []int{along}, true)
 		if r = b.Amax(sums, []int{along, over}, false); p < 0 {
 			r = b.Amin(sums, []int{along, over}, false)
 		}

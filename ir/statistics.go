@@ -32,7 +32,7 @@ func init() {
 		Doc:      "Square root of var, with its arguments; the gradient is 0 where the result is 0. ATen's std.correction.",
 		Decompose: func(b *Builder, a Args) []Value {
 			m := newMoments(b, a)
-			return []Value{b.Cast(b.Sqrt(b.wideVariance(m)), m.self.DType())}
+			return []Value{b.Cast(b.sqrt(b.wideVariance(m)), m.self.DType())}
 		},
 		VJP: vjpStd,
 	})
@@ -76,7 +76,7 @@ func init() {
 		Category: Reduction,
 		Doc:      "Number (i64) of elements over dim that are not zero. ATen's count_nonzero.dim_IntList.",
 		Decompose: func(b *Builder, a Args) []Value {
-			return []Value{b.Sum(b.Ne(a.In[0], b.Const(0, a.In[0].DType())), a.Ints("dim"), false)}
+			return []Value{b.Sum(b.ne(a.In[0], b.Const(0, a.In[0].DType())), a.Ints("dim"), false)}
 		},
 		NoGrad: "the result is a count",
 	})
@@ -107,13 +107,13 @@ func decomposeLogSumExp(b *Builder, a Args) []Value {
 	dims := maskDims(mask, x.Rank())
 	result := reducedShape(x.Shape(), mask, a.Bool("keepdim"), x.DType())
 	if x.Shape().Numel() == 0 {
-		return []Value{b.Cast(b.Log(b.Reshape(b.Sum(b.Exp(wide), dims, true), result.Dims()...)), x.DType())}
+		return []Value{b.Cast(b.log(b.Reshape(b.Sum(b.Exp(wide), dims, true), result.Dims()...)), x.DType())}
 	}
 	top := b.Amax(wide, dims, true)
 	zero := b.Const(0, top.DType())
-	top = b.Where(b.IsInf(top), zero, top) // inf-inf would be NaN
+	top = b.Where(b.isInf(top), zero, top) // inf-inf would be NaN
 	sum := b.Sum(b.Exp(b.Sub(wide, top)), dims, true)
-	out := b.Reshape(b.Add(b.Log(sum), top), result.Dims()...)
+	out := b.Reshape(b.Add(b.log(sum), top), result.Dims()...)
 	return []Value{b.Cast(out, x.DType())}
 }
 
@@ -177,7 +177,7 @@ func (m *moments) gradient(grad Value) Value {
 
 func vjpStd(b *Builder, a Args, out, grad []Value) []Value {
 	zero := b.Const(0, out[0].DType())
-	flat := b.Eq(out[0], zero)
+	flat := b.eq(out[0], zero)
 	twice := b.Mul(out[0], b.Const(2, out[0].DType()))
 	g := b.Div(grad[0], b.Where(flat, b.Const(1, twice.DType()), twice))
 	return []Value{newMoments(b, a).gradient(b.Where(flat, zero, g))}
@@ -197,18 +197,18 @@ func decomposeNorm(b *Builder, a Args) []Value {
 	case math.IsNaN(p):
 		a.Fail(ErrArg, "p is NaN")
 	case math.IsInf(p, 1):
-		out = b.Amax(b.Abs(x), dims, keepdim)
+		out = b.Amax(b.abs(x), dims, keepdim)
 	case math.IsInf(p, -1):
-		out = b.Amin(b.Abs(x), dims, keepdim)
+		out = b.Amin(b.abs(x), dims, keepdim)
 	case p == 0:
-		out = b.Sum(b.Cast(b.Ne(x, b.Const(0, x.DType())), x.DType()), dims, keepdim)
+		out = b.Sum(b.Cast(b.ne(x, b.Const(0, x.DType())), x.DType()), dims, keepdim)
 	case p == 1:
-		out = b.Sum(b.Abs(x), dims, keepdim)
+		out = b.Sum(b.abs(x), dims, keepdim)
 	case p == 2:
-		out = b.Sqrt(b.Sum(b.Mul(x, x), dims, keepdim))
+		out = b.sqrt(b.Sum(b.Mul(x, x), dims, keepdim))
 	default:
-		sum := b.Sum(b.Pow(b.Abs(x), b.Const(p, x.DType())), dims, keepdim)
-		out = b.Pow(sum, b.Const(1/p, x.DType()))
+		sum := b.Sum(b.pow(b.abs(x), b.Const(p, x.DType())), dims, keepdim)
+		out = b.pow(sum, b.Const(1/p, x.DType()))
 	}
 	return []Value{b.Cast(out, self.DType())}
 }
@@ -225,12 +225,12 @@ func vjpNorm(b *Builder, a Args, out, grad []Value) []Value {
 	d := x.DType()
 	g := b.keepReduced(b.Cast(grad[0], d), self.Shape(), mask)
 	norm := b.keepReduced(b.Cast(out[0], d), self.Shape(), mask)
-	size, sign, one := b.Abs(x), b.Sign(x), b.Const(1, d)
-	positive := func(v Value) Value { return b.Where(b.Eq(v, b.Const(0, d)), one, v) }
+	size, sign, one := b.abs(x), b.sign(x), b.Const(1, d)
+	positive := func(v Value) Value { return b.Where(b.eq(v, b.Const(0, d)), one, v) }
 	var gx Value
 	switch {
 	case math.IsInf(p, 0):
-		chosen := b.Eq(b.Abs(self), b.keepReduced(out[0], self.Shape(), mask))
+		chosen := b.eq(b.abs(self), b.keepReduced(out[0], self.Shape(), mask))
 		count := b.Sum(chosen, maskDims(mask, self.Rank()), true)
 		gx = b.Mul(sign, b.Div(b.Mul(g, b.Cast(chosen, d)), count))
 	case p == 1:
@@ -239,7 +239,7 @@ func vjpNorm(b *Builder, a Args, out, grad []Value) []Value {
 		gx = b.Mul(x, b.Div(g, positive(norm)))
 	default:
 		e := b.Const(p-1, d)
-		gx = b.Mul(b.Mul(sign, b.Pow(positive(size), e)), b.Div(g, b.Pow(positive(norm), e)))
+		gx = b.Mul(b.Mul(sign, b.pow(positive(size), e)), b.Div(g, b.pow(positive(norm), e)))
 	}
 	return []Value{b.Cast(gx, self.DType())}
 }

@@ -67,7 +67,7 @@ func upsampleBackward(b *Builder, a Args, forward string) []Value {
 func (b *Builder) cubicResample(x Value, dim, out int, factor float64, corners bool) Value {
 	in, d := x.Dim(dim), x.DType()
 	pos := b.sourcePositions(d, in, out, factor, corners)
-	first := b.Floor(pos)
+	first := b.floor(pos)
 	tail := make([]int, x.Rank()-dim)
 	for i := range tail {
 		tail[i] = 1
@@ -76,7 +76,7 @@ func (b *Builder) cubicResample(x Value, dim, out int, factor float64, corners b
 	var y Value
 	for j, w := range b.cubicWeights(b.Sub(pos, first)) {
 		at := b.Add(b.Cast(first, I64), b.Const(j-1, I64))
-		at = b.Minimum(b.Maximum(at, b.Const(0, I64)), b.Const(in-1, I64))
+		at = b.minimum(b.maximum(at, b.Const(0, I64)), b.Const(in-1, I64))
 		part := b.Mul(b.IndexSelect(x, dim, at), b.Reshape(w, tail...))
 		if j > 0 {
 			part = b.Add(y, part)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -156,7 +157,7 @@ func TestRandomProgramsStaySmall(t *testing.T) {
 			}
 		}
 		for _, in := range p.Instrs {
-			if in.Op != ir.OpMatMul {
+			if in.Op != aten.MatMul {
 				continue
 			}
 			x, y := p.Shapes[in.Args[0]], p.Shapes[in.Out]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -40,16 +41,16 @@ var faults = []struct {
 		return []ir.Value{b.IndexAdd(b.Iota(4, ir.F32), 0, x[0], b.Iota(2, ir.F32))}
 	}, ir.ErrIndex, []string{"index_add", "9", "4"}},
 	{"floor_divide", []input{ints(ir.I64, 0, 9)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-		return []ir.Value{b.FloorDivide(b.Iota(2, ir.I64), x[0])}
+		return []ir.Value{b.Binary(aten.FloorDivide, b.Iota(2, ir.I64), x[0])}
 	}, ir.ErrZeroDivision, []string{"floor_divide"}},
 	{"cholesky", []input{ints(ir.I64, 1, -1)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-		return b.Call(ir.OpLinalgCholeskyEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
+		return b.Call(aten.LinalgCholeskyEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
 	}, ir.ErrLinAlg, []string{"linalg_cholesky_ex", "batch element 1", "not positive-definite"}},
 	{"singular", []input{ints(ir.I64, 1, 0)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-		return b.Call(ir.OpLinalgLUFactorEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
+		return b.Call(aten.LinalgLUFactorEx, []any{b.Reshape(b.Cast(x[0], ir.F64), 2, 1, 1)}, ir.A("check_errors", true))[:1]
 	}, ir.ErrLinAlg, []string{"linalg_lu_factor_ex", "batch element 1", "singular"}},
 	{"remainder", []input{ints(ir.I32, 0, 9)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-		return []ir.Value{b.Remainder(b.Iota(2, ir.I32), x[0])}
+		return []ir.Value{b.Binary(aten.Remainder, b.Iota(2, ir.I32), x[0])}
 	}, ir.ErrZeroDivision, []string{"remainder"}},
 }
 

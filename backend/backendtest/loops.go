@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
 )
@@ -120,7 +121,7 @@ func (lb *loopBody) program(t *testing.T, u loopUse) (*graph.Program, [][]byte) 
 
 // unrolled is a Program without loops.
 func unrolled(p *graph.Program) *graph.Program {
-	out, _ := graph.Optimize(p, graph.Options{NoRules: true, Supports: func(op ir.Op) bool { return op != ir.OpScan && !op.Spec().Composite() }})
+	out, _ := graph.Optimize(p, graph.Options{NoRules: true, Supports: func(op ir.Op) bool { return op != aten.Scan && !op.Spec().Composite() }})
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/opinfo"
 	"github.com/loris-ml/loris/ir"
 )
@@ -67,7 +68,7 @@ var forms = map[string]func(f *form){
 // scaleOther is alpha of add and sub.
 func scaleOther(f *form) {
 	if alpha := f.take("alpha"); alpha != nil {
-		f.set("other", f.b.Call1(ir.OpMul, []any{f.take("other"), alpha}))
+		f.set("other", f.b.Call1(aten.Mul, []any{f.take("other"), alpha}))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
@@ -131,7 +132,7 @@ func RandomProgram(seed uint64, ops int) (*graph.Program, [][]byte) {
 // of squares with respect to its float parameters.
 func RandomGradient(seed uint64, ops int) (*graph.Program, [][]byte) {
 	w := write(seed, ops)
-	y := w.b.Tanh(w.b.Cast(w.floats[len(w.floats)-1], ir.F32))
+	y := w.b.Unary(aten.Tanh, w.b.Cast(w.floats[len(w.floats)-1], ir.F32))
 	loss := w.b.Mean(w.b.Mul(y, y), nil, false)
 	var walker graph.Walker
 	grads := graph.Grad(&w.b, &walker, []ir.Value{loss}, nil, w.params[:3])
@@ -183,10 +184,10 @@ func (w *writer) pick(vs []ir.Value) ir.Value {
 // tame keeps a float value in range; half of the time it is small already.
 func (w *writer) tame(x ir.Value) ir.Value {
 	if w.rng.IntN(2) == 0 {
-		return w.b.Mul(w.b.Tanh(x), w.b.Const(3.0, x.DType()))
+		return w.b.Mul(w.b.Unary(aten.Tanh, x), w.b.Const(3.0, x.DType()))
 	}
 	ten := w.b.Const(10.0, x.DType())
-	return w.b.Maximum(w.b.Minimum(x, ten), w.b.Neg(ten))
+	return w.b.Binary(aten.Maximum, w.b.Binary(aten.Minimum, x, ten), w.b.Neg(ten))
 }
 
 func (w *writer) step() {
@@ -206,7 +207,7 @@ func (w *writer) step() {
 		y = w.contract(x)
 	}
 	if y.Shape().Numel() > mostElements {
-		y = w.b.Cos(x)
+		y = w.b.Unary(aten.Cos, x)
 	}
 	w.floats = append(w.floats, y)
 }
@@ -217,19 +218,19 @@ func (w *writer) unary(x ir.Value) ir.Value {
 	case 0:
 		return b.Neg(x)
 	case 1:
-		return b.Relu(x)
+		return b.Unary(aten.Relu, x)
 	case 2:
-		return b.Sin(x)
+		return b.Unary(aten.Sin, x)
 	case 3:
-		return b.Sigmoid(x)
+		return b.Unary(aten.Sigmoid, x)
 	case 4:
-		return b.Exp(b.Neg(b.Abs(x)))
+		return b.Exp(b.Neg(b.Unary(aten.Abs, x)))
 	case 5:
-		return b.Log1p(b.Abs(x))
+		return b.Unary(aten.Log1p, b.Unary(aten.Abs, x))
 	case 6:
 		return b.Cast(x, []ir.DType{ir.F32, ir.F64}[w.rng.IntN(2)])
 	}
-	return b.Tanh(x)
+	return b.Unary(aten.Tanh, x)
 }
 
 // fitting returns y, or something made of it, that broadcasts with x.
@@ -254,7 +255,7 @@ func (w *writer) binary(x ir.Value) ir.Value {
 	case 2:
 		return w.tame(b.Mul(x, y))
 	case 3:
-		return b.Maximum(x, y)
+		return b.Binary(aten.Maximum, x, y)
 	case 4:
 		return b.Div(x, b.Add(b.Mul(y, y), b.Const(1.0, y.DType())))
 	case 5:
@@ -262,7 +263,7 @@ func (w *writer) binary(x ir.Value) ir.Value {
 		if _, ok := ir.BroadcastDims(x.Shape(), n.Shape()); ok {
 			return w.tame(b.Add(x, n))
 		}
-		return b.Minimum(x, y)
+		return b.Binary(aten.Minimum, x, y)
 	}
 	return b.Where(w.condition(x, y), x, y)
 }
@@ -270,12 +271,12 @@ func (w *writer) binary(x ir.Value) ir.Value {
 // condition returns a bool, made of integers, that broadcasts with x and y.
 func (w *writer) condition(x, y ir.Value) ir.Value {
 	n := w.pick(w.ints)
-	c := w.b.Gt(n, w.b.Const(0, n.DType()))
+	c := w.b.Binary(aten.Gt, n, w.b.Const(0, n.DType()))
 	both, _ := ir.BroadcastDims(x.Shape(), y.Shape())
 	if _, ok := ir.BroadcastDims(both, c.Shape()); ok {
 		return c
 	}
-	return w.b.Call1(ir.OpAny, []any{c})
+	return w.b.Call1(aten.Any, []any{c})
 }
 
 func (w *writer) move(x ir.Value) ir.Value {
@@ -304,7 +305,7 @@ func (w *writer) move(x ir.Value) ir.Value {
 	case 5:
 		return b.PadConst(x, []int{w.rng.IntN(3), w.rng.IntN(2)}, b.Const(0.5, x.DType()))
 	case 6:
-		i := b.Remainder(b.Iota(1+w.rng.IntN(6), ir.I64), b.Const(n, ir.I64))
+		i := b.Binary(aten.Remainder, b.Iota(1+w.rng.IntN(6), ir.I64), b.Const(n, ir.I64))
 		return b.IndexSelect(x, d, i)
 	}
 	if r < 6 {
@@ -318,7 +319,7 @@ func (w *writer) contract(x ir.Value) ir.Value {
 	b := &w.b
 	r := x.Rank()
 	if r == 0 {
-		return b.Cos(x)
+		return b.Unary(aten.Cos, x)
 	}
 	d := w.rng.IntN(r)
 	switch w.rng.IntN(6) {
@@ -329,18 +330,18 @@ func (w *writer) contract(x ir.Value) ir.Value {
 	case 2:
 		return w.tame(b.Sum(x, nil, false))
 	case 3:
-		return b.Tanh(b.Cumsum(x, d))
+		return b.Unary(aten.Tanh, b.Cumsum(x, d))
 	case 4:
 		values, _ := b.Sort(x, d, w.rng.IntN(2) == 0)
 		return values
 	}
 	if r >= 2 {
 		if x.Shape().Numel()*x.Dim(-2) > mostProducts {
-			return b.Cos(x)
+			return b.Unary(aten.Cos, x)
 		}
-		return b.Tanh(b.MatMul(x, b.Transpose(x, -2, -1)))
+		return b.Unary(aten.Tanh, b.MatMul(x, b.Transpose(x, -2, -1)))
 	}
-	return b.Tanh(b.MatMul(x, x))
+	return b.Unary(aten.Tanh, b.MatMul(x, x))
 }
 
 func (w *writer) integer() ir.Value {
@@ -349,20 +350,20 @@ func (w *writer) integer() ir.Value {
 	seven := b.Const(7, x.DType())
 	switch w.rng.IntN(7) {
 	case 0:
-		return b.Remainder(b.Add(b.Mul(x, x), b.Const(3, x.DType())), seven)
+		return b.Binary(aten.Remainder, b.Add(b.Mul(x, x), b.Const(3, x.DType())), seven)
 	case 1:
-		return b.Maximum(b.Neg(x), x)
+		return b.Binary(aten.Maximum, b.Neg(x), x)
 	case 2:
-		return b.BitwiseXor(x, b.Const(5, x.DType()))
+		return b.Binary(aten.BitwiseXor, x, b.Const(5, x.DType()))
 	case 3:
 		return b.Cast(b.Sub(x, b.Const(1, x.DType())), []ir.DType{ir.I64, ir.I32}[w.rng.IntN(2)])
 	case 4:
-		return b.Remainder(b.Sum(x, nil, false), b.Const(7, ir.I64))
+		return b.Binary(aten.Remainder, b.Sum(x, nil, false), b.Const(7, ir.I64))
 	case 5:
 		if x.Rank() > 0 {
 			return b.Flip(x, 0)
 		}
 		return b.Expand(x, 3)
 	}
-	return b.Cast(b.Lt(x, seven), ir.I64)
+	return b.Cast(b.Binary(aten.Lt, x, seven), ir.I64)
 }

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -44,8 +45,8 @@ func init() {
 	makers["_fft_line"] = func(m *maker) {
 		for _, n := range []int{1, 2, 7, 12, 16} {
 			m.add(fmt.Sprint(n), []input{m.random(3, n, 2)}, func(b *ir.Builder, x []ir.Value) []ir.Value {
-				z := b.ViewAsComplex(x[0])
-				return []ir.Value{b.ViewAsReal(b.Call1(m.op, []any{z, true})), b.ViewAsReal(b.Call1(m.op, []any{z, false}))}
+				z := b.Unary(aten.ViewAsComplex, x[0])
+				return []ir.Value{b.Unary(aten.ViewAsReal, b.Call1(m.op, []any{z, true})), b.Unary(aten.ViewAsReal, b.Call1(m.op, []any{z, false}))}
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -21,7 +22,7 @@ func init() {
 // nearOne returns elements whose product stays in range.
 func (m *maker) nearOne(dims ...int) input {
 	x := m.random(dims...)
-	if (m.op != ir.OpProd && m.op != ir.OpCumprod) || !m.dtype.IsFloat() {
+	if (m.op != aten.Prod && m.op != aten.Cumprod) || !m.dtype.IsFloat() {
 		return x
 	}
 	v := elements.DecodeFloats(m.dtype, x.data)
@@ -51,11 +52,11 @@ func reduction(m *maker) {
 		}
 	}
 	m.call("special values", []input{specials(m.dtype).reshaped(specials(m.dtype).shape.Dim(0), 1)}, []int{1})
-	if m.op != ir.OpAmax && m.op != ir.OpAmin {
+	if m.op != aten.Amax && m.op != aten.Amin {
 		m.call("no elements", []input{m.random(0, 3)}, []int{0})
 		m.call("no elements at all", []input{m.random(0, 3)})
 	}
-	if m.op == ir.OpSum || m.op == ir.OpProd {
+	if m.op == aten.Sum || m.op == aten.Prod {
 		for _, to := range ir.ComputeDTypes() {
 			m.call("to "+to.String(), []input{m.nearOne(4, 9)}, []int{1}, false, to)
 		}
@@ -109,7 +110,7 @@ func scan(m *maker) {
 			m.call(fmt.Sprint(dims, d), []input{m.nearOne(dims...)}, d)
 		}
 	}
-	if m.op != ir.OpCummax {
+	if m.op != aten.Cummax {
 		for _, to := range ir.ComputeDTypes() {
 			m.call("to "+to.String(), []input{m.nearOne(4, 9)}, 1, to)
 		}

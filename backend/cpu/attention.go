@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/loop"
@@ -16,12 +17,8 @@ import (
 var composites = map[ir.Op]bool{}
 
 func init() {
-	op, ok := ir.Lookup("scaled_dot_product_attention")
-	if !ok {
-		panic("cpu: there is no scaled_dot_product_attention")
-	}
-	composites[op] = true
-	lowerings[op] = func(c *call) {
+	composites[aten.Attention] = true
+	lowerings[aten.Attention] = func(c *call) {
 		d := c.Operands[0].DType()
 		if f, ok := attentions[d]; ok && (len(c.Operands) < 4 || c.Operands[3].DType() == d || c.Operands[3].DType() == ir.Bool) {
 			f(c)

@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -69,7 +70,7 @@ func mlpStep(b *ir.Builder, in []ir.Value) []ir.Value {
 	h := x
 	for i := range layers {
 		if i > 0 {
-			h = b.Relu(h)
+			h = b.Unary(aten.Relu, h)
 		}
 		h = b.Add(b.MatMul(h, params[2*i]), params[2*i+1])
 	}
@@ -111,7 +112,7 @@ func BenchmarkChain(b *testing.B) {
 			s := ir.MakeShape(ir.F32, n)
 			m, in := compileFor(b, []ir.Shape{s, s, s}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
 				x, w, c := in[0], in[1], in[2]
-				return []ir.Value{b.Add(b.Mul(b.Tanh(b.Add(b.Mul(x, w), c)), b.Sigmoid(x)), b.Relu(b.Sub(x, w)))}
+				return []ir.Value{b.Add(b.Mul(b.Unary(aten.Tanh, b.Add(b.Mul(x, w), c)), b.Unary(aten.Sigmoid, x)), b.Unary(aten.Relu, b.Sub(x, w)))}
 			})
 			defer m.Close()
 			b.SetBytes(int64(s.Bytes()))
@@ -163,7 +164,7 @@ func BenchmarkMatMul(b *testing.B) {
 
 func BenchmarkConv(b *testing.B) {
 	m, in := compileFor(b, []ir.Shape{ir.MakeShape(ir.F32, 8, 32, 28, 28), ir.MakeShape(ir.F32, 64, 32, 3, 3)}, nil, func(b *ir.Builder, in []ir.Value) []ir.Value {
-		return []ir.Value{b.Call1(ir.OpConvolution, []any{in[0], in[1], nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1})}
+		return []ir.Value{b.Call1(aten.Convolution, []any{in[0], in[1], nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1})}
 	})
 	defer m.Close()
 	benchRun(b, m, in)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -43,7 +44,7 @@ func (l *lowering) blockGroup(instrs []int32, leaves func(id graph.ID) bool) {
 func (l *lowering) addOp(b *blockBuilder, in *graph.Instr, src []int, out *plan.Value) int {
 	d := l.Program.Shape(in.Out).DType()
 	operand := l.Program.Shape(in.Args[len(in.Args)-1]).DType()
-	if in.Op == ir.OpCast {
+	if in.Op == aten.Cast {
 		return b.apply(castKernel(loop.ComputeDType(operand), loop.ComputeDType(d)), arithmeticCost, d, false, src, out)
 	}
 	k := kernelOf(in.Op.Spec(), loop.ComputeDType(operand))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
@@ -48,7 +49,7 @@ func init() {
 	setFloat[float32](ir.F32)
 	setFloat[float64](ir.F64)
 	setBool()
-	for op, k := range map[ir.Op]func(dst, a []float32){ir.OpExp: kernels.Exp, ir.OpSigmoid: kernels.Sigmoid, ir.OpTanh: kernels.Tanh} {
+	for op, k := range map[ir.Op]func(dst, a []float32){aten.Exp: kernels.Exp, aten.Sigmoid: kernels.Sigmoid, aten.Tanh: kernels.Tanh} {
 		typed[opDType{op, ir.F32}] = blockKernel{unaryBlock(k), elementaryCost}
 	}
 }
@@ -74,39 +75,39 @@ func where[T strided.Bits](dst, cond, a, b []byte) {
 }
 
 func setCompare[T kernels.Number](d ir.DType) {
-	set(ir.OpEq, d, binaryBlock(kernels.Eq[T]))
-	set(ir.OpNe, d, binaryBlock(kernels.Ne[T]))
-	set(ir.OpLt, d, binaryBlock(kernels.Lt[T]))
-	set(ir.OpLe, d, binaryBlock(kernels.Le[T]))
-	set(ir.OpGt, d, flippedBlock(kernels.Lt[T]))
-	set(ir.OpGe, d, flippedBlock(kernels.Le[T]))
-	set(ir.OpLogicalNot, d, unaryBlock(kernels.Not[T]))
+	set(aten.Eq, d, binaryBlock(kernels.Eq[T]))
+	set(aten.Ne, d, binaryBlock(kernels.Ne[T]))
+	set(aten.Lt, d, binaryBlock(kernels.Lt[T]))
+	set(aten.Le, d, binaryBlock(kernels.Le[T]))
+	set(aten.Gt, d, flippedBlock(kernels.Lt[T]))
+	set(aten.Ge, d, flippedBlock(kernels.Le[T]))
+	set(aten.LogicalNot, d, unaryBlock(kernels.Not[T]))
 	wheres := bySize[blockFunc]{where[uint8], where[uint16], where[uint32], where[uint64], nil}
-	set(ir.OpWhere, d, wheres.of(d))
+	set(aten.Where, d, wheres.of(d))
 }
 
 func setNumber[T kernels.Number](d ir.DType) {
 	setCompare[T](d)
-	set(ir.OpAdd, d, binaryBlock(kernels.Add[T]))
-	set(ir.OpSub, d, binaryBlock(kernels.Sub[T]))
-	set(ir.OpMul, d, binaryBlock(kernels.Mul[T]))
-	set(ir.OpMaximum, d, binaryBlock(kernels.Max[T]))
-	set(ir.OpMinimum, d, binaryBlock(kernels.Min[T]))
-	set(ir.OpNeg, d, unaryBlock(kernels.Neg[T]))
-	set(ir.OpRelu, d, unaryBlock(kernels.Relu[T]))
+	set(aten.Add, d, binaryBlock(kernels.Add[T]))
+	set(aten.Sub, d, binaryBlock(kernels.Sub[T]))
+	set(aten.Mul, d, binaryBlock(kernels.Mul[T]))
+	set(aten.Maximum, d, binaryBlock(kernels.Max[T]))
+	set(aten.Minimum, d, binaryBlock(kernels.Min[T]))
+	set(aten.Neg, d, unaryBlock(kernels.Neg[T]))
+	set(aten.Relu, d, unaryBlock(kernels.Relu[T]))
 }
 
 func setInteger[T kernels.Integer](d ir.DType) {
-	set(ir.OpAbs, d, unaryBlock(kernels.AbsInt[T]))
-	set(ir.OpBitwiseAnd, d, binaryBlock(kernels.And[T]))
-	set(ir.OpBitwiseOr, d, binaryBlock(kernels.Or[T]))
-	set(ir.OpBitwiseXor, d, binaryBlock(kernels.Xor[T]))
+	set(aten.Abs, d, unaryBlock(kernels.AbsInt[T]))
+	set(aten.BitwiseAnd, d, binaryBlock(kernels.And[T]))
+	set(aten.BitwiseOr, d, binaryBlock(kernels.Or[T]))
+	set(aten.BitwiseXor, d, binaryBlock(kernels.Xor[T]))
 }
 
 func setFloat[T kernels.Float](d ir.DType) {
-	set(ir.OpAbs, d, unaryBlock(kernels.AbsFloat[T]))
+	set(aten.Abs, d, unaryBlock(kernels.AbsFloat[T]))
 	for op, k := range map[ir.Op]blockFunc{
-		ir.OpDiv: binaryBlock(kernels.Div[T]), ir.OpSqrt: unaryBlock(kernels.Sqrt[T]), ir.OpReciprocal: unaryBlock(kernels.Reciprocal[T]),
+		aten.Div: binaryBlock(kernels.Div[T]), aten.Sqrt: unaryBlock(kernels.Sqrt[T]), aten.Reciprocal: unaryBlock(kernels.Reciprocal[T]),
 	} {
 		typed[opDType{op, d}] = blockKernel{k, divisionCost}
 	}
@@ -116,16 +117,16 @@ func setFloat[T kernels.Float](d ir.DType) {
 func setBool() {
 	setCompare[uint8](ir.Bool)
 	and, or, xor := binaryBlock(kernels.And[uint8]), binaryBlock(kernels.Or[uint8]), binaryBlock(kernels.Xor[uint8])
-	for _, op := range []ir.Op{ir.OpMul, ir.OpMinimum, ir.OpLogicalAnd, ir.OpBitwiseAnd} {
+	for _, op := range []ir.Op{aten.Mul, aten.Minimum, aten.LogicalAnd, aten.BitwiseAnd} {
 		set(op, ir.Bool, and)
 	}
-	for _, op := range []ir.Op{ir.OpAdd, ir.OpMaximum, ir.OpLogicalOr, ir.OpBitwiseOr} {
+	for _, op := range []ir.Op{aten.Add, aten.Maximum, aten.LogicalOr, aten.BitwiseOr} {
 		set(op, ir.Bool, or)
 	}
-	for _, op := range []ir.Op{ir.OpLogicalXor, ir.OpBitwiseXor} {
+	for _, op := range []ir.Op{aten.LogicalXor, aten.BitwiseXor} {
 		set(op, ir.Bool, xor)
 	}
-	set(ir.OpBitwiseNot, ir.Bool, unaryBlock(kernels.Not[uint8]))
+	set(aten.BitwiseNot, ir.Bool, unaryBlock(kernels.Not[uint8]))
 }
 
 // kernelOf returns the function of an op on operands of a compute dtype.

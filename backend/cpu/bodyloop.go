@@ -6,10 +6,11 @@ import (
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { lowerings[ir.OpScan] = lowerLoop }
+func init() { lowerings[aten.Scan] = lowerLoop }
 
 // loopRun is a step that runs the steps of a loop's body once for each element.
 type loopRun struct {

@@ -3,12 +3,12 @@ package cpu
 import (
 	"context"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpCallModel] = lowerCallModel
+	lowerings[aten.CallModel] = lowerCallModel
 }
 
 // lowerCallModel emits one step, on dense copies where operands are views.

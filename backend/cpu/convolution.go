@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -10,7 +11,7 @@ import (
 )
 
 func init() {
-	lowerings[ir.OpConvolution] = func(c *call) {
+	lowerings[aten.Convolution] = func(c *call) {
 		if f, ok := convolutions[c.Operands[0].DType()]; ok {
 			f(c)
 			return
@@ -181,7 +182,7 @@ func (a *affine[T, A]) compute(m *memory, bias []T) (scale []A, shift []T) {
 	scale, shift = elements[A](m, a.scale), elements[T](m, a.shift)
 	scaled := false
 	for _, t := range a.terms {
-		scaled = scaled || t.op == ir.OpMul || t.op == ir.OpDiv
+		scaled = scaled || t.op == aten.Mul || t.op == aten.Div
 	}
 	for i := range a.n {
 		f, s := 1.0, 0.0
@@ -192,13 +193,13 @@ func (a *affine[T, A]) compute(m *memory, bias []T) (scale []A, shift []T) {
 			data := elements[T](m, t.at)
 			v := vec.Wide[float64](data[min(i, len(data)-1)])
 			switch t.op {
-			case ir.OpAdd:
+			case aten.Add:
 				s += v
-			case ir.OpSub:
+			case aten.Sub:
 				s -= v
-			case ir.OpMul:
+			case aten.Mul:
 				f, s = f*v, s*v
-			case ir.OpDiv:
+			case aten.Div:
 				f, s = f/v, s/v
 			}
 		}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	elems "github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/philox"
@@ -8,12 +9,12 @@ import (
 )
 
 func init() {
-	lowerings[ir.OpFull] = lowerFull
-	lowerings[ir.OpArange] = widened(func(c *call) { aranges.of(c.Shapes[0].DType())(c) })
-	lowerings[ir.OpLinspace] = lowerLinspace
-	lowerings[ir.OpUniform] = lowerUniform
-	lowerings[ir.OpNormal] = widened(lowerNormal)
-	lowerings[ir.OpRandint] = widened(func(c *call) { randints.of(c.Shapes[0].DType())(c) })
+	lowerings[aten.Full] = lowerFull
+	lowerings[aten.Arange] = widened(func(c *call) { aranges.of(c.Shapes[0].DType())(c) })
+	lowerings[aten.Linspace] = lowerLinspace
+	lowerings[aten.Uniform] = lowerUniform
+	lowerings[aten.Normal] = widened(lowerNormal)
+	lowerings[aten.Randint] = widened(func(c *call) { randints.of(c.Shapes[0].DType())(c) })
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -20,7 +21,7 @@ func TestProbes(t *testing.T) {
 		return nil, errors.New("no code")
 	}, func(k *loop.Kernel) error {
 		checks++
-		if k.Instrs[len(k.Instrs)-2].Op == ir.OpMul {
+		if k.Instrs[len(k.Instrs)-2].Op == aten.Mul {
 			return errors.New("no product")
 		}
 		return k.Validate()
@@ -29,7 +30,7 @@ func TestProbes(t *testing.T) {
 		return fuse.Probe{Op: op, In: [3]ir.DType{ir.F32, ir.F32}, N: 2, Out: ir.F32}
 	}
 	for range 2 {
-		for op, want := range map[ir.Op]bool{ir.OpAdd: true, ir.OpMul: false} {
+		for op, want := range map[ir.Op]bool{aten.Add: true, aten.Mul: false} {
 			if got := e.supports(binary(op)); got != want {
 				t.Errorf("%v is supported: %v, want %v", op, got, want)
 			}

@@ -3,18 +3,18 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/vec"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Epilogue says what the kernel of a dense instruction does to its results.
 func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 	out := l.Program.Shape(in.Out)
 	switch in.Op {
-	case ir.OpMatMul:
+	case aten.MatMul:
 		_, ok := floatMatmuls[out.DType()]
 		return fuse.Rule{Channel: out.Rank() - 1}, ok && l.Program.Shape(in.Args[1]).Rank() >= 2
-	case ir.OpConvolution:
+	case aten.Convolution:
 		_, ok := convolutions[out.DType()]
 		return fuse.Rule{Channel: 1, Affine: true}, ok
 	}

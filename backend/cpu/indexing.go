@@ -5,18 +5,19 @@ import (
 
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpGather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
-	lowerings[ir.OpScatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
-	lowerings[ir.OpScatterReduce] = widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })
-	lowerings[ir.OpIndexSelect] = func(c *call) { indexSelects.of(c.Operands[0].DType())(c) }
-	lowerings[ir.OpIndexAdd] = lowerIndexAdd
-	lowerings[ir.OpSort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
+	lowerings[aten.Gather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
+	lowerings[aten.Scatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
+	lowerings[aten.ScatterReduce] = widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })
+	lowerings[aten.IndexSelect] = func(c *call) { indexSelects.of(c.Operands[0].DType())(c) }
+	lowerings[aten.IndexAdd] = lowerIndexAdd
+	lowerings[aten.Sort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
 }
 
 var (

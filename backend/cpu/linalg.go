@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
@@ -11,7 +12,7 @@ import (
 )
 
 func init() {
-	lowerings[ir.OpMatMul] = func(c *call) {
+	lowerings[aten.MatMul] = func(c *call) {
 		if f, ok := floatMatmuls[c.Operands[0].DType()]; ok {
 			f(c)
 			return
@@ -24,7 +25,7 @@ func init() {
 			matmuls.of(c.Operands[0].DType())(c)
 		})(c)
 	}
-	lowerings[ir.OpMaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.Operands[0].DType())(c) })
+	lowerings[aten.MaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.Operands[0].DType())(c) })
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
@@ -116,7 +117,7 @@ func (l *lowering) Lower(pc *plan.Call) {
 	if f == nil {
 		panic(backend.ErrUnsupported)
 	}
-	if op := pc.Instr.Op; op != ir.OpCat && op != ir.OpConstantPadNd {
+	if op := pc.Instr.Op; op != aten.Cat && op != aten.ConstantPadNd {
 		pc.Compute()
 	}
 	f(&call{pc, l})

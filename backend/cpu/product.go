@@ -3,10 +3,10 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // productRun is a step that computes a batch of products of floats. Operands are
@@ -66,10 +66,10 @@ func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
 	for _, k := range e.Links {
 		o := c.dense(c.l.Computed(k.ID))
 		reads = append(reads, o)
-		if k.Op == ir.OpAdd {
+		if k.Op == aten.Add {
 			r.bias, r.hasBias = o, true
 		} else {
-			r.factors = append(r.factors, factor{o, k.Op == ir.OpDiv})
+			r.factors = append(r.factors, factor{o, k.Op == aten.Div})
 			r.options.Scaled = true
 		}
 	}

@@ -1,22 +1,23 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpSum] = lowerSum(sums)
-	lowerings[ir.OpProd] = lowerSum(prods)
-	lowerings[ir.OpAmax] = widened(lowerFold(maxima))
-	lowerings[ir.OpAmin] = widened(lowerFold(minima))
-	lowerings[ir.OpAny] = widened(lowerFold(anys))
-	lowerings[ir.OpAll] = widened(lowerFold(alls))
-	lowerings[ir.OpArgmax] = widened(func(c *call) { argmaxima.of(c.Operands[0].DType())(c) })
-	lowerings[ir.OpArgmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
-	lowerings[ir.OpCumsum] = lowerScan(cumsums)
-	lowerings[ir.OpCumprod] = lowerScan(cumprods)
-	lowerings[ir.OpCummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
+	lowerings[aten.Sum] = lowerSum(sums)
+	lowerings[aten.Prod] = lowerSum(prods)
+	lowerings[aten.Amax] = widened(lowerFold(maxima))
+	lowerings[aten.Amin] = widened(lowerFold(minima))
+	lowerings[aten.Any] = widened(lowerFold(anys))
+	lowerings[aten.All] = widened(lowerFold(alls))
+	lowerings[aten.Argmax] = widened(func(c *call) { argmaxima.of(c.Operands[0].DType())(c) })
+	lowerings[aten.Argmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
+	lowerings[aten.Cumsum] = lowerScan(cumsums)
+	lowerings[aten.Cumprod] = lowerScan(cumprods)
+	lowerings[aten.Cummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
 }
 
 // The instantiations of each reduction by operand dtype. Those of sums are for

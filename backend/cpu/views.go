@@ -3,13 +3,13 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpCat] = lowerCat
-	lowerings[ir.OpConstantPadNd] = lowerPad
+	lowerings[aten.Cat] = lowerCat
+	lowerings[aten.ConstantPadNd] = lowerPad
 }
 
 // readers and writers move elements by size.

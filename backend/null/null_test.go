@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
@@ -18,7 +19,7 @@ func compile(t testing.TB, b *Backend) backend.Model {
 	t.Helper()
 	in := graph.NewParams([]graph.Param{{Name: "x", Shape: ir.MakeShape(ir.F32, 2, 3)}})
 	var rec ir.Builder
-	p := graph.FromValues("p", in, []ir.Value{rec.Exp(in[0]), rec.IsNaN(in[0])})
+	p := graph.FromValues("p", in, []ir.Value{rec.Exp(in[0]), rec.Unary(aten.IsNaN, in[0])})
 	m, err := b.Compile(context.Background(), p, dev, backend.CompileOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,12 +3,12 @@ package ref
 import (
 	"context"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	kernels[ir.OpCallModel] = callModel
+	kernels[aten.CallModel] = callModel
 }
 
 func callModel(c *call) {

@@ -1,8 +1,11 @@
 package ref
 
-import "github.com/loris-ml/loris/ir"
+import (
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/ir"
+)
 
-func init() { kernels[ir.OpConvolution] = convolution }
+func init() { kernels[aten.Convolution] = convolution }
 
 // convolution visits every product of an element of the small side (the result,
 // or the input when transposed) with a tap of the kernel:

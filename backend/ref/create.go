@@ -1,11 +1,13 @@
 package ref
 
-import "github.com/loris-ml/loris/ir"
+import (
+	"github.com/loris-ml/loris/internal/aten"
+)
 
 func init() {
-	kernels[ir.OpFull] = full
-	kernels[ir.OpArange] = arange
-	kernels[ir.OpLinspace] = linspace
+	kernels[aten.Full] = full
+	kernels[aten.Arange] = arange
+	kernels[aten.Linspace] = linspace
 }
 
 func full(c *call) {

@@ -3,15 +3,16 @@ package ref
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	kernels[ir.OpGather] = gather
-	kernels[ir.OpScatter] = scatter
-	kernels[ir.OpScatterReduce] = scatterReduce
-	kernels[ir.OpIndexSelect] = indexSelect
-	kernels[ir.OpIndexAdd] = indexAdd
+	kernels[aten.Gather] = gather
+	kernels[aten.Scatter] = scatter
+	kernels[aten.ScatterReduce] = scatterReduce
+	kernels[aten.IndexSelect] = indexSelect
+	kernels[aten.IndexAdd] = indexAdd
 }
 
 // index returns element i of an index tensor; it panics with an error wrapping

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/aten"
 )
 
-func init() { kernels[ir.OpScan] = scan }
+func init() { kernels[aten.Scan] = scan }
 
 // scan evaluates the body once for each element.
 func scan(c *call) {

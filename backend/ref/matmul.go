@@ -1,8 +1,11 @@
 package ref
 
-import "github.com/loris-ml/loris/ir"
+import (
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/ir"
+)
 
-func init() { kernels[ir.OpMatMul] = matmul }
+func init() { kernels[aten.MatMul] = matmul }
 
 // matmul sees a vector as a row on the left and a column on the right; the
 // dimensions before the matrix broadcast.

@@ -3,10 +3,11 @@ package ref
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { kernels[ir.OpCast] = cast }
+func init() { kernels[aten.Cast] = cast }
 
 // pointwise applies the scalar function of the op's row to each element, on
 // floats if the operands are floats and on integers otherwise.

@@ -3,10 +3,11 @@ package ref
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { kernels[ir.OpMaxPoolWithIndices] = maxPool }
+func init() { kernels[aten.MaxPoolWithIndices] = maxPool }
 
 // maxPool takes of each window the first largest element, or its last NaN, as
 // ATen does. A window that lies in the padding alone gives the smallest value

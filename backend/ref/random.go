@@ -1,14 +1,15 @@
 package ref
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/philox"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	kernels[ir.OpUniform] = uniform
-	kernels[ir.OpNormal] = normal
-	kernels[ir.OpRandint] = randint
+	kernels[aten.Uniform] = uniform
+	kernels[aten.Normal] = normal
+	kernels[aten.Randint] = randint
 }
 
 // stream returns the seed and the offset of a random op.

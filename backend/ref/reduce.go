@@ -3,22 +3,23 @@ package ref
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	kernels[ir.OpSum] = func(c *call) {
+	kernels[aten.Sum] = func(c *call) {
 		accumulate(c, 0, func(x, y float64) float64 { return x + y }, func(x, y int64) int64 { return x + y })
 	}
-	kernels[ir.OpProd] = func(c *call) {
+	kernels[aten.Prod] = func(c *call) {
 		accumulate(c, 1, func(x, y float64) float64 { return x * y }, func(x, y int64) int64 { return x * y })
 	}
-	kernels[ir.OpAmax] = func(c *call) { extremum(c, greater) }
-	kernels[ir.OpAmin] = func(c *call) { extremum(c, less) }
-	kernels[ir.OpArgmax] = func(c *call) { extremum(c, greater) }
-	kernels[ir.OpArgmin] = func(c *call) { extremum(c, less) }
-	kernels[ir.OpAny] = func(c *call) { logical(c, false) }
-	kernels[ir.OpAll] = func(c *call) { logical(c, true) }
+	kernels[aten.Amax] = func(c *call) { extremum(c, greater) }
+	kernels[aten.Amin] = func(c *call) { extremum(c, less) }
+	kernels[aten.Argmax] = func(c *call) { extremum(c, greater) }
+	kernels[aten.Argmin] = func(c *call) { extremum(c, less) }
+	kernels[aten.Any] = func(c *call) { logical(c, false) }
+	kernels[aten.All] = func(c *call) { logical(c, true) }
 }
 
 // groups returns, for each element of the output of a reduction, the positions
@@ -86,7 +87,7 @@ func greater(t tensor, i, j int) bool {
 // amax and amin, its place in the group for argmax and argmin.
 func extremum(c *call, better order) {
 	x, out := c.in[0], c.out[0]
-	arg := c.Spec.Op == ir.OpArgmax || c.Spec.Op == ir.OpArgmin
+	arg := c.Spec.Op == aten.Argmax || c.Spec.Op == aten.Argmin
 	for o, g := range groups(c) {
 		best := 0
 		for k := range g {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/ir"
 )
@@ -71,80 +72,80 @@ func TestKernels(t *testing.T) {
 		args []any
 		want [][]float64
 	}{
-		{"broadcast", ir.OpAdd, []any{six, of(f, []int{3}, 10, 20, 30)}, [][]float64{{11, 22, 33, 14, 25, 36}}},
-		{"broadcast both", ir.OpMul, []any{of(f, []int{2, 1}, 1, 2), of(f, []int{1, 2}, 3, 4)}, [][]float64{{3, 4, 6, 8}}},
-		{"wrap u8", ir.OpMul, []any{of(ir.U8, []int{1}, 200), of(ir.U8, []int{1}, 2)}, [][]float64{{144}}},
-		{"round once", ir.OpAdd, []any{of(ir.F16, []int{1}, 2048), of(ir.F16, []int{1}, 1)}, [][]float64{{2048}}},
-		{"not bool", ir.OpBitwiseNot, []any{of(ir.Bool, []int{2}, 0, 1)}, [][]float64{{1, 0}}},
-		{"predicate", ir.OpLt, []any{of(f, []int{3}, 1, nan, 3), of(f, []int{}, 2)}, [][]float64{{1, 0, 0}}},
-		{"where", ir.OpWhere, []any{of(ir.Bool, []int{2, 1}, 1, 0), of(i, []int{2}, 1, 2), of(i, []int{}, 9)}, [][]float64{{1, 2, 9, 9}}},
-		{"cast to i8", ir.OpCast, []any{of(f, d1, 300, -1.9, nan, 1e20), ir.I8}, [][]float64{{44, -1, 0, 0}}},
-		{"cast to f8", ir.OpCast, []any{of(f, []int{2}, 1000, 0.3), ir.F8E4M3FN}, [][]float64{{448, 0.3125}}},
-		{"cast from f8", ir.OpCast, []any{of(ir.F8E5M2, []int{1}, 3), ir.F32}, [][]float64{{3}}},
+		{"broadcast", aten.Add, []any{six, of(f, []int{3}, 10, 20, 30)}, [][]float64{{11, 22, 33, 14, 25, 36}}},
+		{"broadcast both", aten.Mul, []any{of(f, []int{2, 1}, 1, 2), of(f, []int{1, 2}, 3, 4)}, [][]float64{{3, 4, 6, 8}}},
+		{"wrap u8", aten.Mul, []any{of(ir.U8, []int{1}, 200), of(ir.U8, []int{1}, 2)}, [][]float64{{144}}},
+		{"round once", aten.Add, []any{of(ir.F16, []int{1}, 2048), of(ir.F16, []int{1}, 1)}, [][]float64{{2048}}},
+		{"not bool", aten.BitwiseNot, []any{of(ir.Bool, []int{2}, 0, 1)}, [][]float64{{1, 0}}},
+		{"predicate", aten.Lt, []any{of(f, []int{3}, 1, nan, 3), of(f, []int{}, 2)}, [][]float64{{1, 0, 0}}},
+		{"where", aten.Where, []any{of(ir.Bool, []int{2, 1}, 1, 0), of(i, []int{2}, 1, 2), of(i, []int{}, 9)}, [][]float64{{1, 2, 9, 9}}},
+		{"cast to i8", aten.Cast, []any{of(f, d1, 300, -1.9, nan, 1e20), ir.I8}, [][]float64{{44, -1, 0, 0}}},
+		{"cast to f8", aten.Cast, []any{of(f, []int{2}, 1000, 0.3), ir.F8E4M3FN}, [][]float64{{448, 0.3125}}},
+		{"cast from f8", aten.Cast, []any{of(ir.F8E5M2, []int{1}, 3), ir.F32}, [][]float64{{3}}},
 
-		{"sum dim", ir.OpSum, []any{six, []int{0}}, [][]float64{{5, 7, 9}}},
-		{"sum all", ir.OpSum, []any{six}, [][]float64{{21}}},
-		{"sum bool", ir.OpSum, []any{of(ir.Bool, d1, 1, 1, 0, 1)}, [][]float64{{3}}},
-		{"sum converts first", ir.OpSum, []any{of(f, []int{2}, 1.6, 1.6), nil, false, i}, [][]float64{{2}}},
-		{"sum in float64", ir.OpSum, []any{of(ir.F32, []int{3}, 1e8, 1, -1e8)}, [][]float64{{1}}},
-		{"sum of none", ir.OpSum, []any{of(f, []int{2, 0}), []int{1}, true}, [][]float64{{0, 0}}},
-		{"prod of none", ir.OpProd, []any{of(f, []int{0})}, [][]float64{{1}}},
-		{"amax NaN", ir.OpAmax, []any{of(f, d1, 1, nan, 3, 2)}, [][]float64{{nan}}},
-		{"amin", ir.OpAmin, []any{six, []int{1}}, [][]float64{{1, 4}}},
-		{"argmax first", ir.OpArgmax, []any{of(f, d1, 1, 3, 3, 2)}, [][]float64{{1}}},
-		{"argmin NaN", ir.OpArgmin, []any{of(f, d1, 1, nan, -3, nan)}, [][]float64{{1}}},
-		{"argmax dim", ir.OpArgmax, []any{of(f, []int{2, 2}, 1, 2, 4, 3), 1}, [][]float64{{1, 0}}},
-		{"any of none", ir.OpAny, []any{of(f, []int{0})}, [][]float64{{0}}},
-		{"all of none", ir.OpAll, []any{of(f, []int{0})}, [][]float64{{1}}},
-		{"any NaN", ir.OpAny, []any{of(f, []int{2}, 0, nan)}, [][]float64{{1}}},
-		{"all dim", ir.OpAll, []any{of(i, []int{2, 2}, 1, 0, 2, 3), []int{1}}, [][]float64{{0, 1}}},
+		{"sum dim", aten.Sum, []any{six, []int{0}}, [][]float64{{5, 7, 9}}},
+		{"sum all", aten.Sum, []any{six}, [][]float64{{21}}},
+		{"sum bool", aten.Sum, []any{of(ir.Bool, d1, 1, 1, 0, 1)}, [][]float64{{3}}},
+		{"sum converts first", aten.Sum, []any{of(f, []int{2}, 1.6, 1.6), nil, false, i}, [][]float64{{2}}},
+		{"sum in float64", aten.Sum, []any{of(ir.F32, []int{3}, 1e8, 1, -1e8)}, [][]float64{{1}}},
+		{"sum of none", aten.Sum, []any{of(f, []int{2, 0}), []int{1}, true}, [][]float64{{0, 0}}},
+		{"prod of none", aten.Prod, []any{of(f, []int{0})}, [][]float64{{1}}},
+		{"amax NaN", aten.Amax, []any{of(f, d1, 1, nan, 3, 2)}, [][]float64{{nan}}},
+		{"amin", aten.Amin, []any{six, []int{1}}, [][]float64{{1, 4}}},
+		{"argmax first", aten.Argmax, []any{of(f, d1, 1, 3, 3, 2)}, [][]float64{{1}}},
+		{"argmin NaN", aten.Argmin, []any{of(f, d1, 1, nan, -3, nan)}, [][]float64{{1}}},
+		{"argmax dim", aten.Argmax, []any{of(f, []int{2, 2}, 1, 2, 4, 3), 1}, [][]float64{{1, 0}}},
+		{"any of none", aten.Any, []any{of(f, []int{0})}, [][]float64{{0}}},
+		{"all of none", aten.All, []any{of(f, []int{0})}, [][]float64{{1}}},
+		{"any NaN", aten.Any, []any{of(f, []int{2}, 0, nan)}, [][]float64{{1}}},
+		{"all dim", aten.All, []any{of(i, []int{2, 2}, 1, 0, 2, 3), []int{1}}, [][]float64{{0, 1}}},
 
-		{"cumsum", ir.OpCumsum, []any{six, 0}, [][]float64{{1, 2, 3, 5, 7, 9}}},
-		{"cumprod scalar", ir.OpCumprod, []any{of(f, []int{}, 7), 0}, [][]float64{{7}}},
-		{"cummax", ir.OpCummax, []any{of(f, []int{6}, 1, 3, 3, nan, 5, nan), 0}, [][]float64{{1, 3, 3, nan, nan, nan}, {0, 1, 2, 3, 3, 5}}},
+		{"cumsum", aten.Cumsum, []any{six, 0}, [][]float64{{1, 2, 3, 5, 7, 9}}},
+		{"cumprod scalar", aten.Cumprod, []any{of(f, []int{}, 7), 0}, [][]float64{{7}}},
+		{"cummax", aten.Cummax, []any{of(f, []int{6}, 1, 3, 3, nan, 5, nan), 0}, [][]float64{{1, 3, 3, nan, nan, nan}, {0, 1, 2, 3, 3, 5}}},
 
-		{"reshape", ir.OpReshape, []any{six, []int{3, -1}}, [][]float64{{1, 2, 3, 4, 5, 6}}},
-		{"permute", ir.OpPermute, []any{six, []int{-1, 0}}, [][]float64{{1, 4, 2, 5, 3, 6}}},
-		{"expand", ir.OpExpand, []any{of(f, []int{2, 1}, 1, 2), []int{2, -1, 2}}, [][]float64{{1, 1, 2, 2, 1, 1, 2, 2}}},
-		{"slice", ir.OpSlice, []any{six, 1, -2, nil, 1}, [][]float64{{2, 3, 5, 6}}},
-		{"slice backwards", ir.OpSlice, []any{six, 1, nil, nil, -2}, [][]float64{{3, 1, 6, 4}}},
-		{"flip", ir.OpFlip, []any{six, []int{0}}, [][]float64{{4, 5, 6, 1, 2, 3}}},
-		{"pad", ir.OpConstantPadNd, []any{six, []int{-1, 1, 1, 0}, of(f, []int{}, 9)}, [][]float64{{9, 9, 9, 2, 3, 9, 5, 6, 9}}},
+		{"reshape", aten.Reshape, []any{six, []int{3, -1}}, [][]float64{{1, 2, 3, 4, 5, 6}}},
+		{"permute", aten.Permute, []any{six, []int{-1, 0}}, [][]float64{{1, 4, 2, 5, 3, 6}}},
+		{"expand", aten.Expand, []any{of(f, []int{2, 1}, 1, 2), []int{2, -1, 2}}, [][]float64{{1, 1, 2, 2, 1, 1, 2, 2}}},
+		{"slice", aten.Slice, []any{six, 1, -2, nil, 1}, [][]float64{{2, 3, 5, 6}}},
+		{"slice backwards", aten.Slice, []any{six, 1, nil, nil, -2}, [][]float64{{3, 1, 6, 4}}},
+		{"flip", aten.Flip, []any{six, []int{0}}, [][]float64{{4, 5, 6, 1, 2, 3}}},
+		{"pad", aten.ConstantPadNd, []any{six, []int{-1, 1, 1, 0}, of(f, []int{}, 9)}, [][]float64{{9, 9, 9, 2, 3, 9, 5, 6, 9}}},
 
-		{"full", ir.OpFull, []any{[]int{2}, 2.5, ir.I32}, [][]float64{{2, 2}}},
-		{"arange", ir.OpArange, []any{5, -1, -2, i}, [][]float64{{5, 3, 1}}},
-		{"linspace", ir.OpLinspace, []any{0, 1, 5, f}, [][]float64{{0, 0.25, 0.5, 0.75, 1}}},
-		{"linspace ints", ir.OpLinspace, []any{0, 10, 4, i}, [][]float64{{0, 3, 6, 10}}},
-		{"linspace of one", ir.OpLinspace, []any{3, 10, 1, f}, [][]float64{{3}}},
+		{"full", aten.Full, []any{[]int{2}, 2.5, ir.I32}, [][]float64{{2, 2}}},
+		{"arange", aten.Arange, []any{5, -1, -2, i}, [][]float64{{5, 3, 1}}},
+		{"linspace", aten.Linspace, []any{0, 1, 5, f}, [][]float64{{0, 0.25, 0.5, 0.75, 1}}},
+		{"linspace ints", aten.Linspace, []any{0, 10, 4, i}, [][]float64{{0, 3, 6, 10}}},
+		{"linspace of one", aten.Linspace, []any{3, 10, 1, f}, [][]float64{{3}}},
 
-		{"gather", ir.OpGather, []any{six, 1, of(i, []int{2, 2}, 2, 0, 1, 1)}, [][]float64{{3, 1, 5, 5}}},
-		{"gather scalar", ir.OpGather, []any{of(f, []int{}, 7), 0, of(i, []int{2}, 0, 0)}, [][]float64{{7, 7}}},
-		{"scatter last wins", ir.OpScatter, []any{of(f, []int{3}, 1, 2, 3), 0, of(ir.I32, []int{2}, 1, 1), of(f, []int{3}, 8, 9, 10)}, [][]float64{{1, 9, 3}}},
-		{"scatter mean", ir.OpScatterReduce, []any{of(i, []int{2}, -1, 5), 0, of(i, []int{2}, 0, 0), of(i, []int{2}, -2, -2), "mean"}, [][]float64{{-2, 5}}},
-		{"scatter without self", ir.OpScatterReduce, []any{of(f, []int{2}, 100, 5), 0, of(i, []int{2}, 0, 0), of(f, []int{2}, 2, 3), "prod", false}, [][]float64{{6, 5}}},
-		{"scatter amin", ir.OpScatterReduce, []any{of(f, []int{2}, 1, 5), 0, of(i, []int{2}, 1, 1), of(f, []int{2}, 2, 3), "amin"}, [][]float64{{1, 2}}},
-		{"index_select", ir.OpIndexSelect, []any{six, 1, of(i, []int{2}, 2, 2)}, [][]float64{{3, 3, 6, 6}}},
-		{"index_add", ir.OpIndexAdd, []any{six, 0, of(i, []int{2}, 1, 1), of(f, d2, 1, 1, 1, 2, 2, 2)}, [][]float64{{1, 2, 3, 7, 8, 9}}},
+		{"gather", aten.Gather, []any{six, 1, of(i, []int{2, 2}, 2, 0, 1, 1)}, [][]float64{{3, 1, 5, 5}}},
+		{"gather scalar", aten.Gather, []any{of(f, []int{}, 7), 0, of(i, []int{2}, 0, 0)}, [][]float64{{7, 7}}},
+		{"scatter last wins", aten.Scatter, []any{of(f, []int{3}, 1, 2, 3), 0, of(ir.I32, []int{2}, 1, 1), of(f, []int{3}, 8, 9, 10)}, [][]float64{{1, 9, 3}}},
+		{"scatter mean", aten.ScatterReduce, []any{of(i, []int{2}, -1, 5), 0, of(i, []int{2}, 0, 0), of(i, []int{2}, -2, -2), "mean"}, [][]float64{{-2, 5}}},
+		{"scatter without self", aten.ScatterReduce, []any{of(f, []int{2}, 100, 5), 0, of(i, []int{2}, 0, 0), of(f, []int{2}, 2, 3), "prod", false}, [][]float64{{6, 5}}},
+		{"scatter amin", aten.ScatterReduce, []any{of(f, []int{2}, 1, 5), 0, of(i, []int{2}, 1, 1), of(f, []int{2}, 2, 3), "amin"}, [][]float64{{1, 2}}},
+		{"index_select", aten.IndexSelect, []any{six, 1, of(i, []int{2}, 2, 2)}, [][]float64{{3, 3, 6, 6}}},
+		{"index_add", aten.IndexAdd, []any{six, 0, of(i, []int{2}, 1, 1), of(f, d2, 1, 1, 1, 2, 2, 2)}, [][]float64{{1, 2, 3, 7, 8, 9}}},
 
-		{"sort", ir.OpSort, []any{of(f, []int{5}, nan, 2, 1, nan, 1)}, [][]float64{{1, 1, 2, nan, nan}, {2, 4, 1, 0, 3}}},
-		{"sort down", ir.OpSort, []any{of(f, []int{5}, nan, 2, 1, nan, 1), 0, true}, [][]float64{{nan, nan, 2, 1, 1}, {0, 3, 1, 2, 4}}},
-		{"sort columns", ir.OpSort, []any{of(i, []int{2, 2}, 3, 1, 2, 4), 0}, [][]float64{{2, 1, 3, 4}, {1, 0, 0, 1}}},
+		{"sort", aten.Sort, []any{of(f, []int{5}, nan, 2, 1, nan, 1)}, [][]float64{{1, 1, 2, nan, nan}, {2, 4, 1, 0, 3}}},
+		{"sort down", aten.Sort, []any{of(f, []int{5}, nan, 2, 1, nan, 1), 0, true}, [][]float64{{nan, nan, 2, 1, 1}, {0, 3, 1, 2, 4}}},
+		{"sort columns", aten.Sort, []any{of(i, []int{2, 2}, 3, 1, 2, 4), 0}, [][]float64{{2, 1, 3, 4}, {1, 0, 0, 1}}},
 
-		{"dot", ir.OpMatMul, []any{of(f, []int{2}, 1, 2), of(f, []int{2}, 3, 4)}, [][]float64{{11}}},
-		{"matvec", ir.OpMatMul, []any{six, of(f, []int{3}, 1, 0, -1)}, [][]float64{{-2, -2}}},
-		{"vecmat", ir.OpMatMul, []any{of(i, []int{2}, 1, -1), of(i, d2, 1, 2, 3, 4, 5, 6)}, [][]float64{{-3, -3, -3}}},
-		{"matmul batch", ir.OpMatMul, []any{of(f, []int{2, 1, 1, 2}, 1, 2, 3, 4), of(f, []int{2, 2, 1}, 1, 1, 1, 2)}, [][]float64{{3, 5, 7, 11}}},
-		{"matmul of none", ir.OpMatMul, []any{of(f, []int{2, 0}), of(f, []int{0, 1})}, [][]float64{{0, 0}}},
+		{"dot", aten.MatMul, []any{of(f, []int{2}, 1, 2), of(f, []int{2}, 3, 4)}, [][]float64{{11}}},
+		{"matvec", aten.MatMul, []any{six, of(f, []int{3}, 1, 0, -1)}, [][]float64{{-2, -2}}},
+		{"vecmat", aten.MatMul, []any{of(i, []int{2}, 1, -1), of(i, d2, 1, 2, 3, 4, 5, 6)}, [][]float64{{-3, -3, -3}}},
+		{"matmul batch", aten.MatMul, []any{of(f, []int{2, 1, 1, 2}, 1, 2, 3, 4), of(f, []int{2, 2, 1}, 1, 1, 1, 2)}, [][]float64{{3, 5, 7, 11}}},
+		{"matmul of none", aten.MatMul, []any{of(f, []int{2, 0}), of(f, []int{0, 1})}, [][]float64{{0, 0}}},
 
-		{"conv1d", ir.OpConvolution, []any{of(f, []int{1, 1, 4}, 1, 2, 3, 4), of(f, []int{1, 1, 2}, 1, 10), of(f, []int{1}, 0.5), []int{1}, []int{1}, []int{2}, false, []int{0}, 1},
+		{"conv1d", aten.Convolution, []any{of(f, []int{1, 1, 4}, 1, 2, 3, 4), of(f, []int{1, 1, 2}, 1, 10), of(f, []int{1}, 0.5), []int{1}, []int{1}, []int{2}, false, []int{0}, 1},
 			[][]float64{{20.5, 31.5, 42.5, 3.5}}},
-		{"conv groups", ir.OpConvolution, []any{of(f, []int{1, 2, 1, 1}, 2, 3), of(f, []int{2, 1, 1, 1}, 5, 7), nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 2},
+		{"conv groups", aten.Convolution, []any{of(f, []int{1, 2, 1, 1}, 2, 3), of(f, []int{2, 1, 1, 1}, 5, 7), nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 2},
 			[][]float64{{10, 21}}},
-		{"conv transposed", ir.OpConvolution, []any{of(f, []int{1, 1, 2}, 1, 2), of(f, []int{1, 2, 2}, 1, 10, 3, 4), nil, []int{2}, []int{0}, []int{1}, true, []int{1}, 1},
+		{"conv transposed", aten.Convolution, []any{of(f, []int{1, 1, 2}, 1, 2), of(f, []int{1, 2, 2}, 1, 10, 3, 4), nil, []int{2}, []int{0}, []int{1}, true, []int{1}, 1},
 			[][]float64{{1, 10, 2, 20, 0, 3, 4, 6, 8, 0}}},
-		{"max pool", ir.OpMaxPoolWithIndices, []any{of(f, []int{1, 2, 3}, 1, 5, 5, 4, nan, nan), []int{2, 2}, []int{1, 1}, []int{0, 0}, []int{1, 1}, false},
+		{"max pool", aten.MaxPoolWithIndices, []any{of(f, []int{1, 2, 3}, 1, 5, 5, 4, nan, nan), []int{2, 2}, []int{1, 1}, []int{0, 0}, []int{1, 1}, false},
 			[][]float64{{nan, nan}, {4, 5}}},
-		{"max pool padding", ir.OpMaxPoolWithIndices, []any{of(ir.I8, []int{3}, -128, -128, 7), []int{2}, []int{2}, []int{1}, []int{1}, false},
+		{"max pool padding", aten.MaxPoolWithIndices, []any{of(ir.I8, []int{3}, -128, -128, 7), []int{2}, []int{2}, []int{1}, []int{1}, false},
 			[][]float64{{-128, 7}, {0, 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,8 +191,8 @@ func TestRandom(t *testing.T) {
 			tolerance     float64
 			strictlyBelow bool
 		}{
-			{ir.OpUniform, 0, 1, 0.5, 1.0 / 3, 0.03, true},
-			{ir.OpNormal, -9, 9, 0, 1, 0.1, true},
+			{aten.Uniform, 0, 1, 0.5, 1.0 / 3, 0.03, true},
+			{aten.Normal, -9, 9, 0, 1, 0.1, true},
 		} {
 			p, data := program(t, c.op, []any{of(ir.I64, nil, 42), []int{n}, 3, d})
 			out, err := Eval(p, data)
@@ -213,7 +214,7 @@ func TestRandom(t *testing.T) {
 			}
 		}
 	}
-	p, data := program(t, ir.OpRandint, []any{of(ir.I64, nil, 42), -2, 3, []int{n}, 3, ir.I8})
+	p, data := program(t, aten.Randint, []any{of(ir.I64, nil, 42), -2, 3, []int{n}, 3, ir.I8})
 	out, err := Eval(p, data)
 	if err != nil {
 		t.Fatal(err)
@@ -251,9 +252,9 @@ func TestRunTimeErrors(t *testing.T) {
 		want error
 		text string
 	}{
-		{"index", ir.OpIndexSelect, []any{of(ir.F32, i1, 0), 0, of(ir.I64, i1, 5)}, ir.ErrIndex, "index 5 is out of bounds for dimension 0 of size 1"},
-		{"negative", ir.OpGather, []any{of(ir.F32, i1, 0), 0, of(ir.I64, i1, -1)}, ir.ErrIndex, "index -1"},
-		{"division", ir.OpFloorDivide, []any{of(ir.I64, i1, 1), of(ir.I64, i1, 0)}, ir.ErrZeroDivision, "division by zero"},
+		{"index", aten.IndexSelect, []any{of(ir.F32, i1, 0), 0, of(ir.I64, i1, 5)}, ir.ErrIndex, "index 5 is out of bounds for dimension 0 of size 1"},
+		{"negative", aten.Gather, []any{of(ir.F32, i1, 0), 0, of(ir.I64, i1, -1)}, ir.ErrIndex, "index -1"},
+		{"division", aten.FloorDivide, []any{of(ir.I64, i1, 1), of(ir.I64, i1, 0)}, ir.ErrZeroDivision, "division by zero"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, data := program(t, c.op, c.args)
@@ -272,7 +273,7 @@ func TestRunTimeErrors(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	good := func() *graph.Program {
-		p, _ := program(t, ir.OpNeg, []any{of(ir.F32, []int{2}, 1, 2)})
+		p, _ := program(t, aten.Neg, []any{of(ir.F32, []int{2}, 1, 2)})
 		return p
 	}
 	relabel := func(p *graph.Program, op ir.Op) { p.Instrs[0].Op = op }
@@ -284,11 +285,11 @@ func TestCheck(t *testing.T) {
 		"output shape":   {func(p *graph.Program) { p.Shapes[1] = ir.MakeShape(ir.F32, 3) }, ir.ErrShape},
 		"parameter":      {func(p *graph.Program) { p.Shapes[0] = ir.MakeShape(ir.F32, 3) }, ir.ErrShape},
 		"use before def": {func(p *graph.Program) { p.Instrs[0].Args[0] = 1 }, ir.ErrArg},
-		"result dtype":   {func(p *graph.Program) { relabel(p, ir.OpIsNaN) }, ir.ErrShape},
+		"result dtype":   {func(p *graph.Program) { relabel(p, aten.IsNaN) }, ir.ErrShape},
 		"return":         {func(p *graph.Program) { p.Returns[0] = 7 }, ir.ErrArg},
 		"outputs":        {func(p *graph.Program) { p.Instrs[0].NOut = 2 }, ir.ErrArg},
 		"no op":          {func(p *graph.Program) { relabel(p, 0) }, backend.ErrUnsupported},
-		"dtype":          {func(p *graph.Program) { relabel(p, ir.OpBitwiseNot) }, ir.ErrDType},
+		"dtype":          {func(p *graph.Program) { relabel(p, aten.BitwiseNot) }, ir.ErrDType},
 	} {
 		p := good()
 		c.spoil(p)
@@ -303,7 +304,7 @@ func TestModel(t *testing.T) {
 	hostmem.CheckLeaks(t)
 	ctx := context.Background()
 	b := New()
-	p, data := program(t, ir.OpNeg, []any{of(ir.F32, []int{2}, 1, 2)})
+	p, data := program(t, aten.Neg, []any{of(ir.F32, []int{2}, 1, 2)})
 	p.Returns = append(p.Returns, 0) // a parameter is returned, too
 	m, err := b.Compile(ctx, p, Device, backend.CompileOptions{})
 	if err != nil {

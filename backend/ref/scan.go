@@ -3,17 +3,17 @@ package ref
 import (
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/aten"
 )
 
 func init() {
-	kernels[ir.OpCumsum] = func(c *call) {
+	kernels[aten.Cumsum] = func(c *call) {
 		cumulate(c, 0, func(x, y float64) float64 { return x + y }, func(x, y int64) int64 { return x + y })
 	}
-	kernels[ir.OpCumprod] = func(c *call) {
+	kernels[aten.Cumprod] = func(c *call) {
 		cumulate(c, 1, func(x, y float64) float64 { return x * y }, func(x, y int64) int64 { return x * y })
 	}
-	kernels[ir.OpCummax] = cummax
+	kernels[aten.Cummax] = cummax
 }
 
 func dimLine(c *call) line {

@@ -3,10 +3,10 @@ package ref
 import (
 	"sort"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/aten"
 )
 
-func init() { kernels[ir.OpSort] = sortKernel }
+func init() { kernels[aten.Sort] = sortKernel }
 
 // sortKernel orders each line; NaN counts as the largest and equal elements
 // keep their order, also when descending.

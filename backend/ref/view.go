@@ -1,17 +1,20 @@
 package ref
 
-import "github.com/loris-ml/loris/ir"
+import (
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/ir"
+)
 
 func init() {
-	for _, op := range []ir.Op{ir.OpReshape, ir.OpViewAsReal, ir.OpViewAsComplex} {
+	for _, op := range []ir.Op{aten.Reshape, aten.ViewAsReal, aten.ViewAsComplex} {
 		kernels[op] = func(c *call) { copy(c.out[0].data, c.in[0].data) }
 	}
-	kernels[ir.OpPermute] = permute
-	kernels[ir.OpExpand] = expand
-	kernels[ir.OpSlice] = slice
-	kernels[ir.OpFlip] = flip
-	kernels[ir.OpCat] = cat
-	kernels[ir.OpConstantPadNd] = constantPad
+	kernels[aten.Permute] = permute
+	kernels[aten.Expand] = expand
+	kernels[aten.Slice] = slice
+	kernels[aten.Flip] = flip
+	kernels[aten.Cat] = cat
+	kernels[aten.ConstantPadNd] = constantPad
 }
 
 // move fills the output with elements of x; from maps coordinates of the output

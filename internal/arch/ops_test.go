@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -30,7 +31,7 @@ var special = []struct{ pkg, ops, why string }{
 	{"internal/loop", "round", "the instruction of that name"},
 	{"internal/loop/looptest", "add", "x + 0 has no -0"},
 	{"internal/randprog", "add sub mul div maximum minimum gt le ne atan2 floor_divide trunc_divide remainder fmod pow abs tanh", "random programs weigh ops"},
-	{"backend/backendtest", "add sub mul div floor floor_divide trunc trunc_divide remainder fmod", "PyTorch's calls have other arguments; errors are tried of these"},
+	{"backend/backendtest", "add sub mul div floor floor_divide trunc trunc_divide remainder fmod tanh maximum minimum cos relu sin sigmoid abs log1p gt lt bitwise_xor", "PyTorch's calls have other arguments; errors are tried of some, and whole programs are written with others"},
 	{"nn", "tanh", "an activation is chosen by name"},
 	{"bench/workloads", "tanh", "the form of gelu"},
 }
@@ -44,8 +45,10 @@ func TestOpsAreNamedInTheirRows(t *testing.T) {
 	ops := map[string]string{} // by what names them
 	for _, sp := range ir.Ops() {
 		// Every layer knows that a cast has a dtype, and where three operands.
-		if sp.Category == ir.Pointwise && !sp.Composite() && sp.Op != ir.OpCast && sp.Op != ir.OpWhere {
-			ops["Op"+sp.GoIdent()], ops[strconv.Quote(sp.Name)] = sp.Name, sp.Name
+		if sp.Category == ir.Pointwise && !sp.Composite() && sp.Op != aten.Cast && sp.Op != aten.Where {
+			for _, by := range []string{"op" + sp.GoIdent(), "aten." + sp.GoIdent(), strconv.Quote(sp.Name)} {
+				ops[by] = sp.Name
+			}
 		}
 	}
 	files := map[string][]string{} // by op
@@ -95,8 +98,12 @@ func namesIn(t *testing.T, file string, src []byte, ops map[string]string) (foun
 	ast.Inspect(f, func(n ast.Node) bool {
 		name := ""
 		switch n := n.(type) {
-		case *ast.Ident:
+		case *ast.Ident: // in package ir
 			name = n.Name
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok {
+				name = x.Name + "." + n.Sel.Name
+			}
 		case *ast.BasicLit:
 			name = n.Value
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/ir"
 )
@@ -78,7 +79,7 @@ func (a *artifact) used(fresh []byte) {
 // keepable reports whether a Program means the same in other processes.
 func keepable(p *graph.Program) bool {
 	for i := range p.Instrs {
-		if p.Instrs[i].Op == ir.OpCallModel {
+		if p.Instrs[i].Op == aten.CallModel {
 			return false // its model is known by a number that only this process knows
 		}
 	}

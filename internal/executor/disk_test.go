@@ -11,6 +11,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -54,7 +55,7 @@ func startWith(t *testing.T, cfg executor.Config, rows int) executor.Report {
 		t.Fatal(err)
 	}
 	x := floats(t, s, make([]float32, 2*rows), rows, 2)
-	want(t, binaryOp(s, ir.OpAdd, x, x), make([]float32, 2*rows)...)
+	want(t, binaryOp(s, aten.Add, x, x), make([]float32, 2*rows)...)
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}

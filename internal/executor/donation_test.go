@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -36,7 +37,7 @@ func (tr *training) variable(x float32) *executor.Variable {
 }
 
 func (tr *training) double(x *executor.Tensor) *executor.Tensor {
-	return binaryOp(tr.s, ir.OpAdd, x, x)
+	return binaryOp(tr.s, aten.Add, x, x)
 }
 
 func (tr *training) step(fn func() error) {
@@ -124,13 +125,13 @@ func TestFailureOfAStepThatDonates(t *testing.T) {
 		"before, since an input failed": {false, func(tr *training) {
 			tr.f.running = failOnce("the other device is out of order")
 			x := floatsOn(tr.t, tr.s, fakeDevice(1), 1)
-			bad := binaryOp(tr.s, ir.OpAdd, x, x)
+			bad := binaryOp(tr.s, aten.Add, x, x)
 			here := newTensor()
 			if err := tr.s.Copy(ctx, here, bad, fakeDevice(0)); err != nil {
 				tr.t.Fatal(err)
 			}
 			tr.step(func() error {
-				tr.v.Assign(binaryOp(tr.s, ir.OpAdd, value(tr.s, tr.v), here))
+				tr.v.Assign(binaryOp(tr.s, aten.Add, value(tr.s, tr.v), here))
 				return nil
 			})
 		}},
@@ -225,7 +226,7 @@ func TestDonationIsLegal(t *testing.T) {
 			err := g.Step(ctx, func() error {
 				h := value(g, tr.v)
 				tr.train()
-				y = binaryOp(g, ir.OpAdd, h, h)
+				y = binaryOp(g, aten.Add, h, h)
 				g.Keep(y)
 				return nil
 			})
@@ -239,7 +240,7 @@ func TestDonationIsLegal(t *testing.T) {
 			var y *executor.Tensor
 			tr.step(func() error {
 				h := tr.double(value(tr.s, tr.v))
-				y = binaryOp(g, ir.OpAdd, h, h)
+				y = binaryOp(g, aten.Add, h, h)
 				tr.v.Assign(h)
 				return nil
 			})
@@ -252,7 +253,7 @@ func TestDonationIsLegal(t *testing.T) {
 				h := value(tr.s, tr.v)
 				err := g.Step(ctx, func() error {
 					x := value(g, tr.v)
-					tr.v.Assign(binaryOp(g, ir.OpMul, x, x))
+					tr.v.Assign(binaryOp(g, aten.Mul, x, x))
 					return nil
 				})
 				tr.s.Keep(h)
@@ -280,7 +281,7 @@ func TestDonationIsLegal(t *testing.T) {
 			tr.f.compiling = failOnce("no compiler today")
 			err := tr.s.Step(ctx, func() error {
 				h := value(tr.s, tr.v)
-				y = binaryOp(tr.s, ir.OpMul, h, h)
+				y = binaryOp(tr.s, aten.Mul, h, h)
 				tr.v.Assign(y)
 				return nil
 			})
@@ -315,7 +316,7 @@ func TestDonationIsLegal(t *testing.T) {
 			hooked.v = hooked.variable(1)
 			hooked.step(func() error {
 				h := value(s, hooked.v)
-				back = binaryOp(s, ir.OpMul, h, h)
+				back = binaryOp(s, aten.Mul, h, h)
 				s.Keep(back)
 				hooked.v.Assign(hooked.double(h))
 				return nil
@@ -350,7 +351,7 @@ func TestSharedDataIsNeverDonated(t *testing.T) {
 			return nil
 		})
 	}
-	y := binaryOp(tr.s, ir.OpAdd, number(), number())
+	y := binaryOp(tr.s, aten.Add, number(), number())
 	want(t, y, 14)
 	want(t, value(tr.s, v), 56)
 	table := func() *executor.Tensor {

@@ -12,6 +12,7 @@ import (
 	_ "github.com/loris-ml/loris/backend/cpu"
 	_ "github.com/loris-ml/loris/backend/null"
 	_ "github.com/loris-ml/loris/backend/ref"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
@@ -87,8 +88,8 @@ func binaryOp(s *executor.Session, op ir.Op, x, y *executor.Tensor) *executor.Te
 func TestSyncComputes(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	x, y := floats(t, s, []float32{1, 2, 3}, 3), floats(t, s, []float32{10, 20, 30}, 3)
-	sum := binaryOp(s, ir.OpAdd, x, y)
-	prod := binaryOp(s, ir.OpMul, sum, x)
+	sum := binaryOp(s, aten.Add, x, y)
+	prod := binaryOp(s, aten.Mul, sum, x)
 	if err := s.MarkStep(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +109,8 @@ func TestStepsHitTheCache(t *testing.T) {
 	for i := range 20 {
 		h, next, lr := newTensor(), newTensor(), newTensor()
 		w.Value(s, h)
-		s.BinaryNumber(ir.OpMul, lr, h, 0.5+float64(i), false) // a number that changes
-		s.Binary(ir.OpAdd, next, h, lr)
+		s.BinaryNumber(aten.Mul, lr, h, 0.5+float64(i), false) // a number that changes
+		s.Binary(aten.Add, next, h, lr)
 		w.Assign(next)
 		if err := s.MarkStep(ctx); err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func TestRunsAreCountedBeforeTheyAreSeen(t *testing.T) {
 	s := newSession(t, cfg)
 	x := floats(t, s, []float32{1}, 1)
 	for i := range int64(3) {
-		want(t, binaryOp(s, ir.OpAdd, x, x), 2)
+		want(t, binaryOp(s, aten.Add, x, x), 2)
 		if n := s.Report().Runs; n != i+1 {
 			t.Errorf("%d runs after result %d", n, i+1)
 		}
@@ -142,20 +143,20 @@ func TestRunsAreCountedBeforeTheyAreSeen(t *testing.T) {
 func TestParameterSequence(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	x, y := floats(t, s, []float32{1}, 1), floats(t, s, []float32{10}, 1)
-	want(t, binaryOp(s, ir.OpAdd, x, x), 2)
-	want(t, binaryOp(s, ir.OpAdd, x, y), 11)
-	want(t, binaryOp(s, ir.OpAdd, y, y), 20)
+	want(t, binaryOp(s, aten.Add, x, x), 2)
+	want(t, binaryOp(s, aten.Add, x, y), 11)
+	want(t, binaryOp(s, aten.Add, y, y), 20)
 }
 
 func TestCarriedAcrossStepsIsCounted(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	x := floats(t, s, []float32{1, 2}, 2)
-	a := binaryOp(s, ir.OpAdd, x, x)
-	_ = binaryOp(s, ir.OpMul, a, x)
+	a := binaryOp(s, aten.Add, x, x)
+	_ = binaryOp(s, aten.Mul, a, x)
 	if err := s.MarkStep(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c := binaryOp(s, ir.OpMul, a, a)
+	c := binaryOp(s, aten.Mul, a, a)
 	want(t, c, 4, 16)
 	r := s.Report()
 	if r.CarriedAcrossSteps != 1 || !strings.Contains(r.CarriedLines[0].Line, "executor_test.go:") {
@@ -170,7 +171,7 @@ func gatherAt(t testing.TB, s *executor.Session, x *executor.Tensor, index int64
 	if err := s.Upload(ctx, i, ir.MakeShape(ir.I64, 1), s.Device(), b); err != nil {
 		t.Fatal(err)
 	}
-	return s.Call(ir.OpGather, newTensor, []any{x, 0, i}, nil)[0]
+	return s.Call(aten.Gather, newTensor, []any{x, 0, i}, nil)[0]
 }
 
 func TestFailingStep(t *testing.T) {
@@ -180,12 +181,12 @@ func TestFailingStep(t *testing.T) {
 	bad := gatherAt(t, s, x, 7)
 	old := newTensor()
 	v.Value(s, old)
-	v.Assign(binaryOp(s, ir.OpAdd, old, bad))
+	v.Assign(binaryOp(s, aten.Add, old, bad))
 	if err := s.MarkStep(ctx); err != nil {
 		t.Fatalf("MarkStep returns before the work is done, got %v", err)
 	}
 	// The next locker gets the error, with nothing lost.
-	y := binaryOp(s, ir.OpAdd, x, x)
+	y := binaryOp(s, aten.Add, x, x)
 	err := s.MarkStep(ctx)
 	var async *devicelock.AsyncError
 	if !errors.As(err, &async) || !errors.Is(err, ir.ErrIndex) {
@@ -207,7 +208,7 @@ func TestFailingStep(t *testing.T) {
 func TestCancelledContextReleasesLocks(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	x := floats(t, s, []float32{1, 2}, 2)
-	y := binaryOp(s, ir.OpAdd, x, x)
+	y := binaryOp(s, aten.Add, x, x)
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := s.MarkStep(dead); !errors.Is(err, context.Canceled) {
@@ -220,11 +221,11 @@ func TestClosedAndForeign(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	other := newSession(t, executor.Config{})
 	x, y := floats(t, s, []float32{1}, 1), floats(t, other, []float32{1}, 1)
-	mustPanic(t, executor.ErrSession, func() { binaryOp(s, ir.OpAdd, x, y) })
+	mustPanic(t, executor.ErrSession, func() { binaryOp(s, aten.Add, x, y) })
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	mustPanic(t, executor.ErrClosed, func() { binaryOp(s, ir.OpAdd, x, x) })
+	mustPanic(t, executor.ErrClosed, func() { binaryOp(s, aten.Add, x, x) })
 	if _, err := x.Fetch(ctx); !errors.Is(err, executor.ErrClosed) {
 		t.Errorf("Fetch after Close: %v", err)
 	}
@@ -251,8 +252,8 @@ func TestStepDonatesAndKills(t *testing.T) {
 		err := s.Step(ctx, func() error {
 			x := newTensor()
 			v.Value(s, x)
-			y := binaryOp(s, ir.OpAdd, x, x)
-			kept, lost = binaryOp(s, ir.OpMul, y, y), y
+			y := binaryOp(s, aten.Add, x, x)
+			kept, lost = binaryOp(s, aten.Mul, y, y), y
 			s.Keep(kept)
 			v.Assign(y)
 			return nil
@@ -279,9 +280,9 @@ func TestTraceRunsWithoutTracing(t *testing.T) {
 		calls++
 		h := newTensor()
 		v.Value(s, h)
-		sum := binaryOp(s, ir.OpAdd, h, in[0])
+		sum := binaryOp(s, aten.Add, h, in[0])
 		v.Assign(sum)
-		return []*executor.Tensor{binaryOp(s, ir.OpMul, sum, sum)}, nil
+		return []*executor.Tensor{binaryOp(s, aten.Mul, sum, sum)}, nil
 	}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +304,7 @@ func TestTrimSyncsAForgottenStep(t *testing.T) {
 	x := floats(t, s, []float32{1}, 1)
 	y := x
 	for range 450 {
-		y = binaryOp(s, ir.OpAdd, y, x)
+		y = binaryOp(s, aten.Add, y, x)
 	}
 	r := s.Report()
 	if r.Trims != 4 || r.MaxNodes > 120 {
@@ -315,7 +316,7 @@ func TestTrimSyncsAForgottenStep(t *testing.T) {
 func TestNoOpExecutesNothing(t *testing.T) {
 	s := newSession(t, executor.Config{NoOp: true})
 	x := floats(t, s, []float32{1}, 1)
-	y := binaryOp(s, ir.OpAdd, x, x)
+	y := binaryOp(s, aten.Add, x, x)
 	for range 2 {
 		if err := s.MarkStep(ctx); err != nil {
 			t.Fatal(err)

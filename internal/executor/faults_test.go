@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
@@ -45,7 +46,7 @@ func fakeSession(t *testing.T) (*fake, *executor.Session) {
 func sum(t testing.TB, s *executor.Session) *executor.Tensor {
 	t.Helper()
 	x := floatsOn(t, s, s.Device(), 1, 2)
-	return binaryOp(s, ir.OpAdd, x, x)
+	return binaryOp(s, aten.Add, x, x)
 }
 
 func TestKernelPanicIsAnError(t *testing.T) {
@@ -103,8 +104,8 @@ func TestFailedSyncLeavesTheGraph(t *testing.T) {
 			f, s := fakeSession(t)
 			v := s.NewVariable(floatsOn(t, s, fakeDevice(0), 3))
 			y, next := newTensor(), newTensor()
-			s.BinaryNumber(ir.OpMul, y, value(s, v), 2.5, false)
-			s.BinaryNumber(ir.OpAdd, next, y, 1.5, false)
+			s.BinaryNumber(aten.Mul, y, value(s, v), 2.5, false)
+			s.BinaryNumber(aten.Add, next, y, 1.5, false)
 			s.Keep(y)
 			v.Assign(next)
 			breakIt(f)
@@ -207,7 +208,7 @@ func TestCloseWaitsForWork(t *testing.T) {
 	if err := s.Close(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Close during slow work: %v", err)
 	}
-	mustPanic(t, executor.ErrClosed, func() { binaryOp(fork, ir.OpAdd, z, z) })
+	mustPanic(t, executor.ErrClosed, func() { binaryOp(fork, aten.Add, z, z) })
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(ctx) }()
 	select {
@@ -235,11 +236,11 @@ func TestNilOperands(t *testing.T) {
 	_, s := fakeSession(t)
 	x := sum(t, s)
 	for name, fn := range map[string]func(){
-		"unary":  func() { s.Unary(ir.OpNeg, newTensor(), nil) },
-		"binary": func() { s.Binary(ir.OpAdd, newTensor(), x, nil) },
-		"number": func() { s.BinaryNumber(ir.OpAdd, newTensor(), nil, 1, false) },
+		"unary":  func() { s.Unary(aten.Neg, newTensor(), nil) },
+		"binary": func() { s.Binary(aten.Add, newTensor(), x, nil) },
+		"number": func() { s.BinaryNumber(aten.Add, newTensor(), nil, 1, false) },
 		"keep":   func() { s.Keep(nil) },
-		"list":   func() { s.Call(ir.OpCat, newTensor, []any{[]*executor.Tensor{x, nil}, 0}, nil) },
+		"list":   func() { s.Call(aten.Cat, newTensor, []any{[]*executor.Tensor{x, nil}, 0}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) { mustPanic(t, ir.ErrArg, fn) })
 	}
@@ -250,7 +251,7 @@ func TestNilOperands(t *testing.T) {
 func TestFailureTakesTheWholeStepBack(t *testing.T) {
 	f, s := fakeSession(t)
 	v := s.NewVariable(floatsOn(t, s, fakeDevice(0), 1))
-	y := binaryOp(s, ir.OpAdd, value(s, v), value(s, v))
+	y := binaryOp(s, aten.Add, value(s, v), value(s, v))
 	v.Assign(y)
 	want(t, y, 2) // computes the variable's new value
 	other := sum(t, s)

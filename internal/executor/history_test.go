@@ -3,6 +3,7 @@ package executor_test
 import (
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -23,9 +24,9 @@ func TestReadingChangesNoGradient(t *testing.T) {
 			}
 			return y
 		}
-		h := look(0, binaryOp(s, ir.OpMul, x, x))
-		k := look(1, binaryOp(s, ir.OpMul, h, x))
-		y := look(2, binaryOp(s, ir.OpMul, h, k))
+		h := look(0, binaryOp(s, aten.Mul, x, x))
+		k := look(1, binaryOp(s, aten.Mul, h, x))
+		y := look(2, binaryOp(s, aten.Mul, h, k))
 		g := gradOf(s, y, x, h, k)
 		look(3, h)
 		second := gradOf(s, g[0], x)
@@ -41,10 +42,10 @@ func TestReadingChangesNoGradient(t *testing.T) {
 func TestGradientsEndWithTheStep(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	x := floats(t, s, []float32{3}, 1)
-	h := binaryOp(s, ir.OpMul, x, x)
+	h := binaryOp(s, aten.Mul, x, x)
 	want(t, h, 9)
 	mark(t, s)
-	y := binaryOp(s, ir.OpMul, h, x)
+	y := binaryOp(s, aten.Mul, h, x)
 	g := gradOf(s, y, x, h)
 	want(t, g[0], 9)
 	want(t, g[1], 3)
@@ -56,7 +57,7 @@ func TestTrimmingChangesNoGradient(t *testing.T) {
 	x := floats(t, s, []float32{1}, 1)
 	y := x
 	for range 64 {
-		y = binaryOp(s, ir.OpMul, y, x)
+		y = binaryOp(s, aten.Mul, y, x)
 	}
 	if s.Report().Trims == 0 {
 		t.Fatal("the graph was not trimmed")
@@ -76,12 +77,12 @@ func TestGradientOfAStepTooLarge(t *testing.T) {
 	v := s.NewVariable(x)
 	y := value(s, v)
 	for range 300_000 {
-		y = binaryOp(s, ir.OpMul, y, x)
+		y = binaryOp(s, aten.Mul, y, x)
 	}
 	mustPanic(t, executor.ErrGraphDropped, func() { gradOf(s, y, x) })
 	v.Assign(y)
 	mark(t, s)
-	gradOf(s, binaryOp(s, ir.OpMul, value(s, v), x), x)
+	gradOf(s, binaryOp(s, aten.Mul, value(s, v), x), x)
 }
 
 // A variable is a leaf of its own, whatever tensor it was given.
@@ -90,7 +91,7 @@ func TestGradientOfAVariable(t *testing.T) {
 		"data": func(s *executor.Session) *executor.Tensor { return floats(t, s, []float32{2}, 1) },
 		"pending": func(s *executor.Session) *executor.Tensor {
 			x := floats(t, s, []float32{1}, 1)
-			return binaryOp(s, ir.OpAdd, x, x)
+			return binaryOp(s, aten.Add, x, x)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestGradientOfAVariable(t *testing.T) {
 			for step := range 3 {
 				// y = u²·v·x, which the given tensor reaches by three ways at first.
 				a, b := value(s, u), value(s, v)
-				y := binaryOp(s, ir.OpMul, binaryOp(s, ir.OpMul, a, a), binaryOp(s, ir.OpMul, b, x))
+				y := binaryOp(s, aten.Mul, binaryOp(s, aten.Mul, a, a), binaryOp(s, aten.Mul, b, x))
 				if step == 1 {
 					read(t, y)
 				}
@@ -112,8 +113,8 @@ func TestGradientOfAVariable(t *testing.T) {
 				} else {
 					want(t, g[2], 8)
 				}
-				u.Assign(binaryOp(s, ir.OpAdd, a, gradOf(s, y, b)[0]))
-				u.Assign(binaryOp(s, ir.OpSub, value(s, u), gradOf(s, y, b)[0]))
+				u.Assign(binaryOp(s, aten.Add, a, gradOf(s, y, b)[0]))
+				u.Assign(binaryOp(s, aten.Sub, value(s, u), gradOf(s, y, b)[0]))
 				mark(t, s)
 			}
 		})
@@ -127,15 +128,15 @@ func TestGradientOfAnAssignedValue(t *testing.T) {
 		s := newSession(t, executor.Config{})
 		x := floats(t, s, []float32{3}, 1)
 		v := s.NewVariable(floats(t, s, []float32{0}, 1))
-		h := binaryOp(s, ir.OpMul, x, x)
+		h := binaryOp(s, aten.Mul, x, x)
 		v.Assign(h)
 		before := value(s, v)
-		y := binaryOp(s, ir.OpMul, before, x)
+		y := binaryOp(s, aten.Mul, before, x)
 		if look {
 			want(t, h, 9)
 		}
 		after := value(s, v)
-		z := binaryOp(s, ir.OpMul, binaryOp(s, ir.OpMul, after, after), y)
+		z := binaryOp(s, aten.Mul, binaryOp(s, aten.Mul, after, after), y)
 		// z = v³·x, with v = x²
 		for _, w := range []*executor.Tensor{before, after, value(s, v)} {
 			want(t, gradOf(s, z, w)[0], 3*81*3)
@@ -153,7 +154,7 @@ func TestGradientOfAnEarlierHandle(t *testing.T) {
 		s := newSession(t, executor.Config{})
 		x := floats(t, s, []float32{3}, 1)
 		v := s.NewVariable(floats(t, s, []float32{0}, 1))
-		h := binaryOp(s, ir.OpMul, x, x)
+		h := binaryOp(s, aten.Mul, x, x)
 		look := func(i int) {
 			if mask>>i&1 == 1 {
 				want(t, h, 9)
@@ -164,11 +165,11 @@ func TestGradientOfAnEarlierHandle(t *testing.T) {
 		look(1)
 		early := value(s, v)
 		look(2)
-		want(t, gradOf(s, binaryOp(s, ir.OpMul, value(s, v), x), early)[0], 3)
+		want(t, gradOf(s, binaryOp(s, aten.Mul, value(s, v), x), early)[0], 3)
 		mark(t, s)
 		late := value(s, v)
 		for range 2 {
-			y := binaryOp(s, ir.OpMul, value(s, v), x)
+			y := binaryOp(s, aten.Mul, value(s, v), x)
 			g := gradOf(s, y, early, late)
 			want(t, g[0], 0)
 			want(t, g[1], 3)
@@ -181,8 +182,8 @@ func TestForksSeeHistoriesOfEachOther(t *testing.T) {
 	s := newSession(t, executor.Config{})
 	g := s.Fork()
 	x := floats(t, s, []float32{3}, 1)
-	h := binaryOp(s, ir.OpMul, x, x)
+	h := binaryOp(s, aten.Mul, x, x)
 	want(t, h, 9)
-	y := binaryOp(g, ir.OpMul, h, x)
+	y := binaryOp(g, aten.Mul, h, x)
 	want(t, gradOf(g, y, x)[0], 27)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -23,11 +24,11 @@ func TestRunPostOrderHook(t *testing.T) {
 		},
 	}})
 	x := floats(t, s, []float32{1, 2}, 2)
-	y := binaryOp(s, ir.OpAdd, x, x)
-	z := binaryOp(s, ir.OpMul, y, y)
+	y := binaryOp(s, aten.Add, x, x)
+	z := binaryOp(s, aten.Mul, y, y)
 	mark(t, s)
 	want(t, z, 4, 16)
-	if len(roots) != 1 || len(roots[0]) != 1 || roots[0][0].Node.Op() != ir.OpMul {
+	if len(roots) != 1 || len(roots[0]) != 1 || roots[0][0].Node.Op() != aten.Mul {
 		t.Errorf("the hook saw %v, want the product alone", roots)
 	}
 }
@@ -42,7 +43,7 @@ func TestTensorCollectionBarrierHook(t *testing.T) {
 	}})
 	on := func(d int, v float32) *executor.Tensor {
 		x := floatsOn(t, s, fakeDevice(d), v)
-		return binaryOp(s, ir.OpAdd, x, x)
+		return binaryOp(s, aten.Add, x, x)
 	}
 	a, b, c := on(1, 1), on(0, 2), on(1, 3)
 	asyncs, err := s.SyncTensors(ctx, []*executor.Tensor{a, b, c}, executor.SyncTensorsConfig{ForceData: true, SyncData: true})
@@ -82,7 +83,7 @@ func TestDevicesInOppositeOrders(t *testing.T) {
 				ts := make([]*executor.Tensor, 2)
 				for k := range ts {
 					x := floatsOn(t, g, fakeDevice((i+k)%2), float32(n))
-					ts[k] = binaryOp(g, ir.OpAdd, x, x)
+					ts[k] = binaryOp(g, aten.Add, x, x)
 				}
 				if _, err := g.SyncTensors(limit, ts, executor.SyncTensorsConfig{ForceData: true, SyncData: true}); err != nil {
 					errs[i] = err
@@ -109,7 +110,7 @@ func TestDevicesInOppositeOrders(t *testing.T) {
 func TestGetRngSeedHook(t *testing.T) {
 	draw := func(s *executor.Session) []float32 {
 		x := newTensor()
-		s.Random(ir.Device{}, ir.OpUniform, x, []any{[]int{4}, ir.F32})
+		s.Random(ir.Device{}, aten.Uniform, x, []any{[]int{4}, ir.F32})
 		return read(t, x)
 	}
 	var devices []ir.Device
@@ -145,7 +146,7 @@ func TestObserveHook(t *testing.T) {
 		seen[o.Stage] = append(seen[o.Stage], o)
 	}}})
 	x := floats(t, s, []float32{1, 2}, 2)
-	y := binaryOp(s, ir.OpAdd, x, x)
+	y := binaryOp(s, aten.Add, x, x)
 	hash, err := s.GraphHash(y)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestSyncTensorsConfig(t *testing.T) {
 				t.Errorf("pending: %v", y.Pending())
 			}
 			before := s.Report().Nodes
-			want(t, binaryOp(s, ir.OpMul, y, y), 4, 16)
+			want(t, binaryOp(s, aten.Mul, y, y), 4, 16)
 			if n := int(s.Report().Nodes - before); n != c.nodes {
 				t.Errorf("what goes on from the tensor has %d nodes, want %d", n, c.nodes)
 			}
@@ -209,7 +210,7 @@ func TestSyncOfSomeDevices(t *testing.T) {
 	var ts []*executor.Tensor
 	for d := range 2 {
 		x := floatsOn(t, s, fakeDevice(d), 3)
-		ts = append(ts, binaryOp(s, ir.OpAdd, x, x))
+		ts = append(ts, binaryOp(s, aten.Add, x, x))
 	}
 	if _, err := s.SyncTensors(ctx, ts, executor.SyncTensorsConfig{ForceData: true, SyncData: true}, fakeDevice(1)); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -27,7 +28,7 @@ func TestCompileOptions(t *testing.T) {
 		c.cfg.Device = fakeDevice(0)
 		s := newSession(t, c.cfg)
 		x := floats(t, s, []float32{1, 2}, 2)
-		sum := binaryOp(s, ir.OpAdd, x, x)
+		sum := binaryOp(s, aten.Add, x, x)
 		h, err := s.GraphHash(sum)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +41,7 @@ func TestCompileOptions(t *testing.T) {
 		}
 		want(t, sum, 2, 4)
 		fork := s.Fork()
-		want(t, binaryOp(fork, ir.OpMul, x, x), 1, 4)
+		want(t, binaryOp(fork, aten.Mul, x, x), 1, 4)
 		f.mu.Lock()
 		if len(f.options) != 2 {
 			t.Errorf("%+v: %d compilations, want 2", c.cfg, len(f.options))

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
@@ -217,7 +218,7 @@ func TestStepsAreEnqueuedAhead(t *testing.T) {
 		s := newSession(t, executor.Config{Device: queueDevice, InFlight: ahead})
 		v := s.NewVariable(floatsOn(t, s, queueDevice, 0))
 		step := func() error {
-			v.Assign(number(s, ir.OpAdd, value(s, v), 1))
+			v.Assign(number(s, aten.Add, value(s, v), 1))
 			return s.MarkStep(ctx)
 		}
 		most := max(ahead, 1)
@@ -283,14 +284,14 @@ func lateFailures(t *testing.T, reads bool) {
 	mark(t, s)
 
 	q.mu.Lock()
-	bad := number(s, ir.OpDiv, value(s, v), 2)
+	bad := number(s, aten.Div, value(s, v), 2)
 	v.Assign(bad)
 	mark(t, s)
-	behind := number(s, ir.OpMul, value(s, v), 2)
+	behind := number(s, aten.Mul, value(s, v), 2)
 	v.Assign(behind)
-	w.Assign(binaryOp(s, ir.OpAdd, value(s, w), value(s, v)))
+	w.Assign(binaryOp(s, aten.Add, value(s, w), value(s, v)))
 	mark(t, s)
-	apart := number(s, ir.OpAdd, floatsOn(t, s, queueDevice, 1), 1)
+	apart := number(s, aten.Add, floatsOn(t, s, queueDevice, 1), 1)
 	mark(t, s)
 	q.mu.Unlock()
 
@@ -311,7 +312,7 @@ func lateFailures(t *testing.T, reads bool) {
 	}
 	want(t, value(s, v), 4)
 	want(t, value(s, w), 10)
-	v.Assign(number(s, ir.OpAdd, value(s, v), 1))
+	v.Assign(number(s, aten.Add, value(s, v), 1))
 	mark(t, s)
 	want(t, value(s, v), 5)
 }
@@ -321,7 +322,7 @@ func lateFailures(t *testing.T, reads bool) {
 func TestWaitingForFlights(t *testing.T) {
 	q := newQueue(t)
 	s := newSession(t, executor.Config{Device: queueDevice})
-	x := number(s, ir.OpAdd, floatsOn(t, s, queueDevice, 1), 1)
+	x := number(s, aten.Add, floatsOn(t, s, queueDevice, 1), 1)
 	q.mu.Lock()
 	mark(t, s)
 	until(func() bool { return q.submissions.Load() == 1 })
@@ -358,7 +359,7 @@ func TestWaitingForFlights(t *testing.T) {
 func TestQueuedBuffers(t *testing.T) {
 	q := newQueue(t)
 	s, other := newSession(t, executor.Config{Device: queueDevice}), newSession(t, executor.Config{Device: queueDevice})
-	x := number(s, ir.OpAdd, floatsOn(t, s, queueDevice, 1), 1)
+	x := number(s, aten.Add, floatsOn(t, s, queueDevice, 1), 1)
 	q.mu.Lock()
 	bufs, err := s.FetchQueued(ctx, x)
 	if err != nil {
@@ -372,7 +373,7 @@ func TestQueuedBuffers(t *testing.T) {
 	if err := other.Adopt(y, bufs[0]); err != nil {
 		t.Fatal(err)
 	}
-	z := number(other, ir.OpMul, y, 3)
+	z := number(other, aten.Mul, y, 3)
 	mark(t, other)
 	q.mu.Unlock()
 	want(t, z, 6)
@@ -396,7 +397,7 @@ func TestReadGivenUpBeforeSubmission(t *testing.T) {
 	q.mu.Lock()
 	var last *executor.Tensor
 	for range 2 {
-		last = number(s, ir.OpAdd, value(s, v), 1)
+		last = number(s, aten.Add, value(s, v), 1)
 		v.Assign(last)
 		mark(t, s)
 	}
@@ -423,7 +424,7 @@ func TestDonationToFlights(t *testing.T) {
 	q.mu.Lock()
 	for range 3 {
 		if err := s.Step(ctx, func() error {
-			v.Assign(number(s, ir.OpMul, value(s, v), 2))
+			v.Assign(number(s, aten.Mul, value(s, v), 2))
 			return nil
 		}); err != nil {
 			t.Fatal(err)

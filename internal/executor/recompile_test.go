@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -28,7 +29,7 @@ func TestWhyTexts(t *testing.T) {
 	summed := func(dim int) step {
 		return func(t *testing.T, s *executor.Session) *executor.Tensor {
 			x := floats(t, s, make([]float32, 4), 2, 2)
-			return s.Call(ir.OpSum, newTensor, []any{x, []int{dim}}, nil)[0]
+			return s.Call(aten.Sum, newTensor, []any{x, []int{dim}}, nil)[0]
 		}
 	}
 	narrowed := func(n int) step {
@@ -41,15 +42,15 @@ func TestWhyTexts(t *testing.T) {
 		first, second step
 		why           string
 	}{
-		{"shape", chain(2, ir.OpAdd), chain(3, ir.OpAdd), `^input shapes changed: input 0: f32\[2\] became f32\[3\]; the first op that this concerns is add at executor/\w+_test.go:\d+$`},
+		{"shape", chain(2, aten.Add), chain(3, aten.Add), `^input shapes changed: input 0: f32\[2\] became f32\[3\]; the first op that this concerns is add at executor/\w+_test.go:\d+$`},
 		{"result", narrowed(1), narrowed(2), `^sizes changed: narrow at executor/\w+_test.go:\d+ made f32\[1\] and now makes f32\[2\]$`},
-		{"connections", chain(2, ir.OpAdd), func(t *testing.T, s *executor.Session) *executor.Tensor {
-			return binaryOp(s, ir.OpAdd, in(t, s, 2), in(t, s, 2))
+		{"connections", chain(2, aten.Add), func(t *testing.T, s *executor.Session) *executor.Tensor {
+			return binaryOp(s, aten.Add, in(t, s, 2), in(t, s, 2))
 		}, `^same ops, other connections or outputs$`},
-		{"shorter", chain(2, ir.OpAdd, ir.OpMul), chain(2, ir.OpAdd), `^new graph: ends after 1 of the 2 nodes of the nearest$`},
-		{"longer", chain(2, ir.OpAdd), chain(2, ir.OpAdd, ir.OpMul), `^new graph: node 1, mul at executor/\w+_test.go:\d+, comes after the end of the nearest$`},
+		{"shorter", chain(2, aten.Add, aten.Mul), chain(2, aten.Add), `^new graph: ends after 1 of the 2 nodes of the nearest$`},
+		{"longer", chain(2, aten.Add), chain(2, aten.Add, aten.Mul), `^new graph: node 1, mul at executor/\w+_test.go:\d+, comes after the end of the nearest$`},
 		{"attributes", summed(0), summed(1), `^new graph: node 0, sum at executor/\w+_test.go:\d+, has other attributes than in the nearest$`},
-		{"op", chain(2, ir.OpAdd, ir.OpAdd), chain(2, ir.OpAdd, ir.OpMul), `^new graph: node 1 is mul at executor/\w+_test.go:\d+, in the nearest it is add$`},
+		{"op", chain(2, aten.Add, aten.Add), chain(2, aten.Add, aten.Mul), `^new graph: node 1 is mul at executor/\w+_test.go:\d+, in the nearest it is add$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSession(t, executor.Config{Lines: ir.LinesAlways})

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -102,6 +103,6 @@ func TestNothingIsReleasedByAFailure(t *testing.T) {
 // ones is a pending tensor that reads nothing.
 func ones(s *executor.Session) *executor.Tensor {
 	x := newTensor()
-	s.CallOn(fakeDevice(0), ir.OpFull, x, []any{[]int{1}, 1.0, ir.F32})
+	s.CallOn(fakeDevice(0), aten.Full, x, []any{[]int{1}, 1.0, ir.F32})
 	return x
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
@@ -69,7 +70,7 @@ func multiplies(p *randprog.Program, st *randprog.Stmt) bool {
 	lowered, _ := graph.Optimize(one, graph.Options{Supports: supports})
 	for i := range lowered.Instrs {
 		op := lowered.Instrs[i].Op
-		if op == ir.OpMatMul || op == ir.OpConvolution || op.Spec().Composite() {
+		if op == aten.MatMul || op == aten.Convolution || op.Spec().Composite() {
 			return true
 		}
 	}

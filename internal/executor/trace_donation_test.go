@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
 )
 
 // doubled returns a compiled function that doubles the variable and returns its
@@ -82,7 +82,7 @@ func TestDonationInCallsIsLegal(t *testing.T) {
 			err := g.Step(ctx, func() error {
 				h := value(g, tr.v)
 				call()
-				y = binaryOp(g, ir.OpAdd, h, h)
+				y = binaryOp(g, aten.Add, h, h)
 				g.Keep(y)
 				return nil
 			})

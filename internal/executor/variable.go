@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -306,7 +307,7 @@ func (x *version) view() ir.Value {
 
 // view records a node with the same value as v.
 func view(b *ir.Builder, v ir.Value) ir.Value {
-	return b.Call1(ir.OpReshape, []any{v, v.Shape().Dims()})
+	return b.Call1(aten.Reshape, []any{v, v.Shape().Dims()})
 }
 
 // device returns the device of the value; core.mu is held.

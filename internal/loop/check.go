@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -166,7 +167,7 @@ func (c *checker) apply(in *Instr) string {
 	if sp == nil || sp.Category != ir.Pointwise || sp.Composite() {
 		return "not a pointwise primitive"
 	}
-	if in.Op == ir.OpCast {
+	if in.Op == aten.Cast {
 		if in.N != 1 {
 			return "a cast takes one operand"
 		}
@@ -178,7 +179,7 @@ func (c *checker) apply(in *Instr) string {
 	d := c.dtype(in.In[in.N-1])
 	for i, o := range in.In[:in.N] {
 		want := d
-		if in.Op == ir.OpWhere && i == 0 {
+		if in.Op == aten.Where && i == 0 {
 			want = ir.Bool
 		}
 		if c.dtype(o) != want {

@@ -3,6 +3,7 @@ package loop
 import (
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -117,10 +118,10 @@ func (e *evaluator) apply(v Value, in *Instr) number {
 		x[i] = e.vals[o]
 	}
 	from := e.k.Instrs[in.In[in.N-1]].Result()
-	if in.Op == ir.OpCast {
+	if in.Op == aten.Cast {
 		return convert(from, in.DType, x[0])
 	}
-	if in.Op == ir.OpWhere {
+	if in.Op == aten.Where {
 		if x[0].I != 0 {
 			return x[1]
 		}

@@ -22,6 +22,7 @@ package loop
 import (
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -87,7 +88,7 @@ const (
 	Index
 	// Apply is the pointwise op Op on In, with the meaning of its row in ir
 	// (Spec.Scalar) on compute dtypes: f32 for the narrow floats. DType is the
-	// result's; comparisons give bool. ir.OpCast converts from the operand's
+	// result's; comparisons give bool. aten.Cast converts from the operand's
 	// dtype to DType as Programs do.
 	Apply
 	// Round rounds an f32 to what DType (f16, bf16 or an f8) can hold, and stays

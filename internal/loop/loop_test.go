@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,15 +19,15 @@ func softmax() *Kernel {
 		Args: []Arg{{DType: f, Cols: Unit}, {DType: f, Cols: Unit, Write: true}},
 		Instrs: []Instr{
 			{Code: Load, DType: f, Arg: 0},
-			{Code: Reduce, Op: ir.OpAmax, DType: f, In: [3]Value{0}, N: 1},
+			{Code: Reduce, Op: aten.Amax, DType: f, In: [3]Value{0}, N: 1},
 			{Code: Load, DType: f, Arg: 0},
-			{Code: Apply, Op: ir.OpSub, DType: f, In: [3]Value{2, 1}, N: 2},
-			{Code: Apply, Op: ir.OpExp, DType: f, In: [3]Value{3}, N: 1},
+			{Code: Apply, Op: aten.Sub, DType: f, In: [3]Value{2, 1}, N: 2},
+			{Code: Apply, Op: aten.Exp, DType: f, In: [3]Value{3}, N: 1},
 			{Code: Store, Arg: 1, In: [3]Value{4}, N: 1},
-			{Code: Reduce, Op: ir.OpSum, DType: f, In: [3]Value{4}, N: 1},
-			{Code: Apply, Op: ir.OpReciprocal, DType: f, In: [3]Value{6}, N: 1},
+			{Code: Reduce, Op: aten.Sum, DType: f, In: [3]Value{4}, N: 1},
+			{Code: Apply, Op: aten.Reciprocal, DType: f, In: [3]Value{6}, N: 1},
 			{Code: Load, DType: f, Arg: 1},
-			{Code: Apply, Op: ir.OpMul, DType: f, In: [3]Value{8, 7}, N: 2},
+			{Code: Apply, Op: aten.Mul, DType: f, In: [3]Value{8, 7}, N: 2},
 			{Code: Store, Arg: 1, In: [3]Value{9}, N: 1},
 		},
 		Passes: []Pass{
@@ -71,8 +72,8 @@ func TestEvalAxes(t *testing.T) {
 			Args: []Arg{{DType: ir.I32, Cols: Free}, {DType: ir.F64, Cols: Unit, Write: true}, {DType: ir.I64, Cols: Unit, Write: true}},
 			Instrs: []Instr{
 				{Code: Load, DType: ir.I32, Arg: 0},
-				{Code: Reduce, Op: ir.OpSum, DType: ir.F64, In: [3]Value{0}, N: 1},
-				{Code: Reduce, Op: ir.OpArgmax, DType: ir.I64, In: [3]Value{0}, N: 1},
+				{Code: Reduce, Op: aten.Sum, DType: ir.F64, In: [3]Value{0}, N: 1},
+				{Code: Reduce, Op: aten.Argmax, DType: ir.I64, In: [3]Value{0}, N: 1},
 				{Code: Store, Arg: 1, In: [3]Value{1}, N: 1},
 				{Code: Store, Arg: 2, In: [3]Value{2}, N: 1},
 			},
@@ -106,8 +107,8 @@ func TestValidateRefuses(t *testing.T) {
 		"a missing operand":           func(k *Kernel) { k.Instrs[9].N = 1 },
 		"a store to what is read":     func(k *Kernel) { k.Args[1].Write = false },
 		"an operand that is not":      func(k *Kernel) { k.Instrs[8].Arg = 7 },
-		"an op that is no reduction":  func(k *Kernel) { k.Instrs[6].Op = ir.OpExp },
-		"an op that is not pointwise": func(k *Kernel) { k.Instrs[4].Op = ir.OpSum },
+		"an op that is no reduction":  func(k *Kernel) { k.Instrs[6].Op = aten.Exp },
+		"an op that is not pointwise": func(k *Kernel) { k.Instrs[4].Op = aten.Sum },
 		"too many operands":           func(k *Kernel) { k.Args = make([]Arg, MaxArgs+1) },
 	} {
 		k := softmax()

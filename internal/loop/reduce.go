@@ -3,6 +3,7 @@ package loop
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -26,17 +27,17 @@ func init() {
 		}
 	}
 	reductions = map[ir.Op]func(*accumulator, ir.DType, number, int64){
-		ir.OpSum: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v = number{a.v.F + x.F, a.v.I + x.I} },
-		ir.OpProd: func(a *accumulator, _ ir.DType, x number, _ int64) {
+		aten.Sum: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v = number{a.v.F + x.F, a.v.I + x.I} },
+		aten.Prod: func(a *accumulator, _ ir.DType, x number, _ int64) {
 			if !a.some {
 				a.v = number{1, 1}
 			}
 			a.v = number{a.v.F * x.F, a.v.I * x.I}
 		},
-		ir.OpAmax: extremum(greater), ir.OpArgmax: extremum(greater),
-		ir.OpAmin: extremum(less), ir.OpArgmin: extremum(less),
-		ir.OpAny: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v.I |= x.I },
-		ir.OpAll: func(a *accumulator, _ ir.DType, x number, _ int64) {
+		aten.Amax: extremum(greater), aten.Argmax: extremum(greater),
+		aten.Amin: extremum(less), aten.Argmin: extremum(less),
+		aten.Any: func(a *accumulator, _ ir.DType, x number, _ int64) { a.v.I |= x.I },
+		aten.All: func(a *accumulator, _ ir.DType, x number, _ int64) {
 			if !a.some {
 				a.v.I = 1
 			}
@@ -63,7 +64,7 @@ func less(d ir.DType, x, y number) bool {
 // bool.
 func (a *accumulator) add(in *Instr, from ir.DType, x number, at int64) {
 	switch in.Op {
-	case ir.OpSum, ir.OpProd, ir.OpAny, ir.OpAll:
+	case aten.Sum, aten.Prod, aten.Any, aten.All:
 		x = convert(from, in.DType, x)
 	}
 	reductions[in.Op](a, from, x, at)
@@ -75,9 +76,9 @@ func (a *accumulator) add(in *Instr, from ir.DType, x number, at int64) {
 func (a *accumulator) result(in *Instr) number {
 	v := a.v
 	switch in.Op {
-	case ir.OpArgmax, ir.OpArgmin:
+	case aten.Argmax, aten.Argmin:
 		return number{I: a.at}
-	case ir.OpProd, ir.OpAll:
+	case aten.Prod, aten.All:
 		if !a.some {
 			v = number{1, 1}
 		}

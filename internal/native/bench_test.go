@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -14,8 +15,8 @@ import (
 func workload() *loop.Kernel {
 	b := looptest.New(loop.None)
 	x, w, c := b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false))
-	t := b.Op(ir.OpTanh, b.Op(ir.OpAdd, b.Op(ir.OpMul, x, w), c))
-	y := b.Op(ir.OpAdd, b.Op(ir.OpMul, t, b.Op(ir.OpSigmoid, x)), b.Op(ir.OpRelu, b.Op(ir.OpSub, x, w)))
+	t := b.Op(aten.Tanh, b.Op(aten.Add, b.Op(aten.Mul, x, w), c))
+	y := b.Op(aten.Add, b.Op(aten.Mul, t, b.Op(aten.Sigmoid, x)), b.Op(aten.Relu, b.Op(aten.Sub, x, w)))
 	b.Store(b.Arg(ir.F32, loop.Unit, true), y)
 	return &b.Kernel
 }
@@ -23,7 +24,7 @@ func workload() *loop.Kernel {
 func addition() *loop.Kernel {
 	b := looptest.New(loop.None)
 	x, y := b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false))
-	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(ir.OpAdd, x, y))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(aten.Add, x, y))
 	return &b.Kernel
 }
 
@@ -31,14 +32,14 @@ func addition() *loop.Kernel {
 func softmax() *loop.Kernel {
 	b := looptest.New(loop.Columns)
 	x, y := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
-	top := b.Reduce(ir.OpAmax, ir.F32, b.Load(x))
+	top := b.Reduce(aten.Amax, ir.F32, b.Load(x))
 	b.Passes = append(b.Passes, loop.Pass{})
-	e := b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), top))
+	e := b.Op(aten.Exp, b.Op(aten.Sub, b.Load(x), top))
 	b.Store(y, e)
-	sum := b.Reduce(ir.OpSum, ir.F32, e)
-	inverse := b.Final(b.ApplyOf(ir.OpReciprocal, ir.F32, sum))
+	sum := b.Reduce(aten.Sum, ir.F32, e)
+	inverse := b.Final(b.ApplyOf(aten.Reciprocal, ir.F32, sum))
 	b.Passes = append(b.Passes, loop.Pass{})
-	b.Store(y, b.Op(ir.OpMul, b.Load(y), inverse))
+	b.Store(y, b.Op(aten.Mul, b.Load(y), inverse))
 	return &b.Kernel
 }
 
@@ -49,7 +50,7 @@ func unaryF32(op ir.Op) *loop.Kernel {
 }
 
 func sumOf(axis loop.Axis) *loop.Kernel {
-	return reduceKernel(axis, ir.OpSum, ir.F32, ir.F32, loop.Unit)
+	return reduceKernel(axis, aten.Sum, ir.F32, ir.F32, loop.Unit)
 }
 
 // BenchmarkRun reports the time of kernels on 64 × 1024 elements, which stay in
@@ -59,8 +60,8 @@ func BenchmarkRun(b *testing.B) {
 		name string
 		k    *loop.Kernel
 	}{
-		{"workload", workload()}, {"add", addition()}, {"softmax", softmax()}, {"exp", unaryF32(ir.OpExp)}, {"tanh", unaryF32(ir.OpTanh)},
-		{"sigmoid", unaryF32(ir.OpSigmoid)}, {"log", unaryF32(ir.OpLog)}, {"erf", unaryF32(ir.OpErf)},
+		{"workload", workload()}, {"add", addition()}, {"softmax", softmax()}, {"exp", unaryF32(aten.Exp)}, {"tanh", unaryF32(aten.Tanh)},
+		{"sigmoid", unaryF32(aten.Sigmoid)}, {"log", unaryF32(aten.Log)}, {"erf", unaryF32(aten.Erf)},
 		{"sum columns", sumOf(loop.Columns)}, {"sum rows", sumOf(loop.Rows)}, {"sum both", sumOf(loop.Both)},
 	} {
 		for _, isa := range Available() {
@@ -92,7 +93,7 @@ func BenchmarkCompile(b *testing.B) {
 	k := looptest.New(loop.None)
 	x, y := k.Load(k.Arg(ir.F32, loop.Unit, false)), k.Load(k.Arg(ir.F32, loop.Unit, false))
 	v := x
-	ops := []ir.Op{ir.OpAdd, ir.OpMul, ir.OpTanh, ir.OpSub, ir.OpMaximum, ir.OpExp}
+	ops := []ir.Op{aten.Add, aten.Mul, aten.Tanh, aten.Sub, aten.Maximum, aten.Exp}
 	for i := range 30 {
 		if op := ops[i%len(ops)]; len(op.Spec().Schema.Params) == 2 {
 			v = k.Op(op, v, y)

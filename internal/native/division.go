@@ -1,6 +1,7 @@
 package native
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
@@ -28,10 +29,10 @@ func divisions() map[ir.Op]emitters {
 	}
 	trunc := func(g *gen, x []val) val { return g.trunc(g.div(8, x[0], x[1])) }
 	return map[ir.Op]emitters{
-		ir.OpFloorDivide: row(true, false, viaDouble(func(g *gen, x []val) val { return g.floorDivide(x[0], x[1]) })),
-		ir.OpTruncDivide: row(false, false, onDoubles(trunc, trunc)),
-		ir.OpRemainder:   row(true, true, viaDouble(func(g *gen, x []val) val { return g.floorRest(x[0], x[1]) })),
-		ir.OpFmod:        row(false, true, viaDouble(func(g *gen, x []val) val { return g.fmod(x[0], x[1]) })),
+		aten.FloorDivide: row(true, false, viaDouble(func(g *gen, x []val) val { return g.floorDivide(x[0], x[1]) })),
+		aten.TruncDivide: row(false, false, onDoubles(trunc, trunc)),
+		aten.Remainder:   row(true, true, viaDouble(func(g *gen, x []val) val { return g.floorRest(x[0], x[1]) })),
+		aten.Fmod:        row(false, true, viaDouble(func(g *gen, x []val) val { return g.fmod(x[0], x[1]) })),
 	}
 }
 

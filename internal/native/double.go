@@ -3,6 +3,7 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
@@ -45,19 +46,19 @@ func rare() map[ir.Op]emitters {
 	}
 	rows, wide := map[ir.Op]emitters{}, doubles()
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
-		ir.OpSinh: one((*gen).sinh), ir.OpCosh: one((*gen).cosh),
-		ir.OpAsinh: one((*gen).asinh), ir.OpAcosh: one((*gen).acosh), ir.OpAtanh: one((*gen).atanh),
-		ir.OpAtan:  one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
-		ir.OpAsin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
-		ir.OpAcos:  one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
-		ir.OpAtan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
-		ir.OpPow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
+		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
+		aten.Asinh: one((*gen).asinh), aten.Acosh: one((*gen).acosh), aten.Atanh: one((*gen).atanh),
+		aten.Atan:  one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
+		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
+		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
+		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
+		aten.Pow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
-	pow := rows[ir.OpPow]
+	pow := rows[aten.Pow]
 	pow.i, pow.wrap = func(g *gen, w int, x []val) val { return g.powSingly(w, x[0], x[1]) }, true
-	rows[ir.OpPow] = pow
+	rows[aten.Pow] = pow
 	return rows
 }
 

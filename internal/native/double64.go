@@ -3,6 +3,7 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -16,12 +17,12 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 		return func(g *gen, x []val) val { return f(g, x[0]) }
 	}
 	return map[ir.Op]func(g *gen, x []val) val{
-		ir.OpSinh: one((*gen).sinh64), ir.OpCosh: one((*gen).cosh64),
-		ir.OpAsinh: one((*gen).asinh64), ir.OpAcosh: one((*gen).acosh64), ir.OpAtanh: one((*gen).atanh),
-		ir.OpAtan:  one(func(g *gen, x val) val { return g.arctan(x, atanP64) }),
-		ir.OpAsin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
-		ir.OpAcos:  one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
-		ir.OpAtan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
+		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
+		aten.Asinh: one((*gen).asinh64), aten.Acosh: one((*gen).acosh64), aten.Atanh: one((*gen).atanh),
+		aten.Atan:  one(func(g *gen, x val) val { return g.arctan(x, atanP64) }),
+		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
+		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
+		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -54,7 +55,7 @@ func TestSweep64(t *testing.T) {
 			}
 			c.Run(&f)
 			reference := op.Spec().Scalar.F1
-			if op == ir.OpSigmoid {
+			if op == aten.Sigmoid {
 				reference = sigmoid
 			}
 			worst, at := 0.0, 0.0

@@ -3,6 +3,7 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
@@ -19,16 +20,16 @@ func elementary() map[ir.Op]emitters {
 		return emitters{f: func(g *gen, w int, x []val) val { return f(g, w, x[0]) }}
 	}
 	return map[ir.Op]emitters{
-		ir.OpExp:     one((*gen).exp),
-		ir.OpExp2:    one((*gen).exp2),
-		ir.OpExpm1:   one((*gen).expm1),
-		ir.OpSigmoid: one((*gen).sigmoid),
-		ir.OpTanh:    one((*gen).tanh),
-		ir.OpLog:     one(func(g *gen, w int, x val) val { return g.log(w, x, baseE) }),
-		ir.OpLog2:    one(func(g *gen, w int, x val) val { return g.log(w, x, base2) }),
-		ir.OpLog10:   one(func(g *gen, w int, x val) val { return g.log(w, x, base10) }),
-		ir.OpLog1p:   one((*gen).log1p),
-		ir.OpErf:     one((*gen).erf),
+		aten.Exp:     one((*gen).exp),
+		aten.Exp2:    one((*gen).exp2),
+		aten.Expm1:   one((*gen).expm1),
+		aten.Sigmoid: one((*gen).sigmoid),
+		aten.Tanh:    one((*gen).tanh),
+		aten.Log:     one(func(g *gen, w int, x val) val { return g.log(w, x, baseE) }),
+		aten.Log2:    one(func(g *gen, w int, x val) val { return g.log(w, x, base2) }),
+		aten.Log10:   one(func(g *gen, w int, x val) val { return g.log(w, x, base10) }),
+		aten.Log1p:   one((*gen).log1p),
+		aten.Erf:     one((*gen).erf),
 	}
 }
 

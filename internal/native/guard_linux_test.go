@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -75,7 +76,7 @@ func guardKernels(d ir.DType) (ks []*loop.Kernel) {
 			b := looptest.New(loop.None)
 			x := b.Load(b.Arg(d, in, false))
 			y := b.Load(b.Arg(d, loop.Unit, false))
-			b.Store(b.Arg(d, out, true), b.Op(ir.OpMaximum, x, y))
+			b.Store(b.Arg(d, out, true), b.Op(aten.Maximum, x, y))
 			ks = append(ks, &b.Kernel)
 		}
 	}
@@ -86,7 +87,7 @@ func guardKernels(d ir.DType) (ks []*loop.Kernel) {
 	}
 	for _, axis := range axes {
 		b := looptest.New(axis)
-		v := b.Reduce(ir.OpAmax, compute, b.Load(b.Arg(d, loop.Unit, false)))
+		v := b.Reduce(aten.Amax, compute, b.Load(b.Arg(d, loop.Unit, false)))
 		b.Final(b.StoreOf(b.Arg(d, loop.Unit, true), v))
 		ks = append(ks, &b.Kernel)
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
@@ -87,10 +88,10 @@ func (g *gen) apply(in *loop.Instr) val {
 		x[i] = g.value(o)
 	}
 	d := g.k.Instrs[in.In[in.N-1]].Result()
-	if in.Op == ir.OpCast {
+	if in.Op == aten.Cast {
 		return g.cast(d, in.DType, x[0])
 	}
-	if in.Op == ir.OpWhere {
+	if in.Op == aten.Where {
 		return g.where3(d, x)
 	}
 	e := table[in.Op]

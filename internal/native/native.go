@@ -20,11 +20,11 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/code"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // ErrUnsupported says that there is no native code for a kernel, because of the platform, the
@@ -196,7 +196,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
 		g.wide = g.wide || width(in.Result()) == 8 && in.Code != loop.Store
-		g.indexed = g.indexed || in.Code == loop.Index || in.Op == ir.OpArgmax || in.Op == ir.OpArgmin
+		g.indexed = g.indexed || in.Code == loop.Index || in.Op == aten.Argmax || in.Op == aten.Argmin
 		g.uniform[i] = in.Code == loop.Const
 	}
 	g.indexed = g.indexed && (k.Axis == loop.Rows || k.Axis == loop.Both)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -48,7 +49,7 @@ func TestAdd(t *testing.T) {
 		for cols := 1; cols < 140; cols++ {
 			b := looptest.New(loop.None)
 			x, y, z := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
-			b.Store(z, b.Op(ir.OpMul, b.Op(ir.OpAdd, b.Load(x), b.Load(y)), b.F32(3)))
+			b.Store(z, b.Op(aten.Mul, b.Op(aten.Add, b.Load(x), b.Load(y)), b.F32(3)))
 			check(t, &b.Kernel, isa, 3, cols, 0, uint64(cols))
 		}
 	}
@@ -60,7 +61,7 @@ func TestFlush(t *testing.T) {
 	for _, isa := range Available() {
 		b := looptest.New(loop.None)
 		x, y, z := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
-		b.Store(z, b.Op(ir.OpMul, b.Load(x), b.Load(y)))
+		b.Store(z, b.Op(aten.Mul, b.Load(x), b.Load(y)))
 		c, err := Compile(&b.Kernel, isa)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +92,7 @@ func TestCheck(t *testing.T) {
 	sum := func(d ir.DType) *loop.Kernel {
 		b := looptest.New(loop.None)
 		x, z := b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, true)
-		b.Store(z, b.Op(ir.OpAdd, b.Load(x), b.Load(x)))
+		b.Store(z, b.Op(aten.Add, b.Load(x), b.Load(x)))
 		return &b.Kernel
 	}
 	fixed := sum(ir.F32)

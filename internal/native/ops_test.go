@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -48,7 +49,7 @@ func TestOps(t *testing.T) {
 	for _, isa := range Available() {
 		n := 0
 		for _, sp := range ir.Ops() {
-			if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere {
+			if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == aten.Cast || sp.Op == aten.Where {
 				continue
 			}
 			for _, d := range looptest.Stored {
@@ -115,7 +116,7 @@ func TestWhereAndConst(t *testing.T) {
 			b := looptest.New(loop.None)
 			c, x := b.Load(b.Arg(ir.Bool, loop.Unit, false)), b.Load(b.Arg(d, loop.Unit, false))
 			k := b.Add(loop.Instr{Code: loop.Const, DType: d, Bits: 1})
-			b.Store(b.Arg(d, loop.Unit, true), b.Op(ir.OpWhere, c, x, k))
+			b.Store(b.Arg(d, loop.Unit, true), b.Op(aten.Where, c, x, k))
 			check(t, &b.Kernel, isa, 2, 77, 0, 3)
 		}
 	}
@@ -153,7 +154,7 @@ func TestManyOperands(t *testing.T) {
 			if i == 0 {
 				sum = x
 			} else {
-				sum = b.Op(ir.OpAdd, sum, x)
+				sum = b.Op(aten.Add, sum, x)
 			}
 		}
 		b.Store(b.Arg(ir.F32, loop.Unit, true), sum)
@@ -172,12 +173,12 @@ func TestSpills(t *testing.T) {
 			all := []loop.Value{x}
 			var masks []loop.Value
 			for i := range 40 {
-				all = append(all, b.Op(ir.OpAdd, all[i], y))
-				masks = append(masks, b.Op(ir.OpLt, all[i], y))
+				all = append(all, b.Op(aten.Add, all[i], y))
+				masks = append(masks, b.Op(aten.Lt, all[i], y))
 			}
 			sum := all[0]
 			for i := range masks {
-				sum = b.Op(ir.OpWhere, masks[i], b.Op(ir.OpMaximum, sum, all[40-i]), b.Op(ir.OpSub, all[i], sum))
+				sum = b.Op(aten.Where, masks[i], b.Op(aten.Maximum, sum, all[40-i]), b.Op(aten.Sub, all[i], sum))
 			}
 			b.Store(b.Arg(d, loop.Unit, true), sum)
 			check(t, &b.Kernel, isa, 3, 77, 0, 3)

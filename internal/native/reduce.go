@@ -3,6 +3,7 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
@@ -40,9 +41,9 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	in := &g.k.Instrs[v]
 	d := g.k.Instrs[in.In[0]].Result()
 	switch in.Op {
-	case ir.OpSum, ir.OpProd:
+	case aten.Sum, aten.Prod:
 		d = in.DType
-	case ir.OpAny, ir.OpAll:
+	case aten.Any, aten.All:
 		d = ir.Bool
 	}
 	r := &reduction{in: in, v: v, d: d, w: width(d)}
@@ -50,29 +51,29 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 		r.fold = func(g *gen, a, b []val) []val { return []val{f(g, r.w, []val{a[0], b[0]})} }
 	}
 	switch in.Op {
-	case ir.OpSum:
-		pair(numeric(d, ir.OpAdd))
+	case aten.Sum:
+		pair(numeric(d, aten.Add))
 		r.double, r.early = d == ir.F32, !d.IsFloat()
-	case ir.OpProd:
-		pair(numeric(d, ir.OpMul))
+	case aten.Prod:
+		pair(numeric(d, aten.Mul))
 		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
-	case ir.OpAny, ir.OpAll:
-		op := ir.OpMaximum
-		if in.Op == ir.OpAll {
-			op, r.identity = ir.OpMinimum, 1
+	case aten.Any, aten.All:
+		op := aten.Maximum
+		if in.Op == aten.All {
+			op, r.identity = aten.Minimum, 1
 		}
 		pair(table[op].i)
 		r.early = true
-	case ir.OpAmax, ir.OpAmin:
-		op := ir.OpMaximum
-		if in.Op == ir.OpAmin {
-			op = ir.OpMinimum
+	case aten.Amax, aten.Amin:
+		op := aten.Maximum
+		if in.Op == aten.Amin {
+			op = aten.Minimum
 		}
 		pair(numeric(d, op))
-		r.identity, r.early = worst(d, in.Op == ir.OpAmin), true
-	case ir.OpArgmax, ir.OpArgmin:
+		r.identity, r.early = worst(d, in.Op == aten.Amin), true
+	case aten.Argmax, aten.Argmin:
 		r.arg, r.early = true, true
-		r.identity = worst(d, in.Op == ir.OpArgmin)
+		r.identity = worst(d, in.Op == aten.Argmin)
 		r.fold = r.better
 	}
 	return r
@@ -112,7 +113,7 @@ func worst(d ir.DType, least bool) uint64 {
 // equal ones the first.
 func (r *reduction) better(g *gen, a, b []val) []val {
 	var wins, ties val
-	greatest := r.in.Op == ir.OpArgmax
+	greatest := r.in.Op == aten.Argmax
 	if r.d.IsFloat() {
 		pred := byte(cmpLT)
 		if greatest {
@@ -138,7 +139,7 @@ func (r *reduction) better(g *gen, a, b []val) []val {
 func (g *gen) folded(r *reduction) []val {
 	from := g.k.Instrs[r.in.In[0]].Result()
 	x := g.value(r.in.In[0])
-	if r.in.Op == ir.OpSum || r.in.Op == ir.OpProd || r.d == ir.Bool {
+	if r.in.Op == aten.Sum || r.in.Op == aten.Prod || r.d == ir.Bool {
 		x = g.cast(from, r.d, x)
 	}
 	if r.d == ir.Bool {
@@ -195,7 +196,7 @@ func (g *gen) foldInto(r *reduction, acc, x []val) {
 }
 
 func (r *reduction) wideOp() x64.Op {
-	if r.in.Op == ir.OpProd {
+	if r.in.Op == aten.Prod {
 		return x64.MULPD
 	}
 	return x64.ADDPD
@@ -248,7 +249,7 @@ func (g *gen) identities(r *reduction) []val {
 	switch {
 	case r.double:
 		one := g.konst(8, 0)
-		if r.in.Op == ir.OpProd {
+		if r.in.Op == aten.Prod {
 			one = g.num(8, 1)
 		}
 		x := g.add(vop{op: x64.MOVUPS, len: g.vl(8), dst: g.temp(g.vl(8)), b: one})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -26,14 +27,14 @@ func reduceKernel(axis loop.Axis, op ir.Op, in, out ir.DType, s loop.Stride) *lo
 }
 
 var reduceResults = map[ir.Op]func(d ir.DType) ir.DType{
-	ir.OpSum:    sumResult,
-	ir.OpProd:   sumResult,
-	ir.OpAmax:   func(d ir.DType) ir.DType { return d },
-	ir.OpAmin:   func(d ir.DType) ir.DType { return d },
-	ir.OpArgmax: func(ir.DType) ir.DType { return ir.I64 },
-	ir.OpArgmin: func(ir.DType) ir.DType { return ir.I64 },
-	ir.OpAny:    func(ir.DType) ir.DType { return ir.Bool },
-	ir.OpAll:    func(ir.DType) ir.DType { return ir.Bool },
+	aten.Sum:    sumResult,
+	aten.Prod:   sumResult,
+	aten.Amax:   func(d ir.DType) ir.DType { return d },
+	aten.Amin:   func(d ir.DType) ir.DType { return d },
+	aten.Argmax: func(ir.DType) ir.DType { return ir.I64 },
+	aten.Argmin: func(ir.DType) ir.DType { return ir.I64 },
+	aten.Any:    func(ir.DType) ir.DType { return ir.Bool },
+	aten.All:    func(ir.DType) ir.DType { return ir.Bool },
 }
 
 func sumResult(d ir.DType) ir.DType {
@@ -66,7 +67,7 @@ func testReduction(t *testing.T, isa ISA, op ir.Op, in, out ir.DType, axis loop.
 		t.Fatal(err)
 	}
 	fill, ulps := looptest.Elements, 0.0
-	if op == ir.OpSum || op == ir.OpProd {
+	if op == aten.Sum || op == aten.Prod {
 		fill, ulps = looptest.Moderate, 4
 		if in == ir.F64 {
 			ulps = 300 // Eval rounds after each element too
@@ -94,16 +95,16 @@ func centred(axis loop.Axis, d ir.DType) *loop.Kernel {
 	scale := b.Arg(d, loop.Fixed, false)
 	w := b.Arg(d, loop.Unit, false)
 	y := b.Arg(d, loop.Unit, true)
-	sum := b.Reduce(ir.OpSum, d, b.Load(x))
-	mean := b.Final(b.ApplyOf(ir.OpMul, d, sum, b.Final(b.LoadOf(scale))))
+	sum := b.Reduce(aten.Sum, d, b.Load(x))
+	mean := b.Final(b.ApplyOf(aten.Mul, d, sum, b.Final(b.LoadOf(scale))))
 	b.Passes = append(b.Passes, loop.Pass{})
-	z := b.Op(ir.OpMul, b.Op(ir.OpSub, b.Load(x), mean), b.Op(ir.OpMul, b.Load(w), b.Op(ir.OpAbs, b.Load(scale))))
+	z := b.Op(aten.Mul, b.Op(aten.Sub, b.Load(x), mean), b.Op(aten.Mul, b.Load(w), b.Op(aten.Abs, b.Load(scale))))
 	b.Store(y, z)
-	top := b.Reduce(ir.OpAmax, d, z)
-	at := b.Reduce(ir.OpArgmax, ir.I64, z)
-	bottom := b.Reduce(ir.OpAmin, d, z)
+	top := b.Reduce(aten.Amax, d, z)
+	at := b.Reduce(aten.Argmax, ir.I64, z)
+	bottom := b.Reduce(aten.Amin, d, z)
 	stride := loop.Unit
-	b.Final(b.StoreOf(b.Arg(d, stride, true), b.Final(b.ApplyOf(ir.OpSub, d, top, bottom))))
+	b.Final(b.StoreOf(b.Arg(d, stride, true), b.Final(b.ApplyOf(aten.Sub, d, top, bottom))))
 	b.Final(b.StoreOf(b.Arg(ir.I64, stride, true), at))
 	return &b.Kernel
 }

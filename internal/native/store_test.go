@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 func TestStoredCodeRuns(t *testing.T) {
@@ -79,7 +79,7 @@ func TestStreamedStores(t *testing.T) {
 			x := b.Load(b.Arg(d, loop.Unit, false))
 			out := b.Arg(d, loop.Unit, true)
 			b.Args[out].Stream = true
-			b.Store(out, b.Op(ir.OpMaximum, x, x))
+			b.Store(out, b.Op(aten.Maximum, x, x))
 			k := &b.Kernel
 			c, err := Compile(k, isa)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
@@ -70,50 +71,50 @@ func init() {
 	greater := func(g *gen, x []val) val { return g.andNot(x[0], x[1]) }
 	keep := func(g *gen, x []val) val { return x[0] }
 	table = map[ir.Op]emitters{
-		ir.OpAdd:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, wrap: true},
-		ir.OpSub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), wrap: true},
-		ir.OpMul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, wrap: true},
-		ir.OpDiv:        {f: two(x64.DIVPS, x64.DIVPD)},
-		ir.OpMaximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or},
-		ir.OpMinimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and},
-		ir.OpSqrt:       {f: func(g *gen, w int, x []val) val { return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]) }},
-		ir.OpReciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
-		ir.OpRsqrt:      {f: rsqrt},
-		ir.OpNeg: {f: func(g *gen, w int, x []val) val {
+		aten.Add:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, wrap: true},
+		aten.Sub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), wrap: true},
+		aten.Mul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, wrap: true},
+		aten.Div:        {f: two(x64.DIVPS, x64.DIVPD)},
+		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or},
+		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and},
+		aten.Sqrt:       {f: func(g *gen, w int, x []val) val { return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]) }},
+		aten.Reciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
+		aten.Rsqrt:      {f: rsqrt},
+		aten.Neg: {f: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.signBit(w))
 		},
 			i: func(g *gen, w int, x []val) val {
 				return g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), g.konst(w, 0), x[0])
 			}, wrap: true},
-		ir.OpAbs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, wrap: true},
-		ir.OpSign: {f: signFloat, i: signInt, b: keep},
-		ir.OpRelu: {f: func(g *gen, w int, x []val) val {
+		aten.Abs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, wrap: true},
+		aten.Sign: {f: signFloat, i: signInt, b: keep},
+		aten.Relu: {f: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.MAXPS, x64.MAXPD), g.vl(w), g.konst(w, 0), x[0])
 		}, i: reluInt},
-		ir.OpFloor: rounding(9), ir.OpCeil: rounding(10), ir.OpRound: rounding(8), ir.OpTrunc: rounding(11),
+		aten.Floor: rounding(9), aten.Ceil: rounding(10), aten.Round: rounding(8), aten.Trunc: rounding(11),
 
-		ir.OpEq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }),
-		ir.OpNe: compare(cmpNE, intNE, xor),
-		ir.OpLt: compare(cmpLT, intLT, less), ir.OpGt: compare(cmpGT, intGT, greater),
-		ir.OpLe: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }),
-		ir.OpGe: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }),
+		aten.Eq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }),
+		aten.Ne: compare(cmpNE, intNE, xor),
+		aten.Lt: compare(cmpLT, intLT, less), aten.Gt: compare(cmpGT, intGT, greater),
+		aten.Le: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }),
+		aten.Ge: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }),
 
-		ir.OpLogicalAnd: logical((*gen).and), ir.OpLogicalOr: logical((*gen).or), ir.OpLogicalXor: logical((*gen).xor),
-		ir.OpLogicalNot: {
+		aten.LogicalAnd: logical((*gen).and), aten.LogicalOr: logical((*gen).or), aten.LogicalXor: logical((*gen).xor),
+		aten.LogicalNot: {
 			f: func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, x[0], g.konst(w, 0)) },
 			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intEQ, x[0], g.konst(w, 0)) }, b: notB, predicate: true,
 		},
-		ir.OpBitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and}, ir.OpBitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or},
-		ir.OpBitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor},
-		ir.OpBitwiseNot: {i: func(g *gen, w int, x []val) val {
+		aten.BitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and}, aten.BitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or},
+		aten.BitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor},
+		aten.BitwiseNot: {i: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
 		}, b: notB, wrap: true},
-		ir.OpBitwiseLeftShift:  {i: shiftLeft, wrap: true},
-		ir.OpBitwiseRightShift: {i: shiftRight},
+		aten.BitwiseLeftShift:  {i: shiftLeft, wrap: true},
+		aten.BitwiseRightShift: {i: shiftRight},
 
-		ir.OpIsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
-		ir.OpIsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),
-		ir.OpIsFinite: classify(func(g *gen, w int, x []val) val {
+		aten.IsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
+		aten.IsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),
+		aten.IsFinite: classify(func(g *gen, w int, x []val) val {
 			return g.cmpF(w, cmpLT, g.abs(w, x[0]), g.num(w, math.Inf(1)))
 		}, true),
 	}

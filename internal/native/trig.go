@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
@@ -56,16 +57,16 @@ func trigonometric() map[ir.Op]emitters {
 		return viaDouble(func(g *gen, x []val) val { return f(g, x[0]) })
 	}
 	return map[ir.Op]emitters{
-		ir.OpSin: one(func(g *gen, x val) val {
+		aten.Sin: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			// Of the smallest numbers the sine is the number; it keeps the sign of 0.
 			return g.blend(8, g.cmpF(8, cmpLT, g.abs(8, x), g.num(8, 0x1p-30)), x, g.sinOf(r, q))
 		}),
-		ir.OpCos: one(func(g *gen, x val) val {
+		aten.Cos: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			return g.sinOf(r, g.op2(x64.PADDQ, g.vl(8), q, g.konst(8, 1)))
 		}),
-		ir.OpTan: one(func(g *gen, x val) val {
+		aten.Tan: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			s, c := g.sinOf(r, q), g.sinOf(r, g.op2(x64.PADDQ, g.vl(8), q, g.konst(8, 1)))
 			return g.blend(8, g.cmpF(8, cmpLT, g.abs(8, x), g.num(8, 0x1p-30)), x, g.div(8, s, c))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
 )
@@ -235,7 +236,7 @@ func decides(st *Stmt, shapes []ir.Shape) bool {
 	for _, r := range st.Regs() {
 		floats = floats || shapes[r].DType().IsFloat()
 	}
-	if st.Op == ir.OpCast {
+	if st.Op == aten.Cast {
 		return floats && !st.Args[1].(ir.DType).IsFloat()
 	}
 	return floats && (jumps[st.Op.String()] || st.Op.Spec().Predicate)

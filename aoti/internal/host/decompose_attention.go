@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -223,7 +224,7 @@ func (a *attending) sees(b *ir.Builder, in []ir.Value, l, s int) ir.Value {
 		if ok.IsNil() {
 			ok = x
 		} else {
-			ok = b.Call1(ir.OpLogicalAnd, []any{ok, x})
+			ok = b.Call1(aten.LogicalAnd, []any{ok, x})
 		}
 	}
 	i, j := b.Iota(l, ir.I64), b.Iota(s, ir.I64)
@@ -234,18 +235,18 @@ func (a *attending) sees(b *ir.Builder, in []ir.Value, l, s int) ir.Value {
 	if a.ends[0] > 0 {
 		qn, qi, ql := sequence(b, in[a.ends[0]], l)
 		kn, kj, kl := sequence(b, in[a.ends[1]], s)
-		and(b.Eq(b.Unsqueeze(qn, 1), kn))
+		and(b.Binary(aten.Eq, b.Unsqueeze(qn, 1), kn))
 		i, j, ahead = qi, kj, b.Sub(kl, b.Unsqueeze(ql, 1))
 	}
 	at := b.Add(b.Unsqueeze(i, 1), ahead)
 	if a.causal != seesAll {
-		and(b.Le(b.Expand(j, s), at))
+		and(b.Binary(aten.Le, b.Expand(j, s), at))
 	}
 	if a.windowed && a.right >= 0 {
-		and(b.Le(j, b.Add(at, b.Const(a.right, ir.I64))))
+		and(b.Binary(aten.Le, j, b.Add(at, b.Const(a.right, ir.I64))))
 	}
 	if a.windowed && a.left >= 0 {
-		and(b.Ge(j, b.Sub(at, b.Const(a.left, ir.I64))))
+		and(b.Binary(aten.Ge, j, b.Sub(at, b.Const(a.left, ir.I64))))
 	}
 	return ok
 }
@@ -268,7 +269,7 @@ func (a *attending) masked(b *ir.Builder, in []ir.Value, l, s int) (mask ir.Valu
 		case mask.IsNil():
 			mask = given
 		case given.DType() == ir.Bool:
-			mask = b.Call1(ir.OpLogicalAnd, []any{mask, given})
+			mask = b.Call1(aten.LogicalAnd, []any{mask, given})
 		default:
 			mask = b.Where(mask, given, b.Const(math.Inf(-1), given.DType()))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -172,7 +173,7 @@ func decomposeSum(v values, sign float64) (*decomposition, error) {
 // decomposeCat joins tensors as the function of the op does.
 func decomposeCat(v values) (*decomposition, error) {
 	list := catOperands(v)
-	r, err := decomposeRow(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+	r, err := decomposeRow(aten.Cat, values{"tensors": list, "dim": v.int("dim", 0)})
 	if err == nil && channelsLastAll(list) {
 		r.strides = lastStrides(list...)
 	}

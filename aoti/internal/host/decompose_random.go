@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -73,12 +74,12 @@ var randomDecompositions = map[string]decomposeFunc{
 type source func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value
 
 func unit(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
-	return b.Call1(ir.OpUniform, []any{seed, size, 0, wide(d)})
+	return b.Call1(aten.Uniform, []any{seed, size, 0, wide(d)})
 }
 
 func bell(mean, std float64) source {
 	return func(b *ir.Builder, seed ir.Value, size []int, d ir.DType) ir.Value {
-		x := b.Call1(ir.OpNormal, []any{seed, size, 0, wide(d)})
+		x := b.Call1(aten.Normal, []any{seed, size, 0, wide(d)})
 		if mean == 0 && std == 1 {
 			return x
 		}
@@ -88,7 +89,7 @@ func bell(mean, std float64) source {
 
 func whole(low, high int) source {
 	return func(b *ir.Builder, seed ir.Value, size []int, _ ir.DType) ir.Value {
-		return b.Call1(ir.OpRandint, []any{seed, low, high, size, 0, ir.I64})
+		return b.Call1(aten.Randint, []any{seed, low, high, size, 0, ir.I64})
 	}
 }
 
@@ -142,7 +143,7 @@ func decomposeBernoulli(v values) (*decomposition, error) {
 		if len(in) > 1 {
 			limit = b.Cast(in[0], x.DType())
 		}
-		return []ir.Value{b.Cast(b.Lt(x, limit), d)}
+		return []ir.Value{b.Cast(b.Binary(aten.Lt, x, limit), d)}
 	}
 	return r, nil
 }
@@ -165,7 +166,7 @@ func decomposeDropout(v values) (*decomposition, error) {
 			return []ir.Value{x, b.Full(dims, 1, ir.Bool)}
 		}
 		u := unit(b, in[1], dims, x.DType())
-		keep := b.Lt(u, num(b, 1-p, u))
+		keep := b.Binary(aten.Lt, u, num(b, 1-p, u))
 		scale := 0.0
 		if p < 1 {
 			scale = 1 / (1 - p)

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -282,7 +283,7 @@ func (p *streamContext) nonzero(c call) error {
 func (p *streamContext) maskedSelect(c call) error {
 	x, m := c.tensor(0), c.tensor(1)
 	outs, err := p.run(&decomposition{what: []byte("masked_select"), in: []*tensor{x, m}, build: func(b *ir.Builder, in []ir.Value) []ir.Value {
-		dims := b.Call1(ir.OpLogicalAnd, []any{in[0], in[1]}).Shape().Dims()
+		dims := b.Call1(aten.LogicalAnd, []any{in[0], in[1]}).Shape().Dims()
 		mask, all := b.Expand(in[1], dims...), b.Expand(in[0], dims...)
 		return []ir.Value{do(b, "count_nonzero", mask, nil), do(b, "masked_scatter_backward", all, mask, []int{product(dims)})}
 	}})

@@ -5,6 +5,7 @@ package host
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -39,7 +40,7 @@ var creationKernels = map[string]eagerFunc{
 	},
 	"cat": func(v values) ([]*tensor, error) {
 		list := catOperands(v)
-		out, err := eagerRow(ir.OpCat, values{"tensors": list, "dim": v.int("dim", 0)})
+		out, err := eagerRow(aten.Cat, values{"tensors": list, "dim": v.int("dim", 0)})
 		if err == nil && channelsLastAll(list) {
 			return relaid(out[0])
 		}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
@@ -411,7 +412,7 @@ func (k *convolution) runEager() error {
 		if len(in) > 2 {
 			bias = in[2]
 		}
-		return b.Call(ir.OpConvolution, []any{in[0], in[1], bias, stride, padding, dilation, k.transposed, extra, k.groups})
+		return b.Call(aten.Convolution, []any{in[0], in[1], bias, stride, padding, dilation, k.transposed, extra, k.groups})
 	})
 	if err != nil {
 		return err

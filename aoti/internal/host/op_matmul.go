@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/ir"
 )
@@ -178,14 +179,14 @@ func matmulInts(out, self, a, b *tensor, beta, alpha float64) error {
 	return eagerInto(out, what, in, func(bl *ir.Builder, in []ir.Value) []ir.Value {
 		v := bl.MatMul(in[0], in[1])
 		if alpha != 1 {
-			v = bl.Call1(ir.OpMul, []any{v, bl.WrappedConst(int(alpha))})
+			v = bl.Call1(aten.Mul, []any{v, bl.WrappedConst(int(alpha))})
 		}
 		if len(in) > 2 {
 			s := in[2]
 			if beta != 1 {
-				s = bl.Call1(ir.OpMul, []any{s, bl.WrappedConst(int(beta))})
+				s = bl.Call1(aten.Mul, []any{s, bl.WrappedConst(int(beta))})
 			}
-			v = bl.Call1(ir.OpAdd, []any{v, s})
+			v = bl.Call1(aten.Add, []any{v, s})
 		}
 		return []ir.Value{v}
 	})

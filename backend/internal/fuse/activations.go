@@ -3,6 +3,7 @@ package fuse
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -46,20 +47,20 @@ type activationForm struct {
 func activationTable() []activationForm {
 	x := &expr{}
 	half, one := num(0.5), num(1)
-	erf := of(ir.OpErf, of(ir.OpMul, x, num(1/math.Sqrt2)))
-	erfOfRatio := of(ir.OpErf, of(ir.OpDiv, x, num(math.Sqrt2)))
-	cube := of(ir.OpMul, of(ir.OpMul, x, x), x)
-	tanh := of(ir.OpTanh, of(ir.OpMul, of(ir.OpAdd, x, of(ir.OpMul, cube, num(0.044715))), num(math.Sqrt2/math.SqrtPi)))
-	sigmoid := of(ir.OpSigmoid, x)
+	erf := of(aten.Erf, of(aten.Mul, x, num(1/math.Sqrt2)))
+	erfOfRatio := of(aten.Erf, of(aten.Div, x, num(math.Sqrt2)))
+	cube := of(aten.Mul, of(aten.Mul, x, x), x)
+	tanh := of(aten.Tanh, of(aten.Mul, of(aten.Add, x, of(aten.Mul, cube, num(0.044715))), num(math.Sqrt2/math.SqrtPi)))
+	sigmoid := of(aten.Sigmoid, x)
 	return []activationForm{
-		{ReLU, of(ir.OpRelu, x)},
-		{GELU, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erf, one))},
-		{GELU, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, erfOfRatio, one))},
-		{GELU, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, erf, one), half))},
-		{GELUTanh, of(ir.OpMul, of(ir.OpMul, x, half), of(ir.OpAdd, tanh, one))},
-		{GELUTanh, of(ir.OpMul, x, of(ir.OpMul, of(ir.OpAdd, tanh, one), half))},
-		{SiLU, of(ir.OpMul, x, sigmoid)},
+		{ReLU, of(aten.Relu, x)},
+		{GELU, of(aten.Mul, of(aten.Mul, x, half), of(aten.Add, erf, one))},
+		{GELU, of(aten.Mul, of(aten.Mul, x, half), of(aten.Add, erfOfRatio, one))},
+		{GELU, of(aten.Mul, x, of(aten.Mul, of(aten.Add, erf, one), half))},
+		{GELUTanh, of(aten.Mul, of(aten.Mul, x, half), of(aten.Add, tanh, one))},
+		{GELUTanh, of(aten.Mul, x, of(aten.Mul, of(aten.Add, tanh, one), half))},
+		{SiLU, of(aten.Mul, x, sigmoid)},
 		{Sigmoid, sigmoid},
-		{Tanh, of(ir.OpTanh, x)},
+		{Tanh, of(aten.Tanh, x)},
 	}
 }

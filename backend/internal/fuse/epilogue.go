@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -132,7 +133,7 @@ func (m *matcher) extend(e *Epilogue, rule Rule, in *graph.Instr, cur graph.ID) 
 	}
 	other := in.Args[1]
 	if other == cur {
-		if other = in.Args[0]; in.Op != ir.OpAdd && in.Op != ir.OpMul {
+		if other = in.Args[0]; in.Op != aten.Add && in.Op != aten.Mul {
 			return false
 		}
 	}
@@ -144,7 +145,7 @@ func (m *matcher) extend(e *Epilogue, rule Rule, in *graph.Instr, cur graph.ID) 
 	switch {
 	case (os.Numel() == 1 || alongOnly(os, shape, rule.Channel)) && m.canLink(e, rule, l, shape.Dim(rule.Channel)):
 		e.Links = append(e.Links, l)
-	case in.Op == ir.OpAdd && os == shape && e.Residual == NoValue && m.lies(other):
+	case in.Op == aten.Add && os == shape && e.Residual == NoValue && m.lies(other):
 		e.Residual = other
 	default:
 		return false
@@ -161,22 +162,22 @@ func (m *matcher) canLink(e *Epilogue, rule Rule, l Link, channels int) bool {
 	if rule.Affine {
 		// Vectors are put together in the tensors' type: not in a narrow one.
 		switch l.Op {
-		case ir.OpAdd, ir.OpSub:
+		case aten.Add, aten.Sub:
 			return d == loop.ComputeDType(d)
-		case ir.OpMul, ir.OpDiv:
+		case aten.Mul, aten.Div:
 			return d == loop.ComputeDType(d) && e.Residual == NoValue
 		}
 		return false
 	}
 	for _, have := range e.Links {
-		if have.Op == ir.OpAdd {
+		if have.Op == aten.Add {
 			return false
 		}
 	}
 	switch l.Op {
-	case ir.OpMul, ir.OpDiv:
+	case aten.Mul, aten.Div:
 		return m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue && (rule.Factor == nil || rule.Factor(l.ID))
-	case ir.OpAdd:
+	case aten.Add:
 		return m.p.Shape(l.ID).Numel() == channels
 	}
 	return false
@@ -213,7 +214,7 @@ func (m *matcher) activation(cur graph.ID) (Activation, []int32, bool) {
 	}
 	widen := m.Users[cur][0]
 	wide := m.p.Instrs[widen].Out
-	if m.p.Instrs[widen].Op != ir.OpCast || m.dtype(wide) != loop.ComputeDType(d) || m.Kept[wide] {
+	if m.p.Instrs[widen].Op != aten.Cast || m.dtype(wide) != loop.ComputeDType(d) || m.Kept[wide] {
 		return 0, nil, false
 	}
 	act, ops, ok := m.pattern(wide)
@@ -225,7 +226,7 @@ func (m *matcher) activation(cur graph.ID) (Activation, []int32, bool) {
 		return 0, nil, false
 	}
 	narrow := m.Users[result][0]
-	if in := &m.p.Instrs[narrow]; in.Op != ir.OpCast || m.dtype(in.Out) != d || m.taken[narrow] || m.taken[widen] {
+	if in := &m.p.Instrs[narrow]; in.Op != aten.Cast || m.dtype(in.Out) != d || m.taken[narrow] || m.taken[widen] {
 		return 0, nil, false
 	}
 	return act, append(ops, widen, narrow), true
@@ -268,7 +269,7 @@ func (t *trial) matches(e *expr, id graph.ID) bool {
 	}
 	in := &t.m.p.Instrs[i]
 	if e.number {
-		return in.Op == ir.OpFull && sameNumber(t.m.p.Args(in).Get("fill_value"), e.value, t.m.dtype(id))
+		return in.Op == aten.Full && sameNumber(t.m.p.Args(in).Get("fill_value"), e.value, t.m.dtype(id))
 	}
 	if in.Op != e.op || len(in.Args) != len(e.in) {
 		return false
@@ -280,7 +281,7 @@ func (t *trial) matches(e *expr, id graph.ID) bool {
 	}
 	if !straight {
 		t.ops = t.ops[:before]
-		turned := e.op == ir.OpMul || e.op == ir.OpAdd
+		turned := e.op == aten.Mul || e.op == aten.Add
 		if !turned || !t.matches(e.in[0], in.Args[1]) || !t.matches(e.in[1], in.Args[0]) {
 			t.ops = t.ops[:before]
 			return false

@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/internal/strided"
@@ -135,7 +136,7 @@ func (r *run) dense(d ir.DType, v fuse.Value) []byte {
 func (r *run) emit(i int32) {
 	in := &r.p.Instrs[i]
 	args := r.p.Args(in)
-	if in.Op == ir.OpCat {
+	if in.Op == aten.Cat {
 		r.cat(in)
 		return
 	}
@@ -145,13 +146,13 @@ func (r *run) emit(i int32) {
 		x = r.need(in.Args[0]).View
 	}
 	switch in.Op {
-	case ir.OpPermute:
+	case aten.Permute:
 		view(x.Permute(ir.PermuteDims(args)))
-	case ir.OpExpand:
+	case aten.Expand:
 		view(x.Expand(r.p.Shape(in.Out).Dims()))
-	case ir.OpSlice:
+	case aten.Slice:
 		view(x.Slice(ir.SliceBounds(args)))
-	case ir.OpFlip:
+	case aten.Flip:
 		view(x.Flip(ir.FlipDims(args)))
 	default:
 		r.note("%v", in.Op)

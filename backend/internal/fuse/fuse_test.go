@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
@@ -23,9 +24,9 @@ func plans() map[string]*planned {
 		"lines cut in three":   {Backend: ref.New(), parts: 3},
 		"small kernels only":   {Backend: ref.New(), parts: 1, most: 2},
 		"small, cut in two":    {Backend: ref.New(), parts: 2, most: 2},
-		"no sum, tanh or exp":  {Backend: ref.New(), parts: 1, without: []ir.Op{ir.OpSum, ir.OpTanh, ir.OpExp}},
+		"no sum, tanh or exp":  {Backend: ref.New(), parts: 1, without: []ir.Op{aten.Sum, aten.Tanh, aten.Exp}},
 		"no kernels":           {Backend: ref.New(), parts: 1, most: -1},
-		"no kernel with a mul": {Backend: ref.New(), parts: 5, without: []ir.Op{ir.OpMul}},
+		"no kernel with a mul": {Backend: ref.New(), parts: 5, without: []ir.Op{aten.Mul}},
 	}
 }
 
@@ -84,7 +85,7 @@ func TestPlans(t *testing.T) {
 			return neg(prod(neg(%x), [1]))`, 1, seen{kernels: 2, passes: 1, parts: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := &planned{Backend: ref.New(), parts: c.parts, without: []ir.Op{ir.OpExp2, ir.OpProd}}
+			b := &planned{Backend: ref.New(), parts: c.parts, without: []ir.Op{aten.Exp2, aten.Prod}}
 			p, err := graph.Parse("program @p {" + c.text + "\n}")
 			if err != nil {
 				t.Fatal(err)
@@ -147,10 +148,10 @@ func TestEpilogues(t *testing.T) {
 	}{
 		{"bias and relu", `
 			%b = parameter "b" : f32[4]
-			return relu(add(matmul(%x, %y), %b))`, fuse.ReLU, []ir.Op{ir.OpAdd}, false, 0},
+			return relu(add(matmul(%x, %y), %b))`, fuse.ReLU, []ir.Op{aten.Add}, false, 0},
 		{"factor, residual, tanh", `
 			%s = parameter "s" : f32[]
-			return tanh(add(%x, mul(matmul(%x, %y), %s)))`, fuse.Tanh, []ir.Op{ir.OpMul}, true, 0},
+			return tanh(add(%x, mul(matmul(%x, %y), %s)))`, fuse.Tanh, []ir.Op{aten.Mul}, true, 0},
 		{"silu", `
 			%0 = matmul(%x, %y)
 			return mul(sigmoid(%0), %0)`, fuse.SiLU, nil, false, 0},
@@ -169,7 +170,7 @@ func TestEpilogues(t *testing.T) {
 				t.Fatal(err)
 			}
 			byTail, inner := fuse.Epilogues(p, fuse.UsesOf(p), func(in *graph.Instr) (fuse.Rule, bool) {
-				return fuse.Rule{Channel: 1}, in.Op == ir.OpMatMul
+				return fuse.Rule{Channel: 1}, in.Op == aten.MatMul
 			})
 			left := len(p.Instrs)
 			for i, e := range byTail {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -194,9 +195,9 @@ func reduces(op ir.Op) bool {
 // not bools, and neither any nor all are numbers.
 func reducesTo(op ir.Op, out ir.DType) bool {
 	switch op {
-	case ir.OpSum, ir.OpProd:
+	case aten.Sum, aten.Prod:
 		return out != ir.Bool
-	case ir.OpAny, ir.OpAll:
+	case aten.Any, aten.All:
 		return out == ir.Bool
 	}
 	return true
@@ -247,14 +248,14 @@ func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 		return nil, false
 	}
 	n.parts = gs.b.Parts(Reduction{s, n.mask, n.axis, n.lines})
-	index := in.Op == ir.OpArgmax || in.Op == ir.OpArgmin
+	index := in.Op == aten.Argmax || in.Op == aten.Argmin
 	return n, !index || n.axis != loop.Both && n.parts < 2
 }
 
 // joinView keeps a reshaped or expanded row statistic in its group.
 func (gs *Groups) joinView(i int32) bool {
 	in := &gs.p.Instrs[i]
-	if in.Op != ir.OpReshape && in.Op != ir.OpExpand {
+	if in.Op != aten.Reshape && in.Op != aten.Expand {
 		return false
 	}
 	x := in.Args[0]
@@ -265,7 +266,7 @@ func (gs *Groups) joinView(i int32) bool {
 	s := gs.p.Shape(in.Out)
 	switch {
 	case s.Numel() == g.lines && !s.SameDims(g.key.shape):
-	case in.Op == ir.OpExpand && s.SameDims(g.key.shape) && g.parts < 2 && g.statisticFits(gs, x):
+	case in.Op == aten.Expand && s.SameDims(g.key.shape) && g.parts < 2 && g.statisticFits(gs, x):
 		g.spread[in.Out] = true
 	default:
 		return false

@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -69,7 +70,7 @@ func (w *kernelWriter) charge(nanos float64) {
 func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loop.Value {
 	wide := loop.ComputeDType(out)
 	var v loop.Value
-	if op == ir.OpCast && loop.ComputeDType(last) == wide {
+	if op == aten.Cast && loop.ComputeDType(last) == wide {
 		v = src[0]
 		if out == last || out == wide {
 			return v
@@ -95,11 +96,11 @@ func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
 // which is not rounded yet.
 func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Value {
 	d := loop.ComputeDType(out)
-	if (op == ir.OpSum || op == ir.OpProd) && in != out {
-		v = w.apply(ir.OpCast, out, in, []loop.Value{v})
+	if (op == aten.Sum || op == aten.Prod) && in != out {
+		v = w.apply(aten.Cast, out, in, []loop.Value{v})
 	}
-	if (op == ir.OpAny || op == ir.OpAll) && in != ir.Bool {
-		v = w.apply(ir.OpCast, ir.Bool, in, []loop.Value{v})
+	if (op == aten.Any || op == aten.All) && in != ir.Bool {
+		v = w.apply(aten.Cast, ir.Bool, in, []loop.Value{v})
 	}
 	w.charge(nativeArithmetic)
 	return w.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
@@ -107,7 +108,7 @@ func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Val
 
 // finish rounds the result of a reduction.
 func (w *kernelWriter) finish(op ir.Op, out ir.DType, v loop.Value) loop.Value {
-	if loop.ComputeDType(out) != out && (op == ir.OpSum || op == ir.OpProd) {
+	if loop.ComputeDType(out) != out && (op == aten.Sum || op == aten.Prod) {
 		return w.round(out, v)
 	}
 	return v

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -11,7 +12,7 @@ import (
 // lower.
 func IsView(op ir.Op) bool {
 	switch op {
-	case ir.OpReshape, ir.OpPermute, ir.OpExpand, ir.OpSlice, ir.OpFlip, ir.OpViewAsReal, ir.OpViewAsComplex:
+	case aten.Reshape, aten.Permute, aten.Expand, aten.Slice, aten.Flip, aten.ViewAsReal, aten.ViewAsComplex:
 		return true
 	}
 	return false
@@ -26,20 +27,20 @@ func (c *Call) view() bool {
 	v := c.Operands[0]
 	view := v.View
 	switch c.Instr.Op {
-	case ir.OpReshape:
+	case aten.Reshape:
 		v = c.Reshape(v, c.Shapes[0])
 		view = v.View
-	case ir.OpPermute:
+	case aten.Permute:
 		view = v.View.Permute(ir.PermuteDims(c.Args))
-	case ir.OpExpand:
+	case aten.Expand:
 		view = v.View.Expand(c.Shapes[0].Dims())
-	case ir.OpSlice:
+	case aten.Slice:
 		view = v.View.Slice(ir.SliceBounds(c.Args))
-	case ir.OpFlip:
+	case aten.Flip:
 		view = v.View.Flip(ir.FlipDims(c.Args))
-	case ir.OpViewAsReal:
+	case aten.ViewAsReal:
 		view = v.View.Halves()
-	case ir.OpViewAsComplex:
+	case aten.ViewAsComplex:
 		var ok bool
 		if view, ok = v.View.Doubled(); !ok { // pairs that do not lie as complex numbers do
 			v = c.Copied(v)
@@ -85,7 +86,7 @@ func (c *Call) CatParts() (parts []Value) {
 func (b *Builder) Transposed(id graph.ID, x, y int) bool {
 	return slices.ContainsFunc(b.Users[id], func(i int32) bool {
 		u := &b.Program.Instrs[i]
-		return u.Op == ir.OpPermute && exchanges(ir.PermuteDims(b.Program.Args(u)), x, y)
+		return u.Op == aten.Permute && exchanges(ir.PermuteDims(b.Program.Args(u)), x, y)
 	})
 }
 

@@ -13,24 +13,25 @@ import (
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 var solver lapackgonum.Implementation
 
 var families = map[ir.Op]family{
-	ir.OpLinalgCholeskyEx:         {core: []int{2}, make: cholesky},
-	ir.OpLinalgLUFactorEx:         {core: []int{2}, make: factor},
-	ir.OpLUUnpack:                 {core: []int{2, 1}, make: unpack},
-	ir.OpLinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
-	ir.OpGeqrf:                    {core: []int{2}, make: reflect},
-	ir.OpLinalgHouseholderProduct: {core: []int{2, 1}, make: product},
-	ir.OpOrmqr:                    {core: []int{2, 1, 2}, make: applyProduct},
-	ir.OpLinalgEigh:               {core: []int{2}, make: symmetric},
-	ir.OpLinalgEig:                {core: []int{2}, make: general},
-	ir.OpLinalgSVD:                {core: []int{2}, make: singular},
-	ir.OpLinalgMatrixExp:          {core: []int{2}, make: exponential},
-	ir.OpFftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
+	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky},
+	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor},
+	aten.LUUnpack:                 {core: []int{2, 1}, make: unpack},
+	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
+	aten.Geqrf:                    {core: []int{2}, make: reflect},
+	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
+	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
+	aten.LinalgEigh:               {core: []int{2}, make: symmetric},
+	aten.LinalgEig:                {core: []int{2}, make: general},
+	aten.LinalgSVD:                {core: []int{2}, make: singular},
+	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
+	aten.FftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
 		return 40 * float64(a.In[0].Dim(-1))
 	}},
 }

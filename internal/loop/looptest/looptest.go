@@ -4,6 +4,7 @@ package looptest
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -81,7 +82,7 @@ func (b *Build) Op(op ir.Op, in ...loop.Value) loop.Value {
 }
 
 // Cast converts a value.
-func (b *Build) Cast(x loop.Value, d ir.DType) loop.Value { return b.Add(b.ApplyOf(ir.OpCast, d, x)) }
+func (b *Build) Cast(x loop.Value, d ir.DType) loop.Value { return b.Add(b.ApplyOf(aten.Cast, d, x)) }
 
 // StoreOf returns the instruction that stores a value.
 func (b *Build) StoreOf(arg int, v loop.Value) loop.Instr {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -13,7 +14,7 @@ import (
 var exact = sync.OnceValue(func() []ir.Op {
 	var ops []ir.Op
 	for _, sp := range ir.Ops() {
-		simple := sp.Category == ir.Pointwise && !sp.Composite() && len(sp.Schema.Params) <= 2 && sp.Op != ir.OpCast
+		simple := sp.Category == ir.Pointwise && !sp.Composite() && len(sp.Schema.Params) <= 2 && sp.Op != aten.Cast
 		if simple && sp.ULPs == 0 && !sp.Divides {
 			ops = append(ops, sp.Op)
 		}
@@ -65,16 +66,16 @@ func Random(r *rand.Rand) *loop.Kernel {
 func (b *Build) randomReduce(r *rand.Rand, x loop.Value) loop.Value {
 	if d := b.Instrs[x].Result(); d.IsFloat() {
 		// Which of 0 and -0 is the extremum is not defined: no -0.
-		x = b.Op(ir.OpAdd, x, b.Add(loop.Instr{Code: loop.Const, DType: d}))
+		x = b.Op(aten.Add, x, b.Add(loop.Instr{Code: loop.Const, DType: d}))
 	}
-	op, d := ir.OpAmax, b.Instrs[x].Result()
+	op, d := aten.Amax, b.Instrs[x].Result()
 	switch r.IntN(4) {
 	case 0:
-		op = ir.OpAmin
+		op = aten.Amin
 	case 1:
-		op, d = ir.OpArgmax, ir.I64
+		op, d = aten.Argmax, ir.I64
 	case 2:
-		op, d = ir.OpAny, ir.Bool
+		op, d = aten.Any, ir.Bool
 	}
 	return b.Reduce(op, d, x)
 }
@@ -93,7 +94,7 @@ func (b *Build) random(r *rand.Rand, vals []loop.Value, pick func() ir.DType) lo
 	}
 	y := same[r.IntN(len(same))]
 	if len(bools) > 0 && r.IntN(4) == 0 {
-		return b.Op(ir.OpWhere, bools[r.IntN(len(bools))], x, y)
+		return b.Op(aten.Where, bools[r.IntN(len(bools))], x, y)
 	}
 	ops := exact()
 	for range 10 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -244,7 +245,7 @@ func scanned[T kernels.Number](d *device, op ir.Op, dt ir.DType, element func() 
 		f(dst, indices, x, n, inner, lines)
 		operands, dtypes := [][]byte{make([]byte, len(bytesOf(x))), bytesOf(x)}, []ir.DType{dt}
 		want := [][]byte{bytesOf(dst)}
-		if op == ir.OpCummax {
+		if op == aten.Cummax {
 			operands, dtypes, want = [][]byte{operands[0], make([]byte, 8*len(x)), operands[1]}, append(dtypes, ir.I64), append(want, bytesOf(indices))
 		}
 		g := Scan{op, dt, outer, n, inner}
@@ -270,28 +271,28 @@ func TestScans(t *testing.T) {
 		}
 		return float32(r.IntN(9))
 	}
-	scanned(d, ir.OpCumsum, ir.F32, float, 1, func(dst []float32, _ []int64, x []float32, n, inner, lines int) {
+	scanned(d, aten.Cumsum, ir.F32, float, 1, func(dst []float32, _ []int64, x []float32, n, inner, lines int) {
 		kernels.Cumsum[float32, float64](dst, x, n, inner, 0, lines)
 	})
-	scanned(d, ir.OpCumsum, ir.I8, byte8, 0, func(dst []int8, _ []int64, x []int8, n, inner, lines int) {
+	scanned(d, aten.Cumsum, ir.I8, byte8, 0, func(dst []int8, _ []int64, x []int8, n, inner, lines int) {
 		kernels.Cumsum[int8, int64](dst, x, n, inner, 0, lines)
 	})
-	scanned(d, ir.OpCumprod, ir.F64, r.NormFloat64, 2000, func(dst []float64, _ []int64, x []float64, n, inner, lines int) {
+	scanned(d, aten.Cumprod, ir.F64, r.NormFloat64, 2000, func(dst []float64, _ []int64, x []float64, n, inner, lines int) {
 		kernels.Cumprod[float64, float64](dst, x, n, inner, 0, lines)
 	})
-	scanned(d, ir.OpCumprod, ir.I64, func() int64 { return int64(r.Uint64()) }, 0, func(dst []int64, _ []int64, x []int64, n, inner, lines int) {
+	scanned(d, aten.Cumprod, ir.I64, func() int64 { return int64(r.Uint64()) }, 0, func(dst []int64, _ []int64, x []int64, n, inner, lines int) {
 		kernels.Cumprod[int64, int64](dst, x, n, inner, 0, lines)
 	})
-	scanned(d, ir.OpCummax, ir.F32, rare, 0, func(dst []float32, at []int64, x []float32, n, inner, lines int) {
+	scanned(d, aten.Cummax, ir.F32, rare, 0, func(dst []float32, at []int64, x []float32, n, inner, lines int) {
 		kernels.Cummax(dst, at, x, n, inner, 0, lines)
 	})
-	scanned(d, ir.OpCummax, ir.I8, byte8, 0, func(dst []int8, at []int64, x []int8, n, inner, lines int) {
+	scanned(d, aten.Cummax, ir.I8, byte8, 0, func(dst []int8, at []int64, x []int8, n, inner, lines int) {
 		kernels.Cummax(dst, at, x, n, inner, 0, lines)
 	})
 	for want, g := range map[string]Scan{
-		"loris_scan_f32_CumSum":      {ir.OpCumsum, ir.F32, 100, 5000, 1},
-		"loris_scan_lines_i8_CumSum": {ir.OpCumsum, ir.I8, 8, 50, 1000},
-		"loris_scan_parts_i8_CumMax": {ir.OpCummax, ir.I8, 1, 1 << 20, 1},
+		"loris_scan_f32_CumSum":      {aten.Cumsum, ir.F32, 100, 5000, 1},
+		"loris_scan_lines_i8_CumSum": {aten.Cumsum, ir.I8, 8, 50, 1000},
+		"loris_scan_parts_i8_CumMax": {aten.Cummax, ir.I8, 1, 1 << 20, 1},
 	} {
 		if got := g.Plan(small).Launches[0].Entry; got != want {
 			t.Errorf("%+v: %s, want %s", g, got, want)
@@ -312,13 +313,13 @@ func TestRandom(t *testing.T) {
 			d.routine(fmt.Sprintf("%+v", g), g.Plan(small), [][]byte{make([]byte, len(want)), bytesOf([]int64{seed})}, []ir.DType{g.DType}, ulps, want)
 		}
 		philox.UniformBits(f32, s, offset, 0, 24)
-		add(Random{Op: ir.OpUniform, DType: ir.F32}, 0, append([]byte{}, bytesOf(f32)...))
+		add(Random{Op: aten.Uniform, DType: ir.F32}, 0, append([]byte{}, bytesOf(f32)...))
 		philox.UniformF64(f64, s, offset, 0)
-		add(Random{Op: ir.OpUniform, DType: ir.F64}, 0, append([]byte{}, bytesOf(f64)...))
+		add(Random{Op: aten.Uniform, DType: ir.F64}, 0, append([]byte{}, bytesOf(f64)...))
 		philox.NormalF32(f32, s, offset, 0)
-		add(Random{Op: ir.OpNormal, DType: ir.F32}, 1, append([]byte{}, bytesOf(f32)...))
+		add(Random{Op: aten.Normal, DType: ir.F32}, 1, append([]byte{}, bytesOf(f32)...))
 		philox.NormalF64(f64, s, offset, 0)
-		add(Random{Op: ir.OpNormal, DType: ir.F64}, 32, append([]byte{}, bytesOf(f64)...))
+		add(Random{Op: aten.Normal, DType: ir.F64}, 32, append([]byte{}, bytesOf(f64)...))
 		for dt, bits := range map[ir.DType]int{ir.F16: 11, ir.BF16: 8} {
 			want := make([]uint16, n)
 			for i := range want {
@@ -327,13 +328,13 @@ func TestRandom(t *testing.T) {
 					want[i] = half.F64ToBF16(x)
 				}
 			}
-			add(Random{Op: ir.OpUniform, DType: dt}, 0, bytesOf(want))
+			add(Random{Op: aten.Uniform, DType: dt}, 0, bytesOf(want))
 		}
 		i8, i64 := make([]int8, n), make([]int64, n)
 		kernels.Randint(i8, s, offset, -50, 77, 0)
-		add(Random{Op: ir.OpRandint, DType: ir.I8, Low: -50, High: 27}, 0, bytesOf(i8))
+		add(Random{Op: aten.Randint, DType: ir.I8, Low: -50, High: 27}, 0, bytesOf(i8))
 		kernels.Randint(i64, s, offset, math.MinInt64, math.MaxUint64, 0)
-		add(Random{Op: ir.OpRandint, DType: ir.I64, Low: math.MinInt64, High: math.MaxInt64}, 0, bytesOf(i64))
+		add(Random{Op: aten.Randint, DType: ir.I64, Low: math.MinInt64, High: math.MaxInt64}, 0, bytesOf(i64))
 	}
 	d.run()
 }

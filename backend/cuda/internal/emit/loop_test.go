@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -195,14 +196,14 @@ func softmax(d ir.DType) *loop.Kernel {
 	b := looptest.New(loop.Columns)
 	c := loop.ComputeDType(d)
 	x, y, e := b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, true), b.Arg(c, loop.Unit, true)
-	most := b.Reduce(ir.OpAmax, c, b.Load(x))
+	most := b.Reduce(aten.Amax, c, b.Load(x))
 	b.Passes = append(b.Passes, loop.Pass{})
-	v := b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), most))
+	v := b.Op(aten.Exp, b.Op(aten.Sub, b.Load(x), most))
 	b.Store(e, v)
-	sum := b.Reduce(ir.OpSum, c, v)
-	inverse := b.Final(b.ApplyOf(ir.OpReciprocal, c, sum))
+	sum := b.Reduce(aten.Sum, c, v)
+	inverse := b.Final(b.ApplyOf(aten.Reciprocal, c, sum))
 	b.Passes = append(b.Passes, loop.Pass{})
-	b.Store(y, b.Op(ir.OpMul, b.Load(e), inverse))
+	b.Store(y, b.Op(aten.Mul, b.Load(e), inverse))
 	return &b.Kernel
 }
 
@@ -227,20 +228,20 @@ func layerNorm(d ir.DType) *loop.Kernel {
 	c := loop.ComputeDType(d)
 	x, w, bias, y := b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, false), b.Arg(d, loop.Unit, true)
 	share := b.F32(1. / 4096)
-	mean := b.Final(b.ApplyOf(ir.OpMul, c, b.Reduce(ir.OpSum, c, b.Load(x)), share))
+	mean := b.Final(b.ApplyOf(aten.Mul, c, b.Reduce(aten.Sum, c, b.Load(x)), share))
 	b.Passes = append(b.Passes, loop.Pass{})
-	off := b.Op(ir.OpSub, b.Load(x), mean)
-	v := b.Final(b.ApplyOf(ir.OpMul, c, b.Reduce(ir.OpSum, c, b.Op(ir.OpMul, off, off)), share))
-	inverse := b.Final(b.ApplyOf(ir.OpRsqrt, c, b.Final(b.ApplyOf(ir.OpAdd, c, v, b.F32(1e-5)))))
+	off := b.Op(aten.Sub, b.Load(x), mean)
+	v := b.Final(b.ApplyOf(aten.Mul, c, b.Reduce(aten.Sum, c, b.Op(aten.Mul, off, off)), share))
+	inverse := b.Final(b.ApplyOf(aten.Rsqrt, c, b.Final(b.ApplyOf(aten.Add, c, v, b.F32(1e-5)))))
 	b.Passes = append(b.Passes, loop.Pass{})
-	z := b.Op(ir.OpMul, b.Op(ir.OpSub, b.Load(x), mean), inverse)
-	b.Store(y, b.Op(ir.OpAdd, b.Op(ir.OpMul, z, b.Load(w)), b.Load(bias)))
+	z := b.Op(aten.Mul, b.Op(aten.Sub, b.Load(x), mean), inverse)
+	b.Store(y, b.Op(aten.Add, b.Op(aten.Mul, z, b.Load(w)), b.Load(bias)))
 	return &b.Kernel
 }
 
 func sumOf(axis loop.Axis) *loop.Kernel {
 	b := looptest.New(axis)
-	sum := b.Reduce(ir.OpSum, ir.F32, b.Load(b.Arg(ir.F32, loop.Unit, false)))
+	sum := b.Reduce(aten.Sum, ir.F32, b.Load(b.Arg(ir.F32, loop.Unit, false)))
 	b.Final(b.StoreOf(b.Arg(ir.F32, loop.Unit, true), sum))
 	return &b.Kernel
 }
@@ -249,12 +250,12 @@ func sumOf(axis loop.Axis) *loop.Kernel {
 func softmaxInPlace() *loop.Kernel {
 	b := looptest.New(loop.Columns)
 	x, y := b.Arg(ir.F32, loop.Unit, false), b.Arg(ir.F32, loop.Unit, true)
-	most := b.Reduce(ir.OpAmax, ir.F32, b.Load(x))
+	most := b.Reduce(aten.Amax, ir.F32, b.Load(x))
 	b.Passes = append(b.Passes, loop.Pass{})
-	sum := b.Reduce(ir.OpSum, ir.F32, b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), most)))
-	inverse := b.Final(b.ApplyOf(ir.OpReciprocal, ir.F32, sum))
+	sum := b.Reduce(aten.Sum, ir.F32, b.Op(aten.Exp, b.Op(aten.Sub, b.Load(x), most)))
+	inverse := b.Final(b.ApplyOf(aten.Reciprocal, ir.F32, sum))
 	b.Passes = append(b.Passes, loop.Pass{})
-	b.Store(y, b.Op(ir.OpMul, b.Op(ir.OpExp, b.Op(ir.OpSub, b.Load(x), most)), inverse))
+	b.Store(y, b.Op(aten.Mul, b.Op(aten.Exp, b.Op(aten.Sub, b.Load(x), most)), inverse))
 	return &b.Kernel
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -92,11 +93,11 @@ func cast(from, to ir.DType, x string) string {
 // apply returns the expression of a pointwise op.
 func apply(in *loop.Instr, v loop.Value, from ir.DType, x []string) string {
 	switch in.Op {
-	case ir.OpCast:
+	case aten.Cast:
 		return cast(from, in.DType, x[0])
-	case ir.OpWhere:
+	case aten.Where:
 		return fmt.Sprintf("op_where<%s>(%s)", computed(in.DType), strings.Join(x, ", "))
-	case ir.OpBitwiseNot:
+	case aten.BitwiseNot:
 		if from == ir.Bool {
 			return "!" + x[0]
 		}
@@ -139,24 +140,24 @@ func foldOf(in *loop.Instr, from ir.DType) fold {
 		out: func(a string) string { return cast(wide(d), d, a) },
 	}
 	switch in.Op {
-	case ir.OpSum, ir.OpProd:
+	case aten.Sum, aten.Prod:
 		acc := wide(d)
 		if d == ir.F32 {
 			acc = ir.F64
 			f.out = func(a string) string { return "(f32)" + a }
 		}
-		f.name = map[ir.Op]string{ir.OpSum: "Sum", ir.OpProd: "Prod"}[in.Op] + "<" + computed(acc) + ">"
-	case ir.OpAmax:
+		f.name = map[ir.Op]string{aten.Sum: "Sum", aten.Prod: "Prod"}[in.Op] + "<" + computed(acc) + ">"
+	case aten.Amax:
 		f.name = "Max<" + computed(wide(d)) + ">"
-	case ir.OpAmin:
+	case aten.Amin:
 		f.name = "Min<" + computed(wide(d)) + ">"
-	case ir.OpAny:
+	case aten.Any:
 		f.name = "Any"
-	case ir.OpAll:
+	case aten.All:
 		f.name = "All"
-	case ir.OpArgmax, ir.OpArgmin:
+	case aten.Argmax, aten.Argmin:
 		t := computed(wide(from))
-		f.name = map[ir.Op]string{ir.OpArgmax: "ArgMax", ir.OpArgmin: "ArgMin"}[in.Op] + "<" + t + ">"
+		f.name = map[ir.Op]string{aten.Argmax: "ArgMax", aten.Argmin: "ArgMin"}[in.Op] + "<" + t + ">"
 		f.in = func(x, at string) string { return fmt.Sprintf("{(%s)%s, %s}", t, x, at) }
 		f.out = func(a string) string { return cast(ir.I64, d, a+".at") }
 	}

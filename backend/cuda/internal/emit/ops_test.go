@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -29,7 +30,7 @@ func opKernels(d ir.DType) (kernels []*loop.Kernel, ulps []float64) {
 	byClass := map[class][]*ir.Spec{}
 	c := loop.ComputeDType(d)
 	for _, sp := range ir.Ops() {
-		if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == ir.OpCast || sp.Op == ir.OpWhere || !looptest.Defined(sp, c) {
+		if sp.Category != ir.Pointwise || sp.Composite() || sp.Op == aten.Cast || sp.Op == aten.Where || !looptest.Defined(sp, c) {
 			continue
 		}
 		k := class{sp.Tolerance(d), sp.Divides && !c.IsFloat()}
@@ -86,7 +87,7 @@ func TestOps(t *testing.T) {
 // TestZeroDivision has an error for each op that divides integers.
 func TestZeroDivision(t *testing.T) {
 	d := newDevice(t)
-	for _, op := range []ir.Op{ir.OpFloorDivide, ir.OpTruncDivide, ir.OpRemainder, ir.OpFmod} {
+	for _, op := range []ir.Op{aten.FloorDivide, aten.TruncDivide, aten.Remainder, aten.Fmod} {
 		for _, dt := range []ir.DType{ir.I8, ir.I64, ir.F32} {
 			b := looptest.New(loop.None)
 			x, y := b.Load(b.Arg(dt, loop.Unit, false)), b.Load(b.Arg(dt, loop.Unit, false))
@@ -117,7 +118,7 @@ func TestCasts(t *testing.T) {
 		c := loop.ComputeDType(from)
 		cond := b.Load(b.Arg(ir.Bool, loop.Free, false))
 		for _, bits := range []uint64{1, math.MaxUint64, 1 << 63, 1 << 31, 0x7ff0000000000000, uint64(math.Float32bits(1.5)), math.Float64bits(-0.1)} {
-			v := b.Op(ir.OpWhere, cond, x, b.Add(loop.Instr{Code: loop.Const, DType: c, Bits: bits}))
+			v := b.Op(aten.Where, cond, x, b.Add(loop.Instr{Code: loop.Const, DType: c, Bits: bits}))
 			b.Store(b.Arg(c, loop.Free, true), v)
 		}
 		at := b.Add(loop.Instr{Code: loop.Index, DType: ir.I64})
@@ -150,21 +151,21 @@ func reduction(axis loop.Axis, d ir.DType, s loop.Stride, exact bool) *loop.Kern
 	}
 	if exact {
 		if c.IsFloat() {
-			x = b.Op(ir.OpAdd, x, b.Add(loop.Instr{Code: loop.Const, DType: c})) // no -0
+			x = b.Op(aten.Add, x, b.Add(loop.Instr{Code: loop.Const, DType: c})) // no -0
 		}
-		add(ir.OpAmax, c)
-		add(ir.OpAmin, c)
-		add(ir.OpArgmax, ir.I64)
-		add(ir.OpArgmin, ir.I64)
-		add(ir.OpAny, ir.Bool)
-		add(ir.OpAll, ir.Bool)
+		add(aten.Amax, c)
+		add(aten.Amin, c)
+		add(aten.Argmax, ir.I64)
+		add(aten.Argmin, ir.I64)
+		add(aten.Any, ir.Bool)
+		add(aten.All, ir.Bool)
 		if c.IsInt() {
-			add(ir.OpSum, c)
-			add(ir.OpProd, c)
+			add(aten.Sum, c)
+			add(aten.Prod, c)
 		}
 	} else {
-		add(ir.OpSum, sum)
-		add(ir.OpProd, sum)
+		add(aten.Sum, sum)
+		add(aten.Prod, sum)
 	}
 	for _, v := range order {
 		b.Final(b.StoreOf(b.Arg(out[v], loop.Unit, true), v))

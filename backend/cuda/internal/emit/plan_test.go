@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -15,7 +16,7 @@ import (
 func addition() *loop.Kernel {
 	b := looptest.New(loop.None)
 	x, y := b.Load(b.Arg(ir.F32, loop.Unit, false)), b.Load(b.Arg(ir.F32, loop.Unit, false))
-	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(ir.OpAdd, x, y))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(aten.Add, x, y))
 	return &b.Kernel
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/ir"
@@ -64,7 +65,7 @@ var productCases = []productCase{
 	{dtype: ir.F32, m: 50, n: 90, k: 40, gap: 1, want: "64_128_along_depth_along_depth_by_fma"},
 	{dtype: ir.F32, m: 120, n: 60, k: 40, tf32: true, want: "128_64_by_chunks_by_chunks_by_tf32"},
 	{dtype: ir.F32, m: 20, n: 30, k: 3000, processors: 16, want: "by_fma_false loris_join_parts_f32_false"},
-	{dtype: ir.F32, m: 20, n: 30, k: 24, post: Post{Links: []Link{{ir.OpMul, false}, {ir.OpAdd, true}}, Addend: true, Act: ReLU}, want: "by_fma_true"},
+	{dtype: ir.F32, m: 20, n: 30, k: 24, post: Post{Links: []Link{{aten.Mul, false}, {aten.Add, true}}, Addend: true, Act: ReLU}, want: "by_fma_true"},
 	{dtype: ir.F16, m: 120, n: 125, k: 72, want: "f16_TileForm_128_128_by_chunks_by_chunks_by_mma_false"},
 	{dtype: ir.F16, m: 65, n: 5, k: 40, gap: 1, turnX: true, want: "128_32_across_rows_along_depth_by_mma"},
 	{dtype: ir.BF16, m: 50, n: 60, k: 40, turnX: true, turnY: true, want: "64_64_across_rows_across_rows_by_mma"},
@@ -129,7 +130,7 @@ func TestProducts(t *testing.T) {
 // and vectors that are added.
 func posted(p *Post, sum, vector int, addend []int, at int) int {
 	for _, l := range p.Links {
-		if l.Op == ir.OpMul {
+		if l.Op == aten.Mul {
 			sum *= 2
 		} else {
 			sum += vector
@@ -217,7 +218,7 @@ func TestConvolutions(t *testing.T) {
 	wide := plane([2]int{9, 8}, [2]int{3, 2}, [2]int{2, 3}, one, [2]int{1, 2})
 	even := plane([2]int{9, 8}, [2]int{3, 2}, one, [2]int{1, 2}, [2]int{1, 2})
 	same := plane([2]int{7, 6}, [2]int{3, 3}, one, one, one)
-	all := Post{Links: []Link{{ir.OpAdd, true}, {ir.OpMul, false}}, Addend: true, Act: ReLU}
+	all := Post{Links: []Link{{aten.Add, true}, {aten.Mul, false}}, Addend: true, Act: ReLU}
 	d := newDevice(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct {

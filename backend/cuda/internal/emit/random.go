@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -26,11 +27,11 @@ func (g *Random) Plan(dev Limits) *Plan {
 	}
 	how, per := "Normal", 2
 	switch {
-	case g.Op == ir.OpRandint:
+	case g.Op == aten.Randint:
 		how = "Integers"
-	case g.Op == ir.OpUniform && g.DType == ir.F64:
+	case g.Op == aten.Uniform && g.DType == ir.F64:
 		how = "Uniform64"
-	case g.Op == ir.OpUniform:
+	case g.Op == aten.Uniform:
 		how, per = "Uniform32", 4
 	}
 	s := (&slots{}).at(0, 0).at(1, 0)

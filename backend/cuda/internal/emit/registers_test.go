@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
@@ -20,9 +21,9 @@ func pointwiseKernel() *loop.Kernel {
 	for i := range in {
 		in[i] = b.Load(b.Arg(ir.F32, loop.Unit, false))
 	}
-	t := b.Op(ir.OpTanh, b.Op(ir.OpAdd, b.Op(ir.OpMul, in[0], in[1]), in[2]))
-	r := b.Op(ir.OpRelu, b.Op(ir.OpSub, in[0], in[1]))
-	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(ir.OpAdd, b.Op(ir.OpMul, t, b.Op(ir.OpSigmoid, in[0])), r))
+	t := b.Op(aten.Tanh, b.Op(aten.Add, b.Op(aten.Mul, in[0], in[1]), in[2]))
+	r := b.Op(aten.Relu, b.Op(aten.Sub, in[0], in[1]))
+	b.Store(b.Arg(ir.F32, loop.Unit, true), b.Op(aten.Add, b.Op(aten.Mul, t, b.Op(aten.Sigmoid, in[0])), r))
 	return &b.Kernel
 }
 
@@ -123,7 +124,7 @@ func TestSharedLaunch(t *testing.T) {
 		add(l.Plan(g, dev))
 	}
 	add((&Gather{Lines{Dims: []int{4}, Index: []int{2}, Strides: []int{1}}, 4}).Plan(dev))
-	add((&Random{Op: ir.OpUniform, DType: ir.F32, N: 1000}).Plan(dev))
+	add((&Random{Op: aten.Uniform, DType: ir.F32, N: 1000}).Plan(dev))
 	launch := Horizontal(launches)
 	_, log, err := c.Compile(launch.Source(), launch.Entry+".cu", "sm_90", append([]string{"--ptxas-options=-v"}, options...))
 	if err != nil {

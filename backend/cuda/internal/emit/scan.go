@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -49,7 +50,7 @@ func (g *Scan) plan(r *routine, parts int, byThread bool) {
 	lines := g.Outer * g.Inner
 	targs := fmt.Sprintf("<%s, %s>", stored(g.DType), scans[g.Op.String()])
 	indices, x := 1, 2
-	if g.Op != ir.OpCummax {
+	if g.Op != aten.Cummax {
 		indices, x = 0, 1
 	}
 	carry := 0

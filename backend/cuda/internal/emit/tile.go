@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -41,7 +42,7 @@ const (
 // MaxLinks is how many links a Post may have, max_links of tile.cuh.
 const MaxLinks = 9
 
-var linkOps = map[ir.Op]int{ir.OpAdd: 0, ir.OpSub: 1, ir.OpMul: 2, ir.OpDiv: 3}
+var linkOps = map[ir.Op]int{aten.Add: 0, aten.Sub: 1, aten.Mul: 2, aten.Div: 3}
 
 func (p *Post) empty() bool { return len(p.Links) == 0 && !p.Addend && p.Act == Identity }
 

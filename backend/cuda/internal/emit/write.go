@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -59,7 +60,7 @@ func newWriter(k *loop.Kernel, opt Options) (*writer, error) {
 // name makes a name of the ops and the hash of the structure.
 func (w *writer) name() string {
 	var ops []string
-	seen := map[ir.Op]bool{ir.OpCast: true}
+	seen := map[ir.Op]bool{aten.Cast: true}
 	for i := range w.k.Instrs {
 		in := &w.k.Instrs[i]
 		if (in.Code == loop.Apply || in.Code == loop.Reduce) && !seen[in.Op] && len(ops) < 3 {
@@ -190,15 +191,15 @@ func (w *writer) supported(in *loop.Instr, final bool) string {
 		}
 	case loop.Reduce:
 		from := w.k.Instrs[in.In[0]].Result()
-		if (in.Op == ir.OpAmax || in.Op == ir.OpAmin) && from != in.DType {
+		if (in.Op == aten.Amax || in.Op == aten.Amin) && from != in.DType {
 			return fmt.Sprintf("%v of %v as %v", in.Op, from, in.DType)
 		}
 	case loop.Apply:
-		if in.Op != ir.OpCast && in.Op != ir.OpWhere && !ops[in.Op.String()] {
+		if in.Op != aten.Cast && in.Op != aten.Where && !ops[in.Op.String()] {
 			return in.Op.String()
 		}
 		s := &in.Op.Spec().Scalar
-		if from := w.k.Instrs[in.In[in.N-1]].Result(); from.IsFloat() && in.Op != ir.OpCast && s.F1 == nil && s.F2 == nil && s.F3 == nil {
+		if from := w.k.Instrs[in.In[in.N-1]].Result(); from.IsFloat() && in.Op != aten.Cast && s.F1 == nil && s.F2 == nil && s.F3 == nil {
 			return fmt.Sprintf("%v of %v", in.Op, from)
 		}
 	}

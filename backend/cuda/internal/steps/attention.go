@@ -7,12 +7,13 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpAttention] = attention
-	lowerings[ir.OpAttentionBackward] = attentionBackward
+	lowerings[aten.Attention] = attention
+	lowerings[aten.AttentionBackward] = attentionBackward
 }
 
 // decomposed returns the Program with its composites decomposed where no kernel
@@ -20,7 +21,7 @@ func init() {
 func decomposed(p *graph.Program, o *Options) *graph.Program {
 	takes := func(a ir.Args) bool {
 		switch a.Spec.Op {
-		case ir.OpScaledMM, ir.OpIntMM:
+		case aten.ScaledMM, aten.IntMM:
 			return true
 		}
 		h := geometry(a)
@@ -28,7 +29,7 @@ func decomposed(p *graph.Program, o *Options) *graph.Program {
 			return false
 		}
 		g := h.kernel(a)
-		if a.Spec.Op == ir.OpAttentionBackward {
+		if a.Spec.Op == aten.AttentionBackward {
 			return h.own && (&emit.AttentionGradient{Attention: *g}).Takes(o.Limits)
 		}
 		return g.Takes(o.Limits)
@@ -152,7 +153,7 @@ func (c *call) heads() plan.Value {
 // they are computed in this Program.
 func attention(c *call) {
 	u, p := c.attended(), c.l.Program
-	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == ir.OpAttentionBackward && follows(c.Instr, &in) }) {
+	if slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == aten.AttentionBackward && follows(c.Instr, &in) }) {
 		if c.l.attentions == nil {
 			c.l.attentions = map[graph.ID]savedAttention{}
 		}

@@ -4,12 +4,13 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpConvolution] = convolution
-	lowerings[ir.OpMaxPoolWithIndices] = maxPool
+	lowerings[aten.Convolution] = convolution
+	lowerings[aten.MaxPoolWithIndices] = maxPool
 }
 
 // spatial fills in the leading dimensions that kernels over three want.
@@ -45,7 +46,7 @@ func convolution(c *call) {
 	}
 	values := []plan.Value{x, f}
 	if len(c.Operands) > 2 {
-		e.Post.Links = append(e.Post.Links, emit.Link{Op: ir.OpAdd, Vector: true})
+		e.Post.Links = append(e.Post.Links, emit.Link{Op: aten.Add, Vector: true})
 		values = append(values, c.Dense(c.Operands[2]))
 	}
 	c.withPost(&e.Post, values, func() *emit.Plan { return e.Plan(c.l.opt.Limits) })

@@ -2,16 +2,17 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpFull] = full
-	lowerings[ir.OpArange] = arange
-	lowerings[ir.OpLinspace] = linspace
-	lowerings[ir.OpUniform], lowerings[ir.OpNormal], lowerings[ir.OpRandint] = random, random, random
+	lowerings[aten.Full] = full
+	lowerings[aten.Arange] = arange
+	lowerings[aten.Linspace] = linspace
+	lowerings[aten.Uniform], lowerings[aten.Normal], lowerings[aten.Randint] = random, random, random
 }
 
 // full is one element, read as often as the result has elements.
@@ -53,7 +54,7 @@ func (s *series) finish(x loop.Value) {
 	out := s.c.Result()
 	d := out.DType()
 	if s.k.Instrs[x].Result() != loop.ComputeDType(d) {
-		x = s.apply(ir.OpCast, loop.ComputeDType(d), x)
+		x = s.apply(aten.Cast, loop.ComputeDType(d), x)
 	}
 	s.store(s.arg(out, axes{col: 1}, true), x)
 	s.emit(s.c, d)
@@ -67,7 +68,7 @@ func arange(c *call) {
 	}
 	s := c.series(d, c.Shapes[0].Numel())
 	start, step := s.param(c.Number("start")), s.param(c.Number("step"))
-	s.finish(s.apply(ir.OpAdd, d, start, s.apply(ir.OpMul, d, s.index, step)))
+	s.finish(s.apply(aten.Add, d, start, s.apply(aten.Mul, d, s.index, step)))
 }
 
 // linspace counts from the start in the first half and from the end in the second.
@@ -86,18 +87,18 @@ func linspace(c *call) {
 	}
 	s := c.series(ir.F64, n)
 	by := s.param(step, 0)
-	up := s.apply(ir.OpAdd, ir.F64, s.param(start, 0), s.apply(ir.OpMul, ir.F64, s.index, by))
-	back := s.apply(ir.OpSub, ir.F64, s.param(float64(n-1), 0), s.index)
-	down := s.apply(ir.OpSub, ir.F64, s.param(end, 0), s.apply(ir.OpMul, ir.F64, back, by))
-	first := s.apply(ir.OpLt, ir.Bool, s.index, s.param(float64(n/2), 0))
-	s.finish(s.apply(ir.OpWhere, ir.F64, first, up, down))
+	up := s.apply(aten.Add, ir.F64, s.param(start, 0), s.apply(aten.Mul, ir.F64, s.index, by))
+	back := s.apply(aten.Sub, ir.F64, s.param(float64(n-1), 0), s.index)
+	down := s.apply(aten.Sub, ir.F64, s.param(end, 0), s.apply(aten.Mul, ir.F64, back, by))
+	first := s.apply(aten.Lt, ir.Bool, s.index, s.param(float64(n/2), 0))
+	s.finish(s.apply(aten.Where, ir.F64, first, up, down))
 }
 
 // random makes narrow floats that have no generator of their own from f32.
 func random(c *call) {
 	s := c.Shapes[0]
 	g := emit.Random{Op: c.Instr.Op, DType: s.DType(), N: s.Numel(), Offset: int64(c.Int("offset"))}
-	if c.Instr.Op == ir.OpRandint {
+	if c.Instr.Op == aten.Randint {
 		_, g.Low = c.Number("low")
 		_, g.High = c.Number("high")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -22,9 +23,9 @@ func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 		return fuse.Rule{}, false
 	}
 	switch in.Op {
-	case ir.OpConvolution:
+	case aten.Convolution:
 		return fuse.Rule{Channel: 1, Affine: d == loop.ComputeDType(d)}, true
-	case ir.OpMatMul:
+	case aten.MatMul:
 		// A product with a vector has its results along what are rows to the library.
 		if l.Program.Shape(in.Args[1]).Rank() < 2 || l.Program.Shape(in.Args[0]).Dim(-1) == 0 {
 			return fuse.Rule{}, false
@@ -49,7 +50,7 @@ func numbersOf(p *graph.Program) map[graph.ID]float64 {
 	all := map[graph.ID]float64{}
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
-		if in.Op != ir.OpFull || !p.Shape(in.Out).DType().IsFloat() {
+		if in.Op != aten.Full || !p.Shape(in.Out).DType().IsFloat() {
 			continue
 		}
 		v, ok := p.Args(in).Get("fill_value").(float64)
@@ -71,9 +72,9 @@ func (c *call) finish(p *Product) (operands []plan.Value) {
 	}
 	for _, k := range c.Epilogue.Links { // factors, then one vector at most
 		switch k.Op {
-		case ir.OpMul:
+		case aten.Mul:
 			p.Alpha = cmp.Or(p.Alpha, 1) * c.l.numbers[k.ID]
-		case ir.OpDiv:
+		case aten.Div:
 			p.Alpha = cmp.Or(p.Alpha, 1) / c.l.numbers[k.ID]
 		default:
 			p.Bias = true

@@ -3,16 +3,17 @@ package steps
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpGather] = gather
-	lowerings[ir.OpScatter] = scatter
-	lowerings[ir.OpScatterReduce] = scatterReduce
-	lowerings[ir.OpIndexSelect] = indexSelect
-	lowerings[ir.OpIndexAdd] = indexAdd
-	lowerings[ir.OpSort] = sortAlong
+	lowerings[aten.Gather] = gather
+	lowerings[aten.Scatter] = scatter
+	lowerings[aten.ScatterReduce] = scatterReduce
+	lowerings[aten.IndexSelect] = indexSelect
+	lowerings[aten.IndexAdd] = indexAdd
+	lowerings[aten.Sort] = sortAlong
 }
 
 // index returns the index operand as dense i64.

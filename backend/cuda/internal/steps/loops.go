@@ -5,6 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -87,7 +88,7 @@ func (n *nest) apply(op ir.Op, d ir.DType, in ...loop.Value) loop.Value {
 func (n *nest) cast(v loop.Value, d ir.DType) loop.Value {
 	wide := loop.ComputeDType(d)
 	if n.k.Instrs[v].Result() != wide {
-		v = n.apply(ir.OpCast, wide, v)
+		v = n.apply(aten.Cast, wide, v)
 	}
 	if wide != d {
 		v = n.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
@@ -243,7 +244,7 @@ func (c *call) loop(reads []plan.Value, out plan.Value, element func(n *nest, lo
 
 // element computes an element of a dtype.
 func (n *nest) element(op ir.Op, d ir.DType, args []loop.Value) loop.Value {
-	if op != ir.OpCast {
+	if op != aten.Cast {
 		return n.apply(op, loop.ComputeDType(d), args...)
 	}
 	if wide := loop.ComputeDType(d); n.k.Instrs[args[0]].Result() != wide {
@@ -275,6 +276,6 @@ func (c *call) cast(v plan.Value, d ir.DType) plan.Value {
 		return v
 	}
 	out := c.l.NewValue(v.Shape.WithDType(d))
-	c.loop([]plan.Value{v}, out, func(n *nest, x []loop.Value) loop.Value { return n.element(ir.OpCast, d, x) })
+	c.loop([]plan.Value{v}, out, func(n *nest, x []loop.Value) loop.Value { return n.element(aten.Cast, d, x) })
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -82,7 +83,7 @@ func (l *lowering) Lower(pc *plan.Call) {
 	if f == nil {
 		f = pointwise
 	}
-	if pc.Instr.Op != ir.OpCat {
+	if pc.Instr.Op != aten.Cat {
 		pc.Compute()
 	}
 	f(c)

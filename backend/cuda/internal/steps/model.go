@@ -2,11 +2,11 @@ package steps
 
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
-func init() { lowerings[ir.OpCallModel] = callModel }
+func init() { lowerings[aten.CallModel] = callModel }
 
 // callModel emits one step, on dense copies where operands are views. Results are
 // where the model puts them.

@@ -7,13 +7,13 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpCat] = cat
-	lowerings[ir.OpConstantPadNd] = pad
+	lowerings[aten.Cat] = cat
+	lowerings[aten.ConstantPadNd] = pad
 }
 
 // CopyTo emits the copy of v to another value of its dimensions.

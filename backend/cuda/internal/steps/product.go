@@ -5,11 +5,12 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
-func init() { lowerings[ir.OpMatMul] = matmul }
+func init() { lowerings[aten.MatMul] = matmul }
 
 // batch is a batch of products of matrices: the views of its operands are
 // [batch..., m, k] and [batch..., k, n].

@@ -3,6 +3,7 @@ package steps
 import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -10,10 +11,10 @@ import (
 )
 
 func init() {
-	for _, op := range []ir.Op{ir.OpSum, ir.OpProd, ir.OpAmax, ir.OpAmin, ir.OpAny, ir.OpAll, ir.OpArgmax, ir.OpArgmin} {
+	for _, op := range []ir.Op{aten.Sum, aten.Prod, aten.Amax, aten.Amin, aten.Any, aten.All, aten.Argmax, aten.Argmin} {
 		lowerings[op] = reduction
 	}
-	lowerings[ir.OpCumsum], lowerings[ir.OpCumprod], lowerings[ir.OpCummax] = scan, scan, scan
+	lowerings[aten.Cumsum], lowerings[aten.Cumprod], lowerings[aten.Cummax] = scan, scan, scan
 }
 
 // reduction emits one loop.
@@ -113,11 +114,11 @@ func (c *call) grouped(v plan.Value, mask [ir.MaxRank]bool) plan.Value {
 func (n *nest) reduce(c *call, out plan.Value, x loop.Value, a axes) {
 	op, d := c.Instr.Op, loop.ComputeDType(out.DType())
 	switch op {
-	case ir.OpSum, ir.OpProd:
+	case aten.Sum, aten.Prod:
 		if c.Operands[0].DType() != out.DType() {
 			x = n.cast(x, out.DType())
 		}
-	case ir.OpAny, ir.OpAll:
+	case aten.Any, aten.All:
 		x = n.cast(x, ir.Bool)
 	}
 	y := n.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{x}, N: 1})
@@ -128,7 +129,7 @@ func (n *nest) reduce(c *call, out plan.Value, x loop.Value, a axes) {
 // identity returns what a reduction of no elements gives.
 func (c *call) identity(s ir.Shape) plan.Value {
 	one := int64(0)
-	if c.Instr.Op == ir.OpProd || c.Instr.Op == ir.OpAll {
+	if c.Instr.Op == aten.Prod || c.Instr.Op == aten.All {
 		one = 1
 	}
 	v := c.l.Constant(ir.MakeShape(s.DType()), elements.AppendNumber(nil, s.DType(), one))
@@ -138,7 +139,7 @@ func (c *call) identity(s ir.Shape) plan.Value {
 // scan converts to the result's dtype first. Bools are summed as numbers.
 func scan(c *call) {
 	d := c.Shapes[0].DType()
-	if d == ir.Bool && c.Instr.Op != ir.OpCummax {
+	if d == ir.Bool && c.Instr.Op != aten.Cummax {
 		c.viaIntegers(scan)
 		return
 	}
@@ -147,7 +148,7 @@ func scan(c *call) {
 	g.Outer, g.N, g.Inner = s.Around(c.Dim("dim", s.Rank()))
 	x := c.Dense(c.cast(c.Operands[0], d))
 	values := []plan.Value{c.Result()}
-	if c.Instr.Op == ir.OpCummax {
+	if c.Instr.Op == aten.Cummax {
 		values = append(values, c.Result())
 	}
 	c.kernels(g.Plan(c.l.opt.Limits), len(values), append(values, x)...)

@@ -5,14 +5,15 @@ import (
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
 func init() {
-	lowerings[ir.OpScaledMM] = scaledMM
-	lowerings[ir.OpIntMM] = intMM
+	lowerings[aten.ScaledMM] = scaledMM
+	lowerings[aten.IntMM] = intMM
 }
 
 // narrowUnit is what the library wants the depth and the columns of products of
@@ -155,13 +156,13 @@ func (c *call) scale(p *ir.ScaledMM, raw plan.Value) {
 		add("scale_result", number)
 	}
 	c.loop(reads, out, func(n *nest, x []loop.Value) loop.Value {
-		v := n.apply(ir.OpMul, ir.F32, n.apply(ir.OpMul, ir.F32, x[0], x[1]), x[2])
+		v := n.apply(aten.Mul, ir.F32, n.apply(aten.Mul, ir.F32, x[0], x[1]), x[2])
 		rest := x[3:]
 		if !p.Bias.IsNil() {
-			v, rest = n.apply(ir.OpAdd, ir.F32, v, rest[0]), rest[1:]
+			v, rest = n.apply(aten.Add, ir.F32, v, rest[0]), rest[1:]
 		}
 		if !p.ScaleResult.IsNil() {
-			v = n.apply(ir.OpMul, ir.F32, v, n.apply(ir.OpReciprocal, ir.F32, rest[0]))
+			v = n.apply(aten.Mul, ir.F32, v, n.apply(aten.Reciprocal, ir.F32, rest[0]))
 		}
 		return v
 	})

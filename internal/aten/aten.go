@@ -1,0 +1,23 @@
+// Package aten names ops as variables, for the packages that treat some ops unlike others: aten.Add is
+// the op of the row "add". Ops that a program names are looked up with ir.Lookup.
+package aten
+
+import "github.com/loris-ml/loris/ir"
+
+// The composites that some backends have kernels for, and the op that runs a model.
+var (
+	Attention         = op("scaled_dot_product_attention")
+	AttentionBackward = op("_scaled_dot_product_attention_backward")
+	CallModel         = op("call_model")
+	IntMM             = op("_int_mm")
+	ScaledMM          = op("_scaled_mm")
+)
+
+// op returns the op of a row that there is.
+func op(name string) ir.Op {
+	op, ok := ir.Lookup(name)
+	if !ok {
+		panic("aten: no op is named " + name)
+	}
+	return op
+}
