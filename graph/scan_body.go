@@ -19,7 +19,7 @@ func CutLoop(w *Walker, placeholders, roots []ir.Value) (body *Program, consts [
 		inside[po.Position(v.Node)] = true
 	}
 	for i, n := range po.Nodes {
-		constant[i] = !n.IsLeaf() && (n.Op() == aten.Full || n.NumOutputs() == 1 && n.Out(0).Shape().Numel() == 1 && !n.Spec().Impure)
+		constant[i] = !n.IsLeaf() && (n.Op() == aten.Full || n.NumOutputs() == 1 && n.Out(0).Shape().Numel() == 1 && !n.Op().Spec().Impure)
 		for _, x := range n.Inputs() {
 			p := po.Position(x.Node)
 			inside[i] = inside[i] || inside[p]

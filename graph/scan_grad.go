@@ -27,7 +27,7 @@ func scanGradient(b *ir.Builder, a ir.Args, out, grad []ir.Value) []ir.Value {
 	st := reverseState{carry: make([]ir.Value, len(r.carry)), sums: make([]ir.Value, len(r.consts))}
 	for i, j := range r.carry {
 		if st.carry[i] = grad[j]; st.carry[i].IsNil() {
-			st.carry[i] = b.FullLike(l.Init[j], 0)
+			st.carry[i] = b.Full(l.Init[j].Shape().Dims(), 0, l.Init[j].DType())
 		}
 	}
 	for i, j := range r.consts {

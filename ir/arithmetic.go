@@ -60,7 +60,7 @@ func initSigns() {
 		Domain: [][2]float64{{0.3, 2}, {-2, -0.3}},
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) {
 			ratio := b.Where(b.eq(x, b.zeroOf(x)), b.zeroOf(x), b.Div(z, x))
-			return b.Mul(g, ratio), b.FullLike(y, 0)
+			return b.Mul(g, ratio), b.fullLike(y, 0)
 		}),
 	})
 }

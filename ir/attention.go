@@ -77,7 +77,7 @@ func attentionGradients(b *Builder, a Args) []Value {
 	grads := b.pullBackOf(forward, a.In[:1])
 	for i, g := range grads {
 		if g.IsNil() && forward.In[i].DType().IsFloat() {
-			grads[i] = b.FullLike(forward.In[i], 0)
+			grads[i] = b.fullLike(forward.In[i], 0)
 		}
 	}
 	return grads

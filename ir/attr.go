@@ -219,8 +219,8 @@ func (a Args) Ints(name string) []int {
 	return v
 }
 
-// Float returns a float attribute.
-func (a Args) Float(name string) float64 { return a.Get(name).(float64) }
+// float returns a float attribute.
+func (a Args) float(name string) float64 { return a.Get(name).(float64) }
 
 // OptFloat returns a float? attribute and whether it was given.
 func (a Args) OptFloat(name string) (float64, bool) {
@@ -294,9 +294,9 @@ func (a Args) NormDim(d, rank int) int {
 	return d
 }
 
-// Dims returns an int[] attribute as a set of normalised dimensions: a mask by
+// dims returns an int[] attribute as a set of normalised dimensions: a mask by
 // dimension, all of them if the attribute is absent or empty.
-func (a Args) Dims(name string, rank int) (mask [MaxRank]bool) {
+func (a Args) dims(name string, rank int) (mask [MaxRank]bool) {
 	dims := a.Ints(name)
 	for _, d := range dims {
 		d = a.NormDim(d, rank)

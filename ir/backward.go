@@ -53,7 +53,7 @@ func gradientsOf(b *Builder, a Args, forward string, cotangent Value, wrt []stri
 	})
 	for i, g := range grads {
 		if g.IsNil() {
-			grads[i] = b.FullLike(in[i], 0)
+			grads[i] = b.fullLike(in[i], 0)
 		}
 	}
 	return grads

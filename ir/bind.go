@@ -15,18 +15,12 @@ type Named struct {
 // A returns a Named.
 func A(name string, value any) Named { return Named{name, value} }
 
-// Bind matches arguments with an op's schema: positional ones first, then
+// bind matches arguments with an op's schema: positional ones first, then
 // those by name; defaults fill the rest. Operands are Values ([]Value for
 // Tensor[]; int, int64, float64 and bool make scalars), attributes int, []int,
 // float64, bool, string or DType, and nil stands for an optional one left out.
-// It returns the encoded attributes and the operands in order; a mistake is an
-// *OpError wrapping ErrArg.
-func (b *Builder) Bind(sp *Spec, pos []any, named []Named) (string, []Value, error) {
-	attr, in, err := b.bind(nil, nil, sp, pos, named)
-	return string(attr), in, err
-}
-
-// bind is Bind that appends to the given slices.
+// It appends the encoded attributes and the operands in order to the given slices; a mistake is
+// an *OpError wrapping ErrArg.
 func (b *Builder) bind(attr []byte, in []Value, sp *Spec, pos []any, named []Named) ([]byte, []Value, error) {
 	params := sp.Schema.Params
 	fail := func(format string, args ...any) ([]byte, []Value, error) {
@@ -135,7 +129,7 @@ func (b *Builder) operands(in []Value, v any) ([]Value, bool) {
 	case []Value:
 		return append(in, v...), true
 	}
-	if n, ok := b.Number(v); ok {
+	if n, ok := b.number(v); ok {
 		return append(in, n), true
 	}
 	if b.Operands != nil {
@@ -144,8 +138,10 @@ func (b *Builder) operands(in []Value, v any) ([]Value, bool) {
 	return in, false
 }
 
-// Call makes one use of an op with arguments by position and name, as Bind; a
-// mistake panics with an *OpError.
+// Call makes one use of an op with arguments by position and name. Operands are Values ([]Value for
+// Tensor[]; int, int64, float64 and bool make scalars), attributes int, []int, float64, bool, string
+// or DType, and nil stands for an optional one left out. A mistake panics with an *OpError that wraps
+// ErrArg.
 func (b *Builder) Call(op Op, pos []any, named ...Named) []Value {
 	return outs(b.call(op, pos, named))
 }

@@ -30,8 +30,8 @@ func (b *Builder) Full(size []int, v any, d DType) Value {
 	return b.Call1(opFull, []any{size, v, d})
 }
 
-// FullLike records a constant with the shape of x.
-func (b *Builder) FullLike(x Value, v any) Value { return b.Full(x.Shape().Dims(), v, x.DType()) }
+// fullLike records a constant with the shape of x.
+func (b *Builder) fullLike(x Value, v any) Value { return b.Full(x.Shape().Dims(), v, x.DType()) }
 
 // Iota records 0, 1, … n-1.
 func (b *Builder) Iota(n int, d DType) Value { return b.Call1(opArange, []any{0, n, 1, d}) }
@@ -52,8 +52,8 @@ func (b *Builder) Sum(x Value, dims []int, keepdim bool) Value {
 	return b.Call1(opSum, []any{x, dimsArg(dims), keepdim})
 }
 
-// Prod records a product over dims (nil: all).
-func (b *Builder) Prod(x Value, dims []int, keepdim bool) Value {
+// prod records a product over dims (nil: all).
+func (b *Builder) prod(x Value, dims []int, keepdim bool) Value {
 	return b.Call1(opProd, []any{x, dimsArg(dims), keepdim})
 }
 
@@ -62,8 +62,8 @@ func (b *Builder) Amax(x Value, dims []int, keepdim bool) Value {
 	return b.Call1(opAmax, []any{x, dimsArg(dims), keepdim})
 }
 
-// Amin records a minimum over dims (nil: all).
-func (b *Builder) Amin(x Value, dims []int, keepdim bool) Value {
+// amin records a minimum over dims (nil: all).
+func (b *Builder) amin(x Value, dims []int, keepdim bool) Value {
 	return b.Call1(opAmin, []any{x, dimsArg(dims), keepdim})
 }
 
@@ -194,9 +194,9 @@ func (b *Builder) Sort(x Value, dim int, descending bool) (values, indices Value
 	return o[0], o[1]
 }
 
-// SumTo records the sum that undoes a broadcast: x is reduced to the dimensions
+// sumTo records the sum that undoes a broadcast: x is reduced to the dimensions
 // of the shape to, which broadcasts to x's.
-func (b *Builder) SumTo(x Value, to Shape) Value {
+func (b *Builder) sumTo(x Value, to Shape) Value {
 	xs := x.Shape()
 	if xs.SameDims(to) {
 		return x

@@ -17,10 +17,6 @@ const (
 	LinesAlways
 )
 
-// Rewriter is called with every op before a Builder makes it, and may return other values to be used
-// instead. The rewrites of package graph are Rewriters.
-type Rewriter func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
-
 // Builder makes nodes. It is not safe for concurrent use. The zero Builder is ready to use; it infers
 // and hashes every node anew. NewRecorder returns one that remembers earlier steps.
 type Builder struct {
@@ -44,8 +40,9 @@ type Builder struct {
 	Within Op
 	// DefaultDevice, when set, is the device of nodes whose operands are on none.
 	DefaultDevice Device
-	// Rewrite, when set, may replace each op.
-	Rewrite Rewriter
+	// Rewrite, when set, is called with every op before it is made, and may return other values to be
+	// used instead.
+	Rewrite func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
 	// Decompositions, when set, keeps what uses of ops mean for further Builders.
 	Decompositions *Decompositions
 	// cons, when set, makes equal uses of an op on identical inputs one node.
@@ -55,7 +52,7 @@ type Builder struct {
 	entries  []entry // slab
 	key      []byte  // scratch of Decompositions
 	// OnNode, when set, is called after each new node.
-	OnNode   func(*Node)
+	onNode   func(*Node)
 	count    int
 	replayed []*Node // scratch of Replay
 }
@@ -206,8 +203,8 @@ func (b *Builder) fill(n *Node, e *entry, in []Value) {
 	if b.Lines == LinesAlways || b.Line != 0 {
 		b.ownLine(n)
 	}
-	if b.OnNode != nil {
-		b.OnNode(n)
+	if b.onNode != nil {
+		b.onNode(n)
 	}
 }
 
@@ -226,7 +223,7 @@ func (b *Builder) ownLine(n *Node) {
 	n.e = &e
 }
 
-// Emit makes one use of an op with encoded attributes (see Bind) after
+// Emit makes one use of an op with encoded attributes (see Args.Attr) after
 // promotion, and returns its outputs. The operand slice is not kept.
 func (b *Builder) Emit(op Op, attr string, in ...Value) []Value {
 	sp := specs[op]
@@ -254,7 +251,7 @@ func outs(n *Node, rewritten []Value) []Value {
 	if n == nil {
 		return rewritten
 	}
-	return n.Outs()
+	return n.outs()
 }
 
 // emit makes a node in the general way: it rewrites, looks for an equal node, looks into the trie, and

@@ -19,7 +19,7 @@ func init() {
 }
 
 func inferCallModel(a Args) []Shape {
-	shapes, err := ParseShapes(a.Str("outputs"))
+	shapes, err := parseShapes(a.Str("outputs"))
 	if err != nil {
 		a.Fail(ErrArg, "outputs: %v", err)
 	}
@@ -37,11 +37,11 @@ func AppendShapes(b []byte, shapes []Shape) []byte {
 	return b
 }
 
-// ParseShapes reads shapes separated by spaces.
-func ParseShapes(text string) ([]Shape, error) {
+// parseShapes reads shapes separated by spaces.
+func parseShapes(text string) ([]Shape, error) {
 	var out []Shape
 	for _, word := range strings.Fields(text) {
-		s, err := ParseShape(word)
+		s, err := parseShape(word)
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +50,8 @@ func ParseShapes(text string) ([]Shape, error) {
 	return out, nil
 }
 
-// ParseShape reads what Shape.String writes.
-func ParseShape(text string) (Shape, error) {
+// parseShape reads what Shape.String writes.
+func parseShape(text string) (Shape, error) {
 	name, rest, _ := strings.Cut(text, "[")
 	list, closed := strings.CutSuffix(rest, "]")
 	d, err := ParseDType(name)

@@ -8,12 +8,12 @@ import (
 func TestParseShapes(t *testing.T) {
 	shapes := []Shape{MakeShape(F32, 8, 10), MakeShape(I64), MakeShape(Bool, 0)}
 	text := string(AppendShapes(nil, shapes))
-	got, err := ParseShapes(text)
+	got, err := parseShapes(text)
 	if err != nil || len(got) != 3 || got[0] != shapes[0] || got[1] != shapes[1] || got[2] != shapes[2] {
 		t.Errorf("%q reads as %v, %v", text, got, err)
 	}
 	for _, bad := range []string{"f32", "f32[", "f32[1", "[1]", "f33[1]", "f32[a]", "f32[1,]", "f32[-1]", "f32[1] i64"} {
-		if got, err := ParseShapes(bad); err == nil {
+		if got, err := parseShapes(bad); err == nil {
 			t.Errorf("%q reads as %v", bad, got)
 		}
 	}

@@ -71,12 +71,12 @@ func vjpClamp(b *Builder, a Args, lo, hi, g Value) []Value {
 	} else {
 		gx, glo, ghi = b.clampTensorParts(x, lo, hi, g)
 	}
-	gs := []Value{b.SumTo(gx, x.Shape())}
+	gs := []Value{b.sumTo(gx, x.Shape())}
 	if !lo.IsNil() {
-		gs = append(gs, b.SumTo(glo, lo.Shape()))
+		gs = append(gs, b.sumTo(glo, lo.Shape()))
 	}
 	if !hi.IsNil() {
-		gs = append(gs, b.SumTo(ghi, hi.Shape()))
+		gs = append(gs, b.sumTo(ghi, hi.Shape()))
 	}
 	return gs
 }

@@ -110,7 +110,7 @@ func nllLoss(b *Builder, a Args) []Value {
 // readCrossEntropy tells class probabilities from indices and checks them.
 func readCrossEntropy(b *Builder, a Args) *classLoss {
 	c := newClassLoss(b, a)
-	if c.smoothing = a.Float("label_smoothing"); !(c.smoothing >= 0 && c.smoothing <= 1) {
+	if c.smoothing = a.float("label_smoothing"); !(c.smoothing >= 0 && c.smoothing <= 1) {
 		a.Fail(ErrArg, "label_smoothing must be between 0 and 1, got %v", c.smoothing)
 	}
 	t := c.target
@@ -230,7 +230,7 @@ func vjpCrossEntropy(b *Builder, a Args, out, grad []Value) []Value {
 func (c *classLoss) vjpProbs(b *Builder, a Args, g Value, gs []Value) {
 	gt := b.Neg(b.Mul(b.callNamed("log_softmax", []any{c.x, c.dim}), g))
 	if !c.weight.IsNil() {
-		gw := b.SumTo(b.Mul(gt, c.smoothed(b, c.target)), c.weight.Shape())
+		gw := b.sumTo(b.Mul(gt, c.smoothed(b, c.target)), c.weight.Shape())
 		gs[2] = b.Cast(b.Reshape(gw, c.n), a.In[2].DType())
 		gt = b.Mul(gt, c.weight)
 	}

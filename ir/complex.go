@@ -56,7 +56,7 @@ func (b *Builder) asComplex(x Value, d DType) Value {
 
 // reduceOuter gives a reduction the pairs of its complex operand: dim, all dimensions
 // if absent or empty, does not count that of the pairs.
-func reduceOuter(a Args) (dims []int) { return maskDims(a.Dims("dim", a.In[0].Rank()), a.In[0].Rank()) }
+func reduceOuter(a Args) (dims []int) { return maskDims(a.dims("dim", a.In[0].Rank()), a.In[0].Rank()) }
 
 // pairwise is the meaning on complex operands of an op that treats both parts alike.
 // Pairs broadcast as their numbers do.
@@ -116,7 +116,7 @@ func complexDiv(b *Builder, a Args) []Value {
 }
 
 func complexReciprocal(b *Builder, a Args) []Value {
-	return []Value{b.Div(b.FullLike(a.In[0], 1), a.In[0])}
+	return []Value{b.Div(b.fullLike(a.In[0], 1), a.In[0])}
 }
 
 // complexAbs keeps 0 from hypot, whose gradient there is NaN; that of abs is 0.
@@ -124,7 +124,7 @@ func complexAbs(b *Builder, a Args) []Value {
 	re, im := b.parts(a.In[0])
 	zero := b.zeroOf(re)
 	none := b.Call1(opLogicalAnd, []any{b.eq(re, zero), b.eq(im, zero)})
-	return []Value{b.Where(none, zero, b.callNamed("hypot", []any{b.Where(none, b.FullLike(zero, 1), re), im}))}
+	return []Value{b.Where(none, zero, b.callNamed("hypot", []any{b.Where(none, b.fullLike(zero, 1), re), im}))}
 }
 
 func complexExp(b *Builder, re, im Value) (x, y Value) {
@@ -147,9 +147,9 @@ func complexCos(b *Builder, re, im Value) (x, y Value) {
 // complexSqrt computes the larger part of the root and divides to get the other, so
 // that nothing cancels.
 func complexSqrt(b *Builder, re, im Value) (x, y Value) {
-	half := b.FullLike(re, 0.5)
+	half := b.fullLike(re, 0.5)
 	t := b.sqrt(b.Mul(half, b.Add(b.abs(re), b.callNamed("hypot", []any{re, im}))))
-	zero := b.FullLike(re, 0)
+	zero := b.fullLike(re, 0)
 	u := b.Where(b.eq(t, zero), zero, b.Div(b.Mul(half, im), t))
 	right := b.ge(re, zero)
 	return b.Where(right, t, b.abs(u)), b.Where(right, u, b.Where(b.lt(im, zero), b.Neg(t), t))

@@ -30,7 +30,7 @@ func init() {
 			case s.Dim(-1) != 2:
 				a.Fail(ErrShape, "the last dimension must have size 2, got %d", s.Dim(-1))
 			}
-			return inferDims(a, s.DType().Complex(), s.Dims()[:s.Rank()-1])
+			return inferDims(a, s.DType().complexOf(), s.Dims()[:s.Rank()-1])
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.viewAsReal(grad[0])} },
 	})
@@ -72,7 +72,7 @@ func initComplexParts() {
 		Decompose: func(b *Builder, a Args) []Value {
 			x := a.In[0]
 			zero := b.zeroOf(x)
-			side := b.Where(b.lt(x, zero), b.FullLike(x, math.Pi), b.FullLike(x, 0))
+			side := b.Where(b.lt(x, zero), b.fullLike(x, math.Pi), b.fullLike(x, 0))
 			return []Value{b.Where(b.isNaN(x), x, side)}
 		},
 		Complex: func(b *Builder, a Args) []Value {

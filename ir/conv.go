@@ -4,7 +4,7 @@ func init() {
 	register("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor", Spec{
 		ULPs: 2, Accumulates: true,
 		Doc:      "Cross-correlation of input [N, C, d1..dn] with weight [O, C/groups, k1..kn], n from 1 to 3, plus bias [O]; transposed, the gradient of one, with weight [C, O/groups, k1..kn]. The lists have one entry a spatial dimension. One floating dtype; f16 and bf16 accumulate in f32. As at::convolution.",
-		Category: Neural, Infer: func(a Args) []Shape { return []Shape{ConvOf(a).OutShape()} }, VJP: vjpConvolution,
+		Category: Neural, Infer: func(a Args) []Shape { return []Shape{ConvOf(a).outShape()} }, VJP: vjpConvolution,
 	})
 }
 
@@ -18,11 +18,11 @@ type Conv struct {
 	Spatial    int // number of spatial dimensions: 1 to 3
 	Transposed bool
 
-	InDims, OutDims, Kernel, Stride, Padding, Dilation, OutputPadding [3]int
+	InDims, OutDims, Kernel, Stride, Padding, Dilation, outputPadding [3]int
 }
 
-// OutShape returns the shape of the result, [Batch, Out, OutDims...].
-func (c *Conv) OutShape() Shape {
+// outShape returns the shape of the result, [Batch, Out, OutDims...].
+func (c *Conv) outShape() Shape {
 	dims := append([]int{c.Batch, c.Out}, c.OutDims[:c.Spatial]...)
 	return MakeShape(c.DType, dims...)
 }
@@ -63,7 +63,7 @@ func ConvOf(a Args) *Conv {
 	spatialInts(a, "stride", c.Stride[:c.Spatial], 1)
 	spatialInts(a, "padding", c.Padding[:c.Spatial], 0)
 	spatialInts(a, "dilation", c.Dilation[:c.Spatial], 1)
-	spatialInts(a, "output_padding", c.OutputPadding[:c.Spatial], 0)
+	spatialInts(a, "output_padding", c.outputPadding[:c.Spatial], 0)
 	for i := range c.Spatial {
 		c.InDims[i], c.Kernel[i] = xs.Dim(2+i), ws.Dim(2+i)
 		c.inferDim(a, i)
@@ -78,7 +78,7 @@ func (c *Conv) inferDim(a Args, i int) {
 		a.Fail(ErrShape, "kernel dimension %d is empty", i)
 	}
 	if c.Transposed {
-		op := c.OutputPadding[i]
+		op := c.outputPadding[i]
 		if op >= s && op >= c.Dilation[i] {
 			a.Fail(ErrArg, "output_padding %d must be smaller than stride %d or dilation %d", op, s, c.Dilation[i])
 		}

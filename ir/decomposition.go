@@ -134,7 +134,7 @@ func (d *decomposition) decompose(a Args, decompose func(*Builder, Args) []Value
 		used[i] = v.Node.Used
 	}
 	var made []*Node
-	scratch := Builder{Lines: LinesOff, unhashed: true, OnNode: func(n *Node) { made = append(made, n) }}
+	scratch := Builder{Lines: LinesOff, unhashed: true, onNode: func(n *Node) { made = append(made, n) }}
 	outs := decompose(&scratch, a)
 	for i, v := range a.In {
 		v.Node.Used = used[i] // the scratch nodes consume nothing
@@ -199,7 +199,7 @@ func (d *decomposition) describe(in []Value, made []*Node, outs []Value) {
 		}
 		position[n] = d.last
 		d.last += n.NumOutputs()
-		ops = append(ops, decomposedOp{n.Spec(), n.Attr(), len(n.Inputs()), n.Shapes()})
+		ops = append(ops, decomposedOp{n.spec(), n.Attr(), len(n.Inputs()), n.Shapes()})
 	}
 	for _, v := range outs {
 		d.outs = append(d.outs, ref(v))

@@ -82,7 +82,7 @@ func decomposeSqueeze(b *Builder, a Args) []Value {
 	s := a.In[0].Shape()
 	drop := [MaxRank]bool{}
 	if dims := a.Ints("dim"); dims == nil || len(dims) > 0 {
-		drop = a.Dims("dim", s.Rank())
+		drop = a.dims("dim", s.Rank())
 	}
 	dims := make([]int, 0, MaxRank)
 	for i, n := range s.Dims() {

@@ -6,13 +6,13 @@ func init() {
 	register("cdist(Tensor x1, Tensor x2, float p=2.0) -> Tensor", Spec{
 		Doc:      "The p-norms of the differences of each row of x1 [*, n, k] and each of x2 [*, m, k], [*, n, m]; p is from 0, which counts the elements that differ, to infinity. Floating dtypes; f16 and bf16 compute in f32. As torch.cdist.",
 		Category: Neural, Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(byName["_cdist_forward"], []any{a.In[0], a.In[1], a.Float("p"), nil})
+			return b.Call(byName["_cdist_forward"], []any{a.In[0], a.In[1], a.float("p"), nil})
 		},
 	})
 	register("pdist(Tensor self, float p=2.0) -> Tensor", Spec{
 		Doc:      "The p-norms of the differences of each pair of rows of self [n, k], (0, 1), (0, 2), … (n-2, n-1). As torch.pdist.",
 		Category: Neural, Decompose: func(b *Builder, a Args) []Value {
-			return b.Call(byName["_pdist_forward"], []any{a.In[0], a.Float("p")})
+			return b.Call(byName["_pdist_forward"], []any{a.In[0], a.float("p")})
 		},
 	})
 	register("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode=None) -> Tensor", Spec{
@@ -40,7 +40,7 @@ func init() {
 
 // distanceExponent reads and checks p.
 func distanceExponent(a Args) float64 {
-	p := a.Float("p")
+	p := a.float("p")
 	if !(p >= 0) {
 		a.Fail(ErrArg, "p must not be negative, got %v", p)
 	}
@@ -73,7 +73,7 @@ func (b *Builder) normSlopes(x Value, p float64) Value {
 	var slope Value
 	switch {
 	case p == 0:
-		return b.FullLike(x, 0)
+		return b.fullLike(x, 0)
 	case p == 1:
 		slope = b.sign(x)
 	case p == 2:
@@ -123,7 +123,7 @@ func cdistGradient(b *Builder, a Args, g, x, y Value) Value {
 	}
 	parts := b.Mul(b.Unsqueeze(b.Cast(g, diff.DType()), g.Rank()), b.normSlopes(diff, distanceExponent(a)))
 	sum := b.Sum(parts, []int{parts.Rank() - 2}, false)
-	return b.Cast(b.SumTo(sum, x.Shape().WithDType(sum.DType())), x.DType())
+	return b.Cast(b.sumTo(sum, x.Shape().WithDType(sum.DType())), x.DType())
 }
 
 // rowPairs returns the differences of each pair of rows, [pairs, k], and which rows they are of.

@@ -132,8 +132,8 @@ func (d DType) Part() DType {
 	return d
 }
 
-// Complex returns the complex dtype that ATen makes of d: c128 for f64 and c128, else c64.
-func (d DType) Complex() DType {
+// complexOf returns the complex dtype that ATen makes of d: c128 for f64 and c128, else c64.
+func (d DType) complexOf() DType {
 	if d == F64 || d == C128 {
 		return C128
 	}
@@ -189,15 +189,15 @@ func PromoteTypes(a, b DType) DType {
 	return b
 }
 
-// ResultType returns the dtype of an operation over the values by ATen's
+// resultType returns the dtype of an operation over the values by ATen's
 // rules: tensors with dimensions decide before tensors without, and those
 // before plain numbers; a lower group matters only when its category is higher.
-func ResultType(vals ...Value) DType {
+func resultType(vals ...Value) DType {
 	var dim, zero, wrapped DType
 	for _, v := range vals {
 		d := v.DType()
 		switch {
-		case v.Wrapped():
+		case v.wrapped():
 			if dtypes[d].kind == kindFloat {
 				d = DefaultDType
 			}

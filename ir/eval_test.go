@@ -85,7 +85,7 @@ func (e evaluator) compute(n *Node) scalar {
 		}
 		return scalar{d: I64, I: l.Int}.toDType(d)
 	}
-	sp, a := n.Spec(), n.Args()
+	sp, a := n.spec(), n.Args()
 	if sp.Composite() {
 		return e.eval(sp.Decompose(&Builder{}, a)[0])
 	}
@@ -171,14 +171,14 @@ func gradients(b *Builder, y Value, xs []Value) []Value {
 		order = append(order, n)
 	}
 	visit(y.Node)
-	grad := map[*Node]Value{y.Node: b.FullLike(y, 1)}
+	grad := map[*Node]Value{y.Node: b.fullLike(y, 1)}
 	for i := len(order) - 1; i >= 0; i-- {
 		n := order[i]
 		g, ok := grad[n]
-		if !ok || n.IsLeaf() || n.Spec().VJP == nil {
+		if !ok || n.IsLeaf() || n.spec().VJP == nil {
 			continue
 		}
-		for k, gx := range n.Spec().VJP(b, n.Args(), n.Outs(), []Value{g}) {
+		for k, gx := range n.spec().VJP(b, n.Args(), n.outs(), []Value{g}) {
 			if gx.IsNil() {
 				continue
 			}

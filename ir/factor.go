@@ -219,7 +219,7 @@ func (b *Builder) diagonal(x Value) Value { return b.callNamed("diagonal", []any
 // orZero is a cotangent, or zeros where none flows.
 func (b *Builder) orZero(g, x Value) Value {
 	if g.IsNil() {
-		return b.FullLike(x, 0)
+		return b.fullLike(x, 0)
 	}
 	return g
 }

@@ -63,7 +63,7 @@ func (b *Builder) fitNumbers(sp *Spec, attr []byte, in []Value) {
 			continue
 		}
 		n := v.(int)
-		if n == 1 && sp.numbers[i] != NumberWraps && in[k].Wrapped() {
+		if n == 1 && sp.numbers[i] != NumberWraps && in[k].wrapped() {
 			if d == Invalid {
 				if d = a.numberDType(); !d.IsInt() {
 					return
@@ -137,7 +137,7 @@ func numberOf(v Value) (ScalarLeaf, bool) {
 	if v.Node.flags&flagNumber != 0 {
 		return *v.Node.scalar(), true
 	}
-	if v.Node.e.op != OpFull {
+	if v.Node.e.op != opFull {
 		return ScalarLeaf{}, false
 	}
 	return attrNumber(v.Node.Args().Get("fill_value")), true

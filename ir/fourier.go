@@ -41,7 +41,7 @@ func init() {
 			dims := transformed(a)
 			last := dims[len(dims)-1]
 			n := x.Dim(last)
-			y := b.fft(b.Cast(x, x.DType().Complex()), []int{last}, true)
+			y := b.fft(b.Cast(x, x.DType().complexOf()), []int{last}, true)
 			if a.Bool("onesided") {
 				y = b.Slice(y, last, 0, n/2+1, 1)
 			}
@@ -183,7 +183,7 @@ func (t spectrum) apply(b *Builder, a Args, x Value, dims, sizes []int) Value {
 			d = F64
 		}
 		if t.from == "c" {
-			d = d.Complex()
+			d = d.complexOf()
 		}
 		x = b.Cast(x, d)
 	case t.from == "r" && x.DType() != F64:
@@ -359,7 +359,7 @@ func initShifts() {
 				if count == n && n > 1 {
 					i = b.Where(b.ge(i, b.Const((n+1)/2, d)), b.Sub(i, b.Const(n, d)), i)
 				}
-				return []Value{b.scale(i, 1/(float64(n)*a.Float("d")))}
+				return []Value{b.scale(i, 1/(float64(n)*a.float("d")))}
 			},
 		})
 	}

@@ -99,7 +99,7 @@ func inferGather(a Args) []Shape {
 }
 
 func vjpGather(b *Builder, a Args, out, grad []Value) []Value {
-	return []Value{b.ScatterReduce(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0], "sum"), {}}
+	return []Value{b.ScatterReduce(b.fullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0], "sum"), {}}
 }
 
 // requireIndexVector fails unless index is a vector or a scalar of integers; it
@@ -128,7 +128,7 @@ func inferIndexSelect(a Args) []Shape {
 }
 
 func vjpIndexSelect(b *Builder, a Args, out, grad []Value) []Value {
-	return []Value{b.IndexAdd(b.FullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0]), {}}
+	return []Value{b.IndexAdd(b.fullLike(a.In[0], 0), a.Int("dim"), a.In[1], grad[0]), {}}
 }
 
 func inferIndexAdd(a Args) []Shape {

@@ -180,7 +180,7 @@ func (s *gridSampler) padded(x Value, size int) Value {
 func (s *gridSampler) reflected(x Value, low, span float64) Value {
 	c := func(v float64) Value { return s.Const(v, x.DType()) }
 	if span == 0 {
-		return s.FullLike(x, 0)
+		return s.fullLike(x, 0)
 	}
 	x = s.Sub(x, c(low))
 	x = s.Where(s.lt(x, c(0)), s.Neg(x), x)

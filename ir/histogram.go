@@ -21,7 +21,7 @@ func init() {
 }
 
 func decomposeHistc(b *Builder, a Args) []Value {
-	bins, lo, hi := a.Int("bins"), a.Float("min"), a.Float("max")
+	bins, lo, hi := a.Int("bins"), a.float("min"), a.float("max")
 	d := a.In[0].DType()
 	switch {
 	case !d.IsFloat():
@@ -37,7 +37,7 @@ func decomposeHistc(b *Builder, a Args) []Value {
 	}
 	from, to, one := b.Const(lo, x.DType()), b.Const(hi, x.DType()), b.Const(1, x.DType())
 	if lo == hi && x.Dim(0) > 0 {
-		from, to = b.Amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
+		from, to = b.amin(x, []int{0}, false), b.Amax(x, []int{0}, false)
 	}
 	none := b.eq(from, to)
 	from, to = b.Where(none, b.Sub(from, one), from), b.Where(none, b.Add(to, one), to)

@@ -155,7 +155,7 @@ func vjpEmbedding(b *Builder, a Args, out, grad []Value) []Value {
 		padding := b.eq(b.Reshape(index, n, 1), b.Const(p, index.DType()))
 		g = b.Where(padding, b.Const(0, g.DType()), g)
 	}
-	return []Value{b.IndexAdd(b.FullLike(w, 0), 0, index, g), {}}
+	return []Value{b.IndexAdd(b.fullLike(w, 0), 0, index, g), {}}
 }
 
 func decomposeOneHot(b *Builder, a Args) []Value {

@@ -1,8 +1,8 @@
 package ir
 
-// OpScan runs a Program once for each element of sequences. Package graph has its rules, which read
+// opScan runs a Program once for each element of sequences. Package graph has its rules, which read
 // the Program.
-var OpScan = declare("scan")
+var opScan = declare("scan")
 
 // ScanRules are the parts of scan's row that depend on the Program that it runs.
 type ScanRules struct {
@@ -51,6 +51,6 @@ func (b *Builder) loop(init, xs, consts []Value, length int, reverse bool, f fun
 	carry, x, outer := stand(init, 0), stand(xs, 1), stand(consts, 0)
 	next, results := f(&Builder{Lines: LinesOff}, carry, x, outer)
 	body := scanRules.Body(params, append(next[:len(next):len(next)], results...))
-	outs := b.Call(OpScan, []any{init, xs, consts, body, length, reverse, 1})
+	outs := b.Call(opScan, []any{init, xs, consts, body, length, reverse, 1})
 	return outs[:len(next)], outs[len(next):][:len(results)]
 }

@@ -103,7 +103,7 @@ func elementLoss(f func(b *Builder, a Args, x, t Value) Value) func(*Builder, Ar
 }
 
 func smoothL1(b *Builder, a Args, x, t Value) Value {
-	beta := a.Float("beta")
+	beta := a.float("beta")
 	d := b.abs(b.Sub(x, t))
 	switch {
 	case !(beta >= 0):
@@ -116,7 +116,7 @@ func smoothL1(b *Builder, a Args, x, t Value) Value {
 }
 
 func huber(b *Builder, a Args, x, t Value) Value {
-	delta := a.Float("delta")
+	delta := a.float("delta")
 	if !(delta > 0) {
 		a.Fail(ErrArg, "delta must be positive, got %v", delta)
 	}
@@ -210,7 +210,7 @@ func cosineSimilarity(b *Builder, a Args) []Value {
 	if s.Rank() == 0 {
 		dims = nil
 	}
-	eps := a.Float("eps")
+	eps := a.float("eps")
 	unit := func(v Value) Value {
 		v = b.Expand(b.widen(v), s.Dims()...)
 		// Where the norm is too small, a constant goes into the root instead, so that its gradient

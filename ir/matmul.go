@@ -95,7 +95,7 @@ func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
 func (b *Builder) matMulTo(x, y Value, to Shape) Value {
 	n := x.Rank()
 	if n != y.Rank() || n <= 2 || to.Rank() != 2 || !batchDims(x.Shape()).SameDims(batchDims(y.Shape())) {
-		return b.SumTo(b.MatMul(x, y), to)
+		return b.sumTo(b.MatMul(x, y), to)
 	}
 	m, k := x.Dim(-2), batchDims(x.Shape()).Numel()*x.Dim(-1)
 	p := make([]int, 0, n)

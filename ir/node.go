@@ -54,9 +54,9 @@ func (v Value) Dim(i int) int { return v.Node.e.shapes[v.Index].Dim(i) }
 // IsNil reports whether the value is absent.
 func (v Value) IsNil() bool { return v.Node == nil }
 
-// Wrapped reports whether the value is a plain number of the user's, which
+// wrapped reports whether the value is a plain number of the user's, which
 // takes part in type promotion last (ATen's wrapped numbers).
-func (v Value) Wrapped() bool { return v.Node.flags&flagWrapped != 0 }
+func (v Value) wrapped() bool { return v.Node.flags&flagWrapped != 0 }
 
 // Hash returns the hash of this output.
 func (v Value) Hash() Hash { return v.key() }
@@ -70,8 +70,8 @@ func (v Value) key() Hash {
 // Op returns the op, or 0 for a leaf.
 func (n *Node) Op() Op { return n.e.op }
 
-// Spec returns the row of the node's op; nil for a leaf.
-func (n *Node) Spec() *Spec { return specs[n.e.op] }
+// spec returns the row of the node's op; nil for a leaf.
+func (n *Node) spec() *Spec { return specs[n.e.op] }
 
 // Inputs returns the operands; the slice must not be changed.
 func (n *Node) Inputs() []Value { return unsafe.Slice(n.first, n.count) }
@@ -87,9 +87,6 @@ func (n *Node) Attr() string { return n.e.attr }
 
 // Args returns the node's operands and attributes by name.
 func (n *Node) Args() Args { return Args{Spec: specs[n.e.op], Attr: n.e.attr, In: n.Inputs()} }
-
-// Hash returns the Merkle hash.
-func (n *Node) Hash() Hash { return n.e.hash }
 
 // Leaf returns what a leaf stands for; nil for a use of an op.
 func (n *Node) Leaf() Leaf {
@@ -119,8 +116,8 @@ func (n *Node) Within() Op { return n.e.within }
 // Out returns output i of the node.
 func (n *Node) Out(i int) Value { return Value{n, i} }
 
-// Outs returns all outputs.
-func (n *Node) Outs() []Value {
+// outs returns all outputs.
+func (n *Node) outs() []Value {
 	vs := make([]Value, len(n.e.shapes))
 	for i := range vs {
 		vs[i] = Value{n, i}

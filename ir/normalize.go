@@ -79,7 +79,7 @@ func normTail(a Args) []int {
 
 func layerNorm(b *Builder, a Args) []Value {
 	dims := normTail(a)
-	c, r := b.standardize(b.widen(a.In[0]), dims, a.Float("eps"))
+	c, r := b.standardize(b.widen(a.In[0]), dims, a.float("eps"))
 	y := b.affine(b.Mul(c, r), a.Tensor("weight"), a.Tensor("bias"))
 	return []Value{b.Cast(y, a.In[0].DType())}
 }
@@ -87,15 +87,15 @@ func layerNorm(b *Builder, a Args) []Value {
 func vjpLayerNorm(b *Builder, a Args, out, grad []Value) []Value {
 	dims := normTail(a)
 	w, bias, g := a.Tensor("weight"), a.Tensor("bias"), b.widen(grad[0])
-	c, r := b.standardize(b.widen(a.In[0]), dims, a.Float("eps"))
+	c, r := b.standardize(b.widen(a.In[0]), dims, a.float("eps"))
 	xhat := b.Mul(c, r)
 	gx := b.vjpStandardize(xhat, r, b.affine(g, w, Value{}), dims)
 	gs := []Value{b.Cast(gx, a.In[0].DType())}
 	if !w.IsNil() {
-		gs = append(gs, b.Cast(b.SumTo(b.Mul(g, xhat), w.Shape()), w.DType()))
+		gs = append(gs, b.Cast(b.sumTo(b.Mul(g, xhat), w.Shape()), w.DType()))
 	}
 	if !bias.IsNil() {
-		gs = append(gs, b.Cast(b.SumTo(g, bias.Shape()), bias.DType()))
+		gs = append(gs, b.Cast(b.sumTo(g, bias.Shape()), bias.DType()))
 	}
 	return gs
 }
@@ -128,7 +128,7 @@ func vjpRMSNorm(b *Builder, a Args, out, grad []Value) []Value {
 	gx := b.Mul(r, b.Sub(gy, b.Mul(xhat, b.Mean(b.Mul(gy, xhat), dims, true))))
 	gs := []Value{b.Cast(gx, a.In[0].DType())}
 	if !w.IsNil() {
-		gs = append(gs, b.Cast(b.SumTo(b.Mul(g, xhat), w.Shape()), w.DType()))
+		gs = append(gs, b.Cast(b.sumTo(b.Mul(g, xhat), w.Shape()), w.DType()))
 	}
 	return gs
 }
@@ -180,7 +180,7 @@ func groupNorm(b *Builder, a Args) []Value {
 		size *= d
 	}
 	y := b.Reshape(b.widen(x), dims[0], n, size/n)
-	y = b.callNamed("layer_norm", []any{y, size / n}, A("eps", a.Float("eps")))
+	y = b.callNamed("layer_norm", []any{y, size / n}, A("eps", a.float("eps")))
 	y = b.affine(b.Reshape(y, dims...), weight, bias)
 	return []Value{b.Cast(y, x.DType())}
 }
@@ -214,9 +214,9 @@ func runningStats(b *Builder, a Args, x Value) (mean, variance Value) {
 // batch or the running statistics.
 func batchStandardize(b *Builder, a Args, x, mean, variance Value) (centred, rstd Value) {
 	if a.Bool("training") {
-		return b.standardize(x, batchDimsOf(x), a.Float("eps"))
+		return b.standardize(x, batchDimsOf(x), a.float("eps"))
 	}
-	return b.Sub(x, mean), b.rsqrt(b.Add(variance, b.Const(a.Float("eps"), x.DType())))
+	return b.Sub(x, mean), b.rsqrt(b.Add(variance, b.Const(a.float("eps"), x.DType())))
 }
 
 func batchNorm(b *Builder, a Args) []Value {

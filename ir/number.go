@@ -68,9 +68,9 @@ func (b *Builder) newNumber(l ScalarLeaf, t DType, d Device, wrapped bool) Value
 	return n.init(l, t, d, wrapped)
 }
 
-// Number returns the wrapped rank-0 leaf of a Go number or bool; a Value is
+// number returns the wrapped rank-0 leaf of a Go number or bool; a Value is
 // returned itself.
-func (b *Builder) Number(v any) (Value, bool) {
+func (b *Builder) number(v any) (Value, bool) {
 	if v, ok := v.(Value); ok {
 		return v, true
 	}

@@ -63,7 +63,7 @@ func vjpConstantPad(b *Builder, a Args, out, grad []Value) []Value {
 	}
 	g := grad[0]
 	gs := []Value{b.PadConst(g, back, b.Const(0, g.DType())), {}}
-	if v := a.In[1]; !v.Wrapped() && v.Node.Op() != opFull {
+	if v := a.In[1]; !v.wrapped() && v.Node.Op() != opFull {
 		inside := b.PadConst(b.Full(a.In[0].Shape().Dims(), true, Bool), pad, b.Const(false, Bool))
 		gs[1] = b.Sum(b.Where(inside, b.Const(0, g.DType()), g), nil, false)
 	}

@@ -58,7 +58,7 @@ func vjp2(f func(b *Builder, x, y, z, g Value) (gx, gy Value)) vjpFunc {
 	return func(b *Builder, a Args, out, grad []Value) []Value {
 		x, y := a.In[0], a.In[1]
 		gx, gy := f(b, x, y, out[0], grad[0])
-		return []Value{b.SumTo(gx, x.Shape()), b.SumTo(gy, y.Shape())}
+		return []Value{b.sumTo(gx, x.Shape()), b.sumTo(gy, y.Shape())}
 	}
 }
 
@@ -66,7 +66,7 @@ func vjp2(f func(b *Builder, x, y, z, g Value) (gx, gy Value)) vjpFunc {
 func vjpZero(b *Builder, a Args, out, grad []Value) []Value {
 	gs := make([]Value, len(a.In))
 	for i, v := range a.In {
-		gs[i] = b.FullLike(v, 0)
+		gs[i] = b.fullLike(v, 0)
 	}
 	return gs
 }
@@ -92,7 +92,7 @@ func compositeVJP(f func(b *Builder, a Args, in []Value, out, g Value) []Value) 
 		gs := make([]Value, len(a.In))
 		for i, g := range f(b, a, b.widenAll(a.In), b.widen(out[0]), b.widen(grad[0])) {
 			if !g.IsNil() {
-				gs[i] = b.Cast(b.SumTo(g, a.In[i].Shape()), a.In[i].DType())
+				gs[i] = b.Cast(b.sumTo(g, a.In[i].Shape()), a.In[i].DType())
 			}
 		}
 		return gs

@@ -146,7 +146,7 @@ func TestPromotionMatchesPyTorch(t *testing.T) {
 	for _, l := range lines(t, "promote.txt") {
 		f := strings.Fields(l)
 		x, y := operand(f[0], f[1]), operand(f[2], f[3])
-		if got := ResultType(x, y).String(); got != f[4] {
+		if got := resultType(x, y).String(); got != f[4] {
 			t.Errorf("ResultType(%s %s, %s %s) = %s, PyTorch gives %s", f[0], f[1], f[2], f[3], got, f[4])
 		}
 		if f[0] == "dim" && f[2] == "dim" {

@@ -7,7 +7,7 @@ func init() {
 		Doc:      "Largest element of each window over the last len(kernel_size) dimensions, 1 to 3, and its i64 position counted over those dimensions of the input; the first of equal ones, NaN above all. All dimensions in front are batch. Any dtype but bool. As at::max_pool2d_with_indices.",
 		Category: Neural, VJP: vjpMaxPool,
 		Infer: func(a Args) []Shape {
-			s := PoolOf(a).OutShape(a.In[0].Shape())
+			s := PoolOf(a).outShape(a.In[0].Shape())
 			return []Shape{s, s.WithDType(I64)}
 		},
 	})
@@ -21,8 +21,8 @@ type Pool struct {
 	InDims, OutDims, Kernel, Stride, Padding, Dilation [3]int
 }
 
-// OutShape returns the shape of the values for an input of the given shape.
-func (p *Pool) OutShape(in Shape) Shape {
+// outShape returns the shape of the values for an input of the given shape.
+func (p *Pool) outShape(in Shape) Shape {
 	dims := in.Dims()
 	copy(dims[len(dims)-p.Spatial:], p.OutDims[:p.Spatial])
 	return in.WithDims(dims...)

@@ -17,16 +17,16 @@ func (b *Builder) promoteTo(v Value, d DType) Value {
 		return b.Cast(b.promoteTo(v, d.Part()), d)
 	}
 	if v.Node.flags&flagNumber != 0 {
-		return b.newNumber(*v.Node.scalar(), d, v.Node.device, v.Wrapped())
+		return b.newNumber(*v.Node.scalar(), d, v.Node.device, v.wrapped())
 	}
-	if v.Wrapped() && v.Node.e.op == OpFull {
+	if v.wrapped() && v.Node.e.op == opFull {
 		return b.Const(attrNumber(v.Node.Args().Get("fill_value")).wrapped(d), d)
 	}
 	return b.Cast(v, d)
 }
 
 func (b *Builder) promote2(sp *Spec, x, y Value) (Value, Value) {
-	d := ResultType(x, y)
+	d := resultType(x, y)
 	if sp.Promote == PromoteIntToFloat {
 		d = floatOf(d)
 	}
@@ -68,7 +68,7 @@ func (b *Builder) promoteScalars(in []Value) []Value {
 	d := accDType(in[0].DType())
 	out := append([]Value(nil), in...)
 	for i, v := range in[1:] {
-		if v.Wrapped() && (d.IsFloat() || !v.DType().IsFloat()) {
+		if v.wrapped() && (d.IsFloat() || !v.DType().IsFloat()) {
 			out[i+1] = b.promoteTo(v, d)
 		}
 	}
@@ -79,9 +79,9 @@ func (b *Builder) promoteScalars(in []Value) []Value {
 func promotedType(sp *Spec, in []Value) DType {
 	switch sp.Promote {
 	case PromoteIntToFloat:
-		return floatOf(ResultType(in...))
+		return floatOf(resultType(in...))
 	case PromoteTail:
-		return ResultType(in[1:]...)
+		return resultType(in[1:]...)
 	case PromoteFirst:
 		return in[0].DType()
 	case PromoteTensors:
@@ -91,9 +91,9 @@ func promotedType(sp *Spec, in []Value) DType {
 				tensors = append(tensors, v)
 			}
 		}
-		return ResultType(tensors...)
+		return resultType(tensors...)
 	}
-	return ResultType(in...)
+	return resultType(in...)
 }
 
 // operandType returns the dtype to which operand i is cast, where the promoted dtype is d.

@@ -177,7 +177,7 @@ func recurrentLayers(b *Builder, a Args, kind cell, h, c Value) []Value {
 	}
 	params := a.Tensors("params")
 	switch {
-	case a.Bool("train") && a.Float("dropout") != 0:
+	case a.Bool("train") && a.float("dropout") != 0:
 		a.Fail(ErrArg, "dropout between recurrent layers is not supported: call a layer at a time, with the op dropout between them")
 	case layers < 1 || len(params) != layers*directions*each:
 		a.Fail(ErrArg, "%d layers of %d directions have %d weights, got %d", layers, directions, layers*directions*each, len(params))

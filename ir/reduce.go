@@ -76,9 +76,9 @@ func ReduceDims(a Args) (mask [MaxRank]bool, keepdim bool) {
 		if d := a.Ints("dim"); d != nil && len(d) == 0 {
 			return mask, keepdim
 		}
-		return a.Dims("dim", rank), keepdim
+		return a.dims("dim", rank), keepdim
 	default:
-		return a.Dims("dim", rank), keepdim
+		return a.dims("dim", rank), keepdim
 	}
 	d, ok := a.OptInt("dim")
 	if ok {
@@ -241,7 +241,7 @@ func vjpProd(b *Builder, a Args, out, grad []Value) []Value {
 	}
 	switch n {
 	case 0:
-		return []Value{b.FullLike(self, 0)}
+		return []Value{b.fullLike(self, 0)}
 	case 1:
 		return []Value{b.Cast(b.Reshape(grad[0], s.Dims()...), s.DType())}
 	}

@@ -50,7 +50,7 @@ const (
 // A replay may leave out nodes that no result depends on, but still marks their operands as used.
 // The Builder keeps key and shape as long as it lives.
 func (b *Builder) Replay(key any, in []*Node, shape []uint32, record func() []Value) []Value {
-	if !b.records() || b.OnNode != nil || b.Lines == LinesAlways || b.Line != 0 || !b.DefaultDevice.IsAny() {
+	if !b.records() || b.onNode != nil || b.Lines == LinesAlways || b.Line != 0 || !b.DefaultDevice.IsAny() {
 		return record()
 	}
 	at := b.trie.cur
@@ -64,8 +64,8 @@ func (b *Builder) Replay(key any, in []*Node, shape []uint32, record func() []Va
 	}
 	at.misses++
 	var made []*Node
-	b.OnNode = func(n *Node) { made = append(made, n) }
-	defer func() { b.OnNode = nil }()
+	b.onNode = func(n *Node) { made = append(made, n) }
+	defer func() { b.onNode = nil }()
 	outs := record()
 	at.recording = newRecording(in, made, outs)
 	if r := at.recording; r != nil {

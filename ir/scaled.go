@@ -31,7 +31,7 @@ var (
 
 // ScaledMM is one use of _scaled_mm whose operands go together.
 type ScaledMM struct {
-	Self, Mat2, ScaleA, ScaleB Value
+	self, mat2, scaleA, scaleB Value
 	Bias, ScaleResult          Value // or absent; ScaleResult unless Out is an 8-bit float
 	Out                        DType
 	M, N, K                    int
@@ -43,15 +43,15 @@ type ScaledMM struct {
 // _scaled_mm; a mistake panics with an *OpError.
 func ScaledMMOf(a Args) *ScaledMM {
 	p := &ScaledMM{
-		Self: a.Tensor("self"), Mat2: a.Tensor("mat2"), ScaleA: a.Tensor("scale_a"), ScaleB: a.Tensor("scale_b"),
+		self: a.Tensor("self"), mat2: a.Tensor("mat2"), scaleA: a.Tensor("scale_a"), scaleB: a.Tensor("scale_b"),
 		Bias: a.Tensor("bias"), ScaleResult: a.Tensor("scale_result"), Out: a.DType("out_dtype"),
 	}
-	p.M, p.K, p.N = matrices(a, p.Self, p.Mat2)
-	if !p.Self.DType().IsF8() || !p.Mat2.DType().IsF8() {
-		a.Fail(ErrDType, "self and mat2 must be 8-bit floats, got %v and %v", p.Self.DType(), p.Mat2.DType())
+	p.M, p.K, p.N = matrices(a, p.self, p.mat2)
+	if !p.self.DType().IsF8() || !p.mat2.DType().IsF8() {
+		a.Fail(ErrDType, "self and mat2 must be 8-bit floats, got %v and %v", p.self.DType(), p.mat2.DType())
 	}
 	if p.Out == Invalid {
-		p.Out = p.Self.DType()
+		p.Out = p.self.DType()
 	}
 	if p.Out == F64 || !p.Out.IsFloat() && !p.Out.IsF8() {
 		a.Fail(ErrDType, "out_dtype must be f32, f16, bf16 or an 8-bit float, got %v", p.Out)
@@ -73,7 +73,7 @@ func ScaledMMOf(a Args) *ScaledMM {
 }
 
 func (p *ScaledMM) checkScales(a Args) {
-	x, y := p.ScaleA.Shape(), p.ScaleB.Shape()
+	x, y := p.scaleA.Shape(), p.scaleB.Shape()
 	if x.DType() != F32 || y.DType() != F32 {
 		a.Fail(ErrDType, "scale_a and scale_b must be f32, got %v and %v", x.DType(), y.DType())
 	}
@@ -111,8 +111,8 @@ func (p *ScaledMM) scaled(b *Builder) Value {
 		}
 		return b.Reshape(x)
 	}
-	r := b.MatMul(b.Cast(p.Self, F32), b.Cast(p.Mat2, F32))
-	r = b.Mul(b.Mul(r, factor(p.ScaleA)), factor(p.ScaleB))
+	r := b.MatMul(b.Cast(p.self, F32), b.Cast(p.mat2, F32))
+	r = b.Mul(b.Mul(r, factor(p.scaleA)), factor(p.scaleB))
 	if !p.Bias.IsNil() {
 		r = b.Add(r, b.Cast(p.Bias, F32))
 	}

@@ -137,5 +137,5 @@ func vjpCummax(b *Builder, a Args, out, grad []Value) []Value {
 	if grad[0].IsNil() || self.Rank() == 0 {
 		return []Value{grad[0]}
 	}
-	return []Value{b.ScatterReduce(b.FullLike(self, 0), a.Int("dim"), out[1], grad[0], "sum")}
+	return []Value{b.ScatterReduce(b.fullLike(self, 0), a.Int("dim"), out[1], grad[0], "sum")}
 }

@@ -86,7 +86,7 @@ func (b *Builder) clearIndexed(x Value, dim int, index Value) Value {
 func vjpScatter(b *Builder, a Args, out, grad []Value) []Value {
 	dim, index, src, g := a.Int("dim"), a.In[1], a.In[2], grad[0]
 	if index.Shape().Numel() == 0 {
-		return []Value{g, {}, b.FullLike(src, 0)}
+		return []Value{g, {}, b.fullLike(src, 0)}
 	}
 	return []Value{b.clearIndexed(g, dim, index), {}, b.uncovered(b.Gather(g, dim, index), src.Shape())}
 }
@@ -94,7 +94,7 @@ func vjpScatter(b *Builder, a Args, out, grad []Value) []Value {
 func vjpScatterReduce(b *Builder, a Args, out, grad []Value) []Value {
 	self, index, src, g := a.In[0], a.In[1], a.In[2], grad[0]
 	if index.Shape().Numel() == 0 {
-		return []Value{g, {}, b.FullLike(src, 0)}
+		return []Value{g, {}, b.fullLike(src, 0)}
 	}
 	v := scatterVJP{b: b, self: self, index: index, src: b.covered(src, index), out: out[0], grad: g,
 		dim: a.Int("dim"), include: a.Bool("include_self")}
@@ -135,7 +135,7 @@ func (v *scatterVJP) mean() (gSelf, gSrc Value) {
 	if v.include {
 		own = 1
 	}
-	n := v.reduce(b.FullLike(v.self, own), b.FullLike(v.src, 1), "sum")
+	n := v.reduce(b.fullLike(v.self, own), b.fullLike(v.src, 1), "sum")
 	gSelf = b.Div(v.grad, b.maximum(n, b.Const(1, n.DType())))
 	return gSelf, v.gather(gSelf)
 }
@@ -144,7 +144,7 @@ func (v *scatterVJP) mean() (gSelf, gSrc Value) {
 // are counted rather than divided by.
 func (v *scatterVJP) prod() (gSelf, gSrc Value) {
 	b, d := v.b, v.src.DType()
-	one := b.FullLike(v.self, 1)
+	one := b.fullLike(v.self, 1)
 	gSelf = b.Mul(v.grad, v.reduce(one, v.src, "prod"))
 
 	base := one
@@ -153,7 +153,7 @@ func (v *scatterVJP) prod() (gSelf, gSrc Value) {
 	}
 	isZero := b.eq(v.src, b.Const(0, d))
 	nonZero := b.Where(isZero, b.Const(1, d), v.src)
-	zeros := v.gather(v.reduce(b.FullLike(v.self, 0), b.Cast(isZero, d), "sum"))
+	zeros := v.gather(v.reduce(b.fullLike(v.self, 0), b.Cast(isZero, d), "sum"))
 	others := b.Sub(zeros, b.Cast(isZero, d)) // zeros among the others
 	product := b.Div(v.gather(v.reduce(base, nonZero, "prod")), nonZero)
 	product = b.Where(b.eq(others, b.Const(0, d)), product, b.Const(0, d))

@@ -85,8 +85,8 @@ func (s *Schema) pureTensors() bool {
 	return true
 }
 
-// ParseSchema reads one signature.
-func ParseSchema(text string) (*Schema, error) {
+// parseSchema reads one signature.
+func parseSchema(text string) (*Schema, error) {
 	bad := func(why string) error { return fmt.Errorf("ir: schema %q: %s", text, why) }
 	name, rest, ok := strings.Cut(text, "(")
 	if !ok {

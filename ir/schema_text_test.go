@@ -8,7 +8,7 @@ import (
 // TestSchemaString reads every row's schema back.
 func TestSchemaString(t *testing.T) {
 	for _, sp := range Ops() {
-		got, err := ParseSchema(sp.Schema.String())
+		got, err := parseSchema(sp.Schema.String())
 		if err != nil {
 			t.Errorf("%s: %v", sp.Name, err)
 			continue
@@ -27,7 +27,7 @@ func TestSchemaStringIsATens(t *testing.T) {
 		"gelu(Tensor self, *, str approximate='none') -> Tensor",
 		"pool(Tensor self, int[] stride=[1, 2], float eps=1e-05) -> Tensor",
 	} {
-		s, err := ParseSchema(text)
+		s, err := parseSchema(text)
 		if err != nil {
 			t.Fatal(err)
 		}

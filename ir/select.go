@@ -107,7 +107,7 @@ func vjpWhere(b *Builder, a Args, out, grad []Value) []Value {
 	c, g := a.In[0], grad[0]
 	zero := b.zeroOf(g)
 	gx, gy := b.Where(c, g, zero), b.Where(c, zero, g)
-	return []Value{{}, b.SumTo(gx, a.In[1].Shape()), b.SumTo(gy, a.In[2].Shape())}
+	return []Value{{}, b.sumTo(gx, a.In[1].Shape()), b.sumTo(gy, a.In[2].Shape())}
 }
 
 func inferCast(a Args) []Shape {

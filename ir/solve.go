@@ -106,7 +106,7 @@ func initDeterminants() {
 		Category: Linalg, HostOnly: true, Doc: "Determinants of square matrices, and the factors of their transposes. ATen's _linalg_det.",
 		Decompose: func(b *Builder, a Args) []Value {
 			f := b.Call(opLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
-			return []Value{b.Mul(b.parity(f[1], f[0].DType()), b.Prod(b.diagonal(f[0]), []int{-1}, false)), f[0], f[1]}
+			return []Value{b.Mul(b.parity(f[1], f[0].DType()), b.prod(b.diagonal(f[0]), []int{-1}, false)), f[0], f[1]}
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
 			if grad[0].IsNil() {
@@ -120,7 +120,7 @@ func initDeterminants() {
 		Decompose: func(b *Builder, a Args) []Value {
 			f := b.Call(opLinalgLUFactorEx, []any{b.mT(requireSquare(a, "A"))})
 			d := b.diagonal(f[0])
-			sign := b.Mul(b.parity(f[1], d.DType()), b.Prod(b.sign(d), []int{-1}, false))
+			sign := b.Mul(b.parity(f[1], d.DType()), b.prod(b.sign(d), []int{-1}, false))
 			return []Value{sign, b.Sum(b.log(b.abs(d)), []int{-1}, false), f[0], f[1]}
 		},
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
@@ -243,7 +243,7 @@ func vjpSolve(b *Builder, a Args, out, grad []Value) []Value {
 	if vectors {
 		gy = b.Reshape(gy, gy.Shape().Dims()[:gy.Rank()-1]...)
 	}
-	return []Value{b.Neg(b.SumTo(gx, x.Shape())), b.SumTo(gy, y.Shape())}
+	return []Value{b.Neg(b.sumTo(gx, x.Shape())), b.sumTo(gy, y.Shape())}
 }
 
 func inferSolveTriangular(a Args) []Shape {
@@ -271,7 +271,7 @@ func vjpSolveTriangular(b *Builder, a Args, out, grad []Value) []Value {
 	if !left {
 		gt = b.MatMul(b.mT(x), gy)
 	}
-	gt = b.Neg(b.SumTo(gt, t.Shape()))
+	gt = b.Neg(b.sumTo(gt, t.Shape()))
 	skip := 0
 	if unit {
 		skip = 1
@@ -281,5 +281,5 @@ func vjpSolveTriangular(b *Builder, a Args, out, grad []Value) []Value {
 	} else {
 		gt = b.tril(gt, -skip)
 	}
-	return []Value{gt, b.SumTo(gy, a.In[1].Shape())}
+	return []Value{gt, b.sumTo(gy, a.In[1].Shape())}
 }

@@ -37,7 +37,7 @@ func vjpSort(b *Builder, a Args, out, grad []Value) []Value {
 	if grad[0].IsNil() || self.Rank() == 0 {
 		return []Value{grad[0]}
 	}
-	return []Value{b.Scatter(b.FullLike(self, 0), a.Int("dim"), out[1], grad[0])}
+	return []Value{b.Scatter(b.fullLike(self, 0), a.Int("dim"), out[1], grad[0])}
 }
 
 func decomposeTopK(b *Builder, a Args) []Value {

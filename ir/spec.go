@@ -236,7 +236,7 @@ func declare(name string) Op {
 
 // register adds a row; it is called from init functions only.
 func register(schema string, s Spec) {
-	sc, err := ParseSchema(schema)
+	sc, err := parseSchema(schema)
 	if err != nil {
 		panic(err)
 	}

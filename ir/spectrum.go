@@ -28,7 +28,7 @@ func init() {
 		Category: Linalg, HostOnly: true, Doc: "Complex eigenvalues, in no order, and eigenvectors of length 1 of square matrices. ATen's linalg_eig.",
 		Infer: func(a Args) []Shape {
 			v := requireSquare(a, "self")
-			d := v.DType().Complex()
+			d := v.DType().complexOf()
 			return []Shape{likeBatch(v, d, v.Dim(-1)), v.Shape().WithDType(d)}
 		},
 		NoGrad: "it needs solutions of complex systems", GradFails: true,
@@ -189,7 +189,7 @@ func vjpSVD(b *Builder, a Args, out, grad []Value) []Value {
 func vjpMatrixExp(b *Builder, a Args, out, grad []Value) []Value {
 	t := b.mT(a.In[0])
 	r, n := t.Rank(), t.Dim(-1)
-	top, bottom := b.Cat([]Value{t, grad[0]}, r-1), b.Cat([]Value{b.FullLike(t, 0), t}, r-1)
+	top, bottom := b.Cat([]Value{t, grad[0]}, r-1), b.Cat([]Value{b.fullLike(t, 0), t}, r-1)
 	e := b.linalgMatrixExp(b.Cat([]Value{top, bottom}, r-2))
 	return []Value{b.Slice(b.Slice(e, r-2, 0, n, 1), r-1, n, 2*n, 1)}
 }
@@ -231,7 +231,7 @@ func (b *Builder) tolerance(a Args, s Value) Value {
 		return s
 	}
 	largest := b.Slice(s, s.Rank()-1, 0, 1, 1)
-	return b.maximum(b.scale(largest, rtol), b.FullLike(largest, atol))
+	return b.maximum(b.scale(largest, rtol), b.fullLike(largest, atol))
 }
 
 func decomposePinv(b *Builder, a Args) []Value {
@@ -282,7 +282,7 @@ func decomposeMatrixNorm(b *Builder, a Args) []Value {
 		case p > 0:
 			r = b.Amax(s, []int{-1}, false)
 		default:
-			r = b.Amin(s, []int{-1}, false)
+			r = b.amin(s, []int{-1}, false)
 		}
 	default:
 		along, over := rows, cols
@@ -291,7 +291,7 @@ func decomposeMatrixNorm(b *Builder, a Args) []Value {
 		}
 		sums := b.Sum(b.abs(x), []int{along}, true)
 		if r = b.Amax(sums, []int{along, over}, false); p < 0 {
-			r = b.Amin(sums, []int{along, over}, false)
+			r = b.amin(sums, []int{along, over}, false)
 		}
 	}
 	if keep {

@@ -69,7 +69,7 @@ func init() {
 			if d := a.DType("dtype"); d != Invalid {
 				x = b.Cast(x, d)
 			}
-			return []Value{b.callNamed("norm", []any{x, a.Float("ord"), dimsArg(a.Ints("dim")), a.Bool("keepdim")})}
+			return []Value{b.callNamed("norm", []any{x, a.float("ord"), dimsArg(a.Ints("dim")), a.Bool("keepdim")})}
 		},
 	})
 	register("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", Spec{
@@ -103,7 +103,7 @@ func decomposeLogSumExp(b *Builder, a Args) []Value {
 	requireArithmetic(a, x.DType())
 	x = b.Cast(x, floatOf(x.DType()))
 	wide := b.widen(x)
-	mask := a.Dims("dim", x.Rank())
+	mask := a.dims("dim", x.Rank())
 	dims := maskDims(mask, x.Rank())
 	result := reducedShape(x.Shape(), mask, a.Bool("keepdim"), x.DType())
 	if x.Shape().Numel() == 0 {
@@ -122,7 +122,7 @@ func vjpLogSumExp(b *Builder, a Args, out, grad []Value) []Value {
 	if !self.DType().IsFloat() {
 		return []Value{{}}
 	}
-	mask := a.Dims("dim", self.Rank())
+	mask := a.dims("dim", self.Rank())
 	g := b.keepReduced(grad[0], self.Shape(), mask)
 	o := b.keepReduced(out[0], self.Shape(), mask)
 	return []Value{b.Mul(g, b.Exp(b.Sub(self, o)))}
@@ -146,7 +146,7 @@ func newMoments(b *Builder, a Args) *moments {
 	if !ok {
 		correction = 1
 	}
-	m := &moments{b: b, self: x, wide: b.widen(x), mask: a.Dims("dim", x.Rank())}
+	m := &moments{b: b, self: x, wide: b.widen(x), mask: a.dims("dim", x.Rank())}
 	m.result = reducedShape(x.Shape(), m.mask, a.Bool("keepdim"), x.DType())
 	n := 1
 	dims := maskDims(m.mask, x.Rank())
@@ -184,7 +184,7 @@ func vjpStd(b *Builder, a Args, out, grad []Value) []Value {
 }
 
 func decomposeNorm(b *Builder, a Args) []Value {
-	self, p := a.In[0], a.Float("p")
+	self, p := a.In[0], a.float("p")
 	requireFloat(a, self)
 	mask, keepdim := ReduceDims(a)
 	dims := maskDims(mask, self.Rank())
@@ -199,7 +199,7 @@ func decomposeNorm(b *Builder, a Args) []Value {
 	case math.IsInf(p, 1):
 		out = b.Amax(b.abs(x), dims, keepdim)
 	case math.IsInf(p, -1):
-		out = b.Amin(b.abs(x), dims, keepdim)
+		out = b.amin(b.abs(x), dims, keepdim)
 	case p == 0:
 		out = b.Sum(b.Cast(b.ne(x, b.Const(0, x.DType())), x.DType()), dims, keepdim)
 	case p == 1:
@@ -216,7 +216,7 @@ func decomposeNorm(b *Builder, a Args) []Value {
 // vjpNorm is grad * sign(x) * (|x|/norm)^(p-1), 0 where x or the norm is; for
 // infinite p the elements of the largest (smallest) size share the gradient.
 func vjpNorm(b *Builder, a Args, out, grad []Value) []Value {
-	self, p := a.In[0], a.Float("p")
+	self, p := a.In[0], a.float("p")
 	if p == 0 {
 		return []Value{{}}
 	}

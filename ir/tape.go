@@ -29,7 +29,7 @@ func (t *Tape) Run(outs, cotangents, wrt []Value) []Value {
 			if o.DType().IsComplex() {
 				panic(NewOpError("grad", ErrDType, []Value{o}, "a cotangent is made only for real outputs; give one for %v", o.DType()))
 			}
-			g = t.Builder.FullLike(o, 1)
+			g = t.Builder.fullLike(o, 1)
 		} else if g.Shape() != o.Shape() {
 			panic(NewOpError("grad", ErrShape, []Value{o, g}, "the cotangent must have the output's shape and dtype"))
 		}
@@ -54,7 +54,7 @@ func (t *Tape) Run(outs, cotangents, wrt []Value) []Value {
 			grads[i] = t.adj[p][v.Index]
 		}
 		if grads[i].IsNil() {
-			grads[i] = t.Builder.FullLike(v, 0)
+			grads[i] = t.Builder.fullLike(v, 0)
 		}
 	}
 	return grads
@@ -96,7 +96,7 @@ func (t *Tape) add(v, g Value) {
 
 // back sends the cotangents of one node to its inputs.
 func (t *Tape) back(n *Node, grad []Value) {
-	sp := n.Spec()
+	sp := n.spec()
 	t.Builder.Line = n.Line()
 	var in []Value
 	a := n.Args()
@@ -107,7 +107,7 @@ func (t *Tape) back(n *Node, grad []Value) {
 		// compiled.
 		in = t.Builder.pullBack(decompose(t.Builder, a), grad, n.Inputs())
 	case sp.VJP != nil:
-		in = sp.VJP(t.Builder, a, n.Outs(), grad)
+		in = sp.VJP(t.Builder, a, n.outs(), grad)
 	case sp.GradFails:
 		panic(NewOpError(sp.Name, ErrArg, n.Inputs(), "no gradient flows through the op: %s", sp.NoGrad))
 	default:

@@ -25,7 +25,7 @@ func init() {
 			"ATen's expand.",
 		Infer: inferExpand,
 		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
-			return []Value{b.SumTo(grad[0], a.In[0].Shape())}
+			return []Value{b.sumTo(grad[0], a.In[0].Shape())}
 		},
 	})
 	register("slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", Spec{
@@ -123,7 +123,7 @@ func FlipDims(a Args) (mask [MaxRank]bool) {
 	if len(a.Ints("dims")) == 0 {
 		return mask
 	}
-	return a.Dims("dims", a.In[0].Rank())
+	return a.dims("dims", a.In[0].Rank())
 }
 
 func inferExpand(a Args) []Shape {
@@ -211,7 +211,7 @@ func vjpSlice(b *Builder, a Args, out, grad []Value) []Value {
 	g := grad[0]
 	switch {
 	case count == 0:
-		return []Value{b.FullLike(a.In[0], 0)}
+		return []Value{b.fullLike(a.In[0], 0)}
 	case step < 0:
 		g, start, step = b.Flip(g, dim), start+(count-1)*step, -step
 	}

@@ -76,7 +76,7 @@ func mlpStep(b *ir.Builder, in []ir.Value) []ir.Value {
 	}
 	loss := call(b, "cross_entropy", h, y)
 	var w graph.Walker
-	grads := graph.Grad(b, &w, []ir.Value{loss}, []ir.Value{b.FullLike(loss, 1.0)}, params)
+	grads := graph.Grad(b, &w, []ir.Value{loss}, []ir.Value{b.Full(nil, 1.0, loss.DType())}, params)
 	outs := []ir.Value{loss}
 	for i, g := range grads {
 		v := b.Add(b.Mul(velocities[i], b.Const(0.9, ir.F32)), g)

@@ -4,11 +4,12 @@ package aten
 
 import "github.com/loris-ml/loris/ir"
 
-// The composites that some backends have kernels for, and the op that runs a model.
+// The composites that some backends have kernels for, the op that runs a model, and the loop.
 var (
 	Attention         = op("scaled_dot_product_attention")
 	AttentionBackward = op("_scaled_dot_product_attention_backward")
 	CallModel         = op("call_model")
+	Scan              = op("scan")
 	IntMM             = op("_int_mm")
 	ScaledMM          = op("_scaled_mm")
 )

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/ir"
@@ -87,7 +88,7 @@ func newStepRun(t *testing.T, seed uint64) *stepRun {
 	for i := range variables {
 		x := floatsOn(t, s, fakeDevice(0), float32(i))
 		if i%2 == 0 {
-			x = number(s, ir.OpAdd, x, 0) // an initial value that is pending
+			x = number(s, aten.Add, x, 0) // an initial value that is pending
 		}
 		r.v = append(r.v, s.NewVariable(x))
 		r.committed[i] = float32(i)
@@ -105,10 +106,10 @@ func (r *stepRun) note(format string, args ...any) {
 }
 
 // add assigns the sum of a variable and a number.
-func (r *stepRun) add(s int) { r.record(s, ir.OpAdd, func(x, k float32) float32 { return x + k }) }
+func (r *stepRun) add(s int) { r.record(s, aten.Add, func(x, k float32) float32 { return x + k }) }
 
 // faulty assigns what faultyGraph fails at.
-func (r *stepRun) faulty(s int) { r.record(s, ir.OpSub, func(x, k float32) float32 { return x - k }) }
+func (r *stepRun) faulty(s int) { r.record(s, aten.Sub, func(x, k float32) float32 { return x - k }) }
 
 func (r *stepRun) record(s int, op ir.Op, f func(x, k float32) float32) {
 	to, from, k := r.rng.IntN(len(r.v)), r.rng.IntN(len(r.v)), float32(r.rng.IntN(9)+1)

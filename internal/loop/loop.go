@@ -22,7 +22,6 @@ package loop
 import (
 	"unsafe"
 
-	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
 
