@@ -33,6 +33,8 @@ type engine struct {
 	check func(*loop.Kernel) error         // why build fails, without building
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 
+	templates *fuse.Templates
+
 	building singleflight.Group // by key: sessions compile different kernels at the same time
 
 	mu       sync.Mutex                         // guards the rest
@@ -46,7 +48,7 @@ func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Ke
 	if err != nil {
 		panic(err) // maxCodes is positive
 	}
-	return &engine{build: build, check: check, codes: codes, probes: map[fuse.Probe]bool{}}
+	return &engine{build: build, check: check, templates: fuse.NewTemplates(), codes: codes, probes: map[fuse.Probe]bool{}}
 }
 
 // compileAs returns the executable of the kernel with a key; false if there can

@@ -11,6 +11,15 @@ import (
 // Supports reports whether there is machine code for what a probe says.
 func (l *lowering) Supports(q fuse.Probe) bool { return l.engine != nil && l.engine.supports(q) }
 
+// Templates returns the templates of kernels that the engine keeps. A portable backend has none that
+// compile.
+func (l *lowering) Templates() *fuse.Templates {
+	if l.engine == nil {
+		return fuse.NewTemplates()
+	}
+	return l.engine.templates
+}
+
 // Kernel compiles a kernel, which emit makes a step.
 func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	n := &nestStep{Kernel: k, l: l}

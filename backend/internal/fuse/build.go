@@ -36,6 +36,8 @@ type builder struct {
 	partOf map[graph.ID]int
 	// divisions has the instructions that divide integers, which may be by 0.
 	divisions map[loop.Value]*graph.Instr
+	// reader has, by row statistic from outside, the member that reads it first.
+	reader map[graph.ID]graph.ID
 	// cut marks the builder of that kernel: its dimensions are parts and lines.
 	cut bool
 }
@@ -227,6 +229,12 @@ func (b *builder) statistic(in *graph.Instr, reductions, loads map[graph.ID]loop
 		if !ok {
 			v = b.load(b.statisticOperand(id, b.gs.p.Shape(in.Out)), b.dtype(id))
 			loads[id] = v
+			if b.reader == nil {
+				b.reader = map[graph.ID]graph.ID{}
+			}
+			if _, again := b.reader[id]; !again {
+				b.reader[id] = in.Out
+			}
 		}
 		src[k] = v
 	}

@@ -29,8 +29,18 @@ type planned struct {
 	// without has ops that kernels don't.
 	without []ir.Op
 	seen    seen
+	// templates are shared by all Programs.
+	templates *fuse.Templates
 	// trace, if it is not nil, is given what the Groups ask for, in order.
 	trace *strings.Builder
+}
+
+// Templates returns those that all Programs share.
+func (b *planned) Templates() *fuse.Templates {
+	if b.templates == nil {
+		b.templates = fuse.NewTemplates()
+	}
+	return b.templates
 }
 
 // note writes a line of the trace.

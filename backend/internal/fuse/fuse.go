@@ -88,13 +88,22 @@ type Groups struct {
 	pending []*group // by ID: the open group that will compute it
 	// places has the values that are wanted in a part of another's buffer.
 	places map[graph.ID]Value
+
+	templates *Templates
+	ref       []int32 // by ID: scratch of structure
+	key       []byte  // scratch of fromTemplate
 }
 
 // New returns the Groups of a Program, which has been checked, for a backend.
 func New(p *graph.Program, u *Uses, b Backend) *Groups {
 	gs := &Groups{
 		p: p, b: b, uses: u, unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)),
-		places: map[graph.ID]Value{},
+		places: map[graph.ID]Value{}, ref: make([]int32, len(p.Shapes)),
+	}
+	if t, ok := b.(Templated); ok {
+		gs.templates = t.Templates()
+	} else {
+		gs.templates = NewTemplates()
 	}
 	for id, users := range u.Users {
 		gs.unused[id] = int32(len(users))

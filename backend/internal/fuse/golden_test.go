@@ -36,9 +36,18 @@ func TestPlanGoldens(t *testing.T) {
 		if _, err := m.Run(t.Context(), in, nil); err != nil {
 			t.Fatal(err)
 		}
+		program := len(p.String()) + 1
+		built := b.trace.String()
+		b.trace.Reset()
+		if _, err := m.Run(t.Context(), in, nil); err != nil {
+			t.Fatal(err)
+		}
+		if again := b.trace.String(); again != built[program:] {
+			t.Errorf("from templates:\n%s\nwant\n%s", again, built[program:])
+		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return b.trace.String()
+		return built
 	})
 }

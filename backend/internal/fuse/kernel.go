@@ -155,6 +155,23 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool) bool {
 // closeNest emits a group as one kernel, or as two if lines are cut into parts.
 // It reports whether there is code for it; if not, nothing has changed.
 func (gs *Groups) closeNest(g *group) bool {
+	if g.parts > 1 {
+		return gs.closeParts(g)
+	}
+	k := gs.fromTemplate(g)
+	emit, ok := gs.compile(k, g.key.shape.Dims(), g.mask)
+	if !ok {
+		return false
+	}
+	emit()
+	gs.settle(k)
+	gs.views(g)
+	gs.forget(g)
+	return true
+}
+
+// closeParts is closeNest for a group whose lines are cut into parts.
+func (gs *Groups) closeParts(g *group) bool {
 	b := newBuilder(gs, g)
 	b.build()
 	k := b.kernel(gs.instrs(g), g.parts)
@@ -162,25 +179,18 @@ func (gs *Groups) closeNest(g *group) bool {
 	if !ok {
 		return false
 	}
-	var c *builder
-	var last *Kernel
-	var emitLast func()
-	if g.parts > 1 {
-		c = b.combine()
-		last = c.kernel(k.Instrs[:1], 0)
-		if emitLast, ok = gs.compile(last, []int{g.parts, g.lines}, [ir.MaxRank]bool{true}); !ok {
-			return false
-		}
+	last := b.combine().kernel(k.Instrs[:1], 0)
+	emitLast, ok := gs.compile(last, []int{g.parts, g.lines}, [ir.MaxRank]bool{true})
+	if !ok {
+		return false
 	}
 	emit()
 	gs.settle(k)
-	if last != nil {
-		for id, n := range b.partOf {
-			last.Args[n].Buf = k.Args[b.argOf[argKey{id, Part}]].Buf
-		}
-		emitLast()
-		gs.settle(last)
+	for id, n := range b.partOf {
+		last.Args[n].Buf = k.Args[b.argOf[argKey{id, Part}]].Buf
 	}
+	emitLast()
+	gs.settle(last)
 	gs.views(g)
 	gs.forget(g)
 	return true
