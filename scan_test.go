@@ -214,3 +214,35 @@ func newScanSession(t *testing.T) *loris.Session {
 	})
 	return s
 }
+
+// A Checkpoint has the values and gradients of what it wraps, and its activations are no operands of
+// the gradients.
+func TestCheckpoint(t *testing.T) {
+	type ts = []*loris.Tensor
+	s := newScanSession(t)
+	w := loris.NewVariable(s.With().Randn(8, 8).Mul(0.3))
+	x := s.With().Randn(5, 8)
+	block := func(in ...*loris.Tensor) ts {
+		h := in[0]
+		for range 3 {
+			h = h.MatMul(w.Value()).Tanh().Dropout(0.3)
+		}
+		return ts{h, in[0].Sum()}
+	}
+	s.SetSeed(4)
+	plain := block(x)
+	s.SetSeed(4)
+	again := loris.Checkpoint(block, x)
+	near(t, again, plain)
+	near(t, loris.Grad(again[0].Square(), w, x), loris.Grad(plain[0].Square(), w, x))
+	if err := loris.Try(func() { loris.Checkpoint(block) }); !errors.Is(err, loris.ErrArg) {
+		t.Errorf("without inputs: %v", err)
+	}
+	text, err := s.Dump(true, loris.Grad(again[0].Square(), w)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text, "scan("); n != 2 {
+		t.Errorf("%d loops, want one for the values and one for the gradients:\n%s", n, text)
+	}
+}

@@ -35,7 +35,7 @@ func newAdam(algorithm string, decoupled bool, params iter.Seq2[string, *loris.V
 		check(algorithm, b >= 0 && b < 1, "a beta is %v, must be in [0, 1)", b)
 	}
 	check(algorithm, c.eps >= 0, "eps is %v, must not be negative", c.eps)
-	return newOptimizer(algorithm, &adam{*c, decoupled}, params, lr, c)
+	return newOptimizer(algorithm, func(c config) rule { return &adam{c, decoupled} }, params, lr, c)
 }
 
 type adam struct {
@@ -56,11 +56,11 @@ const (
 	adamFactors
 )
 
-func (r *adam) slots() []string {
+func (r *adam) slots(dims []int) []slot {
 	if r.amsgrad {
-		return []string{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+		return likeParam(dims, "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 	}
-	return []string{"exp_avg", "exp_avg_sq"}
+	return likeParam(dims, "exp_avg", "exp_avg_sq")
 }
 
 func (r *adam) factors(lr float64, step int64) []any {

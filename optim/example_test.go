@@ -3,6 +3,7 @@ package optim_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/nn"
@@ -90,4 +91,19 @@ func ExampleCheckpoint() {
 	}
 	fmt.Println("from step", first)
 	// Output: from step 0
+}
+
+func ExampleGroup() {
+	m := nn.NewSequential(nn.NewLinear(4, 8), nn.NewLinear(8, 2))
+	opt := optim.NewAdamW(m.Params(), 1e-3,
+		optim.Group(func(name string, v *loris.Variable) bool { return v.Shape().Rank() == 1 }, optim.WeightDecay(0)),
+		optim.Group(func(name string, v *loris.Variable) bool { return strings.HasPrefix(name, "0.") }, optim.LRScale(0.1)))
+	x := loris.Ones(3, 4)
+	acc := optim.NewAccumulator(opt)
+	for range 4 { // four batches, one step
+		acc.Add(opt.Grads(m.Forward(x).Square().Mean()), 0.25)
+	}
+	opt.Step(acc.Take())
+	fmt.Println(opt.Steps())
+	// Output: 1
 }

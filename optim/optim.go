@@ -15,7 +15,7 @@ import (
 // number of steps taken and the rate. It must not be used by several goroutines at once.
 type Optimizer struct {
 	algorithm string
-	rule      rule
+	groups    []group // the last is of parameters that no Group has
 	params    []param
 	maximize  bool
 	steps     int64
@@ -31,7 +31,9 @@ type Optimizer struct {
 type param struct {
 	name  string
 	v     *loris.Variable
+	group int
 	decay bool
+	names []string // of slots
 	slots []*loris.Variable
 	// update computes the next value and state from the value, the gradient, the state
 	// and the numbers of the rule.
@@ -40,8 +42,9 @@ type param struct {
 
 // rule is the formula of an algorithm.
 type rule interface {
-	// slots names the state of each parameter. All of it is zero at first.
-	slots() []string
+	// slots describes the state of a parameter of the given dimensions. All of it is zero at
+	// first.
+	slots(dims []int) []slot
 	// factors returns the numbers that update uses at a step, counted from 1.
 	factors(lr float64, step int64) []any
 	// captured is factors for a rate and a step that are f64 tensors of rank 0.
@@ -49,6 +52,21 @@ type rule interface {
 	// update records a parameter's next value and state from its value, gradient
 	// and state; decay says whether weight decay applies.
 	update(p, g *loris.Tensor, decay bool, state, f []*loris.Tensor) (*loris.Tensor, []*loris.Tensor)
+}
+
+// slot is a part of a parameter's state.
+type slot struct {
+	name string
+	dims []int
+}
+
+// likeParam are slots of the parameter's dimensions.
+func likeParam(dims []int, names ...string) []slot {
+	out := make([]slot, len(names))
+	for i, n := range names {
+		out[i] = slot{n, dims}
+	}
+	return out
 }
 
 // Option sets up an Optimizer. Each constructor says which it takes; another one
@@ -65,6 +83,13 @@ type config struct {
 	decays              func(name string, v *loris.Variable) bool
 	nesterov, amsgrad   bool
 	maximize, captured  bool
+	alpha, lrDecay      float64
+	centered            bool
+	beta2Decay, clip    float64
+	eps1, eps2          float64
+	master              bool
+	scale               float64 // of the rate
+	groups              []groupOption
 }
 
 // Momentum is the factor of the moving sum of gradients. The default is 0: none.
@@ -115,7 +140,7 @@ func misuse(op string, kind error, format string, args ...any) error {
 // newConfig applies the options to an algorithm, which takes those named and some that
 // all algorithms take.
 func newConfig(algorithm string, def config, opts []Option, names ...string) *config {
-	names = append(names, "WeightDecay", "DecayOnly", "Maximize", "Captured")
+	names = append(names, "WeightDecay", "DecayOnly", "Maximize", "Captured", "Group", "MasterWeights")
 	for _, o := range opts {
 		if !slices.Contains(names, o.name) {
 			panic(misuse(algorithm, loris.ErrArg, "there is no option %s", o.name))
@@ -134,20 +159,28 @@ func check(algorithm string, ok bool, format string, args ...any) {
 
 // newOptimizer records the state of the parameters, zeros at first. The state of f16 and
 // bf16 parameters is f32.
-func newOptimizer(algorithm string, r rule, params iter.Seq2[string, *loris.Variable], lr float64, c *config) *Optimizer {
+func newOptimizer(algorithm string, r func(c config) rule, params iter.Seq2[string, *loris.Variable], lr float64, c *config) *Optimizer {
 	check(algorithm, lr >= 0, "the rate is %v, must not be negative", lr)
-	check(algorithm, c.decay >= 0, "the weight decay is %v, must not be negative", c.decay)
-	o := &Optimizer{algorithm: algorithm, rule: r, lr: lr, maximize: c.maximize}
+	o := &Optimizer{algorithm: algorithm, groups: c.makeGroups(algorithm, r), lr: lr, maximize: c.maximize}
 	for name, v := range params {
 		if !v.Shape().DType().IsFloat() {
 			panic(misuse(algorithm, loris.ErrDType, "parameter %q is %v, must be floating", name, v.Shape()))
 		}
-		p := param{name: name, v: v, decay: c.decay != 0 && (c.decays == nil || c.decays(name, v))}
+		p := param{name: name, v: v, group: c.groupOf(name, v)}
+		g := &o.groups[p.group]
+		p.decay = g.decay != 0 && (c.decays == nil || c.decays(name, v))
 		m := v.Session().With(loris.On(v.Value().Device()), loris.As(computeDType(v)))
-		for range r.slots() {
-			p.slots = append(p.slots, loris.NewVariable(m.Zeros(v.Shape().Dims()...).Discard()))
+		add := func(name string, t *loris.Tensor) {
+			p.names, p.slots = append(p.names, name), append(p.slots, loris.NewVariable(t))
 		}
-		p.update = o.update(p.decay, len(p.slots))
+		for _, sl := range g.rule.slots(v.Shape().Dims()) {
+			add(sl.name, m.Zeros(sl.dims...).Discard())
+		}
+		master := c.master && v.Shape().DType() != computeDType(v)
+		if master {
+			add("master", v.Value().Cast(computeDType(v)).Discard())
+		}
+		p.update = o.update(g.rule, p.decay, master, len(p.slots))
 		o.params = append(o.params, p)
 	}
 	check(algorithm, len(o.params) > 0, "there are no parameters")
@@ -192,7 +225,10 @@ func (o *Optimizer) Minimize(loss *loris.Tensor) { o.Step(o.Grads(loss)) }
 // parameters have their next values, which the next MarkStep computes. A recorded step is
 // counted even if loris.Session.Step drops it because of an error. Gradients that do not
 // fit panic with a *loris.OpError.
-func (o *Optimizer) Step(grads []*loris.Tensor) {
+func (o *Optimizer) Step(grads []*loris.Tensor) { o.step(grads, nil) }
+
+// step is Step that keeps everything as it is where ok, unless it is nil, is false.
+func (o *Optimizer) step(grads []*loris.Tensor, ok *loris.Tensor) {
 	if len(grads) != len(o.params) {
 		panic(misuse("step", loris.ErrArg, "%d gradients are given for %d parameters", len(grads), len(o.params)))
 	}
@@ -201,10 +237,10 @@ func (o *Optimizer) Step(grads []*loris.Tensor) {
 			panic(misuse("step", loris.ErrShape, "the gradient of %q is %v, the parameter %v", p.name, g.Shape(), p.v.Shape()))
 		}
 	}
-	f := o.factors(o.session(grads))
+	f := o.factors(o.session(grads), ok)
 	for i, g := range grads {
 		if g != nil {
-			o.updateParam(&o.params[i], g, f)
+			o.updateParam(&o.params[i], g, f, ok)
 		}
 	}
 }
@@ -219,13 +255,13 @@ func (o *Optimizer) session(grads []*loris.Tensor) *loris.Session {
 	return o.params[0].v.Session()
 }
 
-// factorsOf returns the numbers of a step as tensors of a dtype, in a session.
-type factorsOf func(s *loris.Session, d loris.DType) []*loris.Tensor
+// factorsOf returns the numbers of a step for a group as tensors of a dtype, in a session.
+type factorsOf func(s *loris.Session, group int, d loris.DType) []*loris.Tensor
 
-// factors counts the step and returns the numbers that the rule uses in it. Each is one
+// factors counts the step and returns the numbers that the rules use in it. Each is one
 // parameter of the graph, however many updates use it.
-func (o *Optimizer) factors(session *loris.Session) factorsOf {
-	var numbers []any
+func (o *Optimizer) factors(session *loris.Session, ok *loris.Tensor) factorsOf {
+	numbers := make([][]any, len(o.groups))
 	count := func() { o.steps++ }
 	trace := session.OnCall(count)
 	if trace != o.trace {
@@ -234,21 +270,30 @@ func (o *Optimizer) factors(session *loris.Session) factorsOf {
 	switch {
 	case o.stepVar != nil:
 		step := o.stepVar.ValueIn(session).Add(1)
-		o.stepVar.Assign(step)
-		numbers = o.rule.captured(o.rate(session), step.Cast(loris.F64))
+		o.stepVar.Assign(either(ok, step, o.stepVar))
+		rate, at := o.rate(session), step.Cast(loris.F64)
+		for i, g := range o.groups {
+			lr := rate
+			if g.scale != 1 {
+				lr = rate.Mul(g.scale)
+			}
+			numbers[i] = g.rule.captured(lr, at)
+		}
 	case trace != 0:
 		return o.hostFactors()
 	default:
-		numbers = o.rule.factors(o.LR(), o.steps+1)
+		for i, g := range o.groups {
+			numbers[i] = g.rule.factors(o.LR()*g.scale, o.steps+1)
+		}
 	}
 	if trace == 0 {
 		count()
 	} else {
 		o.inTrace++
 	}
-	return memoised(func(s *loris.Session, d loris.DType) []*loris.Tensor {
-		f := make([]*loris.Tensor, len(numbers))
-		for i, n := range numbers {
+	return memoised(func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
+		f := make([]*loris.Tensor, len(numbers[group]))
+		for i, n := range numbers[group] {
 			if t, ok := n.(*loris.Tensor); ok {
 				f[i] = cast(t, d)
 			} else {
@@ -259,17 +304,18 @@ func (o *Optimizer) factors(session *loris.Session) factorsOf {
 	})
 }
 
-// memoised makes the tensors of each session and dtype once.
+// memoised makes the tensors of each session, group and dtype once.
 func memoised(make factorsOf) factorsOf {
 	type key struct {
-		s *loris.Session
-		d loris.DType
+		s     *loris.Session
+		group int
+		d     loris.DType
 	}
 	made := map[key][]*loris.Tensor{}
-	return func(s *loris.Session, d loris.DType) []*loris.Tensor {
-		k := key{s, d}
+	return func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
+		k := key{s, group, d}
 		if made[k] == nil {
-			made[k] = make(s, d)
+			made[k] = make(s, group, d)
 		}
 		return made[k]
 	}
@@ -280,12 +326,12 @@ func memoised(make factorsOf) factorsOf {
 func (o *Optimizer) hostFactors() factorsOf {
 	before := o.inTrace // steps that the function takes before this one
 	o.inTrace++
-	numbers := func() []any {
-		return o.rule.factors(o.rateAt(o.steps+before), o.steps+before+1)
-	}
-	n := len(numbers())
-	return memoised(func(s *loris.Session, d loris.DType) []*loris.Tensor {
-		f := make([]*loris.Tensor, n)
+	return memoised(func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
+		g := o.groups[group]
+		numbers := func() []any {
+			return g.rule.factors(o.rateAt(o.steps+before)*g.scale, o.steps+before+1)
+		}
+		f := make([]*loris.Tensor, len(numbers()))
 		for i := range f {
 			f[i] = s.With(loris.As(d)).ScalarFunc(func() float64 { return numbers()[i].(float64) })
 		}
@@ -311,10 +357,10 @@ func (o *Optimizer) rateAt(steps int64) float64 {
 }
 
 // updateParam records the update of one parameter.
-func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
+func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf, ok *loris.Tensor) {
 	d := computeDType(p.v)
 	s := g.Session()
-	factors := f(s, d)
+	factors := f(s, p.group, d)
 	in := make([]*loris.Tensor, 0, 2+len(p.slots)+len(factors))
 	in = append(in, p.v.ValueIn(s), g)
 	for _, v := range p.slots {
@@ -322,22 +368,37 @@ func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf) {
 	}
 	next := p.update.Record(append(in, factors...)...)
 	for i, v := range p.slots {
-		v.Assign(next[1+i])
+		v.Assign(either(ok, next[1+i], v))
 	}
-	p.v.Assign(next[0])
+	p.v.Assign(either(ok, next[0], p.v))
+}
+
+// either is next where ok is nil or true, and the variable's value elsewhere.
+func either(ok, next *loris.Tensor, v *loris.Variable) *loris.Tensor {
+	if ok == nil {
+		return next
+	}
+	return loris.Where(ok, next, v.ValueIn(next.Session()))
 }
 
 // update returns the memoised update of a parameter whose state has the given number of
-// slots.
-func (o *Optimizer) update(decay bool, slots int) *loris.Memoized {
+// slots, the last of which is the f32 value of a narrow parameter if master says so.
+func (o *Optimizer) update(r rule, decay, master bool, slots int) *loris.Memoized {
 	return loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor {
 		p, g, state, factors := in[0], in[1], in[2:2+slots], in[2+slots:]
+		dtype := p.DType()
+		if master {
+			p, state = state[slots-1], state[:slots-1]
+		}
 		d := factors[0].DType()
 		if g = cast(g, d); o.maximize {
 			g = g.Neg()
 		}
-		next, state := o.rule.update(cast(p, d), g, decay, state, factors)
-		return append([]*loris.Tensor{cast(next, p.DType())}, state...)
+		next, state := r.update(cast(p, d), g, decay, state, factors)
+		if master {
+			state = append(state[:len(state):len(state)], next)
+		}
+		return append([]*loris.Tensor{cast(next, dtype)}, state...)
 	})
 }
 
@@ -392,10 +453,9 @@ func (o *Optimizer) State() iter.Seq2[string, *loris.Variable] {
 		if o.stepVar != nil && (!yield("step", o.stepVar) || !yield("lr", o.lrVar)) {
 			return
 		}
-		names := o.rule.slots()
 		for _, p := range o.params {
 			for i, v := range p.slots {
-				if !yield(p.name+"."+names[i], v) {
+				if !yield(p.name+"."+p.names[i], v) {
 					return
 				}
 			}

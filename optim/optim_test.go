@@ -152,6 +152,28 @@ var algorithms = []struct {
 	{"adamw_amsgrad", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
 		return NewAdamW(p, 0.3, append(o, Betas(0.4, 0.5), AMSGrad())...)
 	}},
+	{"rmsprop", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer { return NewRMSprop(p, 0.01, o...) }},
+	{"rmsprop_centered", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
+		return NewRMSprop(p, 0.01, append(o, Alpha(0.9), Eps(1e-4), WeightDecay(0.1), Momentum(0.5), Centered())...)
+	}},
+	{"adagrad", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer { return NewAdagrad(p, 0.1, o...) }},
+	{"adagrad_decay", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
+		return NewAdagrad(p, 0.1, append(o, LRDecay(0.1), WeightDecay(0.1), Eps(1e-3))...)
+	}},
+	{"lion", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer { return NewLion(p, 0.02, o...) }},
+	{"lion_decay", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
+		return NewLion(p, 0.02, append(o, Betas(0.8, 0.9), WeightDecay(0.1))...)
+	}},
+	{"adafactor", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer { return NewAdafactor(p, 0.1, o...) }},
+	{"adafactor_decay", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
+		return NewAdafactor(p, 0.5, append(o, Beta2Decay(-0.5), ClipUpdate(1.5), Eps2(1e-4, 1e-2), WeightDecay(0.1))...)
+	}},
+	{"groups", func(p iter.Seq2[string, *loris.Variable], o ...Option) *Optimizer {
+		is := func(want string) func(string, *loris.Variable) bool {
+			return func(name string, _ *loris.Variable) bool { return name == want }
+		}
+		return NewAdamW(p, 0.1, append(o, WeightDecay(0), Group(is("w"), WeightDecay(0.2)), Group(is("b"), LRScale(0.25)))...)
+	}},
 }
 
 func TestTrajectories(t *testing.T) {

@@ -19,7 +19,7 @@ func NewSGD(params iter.Seq2[string, *loris.Variable], lr float64, opts ...Optio
 	c := newConfig("SGD", config{}, opts, "Momentum", "Dampening", "Nesterov")
 	check("SGD", c.momentum >= 0, "the momentum is %v, must not be negative", c.momentum)
 	check("SGD", !c.nesterov || c.momentum > 0 && c.dampening == 0, "Nesterov needs a momentum and no dampening")
-	return newOptimizer("SGD", &sgd{*c}, params, lr, c)
+	return newOptimizer("SGD", func(c config) rule { return &sgd{c} }, params, lr, c)
 }
 
 type sgd struct{ config }
@@ -33,11 +33,11 @@ const (
 	sgdFactors
 )
 
-func (r *sgd) slots() []string {
+func (r *sgd) slots(dims []int) []slot {
 	if r.momentum == 0 {
 		return nil
 	}
-	return []string{"momentum_buffer"}
+	return likeParam(dims, "momentum_buffer")
 }
 
 func (r *sgd) factors(lr float64, step int64) []any {

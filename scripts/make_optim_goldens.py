@@ -19,6 +19,25 @@ OUT = pathlib.Path(__file__).parent.parent / "optim/testdata/optim.safetensors"
 STEPS = 10
 tensors = {}
 
+
+
+class Lion(optim.Optimizer):
+    """Lion as its paper defines it."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_(group["lr"] * torch.sign(beta1 * m + (1 - beta1) * p.grad))
+                m.copy_(beta2 * m + (1 - beta2) * p.grad)
+
+
 CASES = {
     "sgd": lambda p: optim.SGD(p, lr=0.05),
     "sgd_decay": lambda p: optim.SGD(p, lr=0.05, weight_decay=0.1),
@@ -32,6 +51,15 @@ CASES = {
     "adamw": lambda p: optim.AdamW(p, lr=0.1),
     "adamw_decay": lambda p: optim.AdamW(p, lr=0.1, betas=(0.7, 0.9), weight_decay=0.3),
     "adamw_amsgrad": lambda p: optim.AdamW(p, lr=0.3, betas=(0.4, 0.5), amsgrad=True),
+    "rmsprop": lambda p: optim.RMSprop(p, lr=0.01),
+    "rmsprop_centered": lambda p: optim.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-4, weight_decay=0.1, momentum=0.5, centered=True),
+    "adagrad": lambda p: optim.Adagrad(p, lr=0.1),
+    "adagrad_decay": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.1, eps=1e-3),
+    "lion": lambda p: Lion(p, lr=0.02),
+    "lion_decay": lambda p: Lion(p, lr=0.02, betas=(0.8, 0.9), weight_decay=0.1),
+    "adafactor": lambda p: optim.Adafactor(p, lr=0.1),
+    "adafactor_decay": lambda p: optim.Adafactor(p, lr=0.5, beta2_decay=-0.5, d=1.5, eps=(1e-4, 1e-2), weight_decay=0.1),
+    "groups": lambda p: optim.AdamW([dict(params=p[:1], weight_decay=0.2), dict(params=p[1:], lr=0.025)], lr=0.1, weight_decay=0.0),
 }
 
 
