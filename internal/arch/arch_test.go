@@ -65,6 +65,7 @@ var allowed = map[string][]string{
 	"internal/native/x64":   {},
 	"internal/parallel":     {},
 	"internal/strided":      {},
+	"internal/figure":       {},
 	"internal/tracing":      {},
 	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
 
@@ -94,7 +95,7 @@ var allowed = map[string][]string{
 // benchmarks and examples may have others.
 var dependencies = []string{
 	"github.com/cespare/xxhash/v2", "github.com/dgraph-io/ristretto/v2", "github.com/dustin/go-humanize",
-	"github.com/hashicorp/golang-lru/v2", "golang.org/x/sync", "golang.org/x/sys", "gonum.org/v1/gonum",
+	"github.com/hashicorp/golang-lru/v2", "golang.org/x/image", "golang.org/x/sync", "golang.org/x/sys", "gonum.org/v1/gonum",
 }
 
 type pkg struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/plot"
+	"github.com/loris-ml/loris/internal/figure"
 )
 
 func pic(t *testing.T, r Run) image.Image {
@@ -50,24 +50,24 @@ func TestWrite(t *testing.T) {
 		t.Errorf("size %v", b)
 	}
 	for _, part := range [][2]float64{{0, 0.33}, {0.34, 0.66}} {
-		if count(img, part[0], part[1], blue) < 100 || count(img, part[0], part[1], orange) < 100 {
+		if count(img, part[0], part[1], figure.Blue) < 100 || count(img, part[0], part[1], figure.Orange) < 100 {
 			t.Errorf("no curves from %v to %v of the width", part[0], part[1])
 		}
 	}
-	if all := count(img, 0.67, 1, blue); all < 10_000 {
+	if all := count(img, 0.67, 1, figure.Blue); all < 10_000 {
 		t.Errorf("%d pixels of the diagonal", all)
 	}
-	if count(img, 0.67, 1, orange) != 0 {
+	if count(img, 0.67, 1, figure.Orange) != 0 {
 		t.Error("mistakes where there are none")
 	}
 	r.Confusion = [][]int{{0, 9}, {8, 0}}
-	if img = pic(t, r); count(img, 0.67, 1, orange) < 10_000 || count(img, 0.67, 1, blue) != 0 {
+	if img = pic(t, r); count(img, 0.67, 1, figure.Orange) < 10_000 || count(img, 0.67, 1, figure.Blue) != 0 {
 		t.Error("mistakes are not drawn as such")
 	}
 }
 
 func TestTicks(t *testing.T) {
-	labels := func(ticks []plot.Tick) string {
+	labels := func(ticks []figure.Tick) string {
 		var words []string
 		for _, tick := range ticks {
 			words = append(words, tick.Label)
@@ -85,7 +85,7 @@ func TestTicks(t *testing.T) {
 		{0, 1e6, "0 200000 400000 600000 800000 1000000"},
 		{3, 3, ""},
 	} {
-		if got := labels(roundTicks(c.lo, c.hi)); got != c.want {
+		if got := labels(figure.RoundTicks(c.lo, c.hi)); got != c.want {
 			t.Errorf("round ticks from %v to %v: %q, want %q", c.lo, c.hi, got, c.want)
 		}
 	}

@@ -5,14 +5,11 @@ import (
 	"image/color"
 	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"github.com/loris-ml/loris/internal/figure"
 )
 
-// confusionPlot draws the matrix with label 0 at the top.
-func confusionPlot(r Run) *plot.Plot {
+// confusion draws the matrix with label 0 at the top, from x on.
+func confusion(c *figure.Canvas, x float64, r Run) {
 	title := "Confusion matrix"
 	right, all := 0, 0
 	for i, row := range r.Confusion {
@@ -26,69 +23,56 @@ func confusionPlot(r Run) *plot.Plot {
 	if all > 0 {
 		title = fmt.Sprintf("Test: %d of %d right (%.1f %%)", right, all, 100*float64(right)/float64(all))
 	}
-	p := newPlot(title, "predicted digit", "digit")
+	a := figure.NewAxes(c, x, 0, width, height, title, "predicted digit", "digit")
 	n := len(r.Confusion)
-	p.Add(&matrix{counts: r.Confusion})
-	p.X.Min, p.X.Max = -0.5, float64(n)-0.5
-	p.Y.Min, p.Y.Max = -0.5, float64(n)-0.5
-	p.Y.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
-	ticks := make(plot.ConstantTicks, n)
-	for i := range n {
-		ticks[i] = plot.Tick{Value: float64(i), Label: fmt.Sprint(i)}
+	if n == 0 {
+		return
 	}
-	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Tick.Marker = ticks
-		a.Tick.Length = 0
-		a.Padding = 0
-		a.LineStyle.Width = 0
+	a.Left, a.Right = -0.5, float64(n)-0.5
+	a.Bottom, a.Top = float64(n)-0.5, -0.5
+	ticks := make([]figure.Tick, n)
+	for i := range ticks {
+		ticks[i] = figure.Tick{Value: float64(i), Label: fmt.Sprint(i)}
 	}
-	return p
+	a.Ticks(ticks, ticks, false)
+	for i, row := range r.Confusion {
+		cells(a, i, row)
+	}
 }
 
-// matrix draws a cell per label and prediction: shades of blue where they are
-// equal, of orange for mistakes, each as strong as its share of the label.
-type matrix struct{ counts [][]int }
-
-// Plot draws the cells and the counts that are not zero.
-func (m *matrix) Plot(c draw.Canvas, p *plot.Plot) {
-	tx, ty := p.Transforms(&c)
-	style := text.Style{
-		Font: sized(tickSize), Handler: plot.DefaultTextHandler,
-		XAlign: draw.XCenter, YAlign: draw.YCenter,
+// cells draws a cell for each prediction of a label: shades of blue where they are equal, of orange
+// for mistakes, each as strong as its share of the label, with the counts that are not zero.
+func cells(a *figure.Axes, label int, row []int) {
+	sum := 0
+	for _, n := range row {
+		sum += n
 	}
-	for i, row := range m.counts {
-		sum := 0
-		for _, n := range row {
-			sum += n
+	for j, n := range row {
+		share := 0.0
+		if sum > 0 {
+			share = float64(n) / float64(sum)
 		}
-		for j, n := range row {
-			x0, x1 := tx(float64(j)-0.5), tx(float64(j)+0.5)
-			y0, y1 := ty(float64(i)+0.5), ty(float64(i)-0.5)
-			const seam = 0.7
-			cell := []vg.Point{{X: x0 + seam, Y: y0 + seam}, {X: x1 - seam, Y: y0 + seam}, {X: x1 - seam, Y: y1 - seam}, {X: x0 + seam, Y: y1 - seam}}
-			share := 0.0
-			if sum > 0 {
-				share = float64(n) / float64(sum)
-			}
-			c.FillPolygon(shade(i == j, share), cell)
-			if n == 0 {
-				continue
-			}
-			style.Color = color.Color(ink)
-			if i == j && share > 0.5 {
-				style.Color = color.White
-			}
-			c.FillText(style, vg.Point{X: (x0 + x1) / 2, Y: (y0 + y1) / 2}, fmt.Sprint(n))
+		const seam = 1
+		x0, x1 := a.X(float64(j)-0.5), a.X(float64(j)+0.5)
+		y0, y1 := a.Y(float64(label)-0.5), a.Y(float64(label)+0.5)
+		a.Canvas.Rect(x0+seam, y0+seam, x1-seam, y1-seam, shade(label == j, share))
+		if n == 0 {
+			continue
 		}
+		ink := color.Color(figure.Ink)
+		if label == j && share > 0.5 {
+			ink = color.White
+		}
+		a.Canvas.Text((x0+x1)/2, (y0+y1)/2, fmt.Sprint(n), figure.Center, ink)
 	}
 }
 
 // shade mixes the hue into the empty cell's grey. A single mistake is a small
 // share but must be seen, so mistakes begin with a quarter and grow by the root.
 func shade(right bool, share float64) color.Color {
-	hue, part := orange, 0.25+0.75*math.Sqrt(share)
+	hue, part := figure.Orange, 0.25+0.75*math.Sqrt(share)
 	if right {
-		hue, part = blue, 0.15+0.85*share
+		hue, part = figure.Blue, 0.15+0.85*share
 	}
 	if share == 0 {
 		part = 0

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -112,16 +111,14 @@ func (f *benchFlags) bench(c *cobra.Command, path string) (res *benchResult, err
 	}
 	res.FirstRun = micros(time.Since(start))
 	release(outs)
-	var bar *progressbar.ProgressBar
+	var progress *bar
 	if errOut := c.ErrOrStderr(); !f.json && isTerminal(errOut) {
-		bar = progressbar.NewOptions(len(f.levels)*benchTicks, progressbar.OptionSetWriter(errOut),
-			progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true))
+		progress = newBar(errOut, len(f.levels)*benchTicks)
 	}
 	for i, n := range f.levels {
 		l, err := f.level(ctx, r, in, n, func(part float64) {
-			if bar != nil { // decoration: where it cannot be drawn, measuring goes on
-				bar.Describe(fmt.Sprintf("%d at once", n))
-				_ = bar.Set(i*benchTicks + int(part*benchTicks))
+			if progress != nil {
+				progress.set(fmt.Sprintf("%d at once", n), i*benchTicks+int(part*benchTicks))
 			}
 		})
 		if err != nil {
@@ -129,8 +126,8 @@ func (f *benchFlags) bench(c *cobra.Command, path string) (res *benchResult, err
 		}
 		res.Levels = append(res.Levels, l)
 	}
-	if bar != nil {
-		_ = bar.Clear()
+	if progress != nil {
+		progress.clear()
 	}
 	return res, nil
 }

@@ -153,7 +153,7 @@ func TestRunErrors(t *testing.T) {
 		{"no device", []string{prog, "--device", "abacus"}, `device error: "abacus": the device types are `},
 		{"no such ordinal", []string{prog, "--device", "ref:7"}, "device error: ref:7"},
 		{"run time", []string{index, "--device", "ref", "--in", inputsFile(t, x, tooFar)}, "index error"},
-		{"dtype of output", []string{complexOut, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "o")}, `tensor "out0": unsupported dtype c128`},
+		{"dtype of output", []string{complexOut, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "o")}, `tensor "out0": dtype error: files have no c128`},
 		{"output folder", []string{prog, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "no", "o")}, "no such file or directory"},
 	} {
 		code, out, errOut := invoke(t, "", append([]string{"run"}, c.args...)...)

@@ -7,9 +7,7 @@ import (
 	"math"
 	"os"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -99,8 +97,8 @@ type trainOutput struct {
 	f    *trainFlags
 	t    *train.Trainer
 	w    io.Writer
-	json *json.Encoder            // nil for text
-	bar  *progressbar.ProgressBar // nil for none
+	json *json.Encoder // nil for text
+	bar  *bar          // nil for none
 }
 
 func newTrainOutput(c *cobra.Command, f *trainFlags, t *train.Trainer) *trainOutput {
@@ -111,9 +109,7 @@ func newTrainOutput(c *cobra.Command, f *trainFlags, t *train.Trainer) *trainOut
 		return o
 	}
 	if errOut := c.ErrOrStderr(); isTerminal(errOut) && isTerminal(o.w) {
-		total := t.StepsPerEpoch() * f.Epochs
-		o.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(errOut), progressbar.OptionClearOnFinish(),
-			progressbar.OptionThrottle(50*time.Millisecond), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true))
+		o.bar = newBar(errOut, t.StepsPerEpoch()*f.Epochs)
 	}
 	return o
 }
@@ -142,16 +138,14 @@ func (o *trainOutput) start() {
 		return
 	}
 	o.t.Progress = func(step, steps int) {
-		o.bar.Describe(fmt.Sprintf("epoch %d of %d", o.t.Done()+1, o.f.Epochs))
-		// The bar is decoration: where it cannot be drawn, training goes on.
-		_ = o.bar.Set(min(int(o.t.Done())*steps+step%steps, o.bar.GetMax()-1))
+		o.bar.set(fmt.Sprintf("epoch %d of %d", o.t.Done()+1, o.f.Epochs), int(o.t.Done())*steps+step%steps)
 	}
 }
 
 // stop takes the bar away.
 func (o *trainOutput) stop() {
 	if o.bar != nil {
-		_ = o.bar.Clear()
+		o.bar.clear()
 	}
 }
 
