@@ -47,7 +47,8 @@ func variables(m Module) []named {
 // readers of weights require.
 //
 // The file at path is written whole or not at all: Save writes another file in the same
-// directory, syncs it to disk and renames it. The session's step stays open. Save blocks
+// directory, syncs it to disk and renames it. A symbolic link is followed, a device or a FIFO
+// is written to, and other hard links of the file keep what they have. The session's step stays open. Save blocks
 // until it is done or ctx ends.
 func Save(ctx context.Context, path string, m Module, metadata map[string]string) error {
 	if err := ir.CheckContext("nn.Save", ctx); err != nil {

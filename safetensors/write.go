@@ -39,7 +39,9 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 }
 
 // WriteFile writes a file of the tensors at path, as Write does. It appears there whole or not at
-// all: another file in the same directory is written, synced to disk and renamed.
+// all: another file in the same directory is written, synced to disk and renamed. A symbolic
+// link is followed, a device or a FIFO is written to, and other hard links of the file keep
+// what they have.
 func WriteFile(path string, tensors []Tensor, metadata map[string]string) error {
 	infos, data, err := describe(tensors)
 	if err != nil {

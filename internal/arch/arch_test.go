@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},
 	"internal/accelerator":  {"backend", "graph", "ir"},
 	"internal/aten":         {"ir"},
-	"internal/atomicfile":   {},
+	"internal/atomicfile":   {"internal/filelock"},
 	"internal/ctest":        {},
 	"internal/openmp":       {},
 	"internal/escape":       {},

@@ -5,7 +5,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/loris-ml/loris/internal/filelock"
 )
 
 // text returns a function that writes s and then fails with err.
@@ -103,4 +107,52 @@ func TestModeIsThatOfCreate(t *testing.T) {
 	if got.Mode() != plain.Mode() {
 		t.Errorf("mode %v, want %v", got.Mode(), plain.Mode())
 	}
+}
+
+// What killed processes left goes with the next file; what others write, what is young and
+// what only looks like it stays.
+func TestLeftoversGo(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	make1 := func(name string, at time.Time) *os.File {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err == nil {
+			err = os.Chtimes(f.Name(), at, at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	left, used, young := tempName("left"), tempName("used"), tempName("young")
+	make1(left, old).Close()
+	make1(young, time.Now()).Close()
+	if _, err := filelock.Try(make1(used, old)); err != nil {
+		t.Fatal(err)
+	}
+	others := []string{".x.tmp", "x.ABCDEFGHIJKL.tmp", ".x.ABCDEFGHIJ1L.tmp", ".x.ABCDEFGHIJKL.tmp2", ".xABCDEFGHIJKL.tmp", ".ABCDEFGHIJKL.tmp"}
+	for _, name := range others {
+		make1(name, old).Close()
+	}
+	if err := Write(filepath.Join(dir, "file"), text("x", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, left)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", left, err)
+	}
+	for _, name := range append(others, young, "file", used) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A file of the longest name there can be is written, too.
+func TestLongName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", maxName))
+	if err := Write(path, text("x", nil)); err != nil {
+		t.Fatal(err)
+	}
+	only(t, path, "x")
 }

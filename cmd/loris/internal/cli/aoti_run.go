@@ -151,7 +151,10 @@ are written to the file of --out as out0, out1, …, or printed.
 --compare reads what the outputs should be from another file (out0, out1, …, or
 the model's names) and prints the largest errors. An element is past the
 tolerances if its error exceeds atol + rtol·|wanted|; then the exit code is 1. The
-tolerances are by default those of torch.testing.assert_close for the dtype.`,
+tolerances are by default those of torch.testing.assert_close for the dtype.
+
+The file of --out appears whole or not at all. A symbolic link is followed, and a
+device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: packageArgs,
 		RunE: func(c *cobra.Command, args []string) error {

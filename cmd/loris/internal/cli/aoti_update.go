@@ -21,7 +21,10 @@ func newUpdate() *cobra.Command {
 the model or in the program that was compiled. Nothing is loaded or compiled; what
 is computed from constants is computed when the new package is loaded. Without
 --partial the file must have every constant, and an unknown name is always an
-error. (aoti run and bench take --weights too, and leave the package alone.)`,
+error. (aoti run and bench take --weights too, and leave the package alone.)
+
+The file of --out appears whole or not at all. A symbolic link is followed, and a
+device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: packageArgs,
 		RunE: func(c *cobra.Command, args []string) error {

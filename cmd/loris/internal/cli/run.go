@@ -29,7 +29,10 @@ func newRun() *cobra.Command {
 Inputs come from the safetensors file of --in: by parameter name, or in0, in1, …
 by position. --random-inputs makes up those that are missing: floats from the
 standard normal distribution, integers from 0 to 9. Outputs are written to the
-safetensors file of --out as out0, out1, …, or printed.`,
+safetensors file of --out as out0, out1, …, or printed.
+
+The file of --out appears whole or not at all. A symbolic link is followed, and a
+device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: programArgs,
 		RunE: func(c *cobra.Command, args []string) error {
