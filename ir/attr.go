@@ -173,6 +173,36 @@ func (r *attrReader) next(kind ParamKind) any {
 	panic(fmt.Sprintf("ir: parameter kind %d has no encoding", kind))
 }
 
+// skip is next without the value. It returns how many operands the parameter takes.
+func (r *attrReader) skip(kind ParamKind) (operands int) {
+	switch kind {
+	case KindTensor, KindScalar:
+		return 1
+	case KindOptTensor, KindOptScalar:
+		return int(r.byte())
+	case KindTensors:
+		return r.uvarint()
+	case KindOptInt, KindOptInts, KindOptFloat, KindOptDType:
+		if r.byte() == 0 {
+			return 0
+		}
+		kind--
+	}
+	switch kind {
+	case KindInt, KindFloat:
+		r.pos += 8
+	case KindInts:
+		r.pos += 8 * r.uvarint()
+	case KindBool, KindDType:
+		r.pos++
+	case KindStr:
+		r.pos += r.uvarint()
+	case KindNumber:
+		r.pos += 9
+	}
+	return 0
+}
+
 // Args is one use of an op: its operands and attributes, read by the names of
 // the op's schema. A name that the schema lacks is a bug and panics.
 type Args struct {
@@ -193,13 +223,10 @@ func (a Args) find(name string) (v any, input int) {
 	r := attrReader{s: a.Attr}
 	for i := range a.Spec.Schema.Params {
 		p := &a.Spec.Schema.Params[i]
-		v = r.next(p.Kind)
 		if p.Name == name {
-			return v, input
+			return r.next(p.Kind), input
 		}
-		if p.Kind.Operand() {
-			input += v.(int)
-		}
+		input += r.skip(p.Kind)
 	}
 	panic(fmt.Sprintf("ir: op %s has no parameter %q", a.Spec.Name, name))
 }
@@ -322,23 +349,13 @@ func (s *Spec) AppendStructure(b []byte, attr string) []byte {
 	r := attrReader{s: attr}
 	for i := range s.Schema.Params {
 		p := &s.Schema.Params[i]
-		from, kind := r.pos, p.Kind
-		switch kind {
+		from := r.pos
+		r.skip(p.Kind)
+		switch p.Kind {
 		case KindOptInt, KindOptInts, KindOptFloat:
-			if b = append(b, r.byte()); r.s[r.pos-1] == 0 {
-				continue
-			}
-			kind--
-		}
-		switch kind {
-		case KindInt, KindFloat:
-			r.pos += 8
-		case KindNumber:
-			r.pos += 9
-		case KindInts:
-			r.pos += 8 * r.uvarint()
+			b = append(b, r.s[from])
+		case KindInt, KindFloat, KindNumber, KindInts:
 		default:
-			r.next(kind)
 			b = append(b, r.s[from:r.pos]...)
 			continue
 		}

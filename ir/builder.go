@@ -46,7 +46,7 @@ type Builder struct {
 	// Decompositions, when set, keeps what uses of ops mean for further Builders.
 	Decompositions *Decompositions
 	// cons, when set, makes equal uses of an op on identical inputs one node.
-	cons map[consKey]*Node
+	cons *consTable
 	// unhashed leaves the nodes without hashes: those that cons knows need none.
 	unhashed bool
 	entries  []entry // slab
@@ -57,13 +57,6 @@ type Builder struct {
 	replayed []*Node // scratch of Replay
 }
 
-type consKey struct {
-	op   Op
-	attr string
-	in   [3]Value
-	more string
-}
-
 // NewRecorder returns a Builder with a trie over the ops of past steps, so
 // that a repeated step infers and hashes nothing.
 func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
@@ -72,7 +65,7 @@ func NewRecorder() *Builder { return &Builder{trie: newTrie()} }
 // inputs one node (common-subexpression elimination).
 // It has room for about the given number of nodes, which have no hashes.
 func NewConsing(nodes int) *Builder {
-	return &Builder{cons: make(map[consKey]*Node, nodes), Lines: LinesOff, unhashed: true}
+	return &Builder{cons: newConsTable(nodes), Lines: LinesOff, unhashed: true}
 }
 
 // NextStep begins a new step, whose ops are looked up in the order of earlier steps. It starts new
@@ -264,11 +257,9 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value, shapes []Shape) (*Node
 			return nil, out
 		}
 	}
-	var key consKey
 	cons := b.cons != nil && !sp.Impure
 	if cons {
-		key = makeConsKey(sp.Op, attr, in)
-		if n := b.cons[key]; n != nil {
+		if n, _ := b.cons.find(sp.Op, attr, in); n != nil {
 			return n, nil
 		}
 	}
@@ -283,7 +274,7 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value, shapes []Shape) (*Node
 	}
 	n := b.use(e, dev, in)
 	if cons {
-		b.cons[key] = n
+		b.cons.insert(n)
 	}
 	return n, nil
 }
@@ -299,22 +290,6 @@ func (b *Builder) use(e *entry, dev Device, in []Value) *Node {
 		x.Node.Used |= useBit(x.Index)
 	}
 	return n
-}
-
-func makeConsKey(op Op, attr string, in []Value) consKey {
-	k := consKey{op: op, attr: attr}
-	if len(in) <= 3 {
-		copy(k.in[:], in)
-		return k
-	}
-	// Operand lists longer than the key are kept as their nodes' addresses; the
-	// nodes stay reachable through the table itself.
-	var more []byte
-	for _, v := range in {
-		more = appendPointer(more, v)
-	}
-	k.more = string(more)
-	return k
 }
 
 // device returns the one device of the operands, or DefaultDevice if they are on none: constants only,

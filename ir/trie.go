@@ -1,10 +1,5 @@
 package ir
 
-import (
-	"encoding/binary"
-	"unsafe"
-)
-
 // trie remembers the sequences of ops of past steps. The cursor stands at the last op recorded, and
 // its children are the ops that followed it before. An entry caches what depends on hashes alone
 // (shapes, hash, line) and never a node, so a hit keeps no old data alive.
@@ -134,9 +129,4 @@ func (e *entry) match(op Op, attr string, in []Value) bool {
 		}
 	}
 	return true
-}
-
-func appendPointer(b []byte, v Value) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(uintptr(unsafe.Pointer(v.Node))))
-	return binary.LittleEndian.AppendUint32(b, uint32(v.Index))
 }

@@ -101,7 +101,7 @@ const fixedWorkers = 8
 
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
-		Builder: plan.NewBuilder(p, nil), tune: t, mem: &memory{},
+		Builder: plan.NewBuilder(p, nil), tune: t, mem: &memory{}, steps: make([]step, 0, len(p.Instrs)/2),
 		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {

@@ -25,7 +25,7 @@ func (n *nestStep) emit() {
 	r := &nestRun{
 		mem: l.mem, code: n.code, flush: l.flush, rows: n.Grid.Rows.N, cols: n.Grid.Cols.N, units: u, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1),
 	}
-	r.scratch = r.spill
+	r.scratch, r.args = r.spill, make([]runArg, 0, len(n.Args))
 	s.Payload = work{n: u.rows * u.cols, run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)

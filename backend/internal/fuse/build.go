@@ -288,7 +288,9 @@ func (b *builder) arg(key argKey, make func() Arg) int {
 		n = len(b.args)
 		b.args = append(b.args, make())
 		b.args[n].Role, b.args[n].ID = key.role, key.id
-		b.argOf[key] = n
+		if b.argOf != nil { // a template has each operand once
+			b.argOf[key] = n
+		}
 	}
 	b.args[n].Last = b.pass
 	return n

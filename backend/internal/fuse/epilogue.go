@@ -241,6 +241,9 @@ func (m *matcher) pattern(cur graph.ID) (Activation, []int32, bool) {
 			continue
 		}
 		for _, a := range activations {
+			if a.expr.op != in.Op {
+				continue
+			}
 			t := &trial{m: m, hole: cur}
 			if t.matches(a.expr, in.Out) && t.closed(reach[k]) {
 				return a.act, t.ops, true

@@ -135,7 +135,7 @@ func (gs *Groups) fromTemplate(g *group) *Kernel {
 		gs.templates.keep(key, t)
 		return b.kernel(gs.instrs(g), g.parts)
 	}
-	b := &builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args)), argOf: make(map[argKey]int, len(t.args))}
+	b := &builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args))}
 	for i := range t.args {
 		a := &t.args[i]
 		b.pass = a.last

@@ -44,7 +44,7 @@ type Builder struct {
 // NewBuilder returns a Builder for a Program that has been checked. inputs are the layouts of its
 // parameters; nil stands for dense ones.
 func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
-	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: make([]Value, len(p.Shapes)), constants: map[string]int{}}
+	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: make([]Value, len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
 	for i, q := range p.Params {
 		buf := b.NewBuffer(Buffer{Kind: Input, Bytes: q.Shape.Bytes()})
 		b.Values[i] = DenseValue(q.Shape, buf)
@@ -198,6 +198,8 @@ func (b *Builder) results(outputs []strided.View) (err error) {
 // operands that have none.
 func KernelStep[P any](b *Builder, k *fuse.Kernel) Step[P] {
 	s := Step[P]{Instr: k.Instrs[0], Ops: k.Instrs}
+	room := make([]int, 2*len(k.Args))
+	s.Reads, s.Writes = room[:0:len(k.Args)], room[len(k.Args):len(k.Args)]
 	for i := range k.Args {
 		a := &k.Args[i]
 		if a.Role == fuse.Scratch {

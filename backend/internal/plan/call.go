@@ -30,6 +30,9 @@ func (c *Call) Inner(operands []Value, shapes []ir.Shape) *Call {
 
 // Compute has all operands computed.
 func (c *Call) Compute() {
+	if c.Operands == nil {
+		c.Operands = make([]Value, 0, len(c.Instr.Args))
+	}
 	for _, id := range c.Instr.Args[len(c.Operands):] {
 		c.Operands = append(c.Operands, c.b.Computed(id))
 	}
