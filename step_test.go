@@ -336,3 +336,30 @@ func TestResetTrim(t *testing.T) {
 	}
 	wantFloats(t, x, 200)
 }
+
+// A value that the step did not give out, since another op used it, is computed by its graph running
+// again when it is read: the report says how often, and where to Keep it.
+func TestRecomputedAfterItsStep(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	x := s.With().FromSlice([]float32{1, 2})
+	for range 3 {
+		mid, kept, lazy := x.Exp(), x.Log(), x.Sin().Discard() // the line that is reported
+		mid.Add(kept.Keep()).Add(lazy)
+		if err := s.MarkStep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, y := range []*Tensor{mid, kept, lazy} {
+			if _, err := y.Float32s(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := s.Report()
+	if r.Recomputed != 3 || len(r.RecomputedLines) != 1 || !strings.Contains(r.RecomputedLines[0].Line, "step_test.go:") {
+		t.Errorf("%d recomputed at %v, want 3 at a line of this file", r.Recomputed, r.RecomputedLines)
+	}
+	if text := r.String(); !strings.Contains(text, "computed again 3 times") || !strings.Contains(text, "Keep it before MarkStep") {
+		t.Errorf("the report says:\n%s", text)
+	}
+}

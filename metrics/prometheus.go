@@ -36,6 +36,7 @@ func NewCollector(s *loris.Session, labels prometheus.Labels) *Collector {
 	counter("runs_total", "Computations executed.", func(r loris.Report) float64 { return float64(r.Runs) })
 	counter("compiles_total", "Computations compiled.", func(r loris.Report) float64 { return float64(r.Compiles) })
 	counter("cached_hits_total", "Syncs that needed no compilation.", func(r loris.Report) float64 { return float64(r.CachedHits) })
+	counter("recomputed_total", "Values whose graph ran again after their step had ended.", func(r loris.Report) float64 { return float64(r.Recomputed) })
 	counter("carried_across_steps_total", "Values of an earlier step used while still pending.", func(r loris.Report) float64 { return float64(r.CarriedAcrossSteps) })
 	counter("trims_total", "Graphs synced for want of a MarkStep.", func(r loris.Report) float64 { return float64(r.Trims) })
 	counter("graph_nodes_total", "Graph nodes synced.", func(r loris.Report) float64 { return float64(r.Nodes) })

@@ -317,6 +317,13 @@ func TestClip(t *testing.T) {
 		want, _ := g.get("clip/" + name + "/total")
 		near(t, name, floats(t, norm), want, 1e-6)
 	}
+	_, norm := ClipGradNorm(grads, 1)
+	if err := s.MarkStep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if norm.Pending() {
+		t.Error("the norm is not kept: reading it after the step would run the step again")
+	}
 	compare("value", ClipGradValue(grads, 0.4))
 	half := loris.BF16FromSlice([]float32{3, 4})
 	got, norm := ClipGradNorm([]*loris.Tensor{half}, 1)

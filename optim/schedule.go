@@ -78,7 +78,8 @@ func atLeast(schedule string, n, least int) {
 
 // ClipGradNorm scales all gradients down so that their common norm is at most maxNorm, and
 // returns them and the norm before, as torch.nn.utils.clip_grad_norm_. Nil gradients stay
-// nil. Another bound never recompiles. Without gradients it panics with a *loris.OpError.
+// nil. The norm is marked Keep, so that it can be read after the step. Another bound never
+// recompiles. Without gradients it panics with a *loris.OpError.
 func ClipGradNorm(grads []*loris.Tensor, maxNorm float64) (clipped []*loris.Tensor, norm *loris.Tensor) {
 	var sum *loris.Tensor
 	for _, g := range grads {
@@ -95,7 +96,7 @@ func ClipGradNorm(grads []*loris.Tensor, maxNorm float64) (clipped []*loris.Tens
 	if sum == nil {
 		panic(misuse("ClipGradNorm", loris.ErrArg, "there are no gradients"))
 	}
-	norm = sum.Sqrt()
+	norm = sum.Sqrt().Keep()
 	scale := loris.Div(maxNorm, norm.Add(1e-6)).Minimum(1)
 	return each(grads, func(g *loris.Tensor) *loris.Tensor { return g.Mul(scale) }), norm
 }

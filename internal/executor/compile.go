@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,7 +54,7 @@ func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 		j.ref = ref
 		return nil
 	}
-	ref, src, err := c.cache.GetOrBuild(ctx, cache.Key(j.coll.Hash), func(ctx context.Context) (*Computation, int64, error) {
+	ref, src, err := c.getOrBuild(ctx, cache.Key(j.coll.Hash), func(ctx context.Context) (*Computation, int64, error) {
 		m, err := c.compile(ctx, j.program, j.coll.Device, j.coll.Hash, j.donors)
 		if err != nil {
 			return nil, 0, err
@@ -68,6 +69,22 @@ func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 	}
 	j.ref = ref
 	return nil
+}
+
+// getOrBuild returns a computation from the cache, which build makes if it has none. A build that Close
+// interrupts is ErrClosed, whatever the backend returns then.
+func (c *core) getOrBuild(ctx context.Context, key cache.Key, build cache.BuildFunc[*Computation]) (*cache.Ref[*Computation], cache.Source, error) {
+	ref, src, err := c.cache.GetOrBuild(ctx, key, build)
+	if err == nil || ctx.Err() != nil {
+		return ref, src, err
+	}
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed && (errors.Is(err, cache.ErrClosed) || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("loris: compile: %w", ErrClosed)
+	}
+	return ref, src, err
 }
 
 // programCost estimates the bytes that a computation holds.

@@ -231,6 +231,60 @@ func TestCloseWaitsForWork(t *testing.T) {
 	}
 }
 
+// What Close interrupts while it compiles is ErrClosed, whatever the backend makes of it; a caller
+// whose own context ends gets that.
+func TestCloseInterruptsCompilations(t *testing.T) {
+	for name, c := range map[string]struct {
+		run       func(ctx context.Context, s *executor.Session) error
+		cancelled bool
+	}{
+		"MarkStep": {run: func(ctx context.Context, s *executor.Session) error {
+			sum(t, s)
+			return s.MarkStep(ctx)
+		}},
+		"read": {run: func(ctx context.Context, s *executor.Session) error {
+			_, err := sum(t, s).Fetch(ctx)
+			return err
+		}},
+		"Trace": {run: func(ctx context.Context, s *executor.Session) error {
+			_, err := s.Trace(ctx, []*executor.Tensor{floatsOn(t, s, fakeDevice(0), 1)}, newTensor, func(in []*executor.Tensor) ([]*executor.Tensor, error) {
+				return []*executor.Tensor{binaryOp(s, aten.Add, in[0], in[0])}, nil
+			}, false)
+			return err
+		}},
+		"cancelled": {cancelled: true, run: func(ctx context.Context, s *executor.Session) error {
+			sum(t, s)
+			return s.MarkStep(ctx)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, s := fakeSession(t)
+			entered := make(chan struct{})
+			f.compiling = func(ctx context.Context, _ *graph.Program, _ ir.Device) error {
+				close(entered)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			own, cancel := context.WithCancel(ctx)
+			defer cancel()
+			got := make(chan error)
+			go func() { got <- c.run(own, s) }()
+			<-entered
+			want := executor.ErrClosed
+			if c.cancelled {
+				want = context.Canceled
+				cancel()
+			} else if err := s.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			err := <-got
+			if !errors.Is(err, want) || !c.cancelled && errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		})
+	}
+}
+
 // A nil tensor is a mistake like others: it panics and holds no lock.
 func TestNilOperands(t *testing.T) {
 	_, s := fakeSession(t)

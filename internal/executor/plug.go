@@ -244,7 +244,7 @@ func (po *PostOrderData) shapes() (params, returns []ir.Shape) {
 
 // computation returns the Computation that runs the model.
 func (p *Plug) computation(ctx context.Context, d ir.Device) (*cache.Ref[*Computation], error) {
-	ref, _, err := p.c.cache.GetOrBuild(ctx, p.key, func(context.Context) (*Computation, int64, error) {
+	ref, _, err := p.c.getOrBuild(ctx, p.key, func(context.Context) (*Computation, int64, error) {
 		return &Computation{Device: d, Hash: p.hash, plug: p}, plugCost, nil
 	})
 	if err == nil {

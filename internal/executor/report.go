@@ -25,6 +25,7 @@ type stats struct {
 	newSizes int       // of those, how many differ only in sizes from an earlier one; guarded by mu
 	recent   []structure
 	carry    map[uintptr]int // lines of values carried across steps; guarded by mu
+	again    map[uintptr]int // lines of values whose graph ran again after its step; guarded by mu
 	trims    map[uintptr]int // lines where a graph was trimmed; guarded by mu
 	diskErr  error           // the last of the on-disk tier; guarded by mu
 }
@@ -35,7 +36,7 @@ const (
 )
 
 func (s *stats) init() {
-	s.carry, s.trims = map[uintptr]int{}, map[uintptr]int{}
+	s.carry, s.again, s.trims = map[uintptr]int{}, map[uintptr]int{}, map[uintptr]int{}
 }
 
 func (s *stats) graph(n int) {
@@ -52,6 +53,12 @@ func (s *stats) carried(line uintptr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.carry[line]++
+}
+
+func (s *stats) recomputed(line uintptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again[line]++
 }
 
 func (s *stats) trimmed(_ int, line uintptr) {
@@ -101,6 +108,11 @@ type Report struct {
 	// they were still IR; CarriedLines says where they were recorded.
 	CarriedAcrossSteps int
 	CarriedLines       []LineCount
+	// Recomputed counts values whose graph ran for them alone after their step had ended, because
+	// another op used them, so that the step did not give them out, and nothing kept them.
+	// RecomputedLines says where they were recorded: Keep them before MarkStep.
+	Recomputed      int
+	RecomputedLines []LineCount
 	// Trims counts graphs that were synced because they had grown too large.
 	Trims     int
 	TrimLines []LineCount
@@ -143,6 +155,7 @@ func (s *Session) Report() Report {
 	r.Compiles, r.NewSizes, r.DiskError = int64(st.count), int64(st.newSizes), st.diskErr
 	r.Recent = append(r.Recent, st.compiles...)
 	r.CarriedAcrossSteps, r.CarriedLines = lineCounts(st.carry)
+	r.Recomputed, r.RecomputedLines = lineCounts(st.again)
 	r.Trims, r.TrimLines = lineCounts(st.trims)
 	st.mu.Unlock()
 	ls := c.lockers.Stats()
@@ -207,6 +220,9 @@ func (r Report) String() string {
 	}
 	for _, l := range r.CarriedLines {
 		fmt.Fprintf(&b, "carried across a step %d times: recorded at %s\n", l.Count, l.Line)
+	}
+	for _, l := range r.RecomputedLines {
+		fmt.Fprintf(&b, "computed again %d times after its step had ended: recorded at %s; Keep it before MarkStep\n", l.Count, l.Line)
 	}
 	for _, l := range r.TrimLines {
 		fmt.Fprintf(&b, "graph synced without a MarkStep %d times: at %s\n", l.Count, l.Line)

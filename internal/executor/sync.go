@@ -139,8 +139,20 @@ func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err
 		}
 		jobs = append(jobs, j)
 	}
+	for _, j := range jobs {
+		j.noteStale()
+	}
 	c.running.Add(1)
 	return jobs, nil
+}
+
+// noteStale reports tensors of an earlier step, whose graph runs again for them; core.mu is held.
+func (j *syncJob) noteStale() {
+	for _, i := range j.coll.Indices {
+		if t := j.tensors[i]; t.stale() && t.bits&bitDiscarded == 0 {
+			t.s.core.stats.recomputed(t.ir.Line())
+		}
+	}
 }
 
 // newJob walks and hashes the graph of a collection, and looks for its computation; core.mu is

@@ -261,7 +261,7 @@ func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Comp
 		c.stats.hits.Add(1)
 		return ref, nil
 	}
-	ref, _, err := c.cache.GetOrBuild(ctx, cache.Key(tr.key), func(ctx context.Context) (*Computation, int64, error) {
+	ref, _, err := c.getOrBuild(ctx, cache.Key(tr.key), func(ctx context.Context) (*Computation, int64, error) {
 		m, err := c.compile(ctx, tr.program, tr.device, tr.key, tr.donors)
 		return m, programCost(tr.program), err
 	})
