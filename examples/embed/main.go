@@ -18,6 +18,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"text/tabwriter"
+
+	"github.com/loris-ml/loris/data/tokenizer"
 )
 
 func main() {
@@ -33,6 +35,10 @@ func main() {
 	}
 }
 
+// maxTokens is the length to which the model was trained; the rest of a longer sentence is cut off, as
+// the published model does.
+const maxTokens = 256
+
 func run(ctx context.Context, w io.Writer, model, tokeniser string, sentences []string) error {
 	if len(sentences) < 2 {
 		return errors.New(`give two sentences or more: go run ./examples/embed "a" "b"`)
@@ -43,11 +49,15 @@ func run(ctx context.Context, w io.Writer, model, tokeniser string, sentences []
 	if _, err := os.Stat(model); err != nil {
 		return fmt.Errorf("%w: make it with python scripts/aoti_fixtures.py --large --only minilm --out %s", err, filepath.Dir(model))
 	}
-	t, err := Tokenise(tokeniser, sentences)
+	tk, err := tokenizer.Open(tokeniser)
 	if err != nil {
 		return err
 	}
-	vectors, err := Embed(ctx, model, t)
+	tokens, mask, err := tokenizer.Batch(tk, sentences, maxTokens)
+	if err != nil {
+		return err
+	}
+	vectors, err := Embed(ctx, model, tokens, mask)
 	if err != nil {
 		return err
 	}
