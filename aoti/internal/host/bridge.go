@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
@@ -122,7 +123,9 @@ func (p *compiled) run(ctx context.Context, in []backend.Buffer) ([]backend.Buff
 	return out, err
 }
 
-func cpuDevice() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
+var cpuType = ir.RegisterDeviceType("cpu")
+
+func cpuDevice() ir.Device { return ir.Device{Type: cpuType} }
 
 // newParams returns parameters, in0, in1, …, of some shapes.
 func newParams(shapes []ir.Shape) []ir.Value {
@@ -177,29 +180,32 @@ func backendFor(p *graph.Program) (backend.Backend, error) {
 // eager computes ops on tensors. what names the op and its attributes: two calls
 // with equal what and equal shapes build the same. The results are the caller's.
 func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) {
-	shapes := make([]ir.Shape, len(in))
+	loans := make([]loan, len(in))
 	bufs := make([]backend.Buffer, len(in))
 	defer func() {
-		for _, b := range bufs {
-			if b != nil {
-				b.Release()
-			}
+		for i := range loans {
+			loans[i].end()
 		}
 	}()
 	key := append(what, '|')
 	for i, t := range in {
 		s, err := shapeOf(t)
+		if err == nil {
+			loans[i], err = loanOf(t, s)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("operand %d: %w", i, err)
 		}
-		b, err := lend(t, s)
-		if err != nil {
-			return nil, fmt.Errorf("operand %d: %w", i, err)
-		}
-		shapes[i], bufs[i] = s, b
+		bufs[i] = &loans[i]
 		key = append(s.Append(key), ';')
 	}
-	p, err := bridge.get(key, func() (*compiled, error) { return compileOps(shapes, build) })
+	p, err := bridge.get(key, func() (*compiled, error) {
+		shapes := make([]ir.Shape, len(loans))
+		for i := range loans {
+			shapes[i] = loans[i].shape
+		}
+		return compileOps(shapes, build)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +219,45 @@ func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) 
 	}
 	return host, nil
 }
+
+// loan is an operand as the input of a program for the time of one call. No program of the CPU
+// keeps an input, or returns one that was not donated to it, so a loan counts no references.
+type loan struct {
+	shape ir.Shape
+	data  []byte
+	dense *tensor // a copy that is the loan's, nil where the tensor's own memory is lent
+}
+
+// loanOf lends a tensor's memory, or a dense copy of it on the host.
+func loanOf(t *tensor, s ir.Shape) (loan, error) {
+	l := loan{shape: s}
+	n := s.Bytes()
+	if n == 0 {
+		return l, nil
+	}
+	at := C.lori_host_elements(t)
+	if at == nil {
+		dense, err := made(func() *tensor { return C.lori_dense(t) })
+		if err != nil {
+			return l, err
+		}
+		l.dense, at = dense, C.lori_host_elements(dense)
+	}
+	l.data = unsafe.Slice((*byte)(at), n)
+	return l, nil
+}
+
+func (l *loan) end() {
+	if l.dense != nil {
+		release(l.dense)
+	}
+}
+
+func (l *loan) Shape() ir.Shape                       { return l.shape }
+func (l *loan) Device() ir.Device                     { return cpuDevice() }
+func (l *loan) Bytes(context.Context) ([]byte, error) { return l.data, nil }
+func (l *loan) Retain()                               {}
+func (l *loan) Release()                              {}
 
 // lend returns a buffer over a tensor's memory, or over a dense copy.
 func lend(t *tensor, s ir.Shape) (*hostmem.Buffer, error) {
@@ -250,6 +295,10 @@ func newFromBuffer(b *hostmem.Buffer, strides []int64) (*tensor, error) {
 	t, err := newStrided(b.Shape(), strides)
 	if err != nil {
 		return nil, err
+	}
+	if at := C.lori_host_elements(t); at != nil {
+		copy(unsafe.Slice((*byte)(at), len(b.Data())), b.Data())
+		return t, nil
 	}
 	if err := storeBuffer(t, b); err != nil {
 		release(t)

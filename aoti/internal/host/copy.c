@@ -131,6 +131,11 @@ lori_error lori_copy(lori_tensor *dst, const lori_tensor *src)
 	}
 }
 
+void *lori_host_elements(const lori_tensor *t)
+{
+	return lori_tensor_dense(t) && !lori_on_device(t) ? lori_tensor_data(t) : NULL;
+}
+
 lori_tensor *lori_dense(const lori_tensor *t)
 {
 	if (lori_tensor_dense(t) && !lori_on_device(t))

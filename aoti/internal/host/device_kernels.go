@@ -70,21 +70,25 @@ func (c call) deliverAll(r *decomposition, outs []*tensor) error {
 			return errors.Join(err, discard(outs))
 		}
 	}
-	byResult := map[int]*tensor{}
-	for i, t := range outs {
-		if r.places != nil {
-			i = r.places[i]
+	byResult := outs
+	if r.places != nil {
+		byResult = make([]*tensor, slices.Max(append([]int{-1}, r.places...))+1)
+		for i, t := range outs {
+			byResult[r.places[i]] = t
 		}
-		byResult[i] = t
 	}
 	result, number := 0, 0
 	for i, p := range c.sig.params {
 		switch p.kind {
 		case kindOut:
-			t := byResult[result]
-			delete(byResult, result)
+			var t *tensor
+			if result < len(byResult) {
+				t, byResult[result] = byResult[result], nil
+			}
 			if result++; c.args[i] == 0 {
-				release(t)
+				if t != nil {
+					release(t)
+				}
 				continue
 			}
 			if t == nil {
@@ -102,7 +106,9 @@ func (c call) deliverAll(r *decomposition, outs []*tensor) error {
 		}
 	}
 	for _, t := range byResult {
-		release(t)
+		if t != nil {
+			release(t)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/hostmem"
@@ -83,8 +85,8 @@ func zerosOnHost(z zeroTensor) (*tensor, error) {
 // decomposeRow is an op of ir.
 func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 	sp := op.Spec()
-	var in []*tensor
-	what := []byte(sp.Name)
+	in := make([]*tensor, 0, len(sp.Schema.Params))
+	what := append(make([]byte, 0, 192), sp.Name...) // most keys, with the shapes that come behind
 	// Each argument is what the builder takes, or the position of an operand.
 	type operand int
 	type operands []int
@@ -96,7 +98,7 @@ func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 				return nil, fmt.Errorf("%w: %s has no argument %q", ir.ErrArg, sp.Name, p.Name)
 			}
 			args[i] = p.Default
-			what = fmt.Appendf(what, ",%v", p.Default)
+			what = appendArg(what, p.Default)
 			continue
 		}
 		switch x := x.(type) {
@@ -121,7 +123,7 @@ func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 				return nil, fmt.Errorf("%s: argument %q: %w", sp.Name, p.Name, err)
 			}
 			args[i] = a
-			what = fmt.Appendf(what, ",%T%v", a, a)
+			what = appendArg(what, a)
 		}
 	}
 	build := func(b *ir.Builder, vals []ir.Value) []ir.Value {
@@ -150,6 +152,27 @@ func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 	r := &decomposition{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}
 	r.leaveOut(v, sp)
 	return r, nil
+}
+
+// appendArg appends an argument's type and value to what names a call.
+func appendArg(what []byte, a any) []byte {
+	switch a := a.(type) {
+	case nil:
+		return append(what, ",-"...)
+	case int:
+		return strconv.AppendInt(append(what, ",i"...), int64(a), 10)
+	case bool:
+		return strconv.AppendBool(append(what, ",b"...), a)
+	case float64:
+		return strconv.AppendUint(append(what, ",f"...), math.Float64bits(a), 16)
+	case []int:
+		what = append(what, ",["...)
+		for _, n := range a {
+			what = append(strconv.AppendInt(what, int64(n), 10), ' ')
+		}
+		return what
+	}
+	return fmt.Appendf(what, ",%T%q", a, fmt.Sprint(a))
 }
 
 // leaveOut leaves those results of a gradient undefined that its mask does not ask for, which

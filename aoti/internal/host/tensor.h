@@ -191,6 +191,8 @@ lori_error lori_opaque_set(lori_tensor *t, const uint8_t *bytes, int64_t size);
 // lori_opaque_nbytes is the size of what a description describes, 0 if it is none.
 int64_t lori_opaque_nbytes(const uint8_t *bytes, int64_t size);
 
+// lori_host_elements returns the elements of t if it is dense and the CPU can read them, else NULL.
+void *lori_host_elements(const lori_tensor *t);
 // lori_dense returns t itself as a further handle if it is dense, or a dense copy.
 lori_tensor *lori_dense(const lori_tensor *t);
 
