@@ -42,8 +42,10 @@ func WithDevice(d Device) SessionOption { return func(c *executor.Config) { c.De
 // WithSeed sets the first seed of the random numbers of each device.
 func WithSeed(seed uint64) SessionOption { return func(c *executor.Config) { c.Seed = seed } }
 
-// WithCacheBytes bounds the bytes that the computations in the cache hold. With a
-// negative bound only as many computations as WithCacheEntries says are cached.
+// WithCacheBytes bounds the bytes that the computations in the cache hold, with the code
+// of their kernels and their constants (Report.CacheBytes). Close gives them back; the
+// process keeps up to 32 MiB of kernels for sessions to come. With a negative bound only
+// as many computations as WithCacheEntries says are cached.
 func WithCacheBytes(n int64) SessionOption { return func(c *executor.Config) { c.CacheBytes = n } }
 
 // WithCacheEntries sets how many computations that the bound of WithCacheBytes does not

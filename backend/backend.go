@@ -64,6 +64,15 @@ type Model interface {
 	Close() error
 }
 
+// Sizer is a Model that tells what it keeps between runs, which counts against the bound of the
+// cache that keeps the model.
+type Sizer interface {
+	Model
+	// HeldBytes returns the bytes of code, constants and packed weights. What several models
+	// share counts in each.
+	HeldBytes() int64
+}
+
 // Alias says that an output may take the storage of a donated input.
 type Alias struct{ Input, Output int }
 

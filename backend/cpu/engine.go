@@ -20,9 +20,23 @@ type executable interface {
 	SpillBytes() int
 }
 
-// maxCodes bounds the kernels that an engine keeps. Models hold on to those
-// that they use.
-const maxCodes = 2048
+// maxCodes and maxCodeBytes bound the kernels that an engine keeps for programs to come, of all
+// sessions. Models hold on to those that they use.
+const (
+	maxCodes     = 2048
+	maxCodeBytes = 32 << 20
+)
+
+// codeBytes returns the memory of a kernel with its key: that of machine code is there twice, as
+// bytes for artefacts and on pages of its own.
+func codeBytes(key string, code executable) int64 {
+	n := int64(len(key)) + 256
+	if c, ok := code.(interface{ Size() int }); ok {
+		const page = 4096
+		n += int64(c.Size()) + (int64(c.Size())+page-1)/page*page
+	}
+	return n
+}
 
 // engine turns kernels into executables. It keeps them by structure, so that
 // the same computation at other sizes is not compiled again, and remembers what
@@ -39,16 +53,19 @@ type engine struct {
 
 	mu       sync.Mutex                         // guards the rest
 	codes    *simplelru.LRU[string, executable] // nil ones can't be compiled
+	bytes    int64                              // of codes
 	probes   map[fuse.Probe]bool
 	compiles int
 }
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
-	codes, err := simplelru.NewLRU[string, executable](maxCodes, nil)
+	e := &engine{build: build, check: check, templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}}
+	codes, err := simplelru.NewLRU(maxCodes, func(key string, code executable) { e.bytes -= codeBytes(key, code) })
 	if err != nil {
 		panic(err) // maxCodes is positive
 	}
-	return &engine{build: build, check: check, templates: fuse.NewTemplates(), codes: codes, probes: map[fuse.Probe]bool{}}
+	e.codes = codes
+	return e
 }
 
 // compileAs returns the executable of the kernel with a key; false if there can
@@ -89,8 +106,13 @@ func (e *engine) known(key string) (code executable, known bool) {
 // keep adds the code of a key unless it is there, learned from an artefact meanwhile; the caller
 // holds mu.
 func (e *engine) keep(key string, code executable) {
-	if !e.codes.Contains(key) {
-		e.codes.Add(key, code)
+	if e.codes.Contains(key) {
+		return
+	}
+	e.bytes += codeBytes(key, code)
+	e.codes.Add(key, code)
+	for e.bytes > maxCodeBytes && e.codes.Len() > 1 {
+		e.codes.RemoveOldest()
 	}
 }
 

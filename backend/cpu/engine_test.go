@@ -2,11 +2,14 @@ package cpu
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
@@ -67,5 +70,64 @@ func TestConcurrentCompiles(t *testing.T) {
 	all.Wait()
 	if builds.Load() != 2 || e.count() != 2 {
 		t.Errorf("%d builds, %d counted, of 2 kernels", builds.Load(), e.count())
+	}
+}
+
+// sized is an executable of a size.
+type sized struct {
+	executable
+	n int
+}
+
+func (s sized) Size() int { return s.n }
+
+// What an engine keeps is bounded by bytes, whatever the kernels' sizes; one that is larger
+// than the bound is kept alone.
+func TestEngineKeepsFewBytes(t *testing.T) {
+	sizes := []int{100 << 10, 1, 3 << 20, maxCodeBytes, 500 << 10}
+	made := 0
+	e := newEngine(func(*loop.Kernel) (executable, error) {
+		made++
+		return sized{n: sizes[made%len(sizes)]}, nil
+	}, func(*loop.Kernel) error { return nil })
+	for i := range 1000 {
+		key := fmt.Sprint(i)
+		if _, ok := e.compileAs(key, nil); !ok {
+			t.Fatal("no code")
+		}
+		if _, known := e.known(key); !known {
+			t.Fatal("what was compiled last is not kept")
+		}
+		sum := int64(0)
+		for _, key := range e.codes.Keys() {
+			code, _ := e.codes.Peek(key)
+			sum += codeBytes(key, code)
+		}
+		if sum != e.bytes || e.bytes > maxCodeBytes && e.codes.Len() > 1 {
+			t.Fatalf("%d kernels of %d bytes, counted as %d", e.codes.Len(), sum, e.bytes)
+		}
+	}
+	if made != 1000 {
+		t.Errorf("%d compilations", made)
+	}
+}
+
+// A model tells the bytes of its kernels.
+func TestModelHoldsItsCode(t *testing.T) {
+	b := New()
+	if b.engine == nil {
+		t.Skip("no machine code here")
+	}
+	p, err := graph.Parse("program @x {\n%a = parameter \"a\" : f32[64]\n%r = sin(%a)\nreturn %r\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Compile(t.Context(), p, Device, backend.CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if n := m.(backend.Sizer).HeldBytes(); n < 4096 || n > 1<<20 {
+		t.Errorf("%d bytes", n)
 	}
 }

@@ -36,6 +36,7 @@ type model struct {
 
 	workspace ir.Shape
 	limit     int64 // of the host's memory, see backend.CompileOptions
+	held      int64 // bytes of code and constants
 
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
@@ -68,6 +69,12 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	for i := range m.plan.Buffers {
 		if m.plan.Buffers[i].Kind == plan.Constant {
 			m.table.bufs[i] = alignedCopy(m.plan.Buffers[i].Data)
+			m.held += int64(len(m.table.bufs[i]))
+		}
+	}
+	if j != nil {
+		for key, code := range j.codes {
+			m.held += codeBytes(key, code)
 		}
 	}
 	for _, q := range p.Params {
@@ -89,6 +96,9 @@ func alignedCopy(b []byte) []byte {
 
 // Spec returns the parameters and the results, the latter named out0, out1, …
 func (m *model) Spec() backend.Spec { return m.spec }
+
+// HeldBytes returns the bytes of code and constants.
+func (m *model) HeldBytes() int64 { return m.held }
 
 // Run computes the outputs. Concurrent calls run one after another.
 func (m *model) Run(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/loris-ml/loris/aoti/container"
@@ -25,6 +26,7 @@ type Computation struct {
 
 	container *container.Container
 	program   *graph.Program
+	held      int64 // bytes of its instances, as they tell
 	plug      *Plug // runs in place of a container
 }
 
@@ -59,7 +61,7 @@ func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 		if err != nil {
 			return nil, 0, err
 		}
-		return m, programCost(j.program), nil
+		return m, programCost(j.program) + m.held, nil
 	})
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (c *core) getOrBuild(ctx context.Context, key cache.Key, build cache.BuildF
 	return ref, src, err
 }
 
-// programCost estimates the bytes that a computation holds.
+// programCost estimates the bytes that a computation holds beside what its model tells.
 func programCost(p *graph.Program) int64 {
 	return int64(4096 + 512*len(p.Instrs) + 128*len(p.Params))
 }
@@ -106,11 +108,19 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})
 	}
 	make1, kept := c.compiler(be, lowered, d, opts)
-	pool, err := container.New(ctx, make1, container.Config{Instances: 1, Max: max(1, c.cfg.Instances)})
+	var held atomic.Int64 // by the instances that there are now
+	counted := func(ctx context.Context) (backend.Model, error) {
+		m, err := make1(ctx)
+		if z, ok := m.(backend.Sizer); ok {
+			held.Add(z.HeldBytes())
+		}
+		return m, err
+	}
+	pool, err := container.New(ctx, counted, container.Config{Instances: 1, Max: max(1, c.cfg.Instances)})
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
-	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p}
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p, held: held.Load()}
 	if kept() {
 		c.stats.diskHits.Add(1)
 	} else {

@@ -30,6 +30,8 @@ type fake struct {
 	running   func(ctx context.Context, p *graph.Program, d ir.Device) error
 	uploading func(s ir.Shape, d ir.Device) error
 
+	held int64 // what each model says that it holds
+
 	compiles, runs, uploads, releases atomic.Int64
 
 	mu      sync.Mutex
@@ -99,6 +101,8 @@ type fakeModel struct {
 }
 
 func (m *fakeModel) Close() error { return nil }
+
+func (m *fakeModel) HeldBytes() int64 { return m.f.held }
 
 func (m *fakeModel) Spec() backend.Spec {
 	return backend.Spec{Inputs: make([]backend.Param, len(m.p.Params)), Outputs: make([]backend.Param, len(m.p.Returns))}

@@ -100,6 +100,9 @@ type Report struct {
 	// tier; such errors cost a compilation and nothing else.
 	DiskWrites int64
 	DiskError  error
+	// CacheBytes are what the computations in the cache hold, with the code of their kernels and
+	// their constants: at most what WithCacheBytes says, and nothing after Close.
+	CacheBytes int64
 	// Plugged are the graphs that run on models given by Plug.
 	Plugged []PluggedGraph
 	// Recent are the last compilations, oldest first.
@@ -145,6 +148,7 @@ func (s *Session) Report() Report {
 		DiskHits: st.diskHits.Load(), DiskWrites: st.diskWrites.Load(),
 		Nodes: st.nodes.Load(), MaxNodes: st.maxNodes.Load(),
 		BytesUploaded: st.uploaded.Load(), BytesFetched: st.fetched.Load(),
+		CacheBytes:  c.cache.Stats().Cost,
 		StageTime:   map[string]time.Duration{},
 		LiveTensors: map[string]int{}, MemoryInUse: map[string]int64{}, Memory: map[string]backend.MemoryStats{},
 	}
@@ -193,7 +197,7 @@ func (r Report) String() string {
 	if r.NewSizes > 0 {
 		fmt.Fprintf(&b, "%d of the compiles had new sizes only\n", r.NewSizes)
 	}
-	fmt.Fprintf(&b, "graph nodes %d, largest graph %d\n", r.Nodes, r.MaxNodes)
+	fmt.Fprintf(&b, "graph nodes %d, largest graph %d, computations in the cache hold %d bytes\n", r.Nodes, r.MaxNodes, r.CacheBytes)
 	if r.DiskHits+r.DiskWrites > 0 || r.DiskError != nil {
 		fmt.Fprintf(&b, "disk: %d hits, %d writes", r.DiskHits, r.DiskWrites)
 		if r.DiskError != nil {

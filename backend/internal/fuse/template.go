@@ -3,6 +3,7 @@ package fuse
 import (
 	"encoding/binary"
 	"sync"
+	"unsafe"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
@@ -14,10 +15,14 @@ import (
 type Templates struct {
 	mu    sync.Mutex
 	known map[string]*template // guarded by mu
+	bytes int                  // of known, about; guarded by mu
 }
 
-// maxTemplates bounds what is kept. All of it is forgotten when it is reached.
-const maxTemplates = 1 << 12
+// maxTemplates and maxTemplateBytes bound what is kept. All of it is forgotten when one is reached.
+const (
+	maxTemplates     = 1 << 12
+	maxTemplateBytes = 16 << 20
+)
 
 // NewTemplates returns an empty one.
 func NewTemplates() *Templates { return &Templates{known: map[string]*template{}} }
@@ -57,8 +62,11 @@ func (t *Templates) find(key []byte) *template {
 func (t *Templates) keep(key []byte, m *template) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.known) >= maxTemplates {
+	n := len(key) + int(unsafe.Sizeof(*m)) + len(m.k.Instrs)*int(unsafe.Sizeof(loop.Instr{})) +
+		len(m.k.Args)*int(unsafe.Sizeof(loop.Arg{})) + len(m.args)*int(unsafe.Sizeof(templateArg{}))
+	if t.bytes += n; len(t.known) >= maxTemplates || t.bytes > maxTemplateBytes {
 		clear(t.known)
+		t.bytes = n
 	}
 	t.known[string(key)] = m
 }
