@@ -190,6 +190,7 @@ func (l *Loader[T, B]) Next(ctx context.Context) (batch B, err error) {
 	l.batch++
 	l.stats.Batches++
 	if len(l.queue) > 0 { // not after Close
+		l.queue[0] = nil // the batch belongs to the caller alone
 		l.queue = l.queue[1:]
 		l.fill(l.cfg.prefetch)
 	}

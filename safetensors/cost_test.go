@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -62,14 +63,12 @@ func TestHeaderCost(t *testing.T) {
 
 // More tensors or entries than any model has are refused before they cost much.
 func TestTooManyEntries(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`{"__metadata__":{"0":""`)
+	b := []byte(`{"__metadata__":{"-":""`)
 	for i := range maxEntries {
-		fmt.Fprintf(&b, `,"_%x":""`, i)
+		b = append(strconv.AppendInt(append(b, `,"`...), int64(i), 36), `":""`...)
 	}
-	b.WriteString(`}}`)
-	at := strings.LastIndex(b.String(), ",") + 1
-	expectFormatError(t, file(b.String(), ""), int64(lengthSize+at), "more than 1048576")
+	at := bytes.LastIndexByte(b, ',') + 1
+	expectFormatError(t, file(string(append(b, `}}`...)), ""), int64(lengthSize+at), "more than 1048576")
 	many := make([]Info, maxEntries+1)
 	if _, err := NewWriter(io.Discard, many, nil); !errors.Is(err, ErrInvalidTensor) {
 		t.Errorf("too many tensors: %v", err)

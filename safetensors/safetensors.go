@@ -5,7 +5,7 @@
 // one from a stream. WriteFile writes tensors that are in memory; WriteFileFrom
 // and WriteShards take the data piece by piece, and NewWriter writes to a stream.
 // What they write at a path appears there whole or not at all. The package deals
-// with bytes and imports nothing of Loris's tensors.
+// with bytes; it records nothing and has no tensors.
 //
 // A file is an 8-byte little-endian length, a JSON header of that many bytes,
 // and the tensors' bytes, little-endian and row-major:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -128,6 +130,9 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
+		if stream, err := NewReader(bytes.NewReader(b)); err != nil || stream.Size() != int64(len(b)) || !reflect.DeepEqual(stream.Tensors(), file.Tensors()) {
+			t.Fatalf("as a stream: %v", err)
+		}
 		end := int64(-1)
 		for _, info := range file.Tensors() {
 			if end >= 0 && info.Offset != end {
@@ -176,4 +181,22 @@ func BenchmarkReadHeader(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// FuzzIndex feeds the reader of indices anything. What it accepts names files beside the index only.
+func FuzzIndex(f *testing.F) {
+	f.Add(`{"metadata":{"total_size":1},"weight_map":{"a":"m-00001-of-00002.safetensors"}}`)
+	f.Add(`{"weight_map":{"a":"../m"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		shards, err := parseIndex(text)
+		var fe *FormatError
+		if err != nil && (!errors.As(err, &fe) || fe.Offset < 0 || fe.Offset > int64(len(text))) {
+			t.Fatalf("error %#v", err)
+		}
+		for name := range shards {
+			if name != filepath.Base(name) || name == ".." {
+				t.Fatalf("a file %q", name)
+			}
+		}
+	})
 }

@@ -2,8 +2,11 @@ package tensorfile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/ir"
@@ -59,5 +62,31 @@ func TestNoSuchDType(t *testing.T) {
 	}
 	if _, err := Shape(safetensors.Info{Name: "x", DType: safetensors.F32, Shape: make([]int64, 20)}); !errors.Is(err, ir.ErrShape) {
 		t.Errorf("20 dimensions: %v", err)
+	}
+}
+
+// hole is a file of a header and zeros without end.
+type hole struct{ header []byte }
+
+func (h hole) ReadAt(p []byte, off int64) (int, error) {
+	clear(p)
+	if off < int64(len(h.header)) {
+		copy(p, h.header[off:])
+	}
+	return len(p), nil
+}
+
+// A file with holes may be larger than memory; reading its tensor is an error, not the end of the process.
+func TestTensorsThatMemoryCannotHold(t *testing.T) {
+	const size = 1 << 50
+	text := fmt.Sprintf(`{"x":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, size, size)
+	header := append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	f, err := safetensors.Read(hole{header}, int64(len(header))+size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full *ir.OutOfMemory
+	if _, _, err := Read(f, "x"); !errors.As(err, &full) || !strings.Contains(err.Error(), `"x"`) {
+		t.Errorf("error %v", err)
 	}
 }
