@@ -33,8 +33,8 @@ func decode(ctx context.Context, w io.Writer, n int, cpuprofile string) error {
 	return nil
 }
 
-// decodeWith returns the mean time of a token, the logits of each being read before the next.
-func decodeWith(ctx context.Context, n int, open func(g *gpt, m loris.Maker, places int) decoder) (mean time.Duration, err error) {
+// decodeWith returns the median time of a token, the logits of each being read before the next.
+func decodeWith(ctx context.Context, n int, open func(g *gpt, m loris.Maker, places int) decoder) (typical time.Duration, err error) {
 	s, err := loris.New()
 	if err != nil {
 		return 0, err
@@ -46,16 +46,18 @@ func decodeWith(ctx context.Context, n int, open func(g *gpt, m loris.Maker, pla
 	if err := s.MarkStep(ctx); err != nil {
 		return 0, err
 	}
-	start := time.Now()
+	times := make([]time.Duration, n)
 	for place, token := range given {
+		start := time.Now()
 		if _, err := next(place, m.FromSlice([]int64{token})).Float32s(ctx); err != nil {
 			return 0, err
 		}
 		if err := s.MarkStep(ctx); err != nil {
 			return 0, err
 		}
+		times[place] = time.Since(start)
 	}
-	return time.Since(start) / time.Duration(n), nil
+	return median(times), nil
 }
 
 // growingCache appends each token's keys and values to those before.
