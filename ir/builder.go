@@ -338,13 +338,15 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *e
 // line returns the line of a new entry: that of the node that a rewrite replaces, that of the same op
 // with other sizes at the same place of the step, or the user's.
 func (b *Builder) line(e *entry) uintptr {
+	var like *entry
+	if b.trie != nil {
+		like = b.trie.likeNext(e)
+	}
 	switch {
 	case b.Line != 0 || b.Lines == LinesOff:
 		return b.Line
-	case b.trie != nil:
-		if like := b.trie.likeNext(e); like != nil {
-			return like.line
-		}
+	case like != nil:
+		return like.line
 	}
 	return UserPC()
 }

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -53,5 +54,37 @@ func TestFastPathsRecordWhatCallDoes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// An op that is recorded with other sizes has the line of the op that stood in its place, also behind
+// nodes whose line a gradient has set.
+func TestLinesOfOtherSizes(t *testing.T) {
+	b := NewRecorder()
+	var lines [2][]uintptr
+	for step, n := range []int{2, 3} {
+		x := NewLeaf(nil, MakeShape(F32, n), Device{}).Out(0)
+		y := b.Unary(byName["neg"], x)
+		b.Line = 1
+		z := b.Unary(byName["exp"], y)
+		b.Line = 0
+		var w Value
+		if step == 0 {
+			w = b.Binary(byName["add"], z, y)
+		} else {
+			w = b.Binary(byName["add"], z, y)
+		}
+		if w.Dim(0) != n {
+			t.Fatalf("the result is %v", w.Shape())
+		}
+		lines[step] = []uintptr{y.Node.Line(), z.Node.Line(), w.Node.Line()}
+		b.NextStep()
+	}
+	if !slices.Equal(lines[0], lines[1]) || lines[0][1] != 1 || lines[0][2] == 0 {
+		t.Errorf("the lines are %v, with other sizes %v", lines[0], lines[1])
+	}
+	x := NewLeaf(nil, MakeShape(F32, 4), Device{}).Out(0)
+	if other := b.Unary(byName["exp"], x).Node.Line(); other == lines[0][0] || other == 0 {
+		t.Errorf("another op in the place has line %d", other)
 	}
 }
