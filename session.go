@@ -10,8 +10,9 @@ import (
 
 // Session owns everything that recording and running needs: the recorder, the
 // computation cache, the device lockers, the random seeds. One goroutine at a time may
-// call MarkStep or Step; all other methods are safe for concurrent use. Fork returns
-// further sessions over the same caches and lockers.
+// record steps with it, that is assign variables and call MarkStep or Step: these say so if they
+// find another goroutine in MarkStep or Step. All other methods are safe for concurrent use.
+// Fork returns further sessions over the same caches and lockers.
 type Session executor.Session
 
 // Report has the counters of a session and its forks: how often it compiled and why,
@@ -183,7 +184,10 @@ func (s *Session) Close(ctx context.Context) error {
 // no recorded op uses; and it advances the random seeds. It returns when the work is
 // scheduled. After an error the step is still open and nothing has changed. The error may
 // be that of work that the session scheduled before and whose error it has not read
-// (*AsyncError); it is reported once, and the next call goes on.
+// (*AsyncError); it is reported once, and the next call goes on. Only what cannot be computed
+// at all leaves the step with its error, so that later steps do not fail with it, too: tensors
+// whose graph cannot be compiled are discarded, and all assignments are taken back if one of
+// them is such a tensor, or has failed when it was read.
 func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 	if err := ir.CheckContext("mark_step", ctx); err != nil {
 		return err
@@ -193,7 +197,8 @@ func (s *Session) MarkStep(ctx context.Context, devices ...Device) error {
 
 // Step runs fn, marks the step and declares the tensors that fn recorded dead, except
 // those marked Keep; so the computation may overwrite the old values of variables. If fn
-// returns an error, Step returns it and drops what fn recorded.
+// panics, or Step returns an error, of fn or of MarkStep, what fn recorded is dropped and what
+// it assigned is taken back: the same Step may be tried again.
 //
 // If the computation fails, a variable whose old value it may have overwritten has the
 // error until it is assigned again; others keep their value.
