@@ -25,13 +25,8 @@ func init() {
 		Category: Scan,
 		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
 			"once met. Both have self's shape. ATen's cummax.",
-		Infer: func(a Args) []Shape {
-			s := a.In[0].Shape()
-			requireArithmetic(a, s.DType())
-			a.Dim("dim", s.Rank())
-			return []Shape{s, s.WithDType(I64)}
-		},
-		VJP: vjpCummax,
+		Infer: inferWithIndices,
+		VJP:   vjpCummax,
 	})
 	register("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,

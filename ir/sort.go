@@ -7,13 +7,8 @@ func init() {
 		Category: Indexing,
 		Doc: "Elements in order along dim and the i64 index each came from, both of self's shape. Equal elements keep their " +
 			"order; NaN counts as the largest. ATen's sort.stable.",
-		Infer: func(a Args) []Shape {
-			s := a.In[0].Shape()
-			requireArithmetic(a, s.DType())
-			a.Dim("dim", s.Rank())
-			return []Shape{s, s.WithDType(I64)}
-		},
-		VJP: vjpSort,
+		Infer: inferWithIndices,
+		VJP:   vjpSort,
 	})
 	register("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", Spec{
 		Category: Indexing,
@@ -30,6 +25,14 @@ func init() {
 		},
 		NoGrad: "the result is an index",
 	})
+}
+
+// inferWithIndices is for values along dim and the index of each.
+func inferWithIndices(a Args) []Shape {
+	s := a.In[0].Shape()
+	requireArithmetic(a, s.DType())
+	a.Dim("dim", s.Rank())
+	return []Shape{s, s.WithDType(I64)}
 }
 
 func vjpSort(b *Builder, a Args, out, grad []Value) []Value {

@@ -205,15 +205,21 @@ func streamContextOf(token C.uintptr_t) *streamContext {
 	return cgo.Handle(token).Value().(*streamContext)
 }
 
-var errNoPlace = errors.New("no device is in use on this thread")
+var errNoStreamContext = errors.New("no device is in use on this thread")
+
+// allocate takes memory of the device that a token's stream is on.
+func allocate(token C.uintptr_t, nbytes C.int64_t) (*streamContext, *held, error) {
+	p := streamContextOf(token)
+	if p == nil {
+		return nil, nil, errNoStreamContext
+	}
+	h, err := p.alloc(int(nbytes))
+	return p, h, err
+}
 
 //export loriGoDeviceAlloc
 func loriGoDeviceAlloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t, out *C.uintptr_t) C.lori_error {
-	p := streamContextOf(token)
-	if p == nil {
-		return failWith("allocate", errNoPlace)
-	}
-	h, err := p.alloc(int(nbytes))
+	_, h, err := allocate(token, nbytes)
 	if err != nil {
 		return failWith("allocate", err)
 	}
@@ -230,11 +236,7 @@ func loriGoDeviceFree(token C.uintptr_t) {
 
 //export loriGoDeviceMalloc
 func loriGoDeviceMalloc(token C.uintptr_t, nbytes C.int64_t, address *C.uint64_t) C.lori_error {
-	p := streamContextOf(token)
-	if p == nil {
-		return failWith("allocate", errNoPlace)
-	}
-	h, err := p.alloc(int(nbytes))
+	p, h, err := allocate(token, nbytes)
 	if err != nil {
 		return failWith("allocate", err)
 	}
@@ -258,7 +260,7 @@ func loriGoDeviceMallocFree(token C.uintptr_t, address C.uint64_t) C.lori_error 
 		return C.LORI_OK
 	}
 	if p == nil {
-		return failWith("free", errNoPlace)
+		return failWith("free", errNoStreamContext)
 	}
 	p.deviceContext.mu.Lock()
 	h := p.deviceContext.blocks[uintptr(address)]
@@ -275,7 +277,7 @@ func loriGoDeviceMallocFree(token C.uintptr_t, address C.uint64_t) C.lori_error 
 func loriGoDeviceFile(token C.uintptr_t, name *C.char) unsafe.Pointer {
 	p, file := streamContextOf(token), path.Base(C.GoString(name))
 	if p == nil || p.deviceContext.files == nil {
-		failWith("load "+file, errNoPlace)
+		failWith("load "+file, errNoStreamContext)
 		return nil
 	}
 	data, err := p.deviceContext.files(file)

@@ -38,23 +38,11 @@ func deviceSet(p *streamContext, c call) error {
 // deviceProgram runs an op's Program on the device.
 func deviceProgram(fn decomposeFunc) deviceFunc {
 	return func(p *streamContext, c call) error {
-		v, err := c.values()
-		if err != nil {
-			return err
-		}
-		r, err := fn(v)
-		if err != nil {
-			return err
-		}
-		if r.into == nil {
-			r.into = c.into()
-		}
-		outs, err := p.run(r, r.into...)
-		if err != nil {
-			return err
-		}
-		r.into = nil // the device wrote them
-		return c.deliverAll(r, outs)
+		return c.evaluate(fn, func(r *decomposition) ([]*tensor, error) {
+			outs, err := p.run(r, r.into...)
+			r.into = nil // the device wrote them
+			return outs, err
+		})
 	}
 }
 

@@ -8,12 +8,13 @@ package host
 import "C"
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
@@ -23,18 +24,24 @@ import (
 // computations keeps what a device has compiled for a library, by decomposition and
 // layouts: those that were used last.
 type computations struct {
-	mu    sync.Mutex
-	byKey map[string]*list.Element // guarded by mu; of *madeReady
-	order *list.List               // guarded by mu: the last used first
+	mu   sync.Mutex
+	kept *simplelru.LRU[string, *madeReady] // guarded by mu
 }
 
 func newComputations() *computations {
-	return &computations{byKey: map[string]*list.Element{}, order: list.New()}
+	kept, err := simplelru.NewLRU(computationLimit, func(_ string, m *madeReady) {
+		if m.evicted = true; m.users == 0 {
+			_ = m.close() // only that the device is lost
+		}
+	})
+	if err != nil {
+		panic(err) // computationLimit is no capacity
+	}
+	return &computations{kept: kept}
 }
 
 // madeReady is a decomposition that was compiled, or why it cannot be.
 type madeReady struct {
-	key     string
 	err     error
 	run     accelerator.Computation
 	results []ir.Shape
@@ -60,32 +67,20 @@ func (m *madeReady) close() error {
 func (c *computations) get(key []byte, build func() *madeReady) *madeReady {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byKey[string(key)]; e != nil {
-		c.order.MoveToFront(e)
-		m := e.Value.(*madeReady)
+	if m, ok := c.kept.Get(string(key)); ok {
 		m.users++
 		return m
 	}
 	c.mu.Unlock()
 	m := build()
 	c.mu.Lock()
-	m.key = string(key)
 	m.users++
 	// Somebody else's is kept, and what may work another time is not.
-	if c.byKey[m.key] != nil || m.err != nil && !errors.Is(m.err, backend.ErrUnsupported) {
+	if c.kept.Contains(string(key)) || m.err != nil && !errors.Is(m.err, backend.ErrUnsupported) {
 		m.evicted = true
 		return m
 	}
-	c.byKey[m.key] = c.order.PushFront(m)
-	if c.order.Len() > computationLimit {
-		e := c.order.Back()
-		old := e.Value.(*madeReady)
-		c.order.Remove(e)
-		delete(c.byKey, old.key)
-		if old.evicted = true; old.users == 0 {
-			_ = old.close() // only that the device is lost
-		}
-	}
+	c.kept.Add(string(key), m)
 	return m
 }
 
@@ -100,11 +95,11 @@ func (c *computations) put(m *madeReady) {
 // close frees all; nobody uses them.
 func (c *computations) close() error {
 	var errs []error
-	for e := c.order.Front(); e != nil; e = e.Next() {
-		errs = append(errs, e.Value.(*madeReady).close())
+	for _, m := range c.kept.Values() {
+		m.users++ // what is purged is closed here, for its error
+		errs = append(errs, m.close())
 	}
-	c.order.Init()
-	clear(c.byKey)
+	c.kept.Purge()
 	return errors.Join(errs...)
 }
 

@@ -177,24 +177,28 @@ func callEager(fn eagerFunc) opFunc {
 
 // evaluateProgram makes a C function of an op that is recorded as a Program.
 func evaluateProgram(fn decomposeFunc) opFunc {
-	return func(c call) error {
-		v, err := c.values()
-		if err != nil {
-			return err
-		}
-		r, err := fn(v)
-		if err != nil {
-			return err
-		}
-		if r.into == nil {
-			r.into = c.into()
-		}
-		outs, err := r.onHost()
-		if err != nil {
-			return err
-		}
-		return c.deliverAll(r, outs)
+	return func(c call) error { return c.evaluate(fn, (*decomposition).onHost) }
+}
+
+// evaluate computes an op that is recorded as a Program by run, and hands out the results. run may
+// write those that go into tensors of the caller, and says so by clearing into.
+func (c call) evaluate(fn decomposeFunc, run func(*decomposition) ([]*tensor, error)) error {
+	v, err := c.values()
+	if err != nil {
+		return err
 	}
+	r, err := fn(v)
+	if err != nil {
+		return err
+	}
+	if r.into == nil {
+		r.into = c.into()
+	}
+	outs, err := run(r)
+	if err != nil {
+		return err
+	}
+	return c.deliverAll(r, outs)
 }
 
 // into returns the tensor that a function is given for its result, nil where it makes one.
