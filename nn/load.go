@@ -54,8 +54,9 @@ func Partial(report *LoadReport) LoadOption {
 // floating.
 func CastFloats() LoadOption { return func(l *loading) { l.cast = true } }
 
-// Load reads a safetensors file into the parameters and buffers of a module and returns
-// the file's metadata. Without options the file must have exactly the module's tensors: a
+// Load reads a safetensors file, or the index of a model in several files
+// (model.safetensors.index.json), into the parameters and buffers of a module and returns
+// the metadata. Without options the file must have exactly the module's tensors: a
 // missing or unexpected one, or another shape or dtype, is an error that names every such
 // tensor and wraps ErrMissing, ErrUnexpected or ErrMismatch. After an error the module is
 // unchanged.

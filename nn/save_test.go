@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -347,5 +348,41 @@ func TestFreeze(t *testing.T) {
 		if params, buffers := names(b); !slices.Equal(params, step.params) || !slices.Equal(buffers, step.buffers) {
 			t.Errorf("parameters %q, buffers %q, want %q and %q", params, buffers, step.params, step.buffers)
 		}
+	}
+}
+
+// A model that lies in several files is read by its index.
+func TestLoadShards(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.safetensors")
+	m := NewLinear(3, 2)
+	if err := Save(t.Context(), path, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sharded := filepath.Join(dir, "sharded.safetensors")
+	err = safetensors.WriteShards(sharded, f.Tensors(), f.Metadata(), 8, func(info safetensors.Info, w io.Writer) error {
+		data, err := f.Bytes(info.Name)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := NewLinear(3, 2)
+	meta, err := Load(t.Context(), sharded+".index.json", other)
+	if err != nil || meta["format"] != "pt" {
+		t.Fatalf("%v, %v", meta, err)
+	}
+	want, errWant := m.Weight.Value().Float32s(t.Context())
+	got, err := other.Weight.Value().Float32s(t.Context())
+	if err != nil || errWant != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v, %v", got, want, errors.Join(err, errWant))
 	}
 }
