@@ -139,6 +139,11 @@ func nilContextCalls(t *testing.T) map[string]func() error {
 		"loris.Function.Call": func() error {
 			return second(loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor { return in }).Call(ctx, x))
 		},
+		"loris.Nonzero": func() error { return second(loris.Nonzero(ctx, x)) },
+		"loris.Unique": func() error {
+			_, _, _, err := loris.Unique(ctx, x)
+			return err
+		},
 		"loris.Tensor.Text":        func() error { return second(x.Text(ctx)) },
 		"loris.Tensor.Float32s":    func() error { return second(x.Float32s(ctx)) },
 		"loris.Tensor.Float64s":    func() error { return second(x.Float64s(ctx)) },
@@ -223,9 +228,19 @@ func TestMistakesNameTheLine(t *testing.T) {
 		"an optim option":   func() { optim.NewSGD(params, 1, optim.AMSGrad()) },
 		"gradients":         func() { optim.NewSGD(params, 1).Step(nil) },
 		"a schedule":        func() { optim.Cosine(1, 0, 0) },
-		"clipping":          func() { optim.ClipGradNorm(nil, 1) },
-		"a device":          func() { loris.CUDA(-1) },
-		"zeros":             func() { loris.Zeros(-1) },
+		"recurrent states":  func() { nn.NewGRU(2, 2).Run(loris.Ones(3, 2), nil, nil) },
+		"a sequence":        func() { nn.NewGRU(2, 2).Run(loris.Ones(3)) },
+		"an instance":       func() { nn.NewInstanceNorm1d(2).Forward(loris.Ones(2)) },
+		"a cache's batch": func() {
+			m := nn.NewMultiheadAttention(2, 1)
+			m.Decode(loris.Ones(2, 1, 2), m.NewKVCache(1, 1, false))
+		},
+		"a group":  func() { optim.NewSGD(params, 1, optim.Group(nil, optim.Nesterov())) },
+		"samples":  func() { loris.Multinomial(loris.Ones(2), 3, false) },
+		"a scan":   func() { loris.Scan(nil, nil, nil) },
+		"clipping": func() { optim.ClipGradNorm(nil, 1) },
+		"a device": func() { loris.CUDA(-1) },
+		"zeros":    func() { loris.Zeros(-1) },
 	} {
 		var oe *loris.OpError
 		if err := loris.Try(fn); !errors.As(err, &oe) || !strings.Contains(oe.Line, "context_test.go:") {

@@ -1,12 +1,14 @@
 package nn
 
 import (
+	"math"
+
 	"github.com/loris-ml/loris"
 )
 
 // MultiheadAttention projects queries, keys and values, lets each head of the
 // queries attend to the keys, and projects the result, as
-// torch.nn.MultiheadAttention with batch_first and without dropout, or, with
+// torch.nn.MultiheadAttention with batch_first, or, with
 // KVHeads, with groups of query heads that share a head of key and value.
 type MultiheadAttention struct {
 	Base
@@ -23,17 +25,20 @@ type MultiheadAttention struct {
 
 	heads, kvHeads, size int
 	causal               bool
+	dropout, rotary      float64
 }
 
 // NewMultiheadAttention returns an attention of dim features in the given number
 // of heads. The projections of the inputs are Xavier uniform, that of the output
 // is a Linear's, biases are 0. Options: With, NoBias, KVHeads, KVDims, Causal,
-// InitWeight, which is for the projections of the inputs.
+// DropoutP of the attention's weights in training, Rotary, InitWeight, which is for the
+// projections of the inputs.
 func NewMultiheadAttention(dim, heads int, opts ...Option) *MultiheadAttention {
 	const name = "MultiheadAttention"
-	c := newConfig(name, opts, "NoBias", "KVHeads", "KVDims", "Causal", "InitWeight")
+	c := newConfig(name, opts, "NoBias", "KVHeads", "KVDims", "Causal", "DropoutP", "Rotary", "InitWeight")
+	c.checkDropout(name)
 	positive(name, dim, heads)
-	l := &MultiheadAttention{heads: heads, kvHeads: heads, causal: c.causal}
+	l := &MultiheadAttention{heads: heads, kvHeads: heads, causal: c.causal, dropout: c.dropout, rotary: c.rotary}
 	if c.kvHeads != 0 {
 		l.kvHeads = c.kvHeads
 	}
@@ -42,6 +47,9 @@ func NewMultiheadAttention(dim, heads int, opts ...Option) *MultiheadAttention {
 		panic(misuse(name, "%d features do not make %d heads in %d groups", dim, heads, l.kvHeads))
 	}
 	l.size = dim / heads
+	if c.rotary != 0 && (!(c.rotary > 0) || l.size%2 != 0) {
+		panic(misuse(name, "Rotary %v of heads of %d features: it must be positive and they even", c.rotary, l.size))
+	}
 	l.projections(c, dim)
 	l.OutProj = newLinear(&config{maker: c.maker, noBias: true}, dim, dim)
 	if !c.noBias {
@@ -78,11 +86,50 @@ func (l *MultiheadAttention) Forward(x *loris.Tensor) *loris.Tensor { return l.A
 // query without keys is the output's bias.
 func (l *MultiheadAttention) Attend(query, key, value, mask *loris.Tensor) *loris.Tensor {
 	q, k, v := l.project(query, key, value)
-	opts := []loris.ScaledDotProductAttentionOption{loris.IsCausal(l.causal), loris.EnableGQA(l.kvHeads != l.heads)}
+	q, k, v = l.split(q, l.heads), l.split(k, l.kvHeads), l.split(v, l.kvHeads)
+	if l.rotary != 0 {
+		q, k = rotate(q, arange(q, q.Dim(-2)), l.rotary), rotate(k, arange(k, k.Dim(-2)), l.rotary)
+	}
+	return l.merge(l.weigh(q, k, v, mask, l.causal))
+}
+
+// weigh lets each head of q attend to its head of k and v.
+func (l *MultiheadAttention) weigh(q, k, v, mask *loris.Tensor, causal bool) *loris.Tensor {
+	if l.dropout != 0 && l.Training() {
+		return l.weighDropping(q, k, v, mask, causal)
+	}
+	opts := []loris.ScaledDotProductAttentionOption{loris.IsCausal(causal), loris.EnableGQA(l.kvHeads != l.heads)}
 	if mask != nil {
 		opts = append(opts, loris.AttnMask(mask))
 	}
-	y := loris.ScaledDotProductAttention(l.split(q, l.heads), l.split(k, l.kvHeads), l.split(v, l.kvHeads), opts...)
+	return loris.ScaledDotProductAttention(q, k, v, opts...)
+}
+
+// weighDropping is weigh with dropout of the weights.
+func (l *MultiheadAttention) weighDropping(q, k, v, mask *loris.Tensor, causal bool) *loris.Tensor {
+	if n := l.heads / l.kvHeads; n > 1 {
+		k, v = k.RepeatInterleave(n, loris.Dim(-3)), v.RepeatInterleave(n, loris.Dim(-3))
+	}
+	if causal {
+		if mask != nil {
+			panic(misuse("MultiheadAttention", "Causal and a mask are given"))
+		}
+		mask = arange(q, q.Dim(-2)).Unsqueeze(1).Ge(arange(q, k.Dim(-2)))
+	}
+	scores := q.MatMul(k.Transpose(-1, -2)).Mul(1 / math.Sqrt(float64(l.size)))
+	if mask != nil && mask.DType() == loris.Bool {
+		scores = loris.Where(mask, scores, math.Inf(-1))
+	} else if mask != nil {
+		scores = scores.Add(mask)
+	}
+	// A query without keys has weights 0, not NaN.
+	none := scores.Amax(loris.Dim(-1), loris.Keepdim(true)).Eq(math.Inf(-1))
+	w := loris.Where(none, 0.0, scores).Softmax(-1)
+	return loris.Where(none, 0.0, w).Dropout(l.dropout).MatMul(v)
+}
+
+// merge joins the heads of y [*, heads, L, size] and projects them.
+func (l *MultiheadAttention) merge(y *loris.Tensor) *loris.Tensor {
 	y = y.Transpose(-3, -2)
 	dims := y.Dims()
 	n := len(dims)

@@ -34,6 +34,7 @@ type config struct {
 	kvHeads                         int
 	kDim, vDim                      int
 	weight                          Init
+	rotary                          float64
 	dropout                         float64
 	bag                             string
 	lastOffset                      bool
@@ -146,6 +147,11 @@ func Causal() Option { return Option{"Causal", func(c *config) { c.causal = true
 // DropoutP is the probability of dropout inside a layer in training: between the layers of a
 // recurrent one, of an attention's weights. The default is 0.
 func DropoutP(p float64) Option { return Option{"DropoutP", func(c *config) { c.dropout = p }} }
+
+// Rotary gives an attention rotary positions with the given base, 10000 say: queries and keys are
+// turned by angles that grow with their position, features of the first half of a head together
+// with those of the second, as in Llama.
+func Rotary(base float64) Option { return Option{"Rotary", func(c *config) { c.rotary = base }} }
 
 // BagMode says what an EmbeddingBag makes of the rows of a bag: "mean", which is the
 // default, "sum" or "max".
