@@ -33,6 +33,9 @@ var columnMajor = map[string][]int{
 	"cholesky_inverse": {0}, "triangular_solve": {0, 1}, "geqrf": {0}, "ormqr": {0},
 }
 
+// laidOutLike has, by op, the number of the operand that results of its size are laid out like.
+var laidOutLike = map[string]int{"sort": 0, "index_reduce": 0, "soft_margin_loss_backward": 1}
+
 // byColumns returns the strides of matrices that lie column by column.
 func byColumns(s ir.Shape) []int64 {
 	strides := rowMajor(int64s(s.Dims()))
@@ -63,6 +66,9 @@ func layoutOf(sp *ir.Spec, v values, in []*tensor) func(i int, s ir.Shape) []int
 			}
 			return byColumns(s)
 		}
+	}
+	if i, ok := laidOutLike[sp.Name]; ok {
+		return likeStrides(in[i])
 	}
 	return stridesFrom(sp, in)
 }

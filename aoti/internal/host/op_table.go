@@ -9,11 +9,9 @@ import (
 )
 
 // opEntry is what the host adds to the row of ir that has an op's name. An op without an
-// entry is its row: parameters are bound by their names, and results are row-major but for
-// those of pointwise ops, which keep the layout of their operands.
+// entry is its row: parameters are bound by their names, and results lie as layoutOf says.
 //
-// An op moves to ir by a row there and by deleting what its entry has here; what is left of
-// an entry then is the layout of its results.
+// An op moves to ir by a row there and by deleting its entry here.
 type opEntry struct {
 	// eager computes the op on tensors of the host. It is for what no Program says (results
 	// whose size depends on data, PyTorch's own random numbers, packed weights), and goes
@@ -22,8 +20,6 @@ type opEntry struct {
 	// decompose records the op for arguments that are not those of its row, or for an op
 	// without one. Accelerators take it, and the host where there is no eager.
 	decompose decomposeFunc
-	// strides is the layout of the row's results.
-	strides strideRule
 	// view says that eager makes a view of its operand, which no device takes part in.
 	view bool
 }
@@ -37,15 +33,6 @@ var opTable = newOpTable(
 	[]map[string]decomposeFunc{mathDecompositions, randomDecompositions, attentionDecompositions},
 	selectOps, orderOps,
 )
-
-// A strideRule returns the strides of the results that an op's new tensors have for the
-// op's operands, nil for row-major ones.
-type strideRule func(in []*tensor) func(i int, s ir.Shape) []int64
-
-// like gives results of the size of an operand the strides of a copy of it.
-func like(operand int) strideRule {
-	return func(in []*tensor) func(i int, s ir.Shape) []int64 { return likeStrides(in[operand]) }
-}
 
 func newOpTable(eager []map[string]eagerFunc, decompose []map[string]decomposeFunc, entries ...map[string]opEntry) map[string]opEntry {
 	kernels, programs := map[string]eagerFunc{}, map[string]decomposeFunc{}
@@ -102,13 +89,7 @@ func decompositionOf(name string) decomposeFunc {
 	if !ok {
 		return nil
 	}
-	return func(v values) (*decomposition, error) {
-		r, err := decomposeRow(op, v)
-		if err == nil && e.strides != nil {
-			r.strides = e.strides(r.in)
-		}
-		return r, err
-	}
+	return func(v values) (*decomposition, error) { return decomposeRow(op, v) }
 }
 
 // row records the row of ir of that name.

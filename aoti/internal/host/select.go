@@ -74,10 +74,6 @@ var selectOps = map[string]opEntry{
 			return []ir.Value{b.Scatter(in[0], dim, in[1], src)}
 		})
 	}},
-	"sort":         {strides: like(0)},
-	"index_reduce": {strides: like(0)},
-
-	"soft_margin_loss_backward": {strides: like(1)},
 }
 
 // with returns the arguments with another value for one.
