@@ -116,14 +116,15 @@ func (p *parser) instruction() {
 		}
 	}
 	p.expect("=")
-	for i, n := range names {
-		_, defined := p.vals[n.text]
-		for _, m := range names[:i] {
-			defined = defined || m.text == n.text
-		}
-		if defined {
+	if len(names) > ir.MaxOutputs {
+		p.fail(names[ir.MaxOutputs], "an op has at most %d results", ir.MaxOutputs)
+	}
+	here := make(map[string]bool, len(names))
+	for _, n := range names {
+		if _, defined := p.vals[n.text]; defined || here[n.text] {
 			p.fail(n, "%v is defined twice", n)
 		}
+		here[n.text] = true
 	}
 	at := p.tok
 	if at.kind == tokWord && at.text == "parameter" {
@@ -195,6 +196,15 @@ func (p *parser) shape() ir.Shape {
 	return s
 }
 
+// enter begins a call or a list, and leave ends it.
+func (p *parser) enter(t token) {
+	if p.depth++; p.depth > maxDepth {
+		p.fail(t, "calls and lists are nested more than %d deep", maxDepth)
+	}
+}
+
+func (p *parser) leave() { p.depth-- }
+
 // call reads op(args) and records it.
 func (p *parser) call() []ir.Value {
 	opTok := p.take(tokWord, "an op")
@@ -202,10 +212,8 @@ func (p *parser) call() []ir.Value {
 	if !ok {
 		p.fail(opTok, "there is no op %q", opTok.text)
 	}
-	if p.depth++; p.depth > maxDepth {
-		p.fail(opTok, "calls are nested more than %d deep", maxDepth)
-	}
-	defer func() { p.depth-- }()
+	p.enter(opTok)
+	defer p.leave()
 	p.expect("(")
 	var pos []any
 	var named []ir.Named
@@ -376,6 +384,8 @@ func (p *parser) operand() ir.Value {
 
 // list reads [1,2] or [%a, %b].
 func (p *parser) list() any {
+	p.enter(p.tok)
+	defer p.leave()
 	p.expect("[")
 	ints := []int{}
 	var vals []ir.Value

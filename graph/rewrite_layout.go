@@ -162,8 +162,9 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 			return nil, false
 		}
 	case aten.Flip:
-		for _, d := range a.Ints("dims") {
-			if in[0].Dim(d) > 1 {
+		mask := ir.FlipDims(a)
+		for d := range in[0].Rank() {
+			if mask[d] && in[0].Dim(d) > 1 {
 				return nil, false
 			}
 		}

@@ -88,7 +88,7 @@ func appendAttr(b []byte, kind ParamKind, v any) ([]byte, bool) {
 			return append(binary.AppendUvarint(b, uint64(len(s))), s...), true
 		}
 	case KindDType:
-		if d, ok := v.(DType); ok {
+		if d, ok := v.(DType); ok && d.Valid() {
 			return append(b, byte(d)), true
 		}
 	case KindNumber:

@@ -312,6 +312,16 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 	return d
 }
 
+// requireCountable fails for results whose bytes an int cannot count. Whatever rule a shape comes from,
+// broadcasting and casts too, it passes here, so that sizes of values never overflow.
+func requireCountable(sp *Spec, in []Value, shapes []Shape) {
+	for _, s := range shapes {
+		if _, err := NewShape(s.dtype, s.dims[:s.rank]); err != nil {
+			panic(NewOpError(sp.Name, ErrShape, in, "the result %v is too large: %v", s, err))
+		}
+	}
+}
+
 // newEntry infers the shapes, unless they are known, and computes the hash of one use of an op.
 func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *entry {
 	if shapes == nil {
@@ -320,6 +330,7 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *e
 		} else {
 			shapes = b.meaning(a).shapes
 		}
+		requireCountable(sp, in, shapes)
 	}
 	if len(b.entries) == 0 {
 		b.entries = make([]entry, b.slabSize())

@@ -95,7 +95,7 @@ func (c *Conv) inferDim(a Args, i int) {
 }
 
 // spatialInts reads an int[] attribute with one entry a spatial dimension and
-// checks its lower bound.
+// checks its bounds.
 func spatialInts(a Args, name string, dst []int, least int) {
 	v := a.Ints(name)
 	if len(v) != len(dst) {
@@ -107,6 +107,7 @@ func spatialInts(a Args, name string, dst []int, least int) {
 		}
 		dst[i] = n
 	}
+	requireWindow(a, name, v)
 }
 
 // vjpConvolution writes all gradients with convolution itself, so that they can

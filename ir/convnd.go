@@ -24,7 +24,21 @@ func spread(a Args, name string, n int) []int {
 	for len(v) < n {
 		v = append(v, v[0])
 	}
+	requireWindow(a, name, v)
 	return v
+}
+
+// maxWindow is the largest size, distance or padding of a window. Sums and products of two of them
+// and a dimension do not overflow.
+const maxWindow = 1 << 30
+
+// requireWindow fails for a list with an entry that no window can have.
+func requireWindow(a Args, name string, list []int) {
+	for _, v := range list {
+		if v > maxWindow || v < -maxWindow {
+			a.Fail(ErrArg, "%s has %d, which is beyond ±%d", name, v, maxWindow)
+		}
+	}
 }
 
 // batched gives an input of n spatial dimensions its batch dimension if it has

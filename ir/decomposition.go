@@ -2,6 +2,7 @@ package ir
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 	"sync"
 )
@@ -111,24 +112,32 @@ func (b *Builder) meaning(a Args) *decomposition {
 	return d
 }
 
+// reportAs, deferred, reports an error in a part of a use of an op as one of the op.
+func (a Args) reportAs() {
+	switch e := recover().(type) {
+	case nil:
+	case *OpError:
+		msg := e.Msg
+		if e.Op != a.Spec.Name {
+			msg = "in " + e.Op + ": " + msg
+		}
+		panic(NewOpError(a.Spec.Name, e.Err, a.In, "%s", msg))
+	case error:
+		for _, kind := range []error{ErrShape, ErrDType} { // those of MakeShape
+			if errors.Is(e, kind) {
+				panic(NewOpError(a.Spec.Name, kind, a.In, "%v", e))
+			}
+		}
+		panic(e)
+	default:
+		panic(e)
+	}
+}
+
 // decompose records the decomposition of a composite in a scratch Builder. An error in it is
 // reported as one of the composite.
 func (d *decomposition) decompose(a Args, decompose func(*Builder, Args) []Value) {
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		oe, ok := r.(*OpError)
-		if !ok {
-			panic(r)
-		}
-		msg := oe.Msg
-		if oe.Op != a.Spec.Name {
-			msg = "in " + oe.Op + ": " + msg
-		}
-		panic(NewOpError(a.Spec.Name, oe.Err, a.In, "%s", msg))
-	}()
+	defer a.reportAs()
 	used := make([]uint32, len(a.In))
 	for i, v := range a.In {
 		used[i] = v.Node.Used

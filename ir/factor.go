@@ -165,6 +165,9 @@ func inferOrmqr(a Args) []Shape {
 	if !a.Bool("left") {
 		side = -1
 	}
+	if tau.Rank() == 0 {
+		a.Fail(ErrShape, "input2 has no dimensions")
+	}
 	k := tau.Shape().Dim(-1)
 	if !batchDims(v.Shape()).SameDims(batchDims(c.Shape())) || tau.Shape() != likeBatch(v, v.DType(), k) || k > v.Dim(-1) || v.Dim(-2) != c.Dim(side) || k > v.Dim(-2) {
 		a.Fail(ErrShape, "%d reflections of %d by %d matrices do not fit %d by %d matrices", k, v.Dim(-2), v.Dim(-1), c.Dim(-2), c.Dim(-1))

@@ -287,6 +287,7 @@ func hermitian(b *Builder, a Args, name string, before bool) Value {
 
 // dimsAndSizes reads s and dim: without dim the last ones of s, or all.
 func dimsAndSizes(a Args) (dims, sizes []int) {
+	requireDims(a)
 	rank := a.In[0].Rank()
 	dims, sizes = a.Ints("dim"), a.Ints("s")
 	switch {
@@ -327,6 +328,9 @@ func initShifts() {
 				dims := a.Ints("dim")
 				if dims == nil {
 					dims = countTo(x.Rank())
+				}
+				if x.Rank() == 0 && len(dims) > 0 {
+					a.Fail(ErrIndex, "dimension %d of a tensor without dimensions", dims[0])
 				}
 				by := make([]int, len(dims))
 				for i, d := range dims {

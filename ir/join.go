@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Ops that take tensors apart or join them.
 
 func init() {
@@ -32,7 +34,9 @@ func init() {
 		Doc:      "All slices along dim, which disappears. ATen's unbind.",
 		Decompose: func(b *Builder, a Args) []Value {
 			requireDimension(a)
-			out := make([]Value, a.In[0].Dim(a.Dim("dim", a.In[0].Rank())))
+			n := a.In[0].Dim(a.Dim("dim", a.In[0].Rank()))
+			requireOutputs(a, n)
+			out := make([]Value, n)
 			for i := range out {
 				out[i] = selectAt(b, a, i)
 			}
@@ -155,6 +159,16 @@ func decomposeStack(b *Builder, a Args) []Value {
 	return []Value{b.Cat(xs, dim)}
 }
 
+// MaxOutputs is the largest number of results of one op.
+const MaxOutputs = 1 << 16
+
+// requireOutputs fails for more results than one op may have.
+func requireOutputs(a Args, n int) {
+	if n > MaxOutputs {
+		a.Fail(ErrArg, "it would have %d results, at most %d are supported", n, MaxOutputs)
+	}
+}
+
 // pieces cuts consecutive pieces of the given sizes along dim.
 func pieces(b *Builder, x Value, dim int, sizes []int) []Value {
 	out := make([]Value, len(sizes))
@@ -167,10 +181,11 @@ func pieces(b *Builder, x Value, dim int, sizes []int) []Value {
 }
 
 // evenSizes divides n into sizes of size and a rest.
-func evenSizes(n, size int) []int {
+func evenSizes(a Args, n, size int) []int {
 	if n == 0 {
 		return []int{0}
 	}
+	requireOutputs(a, (n-1)/size+1)
 	var sizes []int
 	for ; n > 0; n -= size {
 		sizes = append(sizes, min(n, size))
@@ -182,10 +197,13 @@ func splitSizes(b *Builder, a Args, sizes []int) []Value {
 	requireDimension(a)
 	x := a.In[0]
 	dim := a.Dim("dim", x.Rank())
+	if slices.ContainsFunc(sizes, func(n int) bool { return n < 0 }) {
+		a.Fail(ErrArg, "sizes %v have a negative entry", sizes)
+	}
 	sum := 0
 	for _, n := range sizes {
-		if n < 0 {
-			a.Fail(ErrArg, "sizes %v have a negative entry", sizes)
+		if n > x.Dim(dim)-sum {
+			a.Fail(ErrShape, "sizes %v add up to more than %d, the size of dimension %d", sizes, x.Dim(dim), dim)
 		}
 		sum += n
 	}
@@ -206,7 +224,7 @@ func decomposeSplit(b *Builder, a Args) []Value {
 	if sizes[0] < 0 || (sizes[0] == 0 && n != 0) {
 		a.Fail(ErrArg, "split_size is %d for a dimension of size %d", sizes[0], n)
 	}
-	return pieces(b, a.In[0], dim, evenSizes(n, sizes[0]))
+	return pieces(b, a.In[0], dim, evenSizes(a, n, sizes[0]))
 }
 
 func decomposeChunk(b *Builder, a Args) []Value {
@@ -217,9 +235,10 @@ func decomposeChunk(b *Builder, a Args) []Value {
 	}
 	n := a.In[0].Dim(dim)
 	if n == 0 {
+		requireOutputs(a, chunks)
 		return pieces(b, a.In[0], dim, make([]int, chunks))
 	}
-	return pieces(b, a.In[0], dim, evenSizes(n, (n+chunks-1)/chunks))
+	return pieces(b, a.In[0], dim, evenSizes(a, n, (n-1)/chunks+1))
 }
 
 func decomposeRoll(b *Builder, a Args) []Value {

@@ -37,6 +37,11 @@ func inferConstantPad(a Args) []Shape {
 	dims := s.Dims()
 	for i := 0; i < len(pad); i += 2 {
 		d := s.Rank() - 1 - i/2
+		for _, p := range pad[i : i+2] {
+			if p > 1<<56 || p < -1<<56 { // so that a sum which overflows is negative
+				a.Fail(ErrShape, "padding by %d is more than any tensor has", p)
+			}
+		}
 		if dims[d] += pad[i] + pad[i+1]; dims[d] < 0 {
 			a.Fail(ErrShape, "size %d of dimension %d with padding %d and %d is negative", s.Dim(d), d, pad[i], pad[i+1])
 		}

@@ -224,11 +224,24 @@ func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	return b.Div(b.Sum(x, []int{dim + 1}, false), counts)
 }
 
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
 // adaptiveWindows splits n elements into o windows, and returns where each begins and ends,
 // [o, 1], and how long the longest is.
 func (b *Builder) adaptiveWindows(n, o int) (start, end Value, longest int) {
-	for i := range o {
-		longest = max(longest, ((i+1)*n+o-1)/o-i*n/o)
+	// In units of 1/parts windows begin at all places, so one begins just before an element's end.
+	g := gcd(n, o)
+	size, parts := n/g, o/g
+	if longest = size; parts > 1 {
+		longest = 1
+		if size > 1 {
+			longest = 2 + (size-2)/parts
+		}
 	}
 	c := func(n int) Value { return b.Const(n, I64) }
 	i := b.Reshape(b.Iota(o, I64), o, 1)

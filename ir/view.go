@@ -123,7 +123,11 @@ func FlipDims(a Args) (mask [MaxRank]bool) {
 	if len(a.Ints("dims")) == 0 {
 		return mask
 	}
-	return a.dims("dims", a.In[0].Rank())
+	mask = a.dims("dims", a.In[0].Rank())
+	if a.In[0].Rank() == 0 {
+		mask = [MaxRank]bool{} // dimension 0 or -1, which there is for its name only
+	}
+	return mask
 }
 
 func inferExpand(a Args) []Shape {

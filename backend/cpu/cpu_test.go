@@ -61,3 +61,5 @@ func FuzzPrograms(f *testing.F) {
 		}
 	})
 }
+
+func TestAttributes(t *testing.T) { backendtest.RunAttributes(t, cpu.New(), cpu.Device) }

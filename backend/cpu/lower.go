@@ -162,8 +162,13 @@ func (c *call) dense(v plan.Value) operand {
 // emit adds a step of this op that reads and writes the given operands.
 func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
 	s := step{Instr: c.Instr, Payload: work{n: n, grain: grain, run: run}}
+	elements := 0
 	for _, o := range writes {
 		s.Writes = append(s.Writes, o.buf)
+		elements += o.n
+	}
+	if elements == 0 {
+		s.Payload.n = 0 // however many lines of no elements there are
 	}
 	for _, o := range reads {
 		s.Reads = append(s.Reads, o.buf)

@@ -8,3 +8,5 @@ import (
 )
 
 func TestConformance(t *testing.T) { backendtest.Run(t, ref.New(), ref.Device) }
+
+func TestAttributes(t *testing.T) { backendtest.RunAttributes(t, ref.New(), ref.Device) }

@@ -129,8 +129,8 @@ func (s *Session) place(d ir.Device) func() {
 
 // handles makes the handles of values just recorded; core.mu is held.
 func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
-	if len(outs) > maxOutputs {
-		panic(ir.NewOpError("record", ir.ErrShape, nil, "%d results, at most %d are supported", len(outs), maxOutputs))
+	if len(outs) > ir.MaxOutputs {
+		panic(ir.NewOpError("record", ir.ErrShape, nil, "%d results, at most %d are supported", len(outs), ir.MaxOutputs))
 	}
 	ts := make([]*Tensor, len(outs))
 	for i, v := range outs {

@@ -18,9 +18,6 @@ type Tensor struct {
 	gen  uint8 // the session's gen when it was recorded, modulo 2⁸
 }
 
-// maxOutputs is how many outputs a node may have for handles of them all.
-const maxOutputs = 1 << 16
-
 // node returns the pending IR, or a nil Value once there is data; core.mu is held.
 func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
 
