@@ -78,6 +78,9 @@ func (a *Async) computes(d *Data) bool {
 // end computes, if that fails, and all of them if a computation fails that gives such data and is
 // under way; core.mu is held. A step changes its variables all or, on each device, not at all.
 func together(jobs []*syncJob, computed []restore) {
+	if len(computed) == 0 {
+		return
+	}
 	all := slices.Clone(computed)
 	for _, j := range jobs {
 		all = append(all, j.vars...)
