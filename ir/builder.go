@@ -78,6 +78,18 @@ func (b *Builder) NextStep() {
 	}
 }
 
+// Aside begins ops that are no part of the step, such as those of a function that is traced, until the
+// returned function is called. They are looked up among earlier ones of their kind, in the order of
+// these.
+func (b *Builder) Aside() (back func()) {
+	if b.trie == nil {
+		return func() {}
+	}
+	at := b.trie.cur
+	b.trie.cur = &b.trie.aside
+	return func() { b.trie.cur = at }
+}
+
 // Count returns the nodes made since NextStep.
 func (b *Builder) Count() int { return b.count }
 

@@ -88,3 +88,29 @@ func TestLinesOfOtherSizes(t *testing.T) {
 		t.Errorf("another op in the place has line %d", other)
 	}
 }
+
+// What is recorded aside finds what was recorded so before, wherever the step is, and leaves the step
+// where it is.
+func TestAside(t *testing.T) {
+	b := NewRecorder()
+	x := NewLeaf(&ScalarLeaf{}, MakeShape(F32, 2), Device{}).Out(0)
+	var aside, after []*entry
+	for range 2 {
+		for range 2 {
+			b.Unary(byName["neg"], x)
+			back := b.Aside()
+			aside = append(aside, b.Unary(byName["exp"], x).Node.e)
+			back()
+		}
+		after = append(after, b.Unary(byName["exp"], x).Node.e)
+		b.NextStep()
+	}
+	for _, e := range aside {
+		if e != aside[0] {
+			t.Error("an op recorded aside is not found again")
+		}
+	}
+	if after[0] != after[1] || after[0] == aside[0] {
+		t.Error("the step has lost its place")
+	}
+}

@@ -5,8 +5,10 @@ package ir
 // (shapes, hash, line) and never a node, so a hit keeps no old data alive.
 type trie struct {
 	root entry
-	cur  *entry
-	size int
+	// aside is the root of what is recorded aside from the steps.
+	aside entry
+	cur   *entry
+	size  int
 	// like is an entry that stood where the new entry likeOf stands now, with other sizes. What follows
 	// the one is like what follows the other.
 	like, likeOf *entry
@@ -45,7 +47,7 @@ func (t *trie) reset() {
 
 func (t *trie) insert(e *entry) {
 	if t.size >= maxEntries { // a program that never ends its step
-		t.root, t.size = entry{}, 0
+		t.root, t.aside, t.size = entry{}, entry{}, 0
 		t.cur = &t.root
 	}
 	c := t.cur

@@ -145,7 +145,7 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 	c.mu.Lock()
 	s.tracing = newTrace(c.nextID.Add(1))
 	s.scope |= bitTraced
-	from, random := len(s.pending), s.random
+	from, random, back := len(s.pending), s.random, s.b.Aside()
 	s.random = 0
 	stand := make([]*Tensor, len(inputs))
 	leaves := make(map[*ir.Node]int, len(inputs))
@@ -160,6 +160,7 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		s.tracing, s.random = nil, random
+		back()
 		s.scope &^= bitTraced
 		clear(s.pending[from:])
 		s.pending = s.pending[:from]
