@@ -1,9 +1,11 @@
 package loris_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/loris-ml/loris"
 )
@@ -117,6 +119,23 @@ func ExampleScalarFunc() {
 	// 0 <nil>
 	// 10 <nil>
 	// 20 <nil>
+}
+
+func ExampleSession_Trace() {
+	ctx := context.Background()
+	var file bytes.Buffer // or os.Create("trace.json"), for https://ui.perfetto.dev
+	stop, err := loris.Default().Trace(&file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(loris.Ones(2, 2).MatMul(loris.Ones(2, 2)).Sum().Item(ctx))
+	fmt.Println(stop())
+	fmt.Println(strings.Contains(file.String(), `"name":"matmul`))
+	// Output:
+	// 8 <nil>
+	// <nil>
+	// true
 }
 
 func ExampleTry() {

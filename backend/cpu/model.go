@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
@@ -40,6 +41,7 @@ type model struct {
 
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
+	titles []title           // of the steps, once a trace has asked for them
 	outs   []*hostmem.Buffer // of the present run
 	work   []*hostmem.Buffer // what it has borrowed
 	closed bool
@@ -284,7 +286,7 @@ func (m *model) compute(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.limiter.Release()
-	observer := m.observer.Load()
+	observer, kernels := m.observer.Load(), backend.Kernels(ctx)
 	for ; at < len(m.plan.Steps); at++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -298,8 +300,16 @@ func (m *model) compute(ctx context.Context) (err error) {
 			}
 			continue
 		}
+		start := time.Time{}
+		if kernels != nil {
+			start = time.Now()
+		}
 		if err := runWork(ctx, m.limiter, &m.plan.Steps[at].Payload); err != nil {
 			return err
+		}
+		if kernels != nil {
+			name, line := m.title(at)
+			kernels(name, line, start, time.Since(start))
 		}
 	}
 	return nil

@@ -59,6 +59,22 @@ func (m *model) observe(ctx context.Context, at int, fn func(Step)) (err error) 
 	return err
 }
 
+// title is what a trace calls a step.
+type title struct{ name, line string }
+
+// title returns the ops and the line of a step, as describe does; m.mu is held.
+func (m *model) title(at int) (name, line string) {
+	if m.titles == nil {
+		m.titles = make([]title, len(m.plan.Steps))
+	}
+	t := &m.titles[at]
+	if t.name == "" {
+		o := m.describe(at)
+		*t = title{o.Name, o.Line}
+	}
+	return t.name, t.line
+}
+
 // describe returns what is known of a step without running it.
 func (m *model) describe(at int) Step {
 	s := &m.plan.Steps[at]

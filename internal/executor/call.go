@@ -45,7 +45,7 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
 		return nil, err
 	}
-	c.stage(StageLock, start)
+	s.stage(StageLock, start)
 	if err := tr.gather(ctx, j, inputs, params); err != nil {
 		return nil, err
 	}

@@ -125,6 +125,7 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		c.stats.diskHits.Add(1)
 	} else {
 		c.stats.compiled(p, h, d, st, time.Since(start))
+		c.compiling(p, start)
 	}
 	return m, nil
 }

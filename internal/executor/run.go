@@ -185,6 +185,7 @@ func (r *run) publish(err error) {
 	if err != nil {
 		r.c.restore(r.Async, r.vars, err)
 	}
+	r.c.ran(r, err)
 	r.c.observe(Observation{Stage: StageRun, Start: r.start, Device: r.Device, Hash: r.Hash, Err: err})
 	r.c.stats.runs.Add(1)
 }
@@ -221,7 +222,7 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 	if r.c.cfg.NoOp {
 		return nil, nil, ErrNoExecution
 	}
-	ctx := context.Background()
+	ctx := r.tracingKernels(context.Background())
 	queues := m.container != nil && m.container.Queues()
 	wait := (*Data).Wait
 	if queues {

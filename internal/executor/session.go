@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"golang.org/x/sync/semaphore"
@@ -15,6 +16,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/tracefile"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -69,14 +71,16 @@ type Config struct {
 
 // core is what forked sessions share.
 type core struct {
-	cfg     Config
-	cache   *cache.Computations[*Computation]
-	disk    *cache.Disk                   // nil: none
-	data    *cache.Data[ir.Device, *Data] // numbers and host data that sessions have uploaded
-	lockers *devicelock.Arena[ir.Device]
-	queues  map[ir.Device]*deviceQueue // guarded by mu
-	stats   stats
-	nextID  atomic.Uint64
+	cfg      Config
+	cache    *cache.Computations[*Computation]
+	disk     *cache.Disk                   // nil: none
+	data     *cache.Data[ir.Device, *Data] // numbers and host data that sessions have uploaded
+	lockers  *devicelock.Arena[ir.Device]
+	queues   map[ir.Device]*deviceQueue // guarded by mu
+	stats    stats
+	nextID   atomic.Uint64
+	sessions atomic.Uint64                    // made so far
+	events   atomic.Pointer[tracefile.Writer] // nil unless TraceEvents is on
 	// decompositions is shared by the sessions' recorders and by compilations.
 	decompositions *ir.Decompositions
 
@@ -103,6 +107,9 @@ type core struct {
 type Session struct {
 	core   *core
 	device ir.Device
+	id     uint64 // counts the sessions of the core from 0
+	// lastStep is when the step before ended, while the executor is traced.
+	lastStep atomic.Pointer[time.Time]
 
 	// Guarded by core.mu:
 	b        *ir.Builder
@@ -183,7 +190,7 @@ func compareDevices(a, b ir.Device) int {
 }
 
 func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
+	s := &Session{core: c, device: d, id: c.sessions.Add(1) - 1, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
 	s.b.Lines, s.b.Operands, s.b.Decompositions = c.cfg.Lines, operands, c.decompositions
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

@@ -291,7 +291,7 @@ func (s *Session) dropStep() {
 // and returns the errors of work of any session that nobody has been told.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
-	defer func() { s.core.stage(StageLock, start) }()
+	defer func() { s.stage(StageLock, start) }()
 	if err := s.core.lockers.Barrier(ctx, devices...); err != nil {
 		return err
 	}

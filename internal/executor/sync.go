@@ -66,6 +66,10 @@ func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTe
 func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	c := s.core
 	start := time.Now()
+	if r.endsStep {
+		s.recorded(start)
+		defer s.stepEnded()
+	}
 	jobs, err := s.prepare(ctx, r)
 	if err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 		}
 		return nil, nil
 	}
-	start = c.stage(StageCollect, start)
+	start = s.stage(StageCollect, start)
 	defer func() {
 		for _, j := range jobs {
 			j.abandon()
@@ -90,22 +94,22 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
 		}
 	}
-	start = c.stage(StageCompile, start)
+	start = s.stage(StageCompile, start)
 	for _, j := range jobs {
 		if err := s.resolveScalars(ctx, j); err != nil {
 			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
 		}
 	}
-	start = c.stage(StageUpload, start)
+	start = s.stage(StageUpload, start)
 	if err := s.lockDevices(ctx, jobs); err != nil {
 		return nil, err
 	}
-	start = c.stage(StageLock, start)
+	start = s.stage(StageLock, start)
 	asyncs := s.commit(r, jobs)
 	for i, j := range jobs {
 		s.schedule(asyncs[i], j)
 	}
-	c.stage(StageSchedule, start)
+	s.stage(StageSchedule, start)
 	return asyncs, nil
 }
 
