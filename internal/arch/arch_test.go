@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"data/tokenizer":        {"", "data"},
 	"nn":                    {"", "ir", "internal", "safetensors"},
 	"optim":                 {"", "nn", "ir", "internal"},
+	"tensorboard":           {"internal/figure"},
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},
 	"internal/accelerator":  {"backend", "graph", "ir"},
 	"internal/aten":         {"ir"},
