@@ -25,7 +25,7 @@ var (
 // What can be wrong with one constant of an update, besides its shape
 // (ir.ErrShape) and dtype (ir.ErrDType). A *ConstantError wraps one of them.
 var (
-	ErrUnknown   = errors.New("the model has no such constant")
+	ErrUnknown   = errors.New("the model has no such constant (PyTorch writes those of up to eight elements into the code as numbers, and leaves out those that are not used)")
 	ErrAmbiguous = errors.New("several constants have this name")
 	ErrTwice     = errors.New("the constant is given by both of its names")
 	ErrMissing   = errors.New("no value is given")

@@ -264,7 +264,10 @@ func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Comp
 	}
 	ref, _, err := c.getOrBuild(ctx, cache.Key(tr.key), func(ctx context.Context) (*Computation, int64, error) {
 		m, err := c.compile(ctx, tr.program, tr.device, tr.key, tr.donors)
-		return m, programCost(tr.program), err
+		if err != nil {
+			return nil, 0, err
+		}
+		return m, programCost(tr.program) + m.held, nil
 	})
 	return ref, err
 }

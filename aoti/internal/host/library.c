@@ -279,5 +279,12 @@ lori_error lori_call_end(lori_library *l, lori_error code)
 		return lori_fail("%.*s", (int)n, text);
 	char copy[PART];
 	snprintf(copy, sizeof copy, "%s", cause);
+	// What was thrown is the cause itself, or only where in a generated file a function
+	// of the host failed.
+	static const char where[] = "API call failed at ";
+	if (strstr(text, copy))
+		return lori_fail("%.*s", (int)n, text);
+	if (strncmp(text, where, sizeof where - 1) == 0)
+		return lori_fail("%s", copy);
 	return lori_fail("%s (%.*s)", copy, n < PART ? (int)n : PART, text);
 }

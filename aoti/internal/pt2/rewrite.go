@@ -93,7 +93,7 @@ func (m *Model) weightEdits(values map[string]Value, partial bool) ([]Edit, stri
 	}
 	for name := range values {
 		if !used[name] {
-			return nil, "", fmt.Errorf("there is no constant %q", name)
+			return nil, "", fmt.Errorf("there is no constant %q (PyTorch writes those of up to eight elements into the code as numbers, and leaves out those that are not used)", name)
 		}
 	}
 	slices.SortFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Offset, b.Offset) })

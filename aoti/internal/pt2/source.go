@@ -297,9 +297,9 @@ func (p *sourceParser) check(cond string) {
 			if n != math.MaxInt64 {
 				d.Max = n
 			}
-		case n != 2:
-			// A bound of 2 says only that 0 and 1 were not assumed when compiling;
-			// exported programs allow them.
+		case n == 2:
+			d.AtMostTwo = true
+		default:
 			d.Min = n
 		}
 	}

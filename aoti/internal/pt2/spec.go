@@ -48,6 +48,10 @@ type DimSpec struct {
 	// Min and Max bound the size; Max is -1 without a bound. Both are the size of a
 	// fixed dimension.
 	Min, Max int64
+	// AtMostTwo says that the least size is 0, 1 or 2 and that the package does not tell
+	// which: PyTorch writes 2 for all of them. Min is 0 then, so that no size is refused
+	// that the export allowed.
+	AtMostTwo bool
 	// Size and Stride are the size and the stride as expressions of the symbols of
 	// dynamic sizes ("8", "s0", "2*s0"); empty where unknown.
 	Size, Stride string
@@ -58,12 +62,16 @@ type DimSpec struct {
 // Fixed reports whether the dimension has one size only.
 func (d *DimSpec) Fixed() bool { return d.Min == d.Max }
 
-// String returns "8" for a fixed dimension, and else "s0 in 2..16".
+// String returns "8" for a fixed dimension, and else "s0 in 3..16", or "s0 in 0|1|2..16"
+// where AtMostTwo.
 func (d *DimSpec) String() string {
 	if d.Fixed() {
 		return fmt.Sprint(d.Min)
 	}
 	s := fmt.Sprintf("%d..", d.Min)
+	if d.AtMostTwo {
+		s = "0|1|2.."
+	}
 	if d.Max >= 0 {
 		s += fmt.Sprint(d.Max)
 	}
@@ -264,6 +272,8 @@ func (in *InputSpec) check(i int, shape ir.Shape, device ir.Device) error {
 			return fail("size", d, dim.Min, n)
 		case dim.Max < 0:
 			return fail("size", d, fmt.Sprintf("at least %d", dim.Min), n)
+		case dim.Min == 0:
+			return fail("size", d, fmt.Sprintf("at most %d", dim.Max), n)
 		default:
 			return fail("size", d, fmt.Sprintf("%d to %d", dim.Min, dim.Max), n)
 		}
