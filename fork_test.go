@@ -443,3 +443,31 @@ func ExampleSession_Snapshot() {
 	fmt.Println(before, after)
 	// Output: [100 100] [101 101]
 }
+
+// A step that commits while a fork computes an initial value gives the fork's view a copy of that
+// value, which the fork computes, too.
+func TestForkReadsInitialValueBesideCommit(t *testing.T) {
+	ctx := t.Context()
+	var train func()
+	s := newSession(t, WithHooks(Hooks{TensorCollectionBarrier: func(*SyncTensorCollection) {
+		if f := train; f != nil {
+			train = nil
+			f()
+		}
+	}}))
+	w := NewVariable(s.With().Full(float32(7), 2))
+	fork := s.Fork()
+	train = func() {
+		if err := s.Step(ctx, func() error { w.Assign(w.Value().Add(1)); return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	y := w.ValueIn(fork).Add(1)
+	if y.Session() != fork {
+		t.Fatal("what the fork records belongs to the session that trains")
+	}
+	got, err := y.Float32s(ctx)
+	if err != nil || got[0] != 8 {
+		t.Fatalf("the fork read %v (%v), want the initial value plus 1", got, err)
+	}
+}
