@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/examples/digits"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/optim"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // metaConfig is the entry of a file's metadata that holds the Config as JSON.
@@ -45,13 +48,14 @@ func (t *Trainer) metadata() (map[string]string, error) {
 }
 
 // ReadConfig returns the settings that a file of weights or a checkpoint was
-// trained with.
+// trained with. Layers that the file has no weights for are an error.
 func ReadConfig(path string) (Config, error) {
-	meta, err := nn.Metadata(path)
+	f, err := safetensors.Open(path)
 	if err != nil {
 		return Config{}, err
 	}
-	text, ok := meta[metaConfig]
+	defer f.Close()
+	text, ok := f.Metadata()[metaConfig]
 	if !ok {
 		return Config{}, fmt.Errorf("%s: not weights of the digits example: there is no %q in its metadata", path, metaConfig)
 	}
@@ -62,7 +66,32 @@ func ReadConfig(path string) (Config, error) {
 	if err := c.check(); err != nil {
 		return Config{}, fmt.Errorf("%s: %s: %w", path, metaConfig, err)
 	}
+	if err := c.checkLayers(f); err != nil {
+		return Config{}, fmt.Errorf("%s: %s: %w", path, metaConfig, err)
+	}
 	return c, nil
+}
+
+// checkLayers compares the hidden layers with the weights of the file, so that no
+// model larger than its file is made.
+func (c *Config) checkLayers(f *safetensors.File) error {
+	prefix := ""
+	if _, ok := f.Lookup("model.0.weight"); ok {
+		prefix = "model."
+	}
+	in := digits.Features
+	for i, n := range c.Hidden {
+		name := fmt.Sprintf("%s%d.weight", prefix, 2*i)
+		w, ok := f.Lookup(name)
+		if !ok {
+			return fmt.Errorf("there are %d hidden layers, but no weights %q", len(c.Hidden), name)
+		}
+		if !slices.Equal(w.Shape, []int64{int64(n), int64(in)}) {
+			return fmt.Errorf("hidden layer %d has %d units of %d inputs, but its weights %q are %v", i, n, in, name, w.Shape)
+		}
+		in = n
+	}
+	return nil
 }
 
 // LoadModel returns the model of a file of weights, ready to predict, its

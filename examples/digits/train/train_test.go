@@ -13,6 +13,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/nn"
+	"github.com/loris-ml/loris/safetensors"
 )
 
 // small is a quick run: 4 steps an epoch, the last of 237 images.
@@ -272,11 +273,22 @@ func TestBadFiles(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	layers := func(hidden string) map[string]string {
+		return map[string]string{metaConfig: `{"epochs":1,"batch":1,"lr":1,"hidden":[` + hidden + `]}`}
+	}
+	wide := filepath.Join(dir, "wide")
+	if err := safetensors.WriteFile(wide, []safetensors.Tensor{
+		{Name: "0.weight", DType: "F32", Shape: []int64{1, 64}, Data: make([]byte, 256)},
+	}, layers("4611686018427387904")); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none"): "no such file",
-		garbage:                    "malformed file",
-		save("other", nil):         "not weights of the digits example",
-		save("json", map[string]string{metaConfig: "{"}):              "unexpected end of JSON",
+		wide: `has 4611686018427387904 units of 64 inputs, but its weights "0.weight" are [1 64]`,
+		save("deep", layers("1"+strings.Repeat(",1", 200_000))): `200001 hidden layers, but no weights "0.weight"`,
+		filepath.Join(dir, "none"):                              "no such file",
+		garbage:                                                 "malformed file",
+		save("other", nil):                                      "not weights of the digits example",
+		save("json", map[string]string{metaConfig: "{"}):        "unexpected end of JSON",
 		save("values", map[string]string{metaConfig: `{"epochs":1}`}): "batch size is 0",
 	} {
 		if _, err := ReadConfig(path); err == nil || !strings.Contains(err.Error(), want) {
