@@ -4,6 +4,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // Hooks override stages of a sync, for profilers and for frameworks on top. They run on the
@@ -26,22 +27,22 @@ type Hooks struct {
 type SyncTensorCollection = executor.SyncTensorCollection
 
 // Observation describes one stage of one sync: its start and duration; of StageRun also the
-// device, the graph's hash and the error.
-type Observation = executor.Observation
+// device, the graph's hash and the error (package report).
+type Observation = report.Observation
 
 // Stage is a part of a sync or a read whose time is measured.
-type Stage = executor.Stage
+type Stage = report.Stage
 
 // The stages, in order. Collect includes the walk, the hash and the look-up in the cache, Run is
 // the asynchronous part, Fetch the time that reads wait.
 const (
-	StageCollect  = executor.StageCollect
-	StageCompile  = executor.StageCompile
-	StageUpload   = executor.StageUpload
-	StageLock     = executor.StageLock
-	StageSchedule = executor.StageSchedule
-	StageRun      = executor.StageRun
-	StageFetch    = executor.StageFetch
+	StageCollect  = report.StageCollect
+	StageCompile  = report.StageCompile
+	StageUpload   = report.StageUpload
+	StageLock     = report.StageLock
+	StageSchedule = report.StageSchedule
+	StageRun      = report.StageRun
+	StageFetch    = report.StageFetch
 )
 
 // WithHooks overrides stages of a sync.

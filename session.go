@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // Session owns everything that recording and running needs: the recorder, the
@@ -16,8 +17,8 @@ import (
 type Session executor.Session
 
 // Report has the counters of a session and its forks: how often it compiled and why,
-// where time went, what memory is in use.
-type Report = executor.Report
+// where time went, what memory is in use. Its fields are documented in package report.
+type Report = report.Report
 
 // Hash is the 128-bit hash of a graph.
 type Hash = ir.Hash

@@ -20,7 +20,7 @@ const module = "github.com/loris-ml/loris"
 // module that it may import, by prefix. The graph points downwards only. Test
 // files are free.
 var allowed = map[string][]string{
-	"":                      {"ir", "graph", "backend", "aoti", "internal"},
+	"":                      {"ir", "graph", "backend", "aoti", "report", "internal"},
 	"ir":                    {"internal/half"},
 	"graph":                 {"internal/aten", "ir"},
 	"backend":               {"ir", "graph"},
@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"backend/cpu":           {"backend", "ir", "graph", "internal"},
 	"backend/cuda":          {"backend", "ir", "graph", "internal"},
 	"backend/backendtest":   {"backend", "ir", "graph", "internal"},
-	"internal/executor":     {"internal/aten", "ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/memlimit", "internal/modelcall", "internal/tracefile", "internal/tracing"},
+	"report":                {"ir", "backend"},
+	"internal/executor":     {"report", "internal/aten", "ir", "graph", "backend", "aoti/container", "internal/cache", "internal/devicelock", "internal/elements", "internal/memlimit", "internal/modelcall", "internal/tracefile", "internal/tracing"},
 	"aoti/internal/pt2":     {"ir", "backend", "internal/escape", "internal/isa"},
 	"aoti/internal/host":    {"aoti/internal/vecmath", "aoti/internal/pt2", "ir", "graph", "backend", "internal"},
 	"aoti/internal/vecmath": {},

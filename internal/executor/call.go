@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // A call takes core.mu three times: begin counts it as running and looks at what is pending as
@@ -45,7 +46,7 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {
 		return nil, err
 	}
-	s.stage(StageLock, start)
+	s.stage(report.StageLock, start)
 	if err := tr.gather(ctx, j, inputs, params); err != nil {
 		return nil, err
 	}

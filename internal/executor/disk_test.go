@@ -14,6 +14,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // keeping is a fake backend whose artefact is a text; what comes back as another
@@ -42,12 +43,12 @@ func newKeeping(t testing.TB, id string) *keeping {
 
 // start runs a program as a process of its own would: with a session of its own
 // over the directory. It returns the report after everything is written.
-func start(t *testing.T, dir string, rows int) executor.Report {
+func start(t *testing.T, dir string, rows int) report.Report {
 	t.Helper()
 	return startWith(t, executor.Config{DiskDir: dir}, rows)
 }
 
-func startWith(t *testing.T, cfg executor.Config, rows int) executor.Report {
+func startWith(t *testing.T, cfg executor.Config, rows int) report.Report {
 	t.Helper()
 	cfg.Device = fakeDevice(0)
 	s, err := executor.New(cfg)

@@ -16,6 +16,7 @@ import (
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 var ctx = context.Background()
@@ -125,8 +126,8 @@ func TestStepsHitTheCache(t *testing.T) {
 // observer of runs is.
 func TestRunsAreCountedBeforeTheyAreSeen(t *testing.T) {
 	var cfg executor.Config
-	cfg.Hooks.Observe = func(o executor.Observation) {
-		if o.Stage == executor.StageRun {
+	cfg.Hooks.Observe = func(o report.Observation) {
+		if o.Stage == report.StageRun {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}

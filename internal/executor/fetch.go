@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/report"
 )
 
 // FetchTensors syncs those of the tensors that are pending, in one graph, waits for all and
@@ -92,7 +93,7 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 // fetchTensors waits for the data and returns the buffers at the indices, in their order.
 func (s *Session) fetchTensors(ctx context.Context, data []*Data, indices []int, wait awaiter) ([]backend.Buffer, error) {
 	start := time.Now()
-	defer func() { s.stage(StageFetch, start) }()
+	defer func() { s.stage(report.StageFetch, start) }()
 	bufs := make([]backend.Buffer, len(data))
 	for i, d := range data {
 		if d == nil {
@@ -137,7 +138,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	}
 	start := time.Now()
 	buf, err := data.Wait(ctx)
-	s.stage(StageFetch, start)
+	s.stage(report.StageFetch, start)
 	if err != nil {
 		tell(s.owner, err)
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // The walk's hook sees the roots of each collection, in the order of the tensors.
@@ -139,8 +140,8 @@ func TestGetRngSeedHook(t *testing.T) {
 // Every stage of a step is observed, the run with the computation's hash.
 func TestObserveHook(t *testing.T) {
 	var mu sync.Mutex
-	seen := map[executor.Stage][]executor.Observation{}
-	s := newSession(t, executor.Config{Hooks: executor.Hooks{Observe: func(o executor.Observation) {
+	seen := map[report.Stage][]report.Observation{}
+	s := newSession(t, executor.Config{Hooks: executor.Hooks{Observe: func(o report.Observation) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[o.Stage] = append(seen[o.Stage], o)
@@ -155,12 +156,12 @@ func TestObserveHook(t *testing.T) {
 	want(t, y, 2, 4)
 	mu.Lock()
 	defer mu.Unlock()
-	for _, stage := range executor.Stages() {
+	for _, stage := range report.Stages() {
 		if len(seen[stage]) == 0 {
 			t.Errorf("%v was not observed", stage)
 		}
 	}
-	for _, o := range seen[executor.StageRun] {
+	for _, o := range seen[report.StageRun] {
 		if o.Hash != hash || o.Device != s.Device() || o.Err != nil {
 			t.Errorf("the run is %+v, want the hash %v", o, hash)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/modelcall"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // plugCost is the cost of a plugged model's Computation in the cache: small, but enough for the
@@ -307,22 +308,11 @@ func (p *Plug) accept(ctx context.Context, in, outs []backend.Buffer, want []*Da
 	return nil
 }
 
-// PluggedGraph describes a graph that runs on a plugged model.
-type PluggedGraph struct {
-	Hash ir.Hash
-	// Device is the zero Device for a graph that is known by its hash and was not met yet.
-	Device ir.Device
-	// Model is the Go type of the model.
-	Model string
-	// Runs counts the runs of the model.
-	Runs int64
-}
-
 // pluggedGraphs lists the plugs by hash; core.mu is held.
-func (c *core) pluggedGraphs() []PluggedGraph {
-	var out []PluggedGraph
+func (c *core) pluggedGraphs() []report.Plugged {
+	var out []report.Plugged
 	for _, p := range c.plugs {
-		out = append(out, PluggedGraph{Hash: p.hash, Device: p.device, Model: fmt.Sprintf("%T", p.model), Runs: p.runs.Load()})
+		out = append(out, report.Plugged{Hash: p.hash, Device: p.device, Model: fmt.Sprintf("%T", p.model), Runs: p.runs.Load()})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Hash.String() < out[j].Hash.String() })
 	return out

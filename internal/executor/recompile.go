@@ -4,26 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
-
-// Compile describes one compilation.
-type Compile struct {
-	Hash         ir.Hash
-	Device       ir.Device
-	Nodes        int // recorded
-	EmittedNodes int // compiled, after the rewrites
-	Time         time.Duration
-	// NewSizes says that a graph compiled before differs from this one only in sizes.
-	NewSizes bool
-	// Why is the reason: the first graph, changed shapes with the old and the new ones and the first
-	// line that they concern, or the first difference from the most similar graph compiled before,
-	// with its line.
-	Why string
-}
 
 // structure is the last graph compiled of those that differ only in sizes.
 type structure struct {

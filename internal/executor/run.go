@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // Async is the scheduled computation of one collection.
@@ -186,7 +187,7 @@ func (r *run) publish(err error) {
 		r.c.restore(r.Async, r.vars, err)
 	}
 	r.c.ran(r, err)
-	r.c.observe(Observation{Stage: StageRun, Start: r.start, Device: r.Device, Hash: r.Hash, Err: err})
+	r.c.observe(report.Observation{Stage: report.StageRun, Start: r.start, Device: r.Device, Hash: r.Hash, Err: err})
 	r.c.stats.runs.Add(1)
 }
 

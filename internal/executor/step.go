@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 var stepConfig = SyncTensorsConfig{ForceData: true, SyncData: true}
@@ -291,7 +292,7 @@ func (s *Session) dropStep() {
 // and returns the errors of work of any session that nobody has been told.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
 	start := time.Now()
-	defer func() { s.stage(StageLock, start) }()
+	defer func() { s.stage(report.StageLock, start) }()
 	if err := s.core.lockers.Barrier(ctx, devices...); err != nil {
 		return err
 	}

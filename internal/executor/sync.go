@@ -9,6 +9,7 @@ import (
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // A sync takes core.mu twice, since it may not be held while the sync compiles, uploads
@@ -81,7 +82,7 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 		}
 		return nil, nil
 	}
-	start = s.stage(StageCollect, start)
+	start = s.stage(report.StageCollect, start)
 	defer func() {
 		for _, j := range jobs {
 			j.abandon()
@@ -94,22 +95,22 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
 		}
 	}
-	start = s.stage(StageCompile, start)
+	start = s.stage(report.StageCompile, start)
 	for _, j := range jobs {
 		if err := s.resolveScalars(ctx, j); err != nil {
 			return nil, fmt.Errorf("loris: sync on %v: %w", j.coll.Device, err)
 		}
 	}
-	start = s.stage(StageUpload, start)
+	start = s.stage(report.StageUpload, start)
 	if err := s.lockDevices(ctx, jobs); err != nil {
 		return nil, err
 	}
-	start = s.stage(StageLock, start)
+	start = s.stage(report.StageLock, start)
 	asyncs := s.commit(r, jobs)
 	for i, j := range jobs {
 		s.schedule(asyncs[i], j)
 	}
-	s.stage(StageSchedule, start)
+	s.stage(report.StageSchedule, start)
 	return asyncs, nil
 }
 

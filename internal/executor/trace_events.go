@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/tracefile"
+	"github.com/loris-ml/loris/report"
 )
 
 var errTraced = errors.New("loris: trace: the session is being traced already")
@@ -34,11 +35,11 @@ func (s *Session) TraceEvents(w io.Writer) (stop func() error, err error) {
 }
 
 // stage adds the time since start to that of a stage, tells observers, and returns the time.
-func (s *Session) stage(st Stage, start time.Time) time.Time {
+func (s *Session) stage(st report.Stage, start time.Time) time.Time {
 	now := s.core.stage(st, start)
 	if t := s.core.events.Load(); t != nil {
 		category := "stage"
-		if st == StageLock || st == StageFetch {
+		if st == report.StageLock || st == report.StageFetch {
 			category = "wait"
 		}
 		t.Add(tracefile.Event{Track: s.track(t), Name: st.String(), Category: category, Start: start, Duration: now.Sub(start)})
