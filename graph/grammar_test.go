@@ -291,7 +291,6 @@ type deriver struct {
 	productions map[string]*expr
 	r           *rand.Rand
 	out         []string
-	names       int
 }
 
 func (d *deriver) derive(e *expr, depth int) {

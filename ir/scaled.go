@@ -23,12 +23,6 @@ func init() {
 	})
 }
 
-// The composites of this file for which backends have kernels.
-var (
-	opScaledMM = declare("_scaled_mm")
-	opIntMM    = declare("_int_mm")
-)
-
 // ScaledMM is one use of _scaled_mm whose operands go together.
 type ScaledMM struct {
 	self, mat2, scaleA, scaleB Value

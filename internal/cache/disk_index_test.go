@@ -188,13 +188,13 @@ func BenchmarkDiskPut(b *testing.B) {
 				}
 			}
 			begun := time.Now()
-			d, err := OpenDisk(dir, DiskOptions{})
-			if err != nil {
+			if _, err := OpenDisk(dir, DiskOptions{}); err != nil {
 				b.Fatal(err)
 			}
 			first := time.Since(begun)
 			begun = time.Now()
-			if d, err = OpenDisk(dir, DiskOptions{MaxBytes: int64(n)*diskHeaderLen + 1<<20}); err != nil { // full after a thousand
+			d, err := OpenDisk(dir, DiskOptions{MaxBytes: int64(n)*diskHeaderLen + 1<<20}) // full after a thousand
+			if err != nil {
 				b.Fatal(err)
 			}
 			second := time.Since(begun)

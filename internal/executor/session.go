@@ -91,7 +91,6 @@ type core struct {
 	live   map[ir.Device]*liveSet
 	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
 	viewers []weak.Pointer[Session]
-	forked  bool              // there is more than one session
 	plugs   map[ir.Hash]*Plug // by graph hash
 	closed  bool
 
