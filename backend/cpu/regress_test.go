@@ -110,3 +110,26 @@ func TestFlushDenormals(t *testing.T) {
 		release(x)
 	}
 }
+
+// TestPowOfSubnormals compares powers with PyTorch 2.15's; Go's logarithm takes subnormal numbers for
+// larger ones.
+func TestPowOfSubnormals(t *testing.T) {
+	p := program(t, `program @p {
+		%x = parameter "x" : f64[7]
+		%y = parameter "y" : f64[7]
+		return pow(%x, %y)
+	}`)
+	x := []float64{5e-324, 1e-310, 2e-308, 1e-310, 1e-310, -1e-310, 1e-310}
+	y := []float64{0.3, 0.9, 0.3, 1, -0.5, 3, -1.02}
+	want := []float64{1.018908996936868e-97, 9.999999999999815e-280, 4.901274189394937e-93, 1e-310, 1.0000000000000016e+155, 0, math.Inf(1)}
+	for name, b := range map[string]*Backend{"default": New(), "portable": NewPortable()} {
+		in := uploaded(t, b, p, [][]byte{host.EncodeFloats(ir.F64, x), host.EncodeFloats(ir.F64, y)})
+		got := host.DecodeFloats(ir.F64, outputs(t, mustPlan(t, b, p, backend.CompileOptions{}), in)[0])
+		for i, w := range want {
+			if got[i] != w && !(math.Abs(got[i]/w-1) < 1e-13) {
+				t.Errorf("%s: %v to the power %v is %v, want %v", name, x[i], y[i], got[i], w)
+			}
+		}
+		release(in)
+	}
+}
