@@ -52,14 +52,29 @@ func TestAccumulator(t *testing.T) {
 }
 
 func TestEMA(t *testing.T) {
+	t.Run("recorded", func(t *testing.T) {
+		testEMA(t, func(r *regression, step func()) error { step(); return r.s.MarkStep(t.Context()) })
+	})
+	t.Run("compiled", func(t *testing.T) {
+		var f *loris.Function
+		testEMA(t, func(r *regression, step func()) error {
+			if f == nil {
+				f = loris.Compile(func(...*loris.Tensor) []*loris.Tensor { step(); return nil })
+			}
+			_, err := f.Call(t.Context(), r.x)
+			return err
+		})
+	})
+}
+
+// testEMA compares averages over steps that run takes with their formula.
+func testEMA(t *testing.T, run func(r *regression, step func()) error) {
 	r := newRegression(t, newSession(t), loris.F64)
 	opt := NewSGD(r.params(), 0.05)
 	ema := NewEMA(r.params(), 0.75)
 	want := floats(t, r.w.Value())
 	for range 4 {
-		opt.Minimize(r.loss())
-		ema.Update()
-		if err := r.s.MarkStep(t.Context()); err != nil {
+		if err := run(r, func() { opt.Minimize(r.loss()); ema.Update() }); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range floats(t, r.w.Value()) {
@@ -124,7 +139,7 @@ func TestLossScaler(t *testing.T) {
 
 // Steps below the precision of bf16 add up in its master, as in f32.
 func TestMasterWeights(t *testing.T) {
-	for _, captured := range []bool{false, true} {
+	for _, how := range []string{"recorded", "captured", "compiled"} {
 		s := newSession(t)
 		value := func(d loris.DType) *loris.Variable {
 			return loris.NewVariable(s.With(loris.As(d)).Full(1.0, 2))
@@ -135,12 +150,20 @@ func TestMasterWeights(t *testing.T) {
 			if name == "kept" {
 				opts = append(opts, MasterWeights())
 			}
-			if captured {
+			if how == "captured" {
 				opts = append(opts, Captured())
 			}
 			opt := NewSGD(func(yield func(string, *loris.Variable) bool) { yield(name, v) }, 1e-4, opts...)
+			g := s.With(loris.As(v.Shape().DType())).Ones(2)
+			f := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor { opt.Step(in); return nil })
 			for range 200 {
-				opt.Step([]*loris.Tensor{s.With(loris.As(v.Shape().DType())).Ones(2)})
+				if how == "compiled" {
+					if _, err := f.Call(t.Context(), g); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				opt.Step([]*loris.Tensor{g})
 				if err := s.MarkStep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
