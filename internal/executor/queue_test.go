@@ -401,11 +401,13 @@ func TestReadGivenUpBeforeSubmission(t *testing.T) {
 		v.Assign(last)
 		mark(t, s)
 	}
-	given := make(chan error, 1)
+	given, begun := make(chan error, 1), make(chan struct{})
 	go func() {
+		close(begun)
 		_, err := last.Fetch(short)
 		given <- err
 	}()
+	<-begun
 	pause()
 	q.mu.Unlock()
 	want(t, last, 2)
