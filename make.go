@@ -163,13 +163,19 @@ func makeShape(op string, d DType, dims []int) Shape {
 // Scalar returns a number as a tensor of rank 0, of the Maker's dtype, otherwise i64 for
 // an integer, f32 for a float and bool for a bool. It is a parameter of the graphs that
 // use it, so another value never recompiles.
-func (m Maker) Scalar(v any) *Tensor {
+//
+// A number that an integer dtype cannot hold panics with an *OpError; a negative one for U8 wraps, as
+// in PyTorch.
+func (m Maker) Scalar(v any) *Tensor { return m.scalar("scalar", v) }
+
+// scalar is Scalar for a function of the name op.
+func (m Maker) scalar(op string, v any) *Tensor {
 	t := new(executor.Tensor)
-	m.Session().ex().Scalar(t, v, m.DType(numberDType(v)))
+	m.Session().ex().Scalar(op, t, v, m.DType(numberDType(v)))
 	if m.device.IsAny() || m.device == m.Session().Device() {
 		return (*Tensor)(t)
 	}
-	panic(ir.NewOpError("scalar", ErrDevice, nil, "a scalar has no device of its own"))
+	panic(ir.NewOpError(op, ErrDevice, nil, "a scalar has no device of its own"))
 }
 
 // numberDType is the dtype of a Go number that is not an operand beside a tensor.
@@ -192,7 +198,7 @@ func (m Maker) Ones(dims ...int) *Tensor { return m.named("ones", aten.Full, dim
 // Full returns a tensor filled with a number, by default of the dtype that Scalar gives
 // the number. It is a parameter of the graph: another value never recompiles.
 func (m Maker) Full(v any, dims ...int) *Tensor {
-	return m.named("full", aten.Expand, m.With(On(Device{})).Scalar(v).ex(), dims)
+	return m.named("full", aten.Expand, m.With(On(Device{})).scalar("full", v).ex(), dims)
 }
 
 // Arange returns start, start+step, … before end: i64 for integers, f32 if one

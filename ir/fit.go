@@ -203,6 +203,16 @@ func requireFits(a Args, name string, d DType) {
 	}
 }
 
+// RangeError returns an *OpError of the op if elements of dtype d cannot hold the number, and nil
+// otherwise. Integers hold what ATen's full lets them.
+func (l *ScalarLeaf) RangeError(op string, d DType) error {
+	if !d.IsInt() || l.beside(d) == 0 {
+		return nil
+	}
+	lo, hi := intRange(d)
+	return NewOpError(op, ErrArg, nil, "%v is not a number that %v can hold: it has %d to %d", *l, d, lo, hi)
+}
+
 // wrapped returns a number as an element of dtype d, as a tensor of rank 0 that is cast to it.
 func (l ScalarLeaf) wrapped(d DType) any {
 	switch {

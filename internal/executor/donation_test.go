@@ -340,7 +340,7 @@ func TestSharedDataIsNeverDonated(t *testing.T) {
 	tr := newTraining(t)
 	number := func() *executor.Tensor {
 		x := newTensor()
-		tr.s.Scalar(x, 7.0, ir.F32)
+		tr.s.Scalar("scalar", x, 7.0, ir.F32)
 		return x
 	}
 	v := tr.s.NewVariable(number())

@@ -11,7 +11,7 @@ import (
 // a function that is traced f is called again at each call.
 func (s *Session) HostScalar(dst *Tensor, f func() float64, d ir.DType) {
 	v := f()
-	s.Scalar(dst, v, d)
+	s.Scalar("scalar_func", dst, v, d)
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	if s.tracing != nil {

@@ -213,15 +213,19 @@ func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 }
 
 // Scalar makes dst the handle of a number as a rank-0 tensor of the dtype: a
-// parameter of the graphs that use it, so changing it never recompiles.
-func (s *Session) Scalar(dst *Tensor, v any, d ir.DType) {
+// parameter of the graphs that use it, so changing it never recompiles. A mistake is one of op.
+func (s *Session) Scalar(op string, dst *Tensor, v any, d ir.DType) {
 	leaf, ok := ir.ScalarValue(v)
 	if !ok {
-		panic(ir.NewOpError("scalar", ir.ErrArg, nil, "%v (%T) is not a number", v, v))
+		panic(ir.NewOpError(op, ir.ErrArg, nil, "%v (%T) is not a number", v, v))
 	}
-	s.lockTensors("scalar")
+	number := leaf.Node.Leaf().(*ir.ScalarLeaf)
+	if err := number.RangeError(op, d); err != nil {
+		panic(err)
+	}
+	s.lockTensors(op)
 	defer s.core.mu.Unlock()
-	n := ir.NewScalar(leaf.Node.Leaf().(*ir.ScalarLeaf), d, ir.Device{}, false)
+	n := ir.NewScalar(number, d, ir.Device{}, false)
 	dst.init(s, n.Out(0))
 	n.Used = 1 // a bare number is not a result of the step
 }
