@@ -14,7 +14,7 @@ import (
 )
 
 // These tests are named after issues of pytorch/pytorch: what users of
-// AOTInductor's own container complained of must not happen in this one.
+// AOTInductor's own container reported must not happen in this one.
 
 // Folding with one instance, busy all the time, ends.
 func Test181941DeadlockWithOneInstance(t *testing.T) {

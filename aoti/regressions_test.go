@@ -1,6 +1,6 @@
 package aoti_test
 
-// What users of AOTInductor complained about, by the numbers of their issues.
+// Faults that users of AOTInductor reported, by the numbers of their issues.
 // Those about the pool alone have their tests in package container.
 
 import (
