@@ -128,22 +128,36 @@ func (r *attrReader) uvarint() int {
 	}
 }
 
-// next decodes the value of one parameter: int, float64, bool, string, []int,
-// DType, int64/float64 for a number, nil when absent; for operands the number
-// of inputs they take, as an int.
-func (r *attrReader) next(kind ParamKind) any {
+// operands reads how many inputs a parameter that takes operands has.
+func (r *attrReader) operands(kind ParamKind) int {
 	switch kind {
-	case KindTensor, KindScalar:
-		return 1
 	case KindOptTensor, KindOptScalar:
 		return int(r.byte())
 	case KindTensors:
 		return r.uvarint()
-	case KindOptInt, KindOptInts, KindOptFloat, KindOptDType:
-		if r.byte() == 0 {
-			return nil
-		}
-		kind--
+	}
+	return 1
+}
+
+// given reads whether an attribute has a value, as all but optional ones have, and returns the kind of
+// that value.
+func (r *attrReader) given(kind ParamKind) (ParamKind, bool) {
+	if isOptional(kind) {
+		return kind - 1, r.byte() != 0
+	}
+	return kind, true
+}
+
+// next decodes the value of one parameter: int, float64, bool, string, []int,
+// DType, int64/float64 for a number, nil when absent; for operands the number
+// of inputs they take, as an int.
+func (r *attrReader) next(kind ParamKind) any {
+	if kind.Operand() {
+		return r.operands(kind)
+	}
+	kind, given := r.given(kind)
+	if !given {
+		return nil
 	}
 	switch kind {
 	case KindInt:
@@ -175,18 +189,12 @@ func (r *attrReader) next(kind ParamKind) any {
 
 // skip is next without the value. It returns how many operands the parameter takes.
 func (r *attrReader) skip(kind ParamKind) (operands int) {
-	switch kind {
-	case KindTensor, KindScalar:
-		return 1
-	case KindOptTensor, KindOptScalar:
-		return int(r.byte())
-	case KindTensors:
-		return r.uvarint()
-	case KindOptInt, KindOptInts, KindOptFloat, KindOptDType:
-		if r.byte() == 0 {
-			return 0
-		}
-		kind--
+	if kind.Operand() {
+		return r.operands(kind)
+	}
+	kind, given := r.given(kind)
+	if !given {
+		return 0
 	}
 	switch kind {
 	case KindInt, KindFloat:

@@ -128,8 +128,7 @@ func (b *Builder) bound(v Value, n int64) Value {
 
 // failRange fails for a number that integers of dtype d cannot hold.
 func (a Args) failRange(name string, n ScalarLeaf, d DType) {
-	lo, hi := intRange(d)
-	a.Fail(ErrArg, "%s is %v, which %v cannot hold: it has %d to %d", name, n, d, lo, hi)
+	a.Fail(ErrArg, "%s is %s", name, n.beyond(d))
 }
 
 // numberOf returns the number that a wrapped value is.
@@ -209,8 +208,13 @@ func (l *ScalarLeaf) RangeError(op string, d DType) error {
 	if !d.IsInt() || l.beside(d) == 0 {
 		return nil
 	}
+	return NewOpError(op, ErrArg, nil, "the number is %s", l.beyond(d))
+}
+
+// beyond says that the number is out of the range of an integer dtype.
+func (l ScalarLeaf) beyond(d DType) string {
 	lo, hi := intRange(d)
-	return NewOpError(op, ErrArg, nil, "%v is not a number that %v can hold: it has %d to %d", *l, d, lo, hi)
+	return fmt.Sprintf("%v, which %v cannot hold: it has %d to %d", l, d, lo, hi)
 }
 
 // wrapped returns a number as an element of dtype d, as a tensor of rank 0 that is cast to it.
