@@ -97,7 +97,7 @@ func (c *Container) launch(ctx context.Context, inst *instance, inputs []backend
 	case inst.async != nil:
 		run = lastRun{inst.async}
 	}
-	outs, err = c.invoke(ctx, inst, start, inputs, donated)
+	outs, err = c.invoke(ctx, inst, nil, start, inputs, donated)
 	return outs, run, err
 }
 

@@ -6,7 +6,8 @@
 // folds and extractions work on complete, immutable sets of constants. Swap and
 // its kin choose which set is active. A run computes with the set that is active
 // when it gets its instance, from the first instruction to the last, whatever is
-// updated, folded, swapped or freed meanwhile.
+// updated, folded, swapped or freed meanwhile. RunVersion computes with a saved
+// set instead.
 //
 // # Memory
 //

@@ -33,13 +33,19 @@ func (c *Container) Run(ctx context.Context, inputs []backend.Buffer, donated []
 	if err != nil {
 		return nil, err
 	}
+	return c.runTaken(ctx, inst, nil, inputs, donated)
+}
+
+// runTaken is Run on an instance that has been taken, with the set s, or with the
+// active one if s is nil.
+func (c *Container) runTaken(ctx context.Context, inst *instance, s *set, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error) {
 	lingers := false
 	defer func() {
 		if !lingers {
 			c.put(inst)
 		}
 	}()
-	outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
+	outs, err := c.invoke(ctx, inst, s, inst.model.Run, inputs, donated)
 	if inst.async != nil {
 		lingers, err = c.await(ctx, inst, err, (*Container).put)
 		if err != nil {
@@ -59,16 +65,18 @@ func (c *Container) RunInto(ctx context.Context, inputs []backend.Buffer, donate
 	if err := ir.CheckContext("container.RunInto", ctx); err != nil {
 		return err
 	}
-	if err := c.check(inputs, donated); err != nil {
+	if err := c.checkInto(inputs, donated, outputs); err != nil {
 		return err
-	}
-	if len(outputs) != len(c.spec.Outputs) {
-		return fmt.Errorf("%w: %d outputs, the model has %d", ir.ErrArg, len(outputs), len(c.spec.Outputs))
 	}
 	inst, err := c.take(ctx)
 	if err != nil {
 		return err
 	}
+	return c.runTakenInto(ctx, inst, nil, inputs, donated, outputs)
+}
+
+// runTakenInto is runTaken for RunInto.
+func (c *Container) runTakenInto(ctx context.Context, inst *instance, s *set, inputs []backend.Buffer, donated []bool, outputs []backend.Buffer) (err error) {
 	lingers := false
 	defer func() {
 		if !lingers {
@@ -76,10 +84,10 @@ func (c *Container) RunInto(ctx context.Context, inputs []backend.Buffer, donate
 		}
 	}()
 	if inst.async == nil {
-		return c.invokeInto(ctx, inst, inputs, donated, outputs)
+		return c.invokeInto(ctx, inst, s, inputs, donated, outputs)
 	}
 	before := slices.Clone(outputs)
-	err = c.invokeInto(ctx, inst, inputs, donated, outputs)
+	err = c.invokeInto(ctx, inst, s, inputs, donated, outputs)
 	if lingers, err = c.await(ctx, inst, err, (*Container).put); err != nil {
 		for i, b := range before {
 			if b == nil && outputs[i] != nil {
@@ -121,7 +129,7 @@ func (c *Container) RunSingleThreaded(ctx context.Context, inputs []backend.Buff
 	if c.shut.Load() {
 		return nil, ErrClosed
 	}
-	outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
+	outs, err := c.invoke(ctx, inst, nil, inst.model.Run, inputs, donated)
 	if inst.async != nil {
 		lingers, err = c.await(ctx, inst, err, (*Container).soloDone)
 		if err != nil {
@@ -168,10 +176,28 @@ func (c *Container) check(inputs []backend.Buffer, donated []bool) error {
 	return nil
 }
 
-// ready binds the active set to an instance that is about to run.
-func (c *Container) ready(ctx context.Context, inst *instance) error {
+// checkInto is check for RunInto.
+func (c *Container) checkInto(inputs []backend.Buffer, donated []bool, outputs []backend.Buffer) error {
+	if err := c.check(inputs, donated); err != nil {
+		return err
+	}
+	if len(outputs) != len(c.spec.Outputs) {
+		return fmt.Errorf("%w: %d outputs, the model has %d", ir.ErrArg, len(outputs), len(c.spec.Outputs))
+	}
+	return nil
+}
+
+// ready binds the set s, or the active one if s is nil, to an instance that is
+// about to run. The caller has a reference to s.
+func (c *Container) ready(ctx context.Context, inst *instance, s *set) error {
 	if inst == c.solo {
 		inst.running.Store(true)
+	}
+	if s != nil {
+		if inst.complete && inst.bound == s {
+			return nil
+		}
+		return c.bindSet(ctx, inst, s)
 	}
 	if inst.constants == nil || inst.complete && inst.bound == c.active.Load() {
 		return nil
@@ -182,14 +208,15 @@ func (c *Container) ready(ctx context.Context, inst *instance) error {
 // starter is Run of a model, or what does as much and more.
 type starter func(ctx context.Context, inputs []backend.Buffer, donated []bool) ([]backend.Buffer, error)
 
-// invoke runs the model, by run, on an instance that the caller has.
-func (c *Container) invoke(ctx context.Context, inst *instance, run starter, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, err error) {
+// invoke runs the model, by run, on an instance that the caller has, with the set
+// s, or with the active one if s is nil.
+func (c *Container) invoke(ctx context.Context, inst *instance, s *set, run starter, inputs []backend.Buffer, donated []bool) (outs []backend.Buffer, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			outs, err = nil, &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
-	if err := c.ready(ctx, inst); err != nil {
+	if err := c.ready(ctx, inst, s); err != nil {
 		return nil, err
 	}
 	outs, err = run(ctx, inputs, donated)
@@ -204,14 +231,14 @@ func (c *Container) invoke(ctx context.Context, inst *instance, run starter, inp
 }
 
 // invokeInto is invoke for RunInto.
-func (c *Container) invokeInto(ctx context.Context, inst *instance, inputs []backend.Buffer, donated []bool, outputs []backend.Buffer) (err error) {
+func (c *Container) invokeInto(ctx context.Context, inst *instance, s *set, inputs []backend.Buffer, donated []bool, outputs []backend.Buffer) (err error) {
 	if inst.into == nil {
 		for i, o := range outputs {
 			if o != nil {
 				return fmt.Errorf("%w: output %d (%s) is given, the model makes its own", backend.ErrUnsupported, i, c.spec.Outputs[i].Name)
 			}
 		}
-		outs, err := c.invoke(ctx, inst, inst.model.Run, inputs, donated)
+		outs, err := c.invoke(ctx, inst, s, inst.model.Run, inputs, donated)
 		copy(outputs, outs)
 		return err
 	}
@@ -220,7 +247,7 @@ func (c *Container) invokeInto(ctx context.Context, inst *instance, inputs []bac
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
-	if err := c.ready(ctx, inst); err != nil {
+	if err := c.ready(ctx, inst, s); err != nil {
 		return err
 	}
 	return inst.into.RunInto(ctx, inputs, donated, outputs)

@@ -272,6 +272,11 @@ func (i *instance) forget() {
 func (c *Container) bindActive(ctx context.Context, inst *instance) error {
 	s := c.retainActive()
 	defer s.release()
+	return c.bindSet(ctx, inst, s)
+}
+
+// bindSet is bindActive with a set to which the caller has a reference.
+func (c *Container) bindSet(ctx context.Context, inst *instance, s *set) error {
 	if err := c.complete(ctx, s, inst); err != nil {
 		return err
 	}

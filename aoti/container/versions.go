@@ -175,7 +175,7 @@ func (c *Container) Save(ctx context.Context, name string, which Which) error {
 	return nil
 }
 
-// version returns a saved set. The caller holds admin.
+// version returns a saved set. The caller holds admin or setsMu.
 func (c *Container) version(name string) (*set, error) {
 	s, ok := c.versions[name]
 	if !ok {
