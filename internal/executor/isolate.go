@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
@@ -59,6 +60,10 @@ func (s *Session) isolate(ctx context.Context, err error) {
 	for _, t := range faulty {
 		t.bits = t.bits&^bitKeep | bitDiscarded
 	}
+	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
+		x := v.due(s)
+		return x == nil || slices.Contains(faulty, x.pend)
+	})
 }
 
 // compiles reports whether the graph of some tensors can be compiled, as far as that depends on the

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
@@ -333,29 +332,40 @@ func (r *stepRun) do(s int, steps bool) {
 
 // TestStepsAgainstModel holds random steps, failures, reads and forks against the model.
 func TestStepsAgainstModel(t *testing.T) {
-	limit, seeds := time.Second, 30
+	seeds := 30
 	if longtest.Enabled() {
-		limit, seeds = 15*time.Second, 1<<30
+		seeds = 6000
 	}
-	end := time.Now().Add(limit)
-	for seed := 0; seed < seeds && time.Now().Before(end); seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			r := newStepRun(t, uint64(seed))
-			for range 60 {
-				r.do(r.rng.IntN(len(r.s)), true)
-			}
-			for s := range r.s {
-				r.read(s)
-			}
-			if err := r.s[0].Close(ctx); err != nil {
-				t.Error(err)
-			}
-			for _, s := range r.s {
-				mustPanic(t, executor.ErrClosed, func() { value(s, r.v[0]) })
-				if err := s.Step(ctx, func() error { return nil }); !errors.Is(err, executor.ErrClosed) {
-					t.Errorf("Step after Close: %v", err)
-				}
-			}
-		})
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { stepsAgainstModel(t, uint64(seed)) })
+	}
+}
+
+// TestStepsRegressions holds the seeds that have shown faults.
+func TestStepsRegressions(t *testing.T) {
+	for _, seed := range []uint64{
+		// A pending initial value was lost in the step after one that could not be compiled.
+		4304, 4561, 4898, 4921, 5814,
+	} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { stepsAgainstModel(t, seed) })
+	}
+}
+
+func stepsAgainstModel(t *testing.T, seed uint64) {
+	r := newStepRun(t, seed)
+	for range 60 {
+		r.do(r.rng.IntN(len(r.s)), true)
+	}
+	for s := range r.s {
+		r.read(s)
+	}
+	if err := r.s[0].Close(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, s := range r.s {
+		mustPanic(t, executor.ErrClosed, func() { value(s, r.v[0]) })
+		if err := s.Step(ctx, func() error { return nil }); !errors.Is(err, executor.ErrClosed) {
+			t.Errorf("Step after Close: %v", err)
+		}
 	}
 }

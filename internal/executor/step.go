@@ -105,13 +105,13 @@ func (s *Session) failedValue() error {
 	return nil
 }
 
-// dropAssigned takes back what the session has assigned in this step; core.mu is held.
+// dropAssigned takes back what the session has assigned in this step; core.mu is held. Initial values
+// that are pending stay in the step: no step but this one puts them back if their computation fails.
 func (s *Session) dropAssigned() {
-	for _, v := range s.assigned {
+	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
 		v.drop(s)
-	}
-	clear(s.assigned)
-	s.assigned = s.assigned[:0]
+		return v.due(s) == nil
+	})
 }
 
 // stepRoots returns what a step computes; core.mu is held.
