@@ -190,6 +190,10 @@ func nilContextCalls(t *testing.T) map[string]func() error {
 		"container.Container.RunInto": func() error {
 			return c.RunInto(ctx, buf, nil, buf)
 		},
+		"container.Container.RunVersion": func() error { return second(c.RunVersion(ctx, "", buf, nil)) },
+		"container.Container.RunVersionInto": func() error {
+			return c.RunVersionInto(ctx, "", buf, nil, nil)
+		},
 		"container.Container.RunSingleThreaded": func() error { return second(c.RunSingleThreaded(ctx, buf, nil)) },
 		"container.Container.Start":             func() error { return second(c.Start(ctx, buf, nil)) },
 		"container.Container.StartCall": func() error {
