@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // deviceTypes returns the device types that packages can run on in this build,

@@ -13,12 +13,12 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/aoti/internal/host"
-	"github.com/loris-ml/loris/aoti/internal/pt2"
 	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // computes what libraries ask of the host
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/escape"
+	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
 

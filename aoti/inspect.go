@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/aoti/internal/host"
-	"github.com/loris-ml/loris/aoti/internal/pt2"
 	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
+	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
 

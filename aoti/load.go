@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a

@@ -16,7 +16,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/internal/host"
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
 

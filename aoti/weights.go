@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/memlimit"
+	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // mapSection maps a section of a file. Maps begin at whole pages, so this one may

@@ -5,7 +5,7 @@ package aoti
 import (
 	"errors"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // mapSection maps nothing.

@@ -5,7 +5,7 @@ package host
 import (
 	"sync"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // shimLines are the lines of symbolText by name.

@@ -13,7 +13,7 @@ import "C"
 import (
 	"unsafe"
 
-	"github.com/loris-ml/loris/aoti/internal/pt2"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // implemented reports whether the process has the function in a line of

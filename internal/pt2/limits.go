@@ -18,6 +18,8 @@ type Limits struct {
 	// Ratio is how many times larger than its compressed form a member may be
 	// (200). Small members of up to 1 MiB are exempt.
 	Ratio int64
+
+	programs bool // archives without compiled models are taken, too
 }
 
 func (l Limits) orDefaults() Limits {

@@ -210,7 +210,13 @@ func (p *Package) build(members []member) error {
 	if err := p.readVersion(); err != nil {
 		return err
 	}
-	return p.findModels()
+	if err := p.findModels(); err != nil {
+		return err
+	}
+	if len(p.models) == 0 && !p.lim.programs {
+		return p.noModels()
+	}
+	return nil
 }
 
 // findRoot returns the folder inside the package that holds everything.

@@ -109,9 +109,6 @@ func (p *Package) findModels() error {
 		m.files[file] = p.members[name]
 	}
 	slices.SortFunc(p.models, func(a, b *Model) int { return strings.Compare(a.Name, b.Name) })
-	if len(p.models) == 0 {
-		return p.noModels()
-	}
 	for _, m := range p.models {
 		if err := m.build(); err != nil {
 			return err

@@ -11,12 +11,12 @@ import (
 // Real packages, made by PyTorch, are read whole: every input is known, every
 // symbol has a class, and the private copy asks for nothing under its old name.
 func TestFixtures(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join("..", "testdata", "*.pt2"))
+	paths, err := filepath.Glob(filepath.Join("..", "..", "aoti", "testdata", "*.pt2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(paths) == 0 {
-		t.Skip("no packages in ../testdata")
+		t.Skip("no packages in aoti/testdata")
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
