@@ -18,6 +18,7 @@ trap 'rm -rf "$tmp"' EXIT
 driver=$PWD/../backend/cuda/internal/driver
 standin=$PWD/../backend/cuda/internal/fakecuda/testdata
 
+export GOWORK=off # this module is not in go.work
 # The names of the functions as the headers have them, with the versions.
 go mod download gorgonia.org/cu
 binding=$(go list -m -f '{{.Dir}}' gorgonia.org/cu)

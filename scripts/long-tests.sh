@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suites that `go test ./...` shortens: what takes long and rarely fails. A test asks
+# Runs the suites that `go test work` shortens: what takes long and rarely fails. A test asks
 # longtest.Enabled(); internal/arch checks that the package of each is listed here. Arguments are
 # given to `go test`: scripts/long-tests.sh -run Conformance -v
 set -euo pipefail

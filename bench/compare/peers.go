@@ -149,7 +149,7 @@ func buildGoMLX(ctx context.Context, module, folder string) (line []string, miss
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		first, _, _ := strings.Cut(string(out), "\n")
-		return nil, fmt.Sprintf("it does not build (go mod download -C %s): %s", module, first)
+		return nil, fmt.Sprintf("it does not build (GOWORK=off go mod download -C %s): %s", module, first)
 	}
 	return []string{binary, folder}, ""
 }

@@ -4,7 +4,7 @@ package limit
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../limit_amd64.s -stubs ../stubs_amd64.go -pkg limit
+//go:generate env GOWORK=off go run -C _asm . -out ../limit_amd64.s -stubs ../stubs_amd64.go -pkg limit
 
 // native returns the loops that this processor can run, or nil.
 func native() *loops {

@@ -4,7 +4,7 @@ package half
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../convert_amd64.s -stubs ../convert_stubs_amd64.go -pkg half
+//go:generate env GOWORK=off go run -C _asm . -out ../convert_amd64.s -stubs ../convert_stubs_amd64.go -pkg half
 
 // lanes is the elements of the vectors that the processor has, 0 if it has none
 // with the conversions; tests lower it. The loops agree with the scalar

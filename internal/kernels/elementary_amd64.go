@@ -4,7 +4,7 @@ package kernels
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../elementary_amd64.s -stubs ../elementary_stubs_amd64.go -pkg kernels
+//go:generate env GOWORK=off go run -C _asm . -out ../elementary_amd64.s -stubs ../elementary_stubs_amd64.go -pkg kernels
 
 // nativeElementary lists the loops that this processor can run, best first.
 func nativeElementary() (list []*elementary) {

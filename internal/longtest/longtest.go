@@ -1,4 +1,4 @@
-// Package longtest tells tests whether the long suites run. `go test ./...` leaves out what takes
+// Package longtest tells tests whether the long suites run. `go test work` leaves out what takes
 // long and rarely fails; scripts/long-tests.sh runs it, as continuous integration does.
 package longtest
 

@@ -4,7 +4,7 @@ package philox
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../philox_amd64.s -stubs ../stubs_amd64.go -pkg philox
+//go:generate env GOWORK=off go run -C _asm . -out ../philox_amd64.s -stubs ../stubs_amd64.go -pkg philox
 
 // level is what the processor has; tests lower it.
 var level = detect()

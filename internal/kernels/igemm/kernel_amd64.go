@@ -8,7 +8,7 @@ import (
 	"github.com/loris-ml/loris/internal/isa"
 )
 
-//go:generate go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_stubs_amd64.go -pkg igemm
+//go:generate env GOWORK=off go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_stubs_amd64.go -pkg igemm
 
 // natives returns the inner loops that this processor can run, best first.
 func natives() []*Kernel {

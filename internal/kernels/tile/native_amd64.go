@@ -4,7 +4,7 @@ package tile
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../tile_amd64.s -stubs ../stubs_amd64.go -pkg tile
+//go:generate env GOWORK=off go run -C _asm . -out ../tile_amd64.s -stubs ../stubs_amd64.go -pkg tile
 
 func native32() []*Set[float32] {
 	return native(

@@ -4,7 +4,7 @@ package vec
 
 import "github.com/loris-ml/loris/internal/isa"
 
-//go:generate go run -C _asm . -out ../vec_amd64.s -stubs ../stubs_amd64.go -pkg vec
+//go:generate env GOWORK=off go run -C _asm . -out ../vec_amd64.s -stubs ../stubs_amd64.go -pkg vec
 
 // level is what the processor has; tests lower it.
 var level = detect()

@@ -1,0 +1,24 @@
+module github.com/loris-ml/loris/cmd/loris
+
+go 1.26.0
+
+require (
+	github.com/dustin/go-humanize v1.0.1
+	github.com/loris-ml/loris v0.0.0
+	github.com/spf13/cobra v1.10.2
+	golang.org/x/sync v0.24.0
+	golang.org/x/term v0.44.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgraph-io/ristretto/v2 v2.4.2 // indirect
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/sys v0.46.0 // indirect
+	gonum.org/v1/gonum v0.16.0 // indirect
+)
+
+replace github.com/loris-ml/loris => ../../
