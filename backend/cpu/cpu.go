@@ -42,6 +42,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
@@ -69,14 +70,12 @@ type Backend struct {
 }
 
 // tuning is how work is cut into pieces. Results do not depend on it but for
-// part, tall and strip, which order sums.
+// cut, which orders sums.
 type tuning struct {
-	block int     // most elements in a block of pointwise ops
-	unit  int     // elements of a copy or a created tensor that are one unit of work
-	piece int     // elements in a call of a kernel, about
-	part  int     // elements in a part of a reduction to few results
-	tall  int     // elements from where on a reduction of columns is cut into strips
-	strip int     // rows in a strip, at least
+	block int // most elements in a block of pointwise ops
+	unit  int // elements of a copy or a created tensor that are one unit of work
+	piece int // elements in a call of a kernel, about
+	cut   nest.Cut
 	nanos float64 // the work that is worth another goroutine
 }
 
@@ -95,7 +94,7 @@ func New() *Backend {
 // order and elementary functions by other polynomials than in machine code, so
 // results of the two may differ in the last places.
 func NewPortable() *Backend {
-	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: 1 << 14, part: 1 << 15, tall: 1 << 18, strip: 32, nanos: 30_000}}
+	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: nest.Piece, cut: nest.Cuts(), nanos: 30_000}}
 }
 
 // DeviceType returns "cpu".

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native"
 )
@@ -8,7 +9,7 @@ import (
 // Split makes a backend cut work into tiny pieces, so that small tensors take the
 // paths of large ones: several blocks, parts and goroutines.
 func Split(b *Backend) *Backend {
-	b.tune = tuning{block: 5, unit: 7, piece: 7, part: 16, tall: 100, strip: 2, nanos: 1}
+	b.tune = tuning{block: 5, unit: 7, piece: 7, cut: nest.Cut{Part: 16, Tall: 100, Strip: 2}, nanos: 1}
 	return b
 }
 

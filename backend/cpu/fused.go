@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -23,7 +23,7 @@ func (l *lowering) Templates() *fuse.Templates {
 // Kernel compiles a kernel, which emit makes a step.
 func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	n := &nestStep{Kernel: k, l: l}
-	n.hint()
+	nest.Hint(k, l.Uses)
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }
@@ -55,33 +55,5 @@ func (l *lowering) move(in *graph.Instr, dst, src plan.Value) bool {
 	return ok
 }
 
-// fewLines is when the lines of a reduction give the processors too little to
-// share.
-const fewLines = 16
-
-// mostStrips bounds the parts of a tall reduction.
-const mostStrips = 128
-
-// Parts returns into how many parts the lines of a reduction are cut: where there
-// are few of them, and where lines are tall columns, which are better read in
-// strips of rows.
-func (l *lowering) Parts(r fuse.Reduction) int {
-	first := 1 // the size of the first run of reduced dimensions
-	started := false
-	for d, size := range r.Shape.Dims() {
-		if r.Mask[d] {
-			first *= size
-			started = started || size > 1
-		} else if started && size > 1 {
-			break
-		}
-	}
-	t := &l.tune
-	switch {
-	case r.Lines < fewLines:
-		return max(1, min(r.Shape.Numel()/t.part, first, maxParts))
-	case r.Axis == loop.Rows && r.Shape.Numel() >= t.tall && first >= 4*t.strip:
-		return min(first/t.strip, mostStrips)
-	}
-	return 1
-}
+// Parts returns into how many parts the lines of a reduction are cut.
+func (l *lowering) Parts(r fuse.Reduction) int { return l.tune.cut.Parts(r) }

@@ -131,7 +131,7 @@ func reduce[R, T, A any](c *call, whole *kernels.Reducer[R, T, A], part *kernels
 	r := kernels.NewReduction(in.Shape.Dims(), mask[:in.Shape.Rank()])
 	out := c.result()
 	n, splits := r.Splits()
-	parts := min(r.Elements()/c.l.tune.part, n, maxParts)
+	parts := min(r.Elements()/c.l.tune.cut.Part, n, maxParts)
 	if !splits || parts < 2 || r.Outs() >= fewResults {
 		c.emit(r.Outs(), c.resultGrain(&r), []operand{out}, []operand{x}, func(lo, hi int) {
 			kernels.Reduce(elements[R](m, out), elements[T](m, x), &r, lo, hi, whole)

@@ -76,6 +76,7 @@ var allowed = map[string][]string{
 
 	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"internal/aten", "graph", "internal/loop", "internal/strided", "ir"},
+	"backend/internal/nest":          {"backend/internal/fuse", "internal/loop"},
 	"backend/internal/plan":          {"internal/aten", "backend", "graph", "internal/strided", "ir"},
 	"backend/cuda/internal/emit":     {"internal/aten", "ir", "internal/loop"},
 	"backend/cuda/internal/steps":    {"backend", "backend/cuda/internal/emit", "graph", "internal", "ir"},

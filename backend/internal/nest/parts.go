@@ -1,0 +1,50 @@
+package nest
+
+import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/loop"
+)
+
+const (
+	// fewLines is when the lines of a reduction give the processors too little to share.
+	fewLines = 16
+	// mostStrips bounds the parts of a tall reduction, mostParts those of a reduction to few lines.
+	mostStrips = 128
+	mostParts  = 64
+)
+
+// Cut says from where on reductions are cut into parts.
+type Cut struct {
+	Part  int // elements in a part of a reduction to few results
+	Tall  int // elements from where on a reduction of columns is cut into strips
+	Strip int // rows in a strip, at least
+}
+
+// Piece is the number of elements in a call of a kernel, about: what takes some microseconds.
+const Piece = 1 << 14
+
+// Cuts returns where processors are best served by parts. Sums depend on it.
+func Cuts() Cut { return Cut{Part: 1 << 15, Tall: 1 << 18, Strip: 32} }
+
+// Parts returns into how many parts the lines of a reduction are cut: where there
+// are few of them, and where lines are tall columns, which are better read in
+// strips of rows.
+func (t Cut) Parts(r fuse.Reduction) int {
+	first := 1 // the size of the first run of reduced dimensions
+	started := false
+	for d, size := range r.Shape.Dims() {
+		if r.Mask[d] {
+			first *= size
+			started = started || size > 1
+		} else if started && size > 1 {
+			break
+		}
+	}
+	switch {
+	case r.Lines < fewLines:
+		return max(1, min(r.Shape.Numel()/t.Part, first, mostParts))
+	case r.Axis == loop.Rows && r.Shape.Numel() >= t.Tall && first >= 4*t.Strip:
+		return min(first/t.Strip, mostStrips)
+	}
+	return 1
+}
