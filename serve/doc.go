@@ -1,0 +1,2 @@
+// Package serve serves compiled models over the Open Inference Protocol.
+package serve
