@@ -579,9 +579,19 @@ func LogSumExp(self *Tensor, dim []int, opts ...LogSumExpOption) *Tensor {
 	return self.LogSumExp(dim, opts...)
 }
 
+// MaxDim is [Tensor.MaxDim] as a function.
+func MaxDim(self *Tensor, dim int, opts ...MaxDimOption) (values, indices *Tensor) {
+	return self.MaxDim(dim, opts...)
+}
+
 // Mean is [Tensor.Mean] as a function.
 func Mean(self *Tensor, opts ...MeanOption) *Tensor {
 	return self.Mean(opts...)
+}
+
+// MinDim is [Tensor.MinDim] as a function.
+func MinDim(self *Tensor, dim int, opts ...MinDimOption) (values, indices *Tensor) {
+	return self.MinDim(dim, opts...)
 }
 
 // Norm is [Tensor.Norm] as a function.
@@ -639,9 +649,24 @@ func Cumsum(self *Tensor, dim int, opts ...CumsumOption) *Tensor {
 	return self.Cumsum(dim, opts...)
 }
 
+// Diff is [Tensor.Diff] as a function.
+func Diff(self *Tensor, opts ...DiffOption) *Tensor {
+	return self.Diff(opts...)
+}
+
 // Logcumsumexp is [Tensor.Logcumsumexp] as a function.
 func Logcumsumexp(self *Tensor, dim int) *Tensor {
 	return self.Logcumsumexp(dim)
+}
+
+// AsStrided is [Tensor.AsStrided] as a function.
+func AsStrided(self *Tensor, size []int, stride []int, opts ...AsStridedOption) *Tensor {
+	return self.AsStrided(size, stride, opts...)
+}
+
+// AsStridedScatter is [Tensor.AsStridedScatter] as a function.
+func AsStridedScatter(self *Tensor, src *Tensor, size []int, stride []int, opts ...AsStridedScatterOption) *Tensor {
+	return self.AsStridedScatter(src, size, stride, opts...)
 }
 
 // Chunk is [Tensor.Chunk] as a function.
@@ -657,6 +682,11 @@ func ConstantPadNd(self *Tensor, pad []int, value any) *Tensor {
 // Diagonal is [Tensor.Diagonal] as a function.
 func Diagonal(self *Tensor, opts ...DiagonalOption) *Tensor {
 	return self.Diagonal(opts...)
+}
+
+// DiagonalScatter is [Tensor.DiagonalScatter] as a function.
+func DiagonalScatter(self *Tensor, src *Tensor, opts ...DiagonalScatterOption) *Tensor {
+	return self.DiagonalScatter(src, opts...)
 }
 
 // Expand is [Tensor.Expand] as a function.
@@ -719,9 +749,19 @@ func Select(self *Tensor, dim int, index int) *Tensor {
 	return self.Select(dim, index)
 }
 
+// SelectScatter is [Tensor.SelectScatter] as a function.
+func SelectScatter(self *Tensor, src *Tensor, dim int, index int) *Tensor {
+	return self.SelectScatter(src, dim, index)
+}
+
 // Slice is [Tensor.Slice] as a function.
 func Slice(self *Tensor, opts ...SliceOption) *Tensor {
 	return self.Slice(opts...)
+}
+
+// SliceScatter is [Tensor.SliceScatter] as a function.
+func SliceScatter(self *Tensor, src *Tensor, opts ...SliceScatterOption) *Tensor {
+	return self.SliceScatter(src, opts...)
 }
 
 // Split is [Tensor.Split] as a function.

@@ -120,7 +120,9 @@ var (
 	opHistc                        = lookup("histc")
 	opLinalgVectorNorm             = lookup("linalg_vector_norm")
 	opLogSumExp                    = lookup("logsumexp")
+	opMaxDim                       = lookup("max_dim")
 	opMean                         = lookup("mean")
+	opMinDim                       = lookup("min_dim")
 	opNorm                         = lookup("norm")
 	opProd                         = lookup("prod")
 	opSegmentReduce                = lookup("segment_reduce")
@@ -133,11 +135,15 @@ var (
 	opCummin                       = lookup("cummin")
 	opCumprod                      = lookup("cumprod")
 	opCumsum                       = lookup("cumsum")
+	opDiff                         = lookup("diff")
 	opLogcumsumexp                 = lookup("logcumsumexp")
+	opAsStrided                    = lookup("as_strided")
+	opAsStridedScatter             = lookup("as_strided_scatter")
 	opCat                          = lookup("cat")
 	opChunk                        = lookup("chunk")
 	opConstantPadNd                = lookup("constant_pad_nd")
 	opDiagonal                     = lookup("diagonal")
+	opDiagonalScatter              = lookup("diagonal_scatter")
 	opExpand                       = lookup("expand")
 	opFlatten                      = lookup("flatten")
 	opFlip                         = lookup("flip")
@@ -150,7 +156,9 @@ var (
 	opReshape                      = lookup("reshape")
 	opRoll                         = lookup("roll")
 	opSelect                       = lookup("select")
+	opSelectScatter                = lookup("select_scatter")
 	opSlice                        = lookup("slice")
+	opSliceScatter                 = lookup("slice_scatter")
 	opSplit                        = lookup("split")
 	opSplitWithSizes               = lookup("split_with_sizes")
 	opSqueeze                      = lookup("squeeze")
@@ -1476,6 +1484,18 @@ func (t *Tensor) LogSumExp(dim []int, opts ...LogSumExpOption) *Tensor {
 	return call1With(opLogSumExp, []any{t.ex(), dim}, opts)
 }
 
+// MaxDim records ATen's max.dim: the largest element along dim and its i64 index, the first of
+// equal ones; NaN wins. dim goes, or has size 1 with keepdim. The gradient is that of the chosen
+// element.
+//
+//	max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Keepdim].
+func (t *Tensor) MaxDim(dim int, opts ...MaxDimOption) (values, indices *Tensor) {
+	out := callWith(opMaxDim, []any{t.ex(), dim}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
 // Mean records ATen's mean.dim: mean over dim (all dimensions if absent or empty); self, or dtype,
 // must be floating. NaN over no elements.
 //
@@ -1484,6 +1504,18 @@ func (t *Tensor) LogSumExp(dim []int, opts ...LogSumExpOption) *Tensor {
 // Differentiable. Options: [Dim], [Keepdim] and [As].
 func (t *Tensor) Mean(opts ...MeanOption) *Tensor {
 	return call1With(opMean, []any{t.ex()}, opts)
+}
+
+// MinDim records ATen's min.dim: the smallest element along dim and its i64 index, the first of
+// equal ones; NaN wins. dim goes, or has size 1 with keepdim. The gradient is that of the chosen
+// element.
+//
+//	min_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Differentiable. Options: [Keepdim].
+func (t *Tensor) MinDim(dim int, opts ...MinDimOption) (values, indices *Tensor) {
+	out := callWith(opMinDim, []any{t.ex(), dim}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
 // Norm records ATen's norm.ScalarOpt_dim: vector p-norm of a floating tensor over dim (all
@@ -1616,6 +1648,16 @@ func (t *Tensor) Cumsum(dim int, opts ...CumsumOption) *Tensor {
 	return call1With(opCumsum, []any{t.ex(), dim}, opts)
 }
 
+// Diff records ATen's diff: the differences of neighbours along dim, taken n times, of self between
+// prepend and append; of bool whether they differ.
+//
+//	diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor
+//
+// Differentiable. Options: [DiffOrder], [Dim], [DiffPrepend] and [DiffAppend].
+func (t *Tensor) Diff(opts ...DiffOption) *Tensor {
+	return call1With(opDiff, []any{t.ex()}, opts)
+}
+
 // Logcumsumexp records ATen's logcumsumexp: log(cumsum(exp(self))) along dim of a floating tensor,
 // without overflow.
 //
@@ -1624,6 +1666,28 @@ func (t *Tensor) Cumsum(dim int, opts ...CumsumOption) *Tensor {
 // Differentiable.
 func (t *Tensor) Logcumsumexp(dim int) *Tensor {
 	return call1(opLogcumsumexp, []any{t.ex(), dim}, nil)
+}
+
+// AsStrided records the op as_strided: the elements of self, in row-major order, at storage_offset
+// + Σ index·stride for each index of a tensor of the given size; places may repeat and must be
+// elements of self. Any dtype. ATen's as_strided of a contiguous tensor.
+//
+//	as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor
+//
+// Differentiable. Options: [StorageOffset].
+func (t *Tensor) AsStrided(size []int, stride []int, opts ...AsStridedOption) *Tensor {
+	return call1With(opAsStrided, []any{t.ex(), size, stride}, opts)
+}
+
+// AsStridedScatter records the op as_strided_scatter: self with src, of the given size, in the
+// places that as_strided takes; where those repeat, the later element in row-major order wins.
+// ATen's as_strided_scatter of a contiguous tensor.
+//
+//	as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor
+//
+// Differentiable. Options: [StorageOffset].
+func (t *Tensor) AsStridedScatter(src *Tensor, size []int, stride []int, opts ...AsStridedScatterOption) *Tensor {
+	return call1With(opAsStridedScatter, []any{t.ex(), src.ex(), size, stride}, opts)
 }
 
 // Cat records the op cat: tensors one after the other along dim; their other dimensions are equal.
@@ -1666,6 +1730,16 @@ func (t *Tensor) ConstantPadNd(pad []int, value any) *Tensor {
 // Differentiable. Options: [DiagonalOffset] and [DiagonalDims].
 func (t *Tensor) Diagonal(opts ...DiagonalOption) *Tensor {
 	return call1With(opDiagonal, []any{t.ex()}, opts)
+}
+
+// DiagonalScatter records ATen's diagonal_scatter: self with src in the place of the diagonal that
+// diagonal gives, whose dimensions src has; src is cast to self's dtype.
+//
+//	diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
+//
+// Differentiable. Options: [DiagonalOffset] and [DiagonalDims].
+func (t *Tensor) DiagonalScatter(src *Tensor, opts ...DiagonalScatterOption) *Tensor {
+	return call1With(opDiagonalScatter, []any{t.ex(), src.ex()}, opts)
 }
 
 // Expand records ATen's expand: broadcast to size: new dimensions come first, those of size 1
@@ -1789,6 +1863,16 @@ func (t *Tensor) Select(dim int, index int) *Tensor {
 	return call1(opSelect, []any{t.ex(), dim, index}, nil)
 }
 
+// SelectScatter records ATen's select_scatter: self with src in the place of the slice that select
+// gives, whose dimensions src has; src is cast to self's dtype.
+//
+//	select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SelectScatter(src *Tensor, dim int, index int) *Tensor {
+	return call1(opSelectScatter, []any{t.ex(), src.ex(), dim, index}, nil)
+}
+
 // Slice records ATen's slice.Tensor: elements start, start+step, … before end along dim; start
 // and end count from the end if negative and are clamped. A negative step, which ATen lacks, works
 // as in Python. Any dtype.
@@ -1798,6 +1882,16 @@ func (t *Tensor) Select(dim int, index int) *Tensor {
 // Differentiable. Options: [Dim], [SliceStart], [SliceEnd] and [SliceStep].
 func (t *Tensor) Slice(opts ...SliceOption) *Tensor {
 	return call1With(opSlice, []any{t.ex()}, opts)
+}
+
+// SliceScatter records ATen's slice_scatter: self with src in the place of what slice gives for the
+// same arguments, whose dimensions src has; src is cast to self's dtype.
+//
+//	slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor
+//
+// Differentiable. Options: [Dim], [SliceStart], [SliceEnd] and [SliceStep].
+func (t *Tensor) SliceScatter(src *Tensor, opts ...SliceScatterOption) *Tensor {
+	return call1With(opSliceScatter, []any{t.ex(), src.ex()}, opts)
 }
 
 // Split records the op split: consecutive pieces along dim: one number is the size of all, the last

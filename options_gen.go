@@ -98,6 +98,18 @@ type ArgminOption interface{ argminOption() }
 //   - [Descending]: bool descending=False
 type ArgsortOption interface{ argsortOption() }
 
+// AsStridedOption is an optional argument of [Tensor.AsStrided]: one of these, with ATen's type,
+// name and default.
+//
+//   - [StorageOffset]: int? storage_offset=None
+type AsStridedOption interface{ asStridedOption() }
+
+// AsStridedScatterOption is an optional argument of [Tensor.AsStridedScatter]: one of these, with
+// ATen's type, name and default.
+//
+//   - [StorageOffset]: int? storage_offset=None
+type AsStridedScatterOption interface{ asStridedScatterOption() }
+
 // AvgPool1dOption is an optional argument of [Tensor.AvgPool1d]: one of these, with ATen's type,
 // name and default.
 //
@@ -304,6 +316,23 @@ type CumsumOption interface{ cumsumOption() }
 //   - [DiagonalDims]: int dim1=0
 //   - [DiagonalDims]: int dim2=1
 type DiagonalOption interface{ diagonalOption() }
+
+// DiagonalScatterOption is an optional argument of [Tensor.DiagonalScatter]: one of these, with
+// ATen's type, name and default.
+//
+//   - [DiagonalOffset]: int offset=0
+//   - [DiagonalDims]: int dim1=0
+//   - [DiagonalDims]: int dim2=1
+type DiagonalScatterOption interface{ diagonalScatterOption() }
+
+// DiffOption is an optional argument of [Tensor.Diff]: one of these, with ATen's type, name and
+// default.
+//
+//   - [DiffOrder]: int n=1
+//   - [Dim]: int dim=-1
+//   - [DiffPrepend]: Tensor? prepend=None
+//   - [DiffAppend]: Tensor? append=None
+type DiffOption interface{ diffOption() }
 
 // DivOption is an optional argument of [Tensor.Div]: one of these, with ATen's type, name and
 // default.
@@ -725,6 +754,12 @@ type LogSumExpOption interface{ logSumExpOption() }
 //   - [Eps]: float? eps=None
 type LogitOption interface{ logitOption() }
 
+// MaxDimOption is an optional argument of [Tensor.MaxDim]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Keepdim]: bool keepdim=False
+type MaxDimOption interface{ maxDimOption() }
+
 // MaxPool1dOption is an optional argument of [Tensor.MaxPool1d]: one of these, with ATen's type,
 // name and default.
 //
@@ -793,6 +828,12 @@ type MeanOption interface{ meanOption() }
 //   - [Dim]: int? dim=None
 //   - [Keepdim]: bool keepdim=False
 type MedianOption interface{ medianOption() }
+
+// MinDimOption is an optional argument of [Tensor.MinDim]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Keepdim]: bool keepdim=False
+type MinDimOption interface{ minDimOption() }
 
 // ModeOption is an optional argument of [Tensor.Mode]: one of these, with ATen's type, name and
 // default.
@@ -992,6 +1033,15 @@ type SegmentReduceOption interface{ segmentReduceOption() }
 //   - [SliceEnd]: int? end=None
 //   - [SliceStep]: int step=1
 type SliceOption interface{ sliceOption() }
+
+// SliceScatterOption is an optional argument of [Tensor.SliceScatter]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Dim]: int dim=0
+//   - [SliceStart]: int? start=None
+//   - [SliceEnd]: int? end=None
+//   - [SliceStep]: int step=1
+type SliceScatterOption interface{ sliceScatterOption() }
 
 // SmoothL1LossOption is an optional argument of [Tensor.SmoothL1Loss]: one of these, with ATen's
 // type, name and default.
@@ -1380,25 +1430,51 @@ func (descendingOption) argsortOption() {}
 func (descendingOption) sortOption()    {}
 
 // DiagonalDims sets the two dimensions whose diagonal is taken. It is the arguments dim1 and dim2
-// of [Tensor.Diagonal].
+// of [Tensor.Diagonal] and [Tensor.DiagonalScatter].
 func DiagonalDims(dim1, dim2 int) diagonalDimsOption {
 	return diagonalDimsOption{[2]int{dim1, dim2}}
 }
 
 type diagonalDimsOption struct{ v [2]int }
 
-func (diagonalDimsOption) diagonalOption() {}
+func (diagonalDimsOption) diagonalOption()        {}
+func (diagonalDimsOption) diagonalScatterOption() {}
 
 // DiagonalOffset chooses the diagonal: 0 is the main one, positive numbers are above it, negative
-// below. It is the argument offset of [Tensor.Diagonal] and diagonal of [Tensor.Tril] and
-// [Tensor.Triu].
+// below. It is the argument offset of [Tensor.DiagonalScatter] and [Tensor.Diagonal] and diagonal
+// of [Tensor.Tril] and [Tensor.Triu].
 func DiagonalOffset(v int) diagonalOffsetOption { return diagonalOffsetOption{v} }
 
 type diagonalOffsetOption struct{ v any }
 
-func (diagonalOffsetOption) diagonalOption() {}
-func (diagonalOffsetOption) trilOption()     {}
-func (diagonalOffsetOption) triuOption()     {}
+func (diagonalOffsetOption) diagonalOption()        {}
+func (diagonalOffsetOption) diagonalScatterOption() {}
+func (diagonalOffsetOption) trilOption()            {}
+func (diagonalOffsetOption) triuOption()            {}
+
+// DiffAppend sets what follows the tensor along the dimension. It is the argument append of
+// [Tensor.Diff].
+func DiffAppend(v *Tensor) diffAppendOption { return diffAppendOption{v.ex()} }
+
+type diffAppendOption struct{ v any }
+
+func (diffAppendOption) diffOption() {}
+
+// DiffOrder sets how many times differences are taken, 1 unless given. It is the argument n of
+// [Tensor.Diff].
+func DiffOrder(v int) diffOrderOption { return diffOrderOption{v} }
+
+type diffOrderOption struct{ v any }
+
+func (diffOrderOption) diffOption() {}
+
+// DiffPrepend sets what precedes the tensor along the dimension. It is the argument prepend of
+// [Tensor.Diff].
+func DiffPrepend(v *Tensor) diffPrependOption { return diffPrependOption{v.ex()} }
+
+type diffPrependOption struct{ v any }
+
+func (diffPrependOption) diffOption() {}
 
 // Dilation sets the distance between the elements of a window, one number for all dimensions or one
 // for each. It is the argument dilation of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d],
@@ -1426,15 +1502,15 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // last; an op that takes one panics with an *OpError for several. It is the argument dim of [Cat],
 // [CosineSimilarity], [Stack], [Tensor.All], [Tensor.Amax], [Tensor.Amin], [Tensor.Any],
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
-// [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.HFFT], [Tensor.IFFT2],
-// [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT], [Tensor.IRFFT2],
-// [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm],
+// [Tensor.Diff], [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.HFFT],
+// [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT],
+// [Tensor.IRFFT2], [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm],
 // [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian],
 // [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2], [Tensor.RFFTN], [Tensor.RFFT],
-// [Tensor.RepeatInterleave], [Tensor.Slice], [Tensor.Sort], [Tensor.SplitWithSizes],
-// [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
-// [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and [Tensor.Var] and dims
-// of [Tensor.Roll].
+// [Tensor.RepeatInterleave], [Tensor.SliceScatter], [Tensor.Slice], [Tensor.Sort],
+// [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std],
+// [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and
+// [Tensor.Var] and dims of [Tensor.Roll].
 func Dim(v ...int) dimOption { return dimOption{intsArg(v)} }
 
 type dimOption struct{ v any }
@@ -1455,11 +1531,13 @@ func (dimOption) stdMeanOption()          {}
 func (dimOption) sumOption()              {}
 func (dimOption) varOption()              {}
 func (dimOption) varMeanOption()          {}
+func (dimOption) diffOption()             {}
 func (dimOption) catOption()              {}
 func (dimOption) chunkOption()            {}
 func (dimOption) repeatInterleaveOption() {}
 func (dimOption) rollOption()             {}
 func (dimOption) sliceOption()            {}
+func (dimOption) sliceScatterOption()     {}
 func (dimOption) splitOption()            {}
 func (dimOption) splitWithSizesOption()   {}
 func (dimOption) squeezeOption()          {}
@@ -1690,9 +1768,10 @@ func (isCausalOption) scaledDotProductAttentionOption() {}
 
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
 // [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin], [Tensor.Kthvalue],
-// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.Mean],
-// [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod],
-// [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and [Tensor.Var].
+// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.MaxDim],
+// [Tensor.Mean], [Tensor.Median], [Tensor.MinDim], [Tensor.Mode], [Tensor.Nanmedian],
+// [Tensor.Norm], [Tensor.Prod], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and
+// [Tensor.Var].
 func Keepdim(v bool) keepdimOption { return keepdimOption{v} }
 
 type keepdimOption struct{ v any }
@@ -1705,7 +1784,9 @@ func (keepdimOption) argmaxOption()           {}
 func (keepdimOption) argminOption()           {}
 func (keepdimOption) linalgVectorNormOption() {}
 func (keepdimOption) logSumExpOption()        {}
+func (keepdimOption) maxDimOption()           {}
 func (keepdimOption) meanOption()             {}
+func (keepdimOption) minDimOption()           {}
 func (keepdimOption) normOption()             {}
 func (keepdimOption) prodOption()             {}
 func (keepdimOption) stdOption()              {}
@@ -2089,27 +2170,32 @@ type segmentOffsetsOption struct{ v any }
 
 func (segmentOffsetsOption) segmentReduceOption() {}
 
-// SliceEnd sets the index before which the slice ends. It is the argument end of [Tensor.Slice].
+// SliceEnd sets the index before which the slice ends. It is the argument end of
+// [Tensor.SliceScatter] and [Tensor.Slice].
 func SliceEnd(v int) sliceEndOption { return sliceEndOption{v} }
 
 type sliceEndOption struct{ v any }
 
-func (sliceEndOption) sliceOption() {}
+func (sliceEndOption) sliceOption()        {}
+func (sliceEndOption) sliceScatterOption() {}
 
-// SliceStart sets the index where the slice begins. It is the argument start of [Tensor.Slice].
+// SliceStart sets the index where the slice begins. It is the argument start of
+// [Tensor.SliceScatter] and [Tensor.Slice].
 func SliceStart(v int) sliceStartOption { return sliceStartOption{v} }
 
 type sliceStartOption struct{ v any }
 
-func (sliceStartOption) sliceOption() {}
+func (sliceStartOption) sliceOption()        {}
+func (sliceStartOption) sliceScatterOption() {}
 
 // SliceStep sets the distance between the elements of the slice. It is the argument step of
-// [Tensor.Slice].
+// [Tensor.SliceScatter] and [Tensor.Slice].
 func SliceStep(v int) sliceStepOption { return sliceStepOption{v} }
 
 type sliceStepOption struct{ v any }
 
-func (sliceStepOption) sliceOption() {}
+func (sliceStepOption) sliceOption()        {}
+func (sliceStepOption) sliceScatterOption() {}
 
 // SoftplusThreshold sets where beta·x is taken for the result, a number or a *Tensor of rank 0. It
 // is the argument threshold of [Tensor.Softplus].
@@ -2142,6 +2228,15 @@ func StartDim(v int) startDimOption { return startDimOption{v} }
 type startDimOption struct{ v any }
 
 func (startDimOption) flattenOption() {}
+
+// StorageOffset sets the element where the view begins, 0 unless given. It is the argument
+// storage_offset of [Tensor.AsStridedScatter] and [Tensor.AsStrided].
+func StorageOffset(v int) storageOffsetOption { return storageOffsetOption{v} }
+
+type storageOffsetOption struct{ v any }
+
+func (storageOffsetOption) asStridedOption()        {}
+func (storageOffsetOption) asStridedScatterOption() {}
 
 // Stride sets the distance between windows, one number for all dimensions or one for each. It is
 // the argument stride of [Tensor.AvgPool1d], [Tensor.AvgPool2d], [Tensor.AvgPool3d],
@@ -2310,6 +2405,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 			name = "diagonal"
 		}
 		return append(dst, ir.Named{Name: name, Value: o.v})
+	case diffAppendOption:
+		return append(dst, ir.Named{Name: "append", Value: o.v})
+	case diffOrderOption:
+		return append(dst, ir.Named{Name: "n", Value: o.v})
+	case diffPrependOption:
+		return append(dst, ir.Named{Name: "prepend", Value: o.v})
 	case dilationOption:
 		return append(dst, ir.Named{Name: "dilation", Value: o.v})
 	case dimOption:
@@ -2464,6 +2565,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "sorter", Value: o.v})
 	case startDimOption:
 		return append(dst, ir.Named{Name: "start_dim", Value: o.v})
+	case storageOffsetOption:
+		return append(dst, ir.Named{Name: "storage_offset", Value: o.v})
 	case strideOption:
 		return append(dst, ir.Named{Name: "stride", Value: o.v})
 	case transposedOption:

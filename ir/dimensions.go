@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Composites that rearrange dimensions.
 
 func init() {
@@ -167,29 +169,44 @@ func moveDims(a Args, from, to []int) []int {
 	return perm
 }
 
-// decomposeDiagonal takes every (columns+1)-th element of the flattened matrices.
-func decomposeDiagonal(b *Builder, a Args) []Value {
-	x := a.In[0]
-	r := x.Rank()
+// diagonal is a use of diagonal: in the flattened matrices it is every (cols+1)-th element from start.
+type diagonal struct {
+	perm                     []int // puts the two dimensions last
+	batch                    []int // the other dimensions
+	rows, cols, start, count int
+}
+
+func newDiagonal(a Args) *diagonal {
+	s := a.In[0].Shape()
+	r := s.Rank()
 	i, j := a.Dim("dim1", r), a.Dim("dim2", r)
 	if r < 2 || i == j {
 		a.Fail(ErrIndex, "dim1 %d and dim2 %d are not two dimensions of rank %d", i, j, r)
 	}
-	x = b.Permute(x, moveDims(a, []int{i, j}, []int{-2, -1})...)
-	rows, cols, offset := x.Dim(-2), x.Dim(-1), a.Int("offset")
-	n, start := min(rows, cols-offset), offset
+	d := &diagonal{perm: moveDims(a, []int{i, j}, []int{-2, -1}), rows: s.Dim(i), cols: s.Dim(j)}
+	for _, k := range d.perm[:r-2] {
+		d.batch = append(d.batch, s.Dim(k))
+	}
+	d.batch = slices.Clip(d.batch)
+	offset := a.Int("offset")
+	d.count, d.start = min(d.rows, d.cols-offset), offset
 	if offset < 0 {
-		n, start = min(rows+offset, cols), -offset*cols
+		d.count, d.start = min(d.rows+offset, d.cols), -offset*d.cols
 	}
-	if n <= 0 {
-		n, start = 0, 0
+	if d.count <= 0 {
+		d.count, d.start = 0, 0
 	}
-	x = b.Reshape(x, append(x.Shape().Dims()[:r-2], rows*cols)...)
-	end := start
-	if n > 0 {
-		end = start + (n-1)*(cols+1) + 1
+	return d
+}
+
+func decomposeDiagonal(b *Builder, a Args) []Value {
+	d := newDiagonal(a)
+	x := b.Reshape(b.Permute(a.In[0], d.perm...), append(d.batch, d.rows*d.cols)...)
+	end := d.start
+	if d.count > 0 {
+		end += (d.count-1)*(d.cols+1) + 1
 	}
-	return []Value{b.Slice(x, r-2, start, end, cols+1)}
+	return []Value{b.Slice(x, len(d.batch), d.start, end, d.cols+1)}
 }
 
 func decomposeUnfold(b *Builder, a Args) []Value {

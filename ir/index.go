@@ -27,6 +27,8 @@ func init() {
 		Decompose: decomposeEmbedding,
 		VJP:       vjpEmbedding,
 	})
+	registerBackward("embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+		"The gradient of embedding with respect to weight, of num_weights rows. As at::embedding_dense_backward.", embeddingBackward)
 	register("one_hot(Tensor self, int num_classes) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "i64 of self's shape + [num_classes]: 1 where the last index equals the class in self, else 0; a class outside " +
@@ -148,14 +150,38 @@ func decomposeEmbedding(b *Builder, a Args) []Value {
 }
 
 func vjpEmbedding(b *Builder, a Args, out, grad []Value) []Value {
-	w, n := a.In[0], a.In[1].Shape().Numel()
-	index := b.Reshape(a.In[1], n)
-	g := b.Reshape(grad[0], n, w.Dim(1))
-	if p := a.Int("padding_idx"); p >= 0 {
-		padding := b.eq(b.Reshape(index, n, 1), b.Const(p, index.DType()))
-		g = b.Where(padding, b.Const(0, g.DType()), g)
+	return []Value{b.rowGradients(grad[0], a.In[1], a.In[0].Dim(0), a.Int("padding_idx")), {}}
+}
+
+// rowGradients sums the gradients of chosen rows by row, of n rows; those of row padding count for
+// nothing.
+func (b *Builder) rowGradients(g, indices Value, n, padding int) Value {
+	count := indices.Shape().Numel()
+	index := b.Reshape(indices, count)
+	width := g.Dim(-1)
+	g = b.Reshape(g, count, width)
+	if padding >= 0 {
+		skipped := b.eq(b.Reshape(index, count, 1), b.Const(padding, index.DType()))
+		g = b.Where(skipped, b.Const(0, g.DType()), g)
 	}
-	return []Value{b.IndexAdd(b.fullLike(w, 0), 0, index, g), {}}
+	return b.IndexAdd(b.Full([]int{n, width}, 0, g.DType()), 0, index, g)
+}
+
+// embeddingBackward is the gradient of a table from which rows were chosen. With scale_grad_by_freq
+// the gradient of a row is divided by how often it was.
+func embeddingBackward(b *Builder, a Args) []Value {
+	g, indices, n := a.Tensor("grad_output"), a.Tensor("indices"), a.Int("num_weights")
+	requireIndex(a, indices)
+	if s, i := g.Shape(), indices.Shape(); n < 0 || s.Rank() != i.Rank()+1 || !s.WithDims(s.Dims()[:i.Rank()]...).SameDims(i) {
+		a.Fail(ErrShape, "grad_output must be a row for each of indices %v, got %v", i, s)
+	}
+	sum := b.rowGradients(g, indices, n, a.Int("padding_idx"))
+	if a.Bool("scale_grad_by_freq") {
+		index := b.flatten(indices)
+		often := b.countIn(n, index, b.Full([]int{index.Dim(0)}, 1, g.DType()))
+		sum = b.Div(sum, b.Unsqueeze(b.maximum(often, b.Const(1, g.DType())), 1))
+	}
+	return []Value{sum}
 }
 
 func decomposeOneHot(b *Builder, a Args) []Value {

@@ -113,10 +113,11 @@ func requireDimension(a Args) {
 	}
 }
 
-func selectAt(b *Builder, a Args, i int) Value {
+// selected returns the normalised dim of a use of select and the normalised index i along it.
+func selected(a Args, i int) (dim, index int) {
 	requireDimension(a)
 	x := a.In[0]
-	dim := a.Dim("dim", x.Rank())
+	dim = a.Dim("dim", x.Rank())
 	n := x.Dim(dim)
 	if i < -n || i >= n {
 		a.Fail(ErrIndex, "index %d is out of range for dimension %d of size %d", i, dim, n)
@@ -124,6 +125,12 @@ func selectAt(b *Builder, a Args, i int) Value {
 	if i < 0 {
 		i += n
 	}
+	return dim, i
+}
+
+func selectAt(b *Builder, a Args, i int) Value {
+	x := a.In[0]
+	dim, i := selected(a, i)
 	dims := x.Shape().Dims()
 	dims = append(dims[:dim], dims[dim+1:]...)
 	return b.Reshape(b.Slice(x, dim, i, i+1, 1), dims...)

@@ -25,7 +25,9 @@ func init() {
 		im2col pdist soft_margin_loss addbmm
 		softmax log_softmax layer_norm rms_norm group_norm batch_norm scaled_dot_product_attention
 		nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div cosine_similarity
-		binary_cross_entropy binary_cross_entropy_with_logits`) {
+		binary_cross_entropy binary_cross_entropy_with_logits
+		as_strided slice_scatter select_scatter diagonal_scatter diff max_dim min_dim
+		native_layer_norm native_group_norm _softmax _log_softmax`) {
 		vectors[name] = name
 	}
 }

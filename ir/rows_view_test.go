@@ -178,3 +178,39 @@ func TestJoinCompositeShapes(t *testing.T) {
 		{op: "pad", args: []any{x, []int{1, 1}, "mirror"}, err: ErrArg, msg: `"mirror"`},
 	})
 }
+
+func TestScatterIntoViewShapes(t *testing.T) {
+	x, s := tensor(F32, 3, 4), tensor(F32)
+	f := func(dims ...int) Value { return tensor(F32, dims...) }
+	checkUses(t, []use{
+		{op: "as_strided", args: []any{x, []int{2, 3}, []int{1, 4}, 3}, err: ErrShape, msg: "size [2 3] with strides [1 4] from element 3 is out of bounds for 12 elements"},
+		{op: "as_strided", args: []any{x, []int{2, 3}, []int{1, 4}, 2}, want: "f32[2,3]"},
+		{op: "as_strided", args: []any{x, []int{2}, []int{1, 4}}, err: ErrShape, msg: "mismatch in length"},
+		{op: "as_strided", args: []any{x, []int{2}, []int{-1}}, err: ErrArg, msg: "must not be negative"},
+		{op: "as_strided", args: []any{x, []int{2}, []int{1}, -1}, err: ErrShape, msg: "out of bounds"},
+		{op: "as_strided", args: []any{x, []int{1 << 40}, []int{1 << 40}}, err: ErrShape, msg: "out of bounds"},
+		{op: "as_strided", args: []any{x, []int{-2}, []int{1}}, err: ErrShape},
+		{op: "as_strided", args: []any{s, []int{5, 5}, []int{0, 0}}, want: "f32[5,5]"},
+		{op: "as_strided_scatter", args: []any{x, f(2), []int{2}, []int{5}}, want: "f32[3,4]"},
+		{op: "as_strided_scatter", args: []any{x, f(3), []int{2}, []int{5}}, err: ErrShape, msg: "src size = [3], slice size = [2]"},
+		{op: "slice_scatter", args: []any{x, f(2, 4), 0, 1}, want: "f32[3,4]"},
+		{op: "slice_scatter", args: []any{x, f(2, 3), 0, 1}, err: ErrShape, msg: "slice size = [2 4]"},
+		{op: "slice_scatter", args: []any{tensor(I64, 3, 4), f(2, 4), 0, 1}, want: "i64[3,4]"},
+		{op: "slice_scatter", args: []any{s, s}, err: ErrShape, msg: "rank 0"},
+		{op: "select_scatter", args: []any{x, f(3), 1, -1}, want: "f32[3,4]"},
+		{op: "select_scatter", args: []any{x, f(3), 1, 4}, err: ErrIndex, msg: "index 4 is out of range"},
+		{op: "diagonal_scatter", args: []any{x, f(3), 1}, want: "f32[3,4]"},
+		{op: "diagonal_scatter", args: []any{x, f(2), 1}, err: ErrShape, msg: "slice size = [3]"},
+		{op: "diagonal_scatter", args: []any{x, f(0), 9}, want: "f32[3,4]"},
+		{op: "max_dim", args: []any{x, 1}, want: "f32[3] i64[3]"},
+		{op: "min_dim", args: []any{s, 0, true}, want: "f32[] i64[]"},
+		{op: "max_dim", args: []any{f(2, 0), 1}, err: ErrShape, msg: "non-zero size"},
+		{op: "diff", args: []any{s}, err: ErrShape, msg: "at least one-dimensional"},
+		{op: "diff", args: []any{x, -1}, err: ErrArg, msg: "non-negative"},
+		{op: "diff", args: []any{tensor(Bool, 3), 2}, want: "bool[1]"},
+		{op: "native_layer_norm_backward", args: []any{x, x, []int{4}, f(3), f(3), nil, nil, []int{1, 1, 1}}, err: ErrShape, msg: "must be [3 1]"},
+		{op: "native_group_norm", args: []any{x, nil, nil, 3, 4, 2, 2, 1e-5}, err: ErrShape, msg: "do not fit input"},
+		{op: "embedding_dense_backward", args: []any{x, tensor(I64, 2), 5, -1, false}, err: ErrShape, msg: "a row for each"},
+		{op: "_softmax", args: []any{x, 1, true}, err: ErrDType, msg: "f16 type only"},
+	})
+}

@@ -57,6 +57,9 @@ var forms = map[string]func(f *form){
 	"conv2d":             namedPadding,
 	"conv3d":             namedPadding,
 
+	"native_layer_norm_backward": allGradients,
+	"native_group_norm_backward": allGradients,
+
 	"upsample_nearest1d":   func(f *form) { f.interpolate("nearest") },
 	"upsample_nearest2d":   func(f *form) { f.interpolate("nearest") },
 	"upsample_nearest3d":   func(f *form) { f.interpolate("nearest") },
@@ -64,6 +67,9 @@ var forms = map[string]func(f *form){
 	"upsample_bilinear2d":  func(f *form) { f.interpolate("bilinear") },
 	"upsample_trilinear3d": func(f *form) { f.interpolate("trilinear") },
 }
+
+// allGradients asks for the gradients of the three operands, as the vectors do.
+func allGradients(f *form) { f.set("output_mask", []int{1, 1, 1}) }
 
 // scaleOther is alpha of add and sub.
 func scaleOther(f *form) {

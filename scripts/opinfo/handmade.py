@@ -195,6 +195,78 @@ def group_norm(dtype, mk):
     yield {}, {"input": mk((2, 6, 3), low=-2, high=2), "num_groups": 3, "weight": mk((6,)), "bias": mk((6,))}
 
 
+def native_group_norm(dtype, mk):
+    sizes = {"N": 2, "C": 6, "HxW": 3, "group": 3, "eps": 1e-5}
+    yield {}, {"input": mk((2, 6, 3), low=-2, high=2), "weight": mk((6,)), "bias": mk((6,)), **sizes}
+    yield {}, {"input": mk((2, 6, 3), low=-2, high=2), **sizes}
+
+
+def native_layer_norm_backward(dtype, mk):
+    x, w = mk((3, 19), low=-2, high=2), mk((19,))
+    for args in ({"weight": w, "bias": mk((19,))}, {"weight": w}, {}):
+        _, mean, rstd = torch.ops.aten.native_layer_norm(x, [19], args.get("weight"), args.get("bias"), 1e-5)
+        yield {"grad": False}, {"grad_out": mk((3, 19)), "input": x, "normalized_shape": [19], "mean": mean, "rstd": rstd, **args}
+
+
+def native_group_norm_backward(dtype, mk):
+    x, w = mk((2, 6, 3), low=-2, high=2), mk((6,))
+    _, mean, rstd = torch.ops.aten.native_group_norm(x, w, None, 2, 6, 3, 3, 1e-5)
+    yield {"grad": False}, {"grad_out": mk((2, 6, 3)), "input": x, "mean": mean, "rstd": rstd, "weight": w, "N": 2, "C": 6, "HxW": 3, "group": 3}
+
+
+def native_batch_norm(dtype, mk):
+    x, rest = mk((3, 2, 4), low=-2, high=2), {"momentum": 0.1, "eps": 1e-5}
+    running = {"running_mean": mk((2,), low=-1, high=1), "running_var": mk((2,), low=0.5, high=2)}
+    for training in (False, True):
+        yield {"grad": False}, {"input": x, "weight": mk((2,)), "bias": mk((2,)), **running, "training": training, **rest}
+
+
+def native_batch_norm_inference(dtype, mk):
+    for (_, args) in native_batch_norm(dtype, mk):
+        del args["training"]
+        yield {"grad": False}, args
+
+
+def embedding_backward(dtype, mk):
+    i = torch.tensor([[1, 3, 1], [0, 1, 3]])
+    for padding, scale in ((-1, False), (1, False), (-1, True)):
+        yield {"grad": False}, {"grad_output": mk((2, 3, 2)), "indices": i, "num_weights": 5, "padding_idx": padding, "scale_grad_by_freq": scale}
+
+
+def native_softmax(dtype, mk):
+    for dim in (0, -1):
+        yield {}, {"self": mk((3, 5), low=-2, high=2), "dim": dim, "half_to_float": False}
+
+
+def softmax_backward(log):
+    def make(dtype, mk):
+        y = mk((3, 5), low=-2, high=2).softmax(-1)
+        yield {"grad": False}, {"grad_output": mk((3, 5)), "output": y.log() if log else y, "dim": -1, "input_dtype": dtype}
+
+    return make
+
+
+def diff(dtype, mk):
+    yield {"pinned": True}, {"self": mk((2, 4)), "n": 0}
+    yield {"pinned": True}, {"self": mk((2, 4)), "n": 5}
+    yield {"pinned": True}, {"self": mk((2, 4)), "n": 2, "dim": 0, "prepend": mk((1, 4)), "append": mk((2, 4))}
+
+
+def as_strided(dtype, mk):
+    """A transposed stretch, windows, a broadcast, and nothing."""
+    x = mk((4, 5))
+    for size, stride, offset in (([3, 2], [1, 3], 2), ([3, 4], [2, 1], 1), ([2, 3], [0, 4], 3), ([0, 3], [3, 1], 0), ([], [], 19)):
+        yield {"pinned": True}, {"self": x, "size": size, "stride": stride, "storage_offset": offset}
+
+
+def slice_scatter(dtype, mk):
+    x = mk((5, 6))
+    yield {"pinned": True}, {"self": x, "src": mk((5, 3)), "dim": 1, "end": 6, "step": 2}
+    yield {"pinned": True}, {"self": x, "src": mk((2, 6)), "start": 1, "end": 5, "step": 3}
+    yield {"pinned": True}, {"self": x, "src": mk((0, 6)), "start": 3, "end": 3}
+    yield {"pinned": True}, {"self": x, "src": mk((5, 6)), "dim": -1}
+
+
 def matmul(dtype, mk):
     """Past the width of a vector register on every side."""
     yield {}, {"self": mk((9, 17), low=-2, high=2), "other": mk((17, 19), low=-2, high=2)}
@@ -316,5 +388,11 @@ BY_OP = {
     "huber_loss": huber, "cross_entropy_loss": cross_entropy, "nll_loss": nll, "bmm": bmm, "dot": vectors("tensor"),
     "outer": vectors("vec2"), "index_select": index_select, "gather": gather, "cumsum": scan, "cumprod": scan,
     "embedding": embedding, "add": alpha, "sub": alpha, "max_pool1d": max_pool1d, "conv3d": conv3d,
-    "conv_transpose3d": conv_transpose3d,
+    "conv_transpose3d": conv_transpose3d, "native_group_norm": native_group_norm,
+    "native_layer_norm_backward": native_layer_norm_backward, "native_group_norm_backward": native_group_norm_backward,
+    "_native_batch_norm_legit_functional": native_batch_norm, "_native_batch_norm_legit_no_training": native_batch_norm_inference,
+    "embedding_dense_backward": embedding_backward, "_softmax": native_softmax, "_log_softmax": native_softmax,
+    "_softmax_backward_data": softmax_backward(False), "_log_softmax_backward_data": softmax_backward(True),
+    "diff": diff, "as_strided": as_strided, "slice_scatter": slice_scatter, "max_dim": both(order, reduce(False)),
+    "min_dim": both(order, reduce(False)),
 }

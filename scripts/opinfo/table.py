@@ -35,7 +35,7 @@ class Row:
 
 
 # Where our name covers what ATen spreads over several.
-ATEN_NAMES = {"nll_loss": "nll_loss_nd"}
+ATEN_NAMES = {"nll_loss": "nll_loss_nd", "max_dim": "max", "min_dim": "min"}
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
@@ -192,6 +192,11 @@ def max_pool(args, kwargs):
     return drop_none(args, kwargs)
 
 
+def by_hand(args, kwargs):
+    """For ops of which the OpInfo entry gives the dtypes only."""
+    raise Elsewhere
+
+
 def drop_none(args, kwargs):
     return args, {k: v for k, v in kwargs.items() if v is not None}
 
@@ -319,6 +324,8 @@ def rows():
         Row("amax", "Tensor self, int[1] dim=[], bool keepdim=False"),
         Row("amin", "Tensor self, int[1] dim=[], bool keepdim=False"),
         Row("argmax", "Tensor self, int? dim=None, bool keepdim=False"),
+        Row("max_dim", "Tensor self, int dim, bool keepdim=False", ["max.reduction_with_dim"], cap=6),
+        Row("min_dim", "Tensor self, int dim, bool keepdim=False", ["min.reduction_with_dim"], cap=6),
         Row("argmin", "Tensor self, int? dim=None, bool keepdim=False"),
         Row("any", "Tensor self, int[1]? dim=None, bool keepdim=False"),
         Row("all", "Tensor self, int[1]? dim=None, bool keepdim=False"),
@@ -371,6 +378,11 @@ def shape_rows():
         Row("tril", "Tensor self, int diagonal=0"),
         Row("triu", "Tensor self, int diagonal=0"),
         Row("diagonal", "Tensor self, int offset=0, int dim1=0, int dim2=1"),
+        Row("as_strided", "Tensor self, int[] size, int[] stride, int? storage_offset=None"),
+        Row("slice_scatter", "Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1", cap=6),
+        Row("select_scatter", "Tensor self, Tensor src, int dim, int index", cap=6),
+        Row("diagonal_scatter", "Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1", cap=6),
+        Row("diff", "Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None"),
         Row("one_hot", "Tensor self, int num_classes=-1", ["nn.functional.one_hot"]),
         Row("arange", "Scalar? start=None, Scalar? end=None, Scalar? step=None, *, dtype? dtype=None", adapt=arange),
         Row("linspace", "Scalar start, Scalar end, int steps, *, dtype? dtype=None"),
@@ -501,6 +513,22 @@ def neural_rows(F):
         Row("log_softmax", "Tensor self, int dim, dtype? dtype=None", ["log_softmax", "log_softmax.with_dtype"]),
         Row("layer_norm", "Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05",
             [F + "layer_norm"]),
+        Row("native_layer_norm", "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps", ["native_layer_norm"], cap=4),
+        Row("native_group_norm", "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps",
+            [F + "group_norm"], adapt=by_hand),
+        Row("native_layer_norm_backward", "Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
+            "Tensor? weight, Tensor? bias", [F + "layer_norm"], adapt=by_hand, fixed={"output_mask": [True] * 3}),
+        Row("native_group_norm_backward", "Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, int HxW, "
+            "int group", [F + "group_norm"], adapt=by_hand, fixed={"output_mask": [True] * 3}),
+        Row("_native_batch_norm_legit_functional", BATCH_NORM, [F + "batch_norm"], adapt=by_hand),
+        Row("_native_batch_norm_legit_no_training", BATCH_NORM.replace("bool training, ", "").replace("? running", " running"),
+            [F + "batch_norm"], adapt=by_hand),
+        Row("embedding_dense_backward", "Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq",
+            [F + "embedding"], adapt=by_hand),
+        Row("_softmax", "Tensor self, int dim, bool half_to_float", ["softmax"], adapt=by_hand),
+        Row("_log_softmax", "Tensor self, int dim, bool half_to_float", ["log_softmax"], adapt=by_hand),
+        Row("_softmax_backward_data", SOFTMAX_BACKWARD, ["softmax"], adapt=by_hand),
+        Row("_log_softmax_backward_data", SOFTMAX_BACKWARD, ["log_softmax"], adapt=by_hand),
         Row("rms_norm", "Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None", [F + "rms_norm"]),
         Row("group_norm", "Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05",
             [F + "group_norm"]),
@@ -524,6 +552,7 @@ def neural_rows(F):
 
 
 UPSAMPLE = "Tensor input, int[{n}]? output_size{align}, float[{n}]? scale_factors"
+SOFTMAX_BACKWARD = "Tensor grad_output, Tensor output, int dim, dtype input_dtype"
 BATCH_NORM = (
     "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps"
