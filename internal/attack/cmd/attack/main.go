@@ -1,0 +1,103 @@
+// Attack tries to break Loris: it feeds readers with hostile files, fails every call that can fail,
+// and runs everything at once. It prints counts, and exits with 1 if anything fell.
+//
+//	go run ./internal/attack/cmd/attack files -time 1m
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loris-ml/loris/internal/attack/hostile"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker}
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: attack files [flags]; run it in the root of the repository")
+		os.Exit(2)
+	}
+	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		os.Exit(1)
+	}
+}
+
+// files feeds the readers.
+func files(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("files", flag.ExitOnError)
+	seed := flags.Uint64("seed", 1, "seed of the inputs")
+	limit := flags.Duration("time", time.Minute, "for all targets together")
+	count := flags.Uint64("count", 0, "inputs of each target; 0 is as many as the time allows")
+	only := flags.String("only", "", "the targets, separated by commas; all if empty")
+	flags.Parse(args)
+	targets, err := hostile.Targets(os.DirFS("."))
+	if err != nil {
+		return err
+	}
+	if *only != "" {
+		names := strings.Split(*only, ",")
+		targets = slices.DeleteFunc(targets, func(t hostile.Target) bool { return !slices.Contains(names, t.Name) })
+	}
+	if len(targets) == 0 {
+		return errors.New("no such target")
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := hostile.Options{Seed: *seed, Time: *limit / time.Duration(len(targets)), Count: *count, Report: os.Stderr,
+		Command: func(ctx context.Context, target string, a hostile.Args) *exec.Cmd {
+			return exec.CommandContext(ctx, exe, append([]string{"worker", "-target", target}, a.Strings()...)...)
+		}}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "target\tinputs\taccepted\trefused\tcrashes\thangs\tgreedy\twrong\t")
+	var faults int64
+	for _, t := range targets {
+		c, err := t.Drive(ctx, o)
+		if err != nil {
+			return err
+		}
+		faults += c.Faults()
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", t.Name, c.Inputs, c.Accepted, c.Refused, c.Crashes, c.Hangs, c.Greedy, c.Wrong)
+	}
+	table.Flush()
+	if faults > 0 {
+		return fmt.Errorf("%d faults", faults)
+	}
+	return nil
+}
+
+// worker reads the inputs of one target, for files.
+func worker(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("worker", flag.ExitOnError)
+	name := flags.String("target", "", "the target")
+	seed := flags.Uint64("seed", 1, "seed of the inputs")
+	from := flags.Uint64("from", 0, "the first input")
+	count := flags.Uint64("count", 0, "how many; 0 is all")
+	limit := flags.Duration("time", time.Minute, "for all")
+	dir := flags.String("dir", "", "for files")
+	flags.Parse(args)
+	debug.SetMemoryLimit(1 << 30)
+	targets, err := hostile.Targets(os.DirFS("."))
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(targets, func(t hostile.Target) bool { return t.Name == *name })
+	if i < 0 {
+		return fmt.Errorf("no target %q", *name)
+	}
+	return targets[i].Work(*dir, os.NewFile(3, "progress"), os.Stdout, *seed, *from, *count, time.Now().Add(*limit))
+}

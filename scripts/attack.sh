@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Tries to break Loris for as long as is asked, 1 hour by default, and prints counts; docs/reliability.md
+# says what each campaign does and has the counts of the last one. scripts/attack.sh 10m
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-1h} seed=${2:-$(date +%s)}
+echo "seed $seed"
+attack=$(mktemp -d)/attack
+trap 'rm -r "$(dirname "$attack")"' EXIT
+go build -o "$attack" ./internal/attack/cmd/attack
+"$attack" files -time "$time" -seed "$seed"
