@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/bench/internal/process"
 	"github.com/loris-ml/loris/bench/limit"
 	"github.com/loris-ml/loris/bench/workloads"
 )
@@ -34,17 +35,17 @@ type measurement struct {
 
 // measure runs all workloads with a number of threads.
 func (m *measurement) measure(ctx context.Context, all []*peer, threads int) error {
-	var children []*child
+	var children []child
 	defer func() {
 		for _, c := range children {
-			c.stop()
+			c.Stop()
 		}
 	}()
 	for _, p := range all {
 		if p.line == nil {
 			continue
 		}
-		c, err := p.start(ctx, m.device, threads, environment(threads, m.keepPages))
+		c, err := p.start(ctx, m.device, threads, process.Environment(threads, m.keepPages))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -68,7 +69,7 @@ func (m *measurement) measure(ctx context.Context, all []*peer, threads int) err
 }
 
 // machine returns what the device can do: 0 where no peer tells it.
-func (m *measurement) machine(children []*child, threads int) limit.Machine {
+func (m *measurement) machine(children []child, threads int) limit.Machine {
 	if m.device == loris.CPU {
 		machine := limit.Measure(threads, m.vectors)
 		m.limits = append(m.limits, machine.String())
@@ -78,10 +79,10 @@ func (m *measurement) machine(children []*child, threads int) limit.Machine {
 	for _, c := range children {
 		machine, err := c.limits(threads)
 		if err == nil {
-			m.limits = append(m.limits, fmt.Sprintf("%v: by %s, products %.0f GFLOP/s, copies %.0f GB/s", m.device, c.name, machine.FLOPS/1e9, machine.Stream/1e9))
+			m.limits = append(m.limits, fmt.Sprintf("%v: by %s, products %.0f GFLOP/s, copies %.0f GB/s", m.device, c.Name, machine.FLOPS/1e9, machine.Stream/1e9))
 			return machine
 		}
-		if !errors.Is(err, errNone) {
+		if !errors.Is(err, process.ErrNone) {
 			m.wrong = append(m.wrong, err)
 		}
 	}
@@ -95,12 +96,12 @@ type runner struct {
 	times []int64
 	spent time.Duration
 
-	child  *child // of a peer
-	failed bool   // it ended, or reported an error, in a turn
+	peer   bool // not Loris
+	failed bool // it ended, or reported an error, in a turn
 }
 
 // workload runs one workload in Loris and in all children that have it.
-func (m *measurement) workload(ctx context.Context, w *workloads.Workload, children []*child, threads int, machine limit.Machine) (err error) {
+func (m *measurement) workload(ctx context.Context, w *workloads.Workload, children []child, threads int, machine limit.Machine) (err error) {
 	fmt.Fprintf(m.progress, "%s, %d threads:", w.Name, threads)
 	o, err := openLoris(ctx, w, m.device, threads)
 	if err != nil {
@@ -109,9 +110,9 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 	defer func() { err = errors.Join(err, o.close(ctx)) }()
 	r := row{Name: w.Name, Threads: threads, Must: w.Must, Aim: w.Aim, Unit: "ns", Peers: map[string]float64{}, Tolerance: w.Tolerance}
 	runners := []*runner{{name: "loris", turn: o.turn}}
-	var open []*child
+	var open []child
 	for _, c := range children {
-		if c.cmd.ProcessState != nil || !w.For(c.name) {
+		if c.Ended() || !w.For(c.Name) {
 			continue
 		}
 		d, err := m.open(ctx, w, c, o.results)
@@ -119,16 +120,16 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 			return ctx.Err()
 		}
 		switch {
-		case errors.Is(err, errNone):
+		case errors.Is(err, process.ErrNone):
 		case err != nil:
 			m.wrong = append(m.wrong, fmt.Errorf("%s, %d threads: %w", w.Name, threads, err))
 		default:
 			r.Difference = max(r.Difference, d)
 			open = append(open, c)
-			runners = append(runners, &runner{name: c.name, child: c, turn: func(_ context.Context, d time.Duration) (int64, error) {
+			runners = append(runners, &runner{name: c.Name, peer: true, turn: func(_ context.Context, d time.Duration) (int64, error) {
 				return c.turn(d, w.Batch(m.device != loris.CPU))
 			}})
-			fmt.Fprintf(m.progress, " %s", c.name)
+			fmt.Fprintf(m.progress, " %s", c.Name)
 		}
 	}
 	fmt.Fprintln(m.progress)
@@ -150,8 +151,8 @@ func (m *measurement) workload(ctx context.Context, w *workloads.Workload, child
 		}
 	}
 	for _, c := range children {
-		if c.cmd.ProcessState == nil {
-			if _, err := c.ask("close"); err != nil {
+		if !c.Ended() {
+			if _, err := c.Ask("close"); err != nil {
 				m.wrong = append(m.wrong, err)
 			}
 		}
@@ -176,10 +177,10 @@ func (r *row) add(name string, v float64, counts bool) {
 
 // open makes a workload in a peer and returns how much its results differ from
 // ours; too much is an error.
-func (m *measurement) open(ctx context.Context, w *workloads.Workload, c *child, want []float32) (float64, error) {
+func (m *measurement) open(ctx context.Context, w *workloads.Workload, c child, want []float32) (float64, error) {
 	path := filepath.Join(m.folder, "results")
 	defer os.Remove(path)
-	if _, err := c.ask(fmt.Sprintf("open %s %d %s", w.Name, w.Runs, path)); err != nil {
+	if _, err := c.Ask(fmt.Sprintf("open %s %d %s", w.Name, w.Runs, path)); err != nil {
 		return 0, err
 	}
 	data, err := os.ReadFile(path)
@@ -192,10 +193,10 @@ func (m *measurement) open(ctx context.Context, w *workloads.Workload, c *child,
 	}
 	d, err := difference(got, want)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", c.name, err)
+		return 0, fmt.Errorf("%s: %w", c.Name, err)
 	}
 	if !(d <= w.Tolerance) {
-		return d, fmt.Errorf("%s's results differ by %.1e of the largest, more than %.1e: it is left out", c.name, d, w.Tolerance)
+		return d, fmt.Errorf("%s's results differ by %.1e of the largest, more than %.1e: it is left out", c.Name, d, w.Tolerance)
 	}
 	return d, nil
 }
@@ -233,7 +234,7 @@ func (m *measurement) turns(ctx context.Context, runners []*runner) error {
 			}
 			begin := time.Now()
 			t, err := r.turn(ctx, m.turn)
-			if err != nil && (r.child == nil || ctx.Err() != nil) {
+			if err != nil && (!r.peer || ctx.Err() != nil) {
 				return err
 			}
 			if err != nil {
@@ -249,7 +250,7 @@ func (m *measurement) turns(ctx context.Context, runners []*runner) error {
 }
 
 // peaks compares the memory of a run with that of the peers that can say it.
-func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours, open []*child, threads int) error {
+func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours, open []child, threads int) error {
 	r := row{Name: w.Name + " peak", Threads: threads, Must: mustMemory, Aim: aimMemory, Unit: "bytes", Peers: map[string]float64{}}
 	n, err := o.peak(ctx)
 	if err != nil {
@@ -257,11 +258,11 @@ func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours,
 	}
 	r.Loris = float64(n)
 	for _, c := range open {
-		if c.cmd.ProcessState != nil {
+		if c.Ended() {
 			continue
 		}
-		answer, err := c.ask("peak")
-		if errors.Is(err, errNone) {
+		answer, err := c.Ask("peak")
+		if errors.Is(err, process.ErrNone) {
 			continue
 		}
 		v, parseErr := strconv.ParseFloat(strings.TrimSpace(answer), 64)
@@ -269,10 +270,10 @@ func (m *measurement) peaks(ctx context.Context, w *workloads.Workload, o *ours,
 			m.wrong = append(m.wrong, err)
 			continue
 		}
-		if c.name == "compile" { // which the limit is about
-			r.Peer, r.Best, r.Ratio = c.name, v, r.Loris/v
+		if c.Name == "compile" { // which the limit is about
+			r.Peer, r.Best, r.Ratio = c.Name, v, r.Loris/v
 		}
-		r.Peers[c.name] = v
+		r.Peers[c.Name] = v
 	}
 	m.memory = append(m.memory, r)
 	return nil

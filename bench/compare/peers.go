@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/loris-ml/loris"
@@ -152,14 +151,4 @@ func buildGoMLX(ctx context.Context, module, folder string) (line []string, miss
 		return nil, fmt.Sprintf("it does not build (GOWORK=off go mod download -C %s): %s", module, first)
 	}
 	return []string{binary, folder}, ""
-}
-
-// environment is that of a peer's process.
-func environment(threads int, keepPages bool) []string {
-	n := strconv.Itoa(threads)
-	env := append(os.Environ(), "GOMAXPROCS="+n, "OMP_NUM_THREADS="+n, "MKL_NUM_THREADS="+n, "PYTHONDONTWRITEBYTECODE=1")
-	if keepPages {
-		env = append(env, "MALLOC_MMAP_THRESHOLD_=4294967296", "MALLOC_TRIM_THRESHOLD_=4294967296", "MALLOC_TOP_PAD_=67108864")
-	}
-	return env
 }

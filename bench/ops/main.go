@@ -1,0 +1,150 @@
+// Command ops times every op of the table beside PyTorch: each row on its dtypes, in three sizes,
+// forwards and with its gradient, and prints the rows by their ratio, worst first.
+//
+//	python3 -m venv .venv && .venv/bin/pip install torch numpy
+//	go run ./bench/ops --python .venv/bin/python                                 # all: hours
+//	go run ./bench/ops --python .venv/bin/python --dtypes f32 --only 'topk|sort' # some
+//	go run ./bench/ops --python .venv/bin/python --worst 40 --json > ops.json
+//
+// The arguments of an op come from its schema and from recipes.go, which lists what a schema does
+// not say, such as the filters of a convolution. An op that is added to the table is in it by
+// itself, or the test names it.
+//
+// The sizes are one that stays in the caches, one in memory, and an awkward one: odd dimensions, the
+// first operand transposed, the second expanded along its rows.
+//
+// PyTorch is one process for each number of threads, which computes with torch.ops.aten, or with
+// torch.compile of that (--compile), on the same numbers. Loris runs compiled models of the CPU
+// backend. They take turns; the process is stopped while it has none. Results are held against each
+// other before, and an op whose results differ is reported and has no ratio. What PyTorch returns as
+// a view is copied, since a result of Loris is a tensor of its own. With the gradient a run computes
+// the results and the gradients of all floating operands.
+//
+// Figures are the least time of a run of each, since others use the machine at times. The command
+// measures how even the machine is before and after, and says when figures are not to be trusted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/loris-ml/loris/bench/internal/tool"
+	"github.com/loris-ml/loris/ir"
+)
+
+// settings are the flags.
+type settings struct {
+	python    string
+	only      *regexp.Regexp
+	dtypes    []ir.DType
+	sizes     []size
+	passes    []string
+	threads   []int
+	rounds    int
+	turn      time.Duration
+	worst     int
+	compile   bool
+	keepPages bool
+	json      bool
+	png       string
+	quiet     bool
+}
+
+func main() {
+	tool.Main("ops", parse, func(ctx context.Context, s settings) error { return run(ctx, os.Stdout, os.Stderr, s) })
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{dtypes: ir.ComputeDTypes(), sizes: sizes, passes: []string{forward, gradient}, only: regexp.MustCompile("")}
+	f := flag.NewFlagSet("ops", flag.ContinueOnError)
+	f.StringVar(&s.python, "python", "python3", "a Python that has PyTorch and NumPy")
+	f.Func("only", "regular expression of the ops", func(v string) (err error) {
+		s.only, err = regexp.Compile(v)
+		return err
+	})
+	f.Func("dtypes", "dtypes with commas between them (default all)", func(v string) (err error) {
+		s.dtypes, err = split(v, ir.ParseDType)
+		return err
+	})
+	f.Func("sizes", "sizes with commas between them (default cache,memory,awkward)", func(v string) (err error) {
+		s.sizes, err = split(v, sizeOf)
+		return err
+	})
+	f.Func("passes", "forward, gradient or both with a comma (default both)", func(v string) (err error) {
+		s.passes, err = split(v, passOf)
+		return err
+	})
+	tool.Threads(f, &s.threads)
+	f.IntVar(&s.rounds, "rounds", 3, "turns that each takes")
+	f.DurationVar(&s.turn, "turn", 10*time.Millisecond, "length of a turn")
+	f.IntVar(&s.worst, "worst", 0, "print so many rows only; 0 is all")
+	f.BoolVar(&s.compile, "compile", false, "run torch.compile beside eager PyTorch, and compare with the better")
+	f.BoolVar(&s.keepPages, "keep-pages", false, "tell PyTorch's malloc to keep its pages")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	f.StringVar(&s.png, "png", "", "write a plot by category to this `file`")
+	f.BoolVar(&s.quiet, "quiet", false, "say nothing of the progress")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("%q is no flag", f.Arg(0))
+	}
+	if s.rounds < 1 || s.turn <= 0 || s.worst < 0 {
+		return s, errors.New("--rounds and --turn must be positive, --worst not negative")
+	}
+	return s, nil
+}
+
+func split[T any](text string, parse func(string) (T, error)) (list []T, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := parse(part)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func passOf(name string) (string, error) {
+	if name != forward && name != gradient {
+		return "", fmt.Errorf("there is no pass %q, only %s and %s", name, forward, gradient)
+	}
+	return name, nil
+}
+
+func run(ctx context.Context, w, progress io.Writer, s settings) error {
+	if s.quiet {
+		progress = io.Discard
+	}
+	folder, err := os.MkdirTemp("", "bench-ops")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	m := &measurement{settings: s, folder: folder, progress: progress}
+	for _, n := range s.threads {
+		before := unevenness(n)
+		if err := m.measure(ctx, n); err != nil {
+			return fmt.Errorf("%d threads: %w", n, err)
+		}
+		m.noise = append(m.noise, noise{Threads: n, Before: before, After: unevenness(n)})
+	}
+	m.sort()
+	if s.png != "" {
+		if err := plotRows(s.png, m.rows); err != nil {
+			return err
+		}
+	}
+	if s.json {
+		return m.writeJSON(w)
+	}
+	return m.report(w)
+}

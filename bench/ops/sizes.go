@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// size is the meaning of the letters in recipes.
+type size struct {
+	name    string
+	letters map[string]int
+	awkward bool
+}
+
+// sizes: rows r and columns c of what has no structure, n of square matrices, q of matrices that are
+// decomposed, b of batches, k of channels, s of images, t of sequences, v of vocabularies.
+var sizes = []size{
+	{name: "cache", letters: map[string]int{"r": 64, "c": 256, "n": 100, "q": 24, "b": 2, "k": 16, "s": 14, "t": 32, "v": 1000}},
+	{name: "memory", letters: map[string]int{"r": 1024, "c": 2048, "n": 1024, "q": 160, "b": 8, "k": 64, "s": 56, "t": 256, "v": 32000}},
+	{name: "awkward", letters: map[string]int{"r": 509, "c": 1021, "n": 257, "q": 61, "b": 3, "k": 24, "s": 29, "t": 77, "v": 10007}, awkward: true},
+}
+
+func sizeOf(name string) (size, error) {
+	for _, s := range sizes {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return size{}, fmt.Errorf("there is no size %q", name)
+}
+
+// number reads a product of letters and numbers, such as 4*k.
+func (s size) number(text string) (int, error) {
+	n := 1
+	for f := range strings.SplitSeq(text, "*") {
+		v, ok := s.letters[f]
+		if !ok {
+			var err error
+			if v, err = strconv.Atoi(f); err != nil {
+				return 0, fmt.Errorf("%q is neither a number nor a size", f)
+			}
+		}
+		n *= v
+	}
+	return n, nil
+}
+
+// numbers reads products with commas between them.
+func (s size) numbers(text string) ([]int, error) {
+	list := []int{}
+	if text == "" {
+		return list, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := s.number(part)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
