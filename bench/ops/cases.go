@@ -94,6 +94,9 @@ func newCall(sp *ir.Spec, d ir.DType, s size) (*call, error) {
 			value, ok = defaults[p.Name]
 		}
 		a, err := c.argument(p, value, ok)
+		if err != nil && given[p.Name] == "" {
+			return nil, fmt.Errorf("%w: no recipe for %s of %s: %w", errNoCase, p.Name, sp.Name, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", sp.Name, p.Name, err)
 		}

@@ -8,7 +8,7 @@
 //
 // The arguments of an op come from its schema and from recipes.go, which lists what a schema does
 // not say, such as the filters of a convolution. An op that is added to the table is in it by
-// itself, or the test names it.
+// itself; one that cannot be called by its schema alone is named until it has a recipe.
 //
 // The sizes are one that stays in the caches, one in memory, and an awkward one: odd dimensions, the
 // first operand transposed, the second expanded along its rows.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,14 +51,16 @@ type measurement struct {
 	version string
 	rows    []row
 	noise   []noise
+	missing []string // ops without a case on the dtypes
 }
 
 // measure runs all cases with a number of threads.
-func (m *measurement) measure(ctx context.Context, threads int) (err error) {
+func (m *measurement) measure(ctx context.Context, threads int) error {
 	script := filepath.Join(m.folder, "peer.py")
 	if err := os.WriteFile(script, peerScript, 0o600); err != nil {
 		return err
 	}
+	defer m.stopPeers()
 	modes := []string{"eager"}
 	if m.compile {
 		modes = append(modes, "compile")
@@ -66,6 +69,7 @@ func (m *measurement) measure(ctx context.Context, threads int) (err error) {
 		if !m.only.MatchString(sp.Name) {
 			continue
 		}
+		rows := len(m.rows)
 		for _, d := range m.dtypes {
 			for _, s := range m.sizes {
 				for _, pass := range m.passes {
@@ -75,8 +79,10 @@ func (m *measurement) measure(ctx context.Context, threads int) (err error) {
 				}
 			}
 		}
+		if len(m.rows) == rows && !slices.Contains(m.missing, sp.Name) {
+			m.missing = append(m.missing, sp.Name)
+		}
 	}
-	m.stopPeers()
 	return nil
 }
 
