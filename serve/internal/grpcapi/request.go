@@ -1,0 +1,75 @@
+package grpcapi
+
+import (
+	"github.com/loris-ml/loris/serve/internal/inference"
+	inferencepb "github.com/loris-ml/loris/serve/internal/pb/inference"
+)
+
+// request returns what a message asks for. The tensors share memory with the
+// message where it has them raw.
+func request(in *inferencepb.ModelInferRequest) (*inference.Request, error) {
+	r := &inference.Request{
+		Model: in.GetModelName(), Version: in.GetModelVersion(), ID: in.GetId(),
+		Parameters: parameters(in.GetParameters()),
+		Inputs:     make([]inference.Tensor, len(in.GetInputs())),
+	}
+	raw := in.GetRawInputContents()
+	if len(raw) != 0 && len(raw) != len(in.GetInputs()) {
+		return nil, invalid("raw_input_contents has %d entries for %d inputs: it needs one for each, in their order", len(raw), len(in.GetInputs()))
+	}
+	for i, t := range in.GetInputs() {
+		out := &r.Inputs[i]
+		out.Name, out.Datatype, out.Shape, out.Parameters = t.GetName(), inference.Datatype(t.GetDatatype()), t.GetShape(), parameters(t.GetParameters())
+		if _, shared := out.Parameters["shared_memory_region"]; shared {
+			return nil, inference.Errorf(inference.Unimplemented, "input %q is in shared memory, which this server does not offer: send its elements", t.GetName())
+		}
+		var err error
+		switch {
+		case len(raw) == 0:
+			out.Data, err = contents(t)
+		case t.GetContents() != nil:
+			err = invalid("input %q has contents beside raw_input_contents: give one of them", t.GetName())
+		default:
+			out.Data = raw[i]
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range in.GetOutputs() {
+		p := parameters(o.GetParameters())
+		if _, shared := p["shared_memory_region"]; shared {
+			return nil, inference.Errorf(inference.Unimplemented, "output %q is to be put into shared memory, which this server does not offer", o.GetName())
+		}
+		r.Outputs = append(r.Outputs, inference.RequestedOutput{Name: o.GetName(), Parameters: p})
+	}
+	return r, nil
+}
+
+func invalid(format string, args ...any) error {
+	return inference.Errorf(inference.InvalidArgument, format, args...)
+}
+
+// parameters returns the values of a message's parameters as bool, int64, uint64,
+// float64 or string. One without a value is left out.
+func parameters(in map[string]*inferencepb.InferParameter) inference.Parameters {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(inference.Parameters, len(in))
+	for k, p := range in {
+		switch v := p.GetParameterChoice().(type) {
+		case *inferencepb.InferParameter_BoolParam:
+			out[k] = v.BoolParam
+		case *inferencepb.InferParameter_Int64Param:
+			out[k] = v.Int64Param
+		case *inferencepb.InferParameter_Uint64Param:
+			out[k] = v.Uint64Param
+		case *inferencepb.InferParameter_DoubleParam:
+			out[k] = v.DoubleParam
+		case *inferencepb.InferParameter_StringParam:
+			out[k] = v.StringParam
+		}
+	}
+	return out
+}
