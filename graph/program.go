@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -123,8 +124,15 @@ func leafParam(n *ir.Node, i int) Param {
 // FromValues returns the Program that computes the values from parameter
 // leaves made with NewParams; every parameter appears, used or not, in order.
 func FromValues(name string, params, roots []ir.Value) *Program {
+	return fromOrdered(name, params, nil, roots)
+}
+
+// fromOrdered is FromValues for values that were recorded with uses of ordered ops, which become
+// instructions in the order given, also those that no root depends on. That is the order in which they
+// were recorded, so that none comes before its operands.
+func fromOrdered(name string, params, ordered, roots []ir.Value) *Program {
 	var w Walker
-	po := w.Walk(append(append([]ir.Value(nil), params...), roots...))
+	po := w.Walk(slices.Concat(params, ordered, roots))
 	po.Roots = roots
 	p, _ := FromPostOrder(name, &po)
 	return p
@@ -157,11 +165,17 @@ func (p *Program) Build(b *ir.Builder, params []ir.Value) []ir.Value {
 	return p.build(b, params, func(ins *Instr, in []ir.Value) []ir.Value { return b.Emit(ins.Op, ins.Attr, in...) })
 }
 
-// replay is Build for parameters of the Program's shapes, so that those of all values are known.
-func (p *Program) replay(b *ir.Builder, params []ir.Value) []ir.Value {
-	return p.build(b, params, func(ins *Instr, in []ir.Value) []ir.Value {
-		return b.EmitShaped(ins.Op, ins.Attr, p.Outs(ins), in...)
+// replay is Build for parameters of the Program's shapes, so that those of all values are known. It
+// also returns a result of each use of an ordered op, in their order.
+func (p *Program) replay(b *ir.Builder, params []ir.Value) (roots, ordered []ir.Value) {
+	roots = p.build(b, params, func(ins *Instr, in []ir.Value) []ir.Value {
+		outs := b.EmitShaped(ins.Op, ins.Attr, p.Outs(ins), in...)
+		if ins.Op.Spec().Ordered {
+			ordered = append(ordered, outs[0])
+		}
+		return outs
 	})
+	return roots, ordered
 }
 
 func (p *Program) build(b *ir.Builder, params []ir.Value, emit func(ins *Instr, in []ir.Value) []ir.Value) []ir.Value {

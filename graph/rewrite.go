@@ -38,7 +38,8 @@ type Stats struct {
 
 // Optimize returns the Program that a backend compiles: composites it lacks
 // decomposed, equal subexpressions made one, constants folded, algebra and
-// layout simplified, dead code dropped. Parameters stay as they are.
+// layout simplified, dead code dropped. Parameters stay as they are, and so do the uses of ordered ops
+// and their order.
 func Optimize(p *Program, o Options) (*Program, Stats) {
 	st := Stats{Before: len(p.Instrs), Applied: map[string]int{}}
 	b := ir.NewConsing(2 * len(p.Instrs))
@@ -66,8 +67,8 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 		return nil, false
 	}
 	params := NewParams(p.Params)
-	roots := p.replay(b, params)
-	out := optimizeLoops(FromValues(p.Name, params, roots), o, &st)
+	roots, ordered := p.replay(b, params)
+	out := optimizeLoops(fromOrdered(p.Name, params, ordered, roots), o, &st)
 	out.inferred = true
 	st.After = len(out.Instrs)
 	return out, st

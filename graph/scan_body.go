@@ -73,6 +73,9 @@ func (c *cutter) value(v ir.Value) ir.Value {
 }
 
 func (c *cutter) copy(n *ir.Node) {
+	if n.Op().Spec().Ordered {
+		panic(ir.NewOpError(n.Op().String(), ir.ErrArg, n.Inputs(), "it runs once, and cannot be part of what a loop or a checkpoint runs several times: use it before or after"))
+	}
 	in := make([]ir.Value, len(n.Inputs()))
 	for i, v := range n.Inputs() {
 		in[i] = c.value(v)
@@ -99,6 +102,7 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 	}
 	b := ir.NewConsing(len(p.Instrs))
 	params := NewParams(p.Params)
+	var ordered []ir.Value
 	vals := append(params[:len(params):len(params)], make([]ir.Value, len(p.Shapes)-len(params))...)
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
@@ -109,6 +113,9 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 		b.Line = in.Line
 		if in.Op != aten.Scan {
 			copy(vals[in.Out:], b.Emit(in.Op, in.Attr, a.In...))
+			if in.Op.Spec().Ordered {
+				ordered = append(ordered, vals[in.Out])
+			}
 			continue
 		}
 		l := LoopOf(a)
@@ -125,7 +132,7 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 	for i, id := range p.Returns {
 		roots[i] = vals[id]
 	}
-	return FromValues(p.Name, params, roots)
+	return fromOrdered(p.Name, params, ordered, roots)
 }
 
 // dropKept lets the loop keep nothing if the kept values are not among its used outputs.

@@ -29,9 +29,10 @@ const (
 	CustomCall // what another runtime computes
 	Complex    // makes complex numbers or takes them apart
 	Fourier
+	Collective // moves elements between processes
 )
 
-var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "custom call", "complex", "fourier"}
+var categoryNames = [...]string{"", "pointwise", "reduction", "scan", "view", "creation", "indexing", "linalg", "neural", "random", "custom call", "complex", "fourier", "collective"}
 
 // String returns the category in lower case.
 func (c Category) String() string { return categoryNames[c] }
@@ -125,6 +126,9 @@ type Spec struct {
 	VJP func(b *Builder, a Args, out, grad []Value) []Value
 	// Impure marks ops of which equal uses must not be merged.
 	Impure bool
+	// Ordered marks ops of which every use runs exactly once, in the order of the Program: rewrites and
+	// plans keep that order, also for results that nobody uses.
+	Ordered bool
 	// NoGrad says why an op without VJP has none, for the listing.
 	NoGrad string
 	// GradFails marks ops whose gradient exists and is unknown: differentiating through one fails,

@@ -110,7 +110,7 @@ func (*Backend) Version() string { return "cpu-2" }
 // its own.
 func (*Backend) Supports(op ir.Op) bool {
 	sp := op.Spec()
-	return composites[op] || sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || plan.IsView(op) || lowerings[op] != nil)
+	return composites[op] || sp != nil && !sp.Composite() && (sp.Category == ir.Pointwise || sp.Category == ir.Collective || plan.IsView(op) || lowerings[op] != nil)
 }
 
 // BytesInUse returns the bytes of live buffers; the workspace of a Run counts

@@ -64,6 +64,9 @@ type work struct {
 	// loop, if set, takes the place of run: it has steps of its own.
 	loop       func(ctx context.Context) error
 	callsModel bool // it runs another model, which shares processors in its own way
+	// begin, if set, takes the place of run: it begins a collective. wait, if set, waits for one.
+	begin func(ctx context.Context) error
+	wait  *transfer
 }
 
 // lowering emits the steps of a Program, as a plan.Emitter.
@@ -75,6 +78,8 @@ type lowering struct {
 	engine  *journal          // nil: no kernels, Go loops only
 	limiter *parallel.Limiter // what the steps run on
 	flush   bool              // kernels may take subnormal numbers as zero
+	// order is the buffer that all collectives write, which keeps their order; nil if there is none.
+	order *int
 	// workers is the number of goroutines that a step is cut for if its results
 	// depend on that; 0 stands for those of the limiter.
 	workers int
@@ -114,6 +119,9 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 // value into the result before its operand is computed there.
 func (l *lowering) Lower(pc *plan.Call) {
 	f := lowerings[pc.Instr.Op]
+	if pc.Spec.Category == ir.Collective {
+		f = lowerCollective
+	}
 	if f == nil {
 		panic(backend.ErrUnsupported)
 	}

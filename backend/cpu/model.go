@@ -146,6 +146,7 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 	if err == nil {
 		m.bind(outs)
 		if err = m.compute(ctx); err != nil {
+			m.drain()
 			began(err)
 		}
 	}
@@ -315,12 +316,18 @@ func (m *model) compute(ctx context.Context) (err error) {
 	return nil
 }
 
-// runWork runs a step. A step that runs another model releases the permit meanwhile, as that
-// model may wait for other runs, which may wait for this permit.
+// runWork runs a step. A step that runs another model or waits for other ranks releases the permit
+// meanwhile, as that may wait for other runs, which may wait for this permit.
 func runWork(ctx context.Context, limiter *parallel.Limiter, s *work) error {
 	switch {
 	case s.loop != nil:
 		return s.loop(ctx)
+	case s.begin != nil:
+		return s.begin(ctx)
+	case s.wait != nil:
+		limiter.Release()
+		err := s.wait.finish(ctx)
+		return errors.Join(err, limiter.Acquire(ctx))
 	case !s.callsModel:
 		limiter.For(s.n, s.grain, s.run)
 		return nil
@@ -328,6 +335,17 @@ func runWork(ctx context.Context, limiter *parallel.Limiter, s *work) error {
 	limiter.Release()
 	s.run(0, s.n)
 	return limiter.Acquire(ctx)
+}
+
+// drain waits for collectives that a failed run has left under way, since they use its memory.
+func (m *model) drain() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // whoever runs the others may wait for this rank for ever
+	for i := range m.plan.Steps {
+		if t := m.plan.Steps[i].Payload.wait; t != nil && t.pending != nil {
+			_ = t.finish(ctx) // the run's own error says more
+		}
+	}
 }
 
 // runError turns what a kernel panicked with into an error.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
@@ -12,6 +13,8 @@ import (
 // call is one use of a primitive on data.
 type call struct {
 	ir.Args
+	ctx context.Context // of the run
+	use *collective.Use // of a collective
 	in  []tensor
 	out []tensor // of the inferred shapes, all bytes zero
 }
@@ -36,6 +39,9 @@ var kernels = map[ir.Op]kernel{}
 func kernelOf(op ir.Op) kernel {
 	if k := kernels[op]; k != nil {
 		return k
+	}
+	if sp := op.Spec(); sp != nil && sp.Category == ir.Collective {
+		return collect
 	}
 	if sp := op.Spec(); sp != nil && !sp.Composite() && sp.Category == ir.Pointwise {
 		return pointwise
@@ -70,7 +76,7 @@ func eval(ctx context.Context, p *graph.Program, inputs [][]byte, limit int64) (
 		}
 		memlimit.Give(scratch) // what the collector gets
 		taken += results
-		if err := step(p, in, vals); err != nil {
+		if err := step(ctx, p, in, vals); err != nil {
 			return nil, check.Located(in, err)
 		}
 	}
@@ -97,9 +103,9 @@ func footprint(p *graph.Program, in *graph.Instr) (results, scratch int64) {
 	return results, scratch
 }
 
-func step(p *graph.Program, in *graph.Instr, vals []tensor) (err error) {
+func step(ctx context.Context, p *graph.Program, in *graph.Instr, vals []tensor) (err error) {
 	defer check.Recover(&err)
-	c := &call{Args: p.Args(in), out: vals[in.Out : int(in.Out)+in.NOut]}
+	c := &call{Args: p.Args(in), ctx: ctx, out: vals[in.Out : int(in.Out)+in.NOut]}
 	for _, id := range in.Args {
 		c.in = append(c.in, vals[id])
 	}
@@ -108,7 +114,11 @@ func step(p *graph.Program, in *graph.Instr, vals []tensor) (err error) {
 		c.out[i] = newTensor(s)
 		elements += len(c.out[i].data)
 	}
-	if elements == 0 && in.Op.Spec().Category != ir.CustomCall {
+	switch sp := in.Op.Spec(); {
+	case sp.Category == ir.Collective:
+		use := collective.UseOf(p, in)
+		c.use = &use
+	case elements == 0 && sp.Category != ir.CustomCall:
 		return nil // however many lines of no elements there are
 	}
 	kernelOf(in.Op)(c)

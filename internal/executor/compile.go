@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -28,6 +29,8 @@ type Computation struct {
 	program   *graph.Program
 	held      int64 // bytes of its instances, as they tell
 	plug      *Plug // runs in place of a container
+	// collectives are those that each run takes part in.
+	collectives []collective.Use
 }
 
 // Program returns the graph as it was recorded, or nil if a plugged model runs instead.
@@ -120,7 +123,7 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
-	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p, held: held.Load()}
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p, held: held.Load(), collectives: collective.Of(lowered)}
 	if kept() {
 		c.stats.diskHits.Add(1)
 	} else {

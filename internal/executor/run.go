@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/report"
@@ -219,6 +220,9 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 		if v := recover(); v != nil {
 			err = fmt.Errorf("loris: step on %v: %w", r.Device, &PanicError{Value: v, Stack: debug.Stack()})
 		}
+		if c := r.c.cfg.Collectives; err != nil && c != nil && len(m.collectives) > 0 {
+			c.Fail(err) // the other ranks wait for what this one does not begin
+		}
 	}()
 	if r.c.cfg.NoOp {
 		return nil, nil, ErrNoExecution
@@ -233,6 +237,11 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 	for i, x := range r.params {
 		if in[i], err = wait(x, ctx); err != nil {
 			return nil, nil, fmt.Errorf("loris: an input of the step on %v failed: %w", r.Device, err)
+		}
+	}
+	if len(m.collectives) > 0 {
+		if ctx, err = r.agree(ctx, m); err != nil {
+			return nil, nil, fmt.Errorf("loris: step on %v: %w", r.Device, err)
 		}
 	}
 	switch {
@@ -250,6 +259,20 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 		return nil, nil, fmt.Errorf("loris: step on %v: %w", r.Device, err)
 	}
 	return outs, nil, nil
+}
+
+// agree compares the collectives of the computation with those of the other ranks, and returns the
+// context for its run.
+func (r *run) agree(ctx context.Context, m *Computation) (context.Context, error) {
+	if c := r.c.cfg.Collectives; c != nil {
+		ctx = collective.With(ctx, c)
+	}
+	c, err := collective.From(ctx)
+	if err != nil {
+		u := &m.collectives[0]
+		return nil, fmt.Errorf("%s (at %s): %w", u.Op, u.Line, err)
+	}
+	return ctx, c.Agree(ctx, m.collectives)
 }
 
 // enqueue waits for a slot of the device's queue and starts the computation.

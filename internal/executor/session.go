@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/tracefile"
 	"github.com/loris-ml/loris/ir"
@@ -61,6 +62,8 @@ type Config struct {
 	// MemoryLimit bounds the bytes of the host's memory that tensors of the process hold when the
 	// session asks for more: 0 means memlimit.Default.
 	MemoryLimit int64
+	// Collectives runs the collectives of the session and its forks; nil fails their runs.
+	Collectives collective.Communicator
 	// DiskDir is the directory of the on-disk tier of the computation cache,
 	// which several processes may share; empty means none.
 	DiskDir string
@@ -242,3 +245,6 @@ func (s *Session) Close(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// Collectives returns what runs the collectives of the session's programs, or nil.
+func (s *Session) Collectives() collective.Communicator { return s.core.cfg.Collectives }

@@ -137,6 +137,9 @@ func (r *reordering[P]) put(i int32) {
 // frees reports whether a step that may run now leaves less memory in use than before.
 func (r *reordering[P]) frees(i int32) bool {
 	s := &r.p.Steps[i]
+	if s.Late {
+		return false
+	}
 	net := 0
 	for _, b := range r.touched[i] {
 		buf := &r.p.Buffers[b]
@@ -172,4 +175,28 @@ func (r *reordering[P]) takesOver(b int, i int32) bool {
 		return false
 	}
 	return r.uses[d] == 0 || r.uses[d] == 1 && slices.Contains(r.p.Steps[i].InPlace, Pair{b, d})
+}
+
+// delay moves late steps to where what they write is used, or to the end.
+func (p *Plan[P]) delay() {
+	if !slices.ContainsFunc(p.Steps, func(s Step[P]) bool { return s.Late }) {
+		return
+	}
+	steps := make([]Step[P], 0, len(p.Steps))
+	var late []Step[P]
+	for _, s := range p.Steps {
+		if s.Late {
+			late = append(late, s)
+			continue
+		}
+		late = slices.DeleteFunc(late, func(l Step[P]) bool {
+			due := slices.ContainsFunc(l.Writes, s.uses)
+			if due {
+				steps = append(steps, l)
+			}
+			return due
+		})
+		steps = append(steps, s)
+	}
+	p.Steps = append(steps, late...)
 }

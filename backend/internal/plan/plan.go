@@ -56,6 +56,9 @@ type Step[P any] struct {
 	Ops           []*graph.Instr
 	Reads, Writes []int
 	InPlace       []Pair
+	// Late is for a step that waits for what an earlier one has begun: it runs right before the first
+	// step that uses what it writes.
+	Late bool
 	// Payload is what the backend executes.
 	Payload P
 }
@@ -110,6 +113,7 @@ func Make[P any](steps []Step[P], buffers []Buffer, o Options[P]) *Plan[P] {
 	if o.Eager {
 		p.reorder()
 	}
+	p.delay()
 	p.lifetimes()
 	p.assign()
 	for _, a := range o.Aliases {

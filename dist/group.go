@@ -1,0 +1,291 @@
+package dist
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/collective"
+	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Group is a group of ranks that compute together, seen from one of them. Its methods for tensors record
+// ops, see the files of ops. Programs of one session, and of its forks, may use a group: several
+// sessions would begin their collectives in an order of chance.
+type Group struct {
+	name   string
+	world  *world
+	engine Engine
+	jobs   chan func()
+
+	mu      sync.Mutex
+	runs    uint64 // agreed so far
+	splits  int
+	last    map[peerTag]chan struct{} // by peer and tag: closed when the latest send or recv is done
+	buffers [3][]byte                 // scratch of the goroutine that runs the jobs
+}
+
+// peerTag tells apart what may be under way at the same time.
+type peerTag struct {
+	op        string
+	peer, tag int
+}
+
+// world is what the groups of a process share. It runs the collectives of the process's rank.
+type world struct {
+	ctx    context.Context // ends with the one of Init, with Close, and with the first failure
+	cancel context.CancelCauseFunc
+	// unwatch ends what aborts the engine when the context of Init ends.
+	unwatch func() bool
+	limit   time.Duration
+	shards  int
+	root    *Group
+
+	mu     sync.Mutex
+	groups map[string]*Group
+}
+
+// Option sets up a group.
+type Option func(*world)
+
+// WithLimit sets after how long a collective is given up whose ranks have not all come. The default is
+// five minutes; a limit must be longer than the slowest rank may take for a step.
+func WithLimit(d time.Duration) Option { return func(w *world) { w.limit = d } }
+
+// WithShards sets into how many parts the work of a step is cut, whatever the number of ranks, see
+// Group.Shards. The default is one for each rank.
+func WithShards(n int) Option { return func(w *world) { w.shards = n } }
+
+// New returns the group of all ranks of an engine. ctx bounds its life: where it ends, so do all waits.
+// Options that do not fit the number of ranks are an error wrapping loris.ErrArg.
+func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
+	w := &world{limit: 5 * time.Minute, groups: map[string]*Group{}}
+	for _, o := range opts {
+		o(w)
+	}
+	if w.limit <= 0 {
+		return nil, fmt.Errorf("dist: %w: a limit of %v", ir.ErrArg, w.limit)
+	}
+	if n := w.shards; n < 0 || n%e.Size() != 0 || n > 0 && (n/e.Size())&(n/e.Size()-1) != 0 {
+		return nil, fmt.Errorf("dist: %w: %d shards cannot be divided among %d ranks so that each has a power of two of them", ir.ErrArg, n, e.Size())
+	}
+	w.shards = cmp.Or(w.shards, e.Size())
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.root = w.add("world", e)
+	w.unwatch = context.AfterFunc(ctx, func() { e.Abort(context.Cause(ctx)) })
+	return w.root, nil
+}
+
+// add makes a group.
+func (w *world) add(name string, e Engine) *Group {
+	g := &Group{name: name, world: w, engine: e, jobs: make(chan func(), 1<<10), last: map[peerTag]chan struct{}{}}
+	w.mu.Lock()
+	w.groups[name] = g
+	w.mu.Unlock()
+	go func() {
+		for job := range g.jobs {
+			job()
+		}
+	}()
+	return g
+}
+
+// Rank returns this process's rank in the group, from 0.
+func (g *Group) Rank() int { return g.engine.Rank() }
+
+// Size returns the number of ranks.
+func (g *Group) Size() int { return g.engine.Size() }
+
+// Shards returns the shards of a step that are this rank's: n of them from first on, of all in all. The
+// sums of shards are the same bits on any number of ranks, see Average. first and n are those of
+// WithShards divided among the ranks of the group that Init or New returned.
+func (g *Group) Shards() (first, n, all int) {
+	all = g.world.shards
+	n = all / g.world.root.Size()
+	return g.world.root.Rank() * n, n, all
+}
+
+// Session returns a session whose programs may use the group and those that are split from it.
+func (g *Group) Session(opts ...loris.SessionOption) (*loris.Session, error) {
+	return loris.New(append(slices.Clone(opts), func(c *executor.Config) { c.Collectives = g.world })...)
+}
+
+// Split returns the group of the ranks that give the same color, ordered by key and then by rank. All
+// ranks of g call it, in the same order. It blocks until they have.
+func (g *Group) Split(ctx context.Context, color, key int) (*Group, error) {
+	g.mu.Lock()
+	g.splits++
+	name := fmt.Sprintf("%s.%d", g.name, g.splits) // not of the color: graphs must be equal on all ranks
+	g.mu.Unlock()
+	var e Engine
+	err := g.do(ctx, "split", "", func(ctx context.Context) (err error) {
+		e, err = g.engine.Split(ctx, color, key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return g.world.add(name, e), nil
+}
+
+// Wait blocks until all ranks have called it.
+func (g *Group) Wait(ctx context.Context) error {
+	return g.do(ctx, "wait", "", func(ctx context.Context) error {
+		return g.engine.AllGather(ctx, make([]byte, g.Size()), make([]byte, 1))
+	})
+}
+
+// Close ends the use of the group that Init or New returned, and of all groups split from it. It blocks
+// until the other ranks have called it, too, or have failed. Collectives fail afterwards.
+func (g *Group) Close(ctx context.Context) error {
+	w := g.world
+	err := w.root.do(ctx, "close", "", w.root.engine.Close)
+	w.unwatch()
+	w.cancel(errClosed)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, g := range w.groups {
+		close(g.jobs)
+		delete(w.groups, name)
+	}
+	return err
+}
+
+var errClosed = errors.New("the group is closed")
+
+// do runs a part of this rank on the group's goroutine, after those begun before, and waits for it.
+func (g *Group) do(ctx context.Context, op, line string, part func(ctx context.Context) error) error {
+	return g.begin(op, line, part).Wait(ctx)
+}
+
+// job is a part of this rank that runs or will run.
+type job struct {
+	w    *world
+	done chan struct{}
+	err  error
+}
+
+// Wait waits for the job. Where ctx ends first the group fails, so that the job ends, too.
+func (j *job) Wait(ctx context.Context) error {
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		j.w.Fail(context.Cause(ctx))
+		<-j.done
+	}
+	return j.err
+}
+
+// begin queues a part of this rank on the group's goroutine.
+func (g *Group) begin(op, line string, part func(ctx context.Context) error) *job {
+	j := &job{w: g.world, done: make(chan struct{})}
+	g.world.mu.Lock()
+	defer g.world.mu.Unlock()
+	if g.world.groups[g.name] != g {
+		j.err = g.failed(op, line, errClosed)
+		close(j.done)
+		return j
+	}
+	g.jobs <- func() { g.run(j, op, line, part) }
+	return j
+}
+
+// run runs a part within the limit.
+func (g *Group) run(j *job, op, line string, part func(ctx context.Context) error) {
+	defer close(j.done)
+	w := g.world
+	ctx, cancel := context.WithTimeoutCause(w.ctx, w.limit, fmt.Errorf("not all ranks came within %v: %w", w.limit, context.DeadlineExceeded))
+	defer cancel()
+	err := context.Cause(ctx)
+	if err == nil {
+		err = part(ctx)
+	}
+	if err == nil {
+		return
+	}
+	if m := (*MismatchError)(nil); errors.As(err, &m) && !m.oneSided {
+		j.err = m
+		return
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	j.err = g.failed(op, line, err)
+	w.Fail(j.err)
+}
+
+func (g *Group) failed(op, line string, err error) error {
+	if e := (*RankError)(nil); errors.As(err, &e) {
+		return err // it says more
+	}
+	return &RankError{Group: g.name, Rank: g.Rank(), Op: op, Line: line, Status: g.engine.Status(), Err: err}
+}
+
+// Fail implements collective.Communicator.
+func (w *world) Fail(err error) {
+	if m := (*MismatchError)(nil); errors.As(err, &m) && !m.oneSided {
+		return // all ranks have it, and none has begun
+	}
+	if w.ctx.Err() != nil {
+		return // the first failure is told
+	}
+	w.cancel(err)
+	w.root.engine.Abort(err)
+}
+
+// Start implements collective.Communicator.
+func (w *world) Start(u *collective.Use, out, in []byte) collective.Request {
+	w.mu.Lock()
+	g := w.groups[u.Group]
+	w.mu.Unlock()
+	if g == nil {
+		return &job{w: w, done: closedChan, err: w.unknown(u)}
+	}
+	part := func(ctx context.Context) error { return g.execute(ctx, u, out, in) }
+	if u.Op == "send" || u.Op == "recv" {
+		return g.beside(u, part)
+	}
+	return g.begin(u.Op, u.Line, part)
+}
+
+var closedChan = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// unknown is the error of a group that this rank is not in.
+func (w *world) unknown(u *collective.Use) error {
+	return fmt.Errorf("dist: %w: %s (at %s): this rank is in no group %q that is open", ir.ErrArg, u.Op, u.Line, u.Group)
+}
+
+// beside runs a send or a recv beside collectives, after the one before with the same peer and tag.
+func (g *Group) beside(u *collective.Use, part func(ctx context.Context) error) *job {
+	key := peerTag{u.Op, u.Peer, u.Tag}
+	j := &job{w: g.world, done: make(chan struct{})}
+	g.mu.Lock()
+	before := g.last[key]
+	g.last[key] = j.done
+	g.mu.Unlock()
+	go func() {
+		if before != nil {
+			<-before
+		}
+		g.run(j, u.Op, u.Line, part)
+	}()
+	return j
+}
+
+// scratch returns n bytes that the group's goroutine may use until the end of a job.
+func (g *Group) scratch(i, n int) []byte {
+	if len(g.buffers[i]) < n {
+		g.buffers[i] = aligned(n)
+	}
+	return g.buffers[i][:n]
+}

@@ -1,0 +1,93 @@
+// Package collective is what backends and package dist know of each other: the uses of collectives in a
+// Program, and who runs them.
+package collective
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Use is one use of a collective in a Program. Fields that its op does not have are zero.
+type Use struct {
+	Op        string
+	Group     string
+	Reduction string
+	// Dim is the dimension that is cut or joined, and Size the number of ranks that this was recorded for.
+	Dim, Size int
+	// Peer is the rank that is the root, or with which elements are exchanged under Tag.
+	Peer, Tag int
+	In, Out   ir.Shape
+	Line      string // file:line of the user's call
+}
+
+// Request is a collective under way.
+type Request interface {
+	// Wait returns once the collective reads and writes no memory any more, and its error. Where ctx ends
+	// first the group has failed, and Wait returns soon.
+	Wait(ctx context.Context) error
+}
+
+// Communicator runs the collectives of one rank.
+type Communicator interface {
+	// Agree compares the uses of a run with those of the other ranks, before the run.
+	Agree(ctx context.Context, uses []Use) error
+	// Start begins a collective. in holds the elements of the operand and out is to hold those of the
+	// result, both dense and little endian, aligned for their dtypes; they are left alone until Wait.
+	Start(u *Use, out, in []byte) Request
+	// Fail tells the other ranks that a run of this one has failed and will start no more collectives.
+	Fail(err error)
+}
+
+type key struct{}
+
+// With returns a context for a run whose collectives c runs.
+func With(ctx context.Context, c Communicator) context.Context {
+	return context.WithValue(ctx, key{}, c)
+}
+
+// errNone says that a session has no group.
+var errNone = fmt.Errorf("%w: the session belongs to no group of processes: make it with the option that dist.Group.Session returns", ir.ErrArg)
+
+// From returns the Communicator of a run's context.
+func From(ctx context.Context) (Communicator, error) {
+	if c, _ := ctx.Value(key{}).(Communicator); c != nil {
+		return c, nil
+	}
+	return nil, errNone
+}
+
+// Of returns the collectives of a Program in their order.
+func Of(p *graph.Program) []Use {
+	var out []Use
+	for i := range p.Instrs {
+		if in := &p.Instrs[i]; in.Op.Spec().Category == ir.Collective {
+			out = append(out, UseOf(p, in))
+		}
+	}
+	return out
+}
+
+// UseOf returns the use that an instruction is.
+func UseOf(p *graph.Program, in *graph.Instr) Use {
+	a := p.Args(in)
+	u := Use{Op: in.Op.String(), Group: a.Str("group"), In: a.In[0].Shape(), Out: p.Outs(in)[0], Line: ir.FormatLine(in.Line)}
+	has := func(name string) bool { return a.Spec.Schema.Param(name) >= 0 }
+	if has("reduction") {
+		u.Reduction = a.Str("reduction")
+	}
+	if has("dim") {
+		u.Dim, u.Size = a.Dim("dim", u.In.Rank()), a.Int("size")
+	}
+	for _, name := range []string{"root", "peer"} {
+		if has(name) {
+			u.Peer = a.Int(name)
+		}
+	}
+	if has("tag") {
+		u.Tag = a.Int("tag")
+	}
+	return u
+}
