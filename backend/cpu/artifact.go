@@ -33,7 +33,7 @@ func (e *engine) journal() *journal {
 }
 
 func (j *journal) compile(k *loop.Kernel) (executable, bool) {
-	key := kernelKey(k)
+	key := k.Key()
 	code, ok := j.engine.compileAs(key, k)
 	j.codes[key] = code // nil: there is none
 	return code, ok
@@ -49,7 +49,7 @@ func (j *journal) supports(q fuse.Probe) bool {
 // which ops have any. The plan is made anew, which takes less time than reading
 // it would.
 type artifact struct {
-	Codes  map[string][]byte // by kernelKey; empty for what has no code
+	Codes  map[string][]byte // by Kernel.Key; empty for what has no code
 	Probes map[fuse.Probe]bool
 }
 

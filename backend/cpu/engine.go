@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"encoding/binary"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -121,42 +120,6 @@ func (e *engine) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.compiles
-}
-
-// kernelKey returns the structure of a kernel as a string: equal ones are equal.
-func kernelKey(k *loop.Kernel) string {
-	b := make([]byte, 0, 64+16*len(k.Instrs))
-	b = append(b, byte(k.Axis), byte(len(k.Args)))
-	for _, a := range k.Args {
-		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2)
-	}
-	b = binary.AppendUvarint(b, uint64(len(k.Instrs)))
-	for i := range k.Instrs {
-		in := &k.Instrs[i]
-		b = append(b, byte(in.Code), byte(in.DType), in.N)
-		b = binary.AppendUvarint(b, uint64(in.Op))
-		for _, v := range in.In[:in.N] {
-			b = binary.AppendUvarint(b, uint64(v))
-		}
-		b = binary.AppendUvarint(b, uint64(in.Arg))
-		b = binary.AppendUvarint(b, in.Bits)
-	}
-	for _, p := range k.Passes {
-		for _, list := range [2][]loop.Value{p.Body, p.Final} {
-			b = binary.AppendUvarint(b, uint64(len(list)))
-			for _, v := range list {
-				b = binary.AppendUvarint(b, uint64(v))
-			}
-		}
-	}
-	return string(b)
-}
-
-func flag(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // supports reports whether kernels can hold what the probe says.

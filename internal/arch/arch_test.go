@@ -83,8 +83,14 @@ var allowed = map[string][]string{
 	"serve/internal/inference": {"ir"},
 	"serve/internal/grpcapi":   {"serve/internal/inference", "serve/internal/pb"},
 
+	"aoti/internal/elfwrite": {},
+	"aoti/internal/glue":     {},
+	"aoti/export":            {"aoti", "backend/cpu", "graph", "internal/ahead", "internal/loop", "internal/pt2", "ir"},
+	"internal/ahead":         {"internal/loop", "internal/strided", "ir"},
+
 	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"internal/aten", "graph", "internal/loop", "internal/strided", "ir"},
+	"backend/internal/ahead":         {"backend", "graph", "internal/aten", "internal/ahead", "internal/elements", "internal/loop", "internal/native", "internal/strided", "ir"},
 	"backend/internal/nest":          {"backend/internal/fuse", "internal/loop"},
 	"backend/internal/plan":          {"internal/aten", "backend", "graph", "internal/strided", "ir"},
 	"backend/cuda/internal/emit":     {"internal/aten", "ir", "internal/loop"},

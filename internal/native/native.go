@@ -73,6 +73,15 @@ func Check(k *loop.Kernel, isa ISA) error {
 	return err
 }
 
+// FaultOffset is where in the spill memory code notes an integer division by 0, for those that call
+// it without Run: 1 more than the number of the instruction, or 0.
+const FaultOffset = atFault
+
+// Assemble returns the machine code of a kernel as bytes, and the spill memory that it needs, on any
+// platform and for either level: for another process. It gets the address of a loop.Frame in RDI and
+// keeps RSP, RBP and R14; see Run for what else holds. Errors are those of Compile.
+func Assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) { return compile(k, isa) }
+
 // Compile returns a kernel's machine code for a level that the processor has. The
 // error wraps ErrUnsupported, or loop.ErrKernel for a kernel that is malformed.
 func Compile(k *loop.Kernel, isa ISA) (*Code, error) {

@@ -278,13 +278,7 @@ func replaceMember(out *zip.Writer, count *counter, owed int64, f *zip.File, con
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	h := &zip.FileHeader{Name: f.Name, Method: zip.Store, CRC32: sum.Sum32()}
-	h.CompressedSize64, h.UncompressedSize64 = uint64(content.Size()), uint64(content.Size())
-	// A field of padding, of which 4 bytes are its own header ("FB", as PyTorch
-	// calls it), brings the bytes to where they can be mapped.
-	pad := -(count.n + owed + localHeader + int64(len(f.Name)) + 4) & (memberAlign - 1)
-	h.Extra = append([]byte{'F', 'B', byte(pad), 0}, make([]byte, pad)...)
-	dst, err := out.CreateRaw(h)
+	dst, err := out.CreateRaw(alignedHeader(f.Name, count.n+owed, content.Size(), sum.Sum32()))
 	if err != nil {
 		return err
 	}

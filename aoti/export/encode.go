@@ -1,0 +1,289 @@
+package export
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/ir"
+)
+
+// wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.
+const wordsVersion = 1
+
+// The first words, by their place in the glue's lx_plan.
+const (
+	wordVersion = iota
+	wordLevels
+	wordInputs
+	wordOutputs
+	wordConstants
+	wordPlaces
+	wordSteps
+	wordReturned
+	wordInputAt
+	wordOutputAt
+	wordConstantAt
+	wordPlaceAt
+	wordStepAt
+	wordInSpec
+	wordOutSpec
+	wordWorkspace
+	wordWeights
+	headWords
+)
+
+// Kinds of steps and of arguments, as in the glue.
+const (
+	stepKernel = 0
+	stepCall   = 1
+
+	argInt = iota - 2
+	argFloat
+	argTensor
+	argReturned
+	argList
+	argMemory
+)
+
+// levels says that there is code for AVX2 and for AVX-512.
+const levels = 3
+
+// constantParameter is what the interface calls a constant that is a parameter of the model.
+const constantParameter = 1
+
+// dtypeCodes are the numbers of c10::ScalarType.
+var dtypeCodes = map[ir.DType]int64{
+	ir.U8: 0, ir.I8: 1, ir.I16: 2, ir.I32: 3, ir.I64: 4, ir.F16: 5, ir.F32: 6, ir.F64: 7, ir.C64: 9, ir.C128: 10, ir.Bool: 11, ir.BF16: 15,
+}
+
+// encoder writes a plan as words, texts and code.
+type encoder struct {
+	m         *model
+	words     []int64
+	text      []byte
+	texts     map[string]int64
+	code      []byte
+	kernels   [][2]int64 // offsets of code
+	functions []string
+	err       error
+}
+
+func newEncoder(m *model) *encoder {
+	return &encoder{m: m, words: make([]int64, headWords), texts: map[string]int64{}}
+}
+
+func (e *encoder) bytes() []byte {
+	b := make([]byte, 0, 8*len(e.words))
+	for _, w := range e.words {
+		b = binary.LittleEndian.AppendUint64(b, uint64(w))
+	}
+	return b
+}
+
+func (e *encoder) put(words ...int64) { e.words = append(e.words, words...) }
+
+// string returns where a text lies.
+func (e *encoder) string(s string) int64 {
+	at, ok := e.texts[s]
+	if !ok {
+		at = int64(len(e.text))
+		e.texts[s] = at
+		e.text = append(append(e.text, s...), 0)
+	}
+	return at
+}
+
+// dims puts the sizes of a shape and returns where.
+func (e *encoder) dims(s ir.Shape) int64 {
+	at := int64(len(e.words))
+	for _, d := range s.Dims() {
+		e.put(int64(d))
+	}
+	return at
+}
+
+func (e *encoder) dtype(d ir.DType, what string) int64 {
+	code, ok := dtypeCodes[d]
+	if !ok && e.err == nil {
+		e.err = fmt.Errorf("%w: %s is %v, which packages cannot hold", ir.ErrDType, what, d)
+	}
+	return code
+}
+
+func (e *encoder) encode() error {
+	m, h := e.m, [headWords]int64{}
+	h[wordVersion], h[wordLevels] = wordsVersion, levels
+	h[wordInputs], h[wordOutputs], h[wordConstants] = int64(m.inputs), int64(len(m.outputs)), int64(len(m.constants))
+	h[wordPlaces], h[wordSteps], h[wordReturned] = int64(len(m.plan.Places)), int64(len(m.plan.Steps)), int64(m.plan.Returned)
+	h[wordWorkspace], h[wordWeights] = int64(m.plan.Workspace), m.weights
+	h[wordInSpec], h[wordOutSpec] = e.string(m.inSpec()), e.string(m.outSpec())
+	inputs := slices.DeleteFunc(slices.Clone(m.params), func(q param) bool { return q.constant })
+	h[wordInputAt] = e.list(inputs, e.param)
+	h[wordOutputAt] = e.list(m.outputs, e.param)
+	var constants []param
+	for _, i := range m.constants {
+		constants = append(constants, m.params[i])
+	}
+	h[wordConstantAt] = e.list(constants, e.constant)
+	h[wordPlaceAt] = int64(len(e.words))
+	for _, p := range m.plan.Places {
+		e.put(e.base(p), int64(p.Offset))
+	}
+	e.kernelCode()
+	h[wordStepAt] = int64(len(e.words))
+	for i := range m.plan.Steps {
+		e.step(&m.plan.Steps[i])
+	}
+	copy(e.words, h[:])
+	return e.err
+}
+
+// list puts records one after another, whose other parts come before them, and returns where.
+func (e *encoder) list(params []param, record func(q *param) []int64) int64 {
+	var all []int64
+	for i := range params {
+		all = append(all, record(&params[i])...)
+	}
+	at := int64(len(e.words))
+	e.put(all...)
+	return at
+}
+
+func (e *encoder) param(q *param) []int64 {
+	return []int64{e.string(q.name), e.dtype(q.shape.DType(), q.name), int64(q.shape.Rank()), e.dims(q.shape)}
+}
+
+func (e *encoder) constant(q *param) []int64 {
+	return []int64{
+		e.string(q.name), e.string(q.fqn), e.dtype(q.shape.DType(), q.name), int64(q.shape.Rank()), e.dims(q.shape), q.offset, int64(len(q.data)), constantParameter,
+	}
+}
+
+// base returns the number of the memory of a place: inputs, constants, outputs, the workspace, the
+// literals and returned tensors, in this order.
+func (e *encoder) base(p ahead.Place) int64 {
+	outputs := e.m.inputs + len(e.m.constants)
+	work := outputs + len(e.m.outputs)
+	switch p.Space {
+	case ahead.Param:
+		if q := &e.m.params[p.Index]; q.constant {
+			return int64(e.m.inputs + q.index)
+		} else {
+			return int64(q.index)
+		}
+	case ahead.Output:
+		return int64(outputs + p.Index)
+	case ahead.Literal:
+		return int64(work + 1)
+	case ahead.Returned:
+		return int64(work + 2 + p.Index)
+	}
+	return int64(work)
+}
+
+// kernelCode lays the machine code of both levels out.
+func (e *encoder) kernelCode() {
+	add := func(text []byte) int64 {
+		for len(e.code)%64 != 0 {
+			e.code = append(e.code, 0)
+		}
+		e.code = append(e.code, text...)
+		return int64(len(e.code) - len(text))
+	}
+	for _, k := range e.m.plan.Kernels {
+		e.kernels = append(e.kernels, [2]int64{add(k.AVX2.Text), add(k.AVX512.Text)})
+	}
+}
+
+func (e *encoder) step(s *ahead.Step) {
+	at := len(e.words)
+	title := s.Op
+	if s.Line != "" {
+		title += " (at " + s.Line + ")"
+	}
+	kind := int64(stepKernel)
+	if s.Call != nil {
+		kind = stepCall
+	}
+	e.put(kind, 0, e.string(title))
+	if s.Call != nil {
+		e.call(s.Call)
+	} else {
+		e.kernel(s)
+	}
+	e.words[at+1] = int64(len(e.words) - at)
+}
+
+func (e *encoder) kernel(s *ahead.Step) {
+	n := s.Nest
+	u := &n.Units
+	rows, cols, parts := int64(n.Rows), int64(n.Cols), int64(0)
+	switch {
+	case u.RowParts:
+		parts = int64(u.Rows)
+	case u.ColParts:
+		parts = -int64(u.Cols)
+	}
+	if n.Count() == 0 {
+		rows = 0
+	}
+	var at [2]int64
+	var spill [2]int64
+	if s.Kernel < len(e.kernels) {
+		k := &e.m.plan.Kernels[s.Kernel]
+		at, spill = e.kernels[s.Kernel], [2]int64{int64(k.AVX2.Spill), int64(k.AVX512.Spill)}
+	}
+	e.put(at[0], at[1], spill[0], spill[1], int64(n.Scratch), rows, cols, int64(u.RowSize), int64(u.ColSize), parts, int64(s.Grain), int64(len(n.Outer)), int64(len(n.Args)))
+	for _, o := range n.Outer {
+		e.put(int64(o))
+	}
+	for i := range n.Args {
+		a := &n.Args[i]
+		place := int64(a.Buf)
+		if a.Buf == loop.Private {
+			place = -1
+		}
+		e.put(place, int64(a.Off), int64(a.Row), int64(a.Col), int64(a.Part))
+		for _, o := range a.Outer {
+			e.put(int64(o))
+		}
+	}
+}
+
+func (e *encoder) call(c *ahead.Call) {
+	n := slices.Index(e.functions, c.Function)
+	if n < 0 {
+		n = len(e.functions)
+		e.functions = append(e.functions, c.Function)
+	}
+	e.put(int64(n), int64(len(c.Args)))
+	for _, a := range c.Args {
+		switch a := a.(type) {
+		case ahead.Int:
+			e.put(argInt, int64(a))
+		case ahead.Float:
+			e.put(argFloat, int64(math.Float64bits(float64(a))))
+		case ahead.List:
+			e.put(argList, int64(len(a)))
+			e.put(a...)
+		case ahead.Memory:
+			e.put(argMemory, int64(a.Buf), int64(a.Offset))
+		case ahead.Result:
+			e.put(argReturned, int64(a.Index), e.dtype(a.Shape.DType(), c.Function), int64(a.Shape.Rank()))
+			e.dims(a.Shape)
+		case ahead.Tensor:
+			v := &a.View
+			e.put(argTensor, int64(a.Buf), int64(v.Offset*a.DType.Size()), e.dtype(a.DType, c.Function), int64(v.Rank))
+			for _, d := range v.Dims[:v.Rank] {
+				e.put(int64(d))
+			}
+			for _, s := range v.Strides[:v.Rank] {
+				e.put(int64(s))
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Package export writes packages that PyTorch and Loris run: a Program becomes an AOTInductor
+// package (".pt2") with machine code, without a compiler, without Python, and on any platform. See
+// docs/aoti-export.md.
+//
+// The package runs on Linux on x86-64 processors with AVX2: in aoti.Load, torch._inductor's
+// aoti_load_package and PyTorch's C++ runners. Fused loops are machine code of Loris, for AVX2 and for
+// AVX-512; matrix products and the like are calls of functions that libtorch has.
+package export
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Options say what a package holds besides code.
+type Options struct {
+	// Model is the name of the model in the package, "model" if empty.
+	Model string
+	// Constants are the values of those parameters of the Program that are constants, by the
+	// parameters' names, under which they are found for updates. The others are inputs.
+	Constants map[string]aoti.ConstantValue
+	// Torch is the version of PyTorch whose archive is written, such as "2.11"; empty stands for the
+	// newest known. PyTorch 2.6 expects another root folder than its successors. The library in the
+	// archive is the same for all.
+	Torch string
+}
+
+// Program writes a package of a Program to w. Sizes are those of the Program's parameters.
+//
+// It returns an error wrapping backend.ErrUnsupported that names each op, with its line, for which
+// there is neither machine code nor a function of libtorch; one wrapping ir.ErrArg or ir.ErrShape for
+// Options that do not fit the Program; and what w returns. It blocks while it writes and looks at ctx
+// before it does.
+func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) error {
+	if err := ir.CheckContext("export", ctx); err != nil {
+		return err
+	}
+	m := &model{name: cmp.Or(o.Model, "model")}
+	var err error
+	if m.root, err = rootOf(o.Torch, m.name); err != nil {
+		return err
+	}
+	if err := m.constantsOf(p, o.Constants); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	m.hash = p.Hash()
+	var optimised *graph.Program
+	if m.plan, optimised, err = cpu.PlanAhead(p); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	m.describe(optimised)
+	lib, err := m.library()
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.archive(w, lib)
+}
+
+// constantsOf finds which parameters are constants.
+func (m *model) constantsOf(p *graph.Program, values map[string]aoti.ConstantValue) error {
+	used := map[string]bool{}
+	names := map[string]bool{}
+	m.params = make([]param, len(p.Params))
+	for i, q := range p.Params {
+		v, ok := values[q.Name]
+		m.params[i] = param{fqn: q.Name, name: identifier(q.Name, names), shape: q.Shape, constant: ok}
+		if !ok {
+			m.params[i].index = m.inputs
+			m.inputs++
+			continue
+		}
+		if used[q.Name] {
+			return fmt.Errorf("%w: two parameters are called %q", ir.ErrArg, q.Name)
+		}
+		used[q.Name] = true
+		if v.Shape != q.Shape || len(v.Data) != q.Shape.Bytes() {
+			return fmt.Errorf("%w: constant %q is %v with %d bytes, the parameter %v", ir.ErrShape, q.Name, v.Shape, len(v.Data), q.Shape)
+		}
+		m.params[i].index, m.params[i].data = len(m.constants), v.Data
+		m.constants = append(m.constants, i)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !used[name] {
+			return fmt.Errorf("%w: the program has no parameter %q", ir.ErrArg, name)
+		}
+	}
+	return nil
+}
+
+// identifier returns a name of C for another, and notes it: names of constants and inputs are words
+// in the source that goes with a package.
+func identifier(s string, taken map[string]bool) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			b[i] = '_'
+		}
+	}
+	if len(b) == 0 || b[0] >= '0' && b[0] <= '9' {
+		b = append([]byte{'p'}, b...)
+	}
+	name := string(b)
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s_%d", b, n)
+	}
+	taken[name] = true
+	return name
+}

@@ -1,0 +1,106 @@
+package export_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/internal/pt2"
+)
+
+// members returns the members of a package.
+func members(t testing.TB, pkg []byte) map[string][]byte {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(pkg), int64(len(pkg)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[f.Name] = data
+	}
+	return all
+}
+
+// library returns the library of the package of a program.
+func library(t testing.TB, program string) []byte {
+	t.Helper()
+	for name, data := range members(t, sampleOf(t, programs(t)[program], 1).export(t)) {
+		if strings.HasSuffix(name, ".so") {
+			return data
+		}
+	}
+	t.Fatal("the package has no library")
+	return nil
+}
+
+// The functions that docs/aoti-export.md lists are what a library exports.
+func TestLibraryExportsTheInterface(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/aoti-export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for line := range strings.Lines(string(doc)) {
+		if name, ok := strings.CutPrefix(line, "| `AOTInductor"); ok {
+			name, _, _ = strings.Cut(name, "`")
+			want = append(want, "AOTInductor"+name)
+		}
+	}
+	slices.Sort(want)
+	data := library(t, "mlp")
+	l, err := pt2.ReadLibrary(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := l.Generation().Functions
+	if len(got) != 47 || !slices.Equal(got, want) {
+		t.Errorf("%d functions are exported, %d documented:\n%v\n%v", len(got), len(want), got, want)
+	}
+}
+
+// No memory of a library is writable and executable, nothing asks for an executable stack, and weights
+// lie last, on a page of their own.
+func TestSegmentsOfALibrary(t *testing.T) {
+	data := library(t, "mlp")
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *elf.Prog
+	stack := false
+	for _, p := range f.Progs {
+		switch p.Type {
+		case elf.PT_LOAD:
+			if p.Flags&(elf.PF_W|elf.PF_X) == elf.PF_W|elf.PF_X {
+				t.Errorf("the segment at %#x is writable and executable", p.Vaddr)
+			}
+			if last != nil && p.Vaddr < last.Vaddr+last.Memsz {
+				t.Errorf("the segment at %#x begins in the one before", p.Vaddr)
+			}
+			last = p
+		case elf.PT_GNU_STACK:
+			stack = p.Flags&elf.PF_X == 0
+		}
+	}
+	const weights = (64*128 + 128 + 128*10 + 16) * 4
+	if last.Flags != elf.PF_R || last.Off%4096 != 0 || last.Filesz != weights || last.Off+last.Filesz != uint64(len(data)) {
+		t.Errorf("the last segment is %+v of %d bytes, want %d of weights", last.ProgHeader, len(data), weights)
+	}
+	if !stack {
+		t.Error("the stack would be executable")
+	}
+}

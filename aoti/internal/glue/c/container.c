@@ -1,0 +1,362 @@
+// The container interface of torch/csrc/inductor/aoti_runtime/interface.h. Runs share nothing but an
+// immutable, counted set of constants, so there is no pool of models: a model is a container.
+#include "source.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default"))) lx_error
+
+typedef struct box {
+	pthread_mutex_t mu; // guards sets, active and pairs
+	lx_set *sets[2];
+	int active;
+	bool affine; // has no meaning but is told when asked
+	lx_pair *pairs; // of the last extraction
+	void *spare; // a workspace
+} box;
+
+static size_t count(void) { return (size_t)lx_plan_of()->constants; }
+
+static lx_set *new_set(void)
+{
+	lx_set *s = calloc(1, sizeof *s + 2 * count() * sizeof(void *));
+	if (!s) {
+		lx_fail("there is no memory for a set of constants");
+		return NULL;
+	}
+	s->users = 1;
+	s->tensors = (lx_handle *)(s->data + count());
+	return s;
+}
+
+static void drop(lx_set *s)
+{
+	if (!s || __atomic_sub_fetch(&s->users, 1, __ATOMIC_ACQ_REL))
+		return;
+	for (size_t i = 0; i < count(); i++)
+		if (s->tensors[i])
+			aoti_torch_delete_tensor_object(s->tensors[i]);
+	free(s);
+}
+
+static lx_set *take(box *b, bool inactive)
+{
+	pthread_mutex_lock(&b->mu);
+	lx_set *s = b->sets[b->active ^ (int)inactive];
+	if (s)
+		__atomic_add_fetch(&s->users, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&b->mu);
+	return s;
+}
+
+static void put(box *b, bool inactive, lx_set *s)
+{
+	pthread_mutex_lock(&b->mu);
+	lx_set **at = &b->sets[b->active ^ (int)inactive], *old = *at;
+	*at = s;
+	pthread_mutex_unlock(&b->mu);
+	drop(old);
+}
+
+// from_blob makes a set of tensors over weights that lie as the exporter laid them.
+static lx_error from_blob(lx_set *s, const uint8_t *blob)
+{
+	for (size_t i = 0; i < count(); i++) {
+		const lx_constant *c = lx_constant_of(i);
+		int64_t strides[LX_MAX_DIMS];
+		lx_dense(c->ndim, loris_words + c->dims, strides);
+		s->data[i] = blob + c->at;
+		if (aoti_torch_create_tensor_from_blob((void *)(blob + c->at), c->ndim, loris_words + c->dims, strides, 0, (int32_t)c->dtype, 0, 0,
+						       &s->tensors[i])) {
+			lx_fail("constant %s: no tensor can be made", lx_text(c->name));
+			return LX_FAILED;
+		}
+	}
+	return LX_OK;
+}
+
+// take_value gives a constant a value: the caller's tensor itself, where that is asked for and it
+// lies dense, or a copy of it.
+static lx_error take_value(lx_set *s, size_t i, lx_handle h, bool borrow)
+{
+	const lx_constant *c = lx_constant_of(i);
+	const int64_t *sizes = loris_words + c->dims;
+	int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
+	if (lx_check(h, "constant", lx_text(c->name), c->dtype, c->ndim, sizes, strides))
+		return LX_FAILED;
+	lx_dense(c->ndim, sizes, want);
+	for (int64_t d = 0; d < c->ndim; d++)
+		borrow = borrow && (strides[d] == want[d] || sizes[d] == 1);
+	lx_error e = borrow ? aoti_torch_assign_tensors_out(h, &s->tensors[i])
+			    : aoti_torch_empty_strided(c->ndim, sizes, want, (int32_t)c->dtype, 0, 0, &s->tensors[i]);
+	if (!e && !borrow)
+		e = aoti_torch_copy_(s->tensors[i], h, 0);
+	if (!e)
+		e = aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i]);
+	if (e)
+		lx_fail("constant %s: cannot be taken over", lx_text(c->name));
+	return e;
+}
+
+// fill makes a set of what the caller gives, and of another set where he gives nothing.
+static lx_error fill(lx_set *s, const lx_source *source, const lx_set *from, bool full, bool borrow)
+{
+	for (size_t i = 0; i < count(); i++) {
+		const lx_constant *c = lx_constant_of(i);
+		const lx_handle h = lx_find(source, lx_text(c->name));
+		if (h) {
+			if (take_value(s, i, h, borrow))
+				return LX_FAILED;
+			continue;
+		}
+		if (full) {
+			lx_fail("constant %s: has no new value", lx_text(c->name));
+			return LX_FAILED;
+		}
+		if (!from || !from->tensors[i])
+			continue; // runs fail until it has a value
+		s->data[i] = from->data[i];
+		if (aoti_torch_assign_tensors_out(from->tensors[i], &s->tensors[i])) {
+			lx_fail("constant %s: cannot be kept", lx_text(c->name));
+			return LX_FAILED;
+		}
+	}
+	return LX_OK;
+}
+
+static lx_error update(box *b, lx_source source, bool inactive, bool full, bool borrow)
+{
+	lx_set *s = new_set(), *from = take(b, inactive);
+	if (!from)
+		from = take(b, false);
+	const lx_error e = s ? fill(s, &source, from, full, borrow) : LX_FAILED;
+	drop(from);
+	if (e)
+		drop(s);
+	else
+		put(b, inactive, s);
+	return e;
+}
+
+static lx_source of_map(const lx_map *map)
+{
+	static const lx_pair none;
+	return map ? (lx_source){.map = map} : (lx_source){.pairs = &none};
+}
+
+static lx_source of_pairs(const lx_pair *pairs, size_t n) { return (lx_source){.pairs = pairs, .count = pairs ? n : 0}; }
+
+// make makes a container with the constants of the library, or with those of a source.
+static lx_error make(box **out, const char *device, const lx_source *source, bool full)
+{
+	if (!device || strncmp(device, "cpu", 3)) {
+		lx_fail("the model was exported for the CPU, not for %s", device ? device : "no device");
+		return LX_FAILED;
+	}
+	if (lx_level() < 0) {
+		lx_fail("the model needs a processor with AVX2, FMA, F16C and BMI2");
+		return LX_FAILED;
+	}
+	lx_set *s = new_set();
+	box *b = calloc(1, sizeof *b);
+	if (!s || !b || (source ? fill(s, source, NULL, full, true) : from_blob(s, loris_weights))) {
+		drop(s);
+		free(b);
+		return LX_FAILED;
+	}
+	pthread_mutex_init(&b->mu, NULL);
+	b->sets[0] = s;
+	*out = b;
+	return LX_OK;
+}
+
+API AOTInductorModelContainerCreateWithDevice(box **out, size_t models, const char *device, const char *folder)
+{
+	(void)folder;
+	if (models == 0) {
+		lx_fail("the number of models must be positive");
+		return LX_FAILED;
+	}
+	return make(out, device, NULL, false);
+}
+
+API AOTInductorModelContainerCreate(box **out, size_t models, bool cpu, const char *folder)
+{
+	return AOTInductorModelContainerCreateWithDevice(out, models, cpu ? "cpu" : "cuda", folder);
+}
+
+API AOTInductorModelContainerCreateWithExternalConstants(box **out, size_t models, const char *device, const char *folder, const lx_pair *pairs, size_t n)
+{
+	const lx_source source = of_pairs(pairs, n);
+	(void)models, (void)folder;
+	return make(out, device, &source, true);
+}
+
+API AOTInductorModelContainerDelete(box *b)
+{
+	if (!b)
+		return LX_OK;
+	drop(b->sets[0]);
+	drop(b->sets[1]);
+	pthread_mutex_destroy(&b->mu);
+	free(b->pairs);
+	free(b->spare);
+	free(b);
+	return LX_OK;
+}
+
+static bool complete(const lx_set *s)
+{
+	for (size_t i = 0; i < count(); i++)
+		if (!s->tensors[i]) {
+			lx_fail("constant %s: has no value yet", lx_text(lx_constant_of(i)->name));
+			return false;
+		}
+	return true;
+}
+
+// Inputs belong to the library: each is freed and its slot cleared, since the caller frees what it
+// still finds. Gradients are off, because functions that write to a given tensor refuse inputs that
+// require them.
+API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle *out, size_t outputs, void *stream, void *proxy)
+{
+	const lx_plan *p = lx_plan_of();
+	lx_error e = LX_FAILED;
+	(void)stream, (void)proxy;
+	if (inputs != (size_t)p->inputs || outputs != (size_t)p->outputs) {
+		lx_fail("%zu inputs and %zu outputs, want %lld and %lld", inputs, outputs, (long long)p->inputs, (long long)p->outputs);
+	} else {
+		lx_set *s = take(b, false);
+		const bool grad = aoti_torch_grad_mode_is_enabled();
+		aoti_torch_grad_mode_set_enabled(false);
+		if (complete(s))
+			e = lx_run(s, &b->spare, in, out);
+		aoti_torch_grad_mode_set_enabled(grad);
+		drop(s);
+	}
+	for (size_t i = 0; in && i < inputs; i++) {
+		if (in[i])
+			aoti_torch_delete_tensor_object(in[i]);
+		in[i] = NULL;
+	}
+	return e;
+}
+
+API AOTInductorModelContainerRunSingleThreaded(box *b, lx_handle *in, size_t inputs, lx_handle *out, size_t outputs, void *stream, void *proxy)
+{
+	return AOTInductorModelContainerRun(b, in, inputs, out, outputs, stream, proxy);
+}
+
+#define UPDATE(name, source, inactive, full, borrow, ...) \
+	API AOTInductorModelContainer##name(box *b, __VA_ARGS__) { return update(b, source, inactive, full, borrow); }
+UPDATE(UpdateConstantBuffer, of_map(map), inactive, full, false, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateConstantBufferFromCpu, of_map(map), inactive, full, false, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateUserManagedConstantBuffer, of_map(map), inactive, full, true, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateInactiveConstantBuffer, of_map(map), true, true, false, const lx_map *map)
+UPDATE(UpdateConstantBufferPairs, of_pairs(p, n), inactive, full, false, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateConstantBufferFromCpuPairs, of_pairs(p, n), inactive, full, false, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateUserManagedConstantBufferPairs, of_pairs(p, n), inactive, full, true, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateInactiveConstantBufferPairs, of_pairs(p, n), true, true, false, const lx_pair *p, size_t n)
+
+API AOTInductorModelContainerRunConstantFolding(box *b, bool inactive, void *stream, void *proxy)
+{
+	(void)b, (void)inactive, (void)stream, (void)proxy; // no constant is computed from others
+	return LX_OK;
+}
+
+API AOTInductorModelContainerSwapConstantBuffer(box *b)
+{
+	pthread_mutex_lock(&b->mu);
+	const bool there = b->sets[1 - b->active] != NULL;
+	if (there)
+		b->active = 1 - b->active;
+	pthread_mutex_unlock(&b->mu);
+	if (!there)
+		lx_fail("the inactive set of constants is empty");
+	return there ? LX_OK : LX_FAILED;
+}
+
+API AOTInductorModelContainerFreeInactiveConstantBuffer(box *b)
+{
+	put(b, true, NULL);
+	return LX_OK;
+}
+
+API AOTInductorModelUpdateConstantsFromBlob(box *b, const uint8_t *blob)
+{
+	lx_set *s = new_set(); // the caller keeps the blob mapped
+	if (!s || from_blob(s, blob)) {
+		drop(s);
+		return LX_FAILED;
+	}
+	put(b, false, s);
+	return LX_OK;
+}
+
+API AOTInductorModelContainerExtractConstantsMapEntries(box *b, const lx_pair **out, size_t *n, bool inactive)
+{
+	lx_set *s = take(b, inactive);
+	lx_pair *pairs = s ? calloc(count() + 1, sizeof *pairs) : NULL;
+	*n = 0;
+	for (size_t i = 0; pairs && i < count(); i++)
+		if (s->tensors[i])
+			pairs[(*n)++] = (lx_pair){lx_text(lx_constant_of(i)->fqn), s->tensors[i]};
+	pthread_mutex_lock(&b->mu);
+	free(b->pairs);
+	*out = b->pairs = pairs;
+	pthread_mutex_unlock(&b->mu);
+	drop(s);
+	return LX_OK;
+}
+
+API AOTInductorModelContainerExtractConstantsMap(box *b, lx_map *map, bool inactive)
+{
+	lx_set *s = take(b, inactive);
+	lx_error e = LX_OK;
+	for (size_t i = 0; s && !e && i < count(); i++) {
+		const char *fqn = lx_text(lx_constant_of(i)->fqn);
+		const lx_source there = of_map(map);
+		if (s->tensors[i] && !lx_find(&there, fqn))
+			e = lx_insert(map, fqn, s->tensors[i]);
+	}
+	drop(s);
+	return e;
+}
+
+// A model without a container around it.
+API AOTInductorModelCreate(box **out, const lx_map *map)
+{
+	const lx_source source = of_map(map);
+	return make(out, "cpu", map ? &source : NULL, false);
+}
+
+API AOTInductorModelCreateV2(box **out, const lx_pair *pairs, size_t n)
+{
+	const lx_source source = of_pairs(pairs, n);
+	return make(out, "cpu", pairs ? &source : NULL, false);
+}
+
+API AOTInductorModelRun(box *b, lx_handle *in, lx_handle *out)
+{
+	const lx_plan *p = lx_plan_of();
+	return AOTInductorModelContainerRun(b, in, (size_t)p->inputs, out, (size_t)p->outputs, NULL, NULL);
+}
+
+API AOTInductorModelDelete(box *b) { return AOTInductorModelContainerDelete(b); }
+API AOTInductorModelUpdateConstantsMap(box *b, const lx_map *map) { return update(b, of_map(map), false, false, true); }
+API AOTInductorModelUpdateConstantsMapV2(box *b, const lx_pair *p, size_t n) { return update(b, of_pairs(p, n), false, false, true); }
+
+API AOTInductorModelContainerSetUseStreamAffinity(box *b, bool on)
+{
+	b->affine = on; // a CPU has no streams
+	return LX_OK;
+}
+
+API AOTInductorModelContainerGetStreamAffinityModelIndexForTesting(box *b, void *stream, int64_t *i)
+{
+	(void)stream;
+	*i = b->affine ? -1 : -2;
+	return LX_OK;
+}

@@ -1,0 +1,117 @@
+// The C part of libraries that Loris exports: the container interface of AOTInductor and an
+// interpreter of plans. A library is this object, words that say what to do, and machine code.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int32_t lx_error; // AOTIRuntimeError and AOTITorchError: 0 is success
+typedef struct lx_tensor_opaque *lx_handle; // at::Tensor *
+
+enum { LX_OK = 0, LX_FAILED = 1 };
+enum { LX_MAX_DIMS = 16, LX_MAX_ARGS = 32, LX_LINE = 64 };
+
+typedef struct lx_pair {
+	const char *name;
+	lx_handle handle;
+} lx_pair;
+
+// What the exporter adds to this object. Words hold all numbers; places in texts, literals, code
+// and weights are offsets there, so that nothing but loris_functions needs an address.
+extern const int64_t loris_words[];
+extern const char loris_text[];
+extern const uint8_t loris_literals[];
+extern const uint8_t loris_code[];
+extern const uint8_t loris_weights[];
+extern void *const loris_functions[];
+
+// The first words.
+typedef struct lx_plan {
+	int64_t version, levels; // of code: bit 0 is AVX2, bit 1 AVX-512
+	int64_t inputs, outputs, constants, places, steps, returned; // counts
+	int64_t input_at, output_at, constant_at, place_at, step_at; // words
+	int64_t in_spec, out_spec; // texts
+	int64_t workspace, weights; // bytes
+} lx_plan;
+
+typedef struct lx_param {
+	int64_t name, dtype, ndim, dims; // dims: where the sizes are
+} lx_param;
+
+typedef struct lx_constant {
+	int64_t name, fqn, dtype, ndim, dims, at, bytes, type;
+} lx_constant;
+
+// A place is where a buffer of the plan lies: an offset in the memory of an input, a constant, an
+// output, the workspace, the literals or a tensor that a function returned, counted in this order.
+typedef struct lx_place {
+	int64_t base, at;
+} lx_place;
+
+// A step begins with its kind, its length in words, and the text that names it in errors.
+typedef struct lx_step {
+	int64_t kind, length, title;
+} lx_step;
+enum { LX_KERNEL = 0, LX_CALL = 1 };
+
+// A kernel: code for each level, how the grid is cut, then the sizes of the outer dimensions and
+// for each operand an lx_operand with a stride for each outer dimension behind it.
+typedef struct lx_kernel {
+	lx_step step;
+	int64_t code[2], spill[2], scratch;
+	int64_t rows, cols, row_size, col_size, parts; // parts: > 0 along rows, < 0 along columns
+	int64_t grain, outer, operands;
+} lx_kernel;
+
+typedef struct lx_operand {
+	int64_t place, at, row, col, part; // place -1: memory of the call
+} lx_operand;
+
+// A call: a function and its arguments, each of which begins with its kind.
+typedef struct lx_call {
+	lx_step step;
+	int64_t function, arguments;
+} lx_call;
+enum {
+	LX_INT = 0, // a value
+	LX_FLOAT = 1, // the bits of a double
+	LX_TENSOR = 2, // place, offset, dtype, dimensions, sizes, strides
+	LX_RETURNED = 3, // number, dtype, dimensions, sizes: where the function puts a handle
+	LX_LIST = 4, // length, values: the address of the values
+	LX_MEMORY = 5, // place, offset: an address
+};
+
+// A set of constants, which never changes and counts its users. The data of tensors lies behind it.
+typedef struct lx_set {
+	long users;
+	lx_handle *tensors;
+	const void *data[];
+} lx_set;
+
+const lx_plan *lx_plan_of(void);
+const lx_constant *lx_constant_of(size_t i);
+const char *lx_text(int64_t at);
+void lx_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *lx_dtype_name(int64_t dtype);
+void lx_dense(int64_t ndim, const int64_t *sizes, int64_t *strides);
+int lx_level(void); // which code runs here: 0, 1, or -1 if none does
+lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides);
+lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs);
+
+// The functions of the host.
+lx_error aoti_torch_get_data_ptr(lx_handle, void **);
+lx_error aoti_torch_get_sizes(lx_handle, int64_t **);
+lx_error aoti_torch_get_strides(lx_handle, int64_t **);
+lx_error aoti_torch_get_dim(lx_handle, int64_t *);
+lx_error aoti_torch_get_dtype(lx_handle, int32_t *);
+lx_error aoti_torch_get_device_type(lx_handle, int32_t *);
+lx_error aoti_torch_empty_strided(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, lx_handle *);
+lx_error aoti_torch_create_tensor_from_blob(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t, int32_t, lx_handle *);
+lx_error aoti_torch_assign_tensors_out(lx_handle, lx_handle *);
+lx_error aoti_torch_copy_(lx_handle self, lx_handle src, int32_t non_blocking);
+lx_error aoti_torch_delete_tensor_object(lx_handle);
+bool aoti_torch_grad_mode_is_enabled(void);
+void aoti_torch_grad_mode_set_enabled(bool);
+uint64_t aoti_torch_abi_version(void) __attribute__((weak));
+lx_error torch_parallel_for(int64_t, int64_t, int64_t, void (*)(int64_t, int64_t, void *), void *) __attribute__((weak));

@@ -1,0 +1,320 @@
+// Runs plans: kernels of machine code over frames, and functions of the host.
+#include "glue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// As loop.Frame of the exporter.
+typedef struct frame {
+	int64_t rows, cols, first;
+	void *spill;
+	void *ptr[LX_MAX_ARGS];
+	int64_t row[LX_MAX_ARGS], col[LX_MAX_ARGS];
+	uint8_t flush;
+} frame;
+
+enum { FAULT_AT = LX_MAX_ARGS * 8 + 24 }; // in the spill memory: the instruction that divided by 0, and 1
+enum { ON_STACK = 16 << 10 };
+
+typedef struct run {
+	char **base;
+	lx_handle *returned;
+	int level;
+} run;
+
+typedef struct job {
+	const run *run;
+	const lx_kernel *kernel;
+	int64_t rows, cols; // counts of units
+	int failed; // 1: no memory, 2: a division by zero
+} job;
+
+static char *address(const run *r, int64_t place, int64_t at)
+{
+	const lx_place *p = (const lx_place *)(loris_words + lx_plan_of()->place_at) + place;
+	return r->base[p->base] + p->at + at;
+}
+
+// The code keeps rsp, rbp and r14 and nothing else, and uses no stack.
+static void call_code(const uint8_t *code, frame *f)
+{
+#ifdef __x86_64__
+	__asm__ volatile("call *%[code]"
+			 : "+D"(f), [code] "+a"(code)
+			 :
+			 : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+			   "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}
+
+static void piece(int64_t i, int64_t n, int64_t count, int64_t size, int64_t *lo, int64_t *hi)
+{
+	if (!size) {
+		*lo = i * n / count;
+		*hi = (i + 1) * n / count;
+		return;
+	}
+	*lo = i * size;
+	*hi = *lo + size < n ? *lo + size : n;
+}
+
+static void place_unit(const job *j, frame *f, char *scratch, int64_t unit)
+{
+	const lx_kernel *k = j->kernel;
+	const int64_t *outer = (const int64_t *)(k + 1);
+	const int64_t *operand = outer + k->outer;
+	int64_t col = unit % j->cols, rest = unit / j->cols, row = rest % j->rows, r0, r1, c0, c1;
+	const int64_t part = k->parts > 0 ? row : k->parts < 0 ? col : 0;
+	rest /= j->rows;
+	piece(row, k->rows, j->rows, k->row_size, &r0, &r1);
+	piece(col, k->cols, j->cols, k->col_size, &c0, &c1);
+	f->rows = r1 - r0;
+	f->cols = c1 - c0;
+	for (int64_t i = 0; i < k->operands; i++, operand += sizeof(lx_operand) / 8 + k->outer) {
+		const lx_operand *o = (const lx_operand *)operand;
+		const int64_t *steps = (const int64_t *)(o + 1);
+		if (o->place < 0) {
+			f->ptr[i] = scratch + o->at;
+			continue;
+		}
+		int64_t at = o->part ? part * o->part : r0 * o->row + c0 * o->col;
+		for (int64_t d = k->outer - 1, left = rest; d >= 0; d--) {
+			at += left % outer[d] * steps[d];
+			left /= outer[d];
+		}
+		f->ptr[i] = address(j->run, o->place, o->at + at);
+	}
+}
+
+static void run_units(int64_t lo, int64_t hi, void *arg)
+{
+	job *j = arg;
+	const lx_kernel *k = j->kernel;
+	const int level = j->run->level;
+	const int64_t spill = (k->spill[level] + LX_LINE - 1) & -LX_LINE, bytes = spill + k->scratch;
+	char stack[bytes <= ON_STACK ? bytes + LX_LINE : 1], *heap = NULL;
+	if (bytes > ON_STACK && !(heap = malloc((size_t)bytes + LX_LINE))) {
+		__atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	char *memory = (char *)(((uintptr_t)(heap ? heap : stack) + LX_LINE - 1) & -(uintptr_t)LX_LINE);
+	frame f;
+	f.first = 0;
+	f.spill = memory;
+	f.flush = 0;
+	const int64_t *operand = (const int64_t *)(k + 1) + k->outer;
+	for (int64_t i = 0; i < k->operands; i++, operand += sizeof(lx_operand) / 8 + k->outer) {
+		f.row[i] = ((const lx_operand *)operand)->row;
+		f.col[i] = ((const lx_operand *)operand)->col;
+	}
+	for (int64_t unit = lo; unit < hi; unit++) {
+		place_unit(j, &f, memory + spill, unit);
+		call_code(loris_code + k->code[level], &f);
+		if (*(int64_t *)(memory + FAULT_AT))
+			__atomic_store_n(&j->failed, 2, __ATOMIC_RELAXED);
+	}
+	free(heap);
+}
+
+static lx_error run_kernel(const run *r, const lx_kernel *k)
+{
+	job j = {.run = r, .kernel = k, .rows = 1, .cols = 1};
+	const int64_t *outer = (const int64_t *)(k + 1);
+	if (k->rows == 0 || k->cols == 0)
+		return LX_OK;
+	j.rows = k->parts > 0 ? k->parts : (k->rows + k->row_size - 1) / k->row_size;
+	j.cols = k->parts < 0 ? -k->parts : (k->cols + k->col_size - 1) / k->col_size;
+	int64_t n = j.rows * j.cols;
+	for (int64_t d = 0; d < k->outer; d++)
+		n *= outer[d];
+	if (n > k->grain && torch_parallel_for) {
+		if (torch_parallel_for(0, n, k->grain, run_units, &j))
+			j.failed = 1;
+	} else if (n > 0) {
+		run_units(0, n, &j);
+	}
+	if (j.failed)
+		lx_fail("%s: %s", lx_text(k->step.title), j.failed == 1 ? "out of memory" : "integer division by zero");
+	return j.failed ? LX_FAILED : LX_OK;
+}
+
+// Integer and floating arguments are passed apart, so that one type serves all functions with at most eight of the latter.
+typedef lx_error (*function)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, double, double, double, double, double, double, double, double, int64_t,
+			     int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+enum { MAX_INTS = 20, MAX_FLOATS = 8 };
+
+// keep_returned takes a tensor that a function made; one that is not dense is copied.
+static lx_error keep_returned(const run *r, const int64_t *a)
+{
+	const lx_plan *p = lx_plan_of();
+	lx_handle *slot = &r->returned[a[0]];
+	int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
+	void *data;
+	if (lx_check(*slot, "a result", "", a[1], a[2], a + 3, strides))
+		return LX_FAILED;
+	lx_dense(a[2], a + 3, want);
+	for (int64_t d = 0; d < a[2]; d++) {
+		if (strides[d] == want[d] || a[3 + d] == 1)
+			continue;
+		lx_handle copy;
+		if (aoti_torch_empty_strided(a[2], a + 3, want, (int32_t)a[1], 0, 0, &copy))
+			return LX_FAILED;
+		const lx_error e = aoti_torch_copy_(copy, *slot, 0);
+		aoti_torch_delete_tensor_object(*slot);
+		*slot = copy;
+		if (e)
+			return e;
+		break;
+	}
+	if (aoti_torch_get_data_ptr(*slot, &data))
+		return LX_FAILED;
+	r->base[p->inputs + p->constants + p->outputs + 2 + a[0]] = data;
+	return LX_OK;
+}
+
+static lx_error run_call(const run *r, const lx_call *c)
+{
+	int64_t i[MAX_INTS] = {0};
+	double d[MAX_FLOATS] = {0};
+	lx_handle own[MAX_INTS];
+	const int64_t *returned[MAX_INTS];
+	int ints = 0, floats = 0, owned = 0, results = 0;
+	lx_error e = LX_OK;
+	const int64_t *a = (const int64_t *)(c + 1);
+	for (int64_t n = 0; n < c->arguments && !e; n++) {
+		switch (*a++) {
+		case LX_INT:
+			i[ints++] = *a++;
+			break;
+		case LX_FLOAT:
+			memcpy(&d[floats++], a++, sizeof *d);
+			break;
+		case LX_TENSOR:
+			e = aoti_torch_create_tensor_from_blob(address(r, a[0], a[1]), a[3], a + 4, a + 4 + a[3], 0, (int32_t)a[2], 0, 0, &own[owned]);
+			if (!e)
+				i[ints++] = (int64_t)own[owned++];
+			a += 4 + 2 * a[3];
+			break;
+		case LX_RETURNED:
+			returned[results++] = a;
+			i[ints++] = (int64_t)&r->returned[a[0]];
+			a += 3 + a[2];
+			break;
+		case LX_LIST:
+			i[ints++] = (int64_t)(a + 1);
+			a += 1 + a[0];
+			break;
+		case LX_MEMORY:
+			i[ints++] = (int64_t)address(r, a[0], a[1]);
+			a += 2;
+			break;
+		}
+	}
+	lx_fail("%s", "");
+	if (!e)
+		e = ((function)loris_functions[c->function])(i[0], i[1], i[2], i[3], i[4], i[5], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], i[6], i[7], i[8],
+							     i[9], i[10], i[11], i[12], i[13], i[14], i[15], i[16], i[17], i[18], i[19]);
+	while (owned > 0)
+		aoti_torch_delete_tensor_object(own[--owned]);
+	for (int n = 0; n < results && !e; n++)
+		e = keep_returned(r, returned[n]);
+	if (e) {
+		const char *why;
+		extern lx_error AOTInductorGetLastError(const char **);
+		AOTInductorGetLastError(&why);
+		if (why[0] == 0)
+			lx_fail("%s: the function that computes it failed", lx_text(c->step.title));
+	}
+	return e;
+}
+
+// take_inputs finds the memory of the inputs. What does not lie dense is copied to tensors of copies.
+static lx_error take_inputs(char **base, lx_handle *inputs, lx_handle *copies)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_param *q = (const lx_param *)(loris_words + p->input_at);
+	for (int64_t n = 0; n < p->inputs; n++, q++) {
+		const int64_t *sizes = loris_words + q->dims;
+		int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
+		lx_handle x = inputs[n];
+		if (lx_check(x, "input", lx_text(q->name), q->dtype, q->ndim, sizes, strides))
+			return LX_FAILED;
+		lx_dense(q->ndim, sizes, want);
+		for (int64_t d = 0; d < q->ndim; d++) {
+			if (strides[d] == want[d] || sizes[d] == 1)
+				continue;
+			if (aoti_torch_empty_strided(q->ndim, sizes, want, (int32_t)q->dtype, 0, 0, &copies[n]) || aoti_torch_copy_(copies[n], x, 0)) {
+				lx_fail("input %s: cannot be copied", lx_text(q->name));
+				return LX_FAILED;
+			}
+			x = copies[n];
+			break;
+		}
+		if (aoti_torch_get_data_ptr(x, (void **)&base[n])) {
+			lx_fail("input %s: has no memory", lx_text(q->name));
+			return LX_FAILED;
+		}
+	}
+	return LX_OK;
+}
+
+static lx_error make_outputs(char **base, lx_handle *outputs)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_param *q = (const lx_param *)(loris_words + p->output_at);
+	for (int64_t n = 0; n < p->outputs; n++, q++) {
+		int64_t strides[LX_MAX_DIMS];
+		lx_dense(q->ndim, loris_words + q->dims, strides);
+		if (aoti_torch_empty_strided(q->ndim, loris_words + q->dims, strides, (int32_t)q->dtype, 0, 0, &outputs[n]) ||
+		    aoti_torch_get_data_ptr(outputs[n], (void **)&base[n])) {
+			lx_fail("output %s: there is no memory for it", lx_text(q->name));
+			return LX_FAILED;
+		}
+	}
+	return LX_OK;
+}
+
+static lx_error run_steps(const run *r)
+{
+	const lx_plan *p = lx_plan_of();
+	const int64_t *w = loris_words + p->step_at;
+	for (int64_t n = 0; n < p->steps; n++) {
+		const lx_step *s = (const lx_step *)w;
+		if (s->kind == LX_KERNEL ? run_kernel(r, (const lx_kernel *)s) : run_call(r, (const lx_call *)s))
+			return LX_FAILED;
+		w += s->length;
+	}
+	return LX_OK;
+}
+
+// lx_run borrows the inputs. spare keeps a workspace for the next run. On an error no output is left.
+lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs)
+{
+	const lx_plan *p = lx_plan_of();
+	const size_t in = (size_t)p->inputs, constants = (size_t)p->constants, out = (size_t)p->outputs, returned = (size_t)p->returned;
+	char *base[in + constants + out + 2 + returned];
+	lx_handle handles[in + returned + 1];
+	memset(handles, 0, sizeof handles);
+	memset(outputs, 0, out * sizeof *outputs);
+	run r = {base, handles + in, lx_level()};
+	void *workspace = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQUIRE);
+	lx_error e = LX_FAILED;
+	if (!workspace && p->workspace && !(workspace = aligned_alloc(LX_LINE, ((size_t)p->workspace + LX_LINE - 1) & -(size_t)LX_LINE))) {
+		lx_fail("there is no memory for %lld bytes of workspace", (long long)p->workspace);
+	} else if (!take_inputs(base, inputs, handles) && !make_outputs(base + in + constants, outputs)) {
+		memcpy(base + in, set->data, constants * sizeof *base);
+		base[in + constants + out] = workspace;
+		base[in + constants + out + 1] = (char *)loris_literals;
+		e = run_steps(&r);
+	}
+	for (size_t n = 0; n < in + returned; n++)
+		if (handles[n])
+			aoti_torch_delete_tensor_object(handles[n]);
+	for (size_t n = 0; e && n < out; n++)
+		if (outputs[n]) {
+			aoti_torch_delete_tensor_object(outputs[n]);
+			outputs[n] = NULL;
+		}
+	free(__atomic_exchange_n(spare, workspace, __ATOMIC_RELEASE));
+	return e;
+}

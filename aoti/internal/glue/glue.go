@@ -1,0 +1,22 @@
+// Package glue holds the machine code, made by a C compiler once, that every exported library begins
+// with: AOTInductor's container interface and an interpreter of plans. Its source is in the folder c;
+// build.sh makes the object again, byte for byte with the same compiler.
+package glue
+
+import _ "embed"
+
+// AMD64 is the relocatable object for x86-64 under Linux.
+//
+//go:embed amd64.o
+var AMD64 []byte
+
+// The symbols that the object leaves to whoever links it: the words of a plan, texts, literals,
+// machine code, weights, and the table of functions that calls name by number.
+const (
+	Words     = "loris_words"
+	Text      = "loris_text"
+	Literals  = "loris_literals"
+	Code      = "loris_code"
+	Weights   = "loris_weights"
+	Functions = "loris_functions"
+)

@@ -1,0 +1,22 @@
+package cpu
+
+import (
+	"fmt"
+
+	emit "github.com/loris-ml/loris/backend/internal/ahead"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/ahead"
+)
+
+// PlanAhead optimises a Program and plans it for another process, for package aoti/export: with the
+// kernels and the memory plan of this backend, as data. It works on any platform and makes nothing
+// executable. What has neither machine code nor a function of libtorch is named in one error that
+// wraps backend.ErrUnsupported.
+func PlanAhead(p *graph.Program) (*ahead.Plan, *graph.Program, error) {
+	p, _ = graph.Optimize(p, graph.Options{Supports: emit.Supports})
+	out, err := emit.Plan(p)
+	if err != nil {
+		return nil, nil, fmt.Errorf("program %q: %w", p.Name, err)
+	}
+	return out, p, nil
+}

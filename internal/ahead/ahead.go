@@ -1,0 +1,99 @@
+// Package ahead describes a Program that was planned ahead of time, as data: what backend/internal/ahead
+// makes of it, and aoti/export writes into a library. Nothing in it has an address, so a Plan made on
+// one machine runs on another, in a process without Go.
+package ahead
+
+import (
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Space says whose memory a buffer lies in.
+type Space uint8
+
+// The spaces.
+const (
+	Workspace Space = iota
+	Param           // a parameter of the Program
+	Output
+	Literal  // numbers that the plan knows
+	Returned // a tensor that a call made
+)
+
+// Place is where a buffer lies: at a byte offset in the memory of the Index'th of a Space.
+type Place struct {
+	Space  Space
+	Index  int
+	Offset int
+}
+
+// Plan is a sequence of steps over buffers.
+type Plan struct {
+	Places    []Place // by buffer
+	Literals  []byte
+	Workspace int // bytes
+	Returned  int // tensors
+	Kernels   []Kernel
+	Steps     []Step
+}
+
+// Kernel is the machine code of a fused loop, position independent, by level of instructions.
+type Kernel struct{ AVX2, AVX512 Code }
+
+// Code is machine code and the spill memory that it needs, see native.Assemble.
+type Code struct {
+	Text  []byte
+	Spill int
+}
+
+// Step runs a kernel over a Nest, or calls a function.
+type Step struct {
+	Op, Line string // which op of the user's it is, and where; Line may be empty
+	Kernel   int
+	Nest     *loop.Nest // nil for a call
+	Grain    int        // units of the Nest that are worth a thread
+	Call     *Call
+}
+
+// Call is a call of a C function of the host: ints and handles are passed in the order of Args, and so
+// are floats. It returns 0 if it succeeded.
+type Call struct {
+	Function string
+	Args     []Arg
+}
+
+// Arg is an argument of a Call: an Int, Float, List, Tensor, Result or Memory.
+type Arg interface{ arg() }
+
+// Int is an integer, a bool or a null pointer.
+type Int int64
+
+// Float is a double.
+type Float float64
+
+// List is the address of integers.
+type List []int64
+
+// Tensor is a handle of a view of a buffer.
+type Tensor struct {
+	Buf   int
+	DType ir.DType
+	View  strided.View
+}
+
+// Result is where the function puts the handle of a new tensor, which becomes Returned number Index.
+type Result struct {
+	Index int
+	Shape ir.Shape
+}
+
+// Memory is the address of a byte of a buffer.
+type Memory struct{ Buf, Offset int }
+
+func (Int) arg()    {}
+func (Float) arg()  {}
+func (List) arg()   {}
+func (Tensor) arg() {}
+func (Result) arg() {}
+func (Memory) arg() {}
