@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 
 	"strings"
 	"testing"
@@ -141,5 +142,18 @@ func TestReportsAreSafeToPrint(t *testing.T) {
 		if strings.ContainsAny(text, "\x1b\u009b\u202e") || !strings.Contains(text, `\u001b[2J\u009b31m\u202e`) {
 			t.Errorf("%q", text)
 		}
+	}
+}
+
+// A call spec of many lines takes memory in proportion to its length.
+func TestLongCallSpec(t *testing.T) {
+	line := `R"(` + strings.Repeat("x", 40) + `)"` + "\n"
+	src := []byte("in_spec_ =\n" + strings.Repeat(line, 20_000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := ParseSource(src)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > uint64(20*len(src)) || len(s.InSpec) != 20_000*40 {
+		t.Errorf("%d bytes for a source of %d; a spec of %d", got, len(src), len(s.InSpec))
 	}
 }

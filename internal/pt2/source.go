@@ -42,7 +42,8 @@ type sourceParser struct {
 	inputs    map[string]int // by name
 	constants map[string]int // by name
 	symbols   map[string]int // by name
-	call      *string        // the call spec that is spread over lines
+	in, out   strings.Builder
+	call      *strings.Builder // in or out: the call spec that is spread over lines
 }
 
 // line reads one line without the space around it.
@@ -67,10 +68,10 @@ func (p *sourceParser) line(s string) {
 			p.spec.Outputs = append(p.spec.Outputs, unquote(value))
 		}
 	case strings.HasPrefix(s, "in_spec_ ="):
-		p.call = &p.spec.InSpec
+		p.call = &p.in
 		p.callLine(strings.TrimPrefix(s, "in_spec_ ="))
 	case strings.HasPrefix(s, "out_spec_ ="):
-		p.call = &p.spec.OutSpec
+		p.call = &p.out
 		p.callLine(strings.TrimPrefix(s, "out_spec_ ="))
 	case strings.HasPrefix(s, "if (") && strings.HasSuffix(s, ") {"):
 		p.check(s[len("if (") : len(s)-len(") {")])
@@ -93,9 +94,9 @@ func (p *sourceParser) callLine(s string) {
 	end := strings.HasSuffix(s, ";")
 	s = strings.TrimSpace(strings.TrimSuffix(s, ";"))
 	if raw, ok := strings.CutPrefix(s, `R"(`); ok {
-		*p.call += strings.TrimSuffix(raw, `)"`)
+		p.call.WriteString(strings.TrimSuffix(raw, `)"`))
 	} else {
-		*p.call += unquote(s)
+		p.call.WriteString(unquote(s))
 	}
 	if end {
 		p.call = nil
@@ -423,6 +424,7 @@ func plain(s string) string {
 
 // finish fills in what follows from the rest.
 func (p *sourceParser) finish() {
+	p.spec.InSpec, p.spec.OutSpec = p.in.String(), p.out.String()
 	for i, sym := range p.spec.symbols {
 		if sym.input < 0 {
 			continue
