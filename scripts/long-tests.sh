@@ -14,6 +14,7 @@ LORIS_LONG=1 go test -timeout 20m "$@" \
   ./backend/ref \
   ./bench/workloads \
   ./examples/vision \
+  ./internal/attack/chaos \
   ./internal/executor \
   ./graph \
   ./internal/kernels/attention \

@@ -2,6 +2,7 @@
 // and runs everything at once. It prints counts, and exits with 1 if anything fell.
 //
 //	go run ./internal/attack/cmd/attack files -time 1m
+//	go run ./internal/attack/cmd/attack chaos -time 1m
 package main
 
 import (
@@ -18,15 +19,16 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/loris-ml/loris/internal/attack/chaos"
 	"github.com/loris-ml/loris/internal/attack/hostile"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker}
+	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: attack files [flags]; run it in the root of the repository")
+		fmt.Fprintln(os.Stderr, "usage: attack files|chaos [flags]; run it in the root of the repository")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
@@ -78,6 +80,23 @@ func files(ctx context.Context, args []string) error {
 		return fmt.Errorf("%d faults", faults)
 	}
 	return nil
+}
+
+// runChaos runs everything at once.
+func runChaos(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("chaos", flag.ExitOnError)
+	seed := flags.Uint64("seed", 1, "seed of what each goroutine does")
+	limit := flags.Duration("time", time.Minute, "how long")
+	goroutines := flags.Int("goroutines", 4, "of each kind of worker")
+	flags.Parse(args)
+	var c chaos.Counts
+	err := chaos.Run(ctx, chaos.Options{Seed: *seed, Time: *limit, Goroutines: *goroutines}, &c)
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range c.Rows() {
+		fmt.Fprintf(table, "%s\t%d\t\n", row.What, row.Count)
+	}
+	table.Flush()
+	return err
 }
 
 // worker reads the inputs of one target, for files.
