@@ -82,6 +82,7 @@ var allowed = map[string][]string{
 
 	"serve/internal/inference": {"ir"},
 	"serve/internal/grpcapi":   {"serve/internal/inference", "serve/internal/pb"},
+	"serve/internal/weights":   {"aoti", "backend", "internal", "ir", "safetensors", "serve/internal/inference"},
 
 	"aoti/internal/elfwrite": {},
 	"aoti/internal/glue":     {},
