@@ -10,18 +10,20 @@ func init() {
 		Category: Indexing,
 		Doc: "The k-th smallest element along dim, counted from 1, and its i64 index; of equal ones the first in the order of " +
 			"sort. dim goes, or has size 1 with keepdim. ATen's kthvalue.",
-		Decompose: decomposeKthValue,
+		Decompose: decomposeKthValue, VJP: vjpSelected,
 	})
 	register("median(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Spec{
 		Category: Indexing,
 		Doc: "The lower median along dim and its i64 index; the first NaN where there is one. Without dim that of all elements, " +
 			"with its place in the flattened tensor. ATen's median.",
 		Decompose: func(b *Builder, a Args) []Value { return decomposeMedian(b, a, false) },
+		VJP:       vjpSelected,
 	})
 	register("nanmedian(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Spec{
 		Category:  Indexing,
 		Doc:       "median of the elements that are not NaN; NaN where all are. ATen's nanmedian.",
 		Decompose: func(b *Builder, a Args) []Value { return decomposeMedian(b, a, true) },
+		VJP:       vjpSelected,
 	})
 	register("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", Spec{
 		Category: Indexing,
@@ -64,6 +66,25 @@ func (b *Builder) pick(dim int, keep bool, at Value, from ...Value) []Value {
 		}
 	}
 	return out
+}
+
+// vjpSelected puts the gradient where the chosen elements came from.
+func vjpSelected(b *Builder, a Args, out, grad []Value) []Value {
+	x, g, at := a.In[0], grad[0], out[1]
+	if g.IsNil() {
+		return []Value{g}
+	}
+	if x.Shape().Numel() == 0 {
+		return []Value{b.fullLike(x, 0)}
+	}
+	if _, ok := a.OptInt("dim"); !ok || x.Rank() == 0 {
+		flat := b.flatten(x)
+		g = b.Scatter(b.fullLike(flat, 0), 0, b.Reshape(at, 1), b.Reshape(g, 1))
+		return []Value{b.Reshape(g, x.Shape().Dims()...)}
+	}
+	dim := a.Dim("dim", x.Rank())
+	ones := dimsWith(x, dim, 1)
+	return []Value{b.Scatter(b.fullLike(x, 0), dim, b.Reshape(at, ones...), b.Reshape(g, ones...))}
 }
 
 func decomposeKthValue(b *Builder, a Args) []Value {

@@ -15,6 +15,7 @@ func init() {
 		Doc: "The k largest (or smallest) elements along dim in order, and the i64 index of each; NaN counts as the largest, " +
 			"of equal ones the first is taken. sorted changes nothing: the order is always that of sort. ATen's topk.",
 		Decompose: decomposeTopK,
+		VJP:       vjpSort,
 	})
 	register("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", Spec{
 		Category: Indexing,

@@ -131,8 +131,13 @@ func (m *measurement) one(ctx context.Context, sp *ir.Spec, d ir.DType, s size, 
 	defer func() { _ = o.close() }()
 	r := row{Op: sp.Name, Category: sp.Category.String(), DType: d.String(), Size: s.name, Pass: pass, Threads: threads}
 	want, err := o.results(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
-		return err
+		r.Why = "Loris: " + err.Error()
+		m.rows = append(m.rows, r)
+		return nil
 	}
 	if err := c.write(m.folder); err != nil {
 		return err

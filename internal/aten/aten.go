@@ -12,6 +12,10 @@ var (
 	Scan              = op("scan")
 	IntMM             = op("_int_mm")
 	ScaledMM          = op("_scaled_mm")
+	Topk              = op("topk")
+	Kthvalue          = op("kthvalue")
+	Median            = op("median")
+	Nanmedian         = op("nanmedian")
 )
 
 // op returns the op of a row that there is.

@@ -2,9 +2,7 @@ package kernels
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
-	"sort"
 	"testing"
 
 	"github.com/loris-ml/loris/internal/strided"
@@ -128,53 +126,11 @@ func TestIndexAddAnyCut(t *testing.T) {
 	}
 }
 
-func TestSort(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	for _, n := range []int{0, 1, 2, 15, 16, 17, 33, 100, 1000} {
-		for _, descending := range []bool{false, true} {
-			x := make([]float64, 2*n) // two lines, interleaved
-			for i := range x {
-				switch k := rng.IntN(20); k {
-				case 0:
-					x[i] = nan
-				case 1:
-					x[i] = negZ
-				case 2:
-					x[i] = -inf
-				default:
-					x[i] = float64(k - 10)
-				}
-			}
-			values, at := make([]float64, 2*n), make([]int64, 2*n)
-			Sort(values, at, x, n, 2, descending, make([]uint64, 2*n), make([]int32, 2*n), 0, 2)
-			for line := range 2 {
-				order := make([]int, n)
-				for i := range order {
-					order[i] = i
-				}
-				sort.SliceStable(order, func(i, j int) bool {
-					a, b := x[2*order[i]+line], x[2*order[j]+line]
-					if descending {
-						a, b = b, a
-					}
-					return a < b || (b != b && a == a)
-				})
-				for i, o := range order {
-					if at[2*i+line] != int64(o) || !sameBits(values[2*i+line], x[2*o+line]) {
-						t.Fatalf("n %d, descending %v: place %d of line %d is %v from %d, want %v from %d",
-							n, descending, i, line, values[2*i+line], at[2*i+line], x[2*o+line], o)
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestSortKeysOfIntegers(t *testing.T) {
-	if !(sortKey(int64(-1<<63)) < sortKey(int64(-1)) && sortKey(int64(-1)) < sortKey(int64(0)) && sortKey(int64(0)) < sortKey(int64(1<<63-1))) {
+	if !(sortKey(int64(-1<<63), false) < sortKey(int64(-1), false) && sortKey(int64(-1), false) < sortKey(int64(0), false) && sortKey(int64(0), false) < sortKey(int64(1<<63-1), false)) {
 		t.Error("int64 keys are out of order")
 	}
-	if sortKey(uint8(255)) <= sortKey(uint8(1)) {
+	if sortKey(uint8(255), false) <= sortKey(uint8(1), false) {
 		t.Error("uint8 keys are out of order")
 	}
 }

@@ -1,52 +1,103 @@
 package kernels
 
-import "math"
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
 
 // Sort sorts lines lo..hi-1 of x, seen as [outer, n, inner] with outer·inner
 // lines, along the middle: values get the sorted elements and indices where
 // they were. The sort is stable and a NaN counts as greater than all else. The
 // scratch slices have 2n elements each.
 func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending bool, keys []uint64, order []int32, lo, hi int) {
+	if n == 0 {
+		return
+	}
+	var zero T
+	narrow := unsafe.Sizeof(zero) <= 4
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
+		if narrow {
+			p := base
+			for _, packed := range sortPacked(x[base:], n, inner, descending, keys) {
+				i := int(uint32(packed))
+				values[p], indices[p] = x[base+i*inner], int64(i)
+				p += inner
+			}
+			continue
+		}
 		p := base
 		for i := range n {
-			k := sortKey(x[p])
-			if descending {
-				k = ^k
-			}
-			keys[i], order[i] = k, int32(i)
+			keys[i], order[i] = sortKey(x[p], descending), int32(i)
 			p += inner
 		}
-		sorted := sortKeys(keys[:2*n], order[:2*n], n)
 		p = base
-		for _, i := range sorted {
+		for _, i := range sortKeys(keys[:2*n], order[:2*n], n) {
 			values[p], indices[p] = x[base+int(i)*inner], int64(i)
 			p += inner
 		}
 	}
 }
 
-// sortKey maps numbers to integers of the same order: 0 and -0 are one, and so
-// are all NaNs, above the rest.
-func sortKey[T Number](x T) uint64 {
+// sortPacked sorts a line of elements of at most 32 bits, inner apart, as numbers
+// that have the key in the high half and the place in the low half, so that no two
+// are equal. keys has 2n elements; the result is one half of it.
+func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64) []uint64 {
+	k := keys[:n]
+	p := 0
+	for i := range k {
+		k[i] = uint64(sortKey32(x[p], descending))<<32 | uint64(uint32(i))
+		p += inner
+	}
+	if n < radixLeast {
+		slices.Sort(k)
+		return k
+	}
+	return radixPacked(k, keys[n:2*n])
+}
+
+// sortKey32 is sortKey of elements of at most 32 bits, in 32 bits.
+func sortKey32[T Number](x T, descending bool) uint32 {
 	half := 0.5
-	if T(half) == 0 {
-		return uint64(int64(x)) ^ 1<<63
+	k := uint32(math.MaxUint32)
+	switch {
+	case T(half) == 0:
+		k = uint32(int32(x)) ^ 1<<31
+	case x == x:
+		k = math.Float32bits(float32(x) + 0) // -0 + 0 is +0
+		k ^= uint32(int32(k)>>31) | 1<<31
 	}
-	if x != x {
-		return math.MaxUint64
+	if descending {
+		k = ^k
 	}
-	b := math.Float64bits(float64(x) + 0) // -0 + 0 is +0
-	if b>>63 != 0 {
-		return ^b
+	return k
+}
+
+// sortKey maps numbers to integers of the same order: 0 and -0 are one, and so
+// are all NaNs, above the rest. Of a descending order it is the complement.
+func sortKey[T Number](x T, descending bool) uint64 {
+	half := 0.5
+	k := uint64(math.MaxUint64)
+	switch {
+	case T(half) == 0:
+		k = uint64(int64(x)) ^ 1<<63
+	case x == x:
+		k = math.Float64bits(float64(x) + 0) // -0 + 0 is +0
+		k ^= uint64(int64(k)>>63) | 1<<63
 	}
-	return b | 1<<63
+	if descending {
+		k = ^k
+	}
+	return k
 }
 
 // sortKeys sorts the first n keys, and order with them, stably; the second
 // halves are scratch. It returns the sorted order, in either half.
 func sortKeys(keys []uint64, order []int32, n int) []int32 {
+	if n >= radixLeast {
+		return radixKeys(keys, order, n)
+	}
 	const run = 16
 	for lo := 0; lo < n; lo += run {
 		insertionSort(keys[lo:min(lo+run, n)], order[lo:min(lo+run, n)])

@@ -1,0 +1,227 @@
+package kernels
+
+import "slices"
+
+// Selecting elements by their place in the order of Sort, without sorting what is
+// not asked for. Keys are those of sortKey; of equal ones the first counts as the
+// smaller. Lines are as in Sort.
+
+// TopK sets values and indices, seen as [outer, k, inner], to the first k elements
+// of each line in the order of Sort. The scratch slices have TopKScratch elements.
+func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descending bool, keys []uint64, order []int32, lo, hi int) {
+	if k == 0 {
+		return
+	}
+	room := topKRoom(n, k)
+	s := selection{keys: keys[:room], order: order[:room], spare: keys[room : 2*room]}
+	for l := lo; l < hi; l++ {
+		base := l/inner*n*inner + l%inner
+		firstK(&s, x[base:], n, k, inner, descending)
+		at := l/inner*k*inner + l%inner
+		// The kept keys are in the order of their places, so that a stable sort is
+		// the order of Sort.
+		for _, i := range sortKeys(keys[:2*k], order[:2*k], k) {
+			values[at], indices[at] = x[base+int(i)*inner], int64(i)
+			at += inner
+		}
+	}
+}
+
+// topKRoom is how many elements are kept before those beyond the first k are given
+// up.
+func topKRoom(n, k int) int { return max(min(n, 2*k+256), 1) }
+
+// TopKScratch returns how many elements the scratch slices of TopK have.
+func TopKScratch(n, k int) int { return 2 * topKRoom(n, k) }
+
+// selection has keys and where they were.
+type selection struct {
+	keys  []uint64
+	order []int32
+	spare []uint64 // as long as keys
+	n     int
+}
+
+// firstK leaves the first k elements of a line in s, in the order of their places.
+func firstK[T Number](s *selection, x []T, n, k, inner int, descending bool) {
+	s.n = 0
+	i := 0
+	for ; i < n && s.n < len(s.keys); i++ {
+		s.keys[s.n], s.order[s.n] = sortKey(x[i*inner], descending), int32(i)
+		s.n++
+	}
+	s.cut(k)
+	for i < n {
+		// Most of what follows is not better than the k-th so far, nor equal to NaN.
+		worst := x[int(s.last(k))*inner]
+		for p := i * inner; i < n; i, p = i+1, p+inner {
+			v := x[p]
+			if descending && v <= worst || !descending && v >= worst {
+				continue
+			}
+			s.keys[s.n], s.order[s.n] = sortKey(v, descending), int32(i)
+			if s.n++; s.n == len(s.keys) {
+				i++
+				break
+			}
+		}
+		s.cut(k)
+	}
+}
+
+// last returns the place of the greatest of the first k keys.
+func (s *selection) last(k int) int32 {
+	at := 0
+	for i, key := range s.keys[:k] {
+		if key >= s.keys[at] {
+			at = i
+		}
+	}
+	return s.order[at]
+}
+
+// cut drops all but the first k, and keeps those in the order of their places.
+func (s *selection) cut(k int) {
+	if s.n <= k {
+		return
+	}
+	copy(s.spare, s.keys[:s.n])
+	kth := nth(s.spare[:s.n], k-1)
+	equal := k
+	for _, key := range s.keys[:s.n] {
+		if key < kth {
+			equal--
+		}
+	}
+	to := 0
+	for i, key := range s.keys[:s.n] {
+		if key > kth {
+			continue
+		}
+		if key == kth {
+			if equal == 0 {
+				continue
+			}
+			equal--
+		}
+		s.keys[to], s.order[to] = key, s.order[i]
+		to++
+	}
+	s.n = to
+}
+
+// Nth sets values and indices, one element a line, to the element at a place in the
+// ascending order of each line. keys has n elements.
+func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, keys []uint64, lo, hi int) {
+	for l := lo; l < hi; l++ {
+		base := l/inner*n*inner + l%inner
+		numbers := 0
+		for i := range n {
+			v := x[base+i*inner]
+			keys[i] = sortKey(v, false)
+			if v == v {
+				numbers++
+			}
+		}
+		at := rank.place(n, numbers)
+		key := nth(keys[:n], at)
+		// Of equal keys as many come before the place as are not smaller.
+		for _, k := range keys[:n] {
+			if k < key {
+				at--
+			}
+		}
+		for i := range n {
+			if v := x[base+i*inner]; sortKey(v, false) == key {
+				if at--; at < 0 {
+					values[l], indices[l] = v, int64(i)
+					break
+				}
+			}
+		}
+	}
+}
+
+// Rank says which place Nth is about.
+type Rank struct {
+	At     int  // the place, unless it is that of a median
+	Median bool // the lower median, or the first NaN where there is one
+	// SkipNaN makes it the lower median of the elements that are no NaNs; a NaN where all are.
+	SkipNaN bool
+}
+
+// place returns the place among n elements, so many of which are no NaNs.
+func (r Rank) place(n, numbers int) int {
+	switch {
+	case !r.Median:
+		return r.At
+	case r.SkipNaN:
+		return max(numbers-1, 0) / 2
+	case numbers < n:
+		return numbers
+	}
+	return (n - 1) / 2
+}
+
+// nth returns the key at a place in the order of k, which it changes.
+func nth(k []uint64, at int) uint64 {
+	for rounds := 0; len(k) > 24; rounds++ {
+		if rounds == 64 { // an order that defeats the choice of pivots
+			break
+		}
+		p := pivot(k)
+		less, equal := partition(k, p)
+		switch {
+		case at < less:
+			k = k[:less]
+		case at < less+equal:
+			return p
+		default:
+			at -= less + equal
+			k = k[less+equal:]
+		}
+	}
+	if len(k) <= 24 {
+		insert(k)
+	} else {
+		slices.Sort(k)
+	}
+	return k[at]
+}
+
+// pivot is the median of three medians of three.
+func pivot(k []uint64) uint64 {
+	n, e := len(k), len(k)/8
+	return median3(median3(k[0], k[e], k[2*e]), median3(k[3*e], k[n/2], k[5*e]), median3(k[6*e], k[7*e], k[n-1]))
+}
+
+func median3(a, b, c uint64) uint64 { return max(min(a, b), min(max(a, b), c)) }
+
+// partition puts the keys below p first and those equal to it next, and returns how
+// many there are of each. It has no branch that depends on a key.
+func partition(k []uint64, p uint64) (less, equal int) {
+	for i, x := range k {
+		k[i], k[less] = k[less], x
+		if x < p {
+			less++
+		}
+	}
+	rest := k[less:]
+	for i, x := range rest {
+		rest[i], rest[equal] = rest[equal], x
+		if x == p {
+			equal++
+		}
+	}
+	return less, equal
+}
+
+func insert(k []uint64) {
+	for i := 1; i < len(k); i++ {
+		x, j := k[i], i
+		for ; j > 0 && k[j-1] > x; j-- {
+			k[j] = k[j-1]
+		}
+		k[j] = x
+	}
+}
