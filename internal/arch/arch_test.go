@@ -81,6 +81,10 @@ var allowed = map[string][]string{
 	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
 
 	"serve/internal/inference": {"ir"},
+	"serve/internal/jsonread":  {},
+	"serve/internal/rest":      {"serve/internal/inference", "serve/internal/jsonread"},
+	"serve/internal/model":     {"aoti", "backend", "graph", "internal/tensorfile", "ir", "safetensors", "serve/internal/inference"},
+	"serve/internal/batch":     {"serve/internal/inference", "serve/internal/model"},
 	"serve/internal/grpcapi":   {"serve/internal/inference", "serve/internal/pb"},
 	"serve/internal/weights":   {"aoti", "backend", "internal", "ir", "safetensors", "serve/internal/inference"},
 

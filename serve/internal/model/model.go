@@ -1,0 +1,264 @@
+// Package model holds one version of a model in memory: an AOTInductor package or a
+// lazy program with its weights. It knows what the model takes and returns, which of
+// its dimensions is a batch, and turns requests into runs.
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/container"
+	"github.com/loris-ml/loris/backend"
+	_ "github.com/loris-ml/loris/backend/cpu" // lazy programs run on it
+	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/safetensors"
+	"github.com/loris-ml/loris/serve/internal/inference"
+)
+
+// Options say how to open a model.
+type Options struct {
+	// Weights is a safetensors file whose tensors replace constants of a package, and
+	// are those of a lazy program; empty for none.
+	Weights string
+	// Name chooses one of several models in a package.
+	Name string
+	// Instances is how many there are at first, and MaxInstances how many there may be
+	// when all are busy; 0 stands for one and for the number of processors.
+	Instances, MaxInstances int
+	// Threads bounds the threads of one run; 0 does not.
+	Threads int
+	// InputNames and OutputNames are further names, in the order of the model's own;
+	// they are those of the metadata. Empty for none.
+	InputNames, OutputNames []string
+}
+
+// Dim is a dimension of an input.
+type Dim struct {
+	// Symbol names a size that varies, or is an expression of such; empty for a fixed one.
+	Symbol string
+	// Min and Max bound the size; Max is -1 without a bound.
+	Min, Max int64
+}
+
+// Fixed reports whether there is one size only.
+func (d Dim) Fixed() bool { return d.Min == d.Max }
+
+// Input describes an input.
+type Input struct {
+	Name     string
+	Datatype inference.Datatype
+	// Known says that Datatype and Dims are known: a bare library does not tell.
+	Known bool
+	Dims  []Dim
+}
+
+// Output describes an output. Datatype is empty before any run has shown it; -1 in Shape
+// is a size that varies.
+type Output struct {
+	Name     string
+	Datatype inference.Datatype
+	Shape    []int64
+}
+
+// Model is a loaded model. Its methods are safe for concurrent use.
+type Model struct {
+	// Platform says what it is, as metadata have it.
+	Platform string
+	Inputs   []Input
+	Outputs  []Output
+	// Rows is how many rows one run takes along the first dimension of all inputs and
+	// outputs, where rows do not depend on each other; 0 for a model without such a
+	// dimension, -1 where there is no bound. Of a FixedRows model a run takes exactly
+	// that many.
+	Rows      int64
+	FixedRows bool
+	// Note says what could not be found out about the model, and why.
+	Note string
+
+	inputs, outputs names
+	container       *container.Container
+	runner          *aoti.Runner // nil for a lazy program
+	close           func() error
+	instances       int
+}
+
+// Open loads the model at path, runs it to learn its outputs and warm it up, and
+// returns it. An Error of kind Unimplemented says that it cannot be served.
+func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	m, err := open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	stateful, err := m.probe(ctx)
+	if err == nil && stateful {
+		// What the runs have changed must not be seen, and requests see one state.
+		if err = m.Close(); err != nil {
+			return nil, err
+		}
+		o.Instances, o.MaxInstances = 1, 1
+		learned := m
+		if m, err = open(ctx, path, o); err != nil {
+			return nil, err
+		}
+		m.Outputs, m.Note = learned.Outputs, "two runs on the same values differ: the model has a state or draws random numbers"
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func open(ctx context.Context, path string, o Options) (*Model, error) {
+	m := &Model{}
+	var err error
+	if strings.EqualFold(filepath.Ext(path), ".lir") {
+		err = m.openProgram(ctx, path, o)
+	} else {
+		err = m.openPackage(ctx, path, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.instances = m.container.Instances()
+	if o.MaxInstances > m.instances {
+		m.instances = o.MaxInstances
+	} else if o.MaxInstances == 0 {
+		m.instances = max(m.instances, runtime.GOMAXPROCS(0))
+	}
+	if err := m.giveNames(o); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (o *Options) pool() (instances, most int) {
+	instances, most = max(o.Instances, 1), o.MaxInstances
+	if most == 0 {
+		most = runtime.GOMAXPROCS(0)
+	}
+	return instances, max(instances, most)
+}
+
+func (m *Model) openPackage(ctx context.Context, path string, o Options) error {
+	instances, most := o.pool()
+	opts := []aoti.Option{aoti.Instances(instances), aoti.MaxInstances(most), aoti.ModelName(o.Name)}
+	if o.Threads > 0 {
+		opts = append(opts, aoti.Threads(o.Threads))
+	}
+	r, err := aoti.Load(ctx, path, opts...)
+	if err != nil {
+		return err
+	}
+	m.Platform, m.container, m.runner, m.close = "pytorch_aotinductor", r.Container, r, r.Close
+	if o.Weights != "" {
+		if err := updateFrom(ctx, r, o.Weights); err != nil {
+			return errors.Join(err, m.Close())
+		}
+	}
+	specs := r.Inputs()
+	for i, name := range r.InputNames() {
+		in := Input{Name: name}
+		if i < len(specs) && specs[i].Known {
+			if err := in.describe(&specs[i]); err != nil {
+				return errors.Join(err, m.Close())
+			}
+		}
+		m.Inputs = append(m.Inputs, in)
+	}
+	for _, name := range r.OutputNames() {
+		m.Outputs = append(m.Outputs, Output{Name: name})
+	}
+	return nil
+}
+
+func (in *Input) describe(spec *aoti.InputSpec) error {
+	if in.Datatype = inference.DatatypeOf(spec.DType); in.Datatype == "" {
+		return inference.Errorf(inference.Unimplemented, "input %q is %s, for which the protocol has no datatype", in.Name, spec.TypeName)
+	}
+	in.Known = true
+	for _, d := range spec.Dims {
+		dim := Dim{Min: d.Min, Max: d.Max}
+		if !dim.Fixed() {
+			if dim.Symbol = d.Size; dim.Symbol == "" {
+				dim.Symbol = "?"
+			}
+		}
+		in.Dims = append(in.Dims, dim)
+	}
+	return nil
+}
+
+// updateFrom sets those constants that a file has.
+func updateFrom(ctx context.Context, r *aoti.Runner, path string) error {
+	values, err := readTensors(path)
+	if err != nil {
+		return err
+	}
+	defer releaseAll(values)
+	if err := r.Update(ctx, values, aoti.Active, aoti.Partial()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func readTensors(path string) (_ map[string]backend.Buffer, err error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	values := map[string]backend.Buffer{}
+	defer func() {
+		if err != nil {
+			releaseAll(values)
+		}
+	}()
+	for _, info := range f.Tensors() {
+		shape, data, err := tensorfile.Read(f, info.Name)
+		if err == nil {
+			values[info.Name], err = aoti.FromBytes(data, shape.DType(), shape.Dims()...)
+		}
+		if err != nil {
+			delete(values, info.Name)
+			return values, fmt.Errorf("%s: tensor %q: %w", path, info.Name, err)
+		}
+	}
+	return values, nil
+}
+
+func releaseAll(values map[string]backend.Buffer) {
+	for _, b := range values {
+		b.Release()
+	}
+}
+
+// Container returns the pool of instances with the sets of their constants.
+func (m *Model) Container() *container.Container { return m.container }
+
+// Instances returns how many runs may go on at once.
+func (m *Model) Instances() int { return m.instances }
+
+// Close waits for runs in flight and unloads the model.
+func (m *Model) Close() error { return m.close() }
+
+// run computes the outputs from inputs that were checked.
+func (m *Model) run(ctx context.Context, inputs []backend.Buffer) ([]backend.Buffer, error) {
+	if m.runner != nil {
+		return m.runner.Run(ctx, inputs...)
+	}
+	return m.container.Run(ctx, inputs, nil)
+}
+
+func shapeOf(t ir.DType, dims []int64) (ir.Shape, error) {
+	ints := make([]int, len(dims))
+	for i, d := range dims {
+		ints[i] = int(d)
+	}
+	return ir.NewShape(t, ints)
+}
