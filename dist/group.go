@@ -45,6 +45,7 @@ type world struct {
 	unwatch func() bool
 	limit   time.Duration
 	shards  int
+	bucket  int // bytes of gradients in one collective
 	root    *Group
 
 	mu     sync.Mutex
@@ -65,12 +66,15 @@ func WithShards(n int) Option { return func(w *world) { w.shards = n } }
 // New returns the group of all ranks of an engine. ctx bounds its life: where it ends, so do all waits.
 // Options that do not fit the number of ranks are an error wrapping loris.ErrArg.
 func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
-	w := &world{limit: 5 * time.Minute, groups: map[string]*Group{}}
+	w := &world{limit: 5 * time.Minute, bucket: 4 << 20, groups: map[string]*Group{}}
 	for _, o := range opts {
 		o(w)
 	}
 	if w.limit <= 0 {
 		return nil, fmt.Errorf("dist: %w: a limit of %v", ir.ErrArg, w.limit)
+	}
+	if w.bucket <= 0 {
+		return nil, fmt.Errorf("dist: %w: buckets of %d bytes", ir.ErrArg, w.bucket)
 	}
 	if n := w.shards; n < 0 || n%e.Size() != 0 || n > 0 && (n/e.Size())&(n/e.Size()-1) != 0 {
 		return nil, fmt.Errorf("dist: %w: %d shards cannot be divided among %d ranks so that each has a power of two of them", ir.ErrArg, n, e.Size())
@@ -124,7 +128,7 @@ func (g *Group) Split(ctx context.Context, color, key int) (*Group, error) {
 	name := fmt.Sprintf("%s.%d", g.name, g.splits) // not of the color: graphs must be equal on all ranks
 	g.mu.Unlock()
 	var e Engine
-	err := g.do(ctx, "split", "", func(ctx context.Context) (err error) {
+	err := g.together(ctx, "split", func(ctx context.Context) (err error) {
 		e, err = g.engine.Split(ctx, color, key)
 		return err
 	})
@@ -136,16 +140,17 @@ func (g *Group) Split(ctx context.Context, color, key int) (*Group, error) {
 
 // Wait blocks until all ranks have called it.
 func (g *Group) Wait(ctx context.Context) error {
-	return g.do(ctx, "wait", "", func(ctx context.Context) error {
-		return g.engine.AllGather(ctx, make([]byte, g.Size()), make([]byte, 1))
-	})
+	return g.together(ctx, "wait", func(context.Context) error { return nil })
 }
 
 // Close ends the use of the group that Init or New returned, and of all groups split from it. It blocks
 // until the other ranks have called it, too, or have failed. Collectives fail afterwards.
 func (g *Group) Close(ctx context.Context) error {
 	w := g.world
-	err := w.root.do(ctx, "close", "", w.root.engine.Close)
+	err := w.root.together(ctx, "close", w.root.engine.Close)
+	if err != nil {
+		w.root.engine.Abort(err) // the others must not wait for this rank
+	}
 	w.unwatch()
 	w.cancel(errClosed)
 	w.mu.Lock()
@@ -162,6 +167,18 @@ var errClosed = errors.New("the group is closed")
 // do runs a part of this rank on the group's goroutine, after those begun before, and waits for it.
 func (g *Group) do(ctx context.Context, op, line string, part func(ctx context.Context) error) error {
 	return g.begin(op, line, part).Wait(ctx)
+}
+
+// together is do for what all ranks do by a call of this package, which they agree about like about
+// collectives.
+func (g *Group) together(ctx context.Context, op string, part func(ctx context.Context) error) error {
+	line := ir.FormatLine(ir.UserPC())
+	return g.do(ctx, op, line, func(ctx context.Context) error {
+		if err := g.agree(ctx, []Use{{g.Rank(), op, line}}); err != nil {
+			return err
+		}
+		return part(ctx)
+	})
 }
 
 // job is a part of this rank that runs or will run.
