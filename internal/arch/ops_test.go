@@ -19,7 +19,7 @@ import (
 var rowsAndEmitters = []string{"ir/", "internal/native/", "backend/cuda/internal/emit/", "backend/cpu/blockops.go"}
 
 // exempt name functions of others, which are called as ops are, or count what names an op.
-var exempt = []string{"aoti/internal/", "internal/kernels/", "internal/gen/shimstubs/", "scripts/count/", "onnx/"}
+var exempt = []string{"aoti/internal/", "internal/kernels/", "internal/gen/shimstubs/", "scripts/count/", "onnx/", "torchexport/"}
 
 // special lists the packages that treat some pointwise ops unlike others.
 var special = []struct{ pkg, ops, why string }{

@@ -95,3 +95,13 @@ func (w *Weights) each(want func(*weight) bool) iter.Seq2[string, *loris.Variabl
 		}
 	}
 }
+
+// Replace puts other variables in the places of those that are keys of the map, for instance copies on
+// another device.
+func (w *Weights) Replace(vars map[*loris.Variable]*loris.Variable) {
+	for i := range w.entries {
+		if to := vars[w.entries[i].v]; to != nil {
+			w.entries[i].v = to
+		}
+	}
+}

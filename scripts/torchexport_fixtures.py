@@ -1,0 +1,291 @@
+"""Write the programs that package torchexport is tested on, with PyTorch's results.
+
+    python scripts/torchexport_fixtures.py torchexport/testdata [NAME...]
+
+Needs PyTorch 2.15 and safetensors. Each NAME.pt2 is a program that torch.export.save wrote, of a tiny
+model with random weights. NAME.safetensors holds for each case K its inputs (K.in0, ...) and outputs
+(K.out0, ...); for a model that trains, the gradients of the mean square of the first output after five
+steps of SGD (grad.PARAMETER), and the buffers then (buffer.BUFFER).
+"""
+import sys, pathlib, copy
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.export import Dim, export, save
+from safetensors.torch import save_file
+
+
+class ConvNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.b1 = nn.Conv2d(3, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6)
+        self.c2, self.b2 = nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=2), nn.BatchNorm2d(6)
+        self.down, self.fc = nn.Conv2d(6, 6, 1, stride=2), nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = F.relu_(self.b1(self.c1(x)))
+        y = self.b2(self.c2(x))
+        y += self.down(x)
+        return self.fc(F.adaptive_avg_pool2d(F.max_pool2d(F.relu(y, inplace=True), 2), 1).flatten(1))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(50, 16)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, activation="gelu")
+        self.enc, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 5)
+
+    def forward(self, ids, mask):
+        return self.head(self.enc(self.emb(ids), src_key_padding_mask=mask))
+
+
+class GPT(nn.Module):
+    """Blocks that write to views: a causal mask by slices, a cache of keys that is a buffer."""
+
+    def __init__(self, n=16, heads=2, vocab=40, length=12):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab, n), nn.Embedding(length, n)
+        self.qkv, self.proj = nn.ModuleList(nn.Linear(n, 3 * n) for _ in range(2)), nn.ModuleList(nn.Linear(n, n) for _ in range(2))
+        self.ln, self.mlp = nn.ModuleList(nn.LayerNorm(n) for _ in range(3)), nn.Sequential(nn.Linear(n, 2 * n), nn.GELU("tanh"), nn.Linear(2 * n, n))
+        self.heads, self.head = heads, nn.Linear(n, vocab, bias=False)
+        self.head.weight = self.wte.weight  # tied
+        self.register_buffer("seen", torch.zeros((), dtype=torch.long))
+
+    def forward(self, ids):
+        b, t = ids.shape
+        self.seen.add_(1)
+        x = self.wte(ids) + self.wpe(torch.arange(t))
+        bias = torch.zeros(t, t)
+        bias[:, :] = float("-inf")
+        bias.copy_(torch.triu(bias, 1).nan_to_num(nan=0.0, neginf=-1e9))
+        for i in range(2):
+            q, k, v = self.qkv[i](self.ln[i](x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+            a = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+            x = x + self.proj[i](a.transpose(1, 2).reshape(b, t, -1))
+        x = x + self.mlp(self.ln[2](x))
+        return self.head(x)
+
+
+class LSTM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru, self.fc = nn.LSTM(5, 6, 2, batch_first=True, bidirectional=True), nn.GRU(12, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        z, g = self.gru(y)
+        return {"logits": self.fc(z), "state": (h, c), "last": g}
+
+
+class Swin(nn.Module):
+    """The mask of shifted windows, which is written region by region."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.fc = nn.Linear(8, 24), nn.Linear(8, 3)
+
+    def forward(self, x):
+        b, h, w, c = x.shape
+        x = torch.roll(x, shifts=(-2, -2), dims=(1, 2))
+        mask = x.new_zeros((h, w))
+        n = 0
+        for hs in (slice(0, -4), slice(-4, -2), slice(-2, None)):
+            for ws in (slice(0, -4), slice(-4, -2), slice(-2, None)):
+                mask[hs, ws] = n
+                n += 1
+        mask = mask.view(h // 4, 4, w // 4, 4).permute(0, 2, 1, 3).reshape(-1, 16)
+        mask = mask.unsqueeze(1) - mask.unsqueeze(2)
+        mask = mask.masked_fill(mask != 0, -100.0).masked_fill(mask == 0, 0.0)
+        y = x.view(b, h // 4, 4, w // 4, 4, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, c)
+        q, k, v = self.qkv(y).chunk(3, dim=-1)
+        a = q @ k.transpose(1, 2)
+        a = (a.view(b, -1, 16, 16) + mask.unsqueeze(0)).view(-1, 16, 16).softmax(-1)
+        return self.fc((a @ v).mean(1)).view(b, -1, 3)
+
+
+class Views(nn.Module):
+    """Ops in place on views of every kind, seen through others."""
+
+    def forward(self, x, y):
+        a = x.clone()
+        row, col, part = a[1], a[:, 2], a[:, ::2]
+        row.add_(1)
+        part[0].mul_(3)
+        col.fill_(7)
+        t = a.t()
+        t[1:3].sub_(y[:2].t()[: t[1:3].shape[0], : t.shape[1]].sum())
+        d = torch.diagonal(a)
+        d.zero_()
+        flat = a.view(-1)
+        flat[3:5] = y.flatten()[:2]
+        p = a.unsqueeze(0).permute(2, 0, 1)
+        p.select(0, 4).copy_(x[:, 0:1].t())
+        q = a.split(2, dim=0)
+        q[0].clamp_(min=0.5)
+        u = a.unbind(1)
+        u[3].neg_()
+        c = a.t().reshape(-1)  # a copy: not seen through a
+        c.add_(100)
+        e = a.contiguous()
+        e[2] += 5  # a itself
+        s = torch.as_strided(a, (2, 2), (1, 5), 1)
+        s.mul_(2)
+        a[y[0] > 0] = -1.0
+        i = torch.tensor([0, 2])
+        a[i, i] = x.new_tensor([9.0, 8.0])
+        return a, row * 2, part + col.sum(), c, t.sum(0)
+
+
+class Changes(nn.Module):
+    """Buffers, also by views, and an input that are changed."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ring", torch.zeros(4, 3))
+        self.register_buffer("count", torch.zeros((), dtype=torch.long))
+        self.register_buffer("scratch", torch.ones(3), persistent=False)
+        self.w = nn.Parameter(torch.randn(3, 3))
+
+    def forward(self, x, cache):
+        y = x @ self.w
+        self.ring[1:3, :].copy_(y[:2])
+        self.ring[0].add_(self.scratch)
+        self.count += 1
+        cache[:, :3].mul_(2)
+        self.scratch.mul_(2)
+        return {"y": y + self.ring[0], "n": self.count.clone()}
+
+
+class Control(nn.Module):
+    def forward(self, x, n):
+        y = torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 3, (x,))
+        i, z = torch._higher_order_ops.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, z * 1.5 + 1), (torch.zeros((), dtype=torch.long), y))
+        m = torch._higher_order_ops.map(lambda r, k: (r * k).cumsum(0), x, y[0])
+        carry, s = torch._higher_order_ops.scan(lambda c, r: (c + r, c * r), torch.ones(4), x)
+        return y, z, i, m, carry, s
+
+
+class Sizes(nn.Module):
+    """Arithmetic with sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x, y):
+        b, t, c = x.shape
+        z = self.fc(x).view(b, t // 2, 2, c).mean(2)
+        w = torch.cat([z, y], 1)[:, : max(t // 2, 3)]
+        pos = torch.arange(w.shape[1] * 2, dtype=torch.float32)[::2] / (b * t)
+        pad = F.pad(w, (0, 0, 0, t % 3))
+        return w + pos[None, :, None], pad, x.new_full((b, 2), t), F.interpolate(x.transpose(1, 2), scale_factor=2.0)
+
+
+class Halves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.n, self.b = nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        h = F.silu(self.n(self.a(x)))
+        return self.b(h.to(torch.float32).mul(0.5).to(torch.bfloat16)).softmax(-1)
+
+
+class Data(nn.Module):
+    """Sizes that depend on data."""
+
+    def forward(self, x, k):
+        n = k.item()
+        torch._check(n >= 2)
+        torch._check(n <= 5)
+        return x[x > 0].sum(), torch.nonzero(x), torch.zeros(n).add(1), torch.repeat_interleave(x[0], torch.tensor([1, 0, 2]))
+
+
+def models():
+    g = torch.Generator().manual_seed(1)
+    r = lambda *s: torch.randn(*s, generator=g)
+    ids = lambda n, *s: torch.randint(0, n, s, generator=g)
+    batch, seq = Dim("batch", min=1, max=64), Dim("seq", min=1, max=12)
+    image = dict(cases=[(r(2, 3, 8, 8),), (r(5, 3, 8, 8),)], dynamic=({0: batch},))
+    yield "conv_train", ConvNet().train(), dict(image, cases=image["cases"][:1], train=True)
+    yield "conv_eval", ConvNet().eval(), dict(image, train=True)
+    yield "conv_decomposed", ConvNet().eval(), dict(image, train=True, decompose=True)
+    yield "conv_train_decomposed", ConvNet().train(), dict(image, cases=image["cases"][:1], train=True, decompose=True)
+    mask = torch.zeros(3, 7, dtype=torch.bool)
+    mask[1, 5:] = True
+    text = dict(cases=[(ids(50, 3, 7), mask), (ids(50, 2, 4), torch.zeros(2, 4, dtype=torch.bool))], dynamic=({0: batch, 1: seq}, {0: batch, 1: seq}), train=True)
+    yield "encoder", Encoder().eval(), text
+    yield "encoder_decomposed", Encoder().eval(), dict(text, decompose=True)
+    yield "gpt", GPT().eval(), dict(cases=[(ids(40, 2, 9),), (ids(40, 3, 5),)], dynamic=({0: batch, 1: seq},), train=True)
+    yield "lstm", LSTM().eval(), dict(cases=[(r(2, 6, 5),), (r(4, 6, 5),)], dynamic=({0: batch},), train=True)
+    yield "swin", Swin().eval(), dict(cases=[(r(2, 8, 8, 8),), (r(3, 8, 8, 8),)], dynamic=({0: batch},), train=True)
+    yield "swin_decomposed", Swin().eval(), dict(cases=[(r(2, 8, 8, 8),)], decompose=True, train=True)
+    yield "views", Views(), dict(cases=[(r(5, 5), r(4, 5)), (r(5, 5), r(4, 5))])
+    yield "views_decomposed", Views(), dict(cases=[(r(5, 5), r(4, 5))], decompose=True)
+    yield "changes", Changes(), dict(cases=[(r(3, 3), r(2, 5))])
+    yield "changes_decomposed", Changes(), dict(cases=[(r(3, 3), r(2, 5))], decompose=True)
+    yield "control", Control(), dict(cases=[(r(3, 4), torch.tensor(3)), (-r(3, 4).abs(), torch.tensor(0))])
+    even = 2 * Dim("half", min=1, max=20)
+    yield "sizes", Sizes(), dict(cases=[(r(2, 8, 6), r(2, 3, 6)), (r(3, 6, 6), r(3, 5, 6))], dynamic=({0: batch, 1: even}, {0: batch, 1: Dim("rows", min=1, max=30)}), train=True)
+    yield "halves", Halves().to(torch.bfloat16), dict(cases=[(r(3, 8).to(torch.bfloat16),), (r(1, 8).to(torch.bfloat16),)], dynamic=({0: batch},))
+    yield "data", Data(), dict(cases=[(r(4, 3), torch.tensor(3)), (r(4, 3), torch.tensor(5))])
+
+
+def flat(out):
+    return [t.detach() for t in torch.utils._pytree.tree_leaves(out)]
+
+
+def tensors(model, cases, train):
+    got = {}
+    for k, args in enumerate(cases):
+        runs = copy.deepcopy(model)
+        for i, a in enumerate(args):
+            got[f"{k}.in{i}"] = a.clone()
+        mine = [a.clone() for a in args]
+        outs = flat(runs(*mine))
+        changed = [m for m, a in zip(mine, args) if not torch.equal(m, a)]
+        for i, o in enumerate(outs + changed):
+            got[f"{k}.out{i}"] = o.contiguous().clone()
+        if k == 0:
+            for n, b in runs.named_buffers():
+                if n in runs.state_dict():
+                    got[f"after.{n}"] = b.clone()
+    if train:
+        opt = torch.optim.SGD(model.parameters(), lr=0.05)
+        for step in range(5):
+            opt.zero_grad()
+            torch.utils._pytree.tree_leaves(model(*[a.clone() for a in cases[0]]))[0].float().square().mean().backward()
+            if step < 4:
+                opt.step()
+        for n, p in model.named_parameters():
+            got[f"grad.{n}"] = p.grad.contiguous().clone()
+        for n, b in model.named_buffers():
+            if n in model.state_dict():
+                got[f"buffer.{n}"] = b.clone()
+    return got
+
+
+def main():
+    folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    folder.mkdir(exist_ok=True)
+    for i, (name, model, c) in enumerate(models()):
+        if only and name not in only:
+            continue
+        torch.manual_seed(i)
+        for p in model.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.3)
+        program = export(copy.deepcopy(model), c["cases"][0], dynamic_shapes=c.get("dynamic"), strict=False)
+        if c.get("decompose"):
+            program = program.run_decompositions()
+        for n in program.graph.nodes:  # no paths of this machine in the files
+            for key in ("nn_module_stack", "source_fn_stack", "torch_fn", "from_node"):
+                n.meta.pop(key, None)
+            if "stack_trace" in n.meta and n.meta["stack_trace"]:
+                lines = [l for l in n.meta["stack_trace"].split("\n")]
+                n.meta["stack_trace"] = "\n".join('  File "model.py"' + l[l.index('", line') + 1:] if l.lstrip().startswith("File ") else l for l in lines)
+        save(program, folder / f"{name}.pt2")
+        save_file(tensors(model, c["cases"], c.get("train")), folder / f"{name}.safetensors")
+        print(name)
+
+
+main()

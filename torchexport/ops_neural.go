@@ -1,0 +1,338 @@
+package torchexport
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/ir"
+)
+
+// neuralOps are layers whose arguments differ from those of the row of the name.
+var neuralOps = map[string]func(c *call) []any{
+	"aten.batch_norm":    batchNorm,
+	"aten.instance_norm": instanceNorm,
+	"aten._native_batch_norm_legit": func(c *call) []any {
+		mean, variance := c.value("input"), c.value("input")
+		return append(batchNorm(c), many(mean, variance)...)
+	},
+	"aten.native_dropout":                              nativeDropout,
+	"aten.dropout":                                     dropout,
+	"aten.feature_dropout":                             inferenceOnly,
+	"aten.alpha_dropout":                               inferenceOnly,
+	"aten.scaled_dot_product_attention":                attention,
+	"aten._scaled_dot_product_flash_attention_for_cpu": attentionWithSums,
+	"aten.conv1d.padding":                              convPadding,
+	"aten.conv2d.padding":                              convPadding,
+	"aten.conv3d.padding":                              convPadding,
+	"aten.reflection_pad1d":                            padMode("reflect"),
+	"aten.reflection_pad2d":                            padMode("reflect"),
+	"aten.reflection_pad3d":                            padMode("reflect"),
+	"aten._pad_circular": func(c *call) []any {
+		return one(c.do("pad", c.value("self"), c.ints("pad"), "circular"))
+	},
+	"aten.constant_pad_nd": func(c *call) []any {
+		return one(c.do("constant_pad_nd", c.value("self"), c.ints("pad"), c.operandOr("value", 0)))
+	},
+	"aten.upsample_nearest1d":               upsample("nearest", 1),
+	"aten.upsample_nearest2d":               upsample("nearest", 2),
+	"aten.upsample_nearest3d":               upsample("nearest", 3),
+	"aten.upsample_nearest_exact1d":         upsample("nearest-exact", 1),
+	"aten.upsample_nearest_exact2d":         upsample("nearest-exact", 2),
+	"aten.upsample_nearest_exact3d":         upsample("nearest-exact", 3),
+	"aten.upsample_linear1d":                upsample("upsample_linear1d", 1),
+	"aten.upsample_bilinear2d":              upsample("upsample_bilinear2d", 2),
+	"aten._upsample_bilinear2d_aa":          unsupportedArgs("antialiasing"),
+	"aten.upsample_trilinear3d":             upsample("upsample_trilinear3d", 3),
+	"aten.upsample_bicubic2d":               upsample("upsample_bicubic2d", 2),
+	"aten.cross_entropy_loss":               loss("cross_entropy"),
+	"aten.nll_loss":                         loss("nll_loss"),
+	"aten.nll_loss_nd":                      loss("nll_loss"),
+	"aten.nll_loss2d":                       loss("nll_loss"),
+	"aten.mse_loss":                         loss("mse_loss"),
+	"aten.l1_loss":                          loss("l1_loss"),
+	"aten.smooth_l1_loss":                   loss("smooth_l1_loss"),
+	"aten.huber_loss":                       loss("huber_loss"),
+	"aten.kl_div":                           loss("kl_div"),
+	"aten.binary_cross_entropy":             loss("binary_cross_entropy"),
+	"aten.binary_cross_entropy_with_logits": loss("binary_cross_entropy_with_logits"),
+	"aten._weight_norm":                     weightNorm,
+	"aten._weight_norm_interface": func(c *call) []any {
+		return many(weightNorm(c)[0].(*tensor).value(), normExcept(c, c.value("v"), c.intOr("dim", 0)))
+	},
+	"aten.pixel_shuffle":   func(c *call) []any { return one(c.pixelShuffle()) },
+	"aten.pixel_unshuffle": func(c *call) []any { return one(c.pixelUnshuffle()) },
+	"aten.channel_shuffle": func(c *call) []any {
+		x, g := c.value("self"), c.int("groups")
+		dims := x.Dims()
+		if len(dims) < 2 || g <= 0 || dims[1]%g != 0 {
+			panic(misuse(c.n.target, "%d groups of %v", g, x.Shape()))
+		}
+		split := append([]int{dims[0], g, dims[1] / g}, dims[2:]...)
+		return one(x.Reshape(split...).Transpose(1, 2).Reshape(dims...))
+	},
+	"transformers.grouped_mm_fallback": groupedProduct,
+}
+
+// batchNorm normalises, and gives the running statistics their new values in training.
+func batchNorm(c *call) []any {
+	training := c.boolOr("training", false)
+	outs := c.all("batch_norm", []any{c.value("input"), c.optional("weight"), c.optional("bias"), c.optional("running_mean"),
+		c.optional("running_var"), training, c.floatOr("momentum", 0.1), c.floatOr("eps", 1e-5)})
+	if training {
+		for i, name := range []string{"running_mean", "running_var"} {
+			if _, ok := c.arg(name); ok {
+				c.assign(c.tensor(name), outs[1+i])
+			}
+		}
+	}
+	return one(outs[0])
+}
+
+func instanceNorm(c *call) []any {
+	x := c.value("input")
+	if !c.boolOr("use_input_stats", true) {
+		return one(c.all("batch_norm", []any{x, c.optional("weight"), c.optional("bias"), c.optional("running_mean"),
+			c.optional("running_var"), false, c.floatOr("momentum", 0.1), c.floatOr("eps", 1e-5)})[0])
+	}
+	if _, ok := c.arg("running_mean"); ok {
+		panic(misuse(c.n.target, "running statistics in training are not supported"))
+	}
+	return one(c.do("group_norm", x, x.Dim(1), c.optional("weight"), c.optional("bias"), c.floatOr("eps", 1e-5)))
+}
+
+// dropout drops elements where the program was exported in training.
+func dropout(c *call) []any {
+	p := c.floatOr("p", 0.5)
+	if !c.boolOr("train", false) || p == 0 {
+		return aliasOf(c)
+	}
+	return one(c.value("input").Dropout(p))
+}
+
+func nativeDropout(c *call) []any {
+	x := c.value("input")
+	p := c.floatOr("p", 0.5)
+	if !c.boolOr("train", true) || p == 0 {
+		return many(x, c.do("full", x.Dims(), 1, ir.Bool))
+	}
+	kept := c.do("full", x.Dims(), 1.0, ir.F32).Dropout(p)
+	return many(x.Mul(castTo(kept, x.DType())), kept.Ne(0))
+}
+
+// inferenceOnly is a layer that does nothing outside training.
+func inferenceOnly(c *call) []any {
+	if c.boolOr("train", false) {
+		panic(misuse(c.n.target, "in training it is not supported: export the model in evaluation mode (model.eval())"))
+	}
+	return aliasOf(c)
+}
+
+// attention records the fused op, and its parts where it drops weights in training.
+func attention(c *call) []any {
+	q, k, v := c.value("query"), c.value("key"), c.value("value")
+	var mask any
+	if m := c.optional("attn_mask"); m != nil {
+		mask = m
+	}
+	causal, p := c.boolOr("is_causal", false), c.floatOr("dropout_p", 0)
+	var scale any
+	if _, ok := c.arg("scale"); ok {
+		scale = c.floatOr("scale", 1)
+	}
+	if p == 0 {
+		return one(c.all("scaled_dot_product_attention", []any{q, k, v, mask, causal}, ir.A("scale", scale), ir.A("enable_gqa", c.boolOr("enable_gqa", false)))[0])
+	}
+	weights := c.attentionScores(q, k, mask, causal, scale).Softmax(-1)
+	return one(weights.Dropout(p).MatMul(v))
+}
+
+// attentionScores returns what attention takes the softmax of.
+func (c *call) attentionScores(q, k *loris.Tensor, mask any, causal bool, scale any) *loris.Tensor {
+	factor := 1 / math.Sqrt(float64(q.Dim(-1)))
+	if f, ok := scale.(float64); ok {
+		factor = f
+	}
+	if n := q.Rank() - 3; n >= 0 && q.Dim(n) != k.Dim(n) && k.Dim(n) > 0 { // grouped queries
+		k = c.do("repeat_interleave", k, q.Dim(n)/k.Dim(n), n)
+	}
+	scores := q.Mul(factor).MatMul(k.Transpose(-2, -1))
+	hide := math.Inf(-1)
+	if causal {
+		keep := c.do("full", []int{q.Dim(-2), k.Dim(-2)}, 1, ir.Bool).Tril()
+		scores = c.do("masked_fill", scores, keep.LogicalNot(), hide)
+	}
+	if m, ok := mask.(*loris.Tensor); ok {
+		if m.DType() == ir.Bool {
+			return c.do("masked_fill", scores, m.LogicalNot(), hide)
+		}
+		scores = scores.Add(m)
+	}
+	return scores
+}
+
+// attentionWithSums also returns the logarithms of the sums that the softmax divides by.
+func attentionWithSums(c *call) []any {
+	outs := attention(c)
+	var mask, scale any
+	if m := c.optional("attn_mask"); m != nil {
+		mask = m
+	}
+	if _, ok := c.arg("scale"); ok {
+		scale = c.floatOr("scale", 1)
+	}
+	scores := c.attentionScores(c.value("query"), c.value("key"), mask, c.boolOr("is_causal", false), scale)
+	return append(outs, newTensor(c.do("logsumexp", scores.Cast(ir.F32), []int{-1})))
+}
+
+// convPadding is a convolution whose padding is a word.
+func convPadding(c *call) []any {
+	name := c.n.target[len("aten.") : len("aten.")+len("conv1d")]
+	n := int(name[len("conv")] - '0')
+	return one(c.all(name, []any{c.value("input"), c.value("weight"), c.optional("bias"), c.intsOr("stride", repeated(1, n)), repeated(0, n),
+		c.intsOr("dilation", repeated(1, n)), c.intOr("groups", 1), c.stringOr("padding", "valid")})[0])
+}
+
+func repeated(v, n int) []int { return slices.Repeat([]int{v}, n) }
+
+func padMode(mode string) func(c *call) []any {
+	return func(c *call) []any { return one(c.do("pad", c.value("self"), c.ints("padding"), mode)) }
+}
+
+// upsample resizes the last n dimensions to output_size, or by scale_factors.
+func upsample(mode string, n int) func(c *call) []any {
+	return func(c *call) []any {
+		x, ok := c.first()
+		if !ok || x.value().Rank() != n+2 {
+			panic(misuse(c.n.target, "it resizes %d dimensions of a batch of images", n))
+		}
+		t := x.value()
+		scales := c.scales(n)
+		size := c.intsOr("output_size", nil)
+		if size == nil {
+			for i, s := range scales {
+				size = append(size, int(math.Floor(float64(t.Dim(2+i))*s.(float64))))
+			}
+		}
+		if len(size) != n {
+			panic(misuse(c.n.target, "output_size %v", size))
+		}
+		if mode == "nearest" || mode == "nearest-exact" {
+			return one(c.all("interpolate", []any{t, size, nil, mode})[0])
+		}
+		args := append([]any{t, size, c.boolOr("align_corners", false)}, scales...)
+		return one(c.all(mode, args)[0])
+	}
+}
+
+// scales returns the n factors of a resizing, nil for each that is not given.
+func (c *call) scales(n int) []any {
+	out := make([]any, n)
+	if v, ok := c.arg("scale_factors"); ok {
+		items, _ := v.([]any)
+		for i := range out {
+			f, isFloat := 0.0, false
+			if i < len(items) {
+				f, isFloat = toFloat(items[i])
+			}
+			if !isFloat || !(f > 0) || f > 1<<20 {
+				panic(c.wrong("scale_factors", "positive numbers", v))
+			}
+			out[i] = f
+		}
+		return out
+	}
+	names := [][]string{{"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}}[n-1]
+	for i, name := range names {
+		if _, ok := c.arg(name); ok {
+			out[i] = c.floatOr(name, 1)
+		}
+	}
+	return out
+}
+
+// reductions are the words of the numbers that ATen's losses take.
+var reductions = []string{"none", "mean", "sum"}
+
+// loss records a loss, whose reduction is a number in ATen and a word in the row.
+func loss(op string) func(c *call) []any {
+	row, _ := ir.Lookup(op)
+	record := generic(row)
+	return func(c *call) []any {
+		n := c.intOr("reduction", 1)
+		if n < 0 || n >= len(reductions) {
+			panic(misuse(c.n.target, "reduction %d", n))
+		}
+		with := *c
+		with.args = []argument{{"reduction", reductions[n]}}
+		for _, a := range c.args {
+			if a.name != "reduction" {
+				with.args = append(with.args, a)
+			}
+		}
+		return record(&with)
+	}
+}
+
+// normExcept is the norm over all dimensions but dim.
+func normExcept(c *call, v *loris.Tensor, dim int) *loris.Tensor {
+	var dims []int
+	for i := range v.Rank() {
+		if i != dim {
+			dims = append(dims, i)
+		}
+	}
+	if dim < 0 { // over all
+		dims = nil
+		for i := range v.Rank() {
+			dims = append(dims, i)
+		}
+	}
+	return c.do("linalg_vector_norm", v, 2.0, dims, true)
+}
+
+func weightNorm(c *call) []any {
+	v, g := c.value("v"), c.value("g")
+	return one(v.Mul(g.Div(normExcept(c, v, c.intOr("dim", 0)))))
+}
+
+func (c *call) pixelShuffle() *loris.Tensor {
+	x, r := c.value("self"), c.int("upscale_factor")
+	d := x.Dims()
+	n := len(d)
+	if n < 3 || r <= 0 || d[n-3]%(r*r) != 0 {
+		panic(misuse(c.n.target, "factor %d of %v", r, x.Shape()))
+	}
+	lead, ch, h, w := d[:n-3], d[n-3]/(r*r), d[n-2], d[n-1]
+	t := x.Reshape(-1, ch, r, r, h, w).Permute(0, 1, 4, 2, 5, 3)
+	return t.Reshape(append(slices.Clone(lead), ch, h*r, w*r)...)
+}
+
+func (c *call) pixelUnshuffle() *loris.Tensor {
+	x, r := c.value("self"), c.int("downscale_factor")
+	d := x.Dims()
+	n := len(d)
+	if n < 3 || r <= 0 || d[n-2]%r != 0 || d[n-1]%r != 0 {
+		panic(misuse(c.n.target, "factor %d of %v", r, x.Shape()))
+	}
+	lead, ch, h, w := d[:n-3], d[n-3], d[n-2]/r, d[n-1]/r
+	t := x.Reshape(-1, ch, h, r, w, r).Permute(0, 1, 3, 5, 2, 4)
+	return t.Reshape(append(slices.Clone(lead), ch*r*r, h, w)...)
+}
+
+// groupedProduct multiplies groups of rows by matrices of their own, as transformers' experts do:
+// input [rows, in], weight [groups, in, out], offs the ends of the groups.
+func groupedProduct(c *call) []any {
+	if len(c.args) < 3 {
+		panic(misuse(c.n.target, "%d arguments", len(c.args)))
+	}
+	var ts [3]*loris.Tensor
+	for i := range ts {
+		x, ok := c.args[i].value.(*tensor)
+		if !ok {
+			panic(c.wrong(c.args[i].name, "a tensor", c.args[i].value))
+		}
+		ts[i] = x.value()
+	}
+	return one(c.all("_grouped_mm", []any{ts[0], ts[1], ts[2].Cast(ir.I32)})[0])
+}
