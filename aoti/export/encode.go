@@ -47,6 +47,8 @@ const (
 	argReturned
 	argList
 	argMemory
+	argOptional
+	argIgnored
 )
 
 // levels says that there is code for AVX2 and for AVX-512.
@@ -54,11 +56,6 @@ const levels = 3
 
 // constantParameter is what the interface calls a constant that is a parameter of the model.
 const constantParameter = 1
-
-// dtypeCodes are the numbers of c10::ScalarType.
-var dtypeCodes = map[ir.DType]int64{
-	ir.U8: 0, ir.I8: 1, ir.I16: 2, ir.I32: 3, ir.I64: 4, ir.F16: 5, ir.F32: 6, ir.F64: 7, ir.C64: 9, ir.C128: 10, ir.Bool: 11, ir.BF16: 15,
-}
 
 // encoder writes a plan as words, texts and code.
 type encoder struct {
@@ -107,7 +104,7 @@ func (e *encoder) dims(s ir.Shape) int64 {
 }
 
 func (e *encoder) dtype(d ir.DType, what string) int64 {
-	code, ok := dtypeCodes[d]
+	code, ok := ahead.TypeCode(d)
 	if !ok && e.err == nil {
 		e.err = fmt.Errorf("%w: %s is %v, which packages cannot hold", ir.ErrDType, what, d)
 	}
@@ -273,17 +270,29 @@ func (e *encoder) call(c *ahead.Call) {
 		case ahead.Memory:
 			e.put(argMemory, int64(a.Buf), int64(a.Offset))
 		case ahead.Result:
-			e.put(argReturned, int64(a.Index), e.dtype(a.Shape.DType(), c.Function), int64(a.Shape.Rank()))
-			e.dims(a.Shape)
+			e.put(argReturned, int64(a.Index), e.dtype(a.DType, c.Function), int64(a.View.Rank))
+			e.layout(&a.Tensor)
+		case ahead.Ignored:
+			e.put(argIgnored)
 		case ahead.Tensor:
-			v := &a.View
-			e.put(argTensor, int64(a.Buf), int64(v.Offset*a.DType.Size()), e.dtype(a.DType, c.Function), int64(v.Rank))
-			for _, d := range v.Dims[:v.Rank] {
-				e.put(int64(d))
-			}
-			for _, s := range v.Strides[:v.Rank] {
-				e.put(int64(s))
-			}
+			e.tensor(argTensor, &a, c.Function)
+		case ahead.Optional:
+			e.tensor(argOptional, &a.Tensor, c.Function)
 		}
+	}
+}
+
+func (e *encoder) tensor(kind int64, t *ahead.Tensor, function string) {
+	e.put(kind, int64(t.Buf), int64(t.View.Offset*t.DType.Size()), e.dtype(t.DType, function), int64(t.View.Rank))
+	e.layout(t)
+}
+
+// layout puts the sizes and the strides of a view.
+func (e *encoder) layout(t *ahead.Tensor) {
+	for _, d := range t.View.Dims[:t.View.Rank] {
+		e.put(int64(d))
+	}
+	for _, s := range t.View.Strides[:t.View.Rank] {
+		e.put(int64(s))
 	}
 }

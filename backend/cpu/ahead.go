@@ -13,7 +13,7 @@ import (
 // executable. What has neither machine code nor a function of libtorch is named in one error that
 // wraps backend.ErrUnsupported.
 func PlanAhead(p *graph.Program) (*ahead.Plan, *graph.Program, error) {
-	p, _ = graph.Optimize(p, graph.Options{Supports: emit.Supports})
+	p, _ = graph.Optimize(p, graph.Options{Supports: emit.Supports, Takes: emit.Takes})
 	out, err := emit.Plan(p)
 	if err != nil {
 		return nil, nil, fmt.Errorf("program %q: %w", p.Name, err)

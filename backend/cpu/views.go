@@ -9,7 +9,7 @@ import (
 
 func init() {
 	lowerings[aten.Cat] = lowerCat
-	lowerings[aten.ConstantPadNd] = lowerPad
+	lowerings[aten.ConstantPadNd] = func(c *call) { c.Pad() }
 }
 
 // readers and writers move elements by size.
@@ -78,57 +78,11 @@ func (l *lowering) copyToPart(in *graph.Instr, to, v plan.Value) {
 	}})
 }
 
-// writePart emits the copy of an operand into its part of the result unless it
-// is there.
-func (c *call) writePart(part, v plan.Value) {
-	if v.Buf != part.Buf && v.Shape.Numel() > 0 {
-		c.l.CopyTo(c.Instr, part, v)
-	}
-}
-
 func lowerCat(c *call) {
 	for i, part := range c.CatParts() {
-		c.writePart(part, c.Operands[i])
+		c.WritePart(part, c.Operands[i])
 	}
 	if len(c.Operands) == 0 || c.Shapes[0].Numel() == 0 {
 		c.emit(0, 1, []operand{{buf: c.Results[0].Buf}}, nil, nil) // the buffer must have a writer
 	}
-}
-
-// padPart crops the operand of a pad where the padding is negative and returns
-// where the rest belongs.
-func (c *call) padPart(v plan.Value) (inner, part plan.Value) {
-	inner, part = v, c.Results[0].As(v.Shape, c.Results[0].View)
-	dims := c.Shapes[0].Dims()
-	pad := c.Ints("pad")
-	for i := 0; i < len(pad); i += 2 {
-		d := len(dims) - 1 - i/2
-		before, after := pad[i], pad[i+1]
-		lo, hi := max(-before, 0), inner.View.Dims[d]-max(-after, 0)
-		hi = max(hi, lo)
-		inner.View.Offset += lo * inner.View.Strides[d]
-		inner.View.Dims[d] = hi - lo
-		part.View.Offset += max(before, 0) * part.View.Strides[d]
-	}
-	kept := make([]int, len(dims))
-	for d := range kept {
-		kept[d] = inner.View.Dims[d]
-		part.View.Dims[d] = kept[d]
-	}
-	inner.Shape = inner.Shape.WithDims(kept...)
-	part.Shape = inner.Shape
-	return inner, part
-}
-
-// lowerPad fills the result with the value and writes the operand into its part.
-func lowerPad(c *call) {
-	fill := c.l.Computed(c.Instr.Args[1])
-	c.l.CopyTo(c.Instr, c.Result(), fill.Expand(c.Shapes[0].Dims()))
-	s := c.Args.In[0].Shape()
-	if inner, part := c.padPart(plan.DenseValue(s, -1)); inner.Shape == s {
-		c.Place(c.Instr.Args[0], part)
-	}
-	c.Compute()
-	inner, part := c.padPart(c.Operands[0])
-	c.writePart(part, inner)
 }

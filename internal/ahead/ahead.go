@@ -63,7 +63,17 @@ type Call struct {
 	Args     []Arg
 }
 
-// Arg is an argument of a Call: an Int, Float, List, Tensor, Result or Memory.
+// TypeCode returns the number of a dtype in c10::ScalarType; false for one that packages cannot hold.
+func TypeCode(d ir.DType) (code int64, ok bool) {
+	code, ok = typeCodes[d]
+	return code, ok
+}
+
+var typeCodes = map[ir.DType]int64{
+	ir.U8: 0, ir.I8: 1, ir.I16: 2, ir.I32: 3, ir.I64: 4, ir.F16: 5, ir.F32: 6, ir.F64: 7, ir.C64: 9, ir.C128: 10, ir.Bool: 11, ir.BF16: 15,
+}
+
+// Arg is an argument of a Call: one of the types below.
 type Arg interface{ arg() }
 
 // Int is an integer, a bool or a null pointer.
@@ -82,18 +92,25 @@ type Tensor struct {
 	View  strided.View
 }
 
-// Result is where the function puts the handle of a new tensor, which becomes Returned number Index.
+// Optional is the address of a Tensor's handle. Where there is none, the argument is the Int 0.
+type Optional struct{ Tensor }
+
+// Result is where the function puts the handle of a new tensor, which becomes Returned number Index of
+// a buffer. Where it does not lie as View has it, it is copied.
 type Result struct {
+	Tensor
 	Index int
-	Shape ir.Shape
 }
+
+// Ignored is where the function puts the handle of a new tensor that nobody needs.
+type Ignored struct{}
 
 // Memory is the address of a byte of a buffer.
 type Memory struct{ Buf, Offset int }
 
-func (Int) arg()    {}
-func (Float) arg()  {}
-func (List) arg()   {}
-func (Tensor) arg() {}
-func (Result) arg() {}
-func (Memory) arg() {}
+func (Int) arg()     {}
+func (Float) arg()   {}
+func (List) arg()    {}
+func (Tensor) arg()  {}
+func (Ignored) arg() {}
+func (Memory) arg()  {}

@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 
 	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"internal/aten", "graph", "internal/loop", "internal/strided", "ir"},
-	"backend/internal/ahead":         {"backend", "graph", "internal/aten", "internal/ahead", "internal/elements", "internal/loop", "internal/native", "internal/strided", "ir"},
+	"backend/internal/ahead":         {"backend", "graph", "internal/aten", "internal/ahead", "internal/elements", "internal/kernels", "internal/loop", "internal/native", "internal/strided", "ir"},
 	"backend/internal/nest":          {"backend/internal/fuse", "internal/loop"},
 	"backend/internal/plan":          {"internal/aten", "backend", "graph", "internal/strided", "ir"},
 	"backend/cuda/internal/emit":     {"internal/aten", "ir", "internal/loop"},

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds the object that the exporter puts into libraries: build.sh OUT.o
 set -euo pipefail
-cd "$(dirname "$0")/c"
 out=$(realpath -m "$1")
+cd "$(dirname "$0")/c"
+parts="common plan index source container describe"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 flags="-std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -ffile-prefix-map=$PWD=. -mno-red-zone -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none"
-for f in common plan source container describe; do gcc $flags -c -o "$work/$f.o" "$f.c"; done
-(cd "$work" && ld -r -o glue.o common.o plan.o source.o container.o describe.o && objcopy --strip-unneeded --remove-section=.note.GNU-stack glue.o)
+for f in $parts; do gcc $flags -c -o "$work/$f.o" "$f.c"; done
+(cd "$work" && ld -r -o glue.o $(printf '%s.o ' $parts) && objcopy --strip-unneeded --remove-section=.note.GNU-stack glue.o)
 mv "$work/glue.o" "$out"

@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native"
 	"github.com/loris-ml/loris/ir"
@@ -45,6 +46,9 @@ func Supports(op ir.Op) bool {
 	sp := op.Spec()
 	return sp != nil && !sp.Composite() || lowerings[op] != nil && sp.Composite()
 }
+
+// Takes reports whether a use of a composite op that Supports reports is one that has a function.
+func Takes(a ir.Args) bool { return a.Spec.Op != aten.Attention || takesAttention(a) }
 
 // Plan returns the plan of a Program that graph.Optimize made with Supports. Where instructions have
 // neither a kernel nor a function, the error names all of them, with the user's lines, and wraps
@@ -196,7 +200,7 @@ func (e *emitter) results(pc *plan.Call) {
 // CopyTo emits the copy of a value to another place, as a kernel.
 func (e *emitter) CopyTo(in *graph.Instr, to, from plan.Value) {
 	if from.Shape.Numel() == 0 {
-		e.steps = append(e.steps, step{Instr: in, Reads: []int{from.Buf}, Writes: []int{to.Buf}, Payload: ahead.Step{Nest: &loop.Nest{Units: loop.Units{Rows: 1, Cols: 1}}}})
+		e.nothing(in, []int{from.Buf}, to.Buf)
 		return
 	}
 	k, ok := fuse.Move(in, from.DType(), to.Value, from.Value)
@@ -208,4 +212,9 @@ func (e *emitter) CopyTo(in *graph.Instr, to, from plan.Value) {
 		}
 	}
 	e.fail(in, "elements of %v cannot be moved from %v", from.DType(), from.View)
+}
+
+// nothing emits a step that does nothing but write a buffer of no elements.
+func (e *emitter) nothing(in *graph.Instr, reads []int, buf int) {
+	e.steps = append(e.steps, step{Instr: in, Reads: reads, Writes: []int{buf}, Payload: ahead.Step{Nest: &loop.Nest{Units: loop.Units{Rows: 1, Cols: 1}}}})
 }

@@ -55,7 +55,7 @@ func (p *Plan[P]) assign() {
 		s := &p.Steps[i]
 		for _, w := range s.Writes {
 			b := &p.Buffers[w]
-			if b.Storage >= 0 {
+			if b.Storage >= 0 || b.Kind == Returned {
 				continue
 			}
 			if !p.awaitsDonor(i, w) {

@@ -16,6 +16,8 @@ void lx_fail(const char *format, ...)
 	va_end(args);
 }
 
+const char *lx_last_error(void) { return last_error; }
+
 __attribute__((visibility("default"))) lx_error AOTInductorGetLastError(const char **text)
 {
 	*text = last_error;

@@ -77,9 +77,11 @@ enum {
 	LX_INT = 0, // a value
 	LX_FLOAT = 1, // the bits of a double
 	LX_TENSOR = 2, // place, offset, dtype, dimensions, sizes, strides
-	LX_RETURNED = 3, // number, dtype, dimensions, sizes: where the function puts a handle
+	LX_RETURNED = 3, // number, dtype, dimensions, sizes, strides: where the function puts a handle
 	LX_LIST = 4, // length, values: the address of the values
 	LX_MEMORY = 5, // place, offset: an address
+	LX_OPTIONAL = 6, // as LX_TENSOR: the address of a handle
+	LX_IGNORED = 7, // where the function puts a handle that nobody needs
 };
 
 // A set of constants, which never changes and counts its users. The data of tensors lies behind it.
@@ -93,10 +95,16 @@ const lx_plan *lx_plan_of(void);
 const lx_constant *lx_constant_of(size_t i);
 const char *lx_text(int64_t at);
 void lx_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *lx_last_error(void);
 const char *lx_dtype_name(int64_t dtype);
 void lx_dense(int64_t ndim, const int64_t *sizes, int64_t *strides);
 int lx_level(void); // which code runs here: 0, 1, or -1 if none does
 lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides);
+// Functions that plans call beside those of the host.
+lx_error lx_index_select(char *to, const char *from, const void *index, int64_t index_bytes, int64_t outer, int64_t count, int64_t size, int64_t row);
+lx_error lx_gather(char *to, const char *from, const void *index, int64_t index_bytes, int64_t element, int64_t rank, const int64_t *sizes,
+		   const int64_t *strides, int64_t dim, int64_t size);
+
 lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs);
 
 // The functions of the host.

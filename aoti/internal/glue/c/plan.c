@@ -143,21 +143,21 @@ typedef lx_error (*function)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_
 			     int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
 enum { MAX_INTS = 20, MAX_FLOATS = 8 };
 
-// keep_returned takes a tensor that a function made; one that is not dense is copied.
+// keep_returned takes a tensor that a function made; one that does not lie as the plan wants is copied.
 static lx_error keep_returned(const run *r, const int64_t *a)
 {
 	const lx_plan *p = lx_plan_of();
+	const int64_t ndim = a[2], *sizes = a + 3, *want = sizes + ndim;
 	lx_handle *slot = &r->returned[a[0]];
-	int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
+	int64_t strides[LX_MAX_DIMS];
 	void *data;
-	if (lx_check(*slot, "a result", "", a[1], a[2], a + 3, strides))
+	if (lx_check(*slot, "a result", "", a[1], ndim, sizes, strides))
 		return LX_FAILED;
-	lx_dense(a[2], a + 3, want);
-	for (int64_t d = 0; d < a[2]; d++) {
-		if (strides[d] == want[d] || a[3 + d] == 1)
+	for (int64_t d = 0; d < ndim; d++) {
+		if (strides[d] == want[d] || sizes[d] == 1)
 			continue;
 		lx_handle copy;
-		if (aoti_torch_empty_strided(a[2], a + 3, want, (int32_t)a[1], 0, 0, &copy))
+		if (aoti_torch_empty_strided(ndim, sizes, want, (int32_t)a[1], 0, 0, &copy))
 			return LX_FAILED;
 		const lx_error e = aoti_torch_copy_(copy, *slot, 0);
 		aoti_torch_delete_tensor_object(*slot);
@@ -176,13 +176,14 @@ static lx_error run_call(const run *r, const lx_call *c)
 {
 	int64_t i[MAX_INTS] = {0};
 	double d[MAX_FLOATS] = {0};
-	lx_handle own[MAX_INTS];
+	lx_handle own[MAX_INTS], ignored[MAX_INTS];
 	const int64_t *returned[MAX_INTS];
-	int ints = 0, floats = 0, owned = 0, results = 0;
+	int ints = 0, floats = 0, owned = 0, results = 0, unused = 0;
 	lx_error e = LX_OK;
 	const int64_t *a = (const int64_t *)(c + 1);
 	for (int64_t n = 0; n < c->arguments && !e; n++) {
-		switch (*a++) {
+		const int64_t kind = *a++;
+		switch (kind) {
 		case LX_INT:
 			i[ints++] = *a++;
 			break;
@@ -190,15 +191,21 @@ static lx_error run_call(const run *r, const lx_call *c)
 			memcpy(&d[floats++], a++, sizeof *d);
 			break;
 		case LX_TENSOR:
+		case LX_OPTIONAL:
 			e = aoti_torch_create_tensor_from_blob(address(r, a[0], a[1]), a[3], a + 4, a + 4 + a[3], 0, (int32_t)a[2], 0, 0, &own[owned]);
 			if (!e)
-				i[ints++] = (int64_t)own[owned++];
+				i[ints++] = kind == LX_TENSOR ? (int64_t)own[owned] : (int64_t)&own[owned];
+			owned += !e;
 			a += 4 + 2 * a[3];
 			break;
 		case LX_RETURNED:
 			returned[results++] = a;
 			i[ints++] = (int64_t)&r->returned[a[0]];
-			a += 3 + a[2];
+			a += 3 + 2 * a[2];
+			break;
+		case LX_IGNORED:
+			ignored[unused] = NULL;
+			i[ints++] = (int64_t)&ignored[unused++];
 			break;
 		case LX_LIST:
 			i[ints++] = (int64_t)(a + 1);
@@ -216,14 +223,17 @@ static lx_error run_call(const run *r, const lx_call *c)
 							     i[9], i[10], i[11], i[12], i[13], i[14], i[15], i[16], i[17], i[18], i[19]);
 	while (owned > 0)
 		aoti_torch_delete_tensor_object(own[--owned]);
+	while (unused > 0)
+		if (ignored[--unused])
+			aoti_torch_delete_tensor_object(ignored[unused]);
 	for (int n = 0; n < results && !e; n++)
 		e = keep_returned(r, returned[n]);
 	if (e) {
-		const char *why;
-		extern lx_error AOTInductorGetLastError(const char **);
-		AOTInductorGetLastError(&why);
-		if (why[0] == 0)
-			lx_fail("%s: the function that computes it failed", lx_text(c->step.title));
+		char why[128];
+		const char *text = lx_last_error();
+		strncpy(why, text[0] ? text : "the function that computes it failed", sizeof why - 1);
+		why[sizeof why - 1] = 0;
+		lx_fail("%s: %s", lx_text(c->step.title), why);
 	}
 	return e;
 }
