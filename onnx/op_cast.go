@@ -172,7 +172,7 @@ func to8(e elemType, t *loris.Tensor, saturate bool) *loris.Tensor {
 func toE2M1(t *loris.Tensor) *loris.Tensor {
 	a := t.Abs()
 	step := loris.Where(a.Lt(2), a.FullLike(0.5), loris.Where(a.Lt(4), a.FullLike(1), a.FullLike(2)))
-	return t.Div(step).Round().Mul(step).Clamp(-6, 6)
+	return loris.Where(t.IsNaN(), t.FullLike(0), t.Div(step).Round().Mul(step).Clamp(-6, 6))
 }
 
 // toE8M0 rounds to powers of two: up, down or to the nearer one.

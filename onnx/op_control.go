@@ -11,7 +11,7 @@ import (
 var controlRows = map[string]*row{
 	"If":   many(1, 1, branch),
 	"Loop": many(0, -1, loop),
-	"Scan": many(1, -1, scan),
+	"Scan": many(0, -1, scan),
 }
 
 func branch(c *call, in []*value) []*value {
@@ -81,7 +81,7 @@ func scan(c *call, in []*value) []*value {
 		return c.batchedScan(body, in)
 	}
 	n := c.int("num_scan_inputs", 0)
-	if n < 1 || n > len(in) {
+	if n < 1 || n > len(in) || slices.Contains(in, nil) {
 		c.fail("%d of %d inputs are scanned", n, len(in))
 	}
 	return c.scanned(body, in[:len(in)-n], in[len(in)-n:])
@@ -159,7 +159,7 @@ func (c *call) batchedScan(body *graph, in []*value) []*value {
 	if n < 1 || n >= len(in) {
 		c.fail("%d of %d inputs are scanned", n, len(in))
 	}
-	if in[0] != nil {
+	if in[0] != nil || slices.Contains(in[1:], nil) {
 		c.unsupported("sequences of several lengths")
 	}
 	in = in[1:]

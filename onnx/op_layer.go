@@ -210,6 +210,10 @@ func (c *call) transposedPadding(spatial []int, w *window, extra []int) {
 	w.before, w.after = make([]int, len(spatial)), make([]int, len(spatial))
 	for i, s := range spatial {
 		total := w.stride[i]*(s-1) + extra[i] + (w.kernel[i]-1)*w.dilation[i] + 1 - want[i]
+		if total < 0 { // more than the convolution gives: the rest is at the end
+			w.before[i], w.after[i] = 0, total
+			continue
+		}
 		half := total / 2
 		if auto == "SAME_UPPER" {
 			w.before[i], w.after[i] = half, total-half

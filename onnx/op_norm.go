@@ -152,7 +152,7 @@ func meanVariance(c *call, x *loris.Tensor) *loris.Tensor {
 func lpNormalization(c *call, x *loris.Tensor) *loris.Tensor {
 	axis := c.axis(c.int("axis", -1), x.Rank())
 	norm := lpNorm(x, float64(c.int("p", 2)), func(t *loris.Tensor) *loris.Tensor { return sum(t, []int{axis}, true) })
-	return loris.Where(norm.Eq(0), norm, x.Div(norm))
+	return x.Div(norm)
 }
 
 // lrn divides by a power of the sum of squares over neighbouring channels.

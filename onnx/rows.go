@@ -7,7 +7,8 @@ import (
 )
 
 // rows are the ops of the default domain by name, and those of other domains as "domain.name".
-var rows = merge(mathRows, compareRows, castRows, reduceRows, shapeRows, gatherRows, layerRows, poolRows, normRows, controlRows, sequenceRows)
+var rows = merge(mathRows, compareRows, castRows, reduceRows, shapeRows, gatherRows, layerRows, poolRows, normRows, controlRows, sequenceRows,
+	attentionRows, resizeRows, recurrentRows)
 
 // refused says of ops why they are not supported.
 var refused = map[string]string{
