@@ -87,7 +87,7 @@ func (f *Function) Call(ctx context.Context, in ...*Tensor) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tensors(outs), nil
+	return wrapAll(outs), nil
 }
 
 // trace returns the trace of the inputs' signature whose guards hold, which it makes if there is

@@ -669,6 +669,11 @@ func AsStridedScatter(self *Tensor, src *Tensor, size []int, stride []int, opts 
 	return self.AsStridedScatter(src, size, stride, opts...)
 }
 
+// ChannelShuffle is [Tensor.ChannelShuffle] as a function.
+func ChannelShuffle(self *Tensor, groups int) *Tensor {
+	return self.ChannelShuffle(groups)
+}
+
 // Chunk is [Tensor.Chunk] as a function.
 func Chunk(self *Tensor, chunks int, opts ...ChunkOption) []*Tensor {
 	return self.Chunk(chunks, opts...)
@@ -677,6 +682,11 @@ func Chunk(self *Tensor, chunks int, opts ...ChunkOption) []*Tensor {
 // ConstantPadNd is [Tensor.ConstantPadNd] as a function.
 func ConstantPadNd(self *Tensor, pad []int, value any) *Tensor {
 	return self.ConstantPadNd(pad, value)
+}
+
+// Detach is [Tensor.Detach] as a function.
+func Detach(self *Tensor) *Tensor {
+	return self.Detach()
 }
 
 // Diagonal is [Tensor.Diagonal] as a function.
@@ -724,6 +734,16 @@ func Permute(self *Tensor, dims ...int) *Tensor {
 	return self.Permute(dims...)
 }
 
+// PixelShuffle is [Tensor.PixelShuffle] as a function.
+func PixelShuffle(self *Tensor, upscaleFactor int) *Tensor {
+	return self.PixelShuffle(upscaleFactor)
+}
+
+// PixelUnshuffle is [Tensor.PixelUnshuffle] as a function.
+func PixelUnshuffle(self *Tensor, downscaleFactor int) *Tensor {
+	return self.PixelUnshuffle(downscaleFactor)
+}
+
 // Repeat is [Tensor.Repeat] as a function.
 func Repeat(self *Tensor, repeats ...int) *Tensor {
 	return self.Repeat(repeats...)
@@ -742,6 +762,11 @@ func Reshape(self *Tensor, shape ...int) *Tensor {
 // Roll is [Tensor.Roll] as a function.
 func Roll(self *Tensor, shifts []int, opts ...RollOption) *Tensor {
 	return self.Roll(shifts, opts...)
+}
+
+// Rot90 is [Tensor.Rot90] as a function.
+func Rot90(self *Tensor, opts ...Rot90Option) *Tensor {
+	return self.Rot90(opts...)
 }
 
 // Select is [Tensor.Select] as a function.
@@ -777,6 +802,11 @@ func SplitWithSizes(self *Tensor, splitSizes []int, opts ...SplitWithSizesOption
 // Squeeze is [Tensor.Squeeze] as a function.
 func Squeeze(self *Tensor, opts ...SqueezeOption) *Tensor {
 	return self.Squeeze(opts...)
+}
+
+// Tile is [Tensor.Tile] as a function.
+func Tile(self *Tensor, dims ...int) *Tensor {
+	return self.Tile(dims...)
 }
 
 // Transpose is [Tensor.Transpose] as a function.
@@ -859,6 +889,11 @@ func IndexCopy(self *Tensor, dim int, index *Tensor, source *Tensor) *Tensor {
 	return self.IndexCopy(dim, index, source)
 }
 
+// IndexFill is [Tensor.IndexFill] as a function.
+func IndexFill(self *Tensor, dim int, index *Tensor, value *Tensor) *Tensor {
+	return self.IndexFill(dim, index, value)
+}
+
 // IndexPut is [Tensor.IndexPut] as a function.
 func IndexPut(self *Tensor, indices []*Tensor, values *Tensor, opts ...IndexPutOption) *Tensor {
 	return self.IndexPut(indices, values, opts...)
@@ -872,6 +907,11 @@ func IndexReduce(self *Tensor, dim int, index *Tensor, source *Tensor, reduce st
 // IndexSelect is [Tensor.IndexSelect] as a function.
 func IndexSelect(self *Tensor, dim int, index *Tensor) *Tensor {
 	return self.IndexSelect(dim, index)
+}
+
+// Isclose is [Tensor.Isclose] as a function.
+func Isclose(self *Tensor, other *Tensor, opts ...IscloseOption) *Tensor {
+	return self.Isclose(other, opts...)
 }
 
 // Kthvalue is [Tensor.Kthvalue] as a function.
@@ -979,6 +1019,11 @@ func Addmv(self *Tensor, mat *Tensor, vec *Tensor, opts ...AddmvOption) *Tensor 
 	return self.Addmv(mat, vec, opts...)
 }
 
+// Addr is [Tensor.Addr] as a function.
+func Addr(self *Tensor, vec1 *Tensor, vec2 *Tensor, opts ...AddrOption) *Tensor {
+	return self.Addr(vec1, vec2, opts...)
+}
+
 // Baddbmm is [Tensor.Baddbmm] as a function.
 func Baddbmm(self *Tensor, batch1 *Tensor, batch2 *Tensor, opts ...BaddbmmOption) *Tensor {
 	return self.Baddbmm(batch1, batch2, opts...)
@@ -1004,6 +1049,11 @@ func Det(self *Tensor) *Tensor {
 	return self.Det()
 }
 
+// Dist is [Tensor.Dist] as a function.
+func Dist(self *Tensor, other *Tensor, opts ...DistOption) *Tensor {
+	return self.Dist(other, opts...)
+}
+
 // Dot is [Tensor.Dot] as a function.
 func Dot(self *Tensor, tensor *Tensor) *Tensor {
 	return self.Dot(tensor)
@@ -1012,6 +1062,11 @@ func Dot(self *Tensor, tensor *Tensor) *Tensor {
 // Geqrf is [Tensor.Geqrf] as a function.
 func Geqrf(self *Tensor) (a, tau *Tensor) {
 	return self.Geqrf()
+}
+
+// Inner is [Tensor.Inner] as a function.
+func Inner(self *Tensor, other *Tensor) *Tensor {
+	return self.Inner(other)
 }
 
 // Inverse is [Tensor.Inverse] as a function.
@@ -1027,6 +1082,11 @@ func LinalgCholesky(self *Tensor, opts ...LinalgCholeskyOption) *Tensor {
 // LinalgCholeskyEx is [Tensor.LinalgCholeskyEx] as a function.
 func LinalgCholeskyEx(self *Tensor, opts ...LinalgCholeskyExOption) (l, info *Tensor) {
 	return self.LinalgCholeskyEx(opts...)
+}
+
+// LinalgCross is [Tensor.LinalgCross] as a function.
+func LinalgCross(self *Tensor, other *Tensor, opts ...LinalgCrossOption) *Tensor {
+	return self.LinalgCross(other, opts...)
 }
 
 // LinalgEig is [Tensor.LinalgEig] as a function.
@@ -1117,6 +1177,16 @@ func Outer(self *Tensor, vec2 *Tensor) *Tensor {
 // Slogdet is [Tensor.Slogdet] as a function.
 func Slogdet(self *Tensor) (sign, logabsdet *Tensor) {
 	return self.Slogdet()
+}
+
+// Tensordot is [Tensor.Tensordot] as a function.
+func Tensordot(self *Tensor, other *Tensor, dimsSelf []int, dimsOther ...int) *Tensor {
+	return self.Tensordot(other, dimsSelf, dimsOther...)
+}
+
+// Trace is [Tensor.Trace] as a function.
+func Trace(self *Tensor) *Tensor {
+	return self.Trace()
 }
 
 // TriangularSolve is [Tensor.TriangularSolve] as a function.
@@ -1229,9 +1299,29 @@ func CrossEntropy(self *Tensor, target *Tensor, opts ...CrossEntropyOption) *Ten
 	return self.CrossEntropy(target, opts...)
 }
 
+// DequantizePerChannel is [Tensor.DequantizePerChannel] as a function.
+func DequantizePerChannel(input *Tensor, scales *Tensor, zeroPoints *Tensor, axis int, quantMin int, quantMax int, dtype DType, opts ...DequantizePerChannelOption) *Tensor {
+	return input.DequantizePerChannel(scales, zeroPoints, axis, quantMin, quantMax, dtype, opts...)
+}
+
+// DequantizePerTensor is [Tensor.DequantizePerTensor] as a function.
+func DequantizePerTensor(input *Tensor, scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int, dtype DType, opts ...DequantizePerTensorOption) *Tensor {
+	return input.DequantizePerTensor(scale, zeroPoint, quantMin, quantMax, dtype, opts...)
+}
+
 // EmbeddingBag is [Tensor.EmbeddingBag] as a function.
 func EmbeddingBag(input *Tensor, weight *Tensor, opts ...EmbeddingBagOption) *Tensor {
 	return input.EmbeddingBag(weight, opts...)
+}
+
+// FakeQuantizePerChannelAffine is [Tensor.FakeQuantizePerChannelAffine] as a function.
+func FakeQuantizePerChannelAffine(self *Tensor, scale *Tensor, zeroPoint *Tensor, axis int, quantMin int, quantMax int) *Tensor {
+	return self.FakeQuantizePerChannelAffine(scale, zeroPoint, axis, quantMin, quantMax)
+}
+
+// FakeQuantizePerTensorAffine is [Tensor.FakeQuantizePerTensorAffine] as a function.
+func FakeQuantizePerTensorAffine(self *Tensor, scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int) *Tensor {
+	return self.FakeQuantizePerTensorAffine(scale, zeroPoint, quantMin, quantMax)
 }
 
 // FractionalMaxPool2d is [Tensor.FractionalMaxPool2d] as a function.
@@ -1242,6 +1332,11 @@ func FractionalMaxPool2d(self *Tensor, kernelSize []int, outputSize []int, rando
 // FractionalMaxPool3d is [Tensor.FractionalMaxPool3d] as a function.
 func FractionalMaxPool3d(self *Tensor, kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
 	return self.FractionalMaxPool3d(kernelSize, outputSize, randomSamples)
+}
+
+// Glu is [Tensor.Glu] as a function.
+func Glu(self *Tensor, opts ...GluOption) *Tensor {
+	return self.Glu(opts...)
 }
 
 // GridSample is [Tensor.GridSample] as a function.
@@ -1272,6 +1367,11 @@ func HuberLoss(self *Tensor, target *Tensor, opts ...HuberLossOption) *Tensor {
 // Im2col is [Tensor.Im2col] as a function.
 func Im2col(self *Tensor, kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
 	return self.Im2col(kernelSize, dilation, padding, stride...)
+}
+
+// InstanceNorm is [Tensor.InstanceNorm] as a function.
+func InstanceNorm(input *Tensor, weight *Tensor, bias *Tensor, runningMean *Tensor, runningVar *Tensor, useInputStats bool, momentum float64, eps float64) *Tensor {
+	return input.InstanceNorm(weight, bias, runningMean, runningVar, useInputStats, momentum, eps)
 }
 
 // Interpolate is [Tensor.Interpolate] as a function.
@@ -1367,6 +1467,21 @@ func NllLoss(self *Tensor, target *Tensor, opts ...NllLossOption) *Tensor {
 // Pdist is [Tensor.Pdist] as a function.
 func Pdist(self *Tensor, opts ...PdistOption) *Tensor {
 	return self.Pdist(opts...)
+}
+
+// Prelu is [Tensor.Prelu] as a function.
+func Prelu(self *Tensor, weight *Tensor) *Tensor {
+	return self.Prelu(weight)
+}
+
+// QuantizePerChannel is [Tensor.QuantizePerChannel] as a function.
+func QuantizePerChannel(input *Tensor, scales *Tensor, zeroPoints *Tensor, axis int, quantMin int, quantMax int, dtype DType) *Tensor {
+	return input.QuantizePerChannel(scales, zeroPoints, axis, quantMin, quantMax, dtype)
+}
+
+// QuantizePerTensor is [Tensor.QuantizePerTensor] as a function.
+func QuantizePerTensor(input *Tensor, scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int, dtype DType) *Tensor {
+	return input.QuantizePerTensor(scale, zeroPoint, quantMin, quantMax, dtype)
 }
 
 // RmsNorm is [Tensor.RmsNorm] as a function.

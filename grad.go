@@ -38,7 +38,7 @@ func GradOf(outs, cotangents []*Tensor, wrt ...any) []*Tensor {
 			panic(ir.NewOpError("grad", ErrArg, nil, "argument %d (%T) is neither a *Tensor nor a *Variable", i, w))
 		}
 	}
-	return tensors(outs[0].session("grad").Grad(newTensor, handles(outs), handles(cotangents), ts))
+	return wrapAll(outs[0].session("grad").Grad(newTensor, handles(outs), handles(cotangents), ts))
 }
 
 // ValueAndGrad calls fn and returns its result and the gradients of the result with

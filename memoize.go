@@ -40,7 +40,7 @@ func (m *Memoized) Record(in ...*Tensor) []*Tensor {
 	for _, t := range in {
 		t.session("memoize")
 	}
-	return tensors(in[0].session("memoize").Replay(m.self, newTensor, handles(in), func() []*executor.Tensor {
+	return wrapAll(in[0].session("memoize").Replay(m.self, newTensor, handles(in), func() []*executor.Tensor {
 		return handles(m.fn(in...))
 	}))
 }

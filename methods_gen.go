@@ -139,22 +139,29 @@ var (
 	opLogcumsumexp                 = lookup("logcumsumexp")
 	opAsStrided                    = lookup("as_strided")
 	opAsStridedScatter             = lookup("as_strided_scatter")
+	opBlockDiag                    = lookup("block_diag")
 	opCat                          = lookup("cat")
+	opChannelShuffle               = lookup("channel_shuffle")
 	opChunk                        = lookup("chunk")
 	opConstantPadNd                = lookup("constant_pad_nd")
+	opDetach                       = lookup("detach")
 	opDiagonal                     = lookup("diagonal")
 	opDiagonalScatter              = lookup("diagonal_scatter")
 	opExpand                       = lookup("expand")
 	opFlatten                      = lookup("flatten")
 	opFlip                         = lookup("flip")
+	opMeshgrid                     = lookup("meshgrid")
 	opMovedim                      = lookup("movedim")
 	opNarrow                       = lookup("narrow")
 	opPad                          = lookup("pad")
 	opPermute                      = lookup("permute")
+	opPixelShuffle                 = lookup("pixel_shuffle")
+	opPixelUnshuffle               = lookup("pixel_unshuffle")
 	opRepeat                       = lookup("repeat")
 	opRepeatInterleave             = lookup("repeat_interleave")
 	opReshape                      = lookup("reshape")
 	opRoll                         = lookup("roll")
+	opRot90                        = lookup("rot90")
 	opSelect                       = lookup("select")
 	opSelectScatter                = lookup("select_scatter")
 	opSlice                        = lookup("slice")
@@ -163,6 +170,7 @@ var (
 	opSplitWithSizes               = lookup("split_with_sizes")
 	opSqueeze                      = lookup("squeeze")
 	opStack                        = lookup("stack")
+	opTile                         = lookup("tile")
 	opTranspose                    = lookup("transpose")
 	opUnbind                       = lookup("unbind")
 	opUnflatten                    = lookup("unflatten")
@@ -170,8 +178,15 @@ var (
 	opUnsqueeze                    = lookup("unsqueeze")
 	opViewAsComplex                = lookup("view_as_complex")
 	opViewAsReal                   = lookup("view_as_real")
+	opBartlettWindow               = lookup("bartlett_window")
+	opBlackmanWindow               = lookup("blackman_window")
 	opFullLike                     = lookup("full_like")
+	opHammingWindow                = lookup("hamming_window")
+	opHannWindow                   = lookup("hann_window")
+	opKaiserWindow                 = lookup("kaiser_window")
 	opOnesLike                     = lookup("ones_like")
+	opTrilIndices                  = lookup("tril_indices")
+	opTriuIndices                  = lookup("triu_indices")
 	opZerosLike                    = lookup("zeros_like")
 	opArgsort                      = lookup("argsort")
 	opBucketize                    = lookup("bucketize")
@@ -180,9 +195,12 @@ var (
 	opIndex                        = lookup("index")
 	opIndexAdd                     = lookup("index_add")
 	opIndexCopy                    = lookup("index_copy")
+	opIndexFill                    = lookup("index_fill")
 	opIndexPut                     = lookup("index_put")
 	opIndexReduce                  = lookup("index_reduce")
 	opIndexSelect                  = lookup("index_select")
+	opIsclose                      = lookup("isclose")
+	opIsin                         = lookup("isin")
 	opKthvalue                     = lookup("kthvalue")
 	opMaskedScatter                = lookup("masked_scatter")
 	opMedian                       = lookup("median")
@@ -205,17 +223,22 @@ var (
 	opAddbmm                       = lookup("addbmm")
 	opAddmm                        = lookup("addmm")
 	opAddmv                        = lookup("addmv")
+	opAddr                         = lookup("addr")
 	opBaddbmm                      = lookup("baddbmm")
+	opBilinear                     = lookup("bilinear")
 	opBmm                          = lookup("bmm")
 	opCholeskyInverse              = lookup("cholesky_inverse")
 	opCholeskySolve                = lookup("cholesky_solve")
 	opDet                          = lookup("det")
+	opDist                         = lookup("dist")
 	opDot                          = lookup("dot")
 	opEinsum                       = lookup("einsum")
 	opGeqrf                        = lookup("geqrf")
+	opInner                        = lookup("inner")
 	opInverse                      = lookup("inverse")
 	opLinalgCholesky               = lookup("linalg_cholesky")
 	opLinalgCholeskyEx             = lookup("linalg_cholesky_ex")
+	opLinalgCross                  = lookup("linalg_cross")
 	opLinalgDet                    = lookup("linalg_det")
 	opLinalgEig                    = lookup("linalg_eig")
 	opLinalgEigh                   = lookup("linalg_eigh")
@@ -249,6 +272,8 @@ var (
 	opOrmqr                        = lookup("ormqr")
 	opOuter                        = lookup("outer")
 	opSlogdet                      = lookup("slogdet")
+	opTensordot                    = lookup("tensordot")
+	opTrace                        = lookup("trace")
 	opTriangularSolve              = lookup("triangular_solve")
 	opAdaptiveAvgPool1d            = lookup("adaptive_avg_pool1d")
 	opAdaptiveAvgPool2d            = lookup("adaptive_avg_pool2d")
@@ -274,15 +299,21 @@ var (
 	opConvolution                  = lookup("convolution")
 	opCosineSimilarity             = lookup("cosine_similarity")
 	opCrossEntropy                 = lookup("cross_entropy")
+	opDequantizePerChannel         = lookup("dequantize_per_channel")
+	opDequantizePerTensor          = lookup("dequantize_per_tensor")
 	opEmbeddingBag                 = lookup("embedding_bag")
+	opFakeQuantizePerChannelAffine = lookup("fake_quantize_per_channel_affine")
+	opFakeQuantizePerTensorAffine  = lookup("fake_quantize_per_tensor_affine")
 	opFractionalMaxPool2d          = lookup("fractional_max_pool2d")
 	opFractionalMaxPool3d          = lookup("fractional_max_pool3d")
+	opGlu                          = lookup("glu")
 	opGridSample                   = lookup("grid_sample")
 	opGroupNorm                    = lookup("group_norm")
 	opGRU                          = lookup("gru")
 	opGRUCell                      = lookup("gru_cell")
 	opHuberLoss                    = lookup("huber_loss")
 	opIm2col                       = lookup("im2col")
+	opInstanceNorm                 = lookup("instance_norm")
 	opInterpolate                  = lookup("interpolate")
 	opKlDiv                        = lookup("kl_div")
 	opL1Loss                       = lookup("l1_loss")
@@ -302,6 +333,9 @@ var (
 	opMseLoss                      = lookup("mse_loss")
 	opNllLoss                      = lookup("nll_loss")
 	opPdist                        = lookup("pdist")
+	opPrelu                        = lookup("prelu")
+	opQuantizePerChannel           = lookup("quantize_per_channel")
+	opQuantizePerTensor            = lookup("quantize_per_tensor")
 	opRmsNorm                      = lookup("rms_norm")
 	opRNNReLU                      = lookup("rnn_relu")
 	opRNNReLUCell                  = lookup("rnn_relu_cell")
@@ -1690,6 +1724,16 @@ func (t *Tensor) AsStridedScatter(src *Tensor, size []int, stride []int, opts ..
 	return call1With(opAsStridedScatter, []any{t.ex(), src.ex(), size, stride}, opts)
 }
 
+// BlockDiag records ATen's block_diag: the matrices along the diagonal of one, which is 0
+// elsewhere; a vector is a row, a scalar a matrix of one element.
+//
+//	block_diag(Tensor[] tensors) -> Tensor
+//
+// Differentiable.
+func BlockDiag(tensors []*Tensor) *Tensor {
+	return call1(opBlockDiag, []any{handles(tensors)}, nil)
+}
+
 // Cat records the op cat: tensors one after the other along dim; their other dimensions are equal.
 // They are promoted to their common dtype. ATen's cat, without the legacy skipping of empty 1-d
 // tensors.
@@ -1701,6 +1745,16 @@ func Cat(tensors []*Tensor, opts ...CatOption) *Tensor {
 	return call1With(opCat, []any{handles(tensors)}, opts)
 }
 
+// ChannelShuffle records ATen's channel_shuffle: self [N, C, *] with its channels taken in turn
+// from each of groups equal groups.
+//
+//	channel_shuffle(Tensor self, int groups) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) ChannelShuffle(groups int) *Tensor {
+	return call1(opChannelShuffle, []any{t.ex(), groups}, nil)
+}
+
 // Chunk records ATen's chunk: at most chunks consecutive pieces along dim of size ceil(n/chunks),
 // the last being what is left.
 //
@@ -1708,7 +1762,7 @@ func Cat(tensors []*Tensor, opts ...CatOption) *Tensor {
 //
 // Differentiable. Options: [Dim].
 func (t *Tensor) Chunk(chunks int, opts ...ChunkOption) []*Tensor {
-	return tensors(callWith(opChunk, []any{t.ex(), chunks}, opts))
+	return wrapAll(callWith(opChunk, []any{t.ex(), chunks}, opts))
 }
 
 // ConstantPadNd records ATen's constant_pad_nd: self with value around it: pad holds (before,
@@ -1720,6 +1774,15 @@ func (t *Tensor) Chunk(chunks int, opts ...ChunkOption) []*Tensor {
 // Differentiable.
 func (t *Tensor) ConstantPadNd(pad []int, value any) *Tensor {
 	return call1(opConstantPadNd, []any{t.ex(), pad, arg(value)}, nil)
+}
+
+// Detach records ATen's detach: self, through which no gradient flows.
+//
+//	detach(Tensor self) -> Tensor
+//
+// No gradient flows through it: it is there to stop gradients.
+func (t *Tensor) Detach() *Tensor {
+	return t.unary(opDetach)
 }
 
 // Diagonal records ATen's diagonal: the diagonal of dimensions dim1 and dim2, offset to the right
@@ -1772,6 +1835,16 @@ func (t *Tensor) Flip(dims ...int) *Tensor {
 	return call1(opFlip, []any{t.ex(), dims}, nil)
 }
 
+// Meshgrid records ATen's meshgrid: each of the vectors expanded along the dimensions of the
+// others; indexing 'xy' exchanges the first two dimensions.
+//
+//	meshgrid(Tensor[] tensors, *, str indexing='ij') -> Tensor[]
+//
+// Differentiable. Options: [Indexing].
+func Meshgrid(tensors []*Tensor, opts ...MeshgridOption) []*Tensor {
+	return wrapAll(callWith(opMeshgrid, []any{handles(tensors)}, opts))
+}
+
 // Movedim records ATen's movedim: self with dimensions source moved to positions destination and
 // the rest in order around them.
 //
@@ -1813,6 +1886,26 @@ func (t *Tensor) Permute(dims ...int) *Tensor {
 	return call1(opPermute, []any{t.ex(), dims}, nil)
 }
 
+// PixelShuffle records ATen's pixel_shuffle: [*, C·r², H, W] as [*, C, H·r, W·r], r being
+// upscale_factor: r² channels become the pixels of an r×r block.
+//
+//	pixel_shuffle(Tensor self, int upscale_factor) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) PixelShuffle(upscaleFactor int) *Tensor {
+	return call1(opPixelShuffle, []any{t.ex(), upscaleFactor}, nil)
+}
+
+// PixelUnshuffle records ATen's pixel_unshuffle: the inverse of pixel_shuffle: [*, C, H·r, W·r]
+// as [*, C·r², H, W].
+//
+//	pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) PixelUnshuffle(downscaleFactor int) *Tensor {
+	return call1(opPixelUnshuffle, []any{t.ex(), downscaleFactor}, nil)
+}
+
 // Repeat records ATen's repeat: self laid out repeats[i] times along each dimension; more repeats
 // than dimensions make new first ones.
 //
@@ -1851,6 +1944,16 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 // Differentiable. Options: [Dim].
 func (t *Tensor) Roll(shifts []int, opts ...RollOption) *Tensor {
 	return call1With(opRoll, []any{t.ex(), shifts}, opts)
+}
+
+// Rot90 records ATen's rot90: self turned k times by 90° from the first of dims towards the
+// second.
+//
+//	rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor
+//
+// Differentiable. Options: [Turns] and [RotationDims].
+func (t *Tensor) Rot90(opts ...Rot90Option) *Tensor {
+	return call1With(opRot90, []any{t.ex()}, opts)
 }
 
 // Select records ATen's select.int: the slice at index (negative: from the end) along dim, which
@@ -1901,7 +2004,7 @@ func (t *Tensor) SliceScatter(src *Tensor, opts ...SliceScatterOption) *Tensor {
 //
 // Differentiable. Options: [Dim].
 func (t *Tensor) Split(splitSize []int, opts ...SplitOption) []*Tensor {
-	return tensors(callWith(opSplit, []any{t.ex(), splitSize}, opts))
+	return wrapAll(callWith(opSplit, []any{t.ex(), splitSize}, opts))
 }
 
 // SplitWithSizes records ATen's split_with_sizes: consecutive pieces of the given sizes along dim,
@@ -1911,7 +2014,7 @@ func (t *Tensor) Split(splitSize []int, opts ...SplitOption) []*Tensor {
 //
 // Differentiable. Options: [Dim].
 func (t *Tensor) SplitWithSizes(splitSizes []int, opts ...SplitWithSizesOption) []*Tensor {
-	return tensors(callWith(opSplitWithSizes, []any{t.ex(), splitSizes}, opts))
+	return wrapAll(callWith(opSplitWithSizes, []any{t.ex(), splitSizes}, opts))
 }
 
 // Squeeze records ATen's squeeze.dims: self without the dimensions of size 1 among dim (any of them
@@ -1934,6 +2037,15 @@ func Stack(tensors []*Tensor, opts ...StackOption) *Tensor {
 	return call1With(opStack, []any{handles(tensors)}, opts)
 }
 
+// Tile records ATen's tile: repeat with as many ones in front of dims as self has dimensions more.
+//
+//	tile(Tensor self, int[] dims) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Tile(dims ...int) *Tensor {
+	return call1(opTile, []any{t.ex(), dims}, nil)
+}
+
 // Transpose records ATen's transpose: self with two dimensions exchanged.
 //
 //	transpose(Tensor self, int dim0, int dim1) -> Tensor
@@ -1949,7 +2061,7 @@ func (t *Tensor) Transpose(dim0 int, dim1 int) *Tensor {
 //
 // Differentiable. Options: [Dim].
 func (t *Tensor) Unbind(opts ...UnbindOption) []*Tensor {
-	return tensors(callWith(opUnbind, []any{t.ex()}, opts))
+	return wrapAll(callWith(opUnbind, []any{t.ex()}, opts))
 }
 
 // Unflatten records ATen's unflatten: dimension dim as several of the given sizes, one of which may
@@ -2002,6 +2114,26 @@ func (t *Tensor) ViewAsReal() *Tensor {
 	return t.unary(opViewAsReal)
 }
 
+// BartlettWindow records ATen's bartlett_window: 1 - |2x - 1| for x from 0 to 1, a triangle. A
+// periodic window is the one that is an element longer, without its last element.
+//
+//	bartlett_window(int window_length, bool periodic=True, *, ScalarType dtype=f32) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [Periodic] and [As].
+func BartlettWindow(windowLength int, opts ...BartlettWindowOption) *Tensor {
+	return call1With(opBartlettWindow, []any{windowLength}, opts)
+}
+
+// BlackmanWindow records ATen's blackman_window: 0.42 - ½·cos(2πx) + 0.08·cos(4πx) for x from
+// 0 to 1. A periodic window is the one that is an element longer, without its last element.
+//
+//	blackman_window(int window_length, bool periodic=True, *, ScalarType dtype=f32) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [Periodic] and [As].
+func BlackmanWindow(windowLength int, opts ...BlackmanWindowOption) *Tensor {
+	return call1With(opBlackmanWindow, []any{windowLength}, opts)
+}
+
 // FullLike records ATen's full_like: a tensor of self's shape and dtype, or the given dtype, with
 // every element fill_value, which is an operand: another value makes no new graph.
 //
@@ -2012,6 +2144,39 @@ func (t *Tensor) FullLike(fillValue any, opts ...FullLikeOption) *Tensor {
 	return call1With(opFullLike, []any{t.ex(), arg(fillValue)}, opts)
 }
 
+// HammingWindow records ATen's hamming_window: alpha - beta·cos(2πx) for x from 0 to 1. A
+// periodic window is the one that is an element longer, without its last element.
+//
+//	hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, ScalarType dtype=f32) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [Periodic],
+// [HammingAlpha], [HammingBeta] and [As].
+func HammingWindow(windowLength int, opts ...HammingWindowOption) *Tensor {
+	return call1With(opHammingWindow, []any{windowLength}, opts)
+}
+
+// HannWindow records ATen's hann_window: ½ - ½·cos(2πx) for x from 0 to 1. A periodic window is
+// the one that is an element longer, without its last element.
+//
+//	hann_window(int window_length, bool periodic=True, *, ScalarType dtype=f32) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [Periodic] and [As].
+func HannWindow(windowLength int, opts ...HannWindowOption) *Tensor {
+	return call1With(opHannWindow, []any{windowLength}, opts)
+}
+
+// KaiserWindow records ATen's kaiser_window: i₀(beta·√(1 - (2x - 1)²))/I₀(beta) for x from
+// 0 to 1, I₀ being the modified Bessel function. A periodic window is the one that is an element
+// longer, without its last element.
+//
+//	kaiser_window(int window_length, bool periodic=True, float beta=12, *, ScalarType dtype=f32) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [Periodic], [KaiserBeta]
+// and [As].
+func KaiserWindow(windowLength int, opts ...KaiserWindowOption) *Tensor {
+	return call1With(opKaiserWindow, []any{windowLength}, opts)
+}
+
 // OnesLike records ATen's ones_like: ones of self's shape and dtype, or the given dtype.
 //
 //	ones_like(Tensor self, *, ScalarType? dtype=None) -> Tensor
@@ -2019,6 +2184,28 @@ func (t *Tensor) FullLike(fillValue any, opts ...FullLikeOption) *Tensor {
 // No gradient flows through it: the result depends on no tensor. Options: [As].
 func (t *Tensor) OnesLike(opts ...OnesLikeOption) *Tensor {
 	return call1With(opOnesLike, []any{t.ex()}, opts)
+}
+
+// TrilIndices records ATen's tril_indices: the rows and the columns, i64[2, n] or i32, of the
+// elements on and below the given diagonal of a matrix [row, col], in row-major order.
+//
+//	tril_indices(int row, int col, int offset=0, *, ScalarType dtype=i64) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [DiagonalOffset] and
+// [As].
+func TrilIndices(row int, col int, opts ...TrilIndicesOption) *Tensor {
+	return call1With(opTrilIndices, []any{row, col}, opts)
+}
+
+// TriuIndices records ATen's triu_indices: the rows and the columns, i64[2, n] or i32, of the
+// elements on and above the given diagonal of a matrix [row, col], in row-major order.
+//
+//	triu_indices(int row, int col, int offset=0, *, ScalarType dtype=i64) -> Tensor
+//
+// No gradient flows through it: the result depends on no tensor. Options: [DiagonalOffset] and
+// [As].
+func TriuIndices(row int, col int, opts ...TriuIndicesOption) *Tensor {
+	return call1With(opTriuIndices, []any{row, col}, opts)
 }
 
 // ZerosLike records ATen's zeros_like: zeros of self's shape and dtype, or the given dtype.
@@ -2101,6 +2288,16 @@ func (t *Tensor) IndexCopy(dim int, index *Tensor, source *Tensor) *Tensor {
 	return call1(opIndexCopy, []any{t.ex(), dim, index.ex(), source.ex()}, nil)
 }
 
+// IndexFill records ATen's index_fill: self with value, of rank 0 and cast to self's dtype, in the
+// slices along dim that index names; a negative one counts from the end.
+//
+//	index_fill(Tensor self, int dim, Tensor index, Tensor value) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) IndexFill(dim int, index *Tensor, value *Tensor) *Tensor {
+	return call1(opIndexFill, []any{t.ex(), dim, index.ex(), value.ex()}, nil)
+}
+
 // IndexPut records ATen's index_put: self with values, broadcast to the shape of index(self,
 // indices), written there, or added if accumulate; where an index repeats, the later write wins.
 // The only index may be a mask over the leading dimensions if values are the same for each of its
@@ -2131,6 +2328,26 @@ func (t *Tensor) IndexReduce(dim int, index *Tensor, source *Tensor, reduce stri
 // Differentiable.
 func (t *Tensor) IndexSelect(dim int, index *Tensor) *Tensor {
 	return call1(opIndexSelect, []any{t.ex(), dim, index.ex()}, nil)
+}
+
+// Isclose records ATen's isclose: whether |self - other| is at most atol + rtol·|other|, or both
+// are equal, or both NaN with equal_nan, elementwise with broadcasting, as bool.
+//
+//	isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor
+//
+// No gradient flows through it: the result is bool. Options: [Rtol], [Atol] and [EqualNaN].
+func (t *Tensor) Isclose(other *Tensor, opts ...IscloseOption) *Tensor {
+	return call1With(opIsclose, []any{t.ex(), other.ex()}, opts)
+}
+
+// Isin records ATen's isin: whether each of elements is among test_elements, or with invert is not,
+// as bool.
+//
+//	isin(Tensor elements, Tensor test_elements, *, bool invert=False) -> Tensor
+//
+// No gradient flows through it: the result is bool. Options: [Invert].
+func Isin(elements *Tensor, testElements *Tensor, opts ...IsinOption) *Tensor {
+	return call1With(opIsin, []any{elements.ex(), testElements.ex()}, opts)
 }
 
 // Kthvalue records ATen's kthvalue: the k-th smallest element along dim, counted from 1, and its
@@ -2369,6 +2586,16 @@ func (t *Tensor) Addmv(mat *Tensor, vec *Tensor, opts ...AddmvOption) *Tensor {
 	return call1With(opAddmv, []any{t.ex(), mat.ex(), vec.ex()}, opts)
 }
 
+// Addr records ATen's addr: beta·self + alpha·(vec1 ⊗ vec2), self broadcasting to the matrix;
+// where beta is 0 self counts nothing, even NaN.
+//
+//	addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+//
+// Differentiable. Options: [Beta] and [Alpha].
+func (t *Tensor) Addr(vec1 *Tensor, vec2 *Tensor, opts ...AddrOption) *Tensor {
+	return call1With(opAddr, []any{t.ex(), vec1.ex(), vec2.ex()}, opts)
+}
+
 // Baddbmm records the op baddbmm: as addmm for batches [b, n, k] and [b, k, m]. As torch.baddbmm.
 //
 //	baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
@@ -2376,6 +2603,16 @@ func (t *Tensor) Addmv(mat *Tensor, vec *Tensor, opts ...AddmvOption) *Tensor {
 // Differentiable. Options: [Beta] and [Alpha].
 func (t *Tensor) Baddbmm(batch1 *Tensor, batch2 *Tensor, opts ...BaddbmmOption) *Tensor {
 	return call1With(opBaddbmm, []any{t.ex(), batch1.ex(), batch2.ex()}, opts)
+}
+
+// Bilinear records ATen's bilinear: Σ input1[*, i]·weight[k, i, j]·input2[*, j] + bias[k] for
+// each k.
+//
+//	bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor
+//
+// Differentiable. Options: [Bias].
+func Bilinear(input1 *Tensor, input2 *Tensor, weight *Tensor, opts ...BilinearOption) *Tensor {
+	return call1With(opBilinear, []any{input1.ex(), input2.ex(), weight.ex()}, opts)
 }
 
 // Bmm records the op bmm: matrix product of each pair of [b, n, k] and [b, k, m]; the batch does
@@ -2417,6 +2654,15 @@ func (t *Tensor) Det() *Tensor {
 	return t.unary(opDet)
 }
 
+// Dist records ATen's dist: the p-norm of self - other, a scalar.
+//
+//	dist(Tensor self, Tensor other, float p=2) -> Tensor
+//
+// Differentiable. Options: [Ord].
+func (t *Tensor) Dist(other *Tensor, opts ...DistOption) *Tensor {
+	return call1With(opDist, []any{t.ex(), other.ex()}, opts)
+}
+
 // Dot records the op dot: dot product of two vectors of one length, a scalar. As torch.dot.
 //
 //	dot(Tensor self, Tensor tensor) -> Tensor
@@ -2450,6 +2696,16 @@ func (t *Tensor) Geqrf() (a, tau *Tensor) {
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// Inner records ATen's inner: the sum of products over the last dimensions; with a scalar the
+// product.
+//
+//	inner(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Inner(other *Tensor) *Tensor {
+	return t.binary(opInner, other)
+}
+
 // Inverse records ATen's inverse: inverses of square matrices; a singular one is an error at run
 // time (ErrLinAlg).
 //
@@ -2481,6 +2737,16 @@ func (t *Tensor) LinalgCholesky(opts ...LinalgCholeskyOption) *Tensor {
 func (t *Tensor) LinalgCholeskyEx(opts ...LinalgCholeskyExOption) (l, info *Tensor) {
 	out := callWith(opLinalgCholeskyEx, []any{t.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgCross records ATen's linalg_cross: the vector products of the vectors along dim, which has
+// 3 elements; the other dimensions broadcast.
+//
+//	linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
+//
+// Differentiable. Options: [Dim].
+func (t *Tensor) LinalgCross(other *Tensor, opts ...LinalgCrossOption) *Tensor {
+	return call1With(opLinalgCross, []any{t.ex(), other.ex()}, opts)
 }
 
 // LinalgDet records ATen's linalg_det: determinants of square matrices.
@@ -2827,6 +3093,26 @@ func (t *Tensor) Slogdet() (sign, logabsdet *Tensor) {
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// Tensordot records ATen's tensordot: the sum of products over pairs of dimensions, which have
+// equal sizes: dims_self[i] of self and dims_other[i] of other. One of size 1 counts for all of the
+// other's. The others of self come first.
+//
+//	tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Tensordot(other *Tensor, dimsSelf []int, dimsOther ...int) *Tensor {
+	return call1(opTensordot, []any{t.ex(), other.ex(), dimsSelf, dimsOther}, nil)
+}
+
+// Trace records ATen's trace: the sum of the main diagonal of a matrix.
+//
+//	trace(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Trace() *Tensor {
+	return t.unary(opTrace)
+}
+
 // TriangularSolve records ATen's triangular_solve: x of A·X = self, or of Aᵀ·X = self if
 // transpose, for triangles A, and A; batches broadcast.
 //
@@ -3123,6 +3409,28 @@ func (t *Tensor) CrossEntropy(target *Tensor, opts ...CrossEntropyOption) *Tenso
 	return call1With(opCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
+// DequantizePerChannel records the op dequantize_per_channel: dequantize_per_tensor with a scale
+// and a zero point, 0 if absent, for each slice along axis. As
+// quantized_decomposed::dequantize_per_channel.
+//
+//	dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, ScalarType out_dtype=f32) -> Tensor
+//
+// No gradient flows through it: the operand is an integer. Options: [OutDType].
+func (t *Tensor) DequantizePerChannel(scales *Tensor, zeroPoints *Tensor, axis int, quantMin int, quantMax int, dtype DType, opts ...DequantizePerChannelOption) *Tensor {
+	return call1With(opDequantizePerChannel, []any{t.ex(), scales.ex(), zeroPoints.ex(), axis, quantMin, quantMax, dtype}, opts)
+}
+
+// DequantizePerTensor records the op dequantize_per_tensor: (input - zero_point)·scale of integers
+// of the given dtype, as out_dtype. quant_min and quant_max say what the input was limited to and
+// change nothing. As quantized_decomposed::dequantize_per_tensor.
+//
+//	dequantize_per_tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, ScalarType out_dtype=f32) -> Tensor
+//
+// No gradient flows through it: the operand is an integer. Options: [OutDType].
+func (t *Tensor) DequantizePerTensor(scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int, dtype DType, opts ...DequantizePerTensorOption) *Tensor {
+	return call1With(opDequantizePerTensor, []any{t.ex(), scale.ex(), zeroPoint.ex(), quantMin, quantMax, dtype}, opts)
+}
+
 // EmbeddingBag records the op embedding_bag: sums, means or maxima (mode sum, mean or max) of the
 // rows of weight [rows, width] that each bag names. Bags are the rows of input, or parts of a
 // vector that begin at offsets, with the end of the last one behind them if include_last_offset
@@ -3135,6 +3443,28 @@ func (t *Tensor) CrossEntropy(target *Tensor, opts ...CrossEntropyOption) *Tenso
 // [PaddingIdx].
 func (t *Tensor) EmbeddingBag(weight *Tensor, opts ...EmbeddingBagOption) *Tensor {
 	return call1With(opEmbeddingBag, []any{t.ex(), weight.ex()}, opts)
+}
+
+// FakeQuantizePerChannelAffine records ATen's fake_quantize_per_channel_affine:
+// fake_quantize_per_tensor_affine with a scale and a zero point for each slice along axis. The
+// gradient passes where nothing was limited.
+//
+//	fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) FakeQuantizePerChannelAffine(scale *Tensor, zeroPoint *Tensor, axis int, quantMin int, quantMax int) *Tensor {
+	return call1(opFakeQuantizePerChannelAffine, []any{t.ex(), scale.ex(), zeroPoint.ex(), axis, quantMin, quantMax}, nil)
+}
+
+// FakeQuantizePerTensorAffine records ATen's fake_quantize_per_tensor_affine: self after
+// quantisation and back, of self's floating dtype, with one scale and one integer zero point. The
+// gradient passes where nothing was limited.
+//
+//	fake_quantize_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) FakeQuantizePerTensorAffine(scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int) *Tensor {
+	return call1(opFakeQuantizePerTensorAffine, []any{t.ex(), scale.ex(), zeroPoint.ex(), quantMin, quantMax}, nil)
 }
 
 // FractionalMaxPool2d records the op fractional_max_pool2d: largest element of output_size windows
@@ -3163,6 +3493,16 @@ func (t *Tensor) FractionalMaxPool2d(kernelSize []int, outputSize []int, randomS
 func (t *Tensor) FractionalMaxPool3d(kernelSize []int, outputSize []int, randomSamples *Tensor) (values, indices *Tensor) {
 	out := call(opFractionalMaxPool3d, []any{t.ex(), kernelSize, outputSize, randomSamples.ex()}, nil)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// Glu records ATen's glu: the first half of a floating self along dim, times the sigmoid of the
+// second.
+//
+//	glu(Tensor self, int dim=-1) -> Tensor
+//
+// Differentiable. Options: [Dim].
+func (t *Tensor) Glu(opts ...GluOption) *Tensor {
+	return call1With(opGlu, []any{t.ex()}, opts)
 }
 
 // GridSample records the op grid_sample: input [N, C, …] of 2 or 3 spatial dimensions read at the
@@ -3231,6 +3571,17 @@ func (t *Tensor) HuberLoss(target *Tensor, opts ...HuberLossOption) *Tensor {
 // Differentiable.
 func (t *Tensor) Im2col(kernelSize []int, dilation []int, padding []int, stride ...int) *Tensor {
 	return call1(opIm2col, []any{t.ex(), kernelSize, dilation, padding, stride}, nil)
+}
+
+// InstanceNorm records ATen's instance_norm: normalises each channel of each sample of input [N, C,
+// *], by its own mean and biased variance if use_input_stats, by running_mean and running_var
+// otherwise; updating those is not supported.
+//
+//	instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) InstanceNorm(weight *Tensor, bias *Tensor, runningMean *Tensor, runningVar *Tensor, useInputStats bool, momentum float64, eps float64) *Tensor {
+	return call1(opInstanceNorm, []any{t.ex(), weight.ex(), bias.ex(), runningMean.ex(), runningVar.ex(), useInputStats, momentum, eps}, nil)
 }
 
 // Interpolate records the op interpolate: self [N, C, …] resampled to the spatial dimensions
@@ -3452,6 +3803,37 @@ func (t *Tensor) NllLoss(target *Tensor, opts ...NllLossOption) *Tensor {
 // Differentiable. Options: [Ord].
 func (t *Tensor) Pdist(opts ...PdistOption) *Tensor {
 	return call1With(opPdist, []any{t.ex()}, opts)
+}
+
+// Prelu records ATen's prelu: x where it is positive, x·weight elsewhere; weight has one number,
+// or one for each channel, which is dimension 1. The gradient at 0 is weight's.
+//
+//	prelu(Tensor self, Tensor weight) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Prelu(weight *Tensor) *Tensor {
+	return t.binary(opPrelu, weight)
+}
+
+// QuantizePerChannel records the op quantize_per_channel: quantize_per_tensor with a scale and a
+// zero point for each slice along axis. As quantized_decomposed::quantize_per_channel.
+//
+//	quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> Tensor
+//
+// No gradient flows through it: the result is an integer.
+func (t *Tensor) QuantizePerChannel(scales *Tensor, zeroPoints *Tensor, axis int, quantMin int, quantMax int, dtype DType) *Tensor {
+	return call1(opQuantizePerChannel, []any{t.ex(), scales.ex(), zeroPoints.ex(), axis, quantMin, quantMax, dtype}, nil)
+}
+
+// QuantizePerTensor records the op quantize_per_tensor: round(input/scale) + zero_point, limited to
+// quant_min to quant_max, of an integer dtype; scale and zero_point have one element. As
+// quantized_decomposed::quantize_per_tensor.
+//
+//	quantize_per_tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor
+//
+// No gradient flows through it: the result is an integer.
+func (t *Tensor) QuantizePerTensor(scale *Tensor, zeroPoint *Tensor, quantMin int, quantMax int, dtype DType) *Tensor {
+	return call1(opQuantizePerTensor, []any{t.ex(), scale.ex(), zeroPoint.ex(), quantMin, quantMax, dtype}, nil)
 }
 
 // RmsNorm records the op rms_norm: x/√(mean x² + eps)·weight over the last dimensions, which

@@ -51,7 +51,7 @@ func Call(m Model, in ...*Tensor) []*Tensor {
 		panic(e)
 	}
 	text := string(ir.AppendShapes(nil, outs))
-	return tensors(s.ex().Call(aten.CallModel, newTensor, []any{handles(in), id, text}, nil))
+	return wrapAll(s.ex().Call(aten.CallModel, newTensor, []any{handles(in), id, text}, nil))
 }
 
 // deviceOf returns the device of an op on the tensors.

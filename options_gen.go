@@ -43,6 +43,13 @@ type AddmmOption interface{ addmmOption() }
 //   - [Alpha]: Scalar alpha=1
 type AddmvOption interface{ addmvOption() }
 
+// AddrOption is an optional argument of [Tensor.Addr]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Beta]: Scalar beta=1
+//   - [Alpha]: Scalar alpha=1
+type AddrOption interface{ addrOption() }
+
 // AffineGridOption is an optional argument of [AffineGrid]: one of these, with ATen's type, name
 // and default.
 //
@@ -146,6 +153,19 @@ type AvgPool3dOption interface{ avgPool3dOption() }
 //   - [Alpha]: Scalar alpha=1
 type BaddbmmOption interface{ baddbmmOption() }
 
+// BartlettWindowOption is an optional argument of [BartlettWindow]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Periodic]: bool periodic=True
+//   - [As]: ScalarType dtype=f32
+type BartlettWindowOption interface{ bartlettWindowOption() }
+
+// BilinearOption is an optional argument of [Bilinear]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Bias]: Tensor? bias=None
+type BilinearOption interface{ bilinearOption() }
+
 // BinaryCrossEntropyOption is an optional argument of [Tensor.BinaryCrossEntropy]: one of these,
 // with ATen's type, name and default.
 //
@@ -167,6 +187,13 @@ type BinaryCrossEntropyWithLogitsOption interface{ binaryCrossEntropyWithLogitsO
 //   - [Weights]: Tensor? weights=None
 //   - [Minlength]: int minlength=0
 type BincountOption interface{ bincountOption() }
+
+// BlackmanWindowOption is an optional argument of [BlackmanWindow]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Periodic]: bool periodic=True
+//   - [As]: ScalarType dtype=f32
+type BlackmanWindowOption interface{ blackmanWindowOption() }
 
 // BucketizeOption is an optional argument of [Tensor.Bucketize]: one of these, with ATen's type,
 // name and default.
@@ -309,6 +336,18 @@ type CumprodOption interface{ cumprodOption() }
 //   - [As]: ScalarType? dtype=None
 type CumsumOption interface{ cumsumOption() }
 
+// DequantizePerChannelOption is an optional argument of [Tensor.DequantizePerChannel]: one of
+// these, with ATen's type, name and default.
+//
+//   - [OutDType]: ScalarType out_dtype=f32
+type DequantizePerChannelOption interface{ dequantizePerChannelOption() }
+
+// DequantizePerTensorOption is an optional argument of [Tensor.DequantizePerTensor]: one of these,
+// with ATen's type, name and default.
+//
+//   - [OutDType]: ScalarType out_dtype=f32
+type DequantizePerTensorOption interface{ dequantizePerTensorOption() }
+
 // DiagonalOption is an optional argument of [Tensor.Diagonal]: one of these, with ATen's type, name
 // and default.
 //
@@ -333,6 +372,12 @@ type DiagonalScatterOption interface{ diagonalScatterOption() }
 //   - [DiffPrepend]: Tensor? prepend=None
 //   - [DiffAppend]: Tensor? append=None
 type DiffOption interface{ diffOption() }
+
+// DistOption is an optional argument of [Tensor.Dist]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Ord]: float p=2
+type DistOption interface{ distOption() }
 
 // DivOption is an optional argument of [Tensor.Div]: one of these, with ATen's type, name and
 // default.
@@ -427,6 +472,12 @@ type GRUCellOption interface{ gruCellOption() }
 //   - [Approximate]: str approximate='none'
 type GeluOption interface{ geluOption() }
 
+// GluOption is an optional argument of [Tensor.Glu]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Dim]: int dim=-1
+type GluOption interface{ gluOption() }
+
 // GridSampleOption is an optional argument of [Tensor.GridSample]: one of these, with ATen's type,
 // name and default.
 //
@@ -450,6 +501,22 @@ type GroupNormOption interface{ groupNormOption() }
 //   - [Dim]: int dim=-1
 //   - [FFTNorm]: str norm='backward'
 type HFFTOption interface{ hfftOption() }
+
+// HammingWindowOption is an optional argument of [HammingWindow]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Periodic]: bool periodic=True
+//   - [HammingAlpha]: float alpha=0.54
+//   - [HammingBeta]: float beta=0.46
+//   - [As]: ScalarType dtype=f32
+type HammingWindowOption interface{ hammingWindowOption() }
+
+// HannWindowOption is an optional argument of [HannWindow]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Periodic]: bool periodic=True
+//   - [As]: ScalarType dtype=f32
+type HannWindowOption interface{ hannWindowOption() }
 
 // HardshrinkOption is an optional argument of [Tensor.Hardshrink]: one of these, with ATen's type,
 // name and default.
@@ -562,6 +629,27 @@ type IndexReduceOption interface{ indexReduceOption() }
 //   - [AlignCorners]: bool align_corners=False
 type InterpolateOption interface{ interpolateOption() }
 
+// IscloseOption is an optional argument of [Tensor.Isclose]: one of these, with ATen's type, name
+// and default.
+//
+//   - [Rtol]: float rtol=1e-05
+//   - [Atol]: float atol=1e-08
+//   - [EqualNaN]: bool equal_nan=False
+type IscloseOption interface{ iscloseOption() }
+
+// IsinOption is an optional argument of [Isin]: one of these, with ATen's type, name and default.
+//
+//   - [Invert]: bool invert=False
+type IsinOption interface{ isinOption() }
+
+// KaiserWindowOption is an optional argument of [KaiserWindow]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Periodic]: bool periodic=True
+//   - [KaiserBeta]: float beta=12
+//   - [As]: ScalarType dtype=f32
+type KaiserWindowOption interface{ kaiserWindowOption() }
+
 // KlDivOption is an optional argument of [Tensor.KlDiv]: one of these, with ATen's type, name and
 // default.
 //
@@ -622,6 +710,12 @@ type LinalgCholeskyExOption interface{ linalgCholeskyExOption() }
 //
 //   - [Upper]: bool upper=False
 type LinalgCholeskyOption interface{ linalgCholeskyOption() }
+
+// LinalgCrossOption is an optional argument of [Tensor.LinalgCross]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Dim]: int dim=-1
+type LinalgCrossOption interface{ linalgCrossOption() }
 
 // LinalgEighOption is an optional argument of [Tensor.LinalgEigh]: one of these, with ATen's type,
 // name and default.
@@ -829,6 +923,12 @@ type MeanOption interface{ meanOption() }
 //   - [Keepdim]: bool keepdim=False
 type MedianOption interface{ medianOption() }
 
+// MeshgridOption is an optional argument of [Meshgrid]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Indexing]: str indexing='ij'
+type MeshgridOption interface{ meshgridOption() }
+
 // MinDimOption is an optional argument of [Tensor.MinDim]: one of these, with ATen's type, name and
 // default.
 //
@@ -982,6 +1082,13 @@ type RmsNormOption interface{ rmsNormOption() }
 //
 //   - [Dim]: int[] dims=[]
 type RollOption interface{ rollOption() }
+
+// Rot90Option is an optional argument of [Tensor.Rot90]: one of these, with ATen's type, name and
+// default.
+//
+//   - [Turns]: int k=1
+//   - [RotationDims]: int[] dims=[0, 1]
+type Rot90Option interface{ rot90Option() }
 
 // ScaledDotProductAttentionOption is an optional argument of [ScaledDotProductAttention]: one of
 // these, with ATen's type, name and default.
@@ -1157,11 +1264,25 @@ type TopkOption interface{ topkOption() }
 //   - [Unitriangular]: bool unitriangular=False
 type TriangularSolveOption interface{ triangularSolveOption() }
 
+// TrilIndicesOption is an optional argument of [TrilIndices]: one of these, with ATen's type, name
+// and default.
+//
+//   - [DiagonalOffset]: int offset=0
+//   - [As]: ScalarType dtype=i64
+type TrilIndicesOption interface{ trilIndicesOption() }
+
 // TrilOption is an optional argument of [Tensor.Tril]: one of these, with ATen's type, name and
 // default.
 //
 //   - [DiagonalOffset]: int diagonal=0
 type TrilOption interface{ trilOption() }
+
+// TriuIndicesOption is an optional argument of [TriuIndices]: one of these, with ATen's type, name
+// and default.
+//
+//   - [DiagonalOffset]: int offset=0
+//   - [As]: ScalarType dtype=i64
+type TriuIndicesOption interface{ triuIndicesOption() }
 
 // TriuOption is an optional argument of [Tensor.Triu]: one of these, with ATen's type, name and
 // default.
@@ -1233,7 +1354,7 @@ func (alignCornersOption) interpolateOption() {}
 
 // Alpha sets a factor, a number or a *Tensor of rank 0: of the second operand, of the product, or
 // of the negative part. It is the argument alpha of [Tensor.Add], [Tensor.Addbmm], [Tensor.Addmm],
-// [Tensor.Addmv], [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu] and [Tensor.Sub].
+// [Tensor.Addmv], [Tensor.Addr], [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu] and [Tensor.Sub].
 func Alpha(v any) alphaOption { return alphaOption{arg(v)} }
 
 type alphaOption struct{ v any }
@@ -1245,6 +1366,7 @@ func (alphaOption) eluOption()     {}
 func (alphaOption) addbmmOption()  {}
 func (alphaOption) addmmOption()   {}
 func (alphaOption) addmvOption()   {}
+func (alphaOption) addrOption()    {}
 func (alphaOption) baddbmmOption() {}
 
 // Approximate chooses the formula, "none" or "tanh". It is the argument approximate of
@@ -1256,9 +1378,10 @@ type approximateOption struct{ v any }
 func (approximateOption) geluOption() {}
 
 // As sets the dtype of the result; it is also a setting of [With]. It is the argument dtype of
-// [FFTFreq], [RFFTFreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike],
-// [Tensor.LinalgVectorNorm], [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod],
-// [Tensor.Softmax], [Tensor.Sum] and [Tensor.ZerosLike].
+// [BartlettWindow], [BlackmanWindow], [FFTFreq], [HammingWindow], [HannWindow], [KaiserWindow],
+// [RFFTFreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike], [Tensor.LinalgVectorNorm],
+// [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod], [Tensor.Softmax],
+// [Tensor.Sum], [Tensor.ZerosLike], [TrilIndices] and [TriuIndices].
 func As(v DType) asOption { return asOption{v} }
 
 type asOption struct{ v any }
@@ -1269,19 +1392,27 @@ func (asOption) prodOption()             {}
 func (asOption) sumOption()              {}
 func (asOption) cumprodOption()          {}
 func (asOption) cumsumOption()           {}
+func (asOption) bartlettWindowOption()   {}
+func (asOption) blackmanWindowOption()   {}
 func (asOption) fullLikeOption()         {}
+func (asOption) hammingWindowOption()    {}
+func (asOption) hannWindowOption()       {}
+func (asOption) kaiserWindowOption()     {}
 func (asOption) onesLikeOption()         {}
+func (asOption) trilIndicesOption()      {}
+func (asOption) triuIndicesOption()      {}
 func (asOption) zerosLikeOption()        {}
 func (asOption) logSoftmaxOption()       {}
 func (asOption) softmaxOption()          {}
 func (asOption) fftFreqOption()          {}
 func (asOption) rfftFreqOption()         {}
 
-// Atol is the argument atol of [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
+// Atol is the argument atol of [Tensor.Isclose], [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
 func Atol(v float64) atolOption { return atolOption{v} }
 
 type atolOption struct{ v any }
 
+func (atolOption) iscloseOption()          {}
 func (atolOption) linalgMatrixRankOption() {}
 func (atolOption) linalgPinvOption()       {}
 
@@ -1309,8 +1440,8 @@ type bagModeOption struct{ v any }
 func (bagModeOption) embeddingBagOption() {}
 
 // Beta sets a factor of the addend, the sharpness of the curve, or where a loss turns linear. It is
-// the argument beta of [Tensor.Addbmm], [Tensor.Addmm], [Tensor.Addmv], [Tensor.Baddbmm],
-// [Tensor.SmoothL1Loss] and [Tensor.Softplus].
+// the argument beta of [Tensor.Addbmm], [Tensor.Addmm], [Tensor.Addmv], [Tensor.Addr],
+// [Tensor.Baddbmm], [Tensor.SmoothL1Loss] and [Tensor.Softplus].
 func Beta(v any) betaOption { return betaOption{arg(v)} }
 
 type betaOption struct{ v any }
@@ -1319,18 +1450,20 @@ func (betaOption) softplusOption()     {}
 func (betaOption) addbmmOption()       {}
 func (betaOption) addmmOption()        {}
 func (betaOption) addmvOption()        {}
+func (betaOption) addrOption()         {}
 func (betaOption) baddbmmOption()      {}
 func (betaOption) smoothL1LossOption() {}
 
 // Bias sets the tensor added to the result, for each channel or feature; nil is none. It is the
-// argument bias of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d],
-// [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d], [Tensor.GroupNorm], [Tensor.LayerNorm],
-// [Tensor.Linear] and [Tensor.ScaledMM].
+// argument bias of [Bilinear], [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d],
+// [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d], [Tensor.GroupNorm],
+// [Tensor.LayerNorm], [Tensor.Linear] and [Tensor.ScaledMM].
 func Bias(v *Tensor) biasOption { return biasOption{v.ex()} }
 
 type biasOption struct{ v any }
 
 func (biasOption) scaledMMOption()        {}
+func (biasOption) bilinearOption()        {}
 func (biasOption) linearOption()          {}
 func (biasOption) conv1dOption()          {}
 func (biasOption) conv2dOption()          {}
@@ -1441,14 +1574,16 @@ func (diagonalDimsOption) diagonalOption()        {}
 func (diagonalDimsOption) diagonalScatterOption() {}
 
 // DiagonalOffset chooses the diagonal: 0 is the main one, positive numbers are above it, negative
-// below. It is the argument offset of [Tensor.DiagonalScatter] and [Tensor.Diagonal] and diagonal
-// of [Tensor.Tril] and [Tensor.Triu].
+// below. It is the argument offset of [Tensor.DiagonalScatter], [Tensor.Diagonal], [TrilIndices]
+// and [TriuIndices] and diagonal of [Tensor.Tril] and [Tensor.Triu].
 func DiagonalOffset(v int) diagonalOffsetOption { return diagonalOffsetOption{v} }
 
 type diagonalOffsetOption struct{ v any }
 
 func (diagonalOffsetOption) diagonalOption()        {}
 func (diagonalOffsetOption) diagonalScatterOption() {}
+func (diagonalOffsetOption) trilIndicesOption()     {}
+func (diagonalOffsetOption) triuIndicesOption()     {}
 func (diagonalOffsetOption) trilOption()            {}
 func (diagonalOffsetOption) triuOption()            {}
 
@@ -1502,12 +1637,12 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // last; an op that takes one panics with an *OpError for several. It is the argument dim of [Cat],
 // [CosineSimilarity], [Stack], [Tensor.All], [Tensor.Amax], [Tensor.Amin], [Tensor.Any],
 // [Tensor.Argmax], [Tensor.Argmin], [Tensor.Argsort], [Tensor.Chunk], [Tensor.CountNonzero],
-// [Tensor.Diff], [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.HFFT],
-// [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT],
-// [Tensor.IRFFT2], [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgMatrixNorm],
-// [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian],
-// [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2], [Tensor.RFFTN], [Tensor.RFFT],
-// [Tensor.RepeatInterleave], [Tensor.SliceScatter], [Tensor.Slice], [Tensor.Sort],
+// [Tensor.Diff], [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.Glu],
+// [Tensor.HFFT], [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT],
+// [Tensor.IRFFT2], [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgCross],
+// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median],
+// [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2], [Tensor.RFFTN],
+// [Tensor.RFFT], [Tensor.RepeatInterleave], [Tensor.SliceScatter], [Tensor.Slice], [Tensor.Sort],
 // [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std],
 // [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and
 // [Tensor.Var] and dims of [Tensor.Roll].
@@ -1551,8 +1686,10 @@ func (dimOption) nanmedianOption()        {}
 func (dimOption) sortOption()             {}
 func (dimOption) takeAlongDimOption()     {}
 func (dimOption) topkOption()             {}
+func (dimOption) linalgCrossOption()      {}
 func (dimOption) linalgMatrixNormOption() {}
 func (dimOption) cosineSimilarityOption() {}
+func (dimOption) gluOption()              {}
 func (dimOption) fftOption()              {}
 func (dimOption) fft2Option()             {}
 func (dimOption) fftnOption()             {}
@@ -1621,6 +1758,13 @@ func (epsOption) cosineSimilarityOption() {}
 func (epsOption) groupNormOption()        {}
 func (epsOption) layerNormOption()        {}
 func (epsOption) rmsNormOption()          {}
+
+// EqualNaN takes NaN for equal to NaN. It is the argument equal_nan of [Tensor.Isclose].
+func EqualNaN(v bool) equalNaNOption { return equalNaNOption{v} }
+
+type equalNaNOption struct{ v any }
+
+func (equalNaNOption) iscloseOption() {}
 
 // FFTNorm is the argument norm of [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFT], [Tensor.HFFT],
 // [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFT], [Tensor.IHFFT], [Tensor.IRFFT2], [Tensor.IRFFTN],
@@ -1701,6 +1845,22 @@ func (groupsOption) convTranspose1dOption() {}
 func (groupsOption) convTranspose2dOption() {}
 func (groupsOption) convTranspose3dOption() {}
 
+// HammingAlpha sets the constant of a Hamming window, 0.54 unless given. It is the argument alpha
+// of [HammingWindow].
+func HammingAlpha(v float64) hammingAlphaOption { return hammingAlphaOption{v} }
+
+type hammingAlphaOption struct{ v any }
+
+func (hammingAlphaOption) hammingWindowOption() {}
+
+// HammingBeta sets the factor of a Hamming window's cosine, 0.46 unless given. It is the argument
+// beta of [HammingWindow].
+func HammingBeta(v float64) hammingBetaOption { return hammingBetaOption{v} }
+
+type hammingBetaOption struct{ v any }
+
+func (hammingBetaOption) hammingWindowOption() {}
+
 // HiddenBias sets the bias of a cell's product with the hidden state. It is the argument b_hh of
 // [Tensor.GRUCell], [Tensor.LSTMCell], [Tensor.RNNReLUCell] and [Tensor.RNNTanhCell].
 func HiddenBias(v *Tensor) hiddenBiasOption { return hiddenBiasOption{v.ex()} }
@@ -1738,6 +1898,14 @@ type includeSelfOption struct{ v any }
 func (includeSelfOption) indexReduceOption()   {}
 func (includeSelfOption) scatterReduceOption() {}
 
+// Indexing chooses the order of a grid's first two dimensions, "ij" or "xy". It is the argument
+// indexing of [Meshgrid].
+func Indexing(v string) indexingOption { return indexingOption{v} }
+
+type indexingOption struct{ v any }
+
+func (indexingOption) meshgridOption() {}
+
 // InputBias sets the bias of a cell's product with the input. It is the argument b_ih of
 // [Tensor.GRUCell], [Tensor.LSTMCell], [Tensor.RNNReLUCell] and [Tensor.RNNTanhCell].
 func InputBias(v *Tensor) inputBiasOption { return inputBiasOption{v.ex()} }
@@ -1758,6 +1926,13 @@ type interpolateModeOption struct{ v any }
 func (interpolateModeOption) gridSampleOption()  {}
 func (interpolateModeOption) interpolateOption() {}
 
+// Invert asks for the elements that are not there. It is the argument invert of [Isin].
+func Invert(v bool) invertOption { return invertOption{v} }
+
+type invertOption struct{ v any }
+
+func (invertOption) isinOption() {}
+
 // IsCausal lets each query attend to the keys that do not come after it only. It is the argument
 // is_causal of [ScaledDotProductAttention].
 func IsCausal(v bool) isCausalOption { return isCausalOption{v} }
@@ -1765,6 +1940,14 @@ func IsCausal(v bool) isCausalOption { return isCausalOption{v} }
 type isCausalOption struct{ v any }
 
 func (isCausalOption) scaledDotProductAttentionOption() {}
+
+// KaiserBeta sets how narrow a Kaiser window is, 12 unless given. It is the argument beta of
+// [KaiserWindow].
+func KaiserBeta(v float64) kaiserBetaOption { return kaiserBetaOption{v} }
+
+type kaiserBetaOption struct{ v any }
+
+func (kaiserBetaOption) kaiserWindowOption() {}
 
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
 // [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin], [Tensor.Kthvalue],
@@ -1915,23 +2098,27 @@ type offsetsOption struct{ v any }
 func (offsetsOption) embeddingBagOption() {}
 
 // Ord sets the order of the norm: 2 is Euclid's, ±Inf the largest or smallest |x|, 0 the number of
-// non-zeros. It is the argument ord of [Tensor.LinalgVectorNorm] and p of [Cdist], [Tensor.Norm]
-// and [Tensor.Pdist].
+// non-zeros. It is the argument ord of [Tensor.LinalgVectorNorm] and p of [Cdist], [Tensor.Dist],
+// [Tensor.Norm] and [Tensor.Pdist].
 func Ord(v float64) ordOption { return ordOption{v} }
 
 type ordOption struct{ v any }
 
 func (ordOption) linalgVectorNormOption() {}
 func (ordOption) normOption()             {}
+func (ordOption) distOption()             {}
 func (ordOption) cdistOption()            {}
 func (ordOption) pdistOption()            {}
 
-// OutDType sets the dtype of the product. It is the argument out_dtype of [Tensor.ScaledMM].
+// OutDType sets the dtype of the product. It is the argument out_dtype of
+// [Tensor.DequantizePerChannel], [Tensor.DequantizePerTensor] and [Tensor.ScaledMM].
 func OutDType(v DType) outDTypeOption { return outDTypeOption{v} }
 
 type outDTypeOption struct{ v any }
 
-func (outDTypeOption) scaledMMOption() {}
+func (outDTypeOption) scaledMMOption()             {}
+func (outDTypeOption) dequantizePerChannelOption() {}
+func (outDTypeOption) dequantizePerTensorOption()  {}
 
 // OutInt32 makes the result i32 instead of i64. It is the argument out_int32 of [Searchsorted] and
 // [Tensor.Bucketize].
@@ -2039,6 +2226,19 @@ type perSampleWeightsOption struct{ v any }
 
 func (perSampleWeightsOption) embeddingBagOption() {}
 
+// Periodic makes a window for transforms, which is the default, or with false a symmetric one. It
+// is the argument periodic of [BartlettWindow], [BlackmanWindow], [HammingWindow], [HannWindow] and
+// [KaiserWindow].
+func Periodic(v bool) periodicOption { return periodicOption{v} }
+
+type periodicOption struct{ v any }
+
+func (periodicOption) bartlettWindowOption() {}
+func (periodicOption) blackmanWindowOption() {}
+func (periodicOption) hammingWindowOption()  {}
+func (periodicOption) hannWindowOption()     {}
+func (periodicOption) kaiserWindowOption()   {}
+
 // Pivot is the argument pivot of [LinalgLUFactorEx], [LinalgLUFactor] and [LinalgLU].
 func Pivot(v bool) pivotOption { return pivotOption{v} }
 
@@ -2089,6 +2289,14 @@ func (reductionOption) nllLossOption()                      {}
 func (reductionOption) smoothL1LossOption()                 {}
 func (reductionOption) softMarginLossOption()               {}
 
+// RotationDims sets the two dimensions that span the plane of the turn. It is the argument dims of
+// [Tensor.Rot90].
+func RotationDims(v ...int) rotationDimsOption { return rotationDimsOption{intsArg(v)} }
+
+type rotationDimsOption struct{ v any }
+
+func (rotationDimsOption) rot90Option() {}
+
 // RoundingMode rounds the quotient: "floor" or "trunc". It is the argument rounding_mode of
 // [Tensor.Div].
 func RoundingMode(v string) roundingModeOption { return roundingModeOption{v} }
@@ -2097,11 +2305,12 @@ type roundingModeOption struct{ v any }
 
 func (roundingModeOption) divOption() {}
 
-// Rtol is the argument rtol of [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
+// Rtol is the argument rtol of [Tensor.Isclose], [Tensor.LinalgMatrixRank] and [Tensor.LinalgPinv].
 func Rtol(v float64) rtolOption { return rtolOption{v} }
 
 type rtolOption struct{ v any }
 
+func (rtolOption) iscloseOption()          {}
 func (rtolOption) linalgMatrixRankOption() {}
 func (rtolOption) linalgPinvOption()       {}
 
@@ -2272,6 +2481,13 @@ type transposedOption struct{ v any }
 func (transposedOption) ormqrOption()           {}
 func (transposedOption) triangularSolveOption() {}
 
+// Turns sets how many times the tensor is turned by 90°. It is the argument k of [Tensor.Rot90].
+func Turns(v int) turnsOption { return turnsOption{v} }
+
+type turnsOption struct{ v any }
+
+func (turnsOption) rot90Option() {}
+
 // UPLO is the argument UPLO of [Tensor.LinalgEigh] and [Tensor.LinalgEigvalsh].
 func UPLO(v string) uploOption { return uploOption{v} }
 
@@ -2432,6 +2648,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "end_dim", Value: o.v})
 	case epsOption:
 		return append(dst, ir.Named{Name: "eps", Value: o.v})
+	case equalNaNOption:
+		return append(dst, ir.Named{Name: "equal_nan", Value: o.v})
 	case fftNormOption:
 		return append(dst, ir.Named{Name: "norm", Value: o.v})
 	case fftSizeOption:
@@ -2444,6 +2662,10 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "full_matrices", Value: o.v})
 	case groupsOption:
 		return append(dst, ir.Named{Name: "groups", Value: o.v})
+	case hammingAlphaOption:
+		return append(dst, ir.Named{Name: "alpha", Value: o.v})
+	case hammingBetaOption:
+		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case hiddenBiasOption:
 		return append(dst, ir.Named{Name: "b_hh", Value: o.v})
 	case ignoreIndexOption:
@@ -2452,12 +2674,18 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "include_last_offset", Value: o.v})
 	case includeSelfOption:
 		return append(dst, ir.Named{Name: "include_self", Value: o.v})
+	case indexingOption:
+		return append(dst, ir.Named{Name: "indexing", Value: o.v})
 	case inputBiasOption:
 		return append(dst, ir.Named{Name: "b_ih", Value: o.v})
 	case interpolateModeOption:
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
+	case invertOption:
+		return append(dst, ir.Named{Name: "invert", Value: o.v})
 	case isCausalOption:
 		return append(dst, ir.Named{Name: "is_causal", Value: o.v})
+	case kaiserBetaOption:
+		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case keepdimOption:
 		return append(dst, ir.Named{Name: "keepdim", Value: o.v})
 	case labelSmoothingOption:
@@ -2493,6 +2721,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		switch op {
 		case opNorm:
 			name = "p"
+		case opDist:
+			name = "p"
 		case opCdist:
 			name = "p"
 		case opPdist:
@@ -2521,6 +2751,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "padding_str", Value: o.v})
 	case perSampleWeightsOption:
 		return append(dst, ir.Named{Name: "per_sample_weights", Value: o.v})
+	case periodicOption:
+		return append(dst, ir.Named{Name: "periodic", Value: o.v})
 	case pivotOption:
 		return append(dst, ir.Named{Name: "pivot", Value: o.v})
 	case posInfToOption:
@@ -2531,6 +2763,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
 	case reductionOption:
 		return append(dst, ir.Named{Name: "reduction", Value: o.v})
+	case rotationDimsOption:
+		return append(dst, ir.Named{Name: "dims", Value: o.v})
 	case roundingModeOption:
 		return append(dst, ir.Named{Name: "rounding_mode", Value: o.v})
 	case rtolOption:
@@ -2571,6 +2805,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "stride", Value: o.v})
 	case transposedOption:
 		return append(dst, ir.Named{Name: "transpose", Value: o.v})
+	case turnsOption:
+		return append(dst, ir.Named{Name: "k", Value: o.v})
 	case uploOption:
 		return append(dst, ir.Named{Name: "UPLO", Value: o.v})
 	case unitriangularOption:

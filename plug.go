@@ -74,7 +74,7 @@ func (s *Session) Plug(ctx context.Context, g Graph, m Model) (*Plug, error) {
 func tried(fn func(in ...*Tensor) []*Tensor) func([]*executor.Tensor) ([]*executor.Tensor, error) {
 	return func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
 		err = Try(func() {
-			ts := fn(tensors(in)...)
+			ts := fn(wrapAll(in)...)
 			for i, o := range ts {
 				if o == nil {
 					panic(ir.NewOpError("compile", ErrArg, nil, "output %d of the function is nil", i))

@@ -59,10 +59,10 @@ func Scan(body func(carry, x []*Tensor) (next, results []*Tensor), init, xs []*T
 		c.Reverse, xs = false, flipped(xs)
 	}
 	outLast, outResults := all[0].session("scan").Scan(newTensor, handles(init), handles(xs), c, func(carry, x []*executor.Tensor) ([]*executor.Tensor, []*executor.Tensor) {
-		next, results := body(tensors(carry), tensors(x))
+		next, results := body(wrapAll(carry), wrapAll(x))
 		return handles(next), handles(results)
 	})
-	if last, results = tensors(outLast), tensors(outResults); flip {
+	if last, results = wrapAll(outLast), wrapAll(outResults); flip {
 		results = flipped(results)
 	}
 	return last, results

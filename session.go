@@ -254,7 +254,7 @@ func (s *Session) SetSeed(seed uint64) { s.ex().SetRngSeed(s.Device(), seed) }
 // and those that this session recorded in the present step. No device given means
 // all.
 func (s *Session) LiveTensors(devices ...Device) []*Tensor {
-	return tensors(s.ex().LiveTensors(devices...))
+	return wrapAll(s.ex().LiveTensors(devices...))
 }
 
 // GraphHash returns the hash of the graph that a sync of the tensors would run. It is an

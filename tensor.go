@@ -26,7 +26,7 @@ func handles(ts []*Tensor) []*executor.Tensor {
 	return out
 }
 
-func tensors(ts []*executor.Tensor) []*Tensor {
+func wrapAll(ts []*executor.Tensor) []*Tensor {
 	out := make([]*Tensor, len(ts))
 	for i, t := range ts {
 		out[i] = (*Tensor)(t)

@@ -5,6 +5,14 @@ import "slices"
 // Composites that rearrange dimensions.
 
 func init() {
+	register("detach(Tensor self) -> Tensor", Spec{
+		Category: View,
+		Doc:      "self, through which no gradient flows. ATen's detach.",
+		Decompose: func(b *Builder, a Args) []Value {
+			return []Value{b.Call1(opReshape, []any{a.In[0], a.In[0].Shape().Dims()})}
+		},
+		NoGrad: "it is there to stop gradients",
+	})
 	register("squeeze(Tensor self, int[]? dim=None) -> Tensor", Spec{
 		Category:  View,
 		Doc:       "self without the dimensions of size 1 among dim (any of them if absent, none if empty). ATen's squeeze.dims.",

@@ -27,7 +27,9 @@ func init() {
 		nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div cosine_similarity
 		binary_cross_entropy binary_cross_entropy_with_logits
 		as_strided slice_scatter select_scatter diagonal_scatter diff max_dim min_dim
-		native_layer_norm native_group_norm _softmax _log_softmax`) {
+		native_layer_norm native_group_norm _softmax _log_softmax
+		glu prelu instance_norm bilinear _weight_norm fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
+		pixel_shuffle pixel_unshuffle channel_shuffle tile rot90 meshgrid block_diag inner tensordot addr trace linalg_cross dist index_fill`) {
 		vectors[name] = name
 	}
 }
@@ -83,7 +85,7 @@ func callVector(b *ir.Builder, op ir.Op, c *opinfo.Case, next func() ir.Value) [
 		}
 	}
 	for _, mode := range []string{"_linear", "bilinear", "trilinear"} {
-		if strings.Contains(c.Op, mode) {
+		if op.String() == "interpolate" && strings.Contains(c.Op, mode) {
 			add("mode", strings.Trim(mode, "_"))
 		}
 	}

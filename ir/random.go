@@ -27,7 +27,11 @@ func init() {
 	})
 	register("dropout(Tensor self, Tensor seed, Scalar p, bool train, int offset) -> Tensor", Spec{
 		Doc:      "When training, 0 with probability p for each element of self, of a floating dtype, and self/(1-p) otherwise, from the same source as uniform; self when not. As torch.nn.functional.dropout.",
-		Category: Random, Promote: PromoteScalars, Decompose: dropout,
+		Category: Random, Promote: PromoteScalars, Decompose: func(b *Builder, a Args) []Value { return dropout(b, a)[:1] },
+	})
+	register("native_dropout(Tensor self, Tensor seed, Scalar p, bool train, int offset) -> (Tensor output, Tensor mask)", Spec{
+		Doc:      "dropout and, as bool, which elements it kept. As at::native_dropout.",
+		Category: Random, Promote: PromoteScalars, Unlisted: true, Decompose: dropout,
 	})
 }
 
@@ -100,20 +104,20 @@ func randperm(b *Builder, a Args) []Value {
 }
 
 // dropout keeps an element where its uniform number is at least p, so that p = 1
-// keeps none.
+// keeps none. It returns the result and which were kept.
 func dropout(b *Builder, a Args) []Value {
 	x := a.In[0]
 	if !x.DType().IsFloat() {
 		a.Fail(ErrDType, "self must be floating, got %v", x.DType())
 	}
 	if !a.Bool("train") {
-		return []Value{x}
+		return []Value{x, b.Full(x.Shape().Dims(), true, Bool)}
 	}
 	y := b.widen(x)
 	p := b.Cast(a.Tensor("p"), y.DType())
 	zero, one := b.Const(0.0, y.DType()), b.Const(1.0, y.DType())
 	// With p = 1 the factor would be infinite, and the gradient NaN.
 	factor := b.Where(b.lt(p, one), b.reciprocal(b.Sub(one, p)), zero)
-	kept := b.Where(b.ge(randomLike(b, a, y), p), b.Mul(y, factor), zero)
-	return []Value{b.Cast(kept, x.DType())}
+	kept := b.ge(randomLike(b, a, y), p)
+	return []Value{b.Cast(b.Where(kept, b.Mul(y, factor), zero), x.DType()), kept}
 }

@@ -7,6 +7,10 @@ import (
 
 // The upsampling ops under ATen's names, which exported graphs and packages call; users have interpolate.
 func init() {
+	for n, scales := range [][]string{{"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}} {
+		registerNearest("nearest", scales, n+1, false)
+		registerNearest("_nearest_exact", scales, n+1, true)
+	}
 	for _, u := range []struct {
 		name, scales string
 		resample     func(b *Builder, x Value, dim, out int, factor float64, corners bool) Value
@@ -41,6 +45,32 @@ func init() {
 			fmt.Sprintf("The gradient of %s with respect to its input, whose dimensions are input_size. As at::%s_backward.", u.name, u.name),
 			func(b *Builder, a Args) []Value { return upsampleBackward(b, a, u.name) })
 	}
+}
+
+// registerNearest adds upsample_nearest or _upsample_nearest_exact for n spatial dimensions.
+func registerNearest(kind string, scales []string, n int, exact bool) {
+	name := fmt.Sprintf("upsample_%s%dd", kind, n)
+	if exact {
+		name = fmt.Sprintf("_upsample_nearest_exact%dd", n)
+	}
+	factors := "float? " + strings.Join(scales, "=None, float? ") + "=None"
+	register(fmt.Sprintf("%s(Tensor self, int[] output_size, %s) -> Tensor", name, factors), Spec{
+		Doc:      fmt.Sprintf("self [N, C, …] resampled to the spatial dimensions output_size by the nearest pixels; the factors say where pixels lie, which follows from the sizes unless they are given. Any dtype. As at::%s.", name),
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+			x, size := a.Tensor("self"), spread(a, "output_size", n)
+			if x.Rank() != n+2 {
+				a.Fail(ErrShape, "input must have %d dimensions, got %v", n+2, x.Shape())
+			}
+			for i, o := range size {
+				if o < 1 || x.Dim(2+i) < 1 {
+					a.Fail(ErrShape, "spatial dimension %d of size %d cannot be resampled to %d", i, x.Dim(2+i), o)
+				}
+				factor, _ := a.OptFloat(scales[i])
+				x = b.nearest(x, 2+i, o, factor, exact)
+			}
+			return []Value{b.Reshape(x, x.Shape().Dims()...)}
+		},
+	})
 }
 
 // upsampleBackward differentiates the resampling of an input of which the shape matters alone:

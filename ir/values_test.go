@@ -57,6 +57,18 @@ func TestCompositeValues(t *testing.T) {
 		{call("pad", m, []int{1, 2}, "circular"), [][]float64{{3, 1, 2, 3, 1, 2, 6, 4, 5, 6, 4, 5}}},
 		{call("pad", m, []int{-1, 1}, "reflect"), [][]float64{{2, 3, 2, 5, 6, 5}}},
 
+		{call("detach", m), [][]float64{m.vals}},
+		{call("as_strided_scatter", m, vec(7, 8), []int{2}, []int{4}, 1), [][]float64{{1, 7, 3, 4, 5, 8}}},
+		{call("quantize_per_tensor", vec(-1, 0.24, 0.26, 0.75, 9), fs(nil, 0.5), is(nil, 1), 0, 5, ir.I64), [][]float64{{0, 1, 2, 3, 5}}},
+		{call("quantize_per_channel", m, vec(1, 2, 4), ivec(0, 0, 1), 1, -8, 7, ir.I64), [][]float64{{1, 1, 2, 4, 2, 3}}},
+		{call("dequantize_per_tensor", ivec(0, 3), fs(nil, 0.5), is(nil, 1), 0, 5, ir.I64, ir.A("out_dtype", ir.F64)), [][]float64{{-0.5, 1}}},
+		{call("dequantize_per_channel", is([]int{2, 2}, 1, 2, 3, 4), vec(0.5, 2), nil, 0, 0, 5, ir.I64, ir.A("out_dtype", ir.F64)), [][]float64{{0.5, 1, 6, 8}}},
+		{call("native_dropout", vec(1, 2), is(nil, 0), fs(nil, 0), true, 0), [][]float64{{1, 2}, {1, 1}}},
+		{call("native_dropout", vec(1, 2), is(nil, 0), fs(nil, 1), true, 0), [][]float64{{0, 0}, {0, 0}}},
+		{call("upsample_nearest1d", fs([]int{1, 1, 4}, 1, 2, 3, 4), []int{2}), [][]float64{{1, 3}}},
+		{call("_upsample_nearest_exact1d", fs([]int{1, 1, 4}, 1, 2, 3, 4), []int{2}), [][]float64{{2, 4}}},
+		{call("_native_batch_norm_legit_no_training", fs([]int{2, 1}, 1, 3), nil, nil, vec(1), vec(4), 0.1, 0.0), [][]float64{{0, 1}, {}, {}}},
+
 		{call("scatter_add", vec(1, 2), 0, ivec(1, 1), vec(5, 6)), [][]float64{{1, 13}}},
 		{call("index_copy", m, 1, ivec(2, 0), fs([]int{2, 2}, 7, 8, 9, 10)), [][]float64{{8, 2, 7, 10, 5, 9}}},
 		{call("take", m, is([]int{1, 2}, -1, 3)), [][]float64{{6, 4}}},

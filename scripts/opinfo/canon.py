@@ -263,7 +263,7 @@ def describe(v):
 
 
 def encode_tensor(t):
-    data = t.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b""
+    data = t.detach().reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy().tobytes() if t.numel() else b""
     return {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data": base64.b64encode(data).decode()}
 
 

@@ -267,6 +267,43 @@ def slice_scatter(dtype, mk):
     yield {"pinned": True}, {"self": x, "src": mk((5, 6)), "dim": -1}
 
 
+def instance_norm(dtype, mk):
+    x, rest = mk((2, 3, 4), low=-2, high=2), {"momentum": 0.1, "eps": 1e-5}
+    yield {}, {"input": x, "weight": mk((3,)), "bias": mk((3,)), "use_input_stats": True, **rest}
+    running = {"running_mean": mk((3,), low=-1, high=1), "running_var": mk((3,), low=0.5, high=2)}
+    yield {}, {"input": x, **running, "use_input_stats": False, **rest}
+
+
+def weight_norm(dtype, mk):
+    yield {}, {"v": mk((3, 4, 2)), "g": mk((3, 1, 1))}
+    yield {}, {"v": mk((3, 4, 2)), "g": mk((1, 1, 2)), "dim": 2}
+
+
+def fake_quantize(dtype, mk):
+    x = mk((3, 4), low=-3, high=3)
+    if dtype in (torch.float32, torch.float16):
+        one = {"scale": torch.tensor([0.1]), "zero_point": torch.tensor([3], dtype=torch.int32)}
+        yield {}, {"self": x, **one, "quant_min": 0, "quant_max": 25}
+
+
+def fake_quantize_channels(dtype, mk):
+    x = mk((3, 4), low=-3, high=3)
+    if dtype in (torch.float32, torch.float16):
+        for axis, n in ((0, 3), (1, 4)):
+            each = {"scale": mk((n,), dtype=torch.float32, low=0.05, high=0.2), "zero_point": torch.arange(n, dtype=torch.int32)}
+            yield {}, {"self": x, **each, "axis": axis, "quant_min": -20, "quant_max": 20}
+
+
+def window(dtype, mk):
+    for n, periodic in ((7, True), (7, False), (8, True), (2, False), (1, True), (0, False)):
+        yield {"pinned": True}, {"window_length": n, "periodic": periodic, "dtype": dtype}
+
+
+def kaiser(dtype, mk):
+    for n, periodic, beta in ((7, True, 12.0), (8, False, 5.5), (9, True, 0.0)):
+        yield {"pinned": True}, {"window_length": n, "periodic": periodic, "beta": beta, "dtype": dtype}
+
+
 def matmul(dtype, mk):
     """Past the width of a vector register on every side."""
     yield {}, {"self": mk((9, 17), low=-2, high=2), "other": mk((17, 19), low=-2, high=2)}
@@ -393,6 +430,8 @@ BY_OP = {
     "_native_batch_norm_legit_functional": native_batch_norm, "_native_batch_norm_legit_no_training": native_batch_norm_inference,
     "embedding_dense_backward": embedding_backward, "_softmax": native_softmax, "_log_softmax": native_softmax,
     "_softmax_backward_data": softmax_backward(False), "_log_softmax_backward_data": softmax_backward(True),
-    "diff": diff, "as_strided": as_strided, "slice_scatter": slice_scatter, "max_dim": both(order, reduce(False)),
+    "instance_norm": instance_norm, "_weight_norm": weight_norm, "fake_quantize_per_tensor_affine": fake_quantize,
+    "fake_quantize_per_channel_affine": fake_quantize_channels, "hann_window": window, "hamming_window": window,
+    "blackman_window": window, "bartlett_window": window, "kaiser_window": kaiser, "diff": diff, "as_strided": as_strided, "slice_scatter": slice_scatter, "max_dim": both(order, reduce(False)),
     "min_dim": both(order, reduce(False)),
 }

@@ -192,6 +192,27 @@ def max_pool(args, kwargs):
     return drop_none(args, kwargs)
 
 
+def list_of_all(args, kwargs):
+    return [list(args)], kwargs
+
+
+def tensordot(args, kwargs):
+    """torch.tensordot takes the dimensions as one argument."""
+    dims = kwargs.get("dims", 2)
+    if isinstance(dims, int):
+        dims = [list(range(args[0].ndim - dims, args[0].ndim)), list(range(dims))]
+    return [args[0], args[1], *dims], {}
+
+
+def instance_norm(args, kwargs):
+    """F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, …)."""
+    kwargs = {"use_input_stats": True, "momentum": 0.1, "eps": 1e-5, **kwargs}
+    args = [*args, None, None, None, None][:5]
+    if kwargs["use_input_stats"] and (args[1] is not None or "running_mean" in kwargs):
+        raise Drop("running statistics that are updated")
+    return [args[0], args[3], args[4], args[1], args[2]], kwargs
+
+
 def by_hand(args, kwargs):
     """For ops of which the OpInfo entry gives the dtypes only."""
     raise Elsewhere
@@ -382,6 +403,17 @@ def shape_rows():
         Row("slice_scatter", "Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1", cap=6),
         Row("select_scatter", "Tensor self, Tensor src, int dim, int index", cap=6),
         Row("diagonal_scatter", "Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1", cap=6),
+        Row("tile", "Tensor self, int[] dims", adapt=spread(1), cap=5),
+        Row("rot90", "Tensor self, int k=1, int[] dims=[0, 1]", cap=6),
+        Row("meshgrid", "Tensor[] tensors, *, str indexing", ["meshgrid.list_of_tensors"], cap=4),
+        Row("block_diag", "Tensor[] tensors", adapt=list_of_all, cap=4),
+        Row("tril_indices", "int row, int col, int offset=0, *, dtype? dtype=None", ["tril_indices"], cap=6),
+        Row("triu_indices", "int row, int col, int offset=0, *, dtype? dtype=None", ["triu_indices"], cap=6),
+        Row("hann_window", WINDOW, ["signal.windows.hann"], adapt=by_hand),
+        Row("hamming_window", WINDOW, ["signal.windows.hamming"], adapt=by_hand),
+        Row("blackman_window", WINDOW, ["signal.windows.blackman"], adapt=by_hand),
+        Row("bartlett_window", WINDOW, ["signal.windows.bartlett"], adapt=by_hand),
+        Row("kaiser_window", WINDOW.replace("periodic", "periodic, float beta"), ["signal.windows.kaiser"], adapt=by_hand),
         Row("diff", "Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None"),
         Row("one_hot", "Tensor self, int num_classes=-1", ["nn.functional.one_hot"]),
         Row("arange", "Scalar? start=None, Scalar? end=None, Scalar? step=None, *, dtype? dtype=None", adapt=arange),
@@ -459,6 +491,15 @@ def index_rows():
         Row("linear", "Tensor input, Tensor weight, Tensor? bias=None", ["nn.functional.linear"]),
         Row("dot", "Tensor self, Tensor tensor"),
         Row("outer", "Tensor self, Tensor vec2"),
+        Row("inner", "Tensor self, Tensor other", cap=4),
+        Row("tensordot", "Tensor self, Tensor other, int[] dims_self, int[] dims_other", cap=4, adapt=tensordot),
+        Row("addr", "Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1", cap=4),
+        Row("trace", "Tensor self", cap=4),
+        Row("linalg_cross", "Tensor self, Tensor other, *, int dim=-1", ["linalg.cross"], cap=4),
+        Row("dist", "Tensor self, Tensor other, Scalar p=2", cap=6),
+        Row("isclose", "Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False"),
+        Row("isin", "Tensor elements, Tensor test_elements, *, bool invert=False", cap=4),
+        Row("index_fill", "Tensor self, int dim, Tensor index, Operand value", cap=4),
         Row("einsum", "str equation, Tensor[] tensors", adapt=swap_einsum),
     ]
 
@@ -496,6 +537,18 @@ def neural_rows(F):
                 adapt=adaptive_max, limit=600, cap=6),
         ]
     out += [
+        Row("glu", "Tensor self, int dim=-1", [F + "glu"], cap=6),
+        Row("prelu", "Tensor self, Tensor weight", [F + "prelu"], cap=6),
+        Row("instance_norm", INSTANCE_NORM, [F + "instance_norm"], adapt=instance_norm, fixed={"cudnn_enabled": False}, cap=6),
+        Row("bilinear", "Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None", [F + "bilinear"], cap=4),
+        Row("_weight_norm", "Tensor v, Tensor g, int dim=0", [F + "linear"], adapt=by_hand),
+        Row("fake_quantize_per_tensor_affine", "Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max",
+            [F + "linear"], adapt=by_hand, constant=("scale",)),
+        Row("fake_quantize_per_channel_affine", "Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max",
+            [F + "linear"], adapt=by_hand, constant=("scale",)),
+        Row("pixel_shuffle", "Tensor self, int upscale_factor", [F + "pixel_shuffle"], cap=4),
+        Row("pixel_unshuffle", "Tensor self, int downscale_factor", [F + "pixel_unshuffle"], cap=4),
+        Row("channel_shuffle", "Tensor self, int groups", [F + "channel_shuffle"], cap=4),
         Row("im2col", "Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride", [F + "unfold"],
             adapt=columns, cap=5),
         Row("pdist", "Tensor self, float p=2", [F + "pdist"], cap=6),
@@ -552,6 +605,11 @@ def neural_rows(F):
 
 
 UPSAMPLE = "Tensor input, int[{n}]? output_size{align}, float[{n}]? scale_factors"
+WINDOW = "int window_length, bool periodic, *, dtype? dtype=None"
+INSTANCE_NORM = (
+    "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool use_input_stats, float momentum, float eps"
+)
 SOFTMAX_BACKWARD = "Tensor grad_output, Tensor output, int dim, dtype input_dtype"
 BATCH_NORM = (
     "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "

@@ -4,7 +4,6 @@ package host
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
@@ -83,24 +82,6 @@ var mathDecompositions = map[string]decomposeFunc{
 		return &decomposition{what: fmt.Append(nil, "fill_ ", s.DType(), x), build: func(b *ir.Builder, _ []ir.Value) []ir.Value {
 			return []ir.Value{b.Cast(b.Const(x, ir.F64), s.DType())}
 		}}, err
-	},
-	"hann_window": func(v values) (*decomposition, error) {
-		n := v.int("window_length", 0)
-		d := v.dtype(ir.F32)
-		window := func() []float64 {
-			data := make([]float64, n)
-			for i := range data {
-				data[i] = 1
-				if n > 1 {
-					data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
-				}
-			}
-			return data
-		}
-		return &decomposition{
-			what: fmt.Append(nil, "hann_window ", n, d), tables: []table{floatTable([]int{n}, window)},
-			build: func(b *ir.Builder, in []ir.Value) []ir.Value { return []ir.Value{b.Cast(in[0], d)} },
-		}, nil
 	},
 	"_efficientzerotensor": func(v values) (*decomposition, error) { return decomposeFull(v, v.dtype(ir.F32)) },
 	"full": func(v values) (*decomposition, error) {

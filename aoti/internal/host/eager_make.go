@@ -3,8 +3,6 @@
 package host
 
 import (
-	"math"
-
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
 )
@@ -26,17 +24,6 @@ var creationKernels = map[string]eagerFunc{
 			return nil, err
 		}
 		return nil, fill(t, v.float("value", 0))
-	},
-	"hann_window": func(v values) ([]*tensor, error) {
-		n := v.int("window_length", 0)
-		a := array[float64]{make([]float64, n), []int{n}}
-		for i := range a.data {
-			a.data[i] = 1
-			if n > 1 {
-				a.data[i] = 0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(n))
-			}
-		}
-		return one(save(a, v.dtype(ir.F32)))
 	},
 	"cat": func(v values) ([]*tensor, error) {
 		list := catOperands(v)

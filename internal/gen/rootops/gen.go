@@ -297,7 +297,7 @@ func (f *fn) body() string {
 	}
 	call = "call" + call
 	if len(r) == 1 {
-		return "return tensors(" + call + ")\n"
+		return "return wrapAll(" + call + ")\n"
 	}
 	outs := make([]string, len(r))
 	for i := range r {

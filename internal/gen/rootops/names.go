@@ -26,13 +26,16 @@ func internal(sp *ir.Spec) bool { return sp.Name[0] == '_' && sp.GoName == "" }
 // optionNames are the options whose name is not the CamelCase of the argument's,
 // which would mean nothing alone or is taken: by op and argument, or by argument.
 var optionNames = map[string]string{
-	"dtype": "As", "out_dtype": "OutDType", "enable_gqa": "EnableGQA",
+	"dtype": "As", "enable_gqa": "EnableGQA",
 	"b_ih": "InputBias", "b_hh": "HiddenBias",
 	"norm.p": "Ord", "cdist.p": "Ord", "grid_sample.mode": "InterpolateMode", "embedding_bag.mode": "BagMode", "pdist.p": "Ord", "roll.dims": "Dim",
 	"nan": "NaNTo", "posinf": "PosInfTo", "neginf": "NegInfTo",
 	"slice.start": "SliceStart", "slice.end": "SliceEnd", "slice.step": "SliceStep",
 	"slice_scatter.start": "SliceStart", "slice_scatter.end": "SliceEnd", "slice_scatter.step": "SliceStep",
 	"addcmul.value": "AddcValue", "addcdiv.value": "AddcValue", "pad.value": "PadValue",
+	"rot90.k": "Turns", "rot90.dims": "RotationDims", "tril_indices.offset": "DiagonalOffset", "triu_indices.offset": "DiagonalOffset",
+	"hamming_window.alpha": "HammingAlpha", "hamming_window.beta": "HammingBeta", "kaiser_window.beta": "KaiserBeta",
+	"dist.p": "Ord", "equal_nan": "EqualNaN", "out_dtype": "OutDType",
 	"diagonal.offset": "DiagonalOffset", "diagonal_scatter.offset": "DiagonalOffset", "diff.n": "DiffOrder", "diff.prepend": "DiffPrepend", "diff.append": "DiffAppend", "tril.diagonal": "DiagonalOffset", "triu.diagonal": "DiagonalOffset",
 	"dim1": "DiagonalDims", "dim2": "DiagonalDims",
 	"softplus.threshold": "SoftplusThreshold", "elu.scale": "EluScale", "elu.input_scale": "EluInputScale",
