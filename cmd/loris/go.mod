@@ -5,12 +5,15 @@ go 1.26.0
 require (
 	github.com/dustin/go-humanize v1.0.1
 	github.com/loris-ml/loris v0.0.0
+	github.com/loris-ml/loris/serve v0.0.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sync v0.24.0
 	golang.org/x/term v0.44.0
 )
 
 require (
+	connectrpc.com/connect v1.21.1 // indirect
+	connectrpc.com/grpcreflect v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgraph-io/ristretto/v2 v2.4.2 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
@@ -18,7 +21,11 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/sys v0.46.0 // indirect
-	gonum.org/v1/gonum v0.16.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/loris-ml/loris => ../../
+replace (
+	github.com/loris-ml/loris => ../../
+	github.com/loris-ml/loris/serve => ../../serve
+)

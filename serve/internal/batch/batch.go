@@ -267,6 +267,9 @@ func (s *Scheduler) promote() {
 	}
 }
 
+// MaxRows returns how many rows a run has at most; 0 if each request runs alone.
+func (s *Scheduler) MaxRows() int64 { return s.config.MaxRows }
+
 // Waiting returns how many requests wait in the queue.
 func (s *Scheduler) Waiting() int {
 	s.mu.Lock()

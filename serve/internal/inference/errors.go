@@ -62,3 +62,11 @@ func AsError(err error) *Error {
 	}
 	return &Error{Kind: Internal, Msg: err.Error(), err: err}
 }
+
+var kindNames = [...]string{
+	"internal", "invalid_argument", "not_found", "already_exists", "conflict", "unimplemented", "unauthenticated", "permission_denied",
+	"resource_exhausted", "unavailable", "deadline_exceeded", "canceled", "too_large",
+}
+
+// String returns the kind as a word of metrics.
+func (k Kind) String() string { return kindNames[k] }

@@ -133,3 +133,12 @@ type ModelStatistics struct {
 	InferenceStats InferStatistics   `json:"inference_stats"`
 	BatchStats     []BatchStatistics `json:"batch_stats"`
 }
+
+// Gauge is what a version has at the moment.
+type Gauge struct {
+	Name, Version string
+	// InFlight is the number of requests, and Waiting that of those in the queue.
+	InFlight, Waiting int
+	// Failures counts failed requests by the kind of error.
+	Failures map[string]uint64
+}

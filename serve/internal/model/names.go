@@ -134,11 +134,8 @@ func gather(own, configured, paths, keys []string, triton, short string, display
 	if len(paths) != len(own) { // of another program, or none
 		paths, keys = make([]string, len(own)), make([]string, len(own))
 	}
-	if len(configured) == 0 {
-		configured = make([]string, len(own))
-	}
 	n := names{}
-	for _, column := range [][]string{configured, keys, own, paths} {
+	for _, column := range [][]string{keys, own, paths} {
 		for i, name := range column {
 			n.add(name, i)
 		}
@@ -146,7 +143,15 @@ func gather(own, configured, paths, keys []string, triton, short string, display
 	for i := range own {
 		n.add(fmt.Sprintf("%s__%d", triton, i), i)
 		n.add(fmt.Sprintf("%s%d", short, i), i)
-		for _, name := range []string{configured[i], keys[i], own[i]} {
+	}
+	given := inOrder(configured, n, len(own))
+	for i, name := range given {
+		if name != "" {
+			n[name] = i // whatever else had it
+		}
+	}
+	for i := range own {
+		for _, name := range []string{given[i], keys[i], own[i]} {
 			if at, ok := n[name]; ok && at == i {
 				display(i, name)
 				break
@@ -154,4 +159,24 @@ func gather(own, configured, paths, keys []string, triton, short string, display
 		}
 	}
 	return n
+}
+
+// inOrder returns the configured names by position: first those that the model knows, and
+// then the others for the positions that are left.
+func inOrder(configured []string, known names, n int) []string {
+	given := make([]string, n)
+	var others []string
+	for _, name := range configured {
+		if i, ok := known[name]; ok && given[i] == "" {
+			given[i] = name
+		} else {
+			others = append(others, name)
+		}
+	}
+	for i := range given {
+		if given[i] == "" && len(others) > 0 {
+			given[i], others = others[0], others[1:]
+		}
+	}
+	return given
 }

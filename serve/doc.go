@@ -1,2 +1,0 @@
-// Package serve serves compiled models over the Open Inference Protocol.
-package serve

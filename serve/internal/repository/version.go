@@ -1,0 +1,205 @@
+package repository
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loris-ml/loris/serve/internal/batch"
+	"github.com/loris-ml/loris/serve/internal/inference"
+	"github.com/loris-ml/loris/serve/internal/model"
+	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
+)
+
+// version is a loaded version of a model.
+type version struct {
+	name, number string
+	model        *model.Model
+	scheduler    *batch.Scheduler
+	config       *pb.ModelConfig
+	fingerprint  string // of its files and configuration
+	stats        stats
+
+	// users counts the repository and the requests in it. With the last one gone the
+	// model is closed.
+	users  atomic.Int64
+	closed chan struct{}
+	err    error // of closing; valid when closed is
+}
+
+func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList) (*version, error) {
+	o, err := options(c)
+	if err != nil {
+		return nil, err
+	}
+	o.Weights = f.weights
+	if err := allow.check(f.model); err != nil {
+		return nil, err
+	}
+	m, err := model.Open(ctx, f.model, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTensors(c, m); err != nil {
+		_ = m.Close() // the configuration's mistake is what matters
+		return nil, err
+	}
+	v := &version{
+		name: name, number: strconv.FormatInt(f.number, 10), model: m,
+		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}),
+	}
+	v.users.Store(1)
+	return v, nil
+}
+
+// use counts a request in; false if the version has been unloaded.
+func (v *version) use() bool {
+	for {
+		n := v.users.Load()
+		if n == 0 {
+			return false
+		}
+		if v.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave counts a request, or the repository, out.
+func (v *version) leave() {
+	if v.users.Add(-1) == 0 {
+		v.err = v.model.Close()
+		close(v.closed)
+	}
+}
+
+// infer answers a request.
+func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference.Response, err error) {
+	begin := time.Now()
+	defer func() {
+		if err != nil {
+			v.stats.fail(time.Since(begin), inference.AsError(err))
+		}
+	}()
+	work, err := v.model.Bind(r)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := v.outputs(r)
+	if err != nil {
+		return nil, err
+	}
+	req := batch.Request{Work: work}
+	if req.Priority, req.Timeout, err = schedule(r.Parameters); err != nil {
+		return nil, err
+	}
+	out, err := v.scheduler.Do(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := &inference.Response{Model: v.name, Version: v.number, ID: r.ID, Outputs: out.Outputs}
+	if len(r.Outputs) > 0 {
+		resp.Outputs = make([]inference.Tensor, len(r.Outputs))
+		for i, at := range positions {
+			resp.Outputs[i] = out.Outputs[at]
+			resp.Outputs[i].Name = r.Outputs[i].Name // as the client calls it
+		}
+	}
+	resp.OnRelease(out.Result.Release)
+	v.stats.success(time.Since(begin), work.Rows, &out)
+	return resp, nil
+}
+
+// outputs finds the outputs that a request names.
+func (v *version) outputs(r *inference.Request) ([]int, error) {
+	if len(r.Outputs) == 0 {
+		return nil, nil
+	}
+	positions := make([]int, len(r.Outputs))
+	for i, o := range r.Outputs {
+		if n, ok := o.Parameters["classification"]; ok && n != int64(0) {
+			return nil, inference.Errorf(inference.Unimplemented, "output %q: classification is not supported", o.Name)
+		}
+		var err error
+		if positions[i], err = v.model.FindOutput(o.Name); err != nil {
+			return nil, err
+		}
+	}
+	return positions, nil
+}
+
+// schedule reads the parameters of a request that the queue needs; others that ask for
+// something this server does not do are refused.
+func schedule(p inference.Parameters) (priority int, timeout time.Duration, err error) {
+	for key, value := range p {
+		switch key {
+		case "priority", "timeout":
+			n, ok := value.(int64)
+			if text, is := value.(string); is {
+				n, err = strconv.ParseInt(text, 10, 64)
+				ok = err == nil
+			}
+			if !ok || n < 0 || n > 1<<40 {
+				return 0, 0, badf("parameter %s: expected a number from 0 on, got %v", key, value)
+			}
+			if key == "priority" {
+				priority = int(min(n, 1<<30))
+			} else {
+				timeout = time.Duration(n) * time.Microsecond
+			}
+		case "sequence_id":
+			if value != int64(0) && value != "" {
+				return 0, 0, inference.Errorf(inference.Unimplemented, "parameter sequence_id: sequences are not supported")
+			}
+		}
+	}
+	return priority, timeout, nil
+}
+
+// stats counts what a version did.
+type stats struct {
+	mu       sync.Mutex
+	last     time.Time
+	rows     uint64
+	runs     uint64
+	times    inference.InferStatistics
+	byRows   map[int64]*inference.BatchStatistics
+	failures [inference.TooLarge + 1]uint64
+}
+
+func (s *stats) fail(took time.Duration, e *inference.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times.Fail.Add(took)
+	s.failures[e.Kind]++
+}
+
+func (s *stats) success(took time.Duration, rows int64, o *batch.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	s.rows += uint64(max(rows, 1))
+	s.times.Success.Add(took)
+	s.times.Queue.Add(o.Queue)
+	s.times.ComputeInput.Add(o.Result.Input)
+	s.times.ComputeInfer.Add(o.Result.Infer)
+	s.times.ComputeOutput.Add(o.Result.Output)
+	if !o.First {
+		return
+	}
+	s.runs++
+	n := max(o.Rows, 1)
+	b := s.byRows[n]
+	if b == nil {
+		if s.byRows == nil {
+			s.byRows = map[int64]*inference.BatchStatistics{}
+		}
+		b = &inference.BatchStatistics{BatchSize: uint64(n)}
+		s.byRows[n] = b
+	}
+	b.ComputeInput.Add(o.Result.Input)
+	b.ComputeInfer.Add(o.Result.Infer)
+	b.ComputeOutput.Add(o.Result.Output)
+}

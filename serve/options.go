@@ -1,0 +1,137 @@
+// Package serve answers requests for compiled models over the network: AOTInductor
+// packages and lazy programs, by the Open Inference Protocol v2 with Triton's
+// extensions, as REST and gRPC on one port.
+//
+// A Server is an http.Handler; Run listens, serves and drains as the command
+// `loris serve` does.
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Mode says when models are loaded and unloaded.
+type Mode string
+
+// The modes, by Triton's names.
+const (
+	// ModeNone loads all models at the start, and nothing afterwards but by request.
+	ModeNone Mode = "none"
+	// ModeExplicit loads those that are named, and others by request.
+	ModeExplicit Mode = "explicit"
+	// ModePoll loads all, and follows what changes on disk.
+	ModePoll Mode = "poll"
+)
+
+// Options configure a Server. The zero value of a field is its default, where it has one.
+type Options struct {
+	// Files are packages (.pt2, .so) and programs (.lir) to serve, each as version 1 of
+	// a model of the file's name, or "NAME=FILE".
+	Files []string
+	// Weights are safetensors files whose tensors replace those of Files, in their order;
+	// "" and missing ones for none.
+	Weights []string
+	// Models is a folder in Triton's layout: NAME/[config.pbtxt]/VERSION/FILE.
+	Models string
+	// Mode is ModeNone by default; Load are the models of ModeExplicit.
+	Mode Mode
+	Load []string
+	// PollInterval is how often ModePoll looks, 15 seconds by default.
+	PollInterval time.Duration
+	// KeepGoing serves what could be loaded where something could not. The server is
+	// not ready then.
+	KeepGoing bool
+	// AllowDigests are the sha256 sums that packages may have; nil allows all.
+	AllowDigests []string
+
+	// Allow are scopes that are open to everybody, besides those that are by default.
+	Allow []string
+	// TokenFile has the bearer tokens and their scopes.
+	TokenFile string
+	// CertFile and KeyFile are for TLS; they are read again when they change. CAFile has
+	// the authorities of client certificates, which are then required.
+	CertFile, KeyFile, CAFile string
+
+	// HTTPAddress is where REST, gRPC and metrics are, ":8080" by default; GRPCAddress
+	// another place for gRPC alone, empty for none.
+	HTTPAddress, GRPCAddress string
+	// MaxBody bounds a request for inference, 64 MiB by default.
+	MaxBody int64
+	// DrainTimeout is how long Run waits for requests in flight when it is to stop, 30
+	// seconds by default.
+	DrainTimeout time.Duration
+	// JSONNaN reads and writes NaN and infinities in JSON, as Python does.
+	JSONNaN bool
+	// TritonMetrics adds metrics under Triton's names.
+	TritonMetrics bool
+
+	// Log gets what happens; nil for nothing. Level is what its verbosity can be set by
+	// over the network, nil for not. AccessLog writes a line for each request.
+	Log       *slog.Logger
+	Level     *slog.LevelVar
+	AccessLog bool
+	// Version is told to clients.
+	Version string
+}
+
+// check fills in defaults and refuses what contradicts itself.
+func (o *Options) check() error {
+	if o.Mode == "" {
+		o.Mode = ModeNone
+	}
+	if o.PollInterval == 0 {
+		o.PollInterval = 15 * time.Second
+	}
+	if o.HTTPAddress == "" {
+		o.HTTPAddress = ":8080"
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = 64 << 20
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 30 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Mode != ModeNone && o.Mode != ModeExplicit && o.Mode != ModePoll:
+		return fmt.Errorf("mode %q: there are %s, %s and %s", o.Mode, ModeNone, ModeExplicit, ModePoll)
+	case len(o.Files) == 0 && o.Models == "":
+		return errors.New("there are neither files nor a folder of models to serve")
+	case len(o.Load) > 0 && o.Mode != ModeExplicit:
+		return fmt.Errorf("models are named to be loaded, which is for mode %s", ModeExplicit)
+	case len(o.Weights) > len(o.Files):
+		return fmt.Errorf("there are %d files of weights for %d models", len(o.Weights), len(o.Files))
+	case (o.CertFile == "") != (o.KeyFile == ""):
+		return errors.New("TLS needs both a certificate and its key")
+	case o.CAFile != "" && o.CertFile == "":
+		return errors.New("client certificates need TLS: a certificate and its key")
+	}
+	return nil
+}
+
+// files returns the models given by themselves, and their weights, by name.
+func (o *Options) files() (files, weights map[string]string, err error) {
+	files, weights = map[string]string{}, map[string]string{}
+	for i, file := range o.Files {
+		name, path, named := strings.Cut(file, "=")
+		if !named {
+			path = file
+			name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		}
+		if name == "" || files[name] != "" {
+			return nil, nil, fmt.Errorf("two models, or one without a name: %q; write NAME=FILE", file)
+		}
+		files[name] = path
+		if i < len(o.Weights) {
+			weights[name] = o.Weights[i]
+		}
+	}
+	return files, weights, nil
+}

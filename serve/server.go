@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loris-ml/loris/serve/internal/access"
+	"github.com/loris-ml/loris/serve/internal/grpcapi"
+	"github.com/loris-ml/loris/serve/internal/inference"
+	"github.com/loris-ml/loris/serve/internal/metrics"
+	"github.com/loris-ml/loris/serve/internal/repository"
+	"github.com/loris-ml/loris/serve/internal/rest"
+)
+
+// Server answers requests for models. It is an http.Handler; gRPC needs HTTP/2.
+type Server struct {
+	options    Options
+	repository *repository.Repository
+	handler    http.Handler
+}
+
+// New returns a Server that has loaded no model: it is live, and not ready before Load.
+func New(o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	files, weights, err := o.files()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := access.New(o.Allow, o.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	ro := repository.Options{
+		Dir: o.Models, Files: files, Weights: weights, AllowDigests: o.AllowDigests, Log: o.Log, Level: o.Level, Version: o.Version,
+	}
+	if o.Mode == ModeExplicit {
+		ro.Selected = append([]string{}, o.Load...)
+	}
+	r, err := repository.New(ro)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	grpcapi.Register(mux, r, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow})
+	restHandler := rest.New(r, rest.Options{Allow: rules.Allow, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
+	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
+	s := &Server{options: o, repository: r}
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch path := req.URL.Path; {
+		case strings.HasPrefix(path, "/v2"):
+			restHandler.ServeHTTP(w, req)
+		case path == "/metrics":
+			metricsHandler.ServeHTTP(w, req)
+		case strings.Count(path, "/") == 2: // /package.Service/Method
+			mux.ServeHTTP(w, req)
+		default:
+			rest.WriteError(w, inference.Errorf(inference.NotFound, "there is nothing at %s; the protocol begins at /v2", path))
+		}
+	})
+	if o.AccessLog {
+		s.handler = logged(o.Log, s.handler)
+	}
+	return s, nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Load loads the selected models and warms them up. Its error joins those of all that
+// could not be loaded; the others are served, but the server is not ready.
+func (s *Server) Load(ctx context.Context) error { return s.repository.Start(ctx) }
+
+// Close unloads the models when their last request is answered, or returns the error of
+// ctx if that ends before.
+func (s *Server) Close(ctx context.Context) error { return s.repository.Close(ctx) }
+
+// Run listens, loads the models and serves until ctx ends. Then it becomes unready,
+// answers the requests in flight within DrainTimeout, and returns nil.
+func Run(ctx context.Context, o Options) error {
+	s, err := New(o)
+	if err != nil {
+		return err
+	}
+	o = s.options
+	tlsConfig, err := tlsFromFiles(o.CertFile, o.KeyFile, o.CAFile)
+	if err != nil {
+		return err
+	}
+	addresses := []string{o.HTTPAddress}
+	if o.GRPCAddress != "" {
+		addresses = append(addresses, o.GRPCAddress)
+	}
+	var servers []*http.Server
+	failed := make(chan error, len(addresses))
+	var running sync.WaitGroup
+	defer func() {
+		for _, hs := range servers {
+			hs.Close()
+		}
+		running.Wait()
+	}()
+	for _, address := range addresses {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		hs := httpServer(s, o.Log)
+		hs.TLSConfig = tlsConfig
+		servers = append(servers, hs)
+		o.Log.Info("listening", "address", l.Addr().String(), "tls", tlsConfig != nil)
+		running.Go(func() {
+			if tlsConfig != nil {
+				failed <- hs.ServeTLS(l, "", "")
+			} else {
+				failed <- hs.Serve(l)
+			}
+		})
+	}
+	return s.until(ctx, servers, failed)
+}
+
+// until loads the models, waits for the end and drains.
+func (s *Server) until(ctx context.Context, servers []*http.Server, failed <-chan error) error {
+	err := s.Load(ctx)
+	if err != nil && (!s.options.KeepGoing || ctx.Err() != nil) {
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	if err == nil {
+		s.options.Log.Info("ready")
+	}
+	if s.options.Mode == ModePoll {
+		polling, stop := context.WithCancel(ctx)
+		defer stop()
+		go s.repository.Poll(polling, s.options.PollInterval)
+	}
+	select {
+	case err := <-failed:
+		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	case <-ctx.Done():
+	}
+	s.options.Log.Info("stopping: unready, and waiting for requests in flight", "at most", s.options.DrainTimeout)
+	s.repository.Stop()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.DrainTimeout)
+	defer cancel()
+	for _, hs := range servers {
+		if err := hs.Shutdown(drain); err != nil {
+			return fmt.Errorf("requests in flight were cut off after %v: %w", s.options.DrainTimeout, err)
+		}
+	}
+	return s.Close(drain)
+}
+
+// httpServer returns a server with bounds on what slow or idle clients hold.
+func httpServer(h http.Handler, log *slog.Logger) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: h, Protocols: &protocols, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 5 * time.Minute, IdleTimeout: 10 * time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
