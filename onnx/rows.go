@@ -8,7 +8,7 @@ import (
 
 // rows are the ops of the default domain by name, and those of other domains as "domain.name".
 var rows = merge(mathRows, compareRows, castRows, reduceRows, shapeRows, gatherRows, layerRows, poolRows, normRows, controlRows, sequenceRows,
-	attentionRows, resizeRows, recurrentRows)
+	attentionRows, resizeRows, recurrentRows, signalRows, detectRows, trainRows, randomRows, ngramRows)
 
 // refused says of ops why they are not supported.
 var refused = map[string]string{
