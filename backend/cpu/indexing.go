@@ -1,10 +1,10 @@
 package cpu
 
 import (
+	"math"
 	"slices"
 
-	"math"
-
+	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
@@ -47,10 +47,42 @@ func (c *call) lineGeometry() kernels.Lines {
 	return kernels.NewLines(ir.AtLeast1D(self).Dims(), dim, ir.AtLeast1D(index).Dims())
 }
 
+// rowIndex returns the index operand as a vector, if it says the same of all elements of a row: if it
+// is along the first dimension and expanded along the others, which are those of self.
+func (c *call) rowIndex() (index operand, inner int, ok bool) {
+	self, v := c.Operands[0].Shape, c.Operands[1]
+	if self.Rank() < 2 || c.Dim("dim", self.Rank()) != 0 {
+		return operand{}, 0, false
+	}
+	inner = 1
+	for d := 1; d < self.Rank(); d++ {
+		if n := v.Shape.Dim(d); n != self.Dim(d) || n > 1 && v.View.Strides[d] != 0 {
+			return operand{}, 0, false
+		}
+		inner *= self.Dim(d)
+	}
+	if inner < 2 {
+		return operand{}, 0, false
+	}
+	n := v.Shape.Dim(0)
+	one := plan.Value{Shape: ir.MakeShape(v.DType(), n), Value: v.Value}
+	one.View = strided.View{Offset: v.View.Offset, Rank: 1}
+	one.View.Dims[0], one.View.Strides[0] = n, v.View.Strides[0]
+	return c.dense(c.l.cast(c.Instr, one, ir.I64)), inner, true
+}
+
 func gather[T strided.Bits](c *call) {
+	m := c.l.mem
+	if index, inner, ok := c.rowIndex(); ok {
+		size := c.Operands[0].Shape.Dim(0)
+		x, out := c.dense(c.Operands[0]), c.result()
+		c.emit(index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
+			kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
+		})
+		return
+	}
 	l := c.lineGeometry()
 	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()
-	m := c.l.mem
 	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.Gather(elements[T](m, out), elements[T](m, x), elements[int64](m, index), &l, lo, hi)
 	})
@@ -73,15 +105,46 @@ func (c *call) source() (operand, strided.View) {
 	return c.dense(v), view
 }
 
-// scatter is one unit of work: where an index repeats, the order counts.
+// rowSource returns the rows that scatter reads where rowIndex is ok, if they are as long as those of
+// self.
+func (c *call) rowSource() (src operand, ok bool) {
+	v, _ := c.Operand("src")
+	index := c.Operands[1].Shape
+	for d := 1; d < index.Rank(); d++ {
+		if v.Shape.Dim(d) != index.Dim(d) {
+			return operand{}, false
+		}
+	}
+	return c.dense(v), true
+}
+
+// columnGrain is how many columns of n rows are worth a goroutine; not so few that processors write
+// into the same cache lines.
+func (c *call) columnGrain(n int) int { return max(64, c.l.grain(float64(n))) }
+
+// scatterGrain is how many units of a scatter are worth a goroutine. Columns are apart by few bytes.
+func (c *call) scatterGrain(l *kernels.Lines) int {
+	return max(16, c.l.grain(indexCost*float64(l.UnitSize())))
+}
+
+// scatter's units write to different elements: where an index repeats, the order counts.
 func scatter[T strided.Bits](c *call) {
+	m := c.l.mem
+	if index, inner, ok := c.rowIndex(); ok {
+		if src, ok := c.rowSource(); ok {
+			size, out := c.Operands[0].Shape.Dim(0), c.selfCopy()
+			c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
+				kernels.ScatterRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
+			})
+			return
+		}
+	}
 	l := c.lineGeometry()
 	index := c.index()
 	src, view := c.source()
 	out := c.selfCopy()
-	m := c.l.mem
-	c.emit(1, 1, []operand{out}, []operand{index, src}, func(_, _ int) {
-		kernels.Scatter(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l)
+	c.emit(l.Units(), c.scatterGrain(&l), []operand{out}, []operand{index, src}, func(lo, hi int) {
+		kernels.Scatter(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l, lo, hi)
 	})
 }
 
@@ -103,24 +166,42 @@ func scatterReduce[T kernels.Number](c *call) {
 	if c.Operands[0].DType() == ir.Bool {
 		how = boolCombines[how]
 	}
+	if how == kernels.CombineSum && include && c.addRows(func(index, src, out operand, size, inner, lo, hi int) {
+		m := c.l.mem
+		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
+	}) {
+		return
+	}
 	index := c.index()
 	src, view := c.source()
 	out := c.selfCopy()
-	writes := []operand{out}
-	var count operand
-	counting := how == kernels.CombineMean || !include
-	if counting {
-		count = c.l.temp(ir.I64, out.n)
-		writes = append(writes, count)
-	}
 	m := c.l.mem
-	c.emit(1, 1, writes, []operand{index, src}, func(_, _ int) {
-		var counts []int64
-		if counting {
-			counts = elements[int64](m, count)
-		}
-		kernels.ScatterReduce(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l, how, include, counts)
+	if how != kernels.CombineMean && include {
+		c.emit(l.Units(), c.scatterGrain(&l), []operand{out}, []operand{index, src}, func(lo, hi int) {
+			kernels.ScatterReduce(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l, how, include, nil, lo, hi)
+		})
+		return
+	}
+	count := c.l.temp(ir.I64, out.n)
+	c.emit(1, 1, []operand{out, count}, []operand{index, src}, func(_, _ int) {
+		kernels.ScatterReduce(elements[T](m, out), elements[int64](m, index), elements[T](m, src), &view, &l, how, include,
+			elements[int64](m, count), 0, l.Units())
 	})
+}
+
+// addRows emits f, which adds rows to those of self, if that is what the scatter does.
+func (c *call) addRows(f func(index, src, out operand, size, inner, lo, hi int)) bool {
+	index, inner, ok := c.rowIndex()
+	if !ok {
+		return false
+	}
+	src, ok := c.rowSource()
+	if !ok {
+		return false
+	}
+	size, out := c.Operands[0].Shape.Dim(0), c.selfCopy()
+	c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) { f(index, src, out, size, inner, lo, hi) })
+	return true
 }
 
 // rows returns self as [outer, size, inner] around the indexed dimension.

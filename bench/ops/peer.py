@@ -114,6 +114,7 @@ class Call:
             args["reduction"] = REDUCTIONS[args["reduction"]]
         self.sources = {t.data_ptr() for v in args.values() for t in flat(v) if isinstance(t, torch.Tensor) and t.numel()}
         self.cotangents = [self.tensor(t) for t in spec["cotangents"] or []]
+        self.sources |= {t.data_ptr() for t in self.cotangents}
         self.fn = self.forward(function(spec["op"]), args)
         self.params = self.wrt
         if mode == "compile":
@@ -127,6 +128,7 @@ class Call:
                 return t.clone(memory_format=torch.contiguous_format)
             return t
 
+        self.contiguous = contiguous
         if self.cotangents:
             return lambda: flat(op(**args))
         return lambda: [contiguous(t) for t in flat(op(**args))]
@@ -156,7 +158,9 @@ class Call:
         pairs = [(t, c) for t, c in zip(live, self.cotangents) if t.requires_grad]
         if not pairs:
             raise NoSuchOp("no gradient")
-        self.out = outs + list(torch.autograd.grad([t for t, _ in pairs], self.params, [c for _, c in pairs], allow_unused=True))
+        grads = torch.autograd.grad([t for t, _ in pairs], self.params, [c for _, c in pairs], allow_unused=True)
+        with torch.no_grad():
+            self.out = [self.contiguous(t) for t in [*outs, *grads]]
 
     def results(self, path):
         names = []

@@ -19,52 +19,117 @@ type Lines struct {
 	base strided.View // the index's dimensions; the stride of the indexed one is 0
 	size int          // of the indexed dimension
 	step int          // the stride of the indexed dimension
+	// The index's dimensions around the indexed one.
+	outer, n, inner int
 }
 
 // NewLines returns the geometry of an index of dimensions index along dim of a
 // dense tensor of dimensions dims.
 func NewLines(dims []int, dim int, index []int) Lines {
-	l := Lines{base: strided.Dense(dims), size: 1, step: 1}
+	l := Lines{base: strided.Dense(dims), size: 1, step: 1, outer: 1, n: 1, inner: 1}
 	if len(dims) > 0 {
 		l.size, l.step = dims[dim], l.base.Strides[dim]
 		l.base.Strides[dim] = 0
+	}
+	for d, n := range index {
+		switch {
+		case d < dim:
+			l.outer *= n
+		case d > dim:
+			l.inner *= n
+		default:
+			l.n = n
+		}
 	}
 	copy(l.base.Dims[:], index)
 	return l
 }
 
-// walk calls f for each of the elements lo..hi-1 of the index, with the position of the element
-// that it selects. It panics with an IndexError.
-func walk(l *Lines, index []int64, lo, hi int, f func(i, pos int)) {
+// Units returns into how many units scatters can be cut, none of which writes what another does.
+func (l *Lines) Units() int {
+	if l.outer == 1 {
+		return l.inner
+	}
+	return l.outer
+}
+
+// UnitSize returns how many elements of the index a unit has.
+func (l *Lines) UnitSize() int { return l.outer * l.n * l.inner / max(l.Units(), 1) }
+
+// units calls f as runs does, for the elements of some units: in each line in the order of the index.
+func (l *Lines) units(view *strided.View, lo, hi int, f func(i, pos, from, n int)) {
+	if l.outer != 1 {
+		l.runs(view, lo*l.n*l.inner, hi*l.n*l.inner, f)
+		return
+	}
+	for j := range l.n {
+		l.runs(view, j*l.inner+lo, j*l.inner+hi, f)
+	}
+}
+
+// runs goes through the elements lo..hi-1 of the index by parts of rows: n of them, from element i
+// on, select from the position pos on, and belong to what lies at from in a view of the index's
+// dimensions.
+func (l *Lines) runs(view *strided.View, lo, hi int, f func(i, pos, from, n int)) {
 	if lo >= hi {
 		return
 	}
-	var at [strided.MaxRank]int
-	pos := l.base.Seek(lo, &at)
-	for i := lo; i < hi; i++ {
-		f(i, pos+checked(index[i], l.size)*l.step)
-		pos = l.base.Next(&at, l.base.Rank, pos)
+	last := l.base.Rank - 1
+	if last < 0 {
+		f(0, l.base.Offset, view.Offset, 1)
+		return
 	}
+	var at, viewAt [strided.MaxRank]int
+	pos, from := l.base.Seek(lo, &at), view.Seek(lo, &viewAt)
+	for skip := at[last]; lo < hi; skip = 0 {
+		n := min(l.base.Dims[last]-skip, hi-lo)
+		f(lo, pos, from, n)
+		lo += n
+		pos = l.base.Next(&at, last, pos-skip*l.base.Strides[last])
+		from = view.Next(&viewAt, last, from-skip*view.Strides[last])
+	}
+}
+
+// along returns how far apart the positions of a row's elements are.
+func along(v *strided.View) int {
+	if v.Rank == 0 {
+		return 0
+	}
+	return v.Strides[v.Rank-1]
 }
 
 // Gather sets dst[i] to the element of x that index[i] selects, for lo <= i < hi.
 func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
-	walk(l, index, lo, hi, func(i, pos int) { dst[i] = x[pos] })
+	step := along(&l.base)
+	l.runs(&l.base, lo, hi, func(i, pos, _, n int) {
+		row := dst[i : i+n]
+		for j, ix := range index[i : i+n] {
+			row[j] = x[pos+checked(ix, l.size)*l.step]
+			pos += step
+		}
+	})
 }
 
-// Scatter sets the element of dst that index[i] selects to element i of src, in the order of i.
-// view is the layout of src, with the dimensions of the index.
-func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines) {
-	n := l.base.Len()
-	if n == 0 {
-		return
-	}
-	var at [strided.MaxRank]int
-	from := view.Seek(0, &at)
-	walk(l, index, 0, n, func(_, pos int) {
-		dst[pos] = src[from]
-		from = view.Next(&at, view.Rank, from)
+// Scatter sets the elements of dst that units lo..hi-1 of the index select to those of src, in the
+// order of the index. view is the layout of src, with the dimensions of the index.
+func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines, lo, hi int) {
+	step, next := along(&l.base), along(view)
+	l.units(view, lo, hi, func(i, pos, from, n int) {
+		for _, ix := range index[i : i+n] {
+			dst[pos+checked(ix, l.size)*l.step] = src[from]
+			pos += step
+			from += next
+		}
 	})
+}
+
+// ScatterRows sets rows of dst, [size, inner], to those of source, [len(index), inner], in the order
+// of index, in the columns lo..hi-1.
+func ScatterRows[T strided.Bits](dst []T, index []int64, source []T, size, inner, lo, hi int) {
+	for j, ix := range index {
+		p := checked(ix, size) * inner
+		copy(dst[p+lo:p+hi], source[j*inner+lo:j*inner+hi])
+	}
 }
 
 // Combine says how ScatterReduce combines elements.
@@ -79,37 +144,54 @@ const (
 	CombineMin
 )
 
-// ScatterReduce combines each element of src with the element of dst that index selects. Unless
-// includeSelf is set, what dst held there before is ignored. count is scratch memory as long as
-// dst; it may be nil if includeSelf is set and how is not CombineMean.
-func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View, l *Lines, how Combine, includeSelf bool, count []int64) {
-	n := l.base.Len()
-	if n == 0 {
+// ScatterReduce combines each element of src that belongs to units lo..hi-1 of the index with the
+// element of dst that index selects. Unless includeSelf is set, what dst held there before is
+// ignored. count is scratch memory as long as dst, and all units must be done at once; it may be nil
+// if includeSelf is set and how is not CombineMean.
+func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View, l *Lines, how Combine, includeSelf bool, count []int64, lo, hi int) {
+	if l.base.Len() == 0 {
 		return
 	}
+	if how == CombineMean || !includeSelf {
+		scatterCounting(dst, index, src, view, l, how, includeSelf, count, lo, hi)
+		return
+	}
+	step, next := along(&l.base), along(view)
+	l.units(view, lo, hi, func(i, pos, from, n int) {
+		for _, ix := range index[i : i+n] {
+			p := pos + checked(ix, l.size)*l.step
+			if how == CombineSum {
+				dst[p] += src[from]
+			} else {
+				dst[p] = combine(how, dst[p], src[from])
+			}
+			pos += step
+			from += next
+		}
+	})
+}
+
+// scatterCounting is ScatterReduce where it matters how many elements each one combines.
+func scatterCounting[T Number](dst []T, index []int64, src []T, view *strided.View, l *Lines, how Combine, includeSelf bool, count []int64, lo, hi int) {
 	self := int64(0)
 	if includeSelf {
 		self = 1
 	}
-	counting := how == CombineMean || !includeSelf
-	if counting {
-		for i := range count {
-			count[i] = self
-		}
+	for i := range count {
+		count[i] = self
 	}
-	var at [strided.MaxRank]int
-	from := view.Seek(0, &at)
-	walk(l, index, 0, n, func(_, pos int) {
-		v := src[from]
-		from = view.Next(&at, view.Rank, from)
-		if counting {
-			count[pos]++
-			if count[pos] == 1 {
-				dst[pos] = v
-				return
+	step, next := along(&l.base), along(view)
+	l.units(view, lo, hi, func(i, pos, from, n int) {
+		for _, ix := range index[i : i+n] {
+			p := pos + checked(ix, l.size)*l.step
+			if count[p]++; count[p] == 1 {
+				dst[p] = src[from]
+			} else {
+				dst[p] = combine(how, dst[p], src[from])
 			}
+			pos += step
+			from += next
 		}
-		dst[pos] = combine(how, dst[pos], v)
 	})
 	if how == CombineMean {
 		divideCounts(dst, count)
@@ -159,9 +241,21 @@ func divideCounts[T Number](dst []T, count []int64) {
 // [outer, len(index), inner]; units lo..hi-1 are the outer·len(index) rows.
 func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi int) {
 	n := len(index)
-	for r := lo; r < hi; r++ {
-		p := (r/n*size + checked(index[r%n], size)) * inner
-		copy(dst[r*inner:(r+1)*inner], x[p:p+inner])
+	for lo < hi {
+		o, first := lo/n, lo%n
+		part := index[first:min(n, first+hi-lo)]
+		to, from := dst[lo*inner:(lo+len(part))*inner], x[o*size*inner:(o+1)*size*inner]
+		if inner == 1 {
+			for j, ix := range part {
+				to[j] = from[checked(ix, size)]
+			}
+		} else {
+			for j, ix := range part {
+				p := checked(ix, size) * inner
+				copy(to[j*inner:(j+1)*inner], from[p:p+inner])
+			}
+		}
+		lo += len(part)
 	}
 }
 

@@ -38,8 +38,8 @@ func TestIndexOutOfRange(t *testing.T) {
 	for _, bad := range []int64{3, -1, 1 << 40, -1 << 63} {
 		for name, f := range map[string]func(){
 			"gather":         func() { Gather(make([]uint8, 1), x, []int64{bad}, &l, 0, 1) },
-			"scatter":        func() { Scatter(x, []int64{bad}, []uint8{1}, &v, &l) },
-			"scatter_reduce": func() { ScatterReduce(x, []int64{bad}, []uint8{1}, &v, &l, CombineSum, true, nil) },
+			"scatter":        func() { Scatter(x, []int64{bad}, []uint8{1}, &v, &l, 0, 1) },
+			"scatter_reduce": func() { ScatterReduce(x, []int64{bad}, []uint8{1}, &v, &l, CombineSum, true, nil, 0, 1) },
 			"index_select":   func() { IndexSelect(make([]uint8, 1), x, []int64{bad}, 3, 1, 0, 1) },
 			"index_add":      func() { IndexAdd(x, []int64{bad}, []uint8{1}, 3, 1, 0, 1) },
 		} {
@@ -61,7 +61,7 @@ func TestScatterOrder(t *testing.T) {
 	l := NewLines([]int{3}, 0, []int{4})
 	v := strided.Dense([]int{4})
 	dst := []uint32{7, 7, 7}
-	Scatter(dst, []int64{1, 1, 0, 1}, []uint32{1, 2, 3, 4}, &v, &l)
+	Scatter(dst, []int64{1, 1, 0, 1}, []uint32{1, 2, 3, 4}, &v, &l, 0, l.Units())
 	if !slices.Equal(dst, []uint32{3, 4, 7}) {
 		t.Errorf("got %v: the later write must win", dst)
 	}
@@ -88,13 +88,13 @@ func TestScatterReduce(t *testing.T) {
 		{CombineMin, false, []int64{3, 4, -7, 10}},
 	} {
 		dst := []int64{10, 10, 10, 10}
-		ScatterReduce(dst, index, src, &v, &l, c.how, c.include, make([]int64, 4))
+		ScatterReduce(dst, index, src, &v, &l, c.how, c.include, make([]int64, 4), 0, l.Units())
 		if !slices.Equal(dst, c.want) {
 			t.Errorf("combine %d, include self %v: %v, want %v", c.how, c.include, dst, c.want)
 		}
 	}
 	f := []float64{1, 1, 1, 1}
-	ScatterReduce(f, index, []float64{2, 1, 3, nan, 0}, &v, &l, CombineMean, true, make([]int64, 4))
+	ScatterReduce(f, index, []float64{2, 1, 3, nan, 0}, &v, &l, CombineMean, true, make([]int64, 4), 0, l.Units())
 	if f[0] != 2 || f[1] != 0.5 || f[2] == f[2] || f[3] != 1 {
 		t.Errorf("mean of floats: %v", f)
 	}
@@ -132,5 +132,68 @@ func TestSortKeysOfIntegers(t *testing.T) {
 	}
 	if sortKey(uint8(255), false) <= sortKey(uint8(1), false) {
 		t.Error("uint8 keys are out of order")
+	}
+}
+
+// Units of scatters in any pieces, and gathers of any part of the index, give what one piece gives.
+func TestScatterUnits(t *testing.T) {
+	dims := []int{4, 5, 6}
+	for dim := range dims {
+		for _, shape := range [][]int{{4, 5, 6}, {3, 4, 5}, {1, 7, 2}, {1, 1, 1}, {2, 9, 1}} {
+			if shape[(dim+1)%3] > dims[(dim+1)%3] || shape[(dim+2)%3] > dims[(dim+2)%3] {
+				continue
+			}
+			l := NewLines(dims, dim, shape)
+			n := shape[0] * shape[1] * shape[2]
+			index, src := make([]int64, n), make([]uint8, 4*9*6*2)
+			for i := range index {
+				index[i] = int64(i*i+i/3) % int64(dims[dim])
+			}
+			for i := range src {
+				src[i] = uint8(i) + 1
+			}
+			view := strided.Dense([]int{shape[0], shape[1] + 1, shape[2] + 1})
+			for d := range shape {
+				view.Dims[d] = shape[d]
+			}
+			put, sum := make([]uint8, 120), make([]uint8, 120)
+			from := 0
+			for i := range n { // element by element
+				at := [3]int{i / (shape[1] * shape[2]), i / shape[2] % shape[1], i % shape[2]}
+				from = at[0]*view.Strides[0] + at[1]*view.Strides[1] + at[2]
+				at[dim] = int(index[i])
+				p := at[0]*30 + at[1]*6 + at[2]
+				put[p], sum[p] = src[from], sum[p]+src[from]
+			}
+			for _, piece := range []int{1, 2, 3, l.Units()} {
+				gotPut, gotSum := make([]uint8, 120), make([]uint8, 120)
+				for lo := 0; lo < l.Units(); lo += piece {
+					hi := min(lo+piece, l.Units())
+					Scatter(gotPut, index, src, &view, &l, lo, hi)
+					ScatterReduce(gotSum, index, src, &view, &l, CombineSum, true, nil, lo, hi)
+				}
+				if !slices.Equal(gotPut, put) || !slices.Equal(gotSum, sum) {
+					t.Errorf("dim %d, index %v, %d units at a time:\n%v\n%v, want\n%v\n%v", dim, shape, piece, gotPut, gotSum, put, sum)
+				}
+			}
+			whole, parts := make([]uint8, n), make([]uint8, n)
+			Gather(whole, put, index, &l, 0, n)
+			for lo := range n {
+				Gather(parts, put, index, &l, lo, min(lo+1, n))
+			}
+			if !slices.Equal(whole, parts) {
+				t.Errorf("dim %d, index %v: %v gathered at once, one by one %v", dim, shape, whole, parts)
+			}
+		}
+	}
+}
+
+func TestScatterRows(t *testing.T) {
+	dst, source := make([]uint8, 12), []uint8{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	for lo := range 4 {
+		ScatterRows(dst, []int64{2, 0, 2}, source, 3, 4, lo, lo+1)
+	}
+	if want := []uint8{5, 6, 7, 8, 0, 0, 0, 0, 9, 10, 11, 12}; !slices.Equal(dst, want) {
+		t.Errorf("%v, want %v", dst, want)
 	}
 }

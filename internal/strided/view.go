@@ -306,8 +306,16 @@ func Write[T Bits](dst, src []T, v *View, lo, hi int) {
 	}
 }
 
+// fillMost bounds what fill copies at a time, so that it stays in the first-level cache.
+const fillMost = 1024
+
+// fill copies what it has filled, since that moves whole vectors.
 func fill[T any](dst []T, x T) {
-	for i := range dst {
+	n := min(32, len(dst))
+	for i := range dst[:n] {
 		dst[i] = x
+	}
+	for n > 0 && n < len(dst) {
+		n += copy(dst[n:], dst[:min(n, fillMost)])
 	}
 }

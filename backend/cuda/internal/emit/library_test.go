@@ -111,7 +111,7 @@ func TestGatherAndScatter(t *testing.T) {
 		}
 		src := random(2*n, r.Uint32)
 		want = append([]uint32{}, x...)
-		kernels.Scatter(want, index, src, &view, &l)
+		kernels.Scatter(want, index, src, &view, &l, 0, l.Units())
 		d.routine("scatter to "+name, (&Scatter{lines, 4}).Plan(small), [][]byte{bytesOf(x), bytesOf(apart), bytesOf(src)}, []ir.DType{ir.I32}, 0, bytesOf(want))
 		for reduce, how := range map[string]kernels.Combine{
 			"sum": kernels.CombineSum, "prod": kernels.CombineProd, "mean": kernels.CombineMean, "amax": kernels.CombineMax, "amin": kernels.CombineMin,
@@ -133,7 +133,7 @@ func scatterReduce[T kernels.Number](d *device, name string, g ScatterReduce, ho
 	d.t.Helper()
 	x, src := random(size, element), random(2*len(index), element)
 	want := append([]T{}, x...)
-	kernels.ScatterReduce(want, index, src, view, l, how, g.Self, make([]int64, size))
+	kernels.ScatterReduce(want, index, src, view, l, how, g.Self, make([]int64, size), 0, l.Units())
 	d.routine(fmt.Sprintf("%v %s", g.DType, name), g.Plan(small), [][]byte{bytesOf(x), bytesOf(apart), bytesOf(src)}, []ir.DType{g.DType}, 0, bytesOf(want))
 }
 
