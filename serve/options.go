@@ -10,7 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -38,6 +41,9 @@ type Options struct {
 	Weights []string
 	// Models is a folder in Triton's layout: NAME/[config.pbtxt]/VERSION/FILE.
 	Models string
+	// ModelName is for a folder that is a model by itself, as KServe lays it out: Models
+	// has the versions of this model, or its file. A folder of models is served as such.
+	ModelName string
 	// Mode is ModeNone by default; Load are the models of ModeExplicit.
 	Mode Mode
 	Load []string
@@ -104,6 +110,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("mode %q: there are %s, %s and %s", o.Mode, ModeNone, ModeExplicit, ModePoll)
 	case len(o.Files) == 0 && o.Models == "":
 		return errors.New("there are neither files nor a folder of models to serve")
+	case o.ModelName != "" && o.Models == "":
+		return errors.New("a name is given for the model in a folder, but no folder")
 	case len(o.Load) > 0 && o.Mode != ModeExplicit:
 		return fmt.Errorf("models are named to be loaded, which is for mode %s", ModeExplicit)
 	case len(o.Weights) > len(o.Files):
@@ -134,4 +142,27 @@ func (o *Options) files() (files, weights map[string]string, err error) {
 		}
 	}
 	return files, weights, nil
+}
+
+// singleModel reports whether a folder is one model: it has a model's file, which is
+// returned, or folders of versions.
+func singleModel(dir string) (file string, single bool) {
+	for _, name := range []string{"model.pt2", "model.lir", "model.so"} {
+		if path := filepath.Join(dir, name); isThere(path) {
+			return path, true
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", false // the repository says what is wrong
+	}
+	return "", slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		n, err := strconv.ParseUint(e.Name(), 10, 63)
+		return err == nil && n > 0
+	})
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

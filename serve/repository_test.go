@@ -281,3 +281,20 @@ func TestDigests(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A folder that is one model by itself: its file, or its versions.
+func TestModelName(t *testing.T) {
+	dir := t.TempDir()
+	writeProgram(t, dir, "versions", 3, "2")
+	writeProgram(t, dir, "file", 1, "4")
+	for sub, want := range map[string]string{"versions": "2", "file/1": "4"} {
+		hs := start(t, Options{Models: filepath.Join(dir, filepath.FromSlash(sub)), ModelName: "m"})
+		if got := answerOf(t, hs.URL, "m"); got != want {
+			t.Errorf("%s: %s, want %s", sub, got, want)
+		}
+	}
+	hs := start(t, Options{Models: dir, ModelName: "m", KeepGoing: true, Mode: ModeExplicit, Load: []string{"versions"}})
+	if got := answerOf(t, hs.URL, "versions"); got != "2" {
+		t.Errorf("a folder of models: %s", got)
+	}
+}

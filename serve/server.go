@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,15 @@ func New(o Options) (*Server, error) {
 	}
 	ro := repository.Options{
 		Dir: o.Models, Files: files, Weights: weights, AllowDigests: o.AllowDigests, Log: o.Log, Level: o.Level, Version: o.Version,
+	}
+	if file, single := singleModel(o.Models); o.ModelName != "" && single {
+		ro.Single = o.ModelName
+		if file != "" {
+			ro.Dir, ro.Single, files[o.ModelName] = "", "", file
+			if w := filepath.Join(o.Models, "weights.safetensors"); isThere(w) {
+				weights[o.ModelName] = w
+			}
+		}
 	}
 	if o.Mode == ModeExplicit {
 		ro.Selected = append([]string{}, o.Load...)

@@ -29,6 +29,9 @@ type Options struct {
 	Dir string
 	// Files are models by themselves, by name, and Weights their safetensors files.
 	Files, Weights map[string]string
+	// Single is the name of the only model of Dir, which has its versions directly;
+	// empty where Dir has folders of models.
+	Single string
 	// Selected are the models that Start loads, besides Files; nil for all there are.
 	Selected []string
 	// AllowDigests are the sha256 sums that packages may have, in hexadecimal; nil
@@ -113,7 +116,9 @@ func (r *Repository) Start(ctx context.Context) error {
 // names lists the models that there are.
 func (r *Repository) names() ([]string, error) {
 	all := slices.Collect(maps.Keys(r.options.Files))
-	if r.options.Dir != "" {
+	if r.options.Single != "" {
+		all = append(all, r.options.Single)
+	} else if r.options.Dir != "" {
 		entries, err := os.ReadDir(r.options.Dir)
 		if err != nil {
 			return nil, err
@@ -134,8 +139,11 @@ func (r *Repository) source(name string) (source, error) {
 	if file, ok := r.options.Files[name]; ok {
 		return source{file: file, weights: r.options.Weights[name]}, nil
 	}
+	if name == r.options.Single && name != "" {
+		return source{dir: r.options.Dir}, nil
+	}
 	dir := filepath.Join(r.options.Dir, name)
-	if r.options.Dir == "" || name == "" || !filepath.IsLocal(name) || name != filepath.Base(name) || !exists(dir) {
+	if r.options.Single != "" || r.options.Dir == "" || name == "" || !filepath.IsLocal(name) || name != filepath.Base(name) || !exists(dir) {
 		return source{}, inference.Errorf(inference.NotFound, "there is no model %q in the repository", name)
 	}
 	return source{dir: dir}, nil

@@ -65,6 +65,7 @@ type serveFlags struct {
 func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 	fs := c.Flags()
 	fs.StringVar(&o.Models, "models", "", "`folder` of models in Triton's layout")
+	fs.StringVar(&o.ModelName, "model-name", "", "`name` of the model, if that folder has its file or its versions directly")
 	fs.StringArrayVar(&o.Weights, "weights", nil, "safetensors `file` for the model of the same place in the arguments")
 	fs.StringVar(&f.mode, "mode", "none", "when models are loaded: none (all at the start), explicit (--load-model and requests) or poll")
 	fs.StringArrayVar(&o.Load, "load-model", nil, "`name` of a model to load in mode explicit")
