@@ -218,7 +218,11 @@ func (m Maker) ScalarFunc(f func() float64) *Tensor {
 func ScalarFunc(f func() float64) *Tensor { return Maker{}.ScalarFunc(f) }
 
 // OnCall is for state of Go that a training step counts, such as a number of steps, inside the fn
-// of a Function, which is not called for each step: it has f called after each Call that has
-// scheduled its work, the first included. It returns a number of the trace, which differs from that
-// of others; where no function is being traced with the session, it does nothing and returns 0.
-func (s *Session) OnCall(f func()) uint64 { return s.ex().OnCall(f) }
+// of a Function, which is not called for each step: it has count called after each Call that has
+// scheduled its work, the first included, and undo each time that what such a Call has assigned is
+// taken back, since its work fails or the Step around it does. It returns a number of the trace, which
+// differs from that of others. Where no function is being traced with the session it returns 0, leaves
+// the counting to the caller, and has undo called if the session's present step is taken back: a Step
+// that returns an error, or a step whose work fails later. Both must be quick and must not use the
+// session; undo may be called on any goroutine.
+func (s *Session) OnCall(count, undo func()) uint64 { return s.ex().OnCall(count, undo) }

@@ -117,7 +117,7 @@ func TestScalarFunc(t *testing.T) {
 	m := newSession(t).With()
 	n, counted := 0.0, 0
 	f := Compile(func(in ...*Tensor) []*Tensor {
-		m.Session().OnCall(func() { counted++ })
+		m.Session().OnCall(func() { counted++ }, func() {})
 		return []*Tensor{in[0].Mul(m.ScalarFunc(func() float64 { return n })), m.With(As(F64)).ScalarFunc(func() float64 { return n + float64(counted) })}
 	})
 	for i := range 4 {
@@ -134,7 +134,7 @@ func TestScalarFunc(t *testing.T) {
 	if counted != 4 {
 		t.Errorf("%d calls counted, want 4", counted)
 	}
-	if m.Session().OnCall(func() { t.Error("called") }) != 0 {
+	if m.Session().OnCall(func() { t.Error("called") }, func() {}) != 0 {
 		t.Error("OnCall outside a function")
 	}
 	wantFloats(t, m.FromSlice([]float32{2}).Mul(m.ScalarFunc(func() float64 { return 3 })), 6)

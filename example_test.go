@@ -104,7 +104,7 @@ func ExampleScalarFunc() {
 	ctx := context.Background()
 	steps := 0
 	f := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
-		loris.Default().OnCall(func() { steps++ })
+		loris.Default().OnCall(func() { steps++ }, func() { steps-- })
 		return []*loris.Tensor{in[0].Mul(loris.ScalarFunc(func() float64 { return float64(steps) }))}
 	})
 	for range 3 {

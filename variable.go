@@ -67,9 +67,9 @@ func (v *Variable) Assign(t *Tensor) {
 
 // Publish gives variables new values that all sessions see from one moment on, in place of
 // what the variables' session has assigned: weights that were read from a file, say. It
-// returns once pending values are scheduled. Inside a Step of the variables' session it is Assign.
-// Numbers of variables and values that differ wrap ErrArg, shapes that differ ErrShape, and
-// nothing changes.
+// waits for values that are pending, and if the computation of one fails nothing changes. Inside a
+// Step of the variables' session it is Assign. Numbers of variables and values that differ wrap
+// ErrArg, shapes that differ ErrShape, and nothing changes.
 func Publish(ctx context.Context, vars []*Variable, values []*Tensor) error {
 	if err := ir.CheckContext("publish", ctx); err != nil {
 		return err

@@ -163,7 +163,7 @@ func (s state) Buffers() iter.Seq2[string, *loris.Variable] { return s.o.State()
 func (o *Optimizer) metadata() map[string]string {
 	m := map[string]string{metaAlgorithm: o.algorithm}
 	if o.stepVar == nil {
-		m[metaSteps] = strconv.FormatInt(o.steps, 10)
+		m[metaSteps] = strconv.FormatInt(o.steps.Load(), 10)
 		m[metaLR] = strconv.FormatFloat(o.lr, 'g', -1, 64)
 	}
 	return m
@@ -192,7 +192,8 @@ func (o *Optimizer) restore(meta map[string]string) (func(context.Context) error
 		return nil, fmt.Errorf("%w: %s %q and %s %q", ErrCheckpoint, metaLR, meta[metaLR], metaSteps, meta[metaSteps])
 	}
 	return func(context.Context) error {
-		o.steps, o.lr = steps, lr
+		o.steps.Store(steps)
+		o.lr = lr
 		return nil
 	}, nil
 }
@@ -207,7 +208,8 @@ func (o *Optimizer) restoreCaptured(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.steps, o.lr = steps[0], lr
+	o.steps.Store(steps[0])
+	o.lr = lr
 	return nil
 }
 

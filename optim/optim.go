@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/tracing"
@@ -18,9 +19,9 @@ type Optimizer struct {
 	groups    []group // the last is of parameters that no Group has
 	params    []param
 	maximize  bool
-	steps     int64
-	inTrace   int64  // steps recorded by the function that is being compiled
-	trace     uint64 // and the number of its trace
+	steps     atomic.Int64 // a step whose work fails takes its own back, on another goroutine
+	inTrace   int64        // steps recorded by the function that is being compiled
+	trace     uint64       // and the number of its trace
 	lr        float64
 	schedule  Schedule
 	// Both are nil unless the optimiser is captured (Captured).
@@ -262,8 +263,8 @@ type factorsOf func(s *loris.Session, group int, d loris.DType) []*loris.Tensor
 // parameter of the graph, however many updates use it.
 func (o *Optimizer) factors(session *loris.Session, ok *loris.Tensor) factorsOf {
 	numbers := make([][]any, len(o.groups))
-	count := func() { o.steps++ }
-	trace := session.OnCall(count)
+	count := func() { o.steps.Add(1) }
+	trace := session.OnCall(count, func() { o.steps.Add(-1) })
 	if trace != o.trace {
 		o.trace, o.inTrace = trace, 0
 	}
@@ -283,7 +284,7 @@ func (o *Optimizer) factors(session *loris.Session, ok *loris.Tensor) factorsOf 
 		return o.hostFactors()
 	default:
 		for i, g := range o.groups {
-			numbers[i] = g.rule.factors(o.LR()*g.scale, o.steps+1)
+			numbers[i] = g.rule.factors(o.LR()*g.scale, o.steps.Load()+1)
 		}
 	}
 	if trace == 0 {
@@ -329,7 +330,8 @@ func (o *Optimizer) hostFactors() factorsOf {
 	return memoised(func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
 		g := o.groups[group]
 		numbers := func() []any {
-			return g.rule.factors(o.rateAt(o.steps+before)*g.scale, o.steps+before+1)
+			steps := o.steps.Load() + before
+			return g.rule.factors(o.rateAt(steps)*g.scale, steps+1)
 		}
 		f := make([]*loris.Tensor, len(numbers()))
 		for i := range f {
@@ -345,7 +347,7 @@ func (o *Optimizer) rate(s *loris.Session) *loris.Tensor {
 		return o.lrVar.ValueIn(s)
 	}
 	before := o.inTrace
-	return s.With(loris.As(loris.F64)).ScalarFunc(func() float64 { return o.rateAt(o.steps + before) })
+	return s.With(loris.As(loris.F64)).ScalarFunc(func() float64 { return o.rateAt(o.steps.Load() + before) })
 }
 
 // rateAt is the rate after the given number of steps.
@@ -411,7 +413,7 @@ func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {
 
 // LR returns the rate of the next step: that of the schedule if there is one, otherwise that of
 // the last SetLR.
-func (o *Optimizer) LR() float64 { return o.rateAt(o.steps) }
+func (o *Optimizer) LR() float64 { return o.rateAt(o.steps.Load()) }
 
 // SetLR sets the rate from the next step on and removes the schedule. Inside a function given to
 // loris.Compile it panics with a *loris.OpError: call it between calls, or set a schedule.
@@ -433,7 +435,7 @@ func (o *Optimizer) SetSchedule(s Schedule) {
 
 // Steps returns the number of steps that were recorded, or scheduled by calls of a function given
 // to loris.Compile.
-func (o *Optimizer) Steps() int64 { return o.steps }
+func (o *Optimizer) Steps() int64 { return o.steps.Load() }
 
 // Params yields the parameters with their names, in the order of the gradients.
 func (o *Optimizer) Params() iter.Seq2[string, *loris.Variable] {

@@ -10,3 +10,4 @@ trap 'rm -r "$(dirname "$attack")"' EXIT
 go build -o "$attack" ./internal/attack/cmd/attack
 "$attack" files -time "$time" -seed "$seed"
 "$attack" chaos -time "$time" -seed "$seed"
+"$attack" failures

@@ -106,14 +106,15 @@ func together(jobs []*syncJob, computed []restore) {
 	}
 }
 
-// forgetLate lets go of the old values that together keeps; the computation is done.
+// forgetLate lets go of the old values that together keeps and of what giveUndos gave; the computation
+// is done.
 func (c *core) forgetLate(a *Async) {
 	if !a.hasLate.Load() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.late = nil
+	a.late, a.undos = nil, nil
 }
 
 // restore puts back the old values of variables whose new ones failed, where the old data is
@@ -124,6 +125,11 @@ func (c *core) restore(a *Async, vars []restore, err error) {
 	vars = append(slices.Clip(vars), a.late...)
 	if a.late = nil; !c.cfg.NoOp {
 		a.failed = err
+	}
+	if !c.cfg.NoOp {
+		for _, u := range slices.Backward(a.undos) {
+			u.run()
+		}
 	}
 	for i, was := range a.donated {
 		if was && !a.began {

@@ -51,6 +51,10 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 		return nil, err
 	}
 	a := newAsync(s, tr.device, tr.hash, j.params)
+	if len(tr.onUndo) > 0 {
+		a.undos = []*hostUndo{{undo: tr.onUndo}}
+		a.hasLate.Store(true)
+	}
 	outs := tr.commit(a, j, newTensor)
 	s.schedule(a, j)
 	for _, f := range tr.onCall {
@@ -113,6 +117,9 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 		}
 	}
 	tr.assign(a, j)
+	if s.scope&bitScoped != 0 {
+		s.undos = append(s.undos, a.undos...)
+	}
 	c.running.Add(1)
 	return outs
 }

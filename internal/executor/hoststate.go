@@ -2,6 +2,8 @@ package executor
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/loris-ml/loris/internal/tracing"
 	"github.com/loris-ml/loris/ir"
@@ -19,16 +21,68 @@ func (s *Session) HostScalar(dst *Tensor, f func() float64, d ir.DType) {
 	}
 }
 
-// OnCall has f called after each successful call of the function that is being traced with the
-// session, from the call that traces it on. It returns the trace's number, or 0 if none is traced.
-func (s *Session) OnCall(f func()) uint64 {
+// OnCall has count called after each successful call of the function that is being traced with the
+// session, from the call that traces it on, and undo if what the call assigned is taken back. It
+// returns the trace's number, or 0 if none is traced: then undo is the present step's.
+func (s *Session) OnCall(count, undo func()) uint64 {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
 	if s.tracing == nil {
+		s.undos = append(s.undos, &hostUndo{undo: []func(){undo}})
 		return 0
 	}
-	s.tracing.onCall = append(s.tracing.onCall, f)
+	s.tracing.onCall = append(s.tracing.onCall, count)
+	s.tracing.onUndo = append(s.tracing.onUndo, undo)
 	return s.tracing.id
+}
+
+// hostUndo takes back, once, what a step has changed of the host's state. A step's are called where
+// its assignments are taken back: while it is recorded, or when its work fails.
+type hostUndo struct {
+	once sync.Once
+	undo []func()
+}
+
+func (u *hostUndo) run() {
+	u.once.Do(func() {
+		for _, f := range slices.Backward(u.undo) {
+			f()
+		}
+	})
+}
+
+// undoHost takes back what the step has changed of the host's state since there were only n changes;
+// core.mu is held.
+func (s *Session) undoHost(n int) {
+	n = min(n, len(s.undos))
+	for _, u := range slices.Backward(s.undos[n:]) {
+		u.run()
+	}
+	clear(s.undos[n:])
+	s.undos = s.undos[:n]
+}
+
+// giveUndos leaves the changes of the step that ends to its work; core.mu is held. computed are the
+// variables whose values an earlier sync of the step computes.
+func (s *Session) giveUndos(asyncs []*Async, computed []restore) {
+	if len(s.undos) == 0 {
+		return
+	}
+	for _, a := range asyncs {
+		a.undos = s.undos
+		a.hasLate.Store(true)
+	}
+	for _, r := range computed {
+		switch a := r.new.by; {
+		case a == nil || r.new.Ready():
+		case a.failed != nil:
+			s.undoHost(0)
+		default:
+			a.undos = append(slices.Clip(a.undos), s.undos...)
+			a.hasLate.Store(true)
+		}
+	}
+	s.undos = nil
 }
 
 // lockHost makes calls that use or change host state take turns, in the order of the state that they

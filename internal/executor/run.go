@@ -40,7 +40,8 @@ type Async struct {
 	// committed an output later than the computation was scheduled.
 	failed  error
 	late    []restore
-	hasLate atomic.Bool // late was set
+	undos   []*hostUndo // of the steps whose values it computes
+	hasLate atomic.Bool // late or undos was set
 }
 
 func newAsync(s *Session, d ir.Device, h ir.Hash, params []*Data) *Async {

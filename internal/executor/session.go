@@ -129,6 +129,7 @@ type Session struct {
 	scope   uint8        // bitScoped inside Step, bitTraced inside Trace
 	gen     uint8        // counts the Steps that were dropped
 	undo    []assignment // made inside Step, oldest first
+	undos   []*hostUndo  // of the step
 	marking bool         // a MarkStep is between its prepare and its commit
 	rng     map[ir.Device]*rngState
 	random  int // ordinal of the next random op of the step

@@ -112,6 +112,7 @@ func (s *Session) dropAssigned() {
 		v.drop(s)
 		return v.due(s) == nil
 	})
+	s.undoHost(0)
 }
 
 // stepRoots returns what a step computes; core.mu is held.
@@ -227,7 +228,7 @@ func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool,
 		return false, fmt.Errorf("loris: step: %w", ErrConcurrent)
 	}
 	s.scope |= bitScoped
-	random := s.random
+	random, undos := s.random, len(s.undos)
 	c.mu.Unlock()
 	done := false
 	defer func() {
@@ -235,6 +236,7 @@ func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool,
 		defer c.mu.Unlock()
 		if !done {
 			s.dropStep()
+			s.undoHost(undos)
 			s.random = random
 		}
 		s.scope &^= bitScoped

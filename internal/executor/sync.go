@@ -246,7 +246,9 @@ func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	}
 	c.running.Add(len(jobs))
 	if r.endsStep {
-		together(jobs, s.endStep())
+		computed := s.endStep()
+		together(jobs, computed)
+		s.giveUndos(asyncs, computed)
 	} else {
 		s.dropConsumed()
 	}

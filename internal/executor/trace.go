@@ -20,6 +20,7 @@ type trace struct {
 	order    []*Variable
 	hosts    map[*ir.Node]func() float64 // numbers that each call asks for
 	onCall   []func()
+	onUndo   []func()
 }
 
 func newTrace(id uint64) *trace {
@@ -74,6 +75,7 @@ type Traced struct {
 	random  bool
 	host    bool // some parameter is a number that each call asks for
 	onCall  []func()
+	onUndo  []func()
 	guards  []tracing.Guard
 	// donors pair the values of variables with the outputs that replace them; key is the cache
 	// key of the computation that may use these pairs.
@@ -194,7 +196,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 	for _, t := range outs {
 		roots = append(roots, t.value())
 	}
-	tr.vars, tr.onCall = s.tracing.order, s.tracing.onCall
+	tr.vars, tr.onCall, tr.onUndo = s.tracing.order, s.tracing.onCall, s.tracing.onUndo
 	for _, v := range tr.vars {
 		roots = append(roots, s.tracing.assigned[v].value())
 	}

@@ -143,6 +143,7 @@ func (v *Variable) lockCommitted(s *Session) *version {
 		c.mu.Lock()
 		x := &v.committed
 		x.settle(v)
+		v.settleInitial()
 		err := v.usable(s, x)
 		switch {
 		case err != nil:
@@ -197,10 +198,23 @@ func (v *Variable) seen(s *Session) *version {
 		x = &v.committed
 	}
 	x.settle(v)
-	if d := v.committed.data; v.initial != nil && d != nil && d.Ready() && d.failure() == nil {
-		v.initial = nil
-	}
+	v.settleInitial()
 	return x
+}
+
+// settleInitial forgets the IR of the initial value once that is computed, and makes it the committed
+// value again where its computation, for somebody who read it, has failed; core.mu is held.
+func (v *Variable) settleInitial() {
+	d := v.committed.data
+	switch {
+	case v.initial == nil || d == nil || !d.Ready():
+	case d.failure() == nil:
+		v.initial = nil
+	default:
+		p := v.initial
+		p.s.assigned = slices.DeleteFunc(p.s.assigned, func(w *Variable) bool { return w == v && w.pendingIn(p.s) == nil })
+		v.begin(p)
+	}
 }
 
 // pendingIn returns what session s has assigned in this step, or nil; core.mu is held.
@@ -366,7 +380,7 @@ func (v *Variable) publish(t *Tensor) {
 }
 
 // Publish commits the values of tensors to variables, all at one moment. It syncs those that are
-// pending. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
+// pending and waits for them, so that variables keep their values where a computation fails. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
 // ir.ErrArg or ir.ErrShape, and nothing is published then.
 func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) error {
 	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
@@ -378,7 +392,7 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 	if err := s.Readable(ts...); err != nil {
 		return err
 	}
-	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
+	if _, err := s.FetchTensors(ctx, ts...); err != nil {
 		return err
 	}
 	c := s.core

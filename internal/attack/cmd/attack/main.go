@@ -3,6 +3,7 @@
 //
 //	go run ./internal/attack/cmd/attack files -time 1m
 //	go run ./internal/attack/cmd/attack chaos -time 1m
+//	go run ./internal/attack/cmd/attack failures
 package main
 
 import (
@@ -19,16 +20,18 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/attack/chaos"
+	"github.com/loris-ml/loris/internal/attack/failures"
 	"github.com/loris-ml/loris/internal/attack/hostile"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos}
+	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos, "failures": runFailures}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: attack files|chaos [flags]; run it in the root of the repository")
+		fmt.Fprintln(os.Stderr, "usage: attack files|chaos|failures [flags]; run it in the root of the repository")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
@@ -94,6 +97,22 @@ func runChaos(ctx context.Context, args []string) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range c.Rows() {
 		fmt.Fprintf(table, "%s\t%d\t\n", row.What, row.Count)
+	}
+	table.Flush()
+	return err
+}
+
+// runFailures has every call of the backend fail.
+func runFailures(ctx context.Context, _ []string) error {
+	in, err := failures.Install(cpu.Device)
+	if err != nil {
+		return err
+	}
+	rows, err := failures.Run(ctx, in)
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "program\tfailure\tcalls\tvalues kept\tvalues lost, and said so")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%v\t%d\t%d\t%d\n", r.Program, r.Kind, r.Failures, r.Kept, r.Lost)
 	}
 	table.Flush()
 	return err
