@@ -1,7 +1,6 @@
 package dist
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,24 +65,34 @@ func WithShards(n int) Option { return func(w *world) { w.shards = n } }
 // New returns the group of all ranks of an engine. ctx bounds its life: where it ends, so do all waits.
 // Options that do not fit the number of ranks are an error wrapping loris.ErrArg.
 func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
-	w := &world{limit: 5 * time.Minute, bucket: 4 << 20, groups: map[string]*Group{}}
+	w, err := newWorld(e.Size(), opts)
+	if err != nil {
+		return nil, err
+	}
+	return w.begin(ctx, e), nil
+}
+
+// newWorld returns a world without an engine.
+func newWorld(size int, opts []Option) (*world, error) {
+	w := &world{limit: 5 * time.Minute, bucket: 4 << 20, shards: size, groups: map[string]*Group{}}
 	for _, o := range opts {
 		o(w)
 	}
-	if w.limit <= 0 {
-		return nil, fmt.Errorf("dist: %w: a limit of %v", ir.ErrArg, w.limit)
+	if w.limit <= 0 || w.bucket <= 0 {
+		return nil, fmt.Errorf("dist: %w: a limit of %v and buckets of %d bytes: both must be positive", ir.ErrArg, w.limit, w.bucket)
 	}
-	if w.bucket <= 0 {
-		return nil, fmt.Errorf("dist: %w: buckets of %d bytes", ir.ErrArg, w.bucket)
+	if n := w.shards; n < 1 || n%size != 0 || (n/size)&(n/size-1) != 0 {
+		return nil, fmt.Errorf("dist: %w: %d shards cannot be divided among %d ranks so that each has a power of two of them", ir.ErrArg, n, size)
 	}
-	if n := w.shards; n < 0 || n%e.Size() != 0 || n > 0 && (n/e.Size())&(n/e.Size()-1) != 0 {
-		return nil, fmt.Errorf("dist: %w: %d shards cannot be divided among %d ranks so that each has a power of two of them", ir.ErrArg, n, e.Size())
-	}
-	w.shards = cmp.Or(w.shards, e.Size())
+	return w, nil
+}
+
+// begin returns the group of all ranks.
+func (w *world) begin(ctx context.Context, e Engine) *Group {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.root = w.add("world", e)
 	w.unwatch = context.AfterFunc(ctx, func() { e.Abort(context.Cause(ctx)) })
-	return w.root, nil
+	return w.root
 }
 
 // add makes a group.

@@ -65,7 +65,7 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 		reduceTo(out, all, d, how)
 		return nil
 	}
-	chunk := min(pieceBytes/n, len(in)/n)/alignment*alignment + alignment // bytes that one rank adds
+	chunk := max(min(pieceBytes/n/alignment, len(in)/n/alignment+1), 1) * alignment // bytes that one rank adds
 	send, got, sum := g.scratch(0, chunk*n), g.scratch(1, chunk*n), g.scratch(2, chunk)
 	for at := 0; at < len(in); at += chunk * n {
 		src, dst := in[at:], out[at:]

@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"backend/backendtest":   {"backend", "ir", "graph", "internal"},
 	"dist":                  {"", "dist", "internal", "ir"},
 	"dist/local":            {"dist"},
+	"dist/mpi":              {"dist"},
 	"internal/collective":   {"graph", "ir"},
 	"report":                {"ir", "backend"},
 	"internal/executor":     {"report", "internal/aten", "ir", "graph", "backend", "aoti/container", "internal/cache", "internal/collective", "internal/devicelock", "internal/elements", "internal/memlimit", "internal/modelcall", "internal/tracefile", "internal/tracing"},
@@ -134,6 +135,7 @@ var dependencies = []string{
 // without them.
 var ownDependencies = map[string][]string{
 	"data/tokenizer": {"github.com/sugarme/tokenizer", "golang.org/x/text"},
+	"dist/mpi":       {"github.com/ebitengine/purego"},
 }
 
 type pkg struct {

@@ -1,0 +1,251 @@
+//go:build linux && (amd64 || arm64)
+
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// installation is an MPI that the tests run on.
+type installation struct{ name, dir string }
+
+// installations returns those that scripts/mpi-env.sh names.
+func installations(t *testing.T) []installation {
+	t.Helper()
+	var out []installation
+	for _, x := range []installation{{"MPICH", os.Getenv("LORIS_TEST_MPICH")}, {"Open MPI", os.Getenv("LORIS_TEST_OPENMPI")}} {
+		if x.dir != "" {
+			out = append(out, x)
+		}
+	}
+	if out == nil {
+		t.Skip(`there is no MPI for tests: eval "$(scripts/mpi-env.sh)" brings two`)
+	}
+	return out
+}
+
+// mpiexec runs a program on n ranks, for a minute at most, and returns what it printed.
+func (x installation) mpiexec(n int, program string, env ...string) (stdout, stderr string, err error) {
+	args := []string{"-n", strconv.Itoa(n)}
+	if x.name == "Open MPI" {
+		args = append(args, "--oversubscribe", "--bind-to", "none")
+	}
+	if program == "kill" || program == "panic" || program == "exit" {
+		// Launchers end the other ranks as soon as one has ended: these are to say what they see before.
+		args = append(args, "sh", "-c", `"$0"; status=$?; sleep 1; exit $status`)
+	}
+	cmd := command(filepath.Join(x.dir, "bin", "mpiexec"), program, append(env, "PATH="+filepath.Join(x.dir, "bin")+":"+os.Getenv("PATH")))
+	cmd.Args = append(append(cmd.Args, args...), os.Args[0])
+	return output(cmd)
+}
+
+// command is a rank, or the mpiexec of ranks.
+func command(path, program string, env []string) *exec.Cmd {
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), "LORIS_TEST_PROGRAM="+program, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+func output(cmd *exec.Cmd) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return "", "", err
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	err = cmd.Wait()
+	if !late.Stop() {
+		err = errors.Join(errors.New("it took more than a minute"), err)
+	}
+	return out.String(), errs.String(), err
+}
+
+// TestPrograms runs what must succeed on two ranks of each MPI.
+func TestPrograms(t *testing.T) {
+	for _, x := range installations(t) {
+		for _, name := range []string{"sums", "pipeline", "storm", "signals"} {
+			t.Run(x.name+"/"+name, func(t *testing.T) {
+				if stdout, stderr, err := x.mpiexec(2, name); err != nil {
+					t.Errorf("%v\n%s%s", err, stdout, stderr)
+				}
+			})
+		}
+	}
+}
+
+// TestABIs opens each library of an installation.
+func TestABIs(t *testing.T) {
+	for _, x := range installations(t) {
+		for _, lib := range map[string][]string{"MPICH": {"libmpi_abi.so.1", "libmpi.so.12"}, "Open MPI": {"libmpi.so.40"}}[x.name] {
+			t.Run(lib, func(t *testing.T) {
+				if stdout, stderr, err := x.mpiexec(2, "sums", "LORIS_MPI="+filepath.Join(x.dir, "lib", lib)); err != nil {
+					t.Errorf("%v\n%s%s", err, stdout, stderr)
+				}
+			})
+		}
+	}
+}
+
+// TestSameBits trains on 1, 2 and 4 ranks of each MPI.
+func TestSameBits(t *testing.T) {
+	want := ""
+	for _, x := range installations(t) {
+		for _, n := range []int{1, 2, 4} {
+			stdout, stderr, err := x.mpiexec(n, "bits")
+			weights := regexp.MustCompile(`weights [0-9a-f]{64}`).FindString(stdout)
+			if err != nil || weights == "" {
+				t.Fatalf("%s, %d ranks: %v\n%s%s", x.name, n, err, stdout, stderr)
+			}
+			if want == "" {
+				want = weights
+			}
+			if weights != want {
+				t.Errorf("%s, %d ranks: %s, before %s", x.name, n, weights, want)
+			}
+			t.Logf("%-9s %d ranks: %.24s", x.name, n, weights)
+		}
+	}
+}
+
+// TestFaults has a rank with a fault. The others must say which, at which op and line, within the limit.
+func TestFaults(t *testing.T) {
+	for _, x := range installations(t) {
+		for _, f := range []struct {
+			program string
+			want    []string
+		}{
+			{"kill", []string{"rank 0", "rank 1 has died", "all_reduce", "programs_test.go:"}},
+			{"panic", []string{"rank 0", "rank 1 has died", "all_reduce", "programs_test.go:"}},
+			{"exit", []string{"rank 0", "rank 1 has died", "all_reduce", "programs_test.go:"}},
+			{"stop", []string{"rank 0", "rank 1 has said nothing", "all_reduce", "programs_test.go:"}},
+			{"sleep", []string{"rank 0", "not all ranks came within 2s", "rank 1 is at transfer", "all_reduce", "programs_test.go:"}},
+			{"shapes", []string{"disagree", "all_reduce(f32[4], sum)", "all_reduce(f32[5], sum)", "programs_test.go:"}},
+			{"order", []string{"disagree", "broadcast(f32[4], root 0)", "all_reduce(f32[4], sum)", "programs_test.go:"}},
+			{"one", []string{"disagree", "rank 0 has close", "rank 1 has all_reduce(f32[4], sum)", "programs_test.go:"}},
+		} {
+			t.Run(x.name+"/"+f.program, func(t *testing.T) {
+				t.Parallel() // they wait most of the time
+				stdout, stderr, err := x.mpiexec(2, f.program, "LORIS_TEST_LIMIT=2s")
+				for _, want := range f.want {
+					if !strings.Contains(stderr, want) {
+						t.Errorf("nobody says %q: %v\n%s%s", want, err, stdout, stderr)
+						break
+					}
+				}
+				begun, told := moment(stderr, "fault"), moment(stderr, "rank 0")
+				if begun.IsZero() || told.IsZero() {
+					return
+				}
+				t.Logf("told after %v", told.Sub(begun))
+			})
+		}
+	}
+}
+
+// moment returns when the line was written that has a text.
+func moment(text, what string) time.Time {
+	for line := range strings.Lines(text) {
+		at, rest, ok := strings.Cut(line, ": ")
+		if ms, err := strconv.ParseInt(at, 10, 64); ok && err == nil && strings.Contains(rest, what) {
+			return time.UnixMilli(ms)
+		}
+	}
+	return time.Time{}
+}
+
+// TestBareProcesses starts ranks without mpiexec, as torchrun does: rank 0 brings them together. A
+// stranger without the token is none of them.
+func TestBareProcesses(t *testing.T) {
+	x := installations(t)[0]
+	if x.name != "MPICH" {
+		t.Skip("Open MPI starts under its own mpiexec only")
+	}
+	port := freePort(t)
+	const n = 2
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			cmd := command(os.Args[0], "sums", []string{"RANK=" + strconv.Itoa(r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "LORIS_PORT=" + port, "LORIS_TOKEN=secret", "LORIS_MPI=" + filepath.Join(x.dir, "lib", "libmpi_abi.so.1")})
+			if stdout, stderr, err := output(cmd); err != nil {
+				errs[r] = fmt.Errorf("rank %d: %w\n%s%s", r, err, stdout, stderr)
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
+
+func freePort(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	return port
+}
+
+// TestOtherLibrary opens a library that is not the launcher's, and none.
+func TestOtherLibrary(t *testing.T) {
+	x := installations(t)[0]
+	_, stderr, err := x.mpiexec(2, "sums", "LORIS_MPI=/none/libmpi.so")
+	if err == nil || !strings.Contains(stderr, "LORIS_MPI") || !strings.Contains(stderr, "/none/libmpi.so") {
+		t.Errorf("no library: %v\n%s", err, stderr)
+	}
+}
+
+// TestPMIRefusesStrangers talks to the server without the token, and then with it.
+func TestPMIRefusesStrangers(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	servePMI(ctx, ln, 2, "secret")
+	ask := func(token string) string {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, greeting(token), "cmd=put key=a value=1\ncmd=get key=a\ncmd=get key=b\n")
+		buf := make([]byte, 4096)
+		n := 0
+		for strings.Count(string(buf[:n]), "\n") < 3 {
+			k, err := conn.Read(buf[n:])
+			n += k
+			if err != nil {
+				break
+			}
+		}
+		return string(buf[:n])
+	}
+	if got := ask("guess"); got != "" {
+		t.Errorf("a stranger was told %q", got)
+	}
+	if got, want := ask("secret"), "cmd=put_result rc=0 msg=success\ncmd=get_result rc=0 msg=success value=1\ncmd=get_result rc=-1 msg=key_b_not_found value=unknown\n"; got != want {
+		t.Errorf("the answers are %q, want %q", got, want)
+	}
+}
