@@ -145,7 +145,7 @@ func runCase(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "model.onnx")); err != nil {
 		return fmt.Errorf("the model is not in the package: it is downloaded")
 	}
-	m, err := Load(filepath.Join(dir, "model.onnx"), With(session.With()))
+	m, err := Load(ctx, filepath.Join(dir, "model.onnx"), With(session.With()))
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func lightCase(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	defer session.Close(ctx)
-	m, err := Load(path, With(session.With()))
+	m, err := Load(ctx, path, With(session.With()))
 	if err != nil {
 		return err
 	}

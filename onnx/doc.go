@@ -1,7 +1,7 @@
 // Package onnx loads models of the Open Neural Network Exchange as lazy programs: no compiler, no
 // cgo and no runtime of another project take part.
 //
-//	m, err := onnx.Load("model.onnx")
+//	m, err := onnx.Load(ctx, "model.onnx")
 //	out, err := m.Call(ctx, x)                  // records; nothing has run yet
 //	loss := loris.CrossEntropy(out[0], y)
 //	grads := loris.Grad(loss, vars...)          // it trains: floating initialisers are Variables

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,6 +79,9 @@ func (c *call) unsupported(format string, args ...any) {
 
 // formatError gives an error of reading a file its place.
 func formatError(path string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	var at *pb.Error
 	if errors.As(err, &at) {
 		return &FormatError{Path: path, Reason: at.Error(), Err: err}

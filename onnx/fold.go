@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/loris-ml/loris/internal/elements"
 )
@@ -10,7 +11,37 @@ import (
 // numbers of the model. It returns nil where it leaves the op to a graph.
 
 // small reports whether results of the shape are computed while recording.
-func small(dims []int) bool { return product(dims) <= maxKnown }
+func small(dims []int) bool { return bounded(dims, maxKnown) }
+
+// bounded reports whether a shape has at most so many elements, whatever their product would be.
+func bounded(dims []int, limit int) bool {
+	if slices.Contains(dims, 0) {
+		return true
+	}
+	n := 1
+	for _, d := range dims {
+		if d > limit/n {
+			return false
+		}
+		n *= d
+	}
+	return true
+}
+
+// maxHost bounds the tables that are made while recording: indices of windows, weights of resampling.
+const maxHost = 1 << 26
+
+// table refuses a table of more than maxHost elements, which no model needs.
+func (c *call) table(dims ...int) {
+	for _, d := range dims {
+		if d < 0 {
+			c.fail("%v is no size", dims)
+		}
+	}
+	if !bounded(dims, maxHost) {
+		c.unsupported("a table of %v elements", dims)
+	}
+}
 
 // numbers are the elements of a known value: ints for integers and bool, floats otherwise.
 type numbers struct {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,17 +23,21 @@ const maxOpset = 25
 // ones are Variables.
 const maxKnown = 1 << 12
 
-// LoadOption changes how Load makes a model.
-type LoadOption func(*loader)
+// Option changes how Load makes a model.
+type Option func(*loader)
 
 // With sets the session, and with it the device, that the weights are made in; without it that is
 // the default session.
-func With(m loris.Maker) LoadOption { return func(l *loader) { l.make = m } }
+func With(m loris.Maker) Option { return func(l *loader) { l.make = m } }
 
 // Load reads a model with its weights. External data is read from files in the model's folder, and
 // from nowhere else. A file that is damaged is a *FormatError; ops, types and opsets that are
-// not supported are one *UnsupportedError that lists them all. Load runs nothing of the model.
-func Load(path string, opts ...LoadOption) (*Model, error) {
+// not supported are one *UnsupportedError that lists them all. Load runs nothing of the model. It
+// blocks while reading; ctx ends it between two weights.
+func Load(ctx context.Context, path string, opts ...Option) (*Model, error) {
+	if err := ir.CheckContext("onnx", ctx); err != nil {
+		return nil, err
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -42,7 +47,7 @@ func Load(path string, opts ...LoadOption) (*Model, error) {
 		return nil, err
 	}
 	defer root.Close()
-	l := &loader{path: path, files: externals{root}}
+	l := &loader{ctx: ctx, path: path, files: externals{root}}
 	for _, o := range opts {
 		o(l)
 	}
@@ -50,8 +55,8 @@ func Load(path string, opts ...LoadOption) (*Model, error) {
 }
 
 // Decode is Load for the bytes of a model without external data; name stands for the file in errors.
-func Decode(name string, b []byte, opts ...LoadOption) (*Model, error) {
-	l := &loader{path: name}
+func Decode(name string, b []byte, opts ...Option) (*Model, error) {
+	l := &loader{ctx: context.Background(), path: name}
 	for _, o := range opts {
 		o(l)
 	}
@@ -60,12 +65,14 @@ func Decode(name string, b []byte, opts ...LoadOption) (*Model, error) {
 
 // loader makes a Model of a file.
 type loader struct {
+	ctx   context.Context
 	path  string
 	make  loris.Maker
 	files externals
 	model *Model
 	// functions are those of the model by domain, name and overload.
 	functions map[string]*function
+	depth     int // of functions within functions
 	// plain are the initialisers that ops read as numbers while recording, stats those that are
 	// statistics.
 	plain, stats map[string]bool
@@ -220,6 +227,13 @@ func (l *loader) graph(p *pb.Graph, opsets map[string]int, around *scope, top bo
 		l.note("%s: sparse initialisers", g.name)
 	}
 	for _, t := range p.Initializers {
+		if err := l.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if t.Name == "" || sc.names[t.Name] {
+			return nil, fmt.Errorf("%s has two initialisers with the name %q, or one without a name", g.name, t.Name)
+		}
+		sc.names[t.Name] = true
 		v, err := l.initializer(t, top)
 		if err != nil {
 			return nil, fmt.Errorf("initialiser %q of %s: %w", t.Name, g.name, err)
@@ -227,10 +241,6 @@ func (l *loader) graph(p *pb.Graph, opsets map[string]int, around *scope, top bo
 		if v != nil {
 			g.consts[t.Name] = v
 		}
-		if t.Name == "" || sc.names[t.Name] {
-			return nil, fmt.Errorf("%s has two initialisers with the name %q, or one without a name", g.name, t.Name)
-		}
-		sc.names[t.Name] = true
 	}
 	for _, in := range p.Inputs {
 		if g.consts[in.Name] == nil {
@@ -354,6 +364,10 @@ func (l *loader) function(f *function) error {
 	if f.checked {
 		return nil
 	}
+	if l.depth++; l.depth > 256 {
+		return fmt.Errorf("functions call each other %d deep", l.depth)
+	}
+	defer func() { l.depth-- }()
 	f.visiting = true
 	defer func() { f.visiting, f.checked = false, true }()
 	p := f.source

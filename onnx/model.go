@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -32,6 +34,7 @@ type Model struct {
 	graph           *graph
 	inputs, outputs []arg
 	make            loris.Maker
+	maxNodes        int // that a call records
 
 	mu     sync.Mutex
 	synced []string
@@ -40,7 +43,7 @@ type Model struct {
 var _ model.Model = (*Model)(nil)
 
 func newModel(path string, p *pb.Model) *Model {
-	m := &Model{path: path, producer: p.Producer}
+	m := &Model{path: path, producer: p.Producer, maxNodes: maxNodes}
 	for _, o := range p.Opsets {
 		if canonical(o.Domain) == "" {
 			m.opset = int(o.Version)
@@ -83,11 +86,91 @@ func (m *Model) Synced() []string {
 // inputs and parameters. An input that does not fit is an *ir.OpError that names it, a node that
 // cannot be recorded is a *NodeError.
 func (m *Model) Call(ctx context.Context, inputs ...*loris.Tensor) ([]*loris.Tensor, error) {
+	if err := ir.CheckContext("onnx", ctx); err != nil {
+		return nil, err
+	}
+	return m.tensors(ctx, inputs)
+}
+
+// Forward is Call for functions that record, such as those given to loris.Compile or
+// loris.Checkpoint: it never blocks, and mistakes panic with an *ir.OpError. A model in which
+// something depends on data is such a mistake.
+func (m *Model) Forward(inputs ...*loris.Tensor) []*loris.Tensor {
+	outs, err := m.tensors(nil, inputs)
+	if err == nil {
+		return outs
+	}
+	kind := ir.ErrArg
+	var op *ir.OpError
+	if errors.As(err, &op) {
+		kind = op.Err
+	}
+	panic(ir.NewOpError("onnx", kind, nil, "%v", err))
+}
+
+// CallNamed is Call with inputs and outputs by the names of the signature.
+func (m *Model) CallNamed(ctx context.Context, inputs map[string]*loris.Tensor) (map[string]*loris.Tensor, error) {
+	args := make([]*loris.Tensor, len(m.inputs))
+	known := map[string]bool{}
+	for i, a := range m.inputs {
+		args[i], known[a.Name] = inputs[a.Name], true
+	}
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		if !known[name] {
+			return nil, inputError(ir.ErrArg, nil, "there is no input %q", name)
+		}
+	}
+	outs, err := m.Call(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]*loris.Tensor, len(outs))
+	for i, a := range m.outputs {
+		named[a.Name] = outs[i]
+	}
+	return named, nil
+}
+
+// To moves the weights to a device; calls that follow record there what has no other input. No other
+// method may run meanwhile. An error leaves the model as it was.
+func (m *Model) To(ctx context.Context, d loris.Device) error {
+	moved := map[*loris.Variable]*loris.Variable{}
+	for _, v := range m.graph.consts {
+		if v.variable == nil {
+			continue
+		}
+		t, err := v.variable.Value().To(ctx, d)
+		if err != nil {
+			return fmt.Errorf("onnx: to %v: %w", d, err)
+		}
+		moved[v.variable] = loris.NewVariable(t)
+	}
+	for _, v := range m.graph.consts {
+		if v.variable != nil {
+			v.variable = moved[v.variable]
+		}
+	}
+	m.Replace(moved)
+	m.make = m.make.With(loris.On(d))
+	return nil
+}
+
+// CallNested is Call for models with sequences and optionals among inputs and outputs: each is a
+// *loris.Tensor, a []any of them, or nil for an optional that is empty.
+func (m *Model) CallNested(ctx context.Context, inputs ...any) ([]any, error) {
+	if err := ir.CheckContext("onnx", ctx); err != nil {
+		return nil, err
+	}
+	return m.record(ctx, inputs)
+}
+
+// tensors is record for models whose inputs and outputs are tensors.
+func (m *Model) tensors(ctx context.Context, inputs []*loris.Tensor) ([]*loris.Tensor, error) {
 	nested := make([]any, len(inputs))
 	for i, t := range inputs {
 		nested[i] = t
 	}
-	results, err := m.CallNested(ctx, nested...)
+	results, err := m.record(ctx, nested)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +185,9 @@ func (m *Model) Call(ctx context.Context, inputs ...*loris.Tensor) ([]*loris.Ten
 	return outs, nil
 }
 
-// CallNested is Call for models with sequences and optionals among inputs and outputs: each is a
-// *loris.Tensor, a []any of them, or nil for an optional that is empty.
-func (m *Model) CallNested(ctx context.Context, inputs ...any) ([]any, error) {
-	if err := ir.CheckContext("onnx", ctx); err != nil {
-		return nil, err
-	}
-	r := &run{ctx: ctx, model: m, make: m.make, budget: maxNodes}
+// record records a call; without a context nothing waits for data.
+func (m *Model) record(ctx context.Context, inputs []any) ([]any, error) {
+	r := &run{ctx: ctx, model: m, make: m.make, budget: m.maxNodes}
 	f := &frame{graph: m.graph, vals: map[string]*value{}}
 	if len(inputs) > len(m.inputs) {
 		return nil, inputError(ir.ErrArg, nil, "%d inputs are given, the model takes %d", len(inputs), len(m.inputs))

@@ -17,7 +17,7 @@ import (
 
 func load(t *testing.T, name string) *onnx.Model {
 	t.Helper()
-	m, err := onnx.Load(filepath.Join("testdata", "cases", name, "model.onnx"))
+	m, err := onnx.Load(context.Background(), filepath.Join("testdata", "cases", name, "model.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,5 +121,66 @@ func TestDamagedFiles(t *testing.T) {
 		if _, err := onnx.Decode("cut.onnx", b[:n]); !errors.As(err, &format) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
+	}
+}
+
+// A loaded model is a function for loris.Compile, and one that needs data while it is recorded says so.
+func TestForward(t *testing.T) {
+	ctx := context.Background()
+	m := load(t, "attention_block")
+	f := loris.Compile(m.Forward)
+	x, mask := loris.Randn(2, 5, 8), loris.Full(true, 5, 5)
+	if err := loris.Sync(ctx, x, mask); err != nil {
+		t.Fatal(err)
+	}
+	want, err := m.CallNamed(ctx, map[string]*loris.Tensor{"x": x, "mask": mask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Call(ctx, x, mask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := got[0].Float32s(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := want["out"].Float32s(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a {
+		if d := a[i] - b[i]; d > 1e-5 || d < -1e-5 {
+			t.Fatalf("element %d is %v, %v is expected", i, a[i], b[i])
+		}
+	}
+	if _, err := m.CallNamed(ctx, map[string]*loris.Tensor{"y": x}); !errors.Is(err, loris.ErrArg) {
+		t.Error(err)
+	}
+	branch := load(t, "branch_on_data")
+	err = loris.Try(func() { branch.Forward(loris.Zeros(4)) })
+	if err == nil || !strings.Contains(err.Error(), "node 2 (If)") || !strings.Contains(err.Error(), "use Call") {
+		t.Error(err)
+	}
+	if err := m.To(ctx, loris.Ref); err != nil {
+		t.Fatal(err)
+	}
+	x, err = x.To(ctx, loris.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask, err = mask.To(ctx, loris.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outs, err := m.Call(ctx, x, mask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outs[0].Device() != loris.Ref {
+		t.Errorf("the result is on %v", outs[0].Device())
+	}
+	if _, err := outs[0].Float32s(ctx); err != nil {
+		t.Error(err)
 	}
 }

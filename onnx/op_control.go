@@ -42,6 +42,7 @@ func loop(c *call, in []*value) []*value {
 	}
 	results := make([][]*value, scans)
 	for i := 0; i < limit && c.flag(cond); i++ {
+		c.spend()
 		next := c.inner(body, slices.Concat([]*value{hostIntsOf([]int{}, []int64{int64(i)}), cond}, carried))
 		cond = next[0]
 		carried = next[1 : 1+len(carried)]
@@ -118,6 +119,7 @@ func (c *call) scanned(body *graph, carried, seqs []*value) []*value {
 	}
 	results := make([][]*value, scans)
 	for t := range length {
+		c.spend()
 		step := slices.Clone(carried)
 		for i, v := range seqs {
 			at := t
@@ -166,6 +168,7 @@ func (c *call) batchedScan(body *graph, in []*value) []*value {
 	batches := in[len(in)-1].dims[0]
 	var perBatch [][]*value
 	for b := range batches {
+		c.spend()
 		var carried, seqs []*value
 		for i, v := range in {
 			e := c.element(v, 0, b)

@@ -142,6 +142,7 @@ func roiAlign(c *call, in []*value) *value {
 		if grid[0]*grid[1] > 1<<16 {
 			c.fail("region %d asks for %d by %d samples in each bin", r, grid[0], grid[1])
 		}
+		c.table(n, outH, outW, grid[0], grid[1], 4)
 		g := groups[grid]
 		if g == nil {
 			g = &roiSamples{count: grid[0] * grid[1]}
@@ -155,6 +156,7 @@ func roiAlign(c *call, in []*value) *value {
 	var parts []*loris.Tensor
 	var place []int64
 	for _, grid := range order {
+		c.table(n, outH, outW, grid[0], grid[1], 4)
 		g := groups[grid]
 		parts = append(parts, c.pooledRois(flat, g, outH*outW))
 		for _, r := range g.rois {
@@ -236,6 +238,9 @@ func deformConv(c *call, in []*value) *value {
 		c.fail("image %v, weight %v and offset %v do not fit", in[0], in[1], in[2])
 	}
 	d := x.DType()
+	kh, kw := w.kernel[0], w.kernel[1]
+	c.table(kh, oh)
+	c.table(kw, ow)
 	at := func(i, outs int) *loris.Tensor { // where the taps lie along a dimension: [taps along it, outputs]
 		var v []float64
 		for k := range w.kernel[i] {
@@ -245,7 +250,6 @@ func deformConv(c *call, in []*value) *value {
 		}
 		return c.tensor(foldedFloats(elemOf(d), []int{w.kernel[i], outs}, v))
 	}
-	kh, kw := w.kernel[0], w.kernel[1]
 	moved := offset.Cast(d).Reshape(n, parts, kh, kw, 2, oh, ow)
 	ys := moved.Select(4, 0).Add(at(0, oh).Reshape(kh, 1, oh, 1))
 	xs := moved.Select(4, 1).Add(at(1, ow).Reshape(kw, 1, ow))

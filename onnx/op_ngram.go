@@ -91,6 +91,7 @@ func tfIdf(c *call, in []*value) *value {
 	data := c.ints(v)
 	length := v.dims[v.rank()-1]
 	dims := append(slices.Clone(v.dims[:v.rank()-1]), g.width)
+	c.table(dims...)
 	counts := make([]float64, product(dims))
 	for r := range product(v.dims[:v.rank()-1]) {
 		row := counts[r*g.width : (r+1)*g.width]

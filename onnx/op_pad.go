@@ -69,6 +69,7 @@ func (c *call) padded(v *value, p padding, mode string, fill any) *loris.Tensor 
 		if n < 0 || size == 0 {
 			c.fail("pads %v and %v do not fit %v", p.before, p.after, v)
 		}
+		c.table(n)
 		index := make([]int64, n)
 		for i := range index {
 			index[i] = int64(c.mirrored(i-p.before[axis], size, mode))

@@ -69,6 +69,7 @@ func (c *call) poolWindow(v *value) (w window, outs, over []int) {
 // The windows lie within x.
 func (c *call) windows(x *loris.Tensor, w window, outs []int) *loris.Tensor {
 	for i := len(outs) - 1; i >= 0; i-- {
+		c.table(outs[i], w.kernel[i])
 		index := make([]int64, 0, outs[i]*w.kernel[i])
 		for o := range outs[i] {
 			for k := range w.kernel[i] {

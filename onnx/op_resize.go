@@ -132,6 +132,10 @@ func (c *call) resample(v *value, axes []axisScale, r resampling) *value {
 		if a.size == v.dims[i] && a.scale == 1 && r.coordinates != "tf_crop_and_resize" {
 			continue
 		}
+		c.table(a.size)
+		if r.antialias && a.scale < 1e-3 {
+			c.unsupported("smoothing at the scale %v", a.scale)
+		}
 		taps := make([]tap, a.size)
 		beyond := make([]int64, a.size)
 		for x := range taps {

@@ -90,6 +90,7 @@ func splitToSequence(c *call, in []*value) *value {
 	keep := true
 	var sizes []int
 	size := v.dims[axis]
+	c.table(size)
 	switch s := opt(in, 1); {
 	case s == nil:
 		keep = c.bool("keepdims", true)
@@ -130,6 +131,7 @@ func sequenceMap(c *call, in []*value) []*value {
 		outs[i] = sequence(nil)
 	}
 	for k := range first {
+		c.spend()
 		step := make([]*value, len(in))
 		for i, v := range in {
 			step[i] = v

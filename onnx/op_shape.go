@@ -329,8 +329,8 @@ func split(c *call, in []*value) []*value {
 	sizes := c.listInput(in, 1, "split")
 	if sizes == nil {
 		n := c.int("num_outputs", len(c.node.out))
-		if n < 1 {
-			c.fail("%d outputs are asked for", n)
+		if n < 1 || n != len(c.node.out) {
+			c.fail("num_outputs is %d, the node has %d", n, len(c.node.out))
 		}
 		each := (v.dims[axis] + n - 1) / n
 		for left := v.dims[axis]; len(sizes) < n; left -= each {

@@ -130,6 +130,7 @@ func melWeights(c *call, in []*value) *value {
 		hertz := 700 * (math.Pow(10, (mel(low)+float64(i)*step)/2595) - 1)
 		return int(math.Floor(float64(length+1) * hertz / float64(rate)))
 	}
+	c.table(spectrum, bins)
 	w := make([]float64, spectrum*bins)
 	set := func(row, col int, v float64) {
 		if row < 0 || row >= spectrum {

@@ -97,12 +97,7 @@ func (r *run) graph(f *frame) error {
 func (r *run) node(f *frame, n *node) (err error) {
 	c := &call{run: r, frame: f, node: n}
 	defer c.recovered(&err)
-	if r.budget--; r.budget < 0 {
-		c.unsupported("a call of more than %d nodes", maxNodes)
-	}
-	if err := r.ctx.Err(); err != nil {
-		return err
-	}
+	c.spend()
 	in := make([]*value, len(n.in))
 	for i, name := range n.in {
 		if name == "" {
@@ -123,6 +118,16 @@ func (r *run) node(f *frame, n *node) (err error) {
 		f.vals[name] = outs[i]
 	}
 	return nil
+}
+
+// spend counts a node, or a step of a loop, and ends the call where it has no more of them or of time.
+func (c *call) spend() {
+	if c.run.budget--; c.run.budget < 0 {
+		c.unsupported("a call of more than %d nodes", c.run.model.maxNodes)
+	}
+	if ctx := c.run.ctx; ctx != nil && ctx.Err() != nil {
+		panic(&fault{err: ctx.Err()})
+	}
 }
 
 // record calls what a node stands for.

@@ -103,6 +103,9 @@ func (c *call) contents(v *value) []byte {
 		c.fail("a tensor is expected, not %v", v)
 	}
 	if v.data == nil {
+		if c.run.ctx == nil {
+			panic(&fault{err: ir.NewOpError(c.node.op, ir.ErrArg, nil, "the elements of %v decide what is recorded, which Forward cannot wait for: use Call", v)})
+		}
 		c.run.sync(c.node)
 		b, err := v.lazy.Bytes(c.run.ctx)
 		if err != nil {

@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache())
+	root.AddCommand(newRun(), newInspectModel(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache())
 	return root
 }
 

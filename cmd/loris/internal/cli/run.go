@@ -21,25 +21,24 @@ func newRun() *cobra.Command {
 	var in, out, device string
 	var random bool
 	var seed uint64
+	var sizes map[string]int64
 	c := &cobra.Command{
-		Use:   "run PROGRAM.lir",
-		Short: "Run a program in text form",
-		Long: `Run a program in text form (PROGRAM - reads it from standard input).
+		Use:   "run PROGRAM.lir|MODEL.onnx|MODEL.pt2",
+		Short: "Run a program in text form or an imported model",
+		Long: `Run a program in text form (PROGRAM - reads it from standard input), a model of ONNX
+or a program of torch.export. For packages that PyTorch compiled see loris aoti run.
 
 Inputs come from the safetensors file of --in: by parameter name, or in0, in1, …
 by position. --random-inputs makes up those that are missing: floats from the
-standard normal distribution, integers from 0 to 9. Outputs are written to the
-safetensors file of --out as out0, out1, …, or printed.
+standard normal distribution, integers from 0 to 9; sizes of a model that vary are
+those of --size, or else the least. Outputs are written to the safetensors file of
+--out, or printed: out0, out1, …, those of a model under their names.
 
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: programArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := readProgram(c, args[0])
-			if err != nil {
-				return err
-			}
 			d, be, err := parseDevice(device)
 			if err != nil {
 				return err
@@ -53,11 +52,12 @@ device or a FIFO is written to; other hard links of the file keep what they have
 			if random {
 				r = rand.New(rand.NewPCG(seed, 0))
 			}
-			inputs, err := bind(p, given, r)
-			if err != nil {
-				return err
+			var outputs []tensors.Tensor
+			if isModel(args[0]) {
+				outputs, err = runModel(c.Context(), args[0], d, given, r, sizes)
+			} else {
+				outputs, err = runProgram(c, args[0], be, d, given, r)
 			}
-			outputs, err := execute(c.Context(), p, be, d, inputs)
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,22 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	c.Flags().StringVar(&out, "out", "", "safetensors `file` for the outputs; printed if not given")
 	c.Flags().BoolVar(&random, "random-inputs", false, "make up the inputs that are missing")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of --random-inputs")
+	c.Flags().StringToInt64Var(&sizes, "size", nil, "sizes of a model's made-up inputs that vary, such as batch=16")
 	deviceFlag(c, &device)
 	return c
+}
+
+// runProgram runs a program in text form.
+func runProgram(c *cobra.Command, path string, be backend.Backend, d ir.Device, given *inputFile, r *rand.Rand) ([]tensors.Tensor, error) {
+	p, err := readProgram(c, path)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := bind(p, given, r)
+	if err != nil {
+		return nil, err
+	}
+	return execute(c.Context(), p, be, d, inputs)
 }
 
 // inputFile is the file of --in, or none.
