@@ -59,8 +59,8 @@ func (m *model) writeLibrary(w io.Writer, lib *elfwrite.Library) error {
 		return err
 	}
 	var zeros [weightAlign]byte
-	for _, i := range m.constants {
-		c := &m.params[i]
+	for i := range m.constants {
+		c := &m.constants[i]
 		if _, err := w.Write(c.data); err != nil {
 			return err
 		}
@@ -82,19 +82,15 @@ var torchNames = map[ir.DType]string{
 func (m *model) source() string {
 	var b strings.Builder
 	b.WriteString("// Written by Loris. The library beside it was not compiled from this text, which tells what it takes.\n")
-	for i := range m.params {
-		q := &m.params[i]
-		if q.constant {
-			continue
-		}
-		fmt.Fprintf(&b, "inputs_info_[%d].name = %q;\n", q.index, q.name)
+	for i := range m.inputs {
+		fmt.Fprintf(&b, "inputs_info_[%d].name = %q;\n", i, m.inputs[i].name)
 	}
 	for i := range m.outputs {
 		fmt.Fprintf(&b, "outputs_info_[%d].name = %q;\n", i, m.outputs[i].name)
 	}
-	for n, i := range m.constants {
-		c := &m.params[i]
-		at := fmt.Sprintf("constants_info_[%d].", n)
+	for i := range m.constants {
+		c := &m.constants[i]
+		at := fmt.Sprintf("constants_info_[%d].", i)
 		fmt.Fprintf(&b, "%sname = %q;\n", at, c.name)
 		fmt.Fprintf(&b, "%sdtype = static_cast<int32_t>(cached_torch_dtype_%s);\n", at, torchNames[c.shape.DType()])
 		fmt.Fprintf(&b, "%sdevice_type = static_cast<int32_t>(cached_torch_device_type_cpu);\n", at)
@@ -104,11 +100,8 @@ func (m *model) source() string {
 		fmt.Fprintf(&b, "%soriginal_fqn = %q;\n", at, c.fqn)
 	}
 	fmt.Fprintf(&b, "in_spec_ = R\"(%s)\";\nout_spec_ = R\"(%s)\";\n", m.inSpec(), m.outSpec())
-	for i := range m.params {
-		q := &m.params[i]
-		if q.constant {
-			continue
-		}
+	for i := range m.inputs {
+		q := &m.inputs[i]
 		fmt.Fprintf(&b, "int32_t %s_expected_dtype = aoti_torch_dtype_%s();\nint32_t %s_expected_device_type = 0;\n", q.name, torchNames[q.shape.DType()], q.name)
 		steps := strides(q.shape)
 		for d, n := range q.shape.Dims() {
@@ -139,7 +132,7 @@ const leaf = `{"type": null, "context": null, "children_spec": []}`
 
 // inSpec returns how inputs nest: positional arguments, and no others.
 func (m *model) inSpec() string {
-	args := tuple(m.inputs)
+	args := tuple(len(m.inputs))
 	return `[1, {"type": "builtins.tuple", "context": "null", "children_spec": [` + args + `, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}]`
 }
 

@@ -63,6 +63,7 @@ type encoder struct {
 	words     []int64
 	text      []byte
 	texts     map[string]int64
+	literals  []byte
 	code      []byte
 	kernels   [][2]int64 // offsets of code
 	functions []string
@@ -114,20 +115,24 @@ func (e *encoder) dtype(d ir.DType, what string) int64 {
 func (e *encoder) encode() error {
 	m, h := e.m, [headWords]int64{}
 	h[wordVersion], h[wordLevels] = wordsVersion, levels
-	h[wordInputs], h[wordOutputs], h[wordConstants] = int64(m.inputs), int64(len(m.outputs)), int64(len(m.constants))
+	h[wordInputs], h[wordOutputs], h[wordConstants] = int64(len(m.inputs)), int64(len(m.outputs)), int64(len(m.constants))
 	h[wordPlaces], h[wordSteps], h[wordReturned] = int64(len(m.plan.Places)), int64(len(m.plan.Steps)), int64(m.plan.Returned)
 	h[wordWorkspace], h[wordWeights] = int64(m.plan.Workspace), m.weights
 	h[wordInSpec], h[wordOutSpec] = e.string(m.inSpec()), e.string(m.outSpec())
-	inputs := slices.DeleteFunc(slices.Clone(m.params), func(q param) bool { return q.constant })
-	h[wordInputAt] = e.list(inputs, e.param)
+	h[wordInputAt] = e.list(m.inputs, e.param)
 	h[wordOutputAt] = e.list(m.outputs, e.param)
-	var constants []param
-	for _, i := range m.constants {
-		constants = append(constants, m.params[i])
+	h[wordConstantAt] = e.list(m.constants, e.constant)
+	e.literals = m.plan.Literals
+	for len(e.literals)%8 != 0 {
+		e.literals = append(e.literals, 0)
 	}
-	h[wordConstantAt] = e.list(constants, e.constant)
+	numbersAt := len(e.literals)
+	e.literals = append(e.literals, m.numbers...)
 	h[wordPlaceAt] = int64(len(e.words))
 	for _, p := range m.plan.Places {
+		if p.Space == ahead.Param && m.sources[p.Index].kind == fromNumber {
+			p = ahead.Place{Space: ahead.Literal, Offset: numbersAt + m.sources[p.Index].index}
+		}
 		e.put(e.base(p), int64(p.Offset))
 	}
 	e.kernelCode()
@@ -163,12 +168,12 @@ func (e *encoder) constant(q *param) []int64 {
 // base returns the number of the memory of a place: inputs, constants, outputs, the workspace, the
 // literals and returned tensors, in this order.
 func (e *encoder) base(p ahead.Place) int64 {
-	outputs := e.m.inputs + len(e.m.constants)
+	outputs := len(e.m.inputs) + len(e.m.constants)
 	work := outputs + len(e.m.outputs)
 	switch p.Space {
 	case ahead.Param:
-		if q := &e.m.params[p.Index]; q.constant {
-			return int64(e.m.inputs + q.index)
+		if q := e.m.sources[p.Index]; q.kind == fromConstant {
+			return int64(len(e.m.inputs) + q.index)
 		} else {
 			return int64(q.index)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/nn"
 )
 
 // Options say what a package holds besides code.
@@ -28,6 +29,9 @@ type Options struct {
 	// Constants are the values of those parameters of the Program that are constants, by the
 	// parameters' names, under which they are found for updates. The others are inputs.
 	Constants map[string]aoti.ConstantValue
+	// Module names the variables that a function uses, see Function: its parameters and buffers, by
+	// their names in it.
+	Module nn.Module
 	// Torch is the version of PyTorch whose archive is written, such as "2.11"; empty stands for the
 	// newest known. PyTorch 2.6 expects another root folder than its successors. The library in the
 	// archive is the same for all.
@@ -44,13 +48,21 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 	if err := ir.CheckContext("export", ctx); err != nil {
 		return err
 	}
-	m := &model{name: cmp.Or(o.Model, "model")}
-	var err error
-	if m.root, err = rootOf(o.Torch, m.name); err != nil {
-		return err
-	}
+	m := &model{}
 	if err := m.constantsOf(p, o.Constants); err != nil {
 		return fmt.Errorf("export: %w", err)
+	}
+	return m.write(ctx, w, p, &o)
+}
+
+// write writes the package of a Program whose parameters are known.
+func (m *model) write(ctx context.Context, w io.Writer, p *graph.Program, o *Options) (err error) {
+	m.name = cmp.Or(o.Model, "model")
+	if m.name != identifier(m.name, map[string]bool{}) {
+		return fmt.Errorf("export: %w: %q cannot be the name of a model: it becomes that of files", ir.ErrArg, m.name)
+	}
+	if m.root, err = rootOf(o.Torch, m.name); err != nil {
+		return err
 	}
 	m.hash = p.Hash()
 	var optimised *graph.Program
@@ -71,14 +83,10 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 // constantsOf finds which parameters are constants.
 func (m *model) constantsOf(p *graph.Program, values map[string]aoti.ConstantValue) error {
 	used := map[string]bool{}
-	names := map[string]bool{}
-	m.params = make([]param, len(p.Params))
-	for i, q := range p.Params {
+	for _, q := range p.Params {
 		v, ok := values[q.Name]
-		m.params[i] = param{fqn: q.Name, name: identifier(q.Name, names), shape: q.Shape, constant: ok}
 		if !ok {
-			m.params[i].index = m.inputs
-			m.inputs++
+			m.addInput(q.Name, q.Shape)
 			continue
 		}
 		if used[q.Name] {
@@ -88,8 +96,7 @@ func (m *model) constantsOf(p *graph.Program, values map[string]aoti.ConstantVal
 		if v.Shape != q.Shape || len(v.Data) != q.Shape.Bytes() {
 			return fmt.Errorf("%w: constant %q is %v with %d bytes, the parameter %v", ir.ErrShape, q.Name, v.Shape, len(v.Data), q.Shape)
 		}
-		m.params[i].index, m.params[i].data = len(m.constants), v.Data
-		m.constants = append(m.constants, i)
+		m.addConstant(q.Name, q.Shape, v.Data)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !used[name] {

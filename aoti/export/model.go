@@ -15,21 +15,62 @@ type model struct {
 	name, root string
 	hash       ir.Hash
 	plan       *ahead.Plan
-	params     []param // of the Program
-	constants  []int   // those of params that are constants, in order
-	inputs     int
+	sources    []source // of the parameters of the Program
+	inputs     []param
+	constants  []param
 	outputs    []param
-	weights    int64 // bytes
+	numbers    []byte // values of parameters that are neither inputs nor constants
+	weights    int64  // bytes
+	names      map[string]bool
 }
 
 // param is an input, a constant or an output.
 type param struct {
 	name, fqn string
 	shape     ir.Shape
-	constant  bool
-	index     int    // among the inputs or the constants
 	data      []byte // of a constant
 	offset    int64  // of a constant in the weights
+}
+
+// source is what a parameter of the Program is: an input, a constant or a number.
+type source struct {
+	kind  sourceKind
+	index int // among the inputs or the constants, or a place in the numbers
+}
+
+type sourceKind uint8
+
+const (
+	fromInput sourceKind = iota
+	fromConstant
+	fromNumber
+)
+
+// named returns a param whose name inside the model no other has.
+func (m *model) named(fqn string, s ir.Shape, data []byte) param {
+	if m.names == nil {
+		m.names = map[string]bool{}
+	}
+	return param{name: identifier(fqn, m.names), fqn: fqn, shape: s, data: data}
+}
+
+// addInput makes the next parameter of the Program an input.
+func (m *model) addInput(name string, s ir.Shape) {
+	m.sources = append(m.sources, source{fromInput, len(m.inputs)})
+	m.inputs = append(m.inputs, m.named(name, s, nil))
+}
+
+// addConstant makes the next parameter of the Program a constant.
+func (m *model) addConstant(fqn string, s ir.Shape, data []byte) {
+	m.sources = append(m.sources, source{fromConstant, len(m.constants)})
+	m.constants = append(m.constants, m.named(fqn, s, data))
+}
+
+// addNumber makes the next parameter of the Program a number, which stays what it is.
+func (m *model) addNumber(data []byte) {
+	m.sources = append(m.sources, source{fromNumber, len(m.numbers)})
+	m.numbers = append(m.numbers, data...)
+	m.numbers = append(m.numbers, make([]byte, -len(m.numbers)&7)...)
 }
 
 // weightAlign is what the offset of each constant in the weights is a multiple of, as Inductor's.
@@ -38,10 +79,10 @@ const weightAlign = 64
 // describe fills in the outputs, and where constants lie.
 func (m *model) describe(p *graph.Program) {
 	for i, id := range p.Returns {
-		m.outputs = append(m.outputs, param{name: fmt.Sprintf("output%d", i), shape: p.Shape(id), index: i})
+		m.outputs = append(m.outputs, param{name: fmt.Sprintf("output%d", i), shape: p.Shape(id)})
 	}
-	for _, i := range m.constants {
-		c := &m.params[i]
+	for i := range m.constants {
+		c := &m.constants[i]
 		c.offset = m.weights
 		m.weights += (int64(len(c.data)) + weightAlign - 1) &^ (weightAlign - 1)
 	}
@@ -57,7 +98,7 @@ func (m *model) library() (*elfwrite.Library, error) {
 		Object: glue.AMD64,
 		Export: "AOTInductor",
 		ReadOnly: []elfwrite.Blob{
-			{Symbol: glue.Words, Data: e.bytes()}, {Symbol: glue.Text, Data: e.text}, {Symbol: glue.Literals, Data: m.plan.Literals},
+			{Symbol: glue.Words, Data: e.bytes()}, {Symbol: glue.Text, Data: e.text}, {Symbol: glue.Literals, Data: e.literals},
 		},
 		Code:        []elfwrite.Blob{{Symbol: glue.Code, Data: e.code}},
 		Table:       glue.Functions,

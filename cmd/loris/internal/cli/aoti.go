@@ -13,15 +13,16 @@ import (
 func newAOTI() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aoti",
-		Short: "Inspect, run and measure models compiled by PyTorch",
+		Short: "Inspect, run, measure and write packages of compiled models",
 		Long: `Inspect, run and measure models that PyTorch's AOTInductor compiled: .pt2
-archives, folders extracted from one, and bare shared libraries.
+archives, folders extracted from one, and bare shared libraries. Export writes such
+archives from programs.
 
 Running a package executes the code in it; inspecting it does not.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newInspect(), newConstants(), newSymbols(), newAOTIRun(), newBench(), newUpdate())
+	c.AddCommand(newInspect(), newConstants(), newSymbols(), newAOTIRun(), newBench(), newUpdate(), newExport())
 	return c
 }
 

@@ -1,0 +1,112 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Function writes a package of what fn records on inputs, of which only shapes and dtypes count. The
+// variables that fn uses become the model's constants, with their present values: those of
+// Options.Module under their names there, others, and tensors that fn captures, as "constant0",
+// "constant1" and so on. Numbers stay what they are. Options.Constants must be empty.
+//
+// fn is called on placeholders, as by loris.Compile, in the session of the inputs. Layers that behave
+// differently in training do so in the package, too: see nn.Module.SetTraining. It is an error
+// wrapping ir.ErrArg if fn assigns variables, draws random numbers or asks for numbers at each call
+// (loris.ScalarFunc); see Program for others. Function blocks until the values are there.
+func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs []*loris.Tensor, o Options) error {
+	if err := ir.CheckContext("export", ctx); err != nil {
+		return err
+	}
+	if len(o.Constants) > 0 {
+		return fmt.Errorf("export: %w: the constants of a function are its variables", ir.ErrArg)
+	}
+	r, err := record(ctx, fn, inputs)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	m := &model{}
+	if err := m.parametersOf(ctx, r, inputs, &o); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return m.write(ctx, w, r.Program, &o)
+}
+
+// record records fn.
+func record(ctx context.Context, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs []*loris.Tensor) (*executor.Recording, error) {
+	s := loris.Default()
+	handles := make([]*executor.Tensor, len(inputs))
+	for i, t := range inputs {
+		if t == nil {
+			return nil, fmt.Errorf("%w: input %d is nil", ir.ErrArg, i)
+		}
+		s, handles[i] = t.Session(), (*executor.Tensor)(t)
+	}
+	r, err := (*executor.Session)(s).Record(ctx, handles, func() *executor.Tensor { return new(executor.Tensor) }, func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
+		given := make([]*loris.Tensor, len(in))
+		for i, t := range in {
+			given[i] = (*loris.Tensor)(t)
+		}
+		err = loris.Try(func() {
+			for _, t := range fn(given...) {
+				outs = append(outs, (*executor.Tensor)(t))
+			}
+		})
+		return outs, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Assigned) > 0 {
+		return nil, fmt.Errorf("%w: the function assigns %d variables, which packages cannot keep: return the new values, or call SetTraining(false)", ir.ErrArg, len(r.Assigned))
+	}
+	return r, nil
+}
+
+// parametersOf says what the parameters of a recording are. Inputs keep the places that they have in
+// the call, used or not.
+func (m *model) parametersOf(ctx context.Context, r *executor.Recording, inputs []*loris.Tensor, o *Options) error {
+	for i, t := range inputs {
+		m.inputs = append(m.inputs, m.named(fmt.Sprintf("input%d", i), t.Shape(), nil))
+	}
+	names := map[*executor.Variable]string{}
+	if o.Module != nil {
+		for name, v := range o.Module.Params() {
+			names[(*executor.Variable)(v)] = name
+		}
+		for name, v := range o.Module.Buffers() {
+			names[(*executor.Variable)(v)] = name
+		}
+	}
+	unnamed := 0
+	for i, p := range r.Params {
+		s := r.Program.Params[i].Shape
+		switch {
+		case p.Input >= 0:
+			m.sources = append(m.sources, source{fromInput, p.Input})
+			continue
+		case p.Number:
+			m.addNumber(p.Value)
+			continue
+		}
+		name, ok := names[p.Variable]
+		if !ok || p.Variable == nil {
+			name = fmt.Sprintf("constant%d", unnamed)
+			unnamed++
+		}
+		if p.Variable != nil {
+			data, err := (*loris.Variable)(p.Variable).Value().Bytes(ctx)
+			if err != nil {
+				return fmt.Errorf("the value of %s: %w", name, err)
+			}
+			p.Value = data
+		}
+		m.addConstant(name, s, p.Value)
+	}
+	return nil
+}

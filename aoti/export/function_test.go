@@ -1,0 +1,71 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/export"
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/nn"
+)
+
+// A network of package nn computes in a package what it does here, and its variables have their names;
+// inputs that the function does not use keep their places, numbers and captured tensors their values.
+func TestFunctionsAreExportedWithTheirVariables(t *testing.T) {
+	ctx := context.Background()
+	net := nn.NewSequential(nn.NewLinear(8, 16), nn.Func(nn.ReLU), nn.NewLinear(16, 3))
+	shift := loris.FromSlice([]float32{1, 2, 3}, 3)
+	fn := func(in ...*loris.Tensor) []*loris.Tensor {
+		return []*loris.Tensor{net.Forward(in[1]).Mul(loris.Scalar(2)).Add(shift)}
+	}
+	unused, x := loris.Zeros(4), loris.Randn(5, 8)
+	var pkg bytes.Buffer
+	if err := export.Function(ctx, &pkg, fn, []*loris.Tensor{unused, x}, export.Options{Module: net}); err != nil {
+		t.Fatal(err)
+	}
+	r := load(t, pkg.Bytes())
+	want := fn(unused, x)[0]
+	data, err := loris.Fetch(ctx, unused, x, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bufs := make([]backend.Buffer, 3)
+	for i, v := range []*loris.Tensor{unused, x, want} {
+		if bufs[i], err = aoti.FromBytes(data[i], v.Shape().DType(), v.Shape().Dims()...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := r.Run(ctx, bufs[:2]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, bufs[2:])
+	var names []string
+	for _, c := range r.Constants() {
+		names = append(names, c.OriginalName)
+	}
+	if all := strings.Join(names, " "); len(names) != 5 || !strings.Contains(all, "2.weight") || !strings.Contains(all, "constant0") {
+		t.Errorf("the constants are %v", names)
+	}
+}
+
+// What a package cannot do is said, and nothing is written.
+func TestFunctionsThatCannotBeExported(t *testing.T) {
+	v := loris.NewVariable(loris.Zeros(2))
+	for name, fn := range map[string]func(x *loris.Tensor) *loris.Tensor{
+		"assigns 1 variables":      func(x *loris.Tensor) *loris.Tensor { v.Assign(v.Value().Add(x)); return x.Neg() },
+		"draws random numbers":     func(x *loris.Tensor) *loris.Tensor { return x.Add(loris.Randn(2)) },
+		"asks for a number at each": func(x *loris.Tensor) *loris.Tensor { return x.Mul(loris.ScalarFunc(func() float64 { return 2 })) },
+	} {
+		var pkg bytes.Buffer
+		err := export.Function(context.Background(), &pkg, func(in ...*loris.Tensor) []*loris.Tensor { return []*loris.Tensor{fn(in[0])} }, []*loris.Tensor{loris.Zeros(2)}, export.Options{})
+		if err == nil || !strings.Contains(err.Error(), name) || !errors.Is(err, loris.ErrArg) || pkg.Len() > 0 {
+			t.Errorf("%s: %v, %d bytes", name, err, pkg.Len())
+		}
+	}
+}
