@@ -47,7 +47,7 @@ func build(t *testing.T) string {
 	return ctest.Build(t, asm)
 }
 
-var tests = []string{"threads", "loops", "reduction", "barriers", "shares", "ordered", "critical"}
+var tests = []string{"threads", "loops", "reduction", "barriers", "shares", "ordered", "critical", "parallel_for"}
 
 func TestConstructs(t *testing.T) {
 	lib := ctest.Open(t, build(t))

@@ -30,6 +30,7 @@ func HostRenames() []Rename {
 		{From: "Sleef_", To: "Loris_"},
 		{From: "GOMP_", To: "LOMP_"},
 		{From: "omp_", To: "lmp_"},
+		{From: "torch_parallel_for", To: "loris_parallel_for", Whole: true},
 		{From: "__cxa_thread_atexit", To: "__lor_thread_atexit", Whole: true},
 		{From: "__cxa_thread_atexit_impl", To: "__lor_thread_atexit_impl", Whole: true},
 		{From: "__cxa_begin_catch", To: "__lor_begin_catch", Whole: true}, // keeps the text of exceptions

@@ -2,6 +2,7 @@
 // test's build. Each test returns NULL or what went wrong.
 
 #include <omp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,5 +246,37 @@ const char *test_critical(void *arg)
 	}
 	CHECK(a == 2000 && b == 2000 && tasks == 45);
 	CHECK(nested == 4);
+	return NULL;
+}
+
+// libtorch's loop, which other libraries call.
+extern int loris_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(int64_t, int64_t, void *), void *arg);
+
+static void count_up(int64_t lo, int64_t hi, void *arg)
+{
+	for (int64_t i = lo; i < hi; i++)
+		__atomic_add_fetch(&((int *)arg)[i], 1, __ATOMIC_RELAXED);
+}
+
+static void count_inside(int64_t lo, int64_t hi, void *arg)
+{
+	for (int64_t i = lo; i < hi; i++)
+		loris_parallel_for(i * 10, i * 10 + 10, 1, count_up, arg);
+}
+
+const char *test_parallel_for(void *arg)
+{
+	static int seen[N];
+	(void)arg;
+	for (int64_t grain = -1; grain < N + 2; grain = grain < 4 ? grain + 1 : 3 * grain) {
+		memset(seen, 0, sizeof seen);
+		CHECK(!loris_parallel_for(3, N - 1, grain, count_up, seen));
+		for (int i = 0; i < N; i++)
+			CHECK(seen[i] == (i >= 3 && i < N - 1));
+	}
+	memset(seen, 0, sizeof seen);
+	CHECK(!loris_parallel_for(0, N / 10, 1, count_inside, seen) && !loris_parallel_for(5, 5, 1, count_up, seen));
+	for (int i = 0; i < N; i++)
+		CHECK(seen[i] == 1);
 	return NULL;
 }
