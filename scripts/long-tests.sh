@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 LORIS_LONG=1 go test -timeout 20m "$@" \
   . \
   ./aoti/container \
+  ./aoti/export \
   ./backend/cpu \
   ./backend/cuda/internal/emit \
   ./backend/cuda/internal/steps \

@@ -1,0 +1,126 @@
+package export
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/internal/glue"
+	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/isa"
+	"github.com/loris-ml/loris/internal/longtest"
+)
+
+// encoded returns the words and the code of a program of testdata, whose parameters "w…" are constants.
+func encoded(t *testing.T, program string) (*model, *encoder) {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join("testdata", program+".lir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := graph.Parse(string(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]aoti.ConstantValue{}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, q := range p.Params {
+		if strings.HasPrefix(q.Name, "w") {
+			v := make([]float64, q.Shape.Numel())
+			for i := range v {
+				v[i] = float64(r.IntN(9) - 4)
+			}
+			values[q.Name] = aoti.ConstantValue{Shape: q.Shape, Data: elements.EncodeFloats(q.Shape.DType(), v)}
+		}
+	}
+	m := &model{name: "model"}
+	if err := m.constantsOf(p, values); err != nil {
+		t.Fatal(err)
+	}
+	var optimised *graph.Program
+	if m.plan, optimised, err = cpu.PlanAhead(p); err != nil {
+		t.Fatal(err)
+	}
+	m.describe(optimised)
+	e := newEncoder(m)
+	if err := e.encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m, e
+}
+
+// All functions of the interface, with right and wrong arguments and hosts that fail in the middle, leave
+// no memory behind and touch none that is not theirs: the object's source runs under the sanitizers.
+func TestInterfaceUnderSanitizers(t *testing.T) {
+	if !longtest.Enabled() {
+		t.Skip("the object is compiled with the sanitizers: only for the long suites, see internal/longtest")
+	}
+	if runtime.GOOS != "linux" || !isa.AVX2() {
+		t.Skip("libraries are for Linux and processors with AVX2")
+	}
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skipf("the test is compiled when it runs: %v", err)
+	}
+	dir := t.TempDir()
+	m, e := encoded(t, "driver")
+	var weights bytes.Buffer
+	for i := range m.constants {
+		c := &m.constants[i]
+		weights.Write(c.data)
+		weights.Write(make([]byte, -len(c.data)&(weightAlign-1)))
+	}
+	var asm strings.Builder
+	blob := func(section, symbol string, data []byte) {
+		file := filepath.Join(dir, symbol)
+		if err := os.WriteFile(file, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&asm, ".section %s\n.balign 64\n.globl %s\n%s: .incbin %q\n", section, symbol, symbol, file)
+	}
+	blob(".rodata", glue.Words, e.bytes())
+	blob(".rodata", glue.Text, e.text)
+	blob(".rodata", glue.Literals, e.literals)
+	blob(".rodata", glue.Weights, weights.Bytes())
+	blob(".text", glue.Code, e.code)
+	fmt.Fprintf(&asm, ".section .data.rel.ro,\"aw\"\n.balign 8\n.globl %s\n%s:\n", glue.Functions, glue.Functions)
+	for _, f := range e.functions {
+		fmt.Fprintf(&asm, ".quad %s\n", f)
+	}
+	asm.WriteString(".section .note.GNU-stack,\"\",@progbits\n")
+	if err := os.WriteFile(filepath.Join(dir, "plan.s"), []byte(asm.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-sanitize=vla-bound", "-mno-red-zone"}
+	sources, err := filepath.Glob("../internal/glue/c/*.c")
+	if err != nil || len(sources) < 5 {
+		t.Fatal(sources, err)
+	}
+	build := func(compiler string, args ...string) {
+		t.Helper()
+		if out, err := exec.Command(compiler, append(append([]string(nil), flags...), args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	objects := []string{filepath.Join(dir, "plan.s")}
+	for _, s := range sources {
+		o := filepath.Join(dir, filepath.Base(s)+".o")
+		build("gcc", "-c", "-std=gnu11", "-o", o, s)
+		objects = append(objects, o)
+	}
+	driver := filepath.Join(dir, "driver")
+	build("g++", append([]string{"-std=c++17", "-o", driver, "testdata/driver.cpp"}, objects...)...)
+	out, err := exec.Command(driver, "20000").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
