@@ -17,11 +17,15 @@ type Reader struct {
 	depth int
 	// nonFinite lets Number read NaN, Infinity and -Infinity.
 	nonFinite bool
+	words     map[string]string
 }
 
 // New returns a Reader of data, which must not change, in which objects and arrays are
 // nested depth times at most.
 func New(data []byte, depth int) *Reader { return &Reader{data: data, depth: depth} }
+
+// Intern makes String return the values of words for their keys, which allocates nothing.
+func (r *Reader) Intern(words map[string]string) { r.words = words }
 
 // AllowNonFinite makes Number, and so Skip, take NaN, Infinity and -Infinity, which are
 // no JSON but what Python's encoder writes.
@@ -177,6 +181,9 @@ func (r *Reader) String() (string, error) {
 	}
 	raw := r.data[start:r.pos]
 	if plain {
+		if w, ok := r.words[string(raw[1:len(raw)-1])]; ok {
+			return w, nil
+		}
 		return string(raw[1 : len(raw)-1]), nil
 	}
 	var s string

@@ -93,12 +93,20 @@ func (m *Model) gather(works []*Work) (inputs []backend.Buffer, rows int64, err 
 // wrap returns a tensor of a run over a request's data, copied only where its address
 // is none that elements can have.
 func wrap(t *inference.Tensor) (backend.Buffer, error) {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%uintptr(t.Datatype.Size()) == 0 {
+		dims := make([]int, len(t.Shape))
+		for i, d := range t.Shape {
+			dims[i] = int(d)
+		}
+		b, err := aoti.FromBytes(t.Data, t.Datatype.DType(), dims...)
+		if err != nil {
+			return nil, badf("%w", err)
+		}
+		return b, nil
+	}
 	shape, err := shapeOf(t.Datatype.DType(), t.Shape)
 	if err != nil {
 		return nil, badf("%w", err)
-	}
-	if uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%uintptr(t.Datatype.Size()) == 0 {
-		return aoti.FromBytes(t.Data, shape.DType(), shape.Dims()...)
 	}
 	return fill(shape, t.Data)
 }

@@ -123,7 +123,7 @@ func (c *call) index() error {
 func (c *call) parameters() (p inference.Parameters, err error) {
 	err = c.control(func(r *jsonread.Reader, key string) (err error) {
 		if key == "parameters" {
-			p, err = parameters(r)
+			p, err = parameters(r, "", nil)
 			return err
 		}
 		_, err = r.Skip()

@@ -15,21 +15,42 @@ const maxDepth = 100
 // inferCall is a decoded request for inference and what its answer should look like.
 type inferCall struct {
 	inference.Request
-	// binaryOutputs says that outputs come as bytes unless they ask for JSON.
+	// binaryOutputs says that outputs come as bytes unless they ask for JSON, and
+	// asked, by requested output, what they ask for: 1 for bytes, -1 for JSON, 0 if
+	// they say nothing.
 	binaryOutputs bool
+	asked         []int8
 	// raw says that the answer is all bytes, as the request was.
 	raw bool
+
+	// What most requests have room in.
+	room struct {
+		inputs  [4]inference.Tensor
+		outputs [4]inference.RequestedOutput
+		asked   [4]int8
+		dims    [16]int64
+	}
 }
 
 // binaryOutput reports whether output i of the answer is to come as bytes.
 func (c *inferCall) binaryOutput(i int) bool {
-	if i < len(c.Outputs) {
-		if b, ok := c.Outputs[i].Parameters["binary_data"].(bool); ok {
-			return b
-		}
+	if i < len(c.asked) && c.asked[i] != 0 {
+		return c.asked[i] > 0
 	}
 	return c.binaryOutputs
 }
+
+// words are the strings that requests are made of.
+var words = func() map[string]string {
+	all := map[string]string{}
+	for _, w := range []string{
+		"id", "parameters", "inputs", "outputs", "name", "datatype", "shape", "data", "binary_data_size", "binary_data", "binary_data_output",
+		"BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES",
+	} {
+		all[w] = w
+	}
+	return all
+}()
 
 func badf(format string, args ...any) error {
 	return inference.Errorf(inference.InvalidArgument, format, args...)
@@ -39,6 +60,8 @@ func badf(format string, args ...any) error {
 // them. The tensors share memory with both.
 func decodeInfer(text, tail []byte, nonFinite bool) (*inferCall, error) {
 	d := decoder{r: jsonread.New(text, maxDepth), tail: tail, call: &inferCall{}, nonFinite: nonFinite}
+	d.dims = d.call.room.dims[:0]
+	d.r.Intern(words)
 	if nonFinite {
 		d.r.AllowNonFinite()
 	}
@@ -70,6 +93,7 @@ type decoder struct {
 	r         *jsonread.Reader
 	tail      []byte // what no input has taken yet
 	call      *inferCall
+	dims      []int64 // of the inputs that were read
 	nonFinite bool
 }
 
@@ -78,12 +102,12 @@ func (d *decoder) member(key string) (err error) {
 	case "id":
 		d.call.ID, err = d.r.String()
 	case "parameters":
-		d.call.Parameters, err = parameters(d.r)
+		d.call.Parameters, err = parameters(d.r, "", nil)
 	case "inputs":
-		d.call.Inputs = make([]inference.Tensor, 0, 4)
+		d.call.Inputs = d.call.room.inputs[:0]
 		err = d.r.Array(d.input)
 	case "outputs":
-		d.call.Outputs = make([]inference.RequestedOutput, 0, 4)
+		d.call.Outputs, d.call.asked = d.call.room.outputs[:0], d.call.room.asked[:0]
 		err = d.r.Array(d.output)
 	default:
 		_, err = d.r.Skip()
@@ -92,34 +116,53 @@ func (d *decoder) member(key string) (err error) {
 }
 
 func (d *decoder) output() error {
-	var o inference.RequestedOutput
+	d.call.Outputs = append(d.call.Outputs, inference.RequestedOutput{})
+	d.call.asked = append(d.call.asked, 0)
+	i := len(d.call.Outputs) - 1
+	o, asked := &d.call.Outputs[i], &d.call.asked[i]
+	binaryData := func() error {
+		b, err := d.r.Bool()
+		if err != nil {
+			return badf("output %d, parameter binary_data: %w", i, err)
+		}
+		if *asked = -1; b {
+			*asked = 1
+		}
+		return nil
+	}
 	err := d.r.Object(func(key string) (err error) {
 		switch key {
 		case "name":
 			o.Name, err = d.r.String()
 		case "parameters":
-			o.Parameters, err = parameters(d.r)
+			o.Parameters, err = parameters(d.r, "binary_data", binaryData)
 		default:
 			_, err = d.r.Skip()
 		}
 		return err
 	})
 	if err == nil && o.Name == "" {
-		err = badf("output %d of the request has no name", len(d.call.Outputs))
+		err = badf("output %d of the request has no name", i)
 	}
-	if b, ok := o.Parameters["binary_data"]; ok && err == nil {
-		if _, ok := b.(bool); !ok {
-			err = badf("output %q, parameter binary_data: expected true or false, got %v", o.Name, b)
-		}
-	}
-	d.call.Outputs = append(d.call.Outputs, o)
 	return err
 }
 
 func (d *decoder) input() error {
-	var t inference.Tensor
+	d.call.Inputs = append(d.call.Inputs, inference.Tensor{})
+	i := len(d.call.Inputs) - 1
+	t := &d.call.Inputs[i]
 	var data []byte
-	hasShape := false
+	hasShape, size := false, int64(-1) // of the bytes behind the JSON
+	binarySize := func() error {
+		text, err := d.r.Number()
+		if err == nil {
+			size, err = strconv.ParseInt(string(text), 10, 64)
+		}
+		if err != nil || size < 0 {
+			return badf("input %d, parameter binary_data_size: expected a number of bytes, got %s", i, text)
+		}
+		return nil
+	}
 	err := d.r.Object(func(key string) (err error) {
 		switch key {
 		case "name":
@@ -130,9 +173,9 @@ func (d *decoder) input() error {
 			t.Datatype = inference.Datatype(name)
 		case "shape":
 			hasShape = true
-			t.Shape, err = shape(d.r)
+			t.Shape, err = d.shape()
 		case "parameters":
-			t.Parameters, err = parameters(d.r)
+			t.Parameters, err = parameters(d.r, "binary_data_size", binarySize)
 		case "data":
 			data, err = d.r.Skip()
 		default:
@@ -140,50 +183,42 @@ func (d *decoder) input() error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return err
 	case t.Name == "":
-		return badf("input %d has no name", len(d.call.Inputs))
+		return badf("input %d has no name", i)
 	case !t.Datatype.Valid():
 		return badf("input %q: expected a datatype such as FP32 or INT64, got %q", t.Name, string(t.Datatype))
 	case !hasShape:
 		return badf("input %q has no shape", t.Name)
 	}
-	if err := d.fill(&t, data); err != nil {
-		return err
-	}
-	d.call.Inputs = append(d.call.Inputs, t)
-	return nil
+	return d.fill(t, data, size)
 }
 
-// fill sets the data of an input, from the bytes behind the JSON or from an array.
-func (d *decoder) fill(t *inference.Tensor, data []byte) error {
+// fill sets the data of an input, from size bytes behind the JSON or, if that is
+// negative, from an array.
+func (d *decoder) fill(t *inference.Tensor, data []byte, size int64) error {
 	n, ok := inference.NumElements(t.Shape)
 	if !ok {
 		return badf("input %q: the shape %v has no number of elements", t.Name, t.Shape)
 	}
-	if size, binary := t.Parameters["binary_data_size"]; binary {
-		bytes, ok := size.(int64)
-		switch {
-		case !ok || bytes < 0:
-			return badf("input %q, parameter binary_data_size: expected a number of bytes, got %v", t.Name, size)
-		case data != nil:
-			return badf("input %q has both data and binary_data_size", t.Name)
-		case bytes > int64(len(d.tail)):
-			return badf("input %q: binary_data_size is %d, but only %d bytes are left of the body", t.Name, bytes, len(d.tail))
+	if size < 0 {
+		if data == nil {
+			return badf("input %q has no data", t.Name)
 		}
-		t.Data, d.tail = d.tail[:bytes:bytes], d.tail[bytes:]
-		delete(t.Parameters, "binary_data_size")
-		return checkSize(t, n)
+		var err error
+		t.Data, err = elements(t, data, n, d.nonFinite)
+		return err
 	}
-	if data == nil {
-		return badf("input %q has no data", t.Name)
+	switch {
+	case data != nil:
+		return badf("input %q has both data and binary_data_size", t.Name)
+	case size > int64(len(d.tail)):
+		return badf("input %q: binary_data_size is %d, but only %d bytes are left of the body", t.Name, size, len(d.tail))
 	}
-	var err error
-	t.Data, err = elements(t, data, n, d.nonFinite)
-	return err
+	t.Data, d.tail = d.tail[:size:size], d.tail[size:]
+	return checkSize(t, n)
 }
 
 // checkSize compares a tensor's bytes with its n elements.
@@ -208,27 +243,34 @@ func checkSize(t *inference.Tensor, n int64) error {
 	return nil
 }
 
-func shape(r *jsonread.Reader) ([]int64, error) {
-	dims := make([]int64, 0, 4)
-	err := r.Array(func() error {
-		text, err := r.Number()
+// shape reads the sizes of an input, behind those of the inputs before.
+func (d *decoder) shape() ([]int64, error) {
+	from := len(d.dims)
+	err := d.r.Array(func() error {
+		text, err := d.r.Number()
 		if err != nil {
 			return err
 		}
-		d, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil || d < 0 {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil || n < 0 {
 			return badf("a shape has the size %s, which is no number from 0 on", text)
 		}
-		dims = append(dims, d)
+		d.dims = append(d.dims, n)
 		return nil
 	})
-	return dims, err
+	return d.dims[from:len(d.dims):len(d.dims)], err
 }
 
-// parameters reads an object of strings, numbers and booleans.
-func parameters(r *jsonread.Reader) (inference.Parameters, error) {
-	p := inference.Parameters{}
-	err := r.Object(func(key string) (err error) {
+// parameters reads an object of strings, numbers and booleans; but own reads the value of
+// the member special, which is of the protocol.
+func parameters(r *jsonread.Reader, special string, own func() error) (p inference.Parameters, err error) {
+	err = r.Object(func(key string) (err error) {
+		if key == special && own != nil {
+			return own()
+		}
+		if p == nil {
+			p = inference.Parameters{}
+		}
 		switch r.Peek() {
 		case '"':
 			p[key], err = r.String()
