@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/dustin/go-humanize v1.0.1
 	github.com/loris-ml/loris v0.0.0
+	github.com/loris-ml/loris/dist/mpi v0.0.0
 	github.com/loris-ml/loris/serve v0.0.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sync v0.24.0
@@ -16,6 +17,7 @@ require (
 	connectrpc.com/grpcreflect v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgraph-io/ristretto/v2 v2.4.2 // indirect
+	github.com/ebitengine/purego v0.11.3 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
@@ -27,5 +29,6 @@ require (
 
 replace (
 	github.com/loris-ml/loris => ../../
+	github.com/loris-ml/loris/dist/mpi => ../../dist/mpi
 	github.com/loris-ml/loris/serve => ../../serve
 )

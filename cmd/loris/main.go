@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/cli"
+	"github.com/loris-ml/loris/dist"
 )
 
 func main() {
@@ -15,5 +16,5 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the program
 	code := cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code)
+	dist.Exit(code)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/examples/digits"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/optim"
@@ -33,6 +34,9 @@ type Config struct {
 	Device  loris.Device `json:"-"`       // the zero Device is cpu:0
 	// DiskCache is the directory where compiled graphs are kept; empty is none.
 	DiskCache string `json:"-"`
+	// World, unless nil, is the group of the ranks that train together: each step's images are cut into
+	// its shards, and weights and measures are equal on all ranks.
+	World *dist.Group `json:"-"`
 }
 
 // Defaults returns settings that reach 98 to 99 % on the test images.
@@ -132,6 +136,9 @@ func New(ctx context.Context, cfg Config) (*Trainer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if err := cfg.checkShards(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	t := &Trainer{cfg: cfg}
 	var err error
 	if t.train, t.test, err = Data(); err != nil {
@@ -144,7 +151,11 @@ func New(ctx context.Context, cfg Config) (*Trainer, error) {
 	if cfg.DiskCache != "" {
 		opts = append(opts, loris.WithDiskCache(cfg.DiskCache))
 	}
-	if t.session, err = loris.New(opts...); err != nil {
+	open := loris.New
+	if cfg.World != nil {
+		open = cfg.World.Session
+	}
+	if t.session, err = open(opts...); err != nil {
 		return nil, err
 	}
 	m := t.session.With()
@@ -255,15 +266,27 @@ func (t *Trainer) step(ctx context.Context, b *digits.Dataset) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, err
 	}
-	m := t.session.With()
-	x, y := m.FromSlice(b.Pixels, b.Len(), digits.Features), m.FromSlice(b.Labels)
 	t.model.SetTraining(true)
-	logits := t.model.Forward(x)
-	loss := logits.CrossEntropy(y)
-	t.opt.Minimize(loss)
-	r := result{loss.Keep(), logits.Argmax(loris.Dim(1)).Eq(y).Sum().Keep(), b.Len()}
+	var r result
+	if t.cfg.World != nil {
+		r = t.sharded(b)
+	} else {
+		var grads []*loris.Tensor
+		grads, r = t.gradients(b.Pixels, b.Labels)
+		t.opt.Step(grads)
+	}
+	loris.Keep(r.loss, r.right)
 	// A step is scheduled whole, so that what can be saved is whole, too.
 	return r, t.session.MarkStep(context.WithoutCancel(ctx))
+}
+
+// gradients records the gradients of the mean loss over images, and the loss.
+func (t *Trainer) gradients(pixels []float32, labels []int64) ([]*loris.Tensor, result) {
+	m := t.session.With()
+	x, y := m.FromSlice(pixels, len(labels), digits.Features), m.FromSlice(labels)
+	logits := t.model.Forward(x)
+	loss := logits.CrossEntropy(y)
+	return t.opt.Grads(loss), result{loss, logits.Argmax(loris.Dim(1)).Eq(y).Sum(), len(labels)}
 }
 
 // collect reads the results of the steps.

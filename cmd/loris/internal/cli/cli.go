@@ -14,6 +14,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/ref" // registers the device
+	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/ir"
@@ -62,6 +63,9 @@ func executeLine(ctx context.Context, args []string, in io.Reader, out, errOut i
 		return exitUsage
 	}
 	printError(errOut, err)
+	if rank := (*dist.RankError)(nil); errors.As(err, &rank) {
+		return dist.ExitRestart
+	}
 	return exitError
 }
 
@@ -72,7 +76,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newInspectModel(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache())
+	root.AddCommand(newRun(), newInspectModel(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache(), newLaunch())
 	return root
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/chart"
+	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/examples/digits/train"
 )
 
@@ -41,6 +43,7 @@ type trainFlags struct {
 	device, out, resume string
 	cache               string
 	json, report        bool
+	dist                bool
 }
 
 func newTrainDigits() *cobra.Command {
@@ -72,9 +75,25 @@ the checkpoint, and --epochs may be raised.`,
 	fl.StringVar(&f.resume, "resume", "", "checkpoint `file` to go on from")
 	fl.BoolVar(&f.json, "json", false, "print an object a line")
 	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
+	fl.BoolVar(&f.dist, "dist", false, "train on all ranks of the job that mpiexec, torchrun or loris launch has started")
 	deviceFlag(c, &f.device)
 	cacheFlag(c, &f.cache)
 	return c
+}
+
+// shards are the parts of a step of --dist, so that 1, 2, 4 and 8 ranks have the same results.
+const shards = 8
+
+// join makes the training one of all ranks of the job. The first writes and prints.
+func (f *trainFlags) join(c *cobra.Command) (leave func() error, err error) {
+	g, err := dist.Init(c.Context(), dist.WithShards(shards))
+	if err != nil {
+		return nil, err
+	}
+	if f.World = g; g.Rank() > 0 {
+		c.SetOut(io.Discard)
+	}
+	return func() error { return g.Close(context.WithoutCancel(c.Context())) }, nil
 }
 
 // settings are the flags that a checkpoint decides.
@@ -107,6 +126,13 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 	}
 	if f.Config.DiskCache, err = cacheDir(f.cache); err != nil {
 		return err
+	}
+	if f.dist {
+		leave, failed := f.join(c)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, leave()) }()
 	}
 	start := time.Now()
 	t, err := train.New(c.Context(), f.Config)
@@ -181,6 +207,9 @@ func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool
 	}
 	report := r.t.Report()
 	s.Compiles, s.CachedHits, s.DiskHits = report.Compiles, report.CachedHits, report.DiskHits
+	if r.f.World != nil && r.f.World.Rank() > 0 {
+		return nil // all ranks have the same
+	}
 	if err := r.t.SaveWeights(ctx, s.Weights); err != nil {
 		return err
 	}
