@@ -83,7 +83,7 @@ func lowerUniform(c *call) {
 		out, m := c.result(), c.l.mem
 		reads := []operand{seed}
 		if c.Shapes[0].DType() == ir.F64 {
-			fill(c, out, 5, reads, func(dst []float64, lo int) {
+			fill(c, out, 2, reads, func(dst []float64, lo int) {
 				philox.UniformF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
 			})
 			return
@@ -99,12 +99,12 @@ func lowerNormal(c *call) {
 	out, m := c.result(), c.l.mem
 	reads := []operand{seed}
 	if c.Shapes[0].DType() == ir.F64 {
-		fill(c, out, 20, reads, func(dst []float64, lo int) {
+		fill(c, out, 5, reads, func(dst []float64, lo int) {
 			philox.NormalF64(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
 		})
 		return
 	}
-	fill(c, out, 20, reads, func(dst []float32, lo int) {
+	fill(c, out, 5, reads, func(dst []float32, lo int) {
 		philox.NormalF32(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo))
 	})
 }
@@ -114,7 +114,7 @@ func randint[T kernels.Number](c *call) {
 	_, low := c.Number("low")
 	_, high := c.Number("high")
 	m := c.l.mem
-	fill(c, c.result(), 15, []operand{seed}, func(dst []T, lo int) {
+	fill(c, c.result(), 4, []operand{seed}, func(dst []T, lo int) {
 		kernels.Randint(dst, uint64(elements[int64](m, seed)[0]), offset, low, uint64(high-low), lo)
 	})
 }

@@ -23,8 +23,8 @@
 //	               r·cos θ where i is even and r·sin θ where it is odd
 //
 // Uniform values are in [0, 1). Integers and uniforms are the same everywhere;
-// normals depend on the logarithm, sine and cosine of package math, which may
-// differ in the last place between processor architectures.
+// normals depend on the logarithm, sine and cosine, which may differ in the last
+// places between processor architectures.
 //
 // An index is taken modulo 2⁶⁴; a negative one is valid.
 package philox
@@ -79,10 +79,16 @@ func unit64(w uint64) float64 { return float64(w>>11) * 0x1p-53 }
 // normals is the two normal elements of a block.
 func normals(w [4]uint32) [2]float64 {
 	h := halves(w)
+	z0, z1 := boxMuller(h[0], h[1])
+	return [2]float64{z0, z1}
+}
+
+// boxMuller makes two normal numbers of two words.
+func boxMuller(w0, w1 uint64) (z0, z1 float64) {
 	// 1−u0 is exact and never 0; the largest radius is √(−2 ln 2⁻⁵³) ≈ 8.57.
-	r := math.Sqrt(-2 * math.Log(1-unit64(h[0])))
-	sin, cos := math.Sincos(2 * math.Pi * unit64(h[1]))
-	return [2]float64{r * cos, r * sin}
+	r := math.Sqrt(-2 * math.Log(1-unit64(w0)))
+	sin, cos := math.Sincos(2 * math.Pi * unit64(w1))
+	return r * cos, r * sin
 }
 
 // Uint32 returns the 32-bit element at index.
@@ -167,35 +173,5 @@ func uniformGo(dst []float32, seed, offset, start uint64, n int) {
 				i++
 			}
 		}
-	}
-}
-
-// UniformF64 sets dst[i] to the float64 uniform element at start+i.
-func UniformF64(dst []float64, seed, offset uint64, start int64) {
-	for i := 0; i < len(dst); {
-		n := uint64(start) + uint64(i)
-		h := halves(block(seed, offset, n>>1))
-		v := [2]float64{unit64(h[0]), unit64(h[1])}
-		i += copy(dst[i:], v[n&1:])
-	}
-}
-
-// NormalF32 sets dst[i] to the standard normal element at start+i, rounded to
-// float32.
-func NormalF32(dst []float32, seed, offset uint64, start int64) {
-	for i := 0; i < len(dst); {
-		n := uint64(start) + uint64(i)
-		z := normals(block(seed, offset, n>>1))
-		v := [2]float32{float32(z[0]), float32(z[1])}
-		i += copy(dst[i:], v[n&1:])
-	}
-}
-
-// NormalF64 sets dst[i] to the standard normal element at start+i.
-func NormalF64(dst []float64, seed, offset uint64, start int64) {
-	for i := 0; i < len(dst); {
-		n := uint64(start) + uint64(i)
-		z := normals(block(seed, offset, n>>1))
-		i += copy(dst[i:], z[n&1:])
 	}
 }

@@ -7,7 +7,37 @@ package philox
 //go:noescape
 func uniformAVX512(dst *float32, n int, seed uint64, offset uint64, block uint64, bits int)
 
+// wordsAVX512 sets n times 64 words to the uint64 elements of a stream from a block on.
+//
+//go:noescape
+func wordsAVX512(dst *uint64, n int, seed uint64, offset uint64, block uint64)
+
+// normal64AVX512 sets n times 16 floats to the normal numbers of uint64 elements, by Box and Muller.
+//
+//go:noescape
+func normal64AVX512(dst *float64, words *uint64, n int)
+
+// normal32AVX512 sets n times 16 floats to the normal numbers of uint64 elements, by Box and Muller.
+//
+//go:noescape
+func normal32AVX512(dst *float32, words *uint64, n int)
+
 // uniformAVX2 sets n times 32 floats to the uniform numbers of a stream from a block on, with so many random bits.
 //
 //go:noescape
 func uniformAVX2(dst *float32, n int, seed uint64, offset uint64, block uint64, bits int)
+
+// wordsAVX2 sets n times 16 words to the uint64 elements of a stream from a block on.
+//
+//go:noescape
+func wordsAVX2(dst *uint64, n int, seed uint64, offset uint64, block uint64)
+
+// normal64AVX2 sets n times 8 floats to the normal numbers of uint64 elements, by Box and Muller.
+//
+//go:noescape
+func normal64AVX2(dst *float64, words *uint64, n int)
+
+// normal32AVX2 sets n times 8 floats to the normal numbers of uint64 elements, by Box and Muller.
+//
+//go:noescape
+func normal32AVX2(dst *float32, words *uint64, n int)

@@ -16,14 +16,19 @@ type isa struct {
 	groups   int // vectors of counters at a time, to hide the products' latency
 	wide     bool
 	vec      func() reg.VecVirtual
+
+	constants map[string]Mem
 }
 
 func main() {
 	for _, s := range []*isa{
-		{"AVX512", 8, 4, true, func() reg.VecVirtual { return ZMM() }},
-		{"AVX2", 4, 2, false, func() reg.VecVirtual { return YMM() }},
+		{suffix: "AVX512", counters: 8, groups: 4, wide: true, vec: func() reg.VecVirtual { return ZMM() }},
+		{suffix: "AVX2", counters: 4, groups: 2, vec: func() reg.VecVirtual { return YMM() }},
 	} {
 		s.uniform()
+		s.words()
+		s.normal(8)
+		s.normal(4)
 	}
 	Generate()
 }
@@ -67,20 +72,34 @@ func (s *isa) order() Mem {
 	return m
 }
 
-// uniform writes the loop. A 32-bit word of the state is the low half of a 64-bit
-// lane; what the high half holds does not matter until the end, since VPMULUDQ
-// does not read it.
+// uniform writes the loop of uniform numbers.
 func (s *isa) uniform() {
 	name := "uniform" + s.suffix
 	TEXT(name, NOSPLIT, "func(dst *float32, n int, seed, offset, block uint64, bits int)")
 	Doc(fmt.Sprintf("%s sets n times %d floats to the uniform numbers of a stream from a block on, with so many random bits.", name, 4*s.groups*s.counters))
 	Pragma("noescape")
+	s.stream(s.bits)
+}
+
+// words writes the loop of the words themselves.
+func (s *isa) words() {
+	name := "words" + s.suffix
+	TEXT(name, NOSPLIT, "func(dst *uint64, n int, seed, offset, block uint64)")
+	Doc(fmt.Sprintf("%s sets n times %d words to the uint64 elements of a stream from a block on.", name, 2*s.groups*s.counters))
+	Pragma("noescape")
+	s.stream(nil)
+}
+
+// stream writes the loop. A 32-bit word of the state is the low half of a 64-bit
+// lane; what the high half holds does not matter until the end, since VPMULUDQ
+// does not read it. With bits, which says how, words become floats.
+func (s *isa) stream(bits func() (shift reg.VecVirtual, scale Mem)) {
 	dst, n := param("dst"), param("n")
 	block := s.all(param("block"))
-	VPADDQ(s.order(), block, block)
-	step := s.number("step", uint64(s.counters))
-	mul0, mul1 := s.number("mul0", 0xD2511F53), s.number("mul1", 0xCD9E8D57)
-	weyl0, weyl1 := s.number("weyl0", 0x9E3779B9), s.number("weyl1", 0xBB67AE85)
+	VPADDQ(s.shared("order"), block, block)
+	step := s.shared("step")
+	mul0, mul1 := s.shared("mul0"), s.shared("mul1")
+	weyl0, weyl1 := s.shared("weyl0"), s.shared("weyl1")
 	low, high := param("offset"), GP64()
 	MOVQ(low, high)
 	SHRQ(Imm(32), high)
@@ -89,7 +108,11 @@ func (s *isa) uniform() {
 	MOVQ(low, high)
 	SHRQ(Imm(32), high)
 	seed0, seed1 := s.kept(s.all(low)), s.kept(s.all(high))
-	shift, scale := s.bits()
+	var shift reg.VecVirtual
+	var scale Mem
+	if bits != nil {
+		shift, scale = bits()
+	}
 	Label("loop")
 	key0, key1 := s.vec(), s.vec()
 	VMOVUPS(seed0, key0)
@@ -123,6 +146,26 @@ func (s *isa) uniform() {
 	JNZ(LabelRef("loop"))
 	VZEROUPPER()
 	RET()
+}
+
+// shared returns the constant of a name, which all loops of a width share.
+func (s *isa) shared(name string) Mem {
+	if m, ok := s.constants[name]; ok {
+		return m
+	}
+	if s.constants == nil {
+		s.constants = map[string]Mem{}
+	}
+	var m Mem
+	if name == "order" {
+		m = s.order()
+	} else {
+		m = s.number(name, map[string]uint64{
+			"step": uint64(s.counters), "mul0": 0xD2511F53, "mul1": 0xCD9E8D57, "weyl0": 0x9E3779B9, "weyl1": 0xBB67AE85,
+		}[name])
+	}
+	s.constants[name] = m
+	return m
 }
 
 // bits returns by how many bits words are shifted, and what makes a uniform
@@ -165,7 +208,8 @@ func (s *isa) xor3(x, y, z reg.VecVirtual) {
 	VPXOR(z, x, x)
 }
 
-// store writes the numbers of the blocks c, two vectors of them; c is spent.
+// store writes the blocks c, two vectors of them, as numbers if there is a shift; c
+// is spent.
 func (s *isa) store(c [4]reg.VecVirtual, shift reg.VecVirtual, scale, to Mem) {
 	for i := 0; i < 4; i += 2 { // the words of two next to each other
 		VPSLLQ(Imm(32), c[i+1], c[i+1])
@@ -181,9 +225,11 @@ func (s *isa) store(c [4]reg.VecVirtual, shift reg.VecVirtual, scale, to Mem) {
 	VPUNPCKLQDQ(c[2], c[0], first)
 	VPUNPCKHQDQ(c[2], c[0], second)
 	for i, v := range []reg.VecVirtual{first, second} {
-		VPSRLD(shift, v, v)
-		VCVTDQ2PS(v, v)
-		VMULPS(scale, v, v)
+		if shift != nil {
+			VPSRLD(shift, v, v)
+			VCVTDQ2PS(v, v)
+			VMULPS(scale, v, v)
+		}
 		VMOVUPS(v, to.Offset(i*s.bytes()))
 	}
 }
