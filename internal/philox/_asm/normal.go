@@ -109,7 +109,7 @@ func (s *isa) radius(u reg.VecVirtual) reg.VecVirtual {
 	VDIVPD(t, f, t) // s
 	z := s.vec()
 	VMULPD(t, t, z)
-	r := s.poly("log", z, logC)
+	r := s.poly("logCoef", z, logC)
 	VMULPD(z, r, r)
 	VMULPD(f, f, q)
 	VMULPD(s.float("half", 0.5), q, q)
@@ -138,10 +138,10 @@ func (s *isa) sincos(u reg.VecVirtual) (sin, cos reg.VecVirtual) {
 	VFNMADD231PD(s.float("pi2low", 6.123233995736766e-17), t, theta)
 	z := s.vec()
 	VMULPD(theta, theta, z)
-	sin = s.poly("sin", z, sinC)
+	sin = s.poly("sinCoef", z, sinC)
 	VMULPD(z, sin, sin)
 	VFMADD213PD(theta, theta, sin)
-	cos = s.poly("cos", z, cosC)
+	cos = s.poly("cosCoef", z, cosC)
 	VMULPD(z, cos, cos)
 	VMULPD(z, cos, cos)
 	// 1 - z/2 and what it loses.
@@ -171,11 +171,11 @@ func (s *isa) turned(sin, cos, q reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual
 	s.xor(sin, differ, turnedSin)
 	s.xor(cos, differ, turnedCos)
 	VPSLLQ(Imm(62), q, sign)
-	s.and(s.named("sign", 1<<63), sign, sign)
+	s.and(s.named("signBit", 1<<63), sign, sign)
 	s.xor(sign, turnedSin, turnedSin)
 	VPADDQ(s.named("bit0", 1), q, q)
 	VPSLLQ(Imm(62), q, sign)
-	s.and(s.named("sign", 1<<63), sign, sign)
+	s.and(s.named("signBit", 1<<63), sign, sign)
 	s.xor(sign, turnedCos, turnedCos)
 	return turnedSin, turnedCos
 }
