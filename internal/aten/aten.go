@@ -16,6 +16,8 @@ var (
 	Kthvalue          = op("kthvalue")
 	Median            = op("median")
 	Nanmedian         = op("nanmedian")
+	Searchsorted      = op("searchsorted")
+	Bucketize         = op("bucketize")
 )
 
 // op returns the op of a row that there is.

@@ -1,0 +1,47 @@
+package kernels
+
+// Search sets dst[i] to where x[i] belongs in its sorted line of rows: behind the
+// elements that are smaller, and with right behind those that are equal, too. A NaN
+// counts as greater than all else. Lines have n elements and belong to each run of
+// perRow elements of x; with order, which may be nil, element k of a line is the one at
+// place order[k]. It works on elements lo..hi-1 and panics with an IndexError for a
+// place outside of the line.
+func Search[T Number](dst []int64, rows, x []T, order []int64, n, perRow int, right bool, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		first := i / perRow * n
+		line, v := rows[first:first+n], x[i]
+		if order != nil {
+			dst[i] = int64(searchOrdered(line, order[first:first+n], v, right))
+			continue
+		}
+		from, to := 0, n
+		for from < to {
+			if mid := int(uint(from+to) >> 1); goesBefore(line[mid], v, right) {
+				from = mid + 1
+			} else {
+				to = mid
+			}
+		}
+		dst[i] = int64(from)
+	}
+}
+
+func searchOrdered[T Number](line []T, order []int64, v T, right bool) int {
+	from, to := 0, len(line)
+	for from < to {
+		if mid := int(uint(from+to) >> 1); goesBefore(line[checked(order[mid], len(line))], v, right) {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	return from
+}
+
+// goesBefore reports whether an element y of a line comes before the place of v.
+func goesBefore[T Number](y, v T, right bool) bool {
+	if right {
+		return !(v < y || y != y && v == v)
+	}
+	return y < v || v != v && y == y
+}
