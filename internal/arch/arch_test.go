@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"nn":                    {"", "ir", "internal", "safetensors"},
 	"model":                 {"", "nn"},
 	"torchexport":           {"", "ir", "model", "internal/importer", "internal/pt2", "internal/escape", "nn"},
-	"onnx":                  {"", "ir", "model", "internal/importer", "internal/elements", "onnx"},
+	"onnx":                  {"", "ir", "graph", "model", "internal/importer", "internal/elements", "onnx"},
 	"onnx/internal/pb":      {},
 	"internal/importer":     {"", "ir", "internal/executor"},
 	"optim":                 {"", "nn", "ir", "internal"},

@@ -197,3 +197,10 @@ func (d Dim) encode(w *writer) {
 	}
 	w.text(2, d.Symbol)
 }
+
+// EncodeTensor writes a TensorProto.
+func EncodeTensor(t *Tensor) []byte {
+	w := &writer{}
+	t.encode(w)
+	return w.b
+}
