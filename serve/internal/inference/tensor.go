@@ -73,7 +73,8 @@ type Tensor struct {
 	Shape    []int64
 	// Data holds the elements: dense, row-major, little-endian, BOOL as one byte, an
 	// element of BYTES as its length in 4 bytes and the bytes. Those of a request
-	// are read only until its Infer returns, and written by nobody.
+	// are read only until its Infer returns; some models write into their inputs, and
+	// so into them.
 	Data       []byte
 	Parameters Parameters
 }

@@ -52,6 +52,7 @@ func TestDescribes(t *testing.T) {
 		{"dynamic_ranges", 16, false, "", "arg2_1 FP32 [s21 in 0..16, s50 in 0..64, 8]; arg3_1 FP32 [s21 in 0..16, s50 in 0..64]; arg4_1 FP32 [s21 in 0..16, 2*s50 in 4..128] -> output0 FP32 [-1 5]; output1 FP32 [-1 -1]"},
 		{"structure", 0, false, "", "arg0_1 FP32 [3, 4]; arg1_1 FP32 [4]; arg2_1 FP32 [3, 4]; arg3_1 FP32 [2]; scale FP32 [] -> sum FP32 [3 4]; output1 FP32 [3 4]; output2 FP32 [3 4]"},
 		{"counter", 0, false, "has a state", "arg4_1 FP32 [5, 4] -> output0 FP32 [5 4]; output1 INT64 []"},
+		{"quantised_linear", 9, true, "", "arg28_1 FP32 [9, 32] -> output0 FP32 [-1 10]; output1 FP32 [-1 32]"}, // writes into its input
 		{"batch_norm_train", 0, false, "depends on other rows", "arg7_1 FP32 [3, 2, 6, 6] -> output0 FP32 [3 4 4 4]"},
 		{"mlp_2_6", 0, false, "not known", "arg4_1  [] -> output0  []"},
 	} {

@@ -234,8 +234,13 @@ func (p *prober) plain() {
 	}
 }
 
-// try runs the model on one work, of the exact sizes that it has.
+// try runs the model on a copy of a work, of the exact sizes that it has: some models
+// write into their inputs.
 func (p *prober) try(ctx context.Context, w *Work) ([]inference.Tensor, error) {
+	w = &Work{Inputs: slices.Clone(w.Inputs)}
+	for i := range w.Inputs {
+		w.Inputs[i].Data = slices.Clone(w.Inputs[i].Data)
+	}
 	r, err := p.m.Run(ctx, w)
 	if err != nil {
 		return nil, err
