@@ -21,4 +21,5 @@ LORIS_LONG=1 go test -timeout 20m "$@" \
   ./internal/kernels/attention \
   ./internal/kernels/conv \
   ./internal/kernels/gemm \
-  ./internal/native
+  ./internal/native \
+  ./serve

@@ -55,6 +55,12 @@ type Options struct {
 	// AllowDigests are the sha256 sums that packages may have; nil allows all.
 	AllowDigests []string
 
+	// AllowWeightUpdate lets those with the scope "weights" replace the weights of loaded
+	// models; every answer then says which set of weights computed it. WeightsDir is the
+	// folder of files that they may name for it; empty has them send the file.
+	AllowWeightUpdate bool
+	WeightsDir        string
+
 	// Allow are scopes that are open to everybody, besides those that are by default.
 	Allow []string
 	// TokenFile has the bearer tokens and their scopes.
@@ -112,6 +118,8 @@ func (o *Options) check() error {
 		return errors.New("there are neither files nor a folder of models to serve")
 	case o.ModelName != "" && o.Models == "":
 		return errors.New("a name is given for the model in a folder, but no folder")
+	case o.WeightsDir != "" && !o.AllowWeightUpdate:
+		return errors.New("there is a folder to update weights from, but updates are not allowed")
 	case len(o.Load) > 0 && o.Mode != ModeExplicit:
 		return fmt.Errorf("models are named to be loaded, which is for mode %s", ModeExplicit)
 	case len(o.Weights) > len(o.Files):

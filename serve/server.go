@@ -18,6 +18,7 @@ import (
 	"github.com/loris-ml/loris/serve/internal/metrics"
 	"github.com/loris-ml/loris/serve/internal/repository"
 	"github.com/loris-ml/loris/serve/internal/rest"
+	"github.com/loris-ml/loris/serve/internal/weightsapi"
 )
 
 // Server answers requests for models. It is an http.Handler; gRPC needs HTTP/2.
@@ -42,6 +43,7 @@ func New(o Options) (*Server, error) {
 	}
 	ro := repository.Options{
 		Dir: o.Models, Files: files, Weights: weights, AllowDigests: o.AllowDigests, Log: o.Log, Level: o.Level, Version: o.Version,
+		UpdateWeights: o.AllowWeightUpdate,
 	}
 	if file, single := singleModel(o.Models); o.ModelName != "" && single {
 		ro.Single = o.ModelName
@@ -60,12 +62,15 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	grpcapi.Register(mux, r, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow})
+	services := grpcapi.Register(mux, r, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow})
+	weightsapi.Register(mux, services, r, weightsapi.Options{Authorize: rules.Allow, Dir: o.WeightsDir})
 	restHandler := rest.New(r, rest.Options{Allow: rules.Allow, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
 	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
 	s := &Server{options: o, repository: r}
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch path := req.URL.Path; {
+		case isWeights(mux, req):
+			mux.ServeHTTP(w, req)
 		case strings.HasPrefix(path, "/v2"):
 			restHandler.ServeHTTP(w, req)
 		case path == "/metrics":
@@ -80,6 +85,16 @@ func New(o Options) (*Server, error) {
 		s.handler = logged(o.Log, s.handler)
 	}
 	return s, nil
+}
+
+// isWeights reports whether a request is about weights. A path that is looks like one of
+// a model's, whose name may be "weights".
+func isWeights(mux *http.ServeMux, r *http.Request) bool {
+	if !strings.Contains(r.URL.Path, "/weights") {
+		return false
+	}
+	_, pattern := mux.Handler(r)
+	return pattern != ""
 }
 
 // ServeHTTP answers a request.

@@ -90,9 +90,10 @@ var allowed = map[string][]string{
 	"serve/internal/inference":  {"ir"},
 	"serve/internal/jsonread":   {},
 	"serve/internal/rest":       {"serve/internal/inference", "serve/internal/jsonread"},
-	"serve/internal/model":      {"aoti", "backend", "graph", "internal/tensorfile", "ir", "safetensors", "serve/internal/inference"},
+	"serve/internal/model":      {"aoti", "backend", "graph", "internal/tensorfile", "ir", "safetensors", "serve/internal/inference", "serve/internal/weights"},
 	"serve/internal/batch":      {"serve/internal/inference", "serve/internal/model"},
 	"serve/internal/grpcapi":    {"serve/internal/inference", "serve/internal/pb"},
+	"serve/internal/weightsapi": {"serve/internal"},
 	"serve/internal/weights":    {"aoti", "backend", "internal", "ir", "safetensors", "serve/internal/inference"},
 
 	"aoti/internal/elfwrite": {},

@@ -58,10 +58,12 @@ func loadParameters(in map[string]*inferencepb.ModelRepositoryParameter) inferen
 	return out
 }
 
-// unload needs no look at unload_dependents: no model depends on another.
 func (s *server) unload(ctx context.Context, r *inferencepb.RepositoryModelUnloadRequest) (*inferencepb.RepositoryModelUnloadResponse, error) {
 	if err := onlyRepository(r.GetRepositoryName()); err != nil {
 		return nil, err
+	}
+	if r.GetParameters()["unload_dependents"].GetBoolParam() {
+		return nil, inference.Errorf(inference.Unimplemented, "unload_dependents: models here depend on no others")
 	}
 	if err := s.Unload(ctx, r.GetModelName()); err != nil {
 		return nil, err

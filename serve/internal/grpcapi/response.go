@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -71,9 +72,26 @@ var kindCodes = map[inference.Kind]connect.Code{
 	inference.TooLarge:          connect.CodeResourceExhausted,
 }
 
+// StreamError returns an error of reading a stream of messages with its kind.
+func StreamError(err error) error {
+	kind := inference.InvalidArgument
+	switch connect.CodeOf(err) {
+	case connect.CodeCanceled:
+		kind = inference.Canceled
+	case connect.CodeDeadlineExceeded:
+		kind = inference.DeadlineExceeded
+	case connect.CodeResourceExhausted:
+		kind = inference.TooLarge
+	}
+	return inference.Errorf(kind, "%w", err)
+}
+
 // status returns the error for a client, with the time after which to try again
 // where it says one.
 func status(err error) error {
+	if c := new(connect.Error); errors.As(err, &c) {
+		return c
+	}
 	e := inference.AsError(err)
 	code, ok := kindCodes[e.Kind]
 	if !ok {

@@ -19,6 +19,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 	"github.com/loris-ml/loris/serve/internal/inference"
+	"github.com/loris-ml/loris/serve/internal/weights"
 )
 
 // Options say how to open a model.
@@ -26,6 +27,12 @@ type Options struct {
 	// Weights is a safetensors file whose tensors replace constants of a package, and
 	// are those of a lazy program; empty for none.
 	Weights string
+	// Updatable keeps named sets of the model's weights, so that they can be replaced
+	// while it runs; see Weights. Every run then says which set it computed with.
+	Updatable bool
+	// Golden is a safetensors file of golden inputs for Updatable, as
+	// weights.ReadGolden reads it; empty, or no such file, for none.
+	Golden string
 	// Name chooses one of several models in a package.
 	Name string
 	// Instances is how many there are at first, and MaxInstances how many there may be
@@ -83,7 +90,8 @@ type Model struct {
 
 	inputs, outputs names
 	container       *container.Container
-	runner          *aoti.Runner // nil for a lazy program
+	runner          *aoti.Runner  // nil for a lazy program
+	weights         *weights.Sets // nil if they cannot be replaced
 	close           func() error
 	instances       int
 }
@@ -108,10 +116,34 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 		}
 		m.Outputs, m.Note = learned.Outputs, "two runs on the same values differ: the model has a state or draws random numbers"
 	}
+	if err == nil && o.Updatable {
+		err = m.keepWeights(ctx, path, o)
+	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
+}
+
+// keepWeights makes the sets of weights, if the model has any.
+func (m *Model) keepWeights(ctx context.Context, path string, o Options) error {
+	var golden *weights.Golden
+	if o.Golden != "" {
+		var err error
+		if golden, err = weights.ReadGolden(o.Golden, m.container.InputNames(), m.container.OutputNames()); err != nil {
+			return err
+		}
+	}
+	source := path
+	if o.Weights != "" {
+		source = o.Weights
+	}
+	sets, err := weights.New(ctx, m.container, weights.Options{Source: filepath.Base(source), Golden: golden})
+	if errors.Is(err, container.ErrNoConstants) {
+		return nil
+	}
+	m.weights = sets
+	return err
 }
 
 func open(ctx context.Context, path string, o Options) (*Model, error) {
@@ -244,15 +276,30 @@ func (m *Model) Container() *container.Container { return m.container }
 // Instances returns how many runs may go on at once.
 func (m *Model) Instances() int { return m.instances }
 
-// Close waits for runs in flight and unloads the model.
-func (m *Model) Close() error { return m.close() }
+// Weights returns the sets of weights; nil if they cannot be replaced, because the
+// model has none or was not opened as Updatable.
+func (m *Model) Weights() *weights.Sets { return m.weights }
 
-// run computes the outputs from inputs that were checked.
-func (m *Model) run(ctx context.Context, inputs []backend.Buffer) ([]backend.Buffer, error) {
-	if m.runner != nil {
-		return m.runner.Run(ctx, inputs...)
+// Close waits for runs in flight and unloads the model.
+func (m *Model) Close() error {
+	if m.weights != nil {
+		m.weights.Close()
 	}
-	return m.container.Run(ctx, inputs, nil)
+	return m.close()
+}
+
+// run computes the outputs from inputs that were checked. version is the set of
+// weights that computed them, if there are several.
+func (m *Model) run(ctx context.Context, inputs []backend.Buffer) (outs []backend.Buffer, version string, err error) {
+	if m.weights != nil {
+		return m.weights.Run(ctx, inputs)
+	}
+	if m.runner != nil {
+		outs, err = m.runner.Run(ctx, inputs...)
+	} else {
+		outs, err = m.container.Run(ctx, inputs, nil)
+	}
+	return outs, "", err
 }
 
 func shapeOf(t ir.DType, dims []int64) (ir.Shape, error) {

@@ -20,6 +20,9 @@ type Result struct {
 	// Input, Infer and Output are how long it took to gather the inputs, to run, and
 	// to hand out the outputs.
 	Input, Infer, Output time.Duration
+	// WeightVersion is the set of weights that computed the outputs; empty for a model
+	// whose weights cannot be replaced.
+	WeightVersion string
 
 	buffers []backend.Buffer
 	users   atomic.Int32
@@ -50,12 +53,12 @@ func (m *Model) Run(ctx context.Context, works ...*Work) (_ *Result, err error) 
 		return nil, err
 	}
 	gathered := time.Now()
-	outs, err := m.run(ctx, inputs)
+	outs, version, err := m.run(ctx, inputs)
 	if err != nil {
 		return nil, runError(err)
 	}
 	ran := time.Now()
-	r := &Result{buffers: outs, Input: gathered.Sub(begin), Infer: ran.Sub(gathered)}
+	r := &Result{buffers: outs, WeightVersion: version, Input: gathered.Sub(begin), Infer: ran.Sub(gathered)}
 	r.users.Store(int32(len(works)))
 	if err := m.handOut(ctx, r, works, rows); err != nil {
 		release(outs)

@@ -38,6 +38,8 @@ type Options struct {
 	// allows all.
 	AllowDigests []string
 	Log          *slog.Logger
+	// UpdateWeights lets the weights of loaded models be replaced; see Weights.
+	UpdateWeights bool
 	// Level is what the log's verbosity is set by; nil if it cannot be changed.
 	Level *slog.LevelVar
 	// Version is the server's.
@@ -270,7 +272,7 @@ func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.M
 	if err == nil {
 		f := p.files
 		if err = src.find(&f, config); err == nil {
-			v, err = openVersion(ctx, e.name, f, config, r.allow)
+			v, err = openVersion(ctx, e.name, f, config, r.allow, r.options.UpdateWeights)
 		}
 	}
 	if err != nil {

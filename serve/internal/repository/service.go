@@ -10,6 +10,7 @@ import (
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
+	"github.com/loris-ml/loris/serve/internal/weights"
 )
 
 var _ inference.Service = (*Repository)(nil)
@@ -36,9 +37,30 @@ func (r *Repository) Ready() bool {
 
 // Metadata says what the server is.
 func (r *Repository) Metadata() inference.ServerMetadata {
-	return inference.ServerMetadata{Name: "loris", Version: r.options.Version, Extensions: []string{
+	extensions := []string{
 		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "logging",
-	}}
+	}
+	if r.options.UpdateWeights {
+		extensions = append(extensions, "weights")
+	}
+	return inference.ServerMetadata{Name: "loris", Version: r.options.Version, Extensions: extensions}
+}
+
+// Weights returns the sets of weights of a version, which stays loaded until done is
+// called.
+func (r *Repository) Weights(name, number string) (sets *weights.Sets, done func(), err error) {
+	if !r.options.UpdateWeights {
+		return nil, nil, inference.Errorf(inference.PermissionDenied, "the server was started without leave to update weights (loris serve --allow-weight-update)")
+	}
+	v, err := r.find(name, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sets = v.model.Weights(); sets == nil {
+		v.leave()
+		return nil, nil, inference.Errorf(inference.Unimplemented, "model %q has no weights that can be replaced", name)
+	}
+	return sets, v.leave, nil
 }
 
 // ModelReady reports whether a version is served.

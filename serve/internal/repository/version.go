@@ -2,6 +2,7 @@ package repository
 
 import (
 	"context"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -29,12 +30,15 @@ type version struct {
 	err    error // of closing; valid when closed is
 }
 
-func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList) (*version, error) {
+func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList, updatable bool) (*version, error) {
 	o, err := options(c)
 	if err != nil {
 		return nil, err
 	}
 	o.Weights = f.weights
+	if o.Updatable = updatable; updatable {
+		o.Golden = filepath.Join(filepath.Dir(f.model), "golden.safetensors")
+	}
 	if err := allow.check(f.model); err != nil {
 		return nil, err
 	}
@@ -100,6 +104,9 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 		return nil, err
 	}
 	resp := &inference.Response{Model: v.name, Version: v.number, ID: r.ID, Outputs: out.Outputs}
+	if w := out.Result.WeightVersion; w != "" {
+		resp.Parameters = inference.Parameters{"weight_version": w}
+	}
 	if len(r.Outputs) > 0 {
 		resp.Outputs = make([]inference.Tensor, len(r.Outputs))
 		for i, at := range positions {

@@ -15,7 +15,7 @@ func (c *call) health(good bool) error {
 	if !good {
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(c.w, status, struct {
+	WriteJSON(c.w, status, struct {
 		Live  bool `json:"live"`
 		Ready bool `json:"ready"`
 	}{c.service.Live(), c.service.Ready()})
@@ -26,7 +26,7 @@ func (c *call) live() error  { return c.health(c.service.Live()) }
 func (c *call) ready() error { return c.health(c.service.Ready()) }
 
 func (c *call) serverMetadata() error {
-	writeJSON(c.w, http.StatusOK, c.service.Metadata())
+	WriteJSON(c.w, http.StatusOK, c.service.Metadata())
 	return nil
 }
 
@@ -35,7 +35,7 @@ func (c *call) modelMetadata() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, m)
+	WriteJSON(c.w, http.StatusOK, m)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (c *call) modelReady() error {
 	if !ready {
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(c.w, status, struct {
+	WriteJSON(c.w, status, struct {
 		Name  string `json:"name"`
 		Ready bool   `json:"ready"`
 	}{c.model, ready})
@@ -60,7 +60,7 @@ func (c *call) config() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, json.RawMessage(text))
+	WriteJSON(c.w, http.StatusOK, json.RawMessage(text))
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (c *call) stats() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, struct {
+	WriteJSON(c.w, http.StatusOK, struct {
 		ModelStats []inference.ModelStatistics `json:"model_stats"`
 	}{all})
 	return nil
@@ -116,7 +116,7 @@ func (c *call) index() error {
 	if all == nil {
 		all = []inference.IndexEntry{}
 	}
-	writeJSON(c.w, http.StatusOK, all)
+	WriteJSON(c.w, http.StatusOK, all)
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (c *call) load() error {
 	if err := c.service.Load(c.r.Context(), c.model, p); err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, struct{}{})
+	WriteJSON(c.w, http.StatusOK, struct{}{})
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (c *call) unload() error {
 	if err := c.service.Unload(c.r.Context(), c.model); err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, struct{}{})
+	WriteJSON(c.w, http.StatusOK, struct{}{})
 	return nil
 }
 
@@ -191,6 +191,6 @@ func (c *call) settings() error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, now)
+	WriteJSON(c.w, http.StatusOK, now)
 	return nil
 }

@@ -215,14 +215,14 @@ func WriteError(w http.ResponseWriter, err error) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
 	}
-	writeJSON(w, status, struct {
+	WriteJSON(w, status, struct {
 		Error string `json:"error"`
 	}{err.Error()})
 }
 
-// writeJSON answers with a value. The content type is exactly application/json, which
+// WriteJSON answers with a value. The content type is exactly application/json, which
 // clients compare.
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func WriteJSON(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)

@@ -41,6 +41,7 @@ const shadowTimeout = time.Minute
 type shadow struct {
 	mu     sync.Mutex
 	busy   bool
+	closed bool
 	of     string
 	report ShadowReport
 	done   sync.WaitGroup
@@ -89,14 +90,20 @@ func (s *Sets) Traffic() (Traffic, ShadowReport) {
 	return Traffic{Canary: r.canary, Percent: 100 * r.share, Shadow: r.shadow}, s.shadow.report
 }
 
-// Close waits for a comparison in flight. It is called before the container is closed.
-func (s *Sets) Close() { s.shadow.done.Wait() }
+// Close waits for a comparison in flight and begins no further one. It is called
+// before the container is closed.
+func (s *Sets) Close() {
+	s.shadow.mu.Lock()
+	s.shadow.closed = true
+	s.shadow.mu.Unlock()
+	s.shadow.done.Wait()
+}
 
 // shade has the shadow compute a run that returned outs, unless it has one already.
 // The inputs are copied, since they are the request's.
 func (s *Sets) shade(name string, inputs, outs []backend.Buffer) {
 	s.shadow.mu.Lock()
-	if s.shadow.busy {
+	if s.shadow.busy || s.shadow.closed {
 		s.shadow.mu.Unlock()
 		return
 	}

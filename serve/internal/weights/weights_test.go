@@ -376,7 +376,7 @@ func TestTraffic(t *testing.T) {
 		if n, y := run(t, s, 1); n != Initial || y != 2 {
 			t.Errorf("beside a shadow %s computes %v", n, y)
 		}
-		s.Close()
+		s.shadow.done.Wait()
 		if tr, r := s.Traffic(); r != tt.want || tr.Shadow != tt.shadow {
 			t.Errorf("shadow %q has shown %+v, want %+v", tr.Shadow, r, tt.want)
 		}

@@ -75,6 +75,8 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 	fs.BoolVar(&f.verify, "verify", false, "inspect the models without running them, and stop")
 	fs.StringVar(&o.HTTPAddress, "http", ":8080", "`address` of REST, gRPC and metrics")
 	fs.StringVar(&o.GRPCAddress, "grpc", "", "a second `address`, as clients expect gRPC on")
+	fs.BoolVar(&o.AllowWeightUpdate, "allow-weight-update", false, "let those with the scope weights replace the weights of loaded models")
+	fs.StringVar(&o.WeightsDir, "weights-dir", "", "`folder` of files that they may name for it")
 	fs.StringSliceVar(&o.Allow, "allow", nil, "`scopes` that are open to everybody besides those that change nothing, such as model-repository")
 	fs.StringVar(&o.TokenFile, "tokens", "", "`file` with lines of a bearer token and its scopes, or all")
 	fs.StringVar(&o.CertFile, "tls-cert", "", "`file` of the certificate, read again when it changes")

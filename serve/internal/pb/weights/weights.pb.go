@@ -82,6 +82,7 @@ type GetWeightsResponse struct {
 	Active        string       `protobuf:"bytes,1,opt,name=active,proto3" json:"active,omitempty"`
 	Sets          []*WeightSet `protobuf:"bytes,2,rep,name=sets,proto3" json:"sets,omitempty"`
 	Constants     []*Constant  `protobuf:"bytes,3,rep,name=constants,proto3" json:"constants,omitempty"`
+	Traffic       *Traffic     `protobuf:"bytes,4,opt,name=traffic,proto3" json:"traffic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,6 +134,13 @@ func (x *GetWeightsResponse) GetSets() []*WeightSet {
 func (x *GetWeightsResponse) GetConstants() []*Constant {
 	if x != nil {
 		return x.Constants
+	}
+	return nil
+}
+
+func (x *GetWeightsResponse) GetTraffic() *Traffic {
+	if x != nil {
+		return x.Traffic
 	}
 	return nil
 }
@@ -673,6 +681,253 @@ func (*DropWeightsResponse) Descriptor() ([]byte, []int) {
 	return file_weights_weights_proto_rawDescGZIP(), []int{9}
 }
 
+// What runs meet beside the active set.
+type Traffic struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The set that computes canary_percent of the runs; empty is none. Requests that
+	// were joined to a batch are one run.
+	Canary        string  `protobuf:"bytes,1,opt,name=canary,proto3" json:"canary,omitempty"`
+	CanaryPercent float64 `protobuf:"fixed64,2,opt,name=canary_percent,json=canaryPercent,proto3" json:"canary_percent,omitempty"`
+	// The set that computes runs a second time, after they were answered, as many as it
+	// can one after another; empty is none.
+	Shadow string `protobuf:"bytes,3,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	// What the shadow has shown since it was set. SetTraffic does not read it.
+	Report        *ShadowReport `protobuf:"bytes,4,opt,name=report,proto3" json:"report,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Traffic) Reset() {
+	*x = Traffic{}
+	mi := &file_weights_weights_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Traffic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Traffic) ProtoMessage() {}
+
+func (x *Traffic) ProtoReflect() protoreflect.Message {
+	mi := &file_weights_weights_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
+func (*Traffic) Descriptor() ([]byte, []int) {
+	return file_weights_weights_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Traffic) GetCanary() string {
+	if x != nil {
+		return x.Canary
+	}
+	return ""
+}
+
+func (x *Traffic) GetCanaryPercent() float64 {
+	if x != nil {
+		return x.CanaryPercent
+	}
+	return 0
+}
+
+func (x *Traffic) GetShadow() string {
+	if x != nil {
+		return x.Shadow
+	}
+	return ""
+}
+
+func (x *Traffic) GetReport() *ShadowReport {
+	if x != nil {
+		return x.Report
+	}
+	return nil
+}
+
+type ShadowReport struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Compared uint64                 `protobuf:"varint,1,opt,name=compared,proto3" json:"compared,omitempty"`
+	Failed   uint64                 `protobuf:"varint,2,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Runs with an element that differs.
+	Different        uint64  `protobuf:"varint,3,opt,name=different,proto3" json:"different,omitempty"`
+	MaxAbsDifference float64 `protobuf:"fixed64,4,opt,name=max_abs_difference,json=maxAbsDifference,proto3" json:"max_abs_difference,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ShadowReport) Reset() {
+	*x = ShadowReport{}
+	mi := &file_weights_weights_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShadowReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShadowReport) ProtoMessage() {}
+
+func (x *ShadowReport) ProtoReflect() protoreflect.Message {
+	mi := &file_weights_weights_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShadowReport.ProtoReflect.Descriptor instead.
+func (*ShadowReport) Descriptor() ([]byte, []int) {
+	return file_weights_weights_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ShadowReport) GetCompared() uint64 {
+	if x != nil {
+		return x.Compared
+	}
+	return 0
+}
+
+func (x *ShadowReport) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ShadowReport) GetDifferent() uint64 {
+	if x != nil {
+		return x.Different
+	}
+	return 0
+}
+
+func (x *ShadowReport) GetMaxAbsDifference() float64 {
+	if x != nil {
+		return x.MaxAbsDifference
+	}
+	return 0
+}
+
+type SetTrafficRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ModelName     string                 `protobuf:"bytes,1,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
+	ModelVersion  string                 `protobuf:"bytes,2,opt,name=model_version,json=modelVersion,proto3" json:"model_version,omitempty"`
+	Traffic       *Traffic               `protobuf:"bytes,3,opt,name=traffic,proto3" json:"traffic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTrafficRequest) Reset() {
+	*x = SetTrafficRequest{}
+	mi := &file_weights_weights_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTrafficRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTrafficRequest) ProtoMessage() {}
+
+func (x *SetTrafficRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weights_weights_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTrafficRequest.ProtoReflect.Descriptor instead.
+func (*SetTrafficRequest) Descriptor() ([]byte, []int) {
+	return file_weights_weights_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SetTrafficRequest) GetModelName() string {
+	if x != nil {
+		return x.ModelName
+	}
+	return ""
+}
+
+func (x *SetTrafficRequest) GetModelVersion() string {
+	if x != nil {
+		return x.ModelVersion
+	}
+	return ""
+}
+
+func (x *SetTrafficRequest) GetTraffic() *Traffic {
+	if x != nil {
+		return x.Traffic
+	}
+	return nil
+}
+
+type SetTrafficResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Traffic       *Traffic               `protobuf:"bytes,1,opt,name=traffic,proto3" json:"traffic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTrafficResponse) Reset() {
+	*x = SetTrafficResponse{}
+	mi := &file_weights_weights_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTrafficResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTrafficResponse) ProtoMessage() {}
+
+func (x *SetTrafficResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weights_weights_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTrafficResponse.ProtoReflect.Descriptor instead.
+func (*SetTrafficResponse) Descriptor() ([]byte, []int) {
+	return file_weights_weights_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetTrafficResponse) GetTraffic() *Traffic {
+	if x != nil {
+		return x.Traffic
+	}
+	return nil
+}
+
 type UpdateWeightsRequest_Header struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	ModelName    string                 `protobuf:"bytes,1,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
@@ -693,7 +948,7 @@ type UpdateWeightsRequest_Header struct {
 
 func (x *UpdateWeightsRequest_Header) Reset() {
 	*x = UpdateWeightsRequest_Header{}
-	mi := &file_weights_weights_proto_msgTypes[10]
+	mi := &file_weights_weights_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +960,7 @@ func (x *UpdateWeightsRequest_Header) String() string {
 func (*UpdateWeightsRequest_Header) ProtoMessage() {}
 
 func (x *UpdateWeightsRequest_Header) ProtoReflect() protoreflect.Message {
-	mi := &file_weights_weights_proto_msgTypes[10]
+	mi := &file_weights_weights_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,11 +1033,12 @@ const file_weights_weights_proto_rawDesc = "" +
 	"\x11GetWeightsRequest\x12\x1d\n" +
 	"\n" +
 	"model_name\x18\x01 \x01(\tR\tmodelName\x12#\n" +
-	"\rmodel_version\x18\x02 \x01(\tR\fmodelVersion\"\x87\x01\n" +
+	"\rmodel_version\x18\x02 \x01(\tR\fmodelVersion\"\xb4\x01\n" +
 	"\x12GetWeightsResponse\x12\x16\n" +
 	"\x06active\x18\x01 \x01(\tR\x06active\x12'\n" +
 	"\x04sets\x18\x02 \x03(\v2\x13.loris.v1.WeightSetR\x04sets\x120\n" +
-	"\tconstants\x18\x03 \x03(\v2\x12.loris.v1.ConstantR\tconstants\"\x95\x01\n" +
+	"\tconstants\x18\x03 \x03(\v2\x12.loris.v1.ConstantR\tconstants\x12+\n" +
+	"\atraffic\x18\x04 \x01(\v2\x11.loris.v1.TrafficR\atraffic\"\x95\x01\n" +
 	"\tWeightSet\x12%\n" +
 	"\x0eweight_version\x18\x01 \x01(\tR\rweightVersion\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x1b\n" +
@@ -829,13 +1085,32 @@ const file_weights_weights_proto_rawDesc = "" +
 	"model_name\x18\x01 \x01(\tR\tmodelName\x12#\n" +
 	"\rmodel_version\x18\x02 \x01(\tR\fmodelVersion\x12%\n" +
 	"\x0eweight_version\x18\x03 \x01(\tR\rweightVersion\"\x15\n" +
-	"\x13DropWeightsResponse2\xca\x02\n" +
+	"\x13DropWeightsResponse\"\x90\x01\n" +
+	"\aTraffic\x12\x16\n" +
+	"\x06canary\x18\x01 \x01(\tR\x06canary\x12%\n" +
+	"\x0ecanary_percent\x18\x02 \x01(\x01R\rcanaryPercent\x12\x16\n" +
+	"\x06shadow\x18\x03 \x01(\tR\x06shadow\x12.\n" +
+	"\x06report\x18\x04 \x01(\v2\x16.loris.v1.ShadowReportR\x06report\"\x8e\x01\n" +
+	"\fShadowReport\x12\x1a\n" +
+	"\bcompared\x18\x01 \x01(\x04R\bcompared\x12\x16\n" +
+	"\x06failed\x18\x02 \x01(\x04R\x06failed\x12\x1c\n" +
+	"\tdifferent\x18\x03 \x01(\x04R\tdifferent\x12,\n" +
+	"\x12max_abs_difference\x18\x04 \x01(\x01R\x10maxAbsDifference\"\x84\x01\n" +
+	"\x11SetTrafficRequest\x12\x1d\n" +
+	"\n" +
+	"model_name\x18\x01 \x01(\tR\tmodelName\x12#\n" +
+	"\rmodel_version\x18\x02 \x01(\tR\fmodelVersion\x12+\n" +
+	"\atraffic\x18\x03 \x01(\v2\x11.loris.v1.TrafficR\atraffic\"A\n" +
+	"\x12SetTrafficResponse\x12+\n" +
+	"\atraffic\x18\x01 \x01(\v2\x11.loris.v1.TrafficR\atraffic2\x93\x03\n" +
 	"\aWeights\x12G\n" +
 	"\n" +
 	"GetWeights\x12\x1b.loris.v1.GetWeightsRequest\x1a\x1c.loris.v1.GetWeightsResponse\x12R\n" +
 	"\rUpdateWeights\x12\x1e.loris.v1.UpdateWeightsRequest\x1a\x1f.loris.v1.UpdateWeightsResponse(\x01\x12V\n" +
 	"\x0fActivateWeights\x12 .loris.v1.ActivateWeightsRequest\x1a!.loris.v1.ActivateWeightsResponse\x12J\n" +
-	"\vDropWeights\x12\x1c.loris.v1.DropWeightsRequest\x1a\x1d.loris.v1.DropWeightsResponseB?Z=github.com/loris-ml/loris/serve/internal/pb/weights;weightspbb\x06proto3"
+	"\vDropWeights\x12\x1c.loris.v1.DropWeightsRequest\x1a\x1d.loris.v1.DropWeightsResponse\x12G\n" +
+	"\n" +
+	"SetTraffic\x12\x1b.loris.v1.SetTrafficRequest\x1a\x1c.loris.v1.SetTrafficResponseB?Z=github.com/loris-ml/loris/serve/internal/pb/weights;weightspbb\x06proto3"
 
 var (
 	file_weights_weights_proto_rawDescOnce sync.Once
@@ -849,7 +1124,7 @@ func file_weights_weights_proto_rawDescGZIP() []byte {
 	return file_weights_weights_proto_rawDescData
 }
 
-var file_weights_weights_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_weights_weights_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_weights_weights_proto_goTypes = []any{
 	(*GetWeightsRequest)(nil),           // 0: loris.v1.GetWeightsRequest
 	(*GetWeightsResponse)(nil),          // 1: loris.v1.GetWeightsResponse
@@ -861,25 +1136,35 @@ var file_weights_weights_proto_goTypes = []any{
 	(*ActivateWeightsResponse)(nil),     // 7: loris.v1.ActivateWeightsResponse
 	(*DropWeightsRequest)(nil),          // 8: loris.v1.DropWeightsRequest
 	(*DropWeightsResponse)(nil),         // 9: loris.v1.DropWeightsResponse
-	(*UpdateWeightsRequest_Header)(nil), // 10: loris.v1.UpdateWeightsRequest.Header
+	(*Traffic)(nil),                     // 10: loris.v1.Traffic
+	(*ShadowReport)(nil),                // 11: loris.v1.ShadowReport
+	(*SetTrafficRequest)(nil),           // 12: loris.v1.SetTrafficRequest
+	(*SetTrafficResponse)(nil),          // 13: loris.v1.SetTrafficResponse
+	(*UpdateWeightsRequest_Header)(nil), // 14: loris.v1.UpdateWeightsRequest.Header
 }
 var file_weights_weights_proto_depIdxs = []int32{
 	2,  // 0: loris.v1.GetWeightsResponse.sets:type_name -> loris.v1.WeightSet
 	3,  // 1: loris.v1.GetWeightsResponse.constants:type_name -> loris.v1.Constant
-	10, // 2: loris.v1.UpdateWeightsRequest.header:type_name -> loris.v1.UpdateWeightsRequest.Header
-	0,  // 3: loris.v1.Weights.GetWeights:input_type -> loris.v1.GetWeightsRequest
-	4,  // 4: loris.v1.Weights.UpdateWeights:input_type -> loris.v1.UpdateWeightsRequest
-	6,  // 5: loris.v1.Weights.ActivateWeights:input_type -> loris.v1.ActivateWeightsRequest
-	8,  // 6: loris.v1.Weights.DropWeights:input_type -> loris.v1.DropWeightsRequest
-	1,  // 7: loris.v1.Weights.GetWeights:output_type -> loris.v1.GetWeightsResponse
-	5,  // 8: loris.v1.Weights.UpdateWeights:output_type -> loris.v1.UpdateWeightsResponse
-	7,  // 9: loris.v1.Weights.ActivateWeights:output_type -> loris.v1.ActivateWeightsResponse
-	9,  // 10: loris.v1.Weights.DropWeights:output_type -> loris.v1.DropWeightsResponse
-	7,  // [7:11] is the sub-list for method output_type
-	3,  // [3:7] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	10, // 2: loris.v1.GetWeightsResponse.traffic:type_name -> loris.v1.Traffic
+	14, // 3: loris.v1.UpdateWeightsRequest.header:type_name -> loris.v1.UpdateWeightsRequest.Header
+	11, // 4: loris.v1.Traffic.report:type_name -> loris.v1.ShadowReport
+	10, // 5: loris.v1.SetTrafficRequest.traffic:type_name -> loris.v1.Traffic
+	10, // 6: loris.v1.SetTrafficResponse.traffic:type_name -> loris.v1.Traffic
+	0,  // 7: loris.v1.Weights.GetWeights:input_type -> loris.v1.GetWeightsRequest
+	4,  // 8: loris.v1.Weights.UpdateWeights:input_type -> loris.v1.UpdateWeightsRequest
+	6,  // 9: loris.v1.Weights.ActivateWeights:input_type -> loris.v1.ActivateWeightsRequest
+	8,  // 10: loris.v1.Weights.DropWeights:input_type -> loris.v1.DropWeightsRequest
+	12, // 11: loris.v1.Weights.SetTraffic:input_type -> loris.v1.SetTrafficRequest
+	1,  // 12: loris.v1.Weights.GetWeights:output_type -> loris.v1.GetWeightsResponse
+	5,  // 13: loris.v1.Weights.UpdateWeights:output_type -> loris.v1.UpdateWeightsResponse
+	7,  // 14: loris.v1.Weights.ActivateWeights:output_type -> loris.v1.ActivateWeightsResponse
+	9,  // 15: loris.v1.Weights.DropWeights:output_type -> loris.v1.DropWeightsResponse
+	13, // 16: loris.v1.Weights.SetTraffic:output_type -> loris.v1.SetTrafficResponse
+	12, // [12:17] is the sub-list for method output_type
+	7,  // [7:12] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_weights_weights_proto_init() }
@@ -897,7 +1182,7 @@ func file_weights_weights_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weights_weights_proto_rawDesc), len(file_weights_weights_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
