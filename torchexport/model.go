@@ -359,3 +359,6 @@ func (m *Model) To(ctx context.Context, d loris.Device) error {
 	m.device = d
 	return nil
 }
+
+// Nodes returns the number of ops in the graph, without those of graphs that they call.
+func (m *Model) Nodes() int { return len(m.program.body.nodes) }
