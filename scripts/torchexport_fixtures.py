@@ -111,7 +111,7 @@ class Views(nn.Module):
         row.add_(1)
         part[0].mul_(3)
         col.fill_(7)
-        t = a.t()
+        t = a.swapaxes(0, 1)
         t[1:3].sub_(y[:2].t()[: t[1:3].shape[0], : t.shape[1]].sum())
         d = torch.diagonal(a)
         d.zero_()

@@ -198,3 +198,46 @@ func TestProgramsTrainAsInPyTorch(t *testing.T) {
 		t.Errorf("only %d programs were trained", trained)
 	}
 }
+
+func TestWrongInputsAreNamed(t *testing.T) {
+	x := open(t, "conv_eval")
+	m := x.load(t)
+	mk := x.s.With()
+	for _, tc := range []struct {
+		in   []*loris.Tensor
+		says string
+	}{
+		{nil, "0 inputs are given, the program takes 1: x"},
+		{[]*loris.Tensor{mk.Zeros(65, 3, 8, 8)}, `input "x": dimension 0 (s77) is 65, the program was exported for s77 in 1..64`},
+		{[]*loris.Tensor{mk.Zeros(2, 3, 8, 9)}, `dimension 3 must be 8`},
+		{[]*loris.Tensor{mk.Zeros(2, 3, 8)}, `input "x" is f32[2,3,8], the program takes x: f32[s77 in 1..64, 3, 8, 8]`},
+		{[]*loris.Tensor{mk.With(loris.As(loris.I64)).Zeros(2, 3, 8, 8)}, "dtype error"},
+	} {
+		_, err := m.Call(ctx, tc.in...)
+		if err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%v, want %q", err, tc.says)
+		}
+	}
+	if _, err := m.CallNamed(ctx, map[string]*loris.Tensor{"y": mk.Zeros(1, 3, 8, 8)}); err == nil || !strings.Contains(err.Error(), `input "x"`) {
+		t.Errorf("%v", err)
+	}
+	y := open(t, "data")
+	d := y.load(t)
+	err := loris.Try(func() { d.Forward(y.inputs(t, 0)...) })
+	if err == nil || !strings.Contains(err.Error(), "use Model.Call") || !strings.Contains(err.Error(), "model.py:") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCompiledProgram(t *testing.T) {
+	x := open(t, "encoder")
+	m := x.load(t)
+	f := loris.Compile(m.Forward)
+	for k := range 2 {
+		outs, err := f.Call(ctx, x.inputs(t, k)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.compare(t, fmt.Sprintf("%d.out0", k), outs[0], 1e-5)
+	}
+}

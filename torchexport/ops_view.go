@@ -22,8 +22,10 @@ var viewOps = map[string]func(c *call) []any{
 		dim := c.dim(c.int("dim"), len(dims)+1)
 		return c.sameElements(slices.Insert(dims, dim, 1))
 	},
-	"aten.permute":   func(c *call) []any { return c.permuted(c.ints("dims")) },
-	"aten.transpose": func(c *call) []any { return c.transposed(c.intOr("dim0", c.intOr("axis0", 0)), c.intOr("dim1", c.intOr("axis1", 1))) },
+	"aten.permute": func(c *call) []any { return c.permuted(c.ints("dims")) },
+	"aten.transpose": func(c *call) []any {
+		return c.transposed(c.intOr("dim0", c.intOr("axis0", 0)), c.intOr("dim1", c.intOr("axis1", 1)))
+	},
 	"aten.t": func(c *call) []any {
 		if c.value("self").Rank() < 2 {
 			return aliasOf(c)
