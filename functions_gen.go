@@ -204,6 +204,11 @@ func Frac(self *Tensor) *Tensor {
 	return self.Frac()
 }
 
+// Gcd is [Tensor.Gcd] as a function, whose first operand may be a number, too.
+func Gcd(self any, other any) *Tensor {
+	return binaryOp(opGcd, self, other)
+}
+
 // Ge is [Tensor.Ge] as a function, whose first operand may be a number, too.
 func Ge(self any, other any) *Tensor {
 	return binaryOp(opGe, self, other)
@@ -267,6 +272,11 @@ func Isneginf(self *Tensor) *Tensor {
 // Isposinf is [Tensor.Isposinf] as a function.
 func Isposinf(self *Tensor) *Tensor {
 	return self.Isposinf()
+}
+
+// Lcm is [Tensor.Lcm] as a function, whose first operand may be a number, too.
+func Lcm(self any, other any) *Tensor {
+	return binaryOp(opLcm, self, other)
 }
 
 // Le is [Tensor.Le] as a function, whose first operand may be a number, too.
@@ -1084,6 +1094,11 @@ func LinalgCholeskyEx(self *Tensor, opts ...LinalgCholeskyExOption) (l, info *Te
 	return self.LinalgCholeskyEx(opts...)
 }
 
+// LinalgCond is [Tensor.LinalgCond] as a function.
+func LinalgCond(self *Tensor, opts ...LinalgCondOption) *Tensor {
+	return self.LinalgCond(opts...)
+}
+
 // LinalgCross is [Tensor.LinalgCross] as a function.
 func LinalgCross(self *Tensor, other *Tensor, opts ...LinalgCrossOption) *Tensor {
 	return self.LinalgCross(other, opts...)
@@ -1109,6 +1124,11 @@ func LinalgHouseholderProduct(input *Tensor, tau *Tensor) *Tensor {
 	return input.LinalgHouseholderProduct(tau)
 }
 
+// LinalgLstsq is [Tensor.LinalgLstsq] as a function.
+func LinalgLstsq(self *Tensor, b *Tensor, opts ...LinalgLstsqOption) (solution, residuals, rank, singularValues *Tensor) {
+	return self.LinalgLstsq(b, opts...)
+}
+
 // LinalgMatrixExp is [Tensor.LinalgMatrixExp] as a function.
 func LinalgMatrixExp(self *Tensor) *Tensor {
 	return self.LinalgMatrixExp()
@@ -1127,6 +1147,11 @@ func LinalgMatrixPower(self *Tensor, n int) *Tensor {
 // LinalgMatrixRank is [Tensor.LinalgMatrixRank] as a function.
 func LinalgMatrixRank(input *Tensor, opts ...LinalgMatrixRankOption) *Tensor {
 	return input.LinalgMatrixRank(opts...)
+}
+
+// LinalgNorm is [Tensor.LinalgNorm] as a function.
+func LinalgNorm(self *Tensor, opts ...LinalgNormOption) *Tensor {
+	return self.LinalgNorm(opts...)
 }
 
 // LinalgPinv is [Tensor.LinalgPinv] as a function.
@@ -1622,4 +1647,14 @@ func RFFT2(self *Tensor, opts ...RFFT2Option) *Tensor {
 // RFFTN is [Tensor.RFFTN] as a function.
 func RFFTN(self *Tensor, opts ...RFFTNOption) *Tensor {
 	return self.RFFTN(opts...)
+}
+
+// Istft is [Tensor.Istft] as a function.
+func Istft(self *Tensor, nFft int, opts ...IstftOption) *Tensor {
+	return self.Istft(nFft, opts...)
+}
+
+// Stft is [Tensor.Stft] as a function.
+func Stft(self *Tensor, nFft int, opts ...StftOption) *Tensor {
+	return self.Stft(nFft, opts...)
 }

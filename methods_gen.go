@@ -44,6 +44,7 @@ var (
 	opFmin                         = lookup("fmin")
 	opFmod                         = lookup("fmod")
 	opFrac                         = lookup("frac")
+	opGcd                          = lookup("gcd")
 	opGe                           = lookup("ge")
 	opGelu                         = lookup("gelu")
 	opGt                           = lookup("gt")
@@ -57,6 +58,7 @@ var (
 	opIsNaN                        = lookup("isnan")
 	opIsneginf                     = lookup("isneginf")
 	opIsposinf                     = lookup("isposinf")
+	opLcm                          = lookup("lcm")
 	opLe                           = lookup("le")
 	opLeakyRelu                    = lookup("leaky_relu")
 	opLerp                         = lookup("lerp")
@@ -238,6 +240,7 @@ var (
 	opInverse                      = lookup("inverse")
 	opLinalgCholesky               = lookup("linalg_cholesky")
 	opLinalgCholeskyEx             = lookup("linalg_cholesky_ex")
+	opLinalgCond                   = lookup("linalg_cond")
 	opLinalgCross                  = lookup("linalg_cross")
 	opLinalgDet                    = lookup("linalg_det")
 	opLinalgEig                    = lookup("linalg_eig")
@@ -246,6 +249,7 @@ var (
 	opLinalgHouseholderProduct     = lookup("linalg_householder_product")
 	opLinalgInv                    = lookup("linalg_inv")
 	opLinalgInvEx                  = lookup("linalg_inv_ex")
+	opLinalgLstsq                  = lookup("linalg_lstsq")
 	opLinalgLU                     = lookup("linalg_lu")
 	opLinalgLUFactor               = lookup("linalg_lu_factor")
 	opLinalgLUFactorEx             = lookup("linalg_lu_factor_ex")
@@ -255,6 +259,7 @@ var (
 	opLinalgMatrixPower            = lookup("linalg_matrix_power")
 	opLinalgMatrixRank             = lookup("linalg_matrix_rank")
 	opLinalgMultiDot               = lookup("linalg_multi_dot")
+	opLinalgNorm                   = lookup("linalg_norm")
 	opLinalgPinv                   = lookup("linalg_pinv")
 	opLinalgQR                     = lookup("linalg_qr")
 	opLinalgSlogdet                = lookup("linalg_slogdet")
@@ -369,6 +374,8 @@ var (
 	opRFFT2                        = lookup("fft_rfft2")
 	opRFFTFreq                     = lookup("fft_rfftfreq")
 	opRFFTN                        = lookup("fft_rfftn")
+	opIstft                        = lookup("istft")
+	opStft                         = lookup("stft")
 	opEye                          = lookup("eye")
 	opBernoulli                    = lookup("bernoulli")
 	opDropout                      = lookup("dropout")
@@ -776,6 +783,16 @@ func (t *Tensor) Frac() *Tensor {
 	return t.unary(opFrac)
 }
 
+// Gcd records ATen's gcd: the greatest common divisor, not negative; gcd(0, 0) is 0, elementwise
+// with broadcasting, of integers.
+//
+//	gcd(Tensor self, Tensor other) -> Tensor
+//
+// No gradient flows through it: the operands and the result are integers.
+func (t *Tensor) Gcd(other any) *Tensor {
+	return t.binary(opGcd, other)
+}
+
 // Ge records ATen's ge: whether x ≥ y, elementwise with broadcasting, as bool; the operands meet
 // in one dtype first.
 //
@@ -899,6 +916,16 @@ func (t *Tensor) Isneginf() *Tensor {
 // No gradient flows through it: the result is bool.
 func (t *Tensor) Isposinf() *Tensor {
 	return t.unary(opIsposinf)
+}
+
+// Lcm records ATen's lcm: the least common multiple, not negative; 0 if one is 0, elementwise with
+// broadcasting, of integers.
+//
+//	lcm(Tensor self, Tensor other) -> Tensor
+//
+// No gradient flows through it: the operands and the result are integers.
+func (t *Tensor) Lcm(other any) *Tensor {
+	return t.binary(opLcm, other)
 }
 
 // Le records ATen's le: whether x ≤ y, elementwise with broadcasting, as bool; the operands meet
@@ -2739,6 +2766,19 @@ func (t *Tensor) LinalgCholeskyEx(opts ...LinalgCholeskyExOption) (l, info *Tens
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
 }
 
+// LinalgCond records the op linalg_cond: the condition numbers of matrices: the norm p, as
+// linalg_matrix_norm takes it, of each times that of its inverse; for '2', which is what is taken
+// without p, and '-2' the ratio of its largest and least singular values or the inverse of that.
+// ATen's linalg_cond, which gives ∞ for matrices without an inverse; here that is an error for
+// other norms.
+//
+//	linalg_cond(Tensor self, str p='') -> Tensor
+//
+// Differentiable. Options: [MatrixOrd].
+func (t *Tensor) LinalgCond(opts ...LinalgCondOption) *Tensor {
+	return call1With(opLinalgCond, []any{t.ex()}, opts)
+}
+
 // LinalgCross records ATen's linalg_cross: the vector products of the vectors along dim, which has
 // 3 elements; the other dimensions broadcast.
 //
@@ -2819,6 +2859,20 @@ func LinalgInv(a *Tensor) *Tensor {
 func LinalgInvEx(a *Tensor, opts ...LinalgInvExOption) (inverse, info *Tensor) {
 	out := callWith(opLinalgInvEx, []any{a.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// LinalgLstsq records ATen's linalg_lstsq: the x [*, n, k] of least norm that minimise ‖self·x -
+// b‖ for self [*, m, n] and b [*, m, k] or [*, m]; the sums of squares of what is left, if m is
+// more than n; how many singular values are above rcond, the epsilon of the dtype times the larger
+// of m and n unless given, times the largest; and those. By singular values, so also for matrices
+// without full rank, of which ATen leaves the residuals out.
+//
+//	linalg_lstsq(Tensor self, Tensor b, float? rcond=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)
+//
+// Differentiable. Options: [Rcond].
+func (t *Tensor) LinalgLstsq(b *Tensor, opts ...LinalgLstsqOption) (solution, residuals, rank, singularValues *Tensor) {
+	out := callWith(opLinalgLstsq, []any{t.ex(), b.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1]), (*Tensor)(out[2]), (*Tensor)(out[3])
 }
 
 // LinalgLU records ATen's linalg_lu: the factors of P·L·U = A: a permutation, a lower and an
@@ -2915,6 +2969,17 @@ func (t *Tensor) LinalgMatrixRank(opts ...LinalgMatrixRankOption) *Tensor {
 // Differentiable.
 func LinalgMultiDot(tensors []*Tensor) *Tensor {
 	return call1(opLinalgMultiDot, []any{handles(tensors)}, nil)
+}
+
+// LinalgNorm records ATen's linalg_norm: linalg_vector_norm over one of dim, linalg_matrix_norm
+// over two; without dim of a vector or a matrix. Without ord it is the root of the sum of squares
+// over all of dim, or of all elements. ord is a number as text, 'fro' or 'nuc'.
+//
+//	linalg_norm(Tensor self, str ord='', int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+//
+// Differentiable. Options: [MatrixOrd], [Dim], [Keepdim] and [As].
+func (t *Tensor) LinalgNorm(opts ...LinalgNormOption) *Tensor {
+	return call1With(opLinalgNorm, []any{t.ex()}, opts)
 }
 
 // LinalgPinv records ATen's linalg_pinv.atol_rtol_float: pseudoinverses: singular values that are
@@ -4191,4 +4256,32 @@ func RFFTFreq(n int, opts ...RFFTFreqOption) *Tensor {
 // Differentiable. Options: [FFTSizes], [Dim] and [FFTNorm].
 func (t *Tensor) RFFTN(opts ...RFFTNOption) *Tensor {
 	return call1With(opRFFTN, []any{t.ex()}, opts)
+}
+
+// Istft records ATen's istft: the signal, of the given length, of which self [*, frequencies,
+// frames] is the stft with the same arguments: frames overlap and are divided by the sum of their
+// windows' squares, which gives NaN where that is 0. return_complex is for a self that is not
+// onesided.
+//
+//	istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool onesided=True, int? length=None, bool return_complex=False) -> Tensor
+//
+// Differentiable. Options: [HopLength], [WinLength], [Window], [Center], [Normalized], [Onesided],
+// [SignalLength] and [ReturnComplex].
+func (t *Tensor) Istft(nFft int, opts ...IstftOption) *Tensor {
+	return call1With(opIstft, []any{t.ex(), nFft}, opts)
+}
+
+// Stft records the op stft: the Fourier transforms of frames of n_fft elements of a signal [T] or
+// [N, T], one every hop_length, n_fft/4 unless given, times the window, which has win_length
+// elements, n_fft unless given, and zeros around them: [*, frequencies, frames]. center pads the
+// signal by n_fft/2 on both sides in the way of pad_mode, normalized multiplies by 1/√n_fft,
+// onesided leaves out what follows from the rest, and without return_complex the parts are a last
+// dimension. ATen's stft, which does not centre.
+//
+//	stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=False, str pad_mode='reflect', bool normalized=False, bool onesided=True, bool return_complex=True) -> Tensor
+//
+// Differentiable. Options: [HopLength], [WinLength], [Window], [Center], [PadMode], [Normalized],
+// [Onesided] and [ReturnComplex].
+func (t *Tensor) Stft(nFft int, opts ...StftOption) *Tensor {
+	return call1With(opStft, []any{t.ex(), nFft}, opts)
 }

@@ -642,6 +642,19 @@ type IscloseOption interface{ iscloseOption() }
 //   - [Invert]: bool invert=False
 type IsinOption interface{ isinOption() }
 
+// IstftOption is an optional argument of [Tensor.Istft]: one of these, with ATen's type, name and
+// default.
+//
+//   - [HopLength]: int? hop_length=None
+//   - [WinLength]: int? win_length=None
+//   - [Window]: Tensor? window=None
+//   - [Center]: bool center=True
+//   - [Normalized]: bool normalized=False
+//   - [Onesided]: bool onesided=True
+//   - [SignalLength]: int? length=None
+//   - [ReturnComplex]: bool return_complex=False
+type IstftOption interface{ istftOption() }
+
 // KaiserWindowOption is an optional argument of [KaiserWindow]: one of these, with ATen's type,
 // name and default.
 //
@@ -711,6 +724,12 @@ type LinalgCholeskyExOption interface{ linalgCholeskyExOption() }
 //   - [Upper]: bool upper=False
 type LinalgCholeskyOption interface{ linalgCholeskyOption() }
 
+// LinalgCondOption is an optional argument of [Tensor.LinalgCond]: one of these, with ATen's type,
+// name and default.
+//
+//   - [MatrixOrd]: str p=”
+type LinalgCondOption interface{ linalgCondOption() }
+
 // LinalgCrossOption is an optional argument of [Tensor.LinalgCross]: one of these, with ATen's
 // type, name and default.
 //
@@ -761,6 +780,12 @@ type LinalgLUOption interface{ linalgLUOption() }
 //   - [Adjoint]: bool adjoint=False
 type LinalgLUSolveOption interface{ linalgLUSolveOption() }
 
+// LinalgLstsqOption is an optional argument of [Tensor.LinalgLstsq]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Rcond]: float? rcond=None
+type LinalgLstsqOption interface{ linalgLstsqOption() }
+
 // LinalgMatrixNormOption is an optional argument of [Tensor.LinalgMatrixNorm]: one of these, with
 // ATen's type, name and default.
 //
@@ -775,6 +800,15 @@ type LinalgMatrixNormOption interface{ linalgMatrixNormOption() }
 //   - [Atol]: float? atol=None
 //   - [Rtol]: float? rtol=None
 type LinalgMatrixRankOption interface{ linalgMatrixRankOption() }
+
+// LinalgNormOption is an optional argument of [Tensor.LinalgNorm]: one of these, with ATen's type,
+// name and default.
+//
+//   - [MatrixOrd]: str ord=”
+//   - [Dim]: int[]? dim=None
+//   - [Keepdim]: bool keepdim=False
+//   - [As]: ScalarType? dtype=None
+type LinalgNormOption interface{ linalgNormOption() }
 
 // LinalgPinvOption is an optional argument of [Tensor.LinalgPinv]: one of these, with ATen's type,
 // name and default.
@@ -1228,6 +1262,19 @@ type StdMeanOption interface{ stdMeanOption() }
 //   - [Keepdim]: bool keepdim=False
 type StdOption interface{ stdOption() }
 
+// StftOption is an optional argument of [Tensor.Stft]: one of these, with ATen's type, name and
+// default.
+//
+//   - [HopLength]: int? hop_length=None
+//   - [WinLength]: int? win_length=None
+//   - [Window]: Tensor? window=None
+//   - [Center]: bool center=False
+//   - [PadMode]: str pad_mode='reflect'
+//   - [Normalized]: bool normalized=False
+//   - [Onesided]: bool onesided=True
+//   - [ReturnComplex]: bool return_complex=True
+type StftOption interface{ stftOption() }
+
 // SubOption is an optional argument of [Tensor.Sub]: one of these, with ATen's type, name and
 // default.
 //
@@ -1379,9 +1426,9 @@ func (approximateOption) geluOption() {}
 
 // As sets the dtype of the result; it is also a setting of [With]. It is the argument dtype of
 // [BartlettWindow], [BlackmanWindow], [FFTFreq], [HammingWindow], [HannWindow], [KaiserWindow],
-// [RFFTFreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike], [Tensor.LinalgVectorNorm],
-// [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod], [Tensor.Softmax],
-// [Tensor.Sum], [Tensor.ZerosLike], [TrilIndices] and [TriuIndices].
+// [RFFTFreq], [Tensor.Cumprod], [Tensor.Cumsum], [Tensor.FullLike], [Tensor.LinalgNorm],
+// [Tensor.LinalgVectorNorm], [Tensor.LogSoftmax], [Tensor.Mean], [Tensor.OnesLike], [Tensor.Prod],
+// [Tensor.Softmax], [Tensor.Sum], [Tensor.ZerosLike], [TrilIndices] and [TriuIndices].
 func As(v DType) asOption { return asOption{v} }
 
 type asOption struct{ v any }
@@ -1402,6 +1449,7 @@ func (asOption) onesLikeOption()         {}
 func (asOption) trilIndicesOption()      {}
 func (asOption) triuIndicesOption()      {}
 func (asOption) zerosLikeOption()        {}
+func (asOption) linalgNormOption()       {}
 func (asOption) logSoftmaxOption()       {}
 func (asOption) softmaxOption()          {}
 func (asOption) fftFreqOption()          {}
@@ -1512,6 +1560,15 @@ func (ceilModeOption) maxPool2dOption()            {}
 func (ceilModeOption) maxPool2dWithIndicesOption() {}
 func (ceilModeOption) maxPool3dOption()            {}
 func (ceilModeOption) maxPool3dWithIndicesOption() {}
+
+// Center lets frames be about their places instead of beginning there. It is the argument center of
+// [Tensor.Istft] and [Tensor.Stft].
+func Center(v bool) centerOption { return centerOption{v} }
+
+type centerOption struct{ v any }
+
+func (centerOption) istftOption() {}
+func (centerOption) stftOption()  {}
 
 // CheckErrors is the argument check_errors of [LinalgInvEx], [LinalgLUFactorEx], [LinalgSolveEx]
 // and [Tensor.LinalgCholeskyEx].
@@ -1640,12 +1697,12 @@ func (dilationOption) maxPool3dWithIndicesOption() {}
 // [Tensor.Diff], [Tensor.FFT2], [Tensor.FFTN], [Tensor.FFTShift], [Tensor.FFT], [Tensor.Glu],
 // [Tensor.HFFT], [Tensor.IFFT2], [Tensor.IFFTN], [Tensor.IFFTShift], [Tensor.IFFT], [Tensor.IHFFT],
 // [Tensor.IRFFT2], [Tensor.IRFFTN], [Tensor.IRFFT], [Tensor.Kthvalue], [Tensor.LinalgCross],
-// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.Mean], [Tensor.Median],
-// [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2], [Tensor.RFFTN],
-// [Tensor.RFFT], [Tensor.RepeatInterleave], [Tensor.SliceScatter], [Tensor.Slice], [Tensor.Sort],
-// [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean], [Tensor.Std],
-// [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind], [Tensor.VarMean] and
-// [Tensor.Var] and dims of [Tensor.Roll].
+// [Tensor.LinalgMatrixNorm], [Tensor.LinalgNorm], [Tensor.LinalgVectorNorm], [Tensor.Mean],
+// [Tensor.Median], [Tensor.Mode], [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.RFFT2],
+// [Tensor.RFFTN], [Tensor.RFFT], [Tensor.RepeatInterleave], [Tensor.SliceScatter], [Tensor.Slice],
+// [Tensor.Sort], [Tensor.SplitWithSizes], [Tensor.Split], [Tensor.Squeeze], [Tensor.StdMean],
+// [Tensor.Std], [Tensor.Sum], [Tensor.TakeAlongDim], [Tensor.Topk], [Tensor.Unbind],
+// [Tensor.VarMean] and [Tensor.Var] and dims of [Tensor.Roll].
 func Dim(v ...int) dimOption { return dimOption{intsArg(v)} }
 
 type dimOption struct{ v any }
@@ -1688,6 +1745,7 @@ func (dimOption) takeAlongDimOption()     {}
 func (dimOption) topkOption()             {}
 func (dimOption) linalgCrossOption()      {}
 func (dimOption) linalgMatrixNormOption() {}
+func (dimOption) linalgNormOption()       {}
 func (dimOption) cosineSimilarityOption() {}
 func (dimOption) gluOption()              {}
 func (dimOption) fftOption()              {}
@@ -1872,6 +1930,15 @@ func (hiddenBiasOption) lstmCellOption()    {}
 func (hiddenBiasOption) rnnReLUCellOption() {}
 func (hiddenBiasOption) rnnTanhCellOption() {}
 
+// HopLength sets the distance between frames, a quarter of a frame unless given. It is the argument
+// hop_length of [Tensor.Istft] and [Tensor.Stft].
+func HopLength(v int) hopLengthOption { return hopLengthOption{v} }
+
+type hopLengthOption struct{ v any }
+
+func (hopLengthOption) istftOption() {}
+func (hopLengthOption) stftOption()  {}
+
 // IgnoreIndex sets the class whose elements do not count. It is the argument ignore_index of
 // [Tensor.CrossEntropy] and [Tensor.NllLoss].
 func IgnoreIndex(v int) ignoreIndexOption { return ignoreIndexOption{v} }
@@ -1951,10 +2018,10 @@ func (kaiserBetaOption) kaiserWindowOption() {}
 
 // Keepdim keeps the reduced dimensions, with size 1. It is the argument keepdim of [Tensor.All],
 // [Tensor.Amax], [Tensor.Amin], [Tensor.Any], [Tensor.Argmax], [Tensor.Argmin], [Tensor.Kthvalue],
-// [Tensor.LinalgMatrixNorm], [Tensor.LinalgVectorNorm], [Tensor.LogSumExp], [Tensor.MaxDim],
-// [Tensor.Mean], [Tensor.Median], [Tensor.MinDim], [Tensor.Mode], [Tensor.Nanmedian],
-// [Tensor.Norm], [Tensor.Prod], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum], [Tensor.VarMean] and
-// [Tensor.Var].
+// [Tensor.LinalgMatrixNorm], [Tensor.LinalgNorm], [Tensor.LinalgVectorNorm], [Tensor.LogSumExp],
+// [Tensor.MaxDim], [Tensor.Mean], [Tensor.Median], [Tensor.MinDim], [Tensor.Mode],
+// [Tensor.Nanmedian], [Tensor.Norm], [Tensor.Prod], [Tensor.StdMean], [Tensor.Std], [Tensor.Sum],
+// [Tensor.VarMean] and [Tensor.Var].
 func Keepdim(v bool) keepdimOption { return keepdimOption{v} }
 
 type keepdimOption struct{ v any }
@@ -1982,6 +2049,7 @@ func (keepdimOption) medianOption()           {}
 func (keepdimOption) modeOption()             {}
 func (keepdimOption) nanmedianOption()        {}
 func (keepdimOption) linalgMatrixNormOption() {}
+func (keepdimOption) linalgNormOption()       {}
 
 // LabelSmoothing spreads that part of the target over all classes, between 0 and 1. It is the
 // argument label_smoothing of [Tensor.CrossEntropy].
@@ -2036,12 +2104,15 @@ type logTargetOption struct{ v any }
 
 func (logTargetOption) klDivOption() {}
 
-// MatrixOrd is the argument ord of [Tensor.LinalgMatrixNorm].
+// MatrixOrd is the argument p of [Tensor.LinalgCond] and ord of [Tensor.LinalgMatrixNorm] and
+// [Tensor.LinalgNorm].
 func MatrixOrd(v string) matrixOrdOption { return matrixOrdOption{v} }
 
 type matrixOrdOption struct{ v any }
 
+func (matrixOrdOption) linalgCondOption()       {}
 func (matrixOrdOption) linalgMatrixNormOption() {}
+func (matrixOrdOption) linalgNormOption()       {}
 
 // MaxVal sets the upper bound, a number or a *Tensor of rank 0. It is the argument max_val of
 // [Tensor.Hardtanh].
@@ -2089,6 +2160,15 @@ type negativeSlopeOption struct{ v any }
 
 func (negativeSlopeOption) leakyReluOption() {}
 
+// Normalized divides by the root of the frame's size. It is the argument normalized of
+// [Tensor.Istft] and [Tensor.Stft].
+func Normalized(v bool) normalizedOption { return normalizedOption{v} }
+
+type normalizedOption struct{ v any }
+
+func (normalizedOption) istftOption() {}
+func (normalizedOption) stftOption()  {}
+
 // Offsets sets where each bag begins in a vector of indices. It is the argument offsets of
 // [Tensor.EmbeddingBag].
 func Offsets(v *Tensor) offsetsOption { return offsetsOption{v.ex()} }
@@ -2096,6 +2176,15 @@ func Offsets(v *Tensor) offsetsOption { return offsetsOption{v.ex()} }
 type offsetsOption struct{ v any }
 
 func (offsetsOption) embeddingBagOption() {}
+
+// Onesided leaves out, or says that it is left out, what follows from the rest because the signal
+// is real. It is the argument onesided of [Tensor.Istft] and [Tensor.Stft].
+func Onesided(v bool) onesidedOption { return onesidedOption{v} }
+
+type onesidedOption struct{ v any }
+
+func (onesidedOption) istftOption() {}
+func (onesidedOption) stftOption()  {}
 
 // Ord sets the order of the norm: 2 is Euclid's, ±Inf the largest or smallest |x|, 0 the number of
 // non-zeros. It is the argument ord of [Tensor.LinalgVectorNorm] and p of [Cdist], [Tensor.Dist],
@@ -2149,12 +2238,13 @@ type outputSizeOption struct{ v any }
 func (outputSizeOption) interpolateOption() {}
 
 // PadMode chooses what the new elements are: "constant", "reflect", "replicate" or "circular". It
-// is the argument mode of [Tensor.Pad].
+// is the argument mode of [Tensor.Pad] and pad_mode of [Tensor.Stft].
 func PadMode(v string) padModeOption { return padModeOption{v} }
 
 type padModeOption struct{ v any }
 
-func (padModeOption) padOption() {}
+func (padModeOption) padOption()  {}
+func (padModeOption) stftOption() {}
 
 // PadValue sets what constant padding is filled with, 0 unless given. It is the argument value of
 // [Tensor.Pad].
@@ -2270,6 +2360,14 @@ type qrModeOption struct{ v any }
 
 func (qrModeOption) linalgQROption() {}
 
+// Rcond sets the ratio to the largest singular value up to which singular values count as 0. It is
+// the argument rcond of [Tensor.LinalgLstsq].
+func Rcond(v float64) rcondOption { return rcondOption{v} }
+
+type rcondOption struct{ v any }
+
+func (rcondOption) linalgLstsqOption() {}
+
 // Reduction chooses what becomes of the losses: "mean", "sum" or "none". It is the argument
 // reduction of [Tensor.BinaryCrossEntropyWithLogits], [Tensor.BinaryCrossEntropy],
 // [Tensor.CrossEntropy], [Tensor.HuberLoss], [Tensor.KlDiv], [Tensor.L1Loss], [Tensor.MseLoss],
@@ -2288,6 +2386,15 @@ func (reductionOption) mseLossOption()                      {}
 func (reductionOption) nllLossOption()                      {}
 func (reductionOption) smoothL1LossOption()                 {}
 func (reductionOption) softMarginLossOption()               {}
+
+// ReturnComplex asks for complex numbers instead of pairs of reals, or instead of reals. It is the
+// argument return_complex of [Tensor.Istft] and [Tensor.Stft].
+func ReturnComplex(v bool) returnComplexOption { return returnComplexOption{v} }
+
+type returnComplexOption struct{ v any }
+
+func (returnComplexOption) istftOption() {}
+func (returnComplexOption) stftOption()  {}
 
 // RotationDims sets the two dimensions that span the plane of the turn. It is the argument dims of
 // [Tensor.Rot90].
@@ -2378,6 +2485,13 @@ func SegmentOffsets(v *Tensor) segmentOffsetsOption { return segmentOffsetsOptio
 type segmentOffsetsOption struct{ v any }
 
 func (segmentOffsetsOption) segmentReduceOption() {}
+
+// SignalLength sets the length of the signal. It is the argument length of [Tensor.Istft].
+func SignalLength(v int) signalLengthOption { return signalLengthOption{v} }
+
+type signalLengthOption struct{ v any }
+
+func (signalLengthOption) istftOption() {}
 
 // SliceEnd sets the index before which the slice ends. It is the argument end of
 // [Tensor.SliceScatter] and [Tensor.Slice].
@@ -2563,6 +2677,24 @@ type weightsOption struct{ v any }
 
 func (weightsOption) bincountOption() {}
 
+// WinLength sets the size of the window, that of a frame unless given. It is the argument
+// win_length of [Tensor.Istft] and [Tensor.Stft].
+func WinLength(v int) winLengthOption { return winLengthOption{v} }
+
+type winLengthOption struct{ v any }
+
+func (winLengthOption) istftOption() {}
+func (winLengthOption) stftOption()  {}
+
+// Window sets the window, a vector; ones unless given. It is the argument window of [Tensor.Istft]
+// and [Tensor.Stft].
+func Window(v *Tensor) windowOption { return windowOption{v.ex()} }
+
+type windowOption struct{ v any }
+
+func (windowOption) istftOption() {}
+func (windowOption) stftOption()  {}
+
 // appendOption appends the arguments that an option gives to op.
 func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 	switch o := o.(type) {
@@ -2600,6 +2732,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "max", Value: o.v})
 	case ceilModeOption:
 		return append(dst, ir.Named{Name: "ceil_mode", Value: o.v})
+	case centerOption:
+		return append(dst, ir.Named{Name: "center", Value: o.v})
 	case checkErrorsOption:
 		return append(dst, ir.Named{Name: "check_errors", Value: o.v})
 	case correctionOption:
@@ -2668,6 +2802,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case hiddenBiasOption:
 		return append(dst, ir.Named{Name: "b_hh", Value: o.v})
+	case hopLengthOption:
+		return append(dst, ir.Named{Name: "hop_length", Value: o.v})
 	case ignoreIndexOption:
 		return append(dst, ir.Named{Name: "ignore_index", Value: o.v})
 	case includeLastOffsetOption:
@@ -2701,7 +2837,14 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 	case logTargetOption:
 		return append(dst, ir.Named{Name: "log_target", Value: o.v})
 	case matrixOrdOption:
-		return append(dst, ir.Named{Name: "ord", Value: o.v})
+		name := "p"
+		switch op {
+		case opLinalgMatrixNorm:
+			name = "ord"
+		case opLinalgNorm:
+			name = "ord"
+		}
+		return append(dst, ir.Named{Name: name, Value: o.v})
 	case maxValOption:
 		return append(dst, ir.Named{Name: "max_val", Value: o.v})
 	case minValOption:
@@ -2714,8 +2857,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "neginf", Value: o.v})
 	case negativeSlopeOption:
 		return append(dst, ir.Named{Name: "negative_slope", Value: o.v})
+	case normalizedOption:
+		return append(dst, ir.Named{Name: "normalized", Value: o.v})
 	case offsetsOption:
 		return append(dst, ir.Named{Name: "offsets", Value: o.v})
+	case onesidedOption:
+		return append(dst, ir.Named{Name: "onesided", Value: o.v})
 	case ordOption:
 		name := "ord"
 		switch op {
@@ -2738,7 +2885,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 	case outputSizeOption:
 		return append(dst, ir.Named{Name: "size", Value: o.v})
 	case padModeOption:
-		return append(dst, ir.Named{Name: "mode", Value: o.v})
+		name := "mode"
+		switch op {
+		case opStft:
+			name = "pad_mode"
+		}
+		return append(dst, ir.Named{Name: name, Value: o.v})
 	case padValueOption:
 		return append(dst, ir.Named{Name: "value", Value: o.v})
 	case paddingOption:
@@ -2761,8 +2913,12 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "pos_weight", Value: o.v})
 	case qrModeOption:
 		return append(dst, ir.Named{Name: "mode", Value: o.v})
+	case rcondOption:
+		return append(dst, ir.Named{Name: "rcond", Value: o.v})
 	case reductionOption:
 		return append(dst, ir.Named{Name: "reduction", Value: o.v})
+	case returnComplexOption:
+		return append(dst, ir.Named{Name: "return_complex", Value: o.v})
 	case rotationDimsOption:
 		return append(dst, ir.Named{Name: "dims", Value: o.v})
 	case roundingModeOption:
@@ -2785,6 +2941,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "initial", Value: o.v})
 	case segmentOffsetsOption:
 		return append(dst, ir.Named{Name: "offsets", Value: o.v})
+	case signalLengthOption:
+		return append(dst, ir.Named{Name: "length", Value: o.v})
 	case sliceEndOption:
 		return append(dst, ir.Named{Name: "end", Value: o.v})
 	case sliceStartOption:
@@ -2823,6 +2981,10 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "weight", Value: o.v})
 	case weightsOption:
 		return append(dst, ir.Named{Name: "weights", Value: o.v})
+	case winLengthOption:
+		return append(dst, ir.Named{Name: "win_length", Value: o.v})
+	case windowOption:
+		return append(dst, ir.Named{Name: "window", Value: o.v})
 	}
 	panic(ir.NewOpError(op.String(), ErrArg, nil, "an option is nil"))
 }

@@ -38,6 +38,7 @@ func init() {
 	initTests()
 	initComparisons()
 	initBits()
+	initDivisors()
 }
 
 func initTests() {
@@ -92,6 +93,34 @@ func initBits() {
 		"negative or not below the width.", shiftLeft, noBool(""))
 	bitwise("bitwise_right_shift", "x shifted right by y bits with its sign, elementwise with broadcasting, of integers; "+
 		"all bits are the sign if y is negative or not below the width.", shiftRight, noBool(""))
+}
+
+func initDivisors() {
+	const noBools = ", elementwise with broadcasting, of integers."
+	binaryRow("gcd", "The greatest common divisor, not negative; gcd(0, 0) is 0"+noBools, Spec{
+		Scalar: Scalar{I2: greatestDivisor}, NoGrad: noGradBits, Infer: noBool(""),
+	})
+	register("lcm(Tensor self, Tensor other) -> Tensor", Spec{
+		Category: Pointwise, Promote: PromoteDefault, NoGrad: noGradBits,
+		Doc: "The least common multiple, not negative; 0 if one is 0" + noBools + " ATen's lcm.",
+		Decompose: func(b *Builder, a Args) []Value {
+			x, y, d := a.In[0], a.In[1], a.In[0].DType()
+			if d.IsInt() && d.Size() < I32.Size() { // the product is cut to the dtype at the end, as ATen's
+				x, y = b.Cast(x, I32), b.Cast(y, I32)
+			}
+			g := b.Call1(byName["gcd"], []any{x, y})
+			none := b.eq(g, b.zeroOf(g))
+			quotient := b.truncDivide(x, b.Where(none, b.Const(1, g.DType()), g))
+			return []Value{b.Cast(b.Where(none, b.zeroOf(g), b.abs(b.Mul(quotient, y))), d)}
+		},
+	})
+}
+
+func greatestDivisor(x, y int64) int64 {
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return max(x, -x)
 }
 
 // Shifts by the width of a dtype narrower than 64 bits need no case of their

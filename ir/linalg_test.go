@@ -104,6 +104,23 @@ var identities = []struct {
 		y := run(b, "fft_rfft2", x, ir.A("norm", "ortho"))[0]
 		return b.Sub(run(b, "fft_irfft2", y, []int{4, 5}, ir.A("norm", "ortho"))[0], x)
 	}},
+	{"stft and back", []int{2, 20}, func(b *ir.Builder, x ir.Value) ir.Value {
+		window := run(b, "hann_window", 8, ir.A("dtype", ir.F64))[0]
+		y := run(b, "stft", x, 8, 2, nil, window, true)[0]
+		return b.Sub(run(b, "istft", y, 8, 2, nil, window, ir.A("length", 20))[0], x)
+	}},
+	{"two-sided stft and back", []int{20}, func(b *ir.Builder, x ir.Value) ir.Value {
+		y := run(b, "stft", x, 8, ir.A("normalized", true), ir.A("onesided", false))[0]
+		back := run(b, "istft", y, 8, ir.A("normalized", true), ir.A("onesided", false), ir.A("center", false), ir.A("return_complex", true))[0]
+		return b.Sub(run(b, "real", back)[0], x)
+	}},
+	{"lstsq leaves what is orthogonal", []int{5, 3}, func(b *ir.Builder, x ir.Value) ir.Value {
+		y := b.Slice(x, 1, 0, 1, 1)
+		y = b.Add(b.Mul(y, y), b.Cast(b.Iota(5, ir.I64), ir.F64))
+		y = b.Reshape(b.Sum(y, []int{1}, false), 5)
+		solution := run(b, "linalg_lstsq", x, y)[0]
+		return b.MatMul(b.Transpose(x, 0, 1), b.Sub(b.MatMul(x, solution), y))
+	}},
 	{"rfft is the half of fft", []int{3, 7}, func(b *ir.Builder, x ir.Value) ir.Value {
 		y := run(b, "fft_fft", x, ir.A("n", 6))[0]
 		return b.Unary(aten.ViewAsReal, b.Sub(run(b, "fft_rfft", x, ir.A("n", 6))[0], b.Slice(y, 1, 0, 4, 1)))

@@ -54,6 +54,7 @@ var (
 	opFmod                     = declare("fmod")
 	opFull                     = declare("full")
 	opGather                   = declare("gather")
+	opGcd                      = declare("gcd")
 	opGe                       = declare("ge")
 	opGeqrf                    = declare("geqrf")
 	opGt                       = declare("gt")
@@ -206,6 +207,9 @@ func (b *Builder) floorDivide(x, y Value) Value { return b.Binary(opFloorDivide,
 
 // fmod records fmod: x - y·trunc(x/y), elementwise with broadcasting: the sign is the dividend's, as C's fmod. An integer divisor of 0 is an error at run time (ErrZeroDivision); two bools are not defined. ATen's fmod.
 func (b *Builder) fmod(x, y Value) Value { return b.Binary(opFmod, x, y) }
+
+// gcd records gcd: The greatest common divisor, not negative; gcd(0, 0) is 0, elementwise with broadcasting, of integers. ATen's gcd.
+func (b *Builder) gcd(x, y Value) Value { return b.Binary(opGcd, x, y) }
 
 // ge records ge: Whether x ≥ y, elementwise with broadcasting, as bool; the operands meet in one dtype first. ATen's ge.
 func (b *Builder) ge(x, y Value) Value { return b.Binary(opGe, x, y) }

@@ -57,6 +57,12 @@ func TestCompositeValues(t *testing.T) {
 		{call("pad", m, []int{1, 2}, "circular"), [][]float64{{3, 1, 2, 3, 1, 2, 6, 4, 5, 6, 4, 5}}},
 		{call("pad", m, []int{-1, 1}, "reflect"), [][]float64{{2, 3, 2, 5, 6, 5}}},
 
+		{call("linalg_norm", fs([]int{2, 2}, 2, 1, 1, 3), "1"), [][]float64{{4}}},
+		{call("linalg_norm", fs([]int{2, 2}, 2, 1, 1, 3), "nuc"), [][]float64{{5}}},
+		{call("linalg_norm", vec(2, 1, 1, 3), "3.5"), [][]float64{{3.222601836349366}}},
+		{call("linalg_cond", fs([]int{2, 2}, 2, 1, 1, 3), "1"), [][]float64{{3.2}}},
+		{call("linalg_cond", fs([]int{2, 2}, 2, 1, 1, 3), "fro"), [][]float64{{3}}},
+		{call("linalg_cond", fs([]int{2, 2}, 2, 1, 1, 3), "-2"), [][]float64{{0.3819660112501051}}},
 		{call("detach", m), [][]float64{m.vals}},
 		{call("as_strided_scatter", m, vec(7, 8), []int{2}, []int{4}, 1), [][]float64{{1, 7, 3, 4, 5, 8}}},
 		{call("quantize_per_tensor", vec(-1, 0.24, 0.26, 0.75, 9), fs(nil, 0.5), is(nil, 1), 0, 5, ir.I64), [][]float64{{0, 1, 2, 3, 5}}},

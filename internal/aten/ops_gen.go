@@ -54,6 +54,7 @@ var (
 	Fmod                     = op("fmod")
 	Full                     = op("full")
 	Gather                   = op("gather")
+	Gcd                      = op("gcd")
 	Ge                       = op("ge")
 	Geqrf                    = op("geqrf")
 	Gt                       = op("gt")

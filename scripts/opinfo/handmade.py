@@ -294,6 +294,33 @@ def fake_quantize_channels(dtype, mk):
             yield {}, {"self": x, **each, "axis": axis, "quant_min": -20, "quant_max": 20}
 
 
+def stft(dtype, mk):
+    """The parts as a last dimension: vectors hold no complex numbers."""
+    if dtype in (torch.float32, torch.float64):
+        x, w = mk((2, 20), low=-2, high=2), mk((6,), low=0.5, high=1)
+        rest = {"return_complex": False, "pad_mode": "reflect"}
+        yield {}, {"self": x, "n_fft": 8, "center": True, "onesided": True, **rest}
+        yield {}, {"self": x[0], "n_fft": 8, "hop_length": 3, "win_length": 6, "window": w, "center": False, "normalized": True, "onesided": False, **rest}
+        yield {}, {"self": x, "n_fft": 7, "hop_length": 2, "center": True, "pad_mode": "constant", "onesided": True, "return_complex": False}
+
+
+def lstsq(dtype, mk):
+    if dtype in (torch.float32, torch.float64):
+        for m, n in ((5, 3), (3, 5)):
+            yield {"grad": False}, {"self": mk((2, m, n), low=-2, high=2), "b": mk((2, m, 2)), "driver": "gelsd"}
+
+
+def cond(dtype, mk):
+    if dtype in (torch.float32, torch.float64):
+        yield {}, {"self": mk((2, 3, 3), low=-2, high=2)}
+
+
+def linalg_norm(dtype, mk):
+    if dtype in (torch.float32, torch.float64):
+        for args in ({}, {"dim": [1]}, {"dim": [0, 2], "keepdim": True}):
+            yield {}, {"self": mk((2, 3, 4), low=-2, high=2), **args}
+
+
 def window(dtype, mk):
     for n, periodic in ((7, True), (7, False), (8, True), (2, False), (1, True), (0, False)):
         yield {"pinned": True}, {"window_length": n, "periodic": periodic, "dtype": dtype}
@@ -430,7 +457,7 @@ BY_OP = {
     "_native_batch_norm_legit_functional": native_batch_norm, "_native_batch_norm_legit_no_training": native_batch_norm_inference,
     "embedding_dense_backward": embedding_backward, "_softmax": native_softmax, "_log_softmax": native_softmax,
     "_softmax_backward_data": softmax_backward(False), "_log_softmax_backward_data": softmax_backward(True),
-    "instance_norm": instance_norm, "_weight_norm": weight_norm, "fake_quantize_per_tensor_affine": fake_quantize,
+    "stft": stft, "linalg_lstsq": lstsq, "linalg_cond": cond, "linalg_norm": linalg_norm, "instance_norm": instance_norm, "_weight_norm": weight_norm, "fake_quantize_per_tensor_affine": fake_quantize,
     "fake_quantize_per_channel_affine": fake_quantize_channels, "hann_window": window, "hamming_window": window,
     "blackman_window": window, "bartlett_window": window, "kaiser_window": kaiser, "diff": diff, "as_strided": as_strided, "slice_scatter": slice_scatter, "max_dim": both(order, reduce(False)),
     "min_dim": both(order, reduce(False)),

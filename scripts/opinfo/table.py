@@ -303,7 +303,7 @@ sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv floor ceil round trunc 
 bitwise_not""".split()
 
 BINARY = """mul remainder fmod atan2 maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and
-bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift""".split()
+bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm""".split()
 
 POOL_ND = "Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, "
 CONV = "Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1, Padding[{n}] padding=0, int[{n}] dilation=1, int groups=1"
@@ -497,6 +497,11 @@ def index_rows():
         Row("trace", "Tensor self", cap=4),
         Row("linalg_cross", "Tensor self, Tensor other, *, int dim=-1", ["linalg.cross"], cap=4),
         Row("dist", "Tensor self, Tensor other, Scalar p=2", cap=6),
+        Row("stft", "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center, "
+            "str pad_mode, bool normalized=False, bool? onesided=None, bool? return_complex=None", adapt=by_hand),
+        Row("linalg_lstsq", "Tensor self, Tensor b, float? rcond=None, *, str? driver=None", ["linalg.lstsq"], adapt=by_hand),
+        Row("linalg_cond", "Tensor self", ["linalg.cond"], adapt=by_hand),
+        Row("linalg_norm", "Tensor self, int[1]? dim=None, bool keepdim=False", ["linalg.norm"], adapt=by_hand),
         Row("isclose", "Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False"),
         Row("isin", "Tensor elements, Tensor test_elements, *, bool invert=False", cap=4),
         Row("index_fill", "Tensor self, int dim, Tensor index, Operand value", cap=4),

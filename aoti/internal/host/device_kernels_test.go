@@ -11,7 +11,7 @@ import (
 // compute; all others they do.
 var elsewhereOps = map[Where]string{
 	ThroughHost: `_fft_c2c cuda__fft_c2c cuda__fft_r2c
-		cuda_cholesky_inverse cuda_cholesky_solve cuda_gcd cuda_geqrf
+		cuda_cholesky_inverse cuda_cholesky_solve cuda_geqrf
 		cuda_lu_unpack cuda_ormqr cuda_triangular_solve`,
 	Refused: `cuda__cudnn_rnn cuda__flash_attention_forward_quantized cuda__fused_moving_avg_obs_fq_helper
 		cuda__fused_moving_avg_obs_fq_helper_functional cuda__scaled_dot_product_flash_attention_quantized cuda__to_sparse

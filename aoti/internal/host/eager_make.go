@@ -108,23 +108,6 @@ func fill(t *tensor, x float64) error {
 	return copyTensor(t, one)
 }
 
-// arithmeticKernels are elementwise ops that ir has not, or not with all of ATen's
-// arguments.
-var arithmeticKernels = map[string]eagerFunc{
-	"gcd": func(v values) ([]*tensor, error) {
-		x, y, err := v.two("self", "other")
-		if err != nil {
-			return nil, err
-		}
-		return zip(x, y, ir.PromoteTypes(dtypeOf(x), dtypeOf(y)), func(a, b int64) int64 {
-			for b != 0 {
-				a, b = b, a%b
-			}
-			return max(a, -a)
-		})
-	},
-}
-
 func lookup(name string) ir.Op {
 	op, ok := ir.Lookup(name)
 	if !ok {
@@ -144,24 +127,4 @@ func expanded[T number](t *tensor, dims []int) (array[T], error) {
 		return array[T]{}, err
 	}
 	return array[T]{append([]T(nil), elements[T](wide)...), dims}, nil
-}
-
-// zip computes elementwise with broadcasting, in T, and saves as d.
-func zip[T number](x, y *tensor, d ir.DType, fn func(a, b T) T) ([]*tensor, error) {
-	dims, err := common(x, y)
-	if err != nil {
-		return nil, err
-	}
-	a, err := expanded[T](x, dims)
-	if err != nil {
-		return nil, err
-	}
-	b, err := expanded[T](y, dims)
-	if err != nil {
-		return nil, err
-	}
-	for i := range a.data {
-		a.data[i] = fn(a.data[i], b.data[i])
-	}
-	return one(save(a, d))
 }

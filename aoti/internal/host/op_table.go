@@ -27,7 +27,7 @@ type opEntry struct {
 // opTable is the host's one table of ops, by ATen's name without the overload.
 var opTable = newOpTable(
 	[]map[string]eagerFunc{
-		viewKernels, creationKernels, arithmeticKernels, randomKernels, linalgKernels, histogramKernels,
+		viewKernels, creationKernels, randomKernels, linalgKernels, histogramKernels,
 		fbgemmKernels, quantKernels, observerKernels,
 	},
 	[]map[string]decomposeFunc{mathDecompositions, randomDecompositions, attentionDecompositions},

@@ -35,6 +35,7 @@ var optionNames = map[string]string{
 	"addcmul.value": "AddcValue", "addcdiv.value": "AddcValue", "pad.value": "PadValue",
 	"rot90.k": "Turns", "rot90.dims": "RotationDims", "tril_indices.offset": "DiagonalOffset", "triu_indices.offset": "DiagonalOffset",
 	"hamming_window.alpha": "HammingAlpha", "hamming_window.beta": "HammingBeta", "kaiser_window.beta": "KaiserBeta",
+	"linalg_norm.ord": "MatrixOrd", "linalg_cond.p": "MatrixOrd", "istft.length": "SignalLength",
 	"dist.p": "Ord", "equal_nan": "EqualNaN", "out_dtype": "OutDType",
 	"diagonal.offset": "DiagonalOffset", "diagonal_scatter.offset": "DiagonalOffset", "diff.n": "DiffOrder", "diff.prepend": "DiffPrepend", "diff.append": "DiffAppend", "tril.diagonal": "DiagonalOffset", "triu.diagonal": "DiagonalOffset",
 	"dim1": "DiagonalDims", "dim2": "DiagonalDims",

@@ -48,6 +48,16 @@ WRAP2(op_bitwise_xor, x ^ y)
 WRAP2(op_bitwise_left_shift, y < 8 * sizeof(x) ? x << y : 0)
 INTS2(SAME, op_bitwise_right_shift, x >> ((u64)y < 8 * sizeof(x) ? y : 8 * sizeof(x) - 1))
 
+template <class T> INLINE T gcd_int(T x, T y) {
+  while (y != 0) {
+    const T m = y == -1 ? 0 : x % y;
+    x = y, y = m;
+  }
+  return op_abs(x);
+}
+INLINE i32 op_gcd(i32 x, i32 y) { return gcd_int<i32>(x, y); }
+INLINE i64 op_gcd(i64 x, i64 y) { return gcd_int<i64>(x, y); }
+
 FLOATS2(SAME, op_add, x + y)
 FLOATS2(SAME, op_sub, x - y)
 FLOATS2(SAME, op_mul, x * y)
