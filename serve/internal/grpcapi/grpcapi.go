@@ -140,7 +140,10 @@ func (s *server) serverReady(context.Context, *inferencepb.ServerReadyRequest) (
 func (s *server) modelReady(_ context.Context, r *inferencepb.ModelReadyRequest) (*inferencepb.ModelReadyResponse, error) {
 	ready, err := s.ModelReady(r.GetName(), r.GetVersion())
 	if err != nil {
-		return nil, err
+		// One that is not there is not ready, as clients of Triton expect after an unload.
+		if k := inference.AsError(err).Kind; k != inference.NotFound && k != inference.Unavailable {
+			return nil, err
+		}
 	}
 	return &inferencepb.ModelReadyResponse{Ready: ready}, nil
 }

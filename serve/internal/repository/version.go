@@ -144,6 +144,9 @@ func schedule(p inference.Parameters) (priority int, timeout time.Duration, err 
 		switch key {
 		case "priority", "timeout":
 			n, ok := value.(int64)
+			if u, is := value.(uint64); is { // as tritonclient has priorities
+				n, ok = int64(min(u, 1<<62)), true
+			}
 			if text, is := value.(string); is {
 				n, err = strconv.ParseInt(text, 10, 64)
 				ok = err == nil
