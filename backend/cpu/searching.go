@@ -45,7 +45,7 @@ func (c *call) search(rows, x plan.Value, order []operand, right bool) {
 }
 
 func search[T kernels.Number](c *call, order []operand, right bool) {
-	rows, x, out := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.result()
+	rows, x, out := sortKeys[T](c, c.Operands[0]), sortKeys[T](c, c.Operands[1]), c.result()
 	n, perRow := c.Operands[0].Shape.Dim(-1), max(x.n, 1)
 	if c.Operands[0].Shape.Rank() > 1 {
 		perRow = max(c.Operands[1].Shape.Dim(-1), 1)
@@ -57,6 +57,19 @@ func search[T kernels.Number](c *call, order []operand, right bool) {
 		if len(order) > 0 {
 			places = elements[int64](m, order[0])
 		}
-		kernels.Search(elements[int64](m, out), elements[T](m, rows), elements[T](m, x), places, n, perRow, right, lo, hi)
+		kernels.Search(elements[int64](m, out), elements[int64](m, rows), elements[int64](m, x), places, n, perRow, right, lo, hi)
 	})
+}
+
+// sortKeys makes integers of the same order.
+func sortKeys[T kernels.Number](c *call, v plan.Value) operand {
+	x := c.dense(v)
+	if v.DType() == ir.I64 {
+		return x
+	}
+	keys, m := c.l.temp(ir.I64, x.n), c.l.mem
+	c.emit(x.n, c.l.grain(1), []operand{keys}, []operand{x}, func(lo, hi int) {
+		kernels.SortKeys(elements[int64](m, keys)[lo:hi], elements[T](m, x)[lo:hi])
+	})
+	return keys
 }
