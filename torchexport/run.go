@@ -157,11 +157,15 @@ func (r *run) fit(n *node, m *meta, x *tensor) *tensor {
 	return x
 }
 
-// explain adds the node and its line of Python to a mistake.
+// explain adds the node and its line of Python to a mistake. Arguments that no exporter writes, such
+// as a dimension that is not there, may fail in Go; that is the file's mistake, too.
 func explain(n *node) {
 	p := recover()
 	if p == nil {
 		return
+	}
+	if fault, ok := p.(runtime.Error); ok {
+		p = ir.NewOpError(n.target, ir.ErrArg, nil, "the node's arguments contradict its inputs: %v", fault)
 	}
 	err, ok := p.(error)
 	var e *ir.OpError

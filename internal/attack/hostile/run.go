@@ -32,7 +32,7 @@ func Limit(bytes int) time.Duration {
 // Budget returns the bytes that a reader may allocate for an input. Programs that run have in
 // addition what the limit of tensors gives them, and the buffers of a model that is reused.
 func (t *Target) Budget(bytes int) uint64 {
-	budget := uint64(64<<20 + 256*bytes)
+	budget := uint64(64<<20 + 512*bytes)
 	if t.Runs {
 		budget += 8 * memory
 	}

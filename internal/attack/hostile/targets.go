@@ -114,6 +114,12 @@ func Targets(root fs.FS) ([]Target, error) {
 	seeds, err = imageSeeds()
 	add(seeds, err, Target{Name: "image", read: readImage})
 	add([][]byte{idxSeed()}, nil, Target{Name: "idx", read: readIDX})
+	seeds, err = tree(root, "torchexport/testdata", ".pt2")
+	add(seeds, err,
+		Target{Name: "exported program", Runs: true, read: readExported},
+		Target{Name: "exported program members", Runs: true, Mutate: mutateMember, read: readExported})
+	seeds, err = tree(root, "onnx/testdata", ".onnx")
+	add(seeds, err, Target{Name: "onnx", Runs: true, read: readONNX})
 	return all, failed
 }
 

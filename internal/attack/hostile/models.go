@@ -1,0 +1,91 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/model"
+	"github.com/loris-ml/loris/onnx"
+	"github.com/loris-ml/loris/torchexport"
+)
+
+func readExported(w *workspace, b []byte) error {
+	p, err := w.file("model.pt2", b)
+	if err != nil {
+		return err
+	}
+	return inSession(func(ctx context.Context, in loris.Maker) (model.Model, error) {
+		return torchexport.Load(ctx, p, torchexport.With(in))
+	})
+}
+
+func readONNX(_ *workspace, b []byte) error {
+	return inSession(func(_ context.Context, in loris.Maker) (model.Model, error) {
+		return onnx.Decode("input", b, onnx.With(in))
+	})
+}
+
+// inSession loads a model in a session of its own, and records one call of it, which computes only
+// what sizes depend on.
+func inSession(load func(context.Context, loris.Maker) (model.Model, error)) (err error) {
+	s, err := loris.New(loris.WithMemoryLimit(memory))
+	if err != nil {
+		return wrong{err}
+	}
+	ctx := context.Background()
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	m, err := load(ctx, s.With())
+	if err != nil {
+		return err
+	}
+	inputs, err := inputsOf(m, s.With())
+	if err != nil {
+		return err
+	}
+	_, err = m.Call(ctx, inputs...)
+	return err
+}
+
+// inputsOf returns inputs that the signature allows, and refuses large ones.
+func inputsOf(m model.Model, in loris.Maker) (inputs []*loris.Tensor, err error) {
+	total := 0
+	for _, a := range m.Signature().Inputs {
+		if !a.DType.Valid() {
+			a.DType = loris.F32 // the file does not tell
+		}
+		dims := make([]int, len(a.Dims))
+		n := 1
+		for i, d := range a.Dims {
+			if dims[i] = d.Size; d.Size < 0 {
+				dims[i] = max(d.Min, 2)
+			}
+			if n *= min(dims[i], 1<<20); n > 1<<20 {
+				return nil, errors.New("the inputs are too large")
+			}
+		}
+		if total += n; total > 1<<20 {
+			return nil, errors.New("the inputs are too large")
+		}
+		err = errors.Join(err, loris.Try(func() {
+			inputs = append(inputs, in.FromBytes(ones(loris.MakeShape(a.DType, dims...)), loris.MakeShape(a.DType, dims...)))
+		}))
+	}
+	return inputs, err
+}
+
+// tree reads the files below a directory whose names end so.
+func tree(root fs.FS, dir, suffix string) (files [][]byte, err error) {
+	err = fs.WalkDir(root, dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path.Base(p), suffix) {
+			return err
+		}
+		b, err := fs.ReadFile(root, p)
+		files = append(files, b)
+		return err
+	})
+	return files, err
+}
