@@ -14,7 +14,7 @@ func TestDefaultNumbersAreNoParameters(t *testing.T) {
 	// The shapes of the tensors of ops that do not take [2,2] for each.
 	shapes := map[string][]string{
 		"addmv": {"f32[2]", "f32[2,2]", "f32[2]"}, "addbmm": {"f32[2,2]", "f32[3,2,2]", "f32[3,2,2]"},
-		"baddbmm": {"f32[3,2,2]", "f32[3,2,2]", "f32[3,2,2]"},
+		"baddbmm": {"f32[3,2,2]", "f32[3,2,2]", "f32[3,2,2]"}, "addr": {"f32[2,2]", "f32[2]", "f32[2]"},
 	}
 	seen := 0
 	for _, sp := range ir.Ops() {

@@ -2,6 +2,7 @@ package linalg
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"unsafe"
@@ -193,8 +194,11 @@ func applyProduct(a ir.Args) kernel {
 	return func(in, out [][]float64) error {
 		copy(out[0], in[2])
 		if m > 0 && n > 0 && k > 0 {
+			// Dlarft slices from the row after the last reflection, which a square matrix lacks, unless
+			// the last factor is 0, as geqrf has it.
+			reflections := append(slices.Clip(in[0]), make([]float64, lda)...)
 			work := workspace(span)
-			solver.Dormqr(side, trans, m, n, k, in[0], lda, in[1], out[0], n, work, len(work))
+			solver.Dormqr(side, trans, m, n, k, reflections, lda, in[1], out[0], n, work, len(work))
 		}
 		return nil
 	}
