@@ -1,6 +1,6 @@
 // Package mpi is an engine of package dist over an MPI library that it finds and opens at run time, without
-// cgo: MPICH, Intel MPI, Open MPI, and others that have the standard ABI of MPI 5. It is imported for its
-// effect, and dist.Init starts it:
+// cgo: MPICH, Open MPI, and others that have the ABI of MPICH or the standard one of MPI 5, such as Intel
+// MPI, which was not tried. It is imported for its effect, and dist.Init starts it:
 //
 //	import _ "github.com/loris-ml/loris/dist/mpi"
 //

@@ -49,7 +49,7 @@ func With(ctx context.Context, c Communicator) context.Context {
 }
 
 // errNone says that a session has no group.
-var errNone = fmt.Errorf("%w: the session belongs to no group of processes: make it with the option that dist.Group.Session returns", ir.ErrArg)
+var errNone = fmt.Errorf("%w: the session belongs to no group of processes: make it with dist.Group.Session", ir.ErrArg)
 
 // From returns the Communicator of a run's context.
 func From(ctx context.Context) (Communicator, error) {
