@@ -220,6 +220,7 @@ func TestShuffleAndContractionShapes(t *testing.T) {
 	checkUses(t, []use{
 		{op: "pixel_shuffle", args: []any{f(2, 8, 3, 4), 2}, want: "f32[2,2,6,8]"},
 		{op: "pixel_shuffle", args: []any{f(2, 6, 3, 4), 2}, err: ErrShape, msg: "divisible"},
+		{op: "pixel_shuffle", args: []any{f(2, 3, 4), 1 << 40}, err: ErrShape, msg: "divisible"},
 		{op: "pixel_unshuffle", args: []any{f(1, 2, 6, 8), 2}, want: "f32[1,8,3,4]"},
 		{op: "pixel_unshuffle", args: []any{f(6, 8), 2}, err: ErrShape, msg: "at least 3"},
 		{op: "channel_shuffle", args: []any{f(1, 6, 2), 4}, err: ErrShape, msg: "divisible by groups"},

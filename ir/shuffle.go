@@ -10,10 +10,10 @@ func init() {
 		Doc:      "[*, C·r², H, W] as [*, C, H·r, W·r], r being upscale_factor: r² channels become the pixels of an r×r block. ATen's pixel_shuffle.",
 		Decompose: func(b *Builder, a Args) []Value {
 			x, r := a.In[0], a.Int("upscale_factor")
-			if x.Rank() < 3 || r < 1 || x.Dim(-3)%(r*r) != 0 {
+			if x.Rank() < 3 || r < 1 || x.Dim(-3)%r != 0 || x.Dim(-3)/r%r != 0 { // r² may overflow
 				a.Fail(ErrShape, "pixel_shuffle expects at least 3 dimensions and channels divisible by upscale_factor² with factor %d, got %v", r, x.Shape())
 			}
-			c, h, w := x.Dim(-3)/(r*r), x.Dim(-2), x.Dim(-1)
+			c, h, w := x.Dim(-3)/r/r, x.Dim(-2), x.Dim(-1)
 			n := numelOf(x.Shape().Dims()[:x.Rank()-3])
 			y := b.Permute(b.Reshape(x, n, c, r, r, h, w), 0, 1, 4, 2, 5, 3)
 			return []Value{b.Reshape(y, append(x.Shape().Dims()[:x.Rank()-3], c, h*r, w*r)...)}
