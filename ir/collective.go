@@ -17,7 +17,6 @@ var (
 	opAllToAll      = declare("all_to_all")
 	opSend          = declare("send")
 	opRecv          = declare("recv")
-	opBarrier       = declare("barrier")
 )
 
 // Reductions are the words that all_reduce and reduce_scatter take.

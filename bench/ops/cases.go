@@ -55,8 +55,6 @@ type call struct {
 	dtype   ir.DType
 	rng     *rand.Rand
 	builder ir.Builder
-	params  []graph.Param
-	leaves  []ir.Value
 	tensors []*tensor
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/loris-ml/loris/dist"
 )
@@ -99,18 +100,20 @@ func bootstrap(ctx, limited context.Context, l dist.Launch) error {
 		return err
 	}
 	conn.Close()
-	fd := f.Fd() // makes it block, as C expects
-	kept = f
-	for name, value := range map[string]int{"PMI_FD": int(fd), "PMI_RANK": l.Rank, "PMI_SIZE": l.Size} {
+	defer f.Close()
+	// Fd makes it block, as C expects; the copy is closed by nobody here.
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return err
+	}
+	syscall.CloseOnExec(fd)
+	for name, value := range map[string]int{"PMI_FD": fd, "PMI_RANK": l.Rank, "PMI_SIZE": l.Size} {
 		if err := os.Setenv(name, strconv.Itoa(value)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// kept keeps MPI's connection to the server of PMI open.
-var kept *os.File
 
 // joinControl makes rank 0 serve the control channel and all join it. Where it is, and its token, they
 // get by MPI.

@@ -153,9 +153,7 @@ func TestScatterUnits(t *testing.T) {
 				src[i] = uint8(i) + 1
 			}
 			view := strided.Dense([]int{shape[0], shape[1] + 1, shape[2] + 1})
-			for d := range shape {
-				view.Dims[d] = shape[d]
-			}
+			copy(view.Dims[:], shape[:])
 			put, sum := make([]uint8, 120), make([]uint8, 120)
 			from := 0
 			for i := range n { // element by element

@@ -93,7 +93,6 @@ type linker struct {
 	weak     map[string]bool
 	slots    []slot
 	slotOf   map[slot]int64
-	stubs    []string
 	fixes    []fix
 	tls      uint64
 	bases    [4]int64

@@ -3,9 +3,7 @@
 package host
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
@@ -53,16 +51,6 @@ type table struct {
 
 // decomposeFunc reads the arguments of an op.
 type decomposeFunc func(v values) (*decomposition, error)
-
-// floatTable is a table of f64.
-func floatTable(dims []int, make func() []float64) table {
-	return table{ir.MakeShape(ir.F64, dims...), func() (data []byte) {
-		for _, x := range make() {
-			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(x))
-		}
-		return data
-	}}
-}
 
 // shapes returns those of all operands.
 func (r *decomposition) shapes() ([]ir.Shape, error) {
