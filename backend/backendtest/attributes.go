@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func RunAttributes(t *testing.T, b backend.Backend, d ir.Device) {
 	s := &suite{b: b, d: d}
 	uses, most := 20, time.Minute
 	if longtest.Enabled() {
-		uses = 300
+		uses = 150
 	}
 	for _, sp := range ir.Ops() {
 		t.Run(sp.Name, func(t *testing.T) {
@@ -50,14 +51,19 @@ const mostAllocated = 64 << 20
 // mostRun bounds the tensors of uses that are run.
 const mostRun = 1 << 16
 
+// allocated returns the bytes that the process has allocated so far.
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
 func (s *suite) attributes(t *testing.T, sp *ir.Spec, h *hostile) {
 	rec := &ir.Builder{Lines: ir.LinesOff}
 	pos := h.arguments(rec, sp)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	before := allocated()
 	outs, err := use(rec, sp.Op, pos)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > mostAllocated {
+	if n := allocated() - before; n > mostAllocated {
 		t.Errorf("%s: recording it allocates %d bytes", h.text, n)
 	}
 	var oe *ir.OpError
