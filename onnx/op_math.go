@@ -243,7 +243,7 @@ func bitShift(c *call, in []*value) *value {
 	return out(e, loris.Where(y.Eq(0), x, rest))
 }
 
-// zero is the number 0 of a dtype, -∞ and ∞ its least and largest number for reductions.
+// lowest is the least number of a dtype, from which a maximum begins; highest is the largest.
 func lowest(d ir.DType) any {
 	switch {
 	case d.IsFloat():

@@ -200,18 +200,20 @@ type peer struct {
 // maxSilence, has failed: it is stopped, or its machine is gone.
 func serveControl(ctx context.Context, ln net.Listener, size int, token string, limit time.Duration) {
 	h := &hub{token: token, limit: min(limit/2, maxSilence), peers: make([]*peer, size)}
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
-	go func() {
-		defer stop()
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go h.serve(conn)
-		}
-	}()
+	go accept(ctx, ln, h.serve)
 	go h.watch(ctx)
+}
+
+// accept serves each connection on a goroutine of its own until ctx ends, which closes the listener.
+func accept(ctx context.Context, ln net.Listener, serve func(net.Conn)) {
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go serve(conn)
+	}
 }
 
 // serve reads what a rank tells.

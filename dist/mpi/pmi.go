@@ -26,17 +26,7 @@ type pmi struct {
 // servePMI serves a job on a listener until ctx ends.
 func servePMI(ctx context.Context, ln net.Listener, size int, token string) {
 	p := &pmi{token: token, name: "loris_" + rand.Text(), size: size, values: map[string]string{}}
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
-	go func() {
-		defer stop()
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go p.serve(conn)
-		}
-	}()
+	go accept(ctx, ln, p.serve)
 }
 
 // greeting is the line with which a process begins, before MPI takes the connection over.

@@ -5,6 +5,7 @@ package ahead
 
 import (
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
@@ -65,12 +66,10 @@ type Call struct {
 
 // TypeCode returns the number of a dtype in c10::ScalarType; false for one that packages cannot hold.
 func TypeCode(d ir.DType) (code int64, ok bool) {
-	code, ok = typeCodes[d]
-	return code, ok
-}
-
-var typeCodes = map[ir.DType]int64{
-	ir.U8: 0, ir.I8: 1, ir.I16: 2, ir.I32: 3, ir.I64: 4, ir.F16: 5, ir.F32: 6, ir.F64: 7, ir.C64: 9, ir.C128: 10, ir.Bool: 11, ir.BF16: 15,
+	if d.IsF8() {
+		return 0, false
+	}
+	return int64(scalartype.Code(d)), d.Valid()
 }
 
 // Arg is an argument of a Call: one of the types below.

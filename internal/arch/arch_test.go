@@ -68,6 +68,7 @@ var allowed = map[string][]string{
 	"internal/npformat":     {"internal/half"},
 	"internal/memlimit":     {"ir"},
 	"internal/shim":         {},
+	"internal/scalartype":   {"ir"},
 	"internal/tensorfile":   {"ir", "safetensors"},
 	"internal/opinfo":       {"ir", "internal/elements"},
 	"internal/hostmem":      {"backend", "internal/memlimit", "ir"},
@@ -99,7 +100,7 @@ var allowed = map[string][]string{
 	"aoti/internal/elfwrite": {},
 	"aoti/internal/glue":     {},
 	"aoti/export":            {"", "aoti", "backend/cpu", "graph", "internal/ahead", "internal/executor", "internal/loop", "internal/pt2", "ir", "nn"},
-	"internal/ahead":         {"internal/loop", "internal/strided", "ir"},
+	"internal/ahead":         {"internal/loop", "internal/scalartype", "internal/strided", "ir"},
 
 	"backend/internal/check":         {"backend", "graph", "ir"},
 	"backend/internal/fuse":          {"internal/aten", "graph", "internal/loop", "internal/strided", "ir"},

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -73,7 +74,7 @@ func parseBlocked(b []byte) (*blocked, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: dtype %d", errBlocked, half(104))
 	}
-	d.dtype = CodeOfDType(t)
+	d.dtype = scalartype.Code(t)
 	for i := range rank {
 		d.dims = append(d.dims, word(8+8*i))
 		d.padded = append(d.padded, word(112+8*i))

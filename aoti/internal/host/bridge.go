@@ -21,6 +21,7 @@ import (
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -318,7 +319,7 @@ func newStrided(s ir.Shape, strides []int64) (*tensor, error) {
 		cs[i] = C.int64_t(x)
 	}
 	return made(func() *tensor {
-		return C.lori_tensor_empty(n, &dims[0], &cs[0], C.int32_t(CodeOfDType(s.DType())))
+		return C.lori_tensor_empty(n, &dims[0], &cs[0], C.int32_t(scalartype.Code(s.DType())))
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -178,7 +179,7 @@ func (s *deviceContext) over(m accelerator.Memory, bytes, offset int, shape ir.S
 	at := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(strides)))
 	return s.loader.made(func() *tensor {
 		return C.lori_device_tensor(C.uintptr_t(m.Address()), C.int64_t(bytes), C.uintptr_t(h), n, &dims[0], at,
-			C.int64_t(offset), C.int32_t(CodeOfDType(shape.DType())))
+			C.int64_t(offset), C.int32_t(scalartype.Code(shape.DType())))
 	})
 }
 

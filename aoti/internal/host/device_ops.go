@@ -17,6 +17,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/scalartype"
 )
 
 // shimPrefix begins the names of the C functions that artefacts call.
@@ -271,7 +272,7 @@ func addressOf(t *tensor) uintptr {
 
 // operandOf describes a matrix or a batch of them on the device.
 func operandOf(t *tensor) (accelerator.Operand, error) {
-	d, err := DTypeOfCode(int32(t.dtype))
+	d, err := scalartype.DType(int32(t.dtype))
 	sizes, strides := sizesOf(t), stridesOf(t)
 	if err != nil || len(sizes) < 2 || len(sizes) > 3 || !onDevice(t) {
 		return accelerator.Operand{}, backend.ErrUnsupported

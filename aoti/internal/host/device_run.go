@@ -18,6 +18,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -321,7 +322,7 @@ func (p *streamContext) empty(s ir.Shape, strides []int64) (*tensor, error) {
 	for i, x := range strides {
 		cs[i] = C.int64_t(x)
 	}
-	return p.made(func() *tensor { return C.lori_device_empty(n, &dims[0], &cs[0], C.int32_t(CodeOfDType(s.DType()))) })
+	return p.made(func() *tensor { return C.lori_device_empty(n, &dims[0], &cs[0], C.int32_t(scalartype.Code(s.DType()))) })
 }
 
 func int64s(v []int) []int64 {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -305,7 +306,7 @@ func (s *opSchema) take(p param, word uint64, taken *[]*tensor) (any, error) {
 		return math.Float64frombits(word), nil
 	case kindBool:
 		if strings.HasSuffix(p.name, "dtype") {
-			return DTypeOfCode(int32(word))
+			return scalartype.DType(int32(word))
 		}
 		return int(int32(word)), nil
 	}

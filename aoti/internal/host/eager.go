@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -130,7 +131,7 @@ func (c call) values() (values, error) {
 				v[p.name] = int(n)
 			}
 			if ok && strings.HasSuffix(p.name, "dtype") {
-				d, err := DTypeOfCode(n)
+				d, err := scalartype.DType(n)
 				if err != nil {
 					return nil, err
 				}

@@ -5,6 +5,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -105,7 +106,7 @@ func save[T number](a array[T], d ir.DType) (*tensor, error) {
 
 // dtypeOf returns the dtype of a tensor that has one of Loris's.
 func dtypeOf(t *tensor) ir.DType {
-	d, err := DTypeOfCode(int32(t.dtype))
+	d, err := scalartype.DType(int32(t.dtype))
 	if err != nil {
 		panic(err) // becomes the call's error
 	}

@@ -10,6 +10,7 @@ import "C"
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -283,5 +284,5 @@ func viewAs(v values) ([]*tensor, error) {
 			strides[i] = strides[i] * from / to
 		}
 	}
-	return one(viewAt(t, sizes, strides, int64(t.offset)*from/to, CodeOfDType(d)))
+	return one(viewAt(t, sizes, strides, int64(t.offset)*from/to, scalartype.Code(d)))
 }

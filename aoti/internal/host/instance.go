@@ -19,6 +19,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -263,10 +264,10 @@ func (m *Instance) describe(ctx context.Context, v *C.lori_value, b backend.Buff
 	return nil
 }
 
-// codes is CodeOfDType as an array.
+// codes is scalartype.Code as an array.
 var codes = func() (t [256]int32) {
-	for d, c := range dtypeCodes {
-		t[d] = c
+	for _, d := range ir.DTypes() {
+		t[d] = scalartype.Code(d)
 	}
 	return t
 }()
@@ -346,7 +347,7 @@ func (m *Instance) take() ([]backend.Buffer, error) {
 
 func (m *Instance) takeOutput(i int) (backend.Buffer, error) {
 	v := &m.out[i]
-	d, err := DTypeOfCode(int32(v.dtype))
+	d, err := scalartype.DType(int32(v.dtype))
 	if err != nil {
 		return nil, err
 	}

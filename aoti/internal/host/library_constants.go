@@ -17,6 +17,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -104,7 +105,7 @@ func (c *constant) shapeOf(t *tensor) error {
 
 // guessShape makes a shape of a constant of which only dtype and size are known.
 func (c *constant) guessShape(code int32) {
-	d, err := DTypeOfCode(code)
+	d, err := scalartype.DType(code)
 	if err != nil {
 		d = ir.U8
 	}
@@ -227,7 +228,7 @@ func (l *Library) packBlob(k *constant, raw []byte, cp bool) (backend.Buffer, er
 	strides := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(k.strides)))
 	t, err := made(func() *tensor {
 		t := C.lori_tensor_raw(unsafe.Pointer(unsafe.SliceData(raw)), C.int64_t(len(raw)), n, &dims[0], strides,
-			C.int64_t(k.offset), C.int32_t(CodeOfDType(k.Shape.DType())))
+			C.int64_t(k.offset), C.int32_t(scalartype.Code(k.Shape.DType())))
 		if t != nil && k.opaque != nil &&
 			C.lori_opaque_set(t, (*C.uint8_t)(unsafe.SliceData(k.opaque)), C.int64_t(len(k.opaque))) != C.LORI_OK {
 			C.lori_tensor_delete(t)

@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -134,7 +135,7 @@ func (c call) bool32(i int) int32            { return int32(c.args[i]) }
 func (c call) bool(i int) bool               { return int32(c.args[i]) != 0 }
 func (c call) float(i int) float64           { return *(*float64)(unsafe.Pointer(&c.args[i])) }
 func (c call) present(i int) bool            { return c.args[i] != 0 }
-func (c call) dtype(i int) (ir.DType, error) { return DTypeOfCode(c.bool32(i)) }
+func (c call) dtype(i int) (ir.DType, error) { return scalartype.DType(c.bool32(i)) }
 
 // optBool32 returns an optional int32_t, such as a dtype's number.
 func (c call) optBool32(i int) (int32, bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -133,7 +134,7 @@ func bindMask[T attention.Element, A attention.Float](c *attention.Call[T, A], a
 		if err != nil {
 			return free, err
 		}
-		d, err := DTypeOfCode(int32(a.q.dtype))
+		d, err := scalartype.DType(int32(a.q.dtype))
 		if err != nil {
 			return free, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -278,7 +279,7 @@ func (k *convolution) makeOut(dims []int, last bool) error {
 	if k.out != nil {
 		return nil
 	}
-	d, err := DTypeOfCode(int32(k.x.dtype))
+	d, err := scalartype.DType(int32(k.x.dtype))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels/quant"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -99,7 +100,7 @@ func (q *quantizedLayer) read(c call, bias, dtype int) error {
 	q.xScale, q.xZero = float32(scale), int32(zero)
 	q.dtype = dtypeOf(q.x)
 	if code, ok := c.optBool32(dtype); ok {
-		q.dtype, err = DTypeOfCode(code)
+		q.dtype, err = scalartype.DType(code)
 	}
 	return err
 }

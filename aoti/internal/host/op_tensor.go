@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -41,7 +42,7 @@ func dataOf(t *tensor) unsafe.Pointer {
 }
 
 func dtypeSize(code int32) int {
-	if d, err := DTypeOfCode(code); err == nil {
+	if d, err := scalartype.DType(code); err == nil {
 		return d.Size()
 	}
 	return int(C.lori_dtype_size(C.int32_t(code)))
@@ -52,7 +53,7 @@ func shapeOf(t *tensor) (ir.Shape, error) {
 	if t == nil || t.storage == nil {
 		return ir.Shape{}, fmt.Errorf("%w: the tensor is undefined", ir.ErrShape)
 	}
-	d, err := DTypeOfCode(int32(t.dtype))
+	d, err := scalartype.DType(int32(t.dtype))
 	if err != nil {
 		return ir.Shape{}, err
 	}

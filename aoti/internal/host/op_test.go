@@ -12,6 +12,7 @@ import (
 
 	_ "github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -162,7 +163,7 @@ func random(t testing.TB, rng *rand.Rand, d ir.DType, order []int, dims ...int) 
 
 // store sets the element at a position in memory.
 func store(h *tensor, i int, x float64) {
-	d, _ := DTypeOfCode(int32(h.dtype))
+	d, _ := scalartype.DType(int32(h.dtype))
 	p := unsafe.Add(dataOf(h), i*d.Size())
 	switch d {
 	case ir.F32:

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/scalartype"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -77,7 +78,7 @@ func borrow(s ir.Shape, data []byte, pin *runtime.Pinner) (*tensor, error) {
 	}
 	dims, n := cDims(s)
 	return made(func() *tensor {
-		return C.lori_tensor_borrow(p, C.int64_t(len(data)), n, &dims[0], nil, C.int32_t(CodeOfDType(s.DType())))
+		return C.lori_tensor_borrow(p, C.int64_t(len(data)), n, &dims[0], nil, C.int32_t(scalartype.Code(s.DType())))
 	})
 }
 
@@ -85,7 +86,7 @@ func borrow(s ir.Shape, data []byte, pin *runtime.Pinner) (*tensor, error) {
 func newTensor(s ir.Shape) (*tensor, error) {
 	dims, n := cDims(s)
 	return made(func() *tensor {
-		return C.lori_tensor_empty(n, &dims[0], nil, C.int32_t(CodeOfDType(s.DType())))
+		return C.lori_tensor_empty(n, &dims[0], nil, C.int32_t(scalartype.Code(s.DType())))
 	})
 }
 
@@ -114,7 +115,7 @@ func describe(t *tensor) (layout, error) {
 	if t.storage == nil {
 		return layout{}, fmt.Errorf("%w: the tensor is undefined", ir.ErrShape)
 	}
-	d, err := DTypeOfCode(int32(t.dtype))
+	d, err := scalartype.DType(int32(t.dtype))
 	if err != nil {
 		return layout{}, err
 	}

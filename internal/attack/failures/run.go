@@ -75,7 +75,7 @@ func undisturbed(ctx context.Context, p program) (values [][][]byte, err error) 
 // that it is still open.
 func attempt(ctx context.Context, s *loris.Session, st step) (open bool, err error) {
 	if err := try(func() error { return st.do(ctx) }); err != nil {
-		return false, errors.Join(err, wait(ctx, s))
+		return false, errors.Join(err, s.WaitDeviceOps(ctx))
 	}
 	return finish(ctx, s, st)
 }
@@ -86,11 +86,8 @@ func finish(ctx context.Context, s *loris.Session, st step) (open bool, err erro
 			return true, err
 		}
 	}
-	return false, wait(ctx, s)
+	return false, s.WaitDeviceOps(ctx)
 }
-
-// wait returns the error of work that runs when a step has returned.
-func wait(ctx context.Context, s *loris.Session) error { return s.WaitDeviceOps(ctx) }
 
 // try makes an *OpError that is a panic the error that it is.
 func try(fn func() error) error {

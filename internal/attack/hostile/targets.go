@@ -87,7 +87,6 @@ func Targets(root fs.FS) ([]Target, error) {
 			all = append(all, t)
 		}
 	}
-	one := func(b []byte, err error) ([][]byte, error) { return [][]byte{b}, err }
 
 	packages, err := readFiles(root, "aoti/testdata/", "bounds.pt2", "conv.pt2", "dynamic_batch.pt2",
 		"folding_2_6.pt2", "int4.pt2", "conv_2_11.pt2")
@@ -105,11 +104,11 @@ func Targets(root fs.FS) ([]Target, error) {
 	add(programs, err,
 		Target{Name: "program", read: readProgram},
 		Target{Name: "program run", Runs: true, read: runProgram})
-	seeds, err := one(checkpointSeed())
-	add(seeds, err, Target{Name: "checkpoint", read: readCheckpoint})
-	seeds, err = one(entrySeed())
-	add(seeds, err, Target{Name: "cache entry", read: readEntry})
-	seeds, err = readFiles(root, "data/tokenizer/testdata/", "tokenizer.json")
+	seed, err := checkpointSeed()
+	add([][]byte{seed}, err, Target{Name: "checkpoint", read: readCheckpoint})
+	seed, err = entrySeed()
+	add([][]byte{seed}, err, Target{Name: "cache entry", read: readEntry})
+	seeds, err := readFiles(root, "data/tokenizer/testdata/", "tokenizer.json")
 	add(seeds, err, Target{Name: "tokenizer", read: readTokenizer})
 	seeds, err = imageSeeds()
 	add(seeds, err, Target{Name: "image", read: readImage})
