@@ -85,6 +85,7 @@ var allowed = map[string][]string{
 	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
 
 	"serve":                     {"serve"},
+	"serve/client":              {"serve/internal/inference", "serve/internal/jsonread", "serve/internal/pb"},
 	"serve/internal/access":     {"serve/internal/inference"},
 	"serve/internal/metrics":    {"serve/internal/inference", "serve/internal/rest"},
 	"serve/internal/repository": {"serve/internal/batch", "serve/internal/inference", "serve/internal/model", "serve/internal/pb", "serve/internal/weights"},

@@ -13,9 +13,6 @@ import (
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
 
-// align is the alignment of the bytes behind a request's JSON: that of tensors.
-const align = 64
-
 // body is the body of a request, in memory that goes back to a pool.
 type body struct {
 	data   []byte
@@ -61,11 +58,11 @@ func readBody(r *http.Request, limit int64, offset int) (b body, err error) {
 	// A slice has no address that can be relied on, so room for one alignment is left
 	// in front.
 	want := int(max(size, 4096))
-	if cap(*b.pooled) < want+align {
-		*b.pooled = make([]byte, want+align)
+	if cap(*b.pooled) < want+inference.Alignment {
+		*b.pooled = make([]byte, want+inference.Alignment)
 	}
 	room := (*b.pooled)[:cap(*b.pooled)]
-	room = room[padding(room, offset):]
+	room = room[inference.Padding(room, offset):]
 	if size >= 0 {
 		b.data = room[:size]
 		_, err = io.ReadFull(decoded, b.data)
@@ -84,8 +81,8 @@ var errTooLarge = errors.New("too large")
 func readGrowing(r io.Reader, room []byte, limit int64, offset int) ([]byte, error) {
 	for {
 		if len(room) == cap(room) {
-			grown := make([]byte, 2*cap(room)+align)
-			pad := padding(grown, offset)
+			grown := make([]byte, 2*cap(room)+inference.Alignment)
+			pad := inference.Padding(grown, offset)
 			room = grown[pad : pad+copy(grown[pad:], room)]
 		}
 		n, err := r.Read(room[len(room):cap(room)])
