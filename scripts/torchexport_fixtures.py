@@ -200,6 +200,28 @@ class Data(nn.Module):
         return x[x > 0].sum(), torch.nonzero(x), torch.zeros(n).add(1), torch.repeat_interleave(x[0], torch.tensor([1, 0, 2]))
 
 
+class Rows(nn.Module):
+    """Ops that are bound by the rows of their names alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.each = nn.PReLU(), nn.PReLU(4, init=0.1)
+        self.narrow = torch.nn.utils.parametrizations.weight_norm(nn.Conv1d(4, 4, 3, padding=1), dim=0)
+        with torch.no_grad():
+            self.narrow.parametrizations.weight.original0.mul_(1.5)
+        self.g, self.v = nn.Parameter(torch.ones(()) * 2), nn.Parameter(torch.arange(12.0).reshape(4, 3) / 10)
+
+    def forward(self, x, y):
+        a = self.narrow(F.glu(x, 1))
+        b = self.each(self.one(a) - 0.1) @ torch._weight_norm(self.v.t(), self.g, -1).repeat(2, 1)[: a.shape[2]]
+        image = F.pixel_unshuffle(F.pixel_shuffle(x.view(-1, 2, 4, 3, 2), 2).contiguous(), 2)
+        turned = torch.rot90(y, 1, (0, 1)), torch.rot90(y, -2, (1, 0))
+        u, v = torch.meshgrid(y[0], y[:, 0], indexing="xy")
+        s, t = torch.meshgrid(y[0], y[:, 0], indexing="ij")
+        close = torch.isclose(y, y.roll(1, 0), rtol=0.5), torch.isclose(y / 0 * 0, y / 0 * 0, equal_nan=True)
+        return b, image, *turned, u * v, s - t, *close, torch.trace(y), y.tile(2), y[0].tile(2, 3), F.channel_shuffle(x, 4)
+
+
 def models():
     g = torch.Generator().manual_seed(1)
     r = lambda *s: torch.randn(*s, generator=g)
@@ -228,6 +250,7 @@ def models():
     yield "sizes", Sizes(), dict(cases=[(r(2, 8, 6), r(2, 3, 6)), (r(3, 6, 6), r(3, 5, 6))], dynamic=({0: batch, 1: even}, {0: batch, 1: Dim("rows", min=1, max=30)}), train=True)
     yield "halves", Halves().to(torch.bfloat16), dict(cases=[(r(3, 8).to(torch.bfloat16),), (r(1, 8).to(torch.bfloat16),)], dynamic=({0: batch},))
     yield "data", Data(), dict(cases=[(r(4, 3), torch.tensor(3)), (r(4, 3), torch.tensor(5))])
+    yield "rows", Rows().eval(), dict(cases=[(r(2, 8, 6), r(3, 3)), (r(3, 8, 6), r(3, 3))], dynamic=({0: batch}, None), train=True)
 
 
 def flat(out):

@@ -40,8 +40,8 @@ var aliases = map[string]string{
 	"swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "linalg_matmul": "matmul", "linalg_norm_vector": "linalg_vector_norm",
 	"log_sigmoid_forward": "log_sigmoid", "arctan2": "atan2", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "fix": "trunc", "ger": "outer",
 	"_unsafe_index": "index", "_unsafe_index_put": "index_put", "_index_put_impl": "index_put", "_reshape_alias": "view", "_safe_softmax": "softmax",
-	"sym_numel": "sym_numel", "native_dropout": "native_dropout", "special_logit": "logit", "special_exp2": "exp2", "special_sinc": "sinc",
-	"inverse": "inverse", "linalg_inv": "linalg_inv", "squared_difference": "mse_loss", "_upsample_nearest_exact1d": "upsample_nearest_exact1d",
+	"special_logit": "logit", "special_exp2": "exp2", "special_sinc": "sinc",
+	"_upsample_nearest_exact1d": "upsample_nearest_exact1d",
 	"_upsample_nearest_exact2d": "upsample_nearest_exact2d", "_upsample_nearest_exact3d": "upsample_nearest_exact3d", "_conv_depthwise2d": "conv2d",
 }
 

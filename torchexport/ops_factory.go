@@ -37,7 +37,6 @@ var factoryOps = map[string]func(c *call) []any{
 	},
 	"aten.tril_indices": func(c *call) []any { return one(c.triangle(true)) },
 	"aten.triu_indices": func(c *call) []any { return one(c.triangle(false)) },
-	"aten.meshgrid":     meshgrid,
 	"aten.rand":         random(func(c *call, m loris.Maker) *loris.Tensor { return m.Rand(c.ints("size")...) }),
 	"aten.randn":        random(func(c *call, m loris.Maker) *loris.Tensor { return m.Randn(c.ints("size")...) }),
 	"aten.rand_like":    random(func(c *call, m loris.Maker) *loris.Tensor { return m.Rand(c.value("self").Dims()...) }),
@@ -137,32 +136,6 @@ func (c *call) triangle(lower bool) *loris.Tensor {
 		}
 	}
 	return mask.NonzeroStatic(count).Transpose(0, 1)
-}
-
-func meshgrid(c *call) []any {
-	ts := c.tensors("tensors")
-	swap := c.stringOr("indexing", "ij") == "xy" && len(ts) >= 2
-	dims := make([]int, len(ts))
-	for i, t := range ts {
-		dims[i] = t.Numel()
-	}
-	if swap {
-		dims[0], dims[1] = dims[1], dims[0]
-	}
-	out := make([]*loris.Tensor, len(ts))
-	for i, t := range ts {
-		at := i
-		if swap && i < 2 {
-			at = 1 - i
-		}
-		shape := make([]int, len(ts))
-		for j := range shape {
-			shape[j] = 1
-		}
-		shape[at] = t.Numel()
-		out[i] = t.Reshape(shape...).Expand(dims...)
-	}
-	return []any{many(out...)}
 }
 
 // random makes random numbers of the argument dtype; without one those of the program's are cast to.

@@ -30,11 +30,9 @@ var indexOps = map[string]func(c *call) []any{
 		return one(c.do("argsort", c.value("self"), c.intOr("dim", -1), c.boolOr("descending", false)))
 	},
 	"aten.one_hot": func(c *call) []any { return one(c.do("one_hot", c.value("self"), c.int("num_classes"))) },
-	"aten.tile":    tile,
 	"aten.hstack":  func(c *call) []any { return one(joinAt(c.tensors("tensors"), 1)) },
 	"aten.vstack":  func(c *call) []any { return one(joinAt(c.tensors("tensors"), 0)) },
 	"aten.roll":    roll,
-	"aten.rot90":   unsupportedArgs("rot90"),
 	"aten.cat":     func(c *call) []any { return one(c.do("cat", c.joined(), c.intOr("dim", 0))) },
 	"aten.stack":   func(c *call) []any { return one(c.do("stack", c.joined(), c.intOr("dim", 0))) },
 	"aten.masked_fill": func(c *call) []any {
@@ -272,14 +270,6 @@ func joinAt(ts []*loris.Tensor, dim int) *loris.Tensor {
 		up[i] = t
 	}
 	return loris.Cat(up, loris.Dim(dim))
-}
-
-func tile(c *call) []any {
-	x, repeats := c.value("self"), c.ints("dims")
-	if n := x.Rank() - len(repeats); n > 0 {
-		repeats = append(ones(n), repeats...)
-	}
-	return one(c.do("repeat", x, repeats))
 }
 
 func roll(c *call) []any {

@@ -56,22 +56,7 @@ var neuralOps = map[string]func(c *call) []any{
 	"aten.kl_div":                           loss("kl_div"),
 	"aten.binary_cross_entropy":             loss("binary_cross_entropy"),
 	"aten.binary_cross_entropy_with_logits": loss("binary_cross_entropy_with_logits"),
-	"aten._weight_norm":                     weightNorm,
-	"aten._weight_norm_interface": func(c *call) []any {
-		return many(weightNorm(c)[0].(*tensor).value(), normExcept(c, c.value("v"), c.intOr("dim", 0)))
-	},
-	"aten.pixel_shuffle":   func(c *call) []any { return one(c.pixelShuffle()) },
-	"aten.pixel_unshuffle": func(c *call) []any { return one(c.pixelUnshuffle()) },
-	"aten.channel_shuffle": func(c *call) []any {
-		x, g := c.value("self"), c.int("groups")
-		dims := x.Dims()
-		if len(dims) < 2 || g <= 0 || dims[1]%g != 0 {
-			panic(misuse(c.n.target, "%d groups of %v", g, x.Shape()))
-		}
-		split := append([]int{dims[0], g, dims[1] / g}, dims[2:]...)
-		return one(x.Reshape(split...).Transpose(1, 2).Reshape(dims...))
-	},
-	"transformers.grouped_mm_fallback": groupedProduct,
+	"transformers.grouped_mm_fallback":      groupedProduct,
 }
 
 // batchNorm normalises, and gives the running statistics their new values in training.
@@ -272,52 +257,6 @@ func loss(op string) func(c *call) []any {
 		}
 		return record(&with)
 	}
-}
-
-// normExcept is the norm over all dimensions but dim.
-func normExcept(c *call, v *loris.Tensor, dim int) *loris.Tensor {
-	var dims []int
-	for i := range v.Rank() {
-		if i != dim {
-			dims = append(dims, i)
-		}
-	}
-	if dim < 0 { // over all
-		dims = nil
-		for i := range v.Rank() {
-			dims = append(dims, i)
-		}
-	}
-	return c.do("linalg_vector_norm", v, 2.0, dims, true)
-}
-
-func weightNorm(c *call) []any {
-	v, g := c.value("v"), c.value("g")
-	return one(v.Mul(g.Div(normExcept(c, v, c.intOr("dim", 0)))))
-}
-
-func (c *call) pixelShuffle() *loris.Tensor {
-	x, r := c.value("self"), c.int("upscale_factor")
-	d := x.Dims()
-	n := len(d)
-	if n < 3 || r <= 0 || d[n-3]%(r*r) != 0 {
-		panic(misuse(c.n.target, "factor %d of %v", r, x.Shape()))
-	}
-	lead, ch, h, w := d[:n-3], d[n-3]/(r*r), d[n-2], d[n-1]
-	t := x.Reshape(-1, ch, r, r, h, w).Permute(0, 1, 4, 2, 5, 3)
-	return t.Reshape(append(slices.Clone(lead), ch, h*r, w*r)...)
-}
-
-func (c *call) pixelUnshuffle() *loris.Tensor {
-	x, r := c.value("self"), c.int("downscale_factor")
-	d := x.Dims()
-	n := len(d)
-	if n < 3 || r <= 0 || d[n-2]%r != 0 || d[n-1]%r != 0 {
-		panic(misuse(c.n.target, "factor %d of %v", r, x.Shape()))
-	}
-	lead, ch, h, w := d[:n-3], d[n-3], d[n-2]/r, d[n-1]/r
-	t := x.Reshape(-1, ch, h, r, w, r).Permute(0, 1, 3, 5, 2, 4)
-	return t.Reshape(append(slices.Clone(lead), ch*r*r, h, w)...)
 }
 
 // groupedProduct multiplies groups of rows by matrices of their own, as transformers' experts do:

@@ -27,8 +27,6 @@ var pointwiseOps = map[string]func(c *call) []any{
 	"aten.clamp":          clamp,
 	"aten.lerp.Tensor":    func(c *call) []any { return one(lerp(c)) },
 	"aten.lerp":           func(c *call) []any { return one(lerp(c)) },
-	"aten.glu":            glu,
-	"aten.prelu":          prelu,
 	"aten._prelu_kernel":  prelu,
 	"aten.round.decimals": roundDecimals,
 	"aten.rrelu": func(c *call) []any {
@@ -44,11 +42,6 @@ var pointwiseOps = map[string]func(c *call) []any{
 	"aten.heaviside": func(c *call) []any {
 		x := c.value("self")
 		return one(c.do("where", x.Eq(0), c.operand("values"), x.Gt(0).Cast(x.DType())))
-	},
-	"aten.isclose": func(c *call) []any {
-		x, y := c.value("self"), c.value("other")
-		bound := y.Abs().Mul(c.floatOr("rtol", 1e-5)).Add(c.floatOr("atol", 1e-8))
-		return one(x.Eq(y).LogicalOr(x.Sub(y).Abs().Le(bound)))
 	},
 }
 
@@ -104,13 +97,6 @@ func clamp(c *call) []any {
 func lerp(c *call) *loris.Tensor {
 	self, end := c.value("self"), c.value("end")
 	return self.Add(c.do("mul", end.Sub(self), c.operand("weight")))
-}
-
-func glu(c *call) []any {
-	x := c.value("self")
-	dim := c.intOr("dim", -1)
-	halves := x.Chunk(2, loris.Dim(dim))
-	return one(halves[0].Mul(halves[1].Sigmoid()))
 }
 
 func prelu(c *call) []any {

@@ -44,7 +44,6 @@ var reductionOps = map[string]func(c *call) []any{
 		x := c.value("self")
 		return one(c.do("sum", loris.Where(x.IsNaN(), x.ZerosLike(), x), c.dims("dim"), c.boolOr("keepdim", false)))
 	},
-	"aten.trace": func(c *call) []any { return one(c.do("diagonal", c.value("self"), 0, 0, 1).Sum()) },
 }
 
 // dims returns a list of dimensions, nil for all.
