@@ -88,7 +88,7 @@ var allowed = map[string][]string{
 	"serve/client":              {"serve/internal/inference", "serve/internal/jsonread", "serve/internal/pb"},
 	"serve/internal/access":     {"serve/internal/inference"},
 	"serve/internal/metrics":    {"serve/internal/inference", "serve/internal/rest"},
-	"serve/internal/repository": {"serve/internal/batch", "serve/internal/inference", "serve/internal/model", "serve/internal/pb", "serve/internal/weights"},
+	"serve/internal/repository": {"internal/half", "serve/internal/batch", "serve/internal/inference", "serve/internal/model", "serve/internal/pb", "serve/internal/weights"},
 	"serve/internal/inference":  {"ir"},
 	"serve/internal/jsonread":   {},
 	"serve/internal/rest":       {"serve/internal/inference", "serve/internal/jsonread"},

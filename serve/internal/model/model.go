@@ -6,7 +6,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // lazy programs run on it
-	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/ir"
-	"github.com/loris-ml/loris/safetensors"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/weights"
 )
@@ -94,6 +91,7 @@ type Model struct {
 	weights         *weights.Sets // nil if they cannot be replaced
 	close           func() error
 	instances       int
+	files           weightFiles
 }
 
 // Open loads the model at path, runs it to learn its outputs and warm it up, and
@@ -114,6 +112,7 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 		if m, err = open(ctx, path, o); err != nil {
 			return nil, err
 		}
+		m.files.stateful = true
 		m.Outputs, m.Note = learned.Outputs, "two runs on the same values differ: the model has a state or draws random numbers"
 	}
 	if err == nil && o.Updatable {
@@ -142,7 +141,7 @@ func (m *Model) keepWeights(ctx context.Context, path string, o Options) error {
 	if errors.Is(err, container.ErrNoConstants) {
 		return nil
 	}
-	m.weights = sets
+	m.weights, m.files.set = sets, weights.Initial
 	return err
 }
 
@@ -189,7 +188,7 @@ func (m *Model) openPackage(ctx context.Context, path string, o Options) error {
 	}
 	m.Platform, m.container, m.runner, m.close = "pytorch_aotinductor", r.Container, r, r.Close
 	if o.Weights != "" {
-		if err := updateFrom(ctx, r, o.Weights); err != nil {
+		if err := m.updateFrom(ctx, o.Weights); err != nil {
 			return errors.Join(err, m.Close())
 		}
 	}
@@ -224,50 +223,6 @@ func (in *Input) describe(spec *aoti.InputSpec) error {
 		in.Dims = append(in.Dims, dim)
 	}
 	return nil
-}
-
-// updateFrom sets those constants that a file has.
-func updateFrom(ctx context.Context, r *aoti.Runner, path string) error {
-	values, err := readTensors(path)
-	if err != nil {
-		return err
-	}
-	defer releaseAll(values)
-	if err := r.Update(ctx, values, aoti.Active, aoti.Partial()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-func readTensors(path string) (_ map[string]backend.Buffer, err error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	values := map[string]backend.Buffer{}
-	defer func() {
-		if err != nil {
-			releaseAll(values)
-		}
-	}()
-	for _, info := range f.Tensors() {
-		shape, data, err := tensorfile.Read(f, info.Name)
-		if err == nil {
-			values[info.Name], err = aoti.FromBytes(data, shape.DType(), shape.Dims()...)
-		}
-		if err != nil {
-			delete(values, info.Name)
-			return values, fmt.Errorf("%s: tensor %q: %w", path, info.Name, err)
-		}
-	}
-	return values, nil
-}
-
-func releaseAll(values map[string]backend.Buffer) {
-	for _, b := range values {
-		b.Release()
-	}
 }
 
 // Container returns the pool of instances with the sets of their constants.

@@ -158,7 +158,7 @@ func (p *prober) example() bool {
 			return false
 		}
 		t := inference.Tensor{Name: in.Name, Datatype: in.Datatype, Shape: shapes[i], Data: make([]byte, n*int64(in.Datatype.Size()))}
-		randomise(t.Data, in.Datatype, r)
+		Randomise(t.Data, in.Datatype, r)
 		w.Inputs[i] = t
 	}
 	p.works = w
@@ -330,9 +330,9 @@ func (p *prober) arranged(n int64, from func(int64) int64) *Work {
 	return w
 }
 
-// randomise fills in values that most models take: floats around zero, integers and
+// Randomise fills in values that most models take: floats around zero, integers and
 // booleans 0 or 1.
-func randomise(data []byte, d inference.Datatype, r *rand.Rand) {
+func Randomise(data []byte, d inference.Datatype, r *rand.Rand) {
 	size := d.Size()
 	for at := 0; at < len(data); at += size {
 		switch d.DType() {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
@@ -28,6 +30,7 @@ func (m *Model) openProgram(ctx context.Context, path string, o Options) error {
 		if values, err = readTensors(o.Weights); err != nil {
 			return err
 		}
+		m.files.tensors = slices.Sorted(maps.Keys(values))
 	}
 	device, err := ir.ParseDevice("cpu")
 	if err != nil {

@@ -56,9 +56,9 @@ func parseConfig(text string) (*pb.ModelConfig, error) {
 // listed are refused by name.
 var fields = map[string][]string{
 	"ModelConfig": {"name", "platform", "backend", "version_policy", "max_batch_size", "input", "output", "instance_group",
-		"default_model_filename", "dynamic_batching", "parameters"},
+		"default_model_filename", "dynamic_batching", "model_warmup", "parameters"},
 	"ModelInput":           {"name", "data_type", "dims", "format"},
-	"ModelOutput":          {"name", "data_type", "dims"},
+	"ModelOutput":          {"name", "data_type", "dims", "label_filename"},
 	"ModelInstanceGroup":   {"name", "kind", "count"},
 	"ModelDynamicBatching": {"preferred_batch_size", "max_queue_delay_microseconds", "priority_levels", "default_priority_level", "default_queue_policy", "priority_queue_policy"},
 	"ModelQueuePolicy":     {"default_timeout_microseconds", "allow_timeout_override", "max_queue_size"},
@@ -221,13 +221,17 @@ func completed(c *pb.ModelConfig, name string, m *model.Model) *pb.ModelConfig {
 	if full.MaxBatchSize > 0 {
 		skip = 1 // the dimension of rows is not among the dims
 	}
+	labels := map[string]string{}
+	for _, o := range c.Output {
+		labels[o.Name] = o.LabelFilename
+	}
 	full.Input, full.Output = nil, nil
 	for i := range m.Inputs {
 		shape := inputShape(m, i)
 		full.Input = append(full.Input, &pb.ModelInput{Name: m.Inputs[i].Name, DataType: dataType(m.Inputs[i].Datatype), Dims: shape[min(skip, len(shape)):]})
 	}
 	for _, o := range m.Outputs {
-		full.Output = append(full.Output, &pb.ModelOutput{Name: o.Name, DataType: dataType(o.Datatype), Dims: o.Shape[min(skip, len(o.Shape)):]})
+		full.Output = append(full.Output, &pb.ModelOutput{Name: o.Name, DataType: dataType(o.Datatype), Dims: o.Shape[min(skip, len(o.Shape)):], LabelFilename: labels[o.Name]})
 	}
 	return full
 }

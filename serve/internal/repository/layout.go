@@ -22,6 +22,8 @@ type source struct {
 type files struct {
 	number         int64
 	model, weights string
+	dir            string   // of the model, with all its versions; empty for a file by itself
+	labels         []string // files with the labels of classes
 }
 
 // fileVersion is the version that a file by itself has.
@@ -31,7 +33,7 @@ const fileVersion = 1
 // number without a leading zero is none.
 func (s source) versions() ([]files, error) {
 	if s.file != "" {
-		return []files{{fileVersion, s.file, s.weights}}, nil
+		return []files{{number: fileVersion, model: s.file, weights: s.weights}}, nil
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -43,7 +45,7 @@ func (s source) versions() ([]files, error) {
 		if err != nil || n < 1 || strconv.FormatInt(n, 10) != e.Name() {
 			continue
 		}
-		all = append(all, files{number: n})
+		all = append(all, files{number: n, dir: s.dir})
 	}
 	slices.SortFunc(all, func(a, b files) int { return int(min(max(a.number-b.number, -1), 1)) })
 	return all, nil
@@ -53,6 +55,11 @@ func (s source) versions() ([]files, error) {
 func (s source) find(v *files, c *pb.ModelConfig) error {
 	if s.file != "" {
 		return nil
+	}
+	for _, o := range c.Output {
+		if o.LabelFilename != "" {
+			v.labels = append(v.labels, filepath.Join(s.dir, o.LabelFilename))
+		}
 	}
 	dir := filepath.Join(s.dir, strconv.FormatInt(v.number, 10))
 	names := []string{"model.pt2", "model.lir", "model.so"}
@@ -94,11 +101,21 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// fingerprint changes when the files of a version do: their sizes, times, and what
-// symbolic links lead to.
-func (v files) fingerprint() (string, error) {
+// fingerprint changes when the files of a version or its configuration do.
+type fingerprint struct{ model, weights, config string }
+
+// fingerprint returns the sizes and times of the files, and what symbolic links lead to; config is
+// left empty.
+func (v files) fingerprint() (f fingerprint, err error) {
+	if f.weights, err = seen(v.weights); err == nil {
+		f.model, err = seen(append([]string{v.model}, v.labels...)...)
+	}
+	return f, err
+}
+
+func seen(paths ...string) (string, error) {
 	var b strings.Builder
-	for _, path := range []string{v.model, v.weights} {
+	for _, path := range paths {
 		if path == "" {
 			continue
 		}

@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func (r *Repository) onDisk(e *entry) string {
 	}
 	var all []string
 	for _, p := range want {
-		all = append(all, p.fingerprint)
+		all = append(all, fmt.Sprint(p.fingerprint))
 	}
 	return strings.Join(all, "\n")
 }
@@ -84,7 +85,7 @@ func (e *entry) changed(now string) bool {
 	defer e.mu.Unlock()
 	var all []string
 	for _, n := range slices.Sorted(maps.Keys(e.loaded)) {
-		all = append(all, e.loaded[n].fingerprint)
+		all = append(all, fmt.Sprint(e.loaded[n].fingerprint))
 	}
 	settled := now == e.seen
 	e.seen = now

@@ -187,7 +187,10 @@ func (r *Repository) load(ctx context.Context, name string, config *pb.ModelConf
 			fresh[f.number] = old
 			continue
 		}
-		v, err := r.open(ctx, e, f, config)
+		v, err := r.swapWeights(ctx, e, f)
+		if v == nil && err == nil {
+			v, err = r.open(ctx, e, f, config)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("load model %q version %d: %w", name, f.number, err))
 			continue
@@ -208,7 +211,7 @@ func (r *Repository) load(ctx context.Context, name string, config *pb.ModelConf
 // planned is a version that should be served.
 type planned struct {
 	files
-	fingerprint string
+	fingerprint fingerprint
 }
 
 // plan reads what is on disk.
@@ -248,7 +251,7 @@ func (r *Repository) plan(e *entry, src source, config *pb.ModelConfig) ([]plann
 		} else {
 			p.model = "" // open says what is wrong
 		}
-		p.fingerprint += string(text)
+		p.fingerprint.config = string(text)
 		want = append(want, p)
 	}
 	return want, config, nil
@@ -287,6 +290,32 @@ func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.M
 	v.fingerprint = p.fingerprint
 	r.options.Log.Info("loaded", "model", e.name, "version", p.number, "rows", v.scheduler.MaxRows(), "note", v.model.Note)
 	return v, nil
+}
+
+// swapWeights has the version that is served compute with other weights, where nothing else has
+// changed and the model can do that; otherwise it returns nil.
+func (r *Repository) swapWeights(ctx context.Context, e *entry, p planned) (*version, error) {
+	old := e.loaded[p.number]
+	if old == nil || p.weights == "" {
+		return nil, nil
+	}
+	now := old.fingerprint
+	if now.weights = p.fingerprint.weights; now != p.fingerprint {
+		return nil, nil
+	}
+	swapped, err := old.model.SwapWeights(ctx, p.weights)
+	if err != nil {
+		r.options.Log.Error("weights cannot be loaded", "model", e.name, "version", p.number, "err", err)
+		r.setIndex(e, p.number, inference.StateReady, "the weights before are served; loading others failed: "+err.Error())
+		return nil, err
+	}
+	if !swapped {
+		return nil, nil
+	}
+	old.fingerprint = now
+	r.setIndex(e, p.number, inference.StateReady, old.model.Note)
+	r.options.Log.Info("weights swapped", "model", e.name, "version", p.number)
+	return old, nil
 }
 
 // publish makes versions those that requests find, and unloads the others in the

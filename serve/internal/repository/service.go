@@ -3,10 +3,8 @@ package repository
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
@@ -38,7 +36,7 @@ func (r *Repository) Ready() bool {
 // Metadata says what the server is.
 func (r *Repository) Metadata() inference.ServerMetadata {
 	extensions := []string{
-		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "logging",
+		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "classification", "logging",
 	}
 	if r.options.UpdateWeights {
 		extensions = append(extensions, "weights")
@@ -239,78 +237,6 @@ func (r *Repository) Unload(_ context.Context, name string) error {
 	defer r.mu.Unlock()
 	r.selected = slices.DeleteFunc(slices.Clone(r.selected), func(s string) bool { return s == name })
 	return nil
-}
-
-// Settings returns the settings of the log, or of traces, which this server does not
-// write.
-func (r *Repository) Settings(kind inference.SettingsKind, name string) (map[string]any, error) {
-	if name != "" {
-		v, err := r.find(name, "")
-		if err != nil {
-			return nil, err
-		}
-		v.leave()
-	}
-	if kind == inference.TraceSettings {
-		return map[string]any{"trace_level": []string{"OFF"}, "trace_rate": "0", "trace_count": "0", "log_frequency": "0", "trace_file": "", "trace_mode": "triton"}, nil
-	}
-	verbose := 0
-	if r.options.Level != nil && r.options.Level.Level() < slog.LevelInfo {
-		verbose = 1
-	}
-	return map[string]any{"log_file": "", "log_info": true, "log_warning": true, "log_error": true, "log_verbose_level": verbose, "log_format": "default"}, nil
-}
-
-// Set changes the verbosity of the log. Nothing else can be changed.
-func (r *Repository) Set(kind inference.SettingsKind, name string, values map[string]any) (map[string]any, error) {
-	now, err := r.Settings(kind, name)
-	if err != nil {
-		return nil, err
-	}
-	for key, value := range values {
-		level, number := asNumber(value)
-		switch {
-		case kind == inference.LogSettings && key == "log_verbose_level" && number && r.options.Level != nil:
-			r.options.Level.Set(slog.LevelInfo)
-			if level > 0 {
-				r.options.Level.Set(slog.LevelDebug)
-			}
-		case now[key] == nil:
-			return nil, badf("there is no setting %q", key)
-		case !equal(now[key], value):
-			return nil, inference.Errorf(inference.Unimplemented, "the setting %q cannot be changed", key)
-		}
-	}
-	return r.Settings(kind, name)
-}
-
-func asNumber(v any) (int64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return int64(v), true
-	case uint32:
-		return int64(v), true
-	case int64:
-		return v, true
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
-
-// equal compares a setting with what a client sends for it.
-func equal(now, v any) bool {
-	if list, ok := now.([]string); ok {
-		switch v := v.(type) {
-		case []any:
-			return len(v) == 1 && v[0] == list[0]
-		case []string:
-			return slices.Equal(v, list)
-		}
-		return v == list[0]
-	}
-	return now == v
 }
 
 // Gauges returns what versions have at the moment.

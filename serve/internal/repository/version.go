@@ -20,7 +20,8 @@ type version struct {
 	model        *model.Model
 	scheduler    *batch.Scheduler
 	config       *pb.ModelConfig
-	fingerprint  string // of its files and configuration
+	labels       [][]string // of the classes, by output
+	fingerprint  fingerprint
 	stats        stats
 
 	// users counts the repository and the requests in it. With the last one gone the
@@ -46,13 +47,19 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTensors(c, m); err != nil {
-		_ = m.Close() // the configuration's mistake is what matters
-		return nil, err
-	}
 	v := &version{
 		name: name, number: strconv.FormatInt(f.number, 10), model: m,
 		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}),
+	}
+	if err = checkTensors(c, m); err == nil {
+		v.labels, err = readLabels(c, m, f.dir)
+	}
+	if err == nil {
+		err = warmUp(ctx, m, c, f.dir)
+	}
+	if err != nil {
+		_ = m.Close() // the other mistake is what matters
+		return nil, err
 	}
 	v.users.Store(1)
 	return v, nil
@@ -112,6 +119,14 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 		for i, at := range positions {
 			resp.Outputs[i] = out.Outputs[at]
 			resp.Outputs[i].Name = r.Outputs[i].Name // as the client calls it
+			n, err := classCount(&r.Outputs[i])
+			if err == nil && n > 0 {
+				resp.Outputs[i], err = classify(&resp.Outputs[i], n, v.model.Rows != 0, v.labels[at])
+			}
+			if err != nil {
+				out.Result.Release()
+				return nil, err
+			}
 		}
 	}
 	resp.OnRelease(out.Result.Release)
@@ -126,8 +141,8 @@ func (v *version) outputs(r *inference.Request) ([]int, error) {
 	}
 	positions := make([]int, len(r.Outputs))
 	for i, o := range r.Outputs {
-		if n, ok := o.Parameters["classification"]; ok && n != int64(0) {
-			return nil, inference.Errorf(inference.Unimplemented, "output %q: classification is not supported", o.Name)
+		if _, err := classCount(&o); err != nil { // before it has cost a run
+			return nil, err
 		}
 		var err error
 		if positions[i], err = v.model.FindOutput(o.Name); err != nil {
