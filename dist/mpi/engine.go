@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -133,11 +134,18 @@ func (e *engine) start(ctx context.Context, s *stage, name string, args ...uintp
 			return err
 		}
 		if waited := time.Since(begun); waited > 50*time.Microsecond {
-			time.Sleep(min(waited/16, 200*time.Microsecond))
+			nap(min(waited/16, 200*time.Microsecond))
 		} else {
 			runtime.Gosched()
 		}
 	}
+}
+
+// nap sleeps in the system: time.Sleep takes a millisecond where no other goroutine runs, for the
+// scheduler waits for events in whole milliseconds.
+func nap(d time.Duration) {
+	t := syscall.NsecToTimespec(d.Nanoseconds())
+	_ = syscall.Nanosleep(&t, nil) // one that a signal cuts short is as good
 }
 
 // AllGather implements dist.Engine.
