@@ -25,15 +25,15 @@ func (w *world) Agree(ctx context.Context, uses []collective.Use) error {
 			return w.unknown(u)
 		}
 		if u.Size != 0 && u.Size != g.Size() || u.Peer >= g.Size() {
-			return fmt.Errorf("dist: %w: %s (at %s) was recorded for another size of group %q, which has %d ranks", ir.ErrArg, describe(u), u.Line, u.Group, g.Size())
+			return fmt.Errorf("dist: %w: %s (at %s) was recorded for another size of group %q, which has %d ranks", ir.ErrArg, u.Text, u.Line, u.Group, g.Size())
 		}
-		if u.Op == "send" || u.Op == "recv" {
+		if sends(u) {
 			continue
 		}
 		if byGroup[u.Group] == nil {
 			names = append(names, u.Group)
 		}
-		byGroup[u.Group] = append(byGroup[u.Group], Use{g.Rank(), describe(u), u.Line})
+		byGroup[u.Group] = append(byGroup[u.Group], Use{g.Rank(), u.Text, u.Line})
 	}
 	slices.Sort(names) // the order of the groups is the same on all ranks
 	for _, name := range names {

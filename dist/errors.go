@@ -3,8 +3,6 @@ package dist
 import (
 	"fmt"
 	"strings"
-
-	"github.com/loris-ml/loris/internal/collective"
 )
 
 // RankError says that a collective was given up. The group and those split from it cannot be used any
@@ -71,22 +69,4 @@ type MismatchError struct {
 // Error shows what two ranks would have run.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("dist: the ranks of group %q disagree about collective %d of the run: %v, %v", e.Group, e.Index, e.Uses[0], e.Uses[1])
-}
-
-// describe is the text that ranks must agree about.
-func describe(u *collective.Use) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s(%v", u.Op, u.In)
-	if u.Reduction != "" {
-		fmt.Fprintf(&b, ", %s", u.Reduction)
-	}
-	switch u.Op {
-	case "all_gather", "reduce_scatter", "all_to_all":
-		fmt.Fprintf(&b, ", dim %d, %d ranks", u.Dim, u.Size)
-	case "broadcast", "reduce":
-		fmt.Fprintf(&b, ", root %d", u.Peer)
-	case "send", "recv":
-		fmt.Fprintf(&b, ", peer %d, tag %d", u.Peer, u.Tag)
-	}
-	return b.String() + ")"
 }

@@ -21,13 +21,16 @@ type Group struct {
 	name   string
 	world  *world
 	engine Engine
-	jobs   chan func()
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	queue  []func() // parts of this rank that wait for their turn
+	busy   bool     // a goroutine runs parts; who sets it does so until the queue is empty, or has another go on
+	closed bool
+
 	runs    uint64 // agreed so far
 	splits  int
 	last    map[peerTag]chan struct{} // by peer and tag: closed when the latest send or recv is done
-	buffers [3][]byte                 // scratch of the goroutine that runs the jobs
+	buffers [3][]byte                 // scratch of the goroutine that runs the parts
 }
 
 // peerTag tells apart what may be under way at the same time.
@@ -43,6 +46,7 @@ type world struct {
 	// unwatch ends what aborts the engine when the context of Init ends.
 	unwatch func() bool
 	limit   time.Duration
+	late    error // that the limit is over
 	shards  int
 	bucket  int // bytes of gradients in one collective
 	root    *Group
@@ -84,6 +88,7 @@ func newWorld(size int, opts []Option) (*world, error) {
 	if n := w.shards; n < 1 || n%size != 0 || (n/size)&(n/size-1) != 0 {
 		return nil, fmt.Errorf("dist: %w: %d shards cannot be divided among %d ranks so that each has a power of two of them", ir.ErrArg, n, size)
 	}
+	w.late = fmt.Errorf("not all ranks came within %v: %w", w.limit, context.DeadlineExceeded)
 	return w, nil
 }
 
@@ -97,15 +102,10 @@ func (w *world) begin(ctx context.Context, e Engine) *Group {
 
 // add makes a group.
 func (w *world) add(name string, e Engine) *Group {
-	g := &Group{name: name, world: w, engine: e, jobs: make(chan func(), 1<<10), last: map[peerTag]chan struct{}{}}
+	g := &Group{name: name, world: w, engine: e, last: map[peerTag]chan struct{}{}}
 	w.mu.Lock()
 	w.groups[name] = g
 	w.mu.Unlock()
-	go func() {
-		for job := range g.jobs {
-			job()
-		}
-	}()
 	return g
 }
 
@@ -165,7 +165,9 @@ func (g *Group) Close(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, g := range w.groups {
-		close(g.jobs)
+		g.mu.Lock()
+		g.closed = true
+		g.mu.Unlock()
 		delete(w.groups, name)
 	}
 	return err
@@ -173,9 +175,46 @@ func (g *Group) Close(ctx context.Context) error {
 
 var errClosed = errors.New("the group is closed")
 
-// do runs a part of this rank on the group's goroutine, after those begun before, and waits for it.
+// do runs a part of this rank after those begun before, on the caller's goroutine if there are none: to
+// wake another one takes longer than a short collective. Where ctx ends first the group fails, so that
+// the part ends, too.
 func (g *Group) do(ctx context.Context, op, line string, part func(ctx context.Context) error) error {
-	return g.begin(op, line, part).Wait(ctx)
+	g.mu.Lock()
+	if g.busy || g.closed {
+		g.mu.Unlock()
+		return g.begin(op, line, part).Wait(ctx)
+	}
+	g.busy = true
+	g.mu.Unlock()
+	defer g.next()
+	stop := context.AfterFunc(ctx, func() { g.world.Fail(context.Cause(ctx)) })
+	defer stop()
+	return g.run(op, line, part)
+}
+
+// next has what came meanwhile run, after a part that was not of the queue.
+func (g *Group) next() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy = len(g.queue) > 0; g.busy {
+		go g.drain()
+	}
+}
+
+// drain runs the queue until it is empty.
+func (g *Group) drain() {
+	for {
+		g.mu.Lock()
+		if len(g.queue) == 0 {
+			g.busy = false
+			g.mu.Unlock()
+			return
+		}
+		part := g.queue[0]
+		g.queue = slices.Delete(g.queue, 0, 1)
+		g.mu.Unlock()
+		part()
+	}
 }
 
 // together is do for what all ranks do by a call of this package, which they agree about like about
@@ -208,42 +247,48 @@ func (j *job) Wait(ctx context.Context) error {
 	return j.err
 }
 
-// begin queues a part of this rank on the group's goroutine.
+// begin queues a part of this rank, which another goroutine runs.
 func (g *Group) begin(op, line string, part func(ctx context.Context) error) *job {
 	j := &job{w: g.world, done: make(chan struct{})}
-	g.world.mu.Lock()
-	defer g.world.mu.Unlock()
-	if g.world.groups[g.name] != g {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
 		j.err = g.failed(op, line, errClosed)
 		close(j.done)
 		return j
 	}
-	g.jobs <- func() { g.run(j, op, line, part) }
+	g.queue = append(g.queue, func() {
+		j.err = g.run(op, line, part)
+		close(j.done)
+	})
+	if !g.busy {
+		g.busy = true
+		go g.drain()
+	}
 	return j
 }
 
 // run runs a part within the limit.
-func (g *Group) run(j *job, op, line string, part func(ctx context.Context) error) {
-	defer close(j.done)
+func (g *Group) run(op, line string, part func(ctx context.Context) error) error {
 	w := g.world
-	ctx, cancel := context.WithTimeoutCause(w.ctx, w.limit, fmt.Errorf("not all ranks came within %v: %w", w.limit, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(w.ctx, w.limit, w.late)
 	defer cancel()
 	err := context.Cause(ctx)
 	if err == nil {
 		err = part(ctx)
 	}
 	if err == nil {
-		return
+		return nil
 	}
 	if m := (*MismatchError)(nil); errors.As(err, &m) && !m.oneSided {
-		j.err = m
-		return
+		return m
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	j.err = g.failed(op, line, err)
-	w.Fail(j.err)
+	err = g.failed(op, line, err)
+	w.Fail(err)
+	return err
 }
 
 func (g *Group) failed(op, line string, err error) error {
@@ -265,16 +310,26 @@ func (w *world) Fail(err error) {
 	w.root.engine.Abort(err)
 }
 
+// Run implements collective.Communicator.
+func (w *world) Run(ctx context.Context, u *collective.Use, out, in []byte) error {
+	g := w.group(u.Group)
+	if g == nil || sends(u) {
+		return w.Start(u, out, in).Wait(ctx)
+	}
+	return g.do(ctx, u.Op, u.Line, func(ctx context.Context) error { return g.execute(ctx, u, out, in) })
+}
+
+// sends reports whether a use is of two ranks, beside those of the whole group.
+func sends(u *collective.Use) bool { return u.Op == "send" || u.Op == "recv" }
+
 // Start implements collective.Communicator.
 func (w *world) Start(u *collective.Use, out, in []byte) collective.Request {
-	w.mu.Lock()
-	g := w.groups[u.Group]
-	w.mu.Unlock()
+	g := w.group(u.Group)
 	if g == nil {
 		return &job{w: w, done: closedChan, err: w.unknown(u)}
 	}
 	part := func(ctx context.Context) error { return g.execute(ctx, u, out, in) }
-	if u.Op == "send" || u.Op == "recv" {
+	if sends(u) {
 		return g.beside(u, part)
 	}
 	return g.begin(u.Op, u.Line, part)
@@ -303,12 +358,13 @@ func (g *Group) beside(u *collective.Use, part func(ctx context.Context) error) 
 		if before != nil {
 			<-before
 		}
-		g.run(j, u.Op, u.Line, part)
+		j.err = g.run(u.Op, u.Line, part)
+		close(j.done)
 	}()
 	return j
 }
 
-// scratch returns n bytes that the group's goroutine may use until the end of a job.
+// scratch returns n bytes that the part under way may use until its end.
 func (g *Group) scratch(i, n int) []byte {
 	if len(g.buffers[i]) < n {
 		g.buffers[i] = aligned(n)

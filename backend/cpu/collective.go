@@ -13,6 +13,8 @@ type transfer struct {
 	in, out operand // in bytes
 	mem     *memory
 	pending collective.Request // from the first step to the second
+	// alone says that the second step comes right after the first, which then has nothing to do.
+	alone bool
 }
 
 // lowerCollective emits two steps. The first runs as soon as the operand is there, in the order of all
@@ -27,13 +29,25 @@ func lowerCollective(c *call) {
 	t.in = inBytes(c.dense(c.Operands[0]), c.Operands[0].DType())
 	t.out = inBytes(c.result(), c.Shapes[0].DType())
 	reads, writes := []int{t.in.buf}, []int{t.out.buf}
-	c.l.emit(step{Instr: c.Instr, Reads: reads, Writes: []int{t.out.buf, *c.l.order}, Payload: work{begin: t.begin}})
+	c.l.emit(step{Instr: c.Instr, Reads: reads, Writes: []int{t.out.buf, *c.l.order}, Payload: work{begin: t}})
 	c.l.emit(step{Instr: c.Instr, Reads: reads, Writes: writes, Late: true, Payload: work{wait: t}})
 }
 
 func (t *transfer) bytes(o operand) []byte { return t.mem.bufs[o.buf][o.off : o.off+o.n : o.off+o.n] }
 
-func (t *transfer) begin(ctx context.Context) error {
+// pairTransfers finds transfers beside which nothing is computed.
+func pairTransfers(steps []step) {
+	for i := range steps[:max(len(steps)-1, 0)] {
+		if t := steps[i].Payload.begin; t != nil {
+			t.alone = steps[i+1].Payload.wait == t
+		}
+	}
+}
+
+func (t *transfer) start(ctx context.Context) error {
+	if t.alone {
+		return nil
+	}
 	comm, err := collective.From(ctx)
 	if err != nil {
 		return err
@@ -43,6 +57,13 @@ func (t *transfer) begin(ctx context.Context) error {
 }
 
 func (t *transfer) finish(ctx context.Context) error {
+	if t.alone {
+		comm, err := collective.From(ctx)
+		if err != nil {
+			return err
+		}
+		return comm.Run(ctx, &t.use, t.bytes(t.out), t.bytes(t.in))
+	}
 	pending := t.pending
 	t.pending = nil
 	return pending.Wait(ctx)

@@ -54,6 +54,7 @@ type slow struct {
 	t       *testing.T
 	fail    error
 	pending int
+	alone   int // runs beside which nothing is computed
 }
 
 func (c *slow) Agree(context.Context, []collective.Use) error { return nil }
@@ -63,6 +64,11 @@ func (c *slow) Fail(error) {}
 func (c *slow) Start(u *collective.Use, out, in []byte) collective.Request {
 	c.pending++
 	return &slowRequest{c, out, in, slices.Clone(in)}
+}
+
+func (c *slow) Run(ctx context.Context, u *collective.Use, out, in []byte) error {
+	c.alone++
+	return c.Start(u, out, in).Wait(ctx)
 }
 
 type slowRequest struct {
@@ -124,5 +130,25 @@ func TestCollectivesNeedAGroup(t *testing.T) {
 	}
 	if _, err := m.Run(t.Context(), nil, nil); !errors.Is(err, ir.ErrArg) {
 		t.Errorf("without a group: %v", err)
+	}
+}
+
+// TestCollectivesAlone runs two of which the second needs the first: nothing is computed beside them, and
+// no goroutine is woken for them.
+func TestCollectivesAlone(t *testing.T) {
+	p, err := graph.Parse(`program @step {
+  %a = all_reduce(full(size=[2], fill_value=1.0, dtype=f32), reduction="sum", group="g")
+  return all_reduce(%a, reduction="sum", group="g")
+}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New().Compile(t.Context(), p, Device, backend.CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &slow{t: t}
+	if _, err := m.Run(collective.With(t.Context(), c), nil, nil); err != nil || c.alone != 2 || c.pending != 0 {
+		t.Errorf("%d collectives were run alone and %d are under way, %v", c.alone, c.pending, err)
 	}
 }

@@ -64,9 +64,8 @@ type work struct {
 	// loop, if set, takes the place of run: it has steps of its own.
 	loop       func(ctx context.Context) error
 	callsModel bool // it runs another model, which shares processors in its own way
-	// begin, if set, takes the place of run: it begins a collective. wait, if set, waits for one.
-	begin func(ctx context.Context) error
-	wait  *transfer
+	// begin, if set, is a collective that is begun in place of run. wait, if set, is one that is awaited.
+	begin, wait *transfer
 }
 
 // lowering emits the steps of a Program, as a plan.Emitter.

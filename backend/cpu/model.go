@@ -65,6 +65,7 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	}
 	m := &model{name: p.Name, mem: b.mem, table: l.mem, limiter: l.limiter, program: p, observer: &b.observer, limit: o.MemoryLimit}
 	m.plan = plan.Make(l.steps, l.Buffers, plan.Options[work]{Alignment: lineBytes, Inputs: len(p.Params), Aliases: o.Aliases, Eager: true})
+	pairTransfers(m.plan.Steps)
 	m.workspace = ir.MakeShape(ir.U8, m.plan.Workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.plan.Buffers))
@@ -323,7 +324,7 @@ func runWork(ctx context.Context, limiter *parallel.Limiter, s *work) error {
 	case s.loop != nil:
 		return s.loop(ctx)
 	case s.begin != nil:
-		return s.begin(ctx)
+		return s.begin.start(ctx)
 	case s.wait != nil:
 		limiter.Release()
 		err := s.wait.finish(ctx)

@@ -6,7 +6,7 @@ import "github.com/loris-ml/loris/internal/collective"
 func collect(c *call) {
 	comm, err := collective.From(c.ctx)
 	if err == nil {
-		err = comm.Start(c.use, c.out[0].data, c.in[0].data).Wait(c.ctx)
+		err = comm.Run(c.ctx, c.use, c.out[0].data, c.in[0].data)
 	}
 	if err != nil {
 		panic(err)

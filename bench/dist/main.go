@@ -89,8 +89,8 @@ func run(ctx context.Context, s settings) error {
 			}
 		}
 	}
-	all.print(os.Stdout, "all_reduce", []string{"bytes"})
-	all.print(os.Stdout, "train", []string{"step"})
+	all.print(os.Stdout, "all_reduce", "bytes")
+	all.print(os.Stdout, "train", "step")
 	return failed
 }
 
@@ -134,8 +134,8 @@ func (m measured) read(column, out string) error {
 	return nil
 }
 
-// print writes the table of what begins with a word.
-func (m measured) print(w io.Writer, kind string, head []string) {
+// print writes the table of what begins with a word. head is what its first column has.
+func (m measured) print(w io.Writer, kind, head string) {
 	var whats []string
 	columns := map[string]bool{}
 	for what, row := range m {
@@ -156,7 +156,7 @@ func (m measured) print(w io.Writer, kind string, head []string) {
 		return strings.Compare(a, b)
 	})
 	names := slices.Sorted(maps.Keys(columns))
-	fmt.Fprintf(w, "| %s, µs | %s |\n|%s\n", head[0], strings.Join(names, " | "), strings.Repeat("---|", len(names)+1))
+	fmt.Fprintf(w, "| %s, µs | %s |\n|%s\n", head, strings.Join(names, " | "), strings.Repeat("---|", len(names)+1))
 	for _, what := range whats {
 		fmt.Fprintf(w, "| %s |", strings.TrimPrefix(what, kind+"/"))
 		for _, c := range names {

@@ -5,6 +5,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -21,6 +22,8 @@ type Use struct {
 	Peer, Tag int
 	In, Out   ir.Shape
 	Line      string // file:line of the user's call
+	// Text says what it is, in words that are the same on all ranks that agree about it.
+	Text string
 }
 
 // Request is a collective under way.
@@ -34,6 +37,9 @@ type Request interface {
 type Communicator interface {
 	// Agree compares the uses of a run with those of the other ranks, before the run.
 	Agree(ctx context.Context, uses []Use) error
+	// Run is Start and Wait, for a collective beside which this rank has nothing to do: it is run by the
+	// caller's goroutine if it can.
+	Run(ctx context.Context, u *Use, out, in []byte) error
 	// Start begins a collective. in holds the elements of the operand and out is to hold those of the
 	// result, both dense and little endian, aligned for their dtypes; they are left alone until Wait.
 	Start(u *Use, out, in []byte) Request
@@ -89,5 +95,23 @@ func UseOf(p *graph.Program, in *graph.Instr) Use {
 	if has("tag") {
 		u.Tag = a.Int("tag")
 	}
+	u.Text = u.describe()
 	return u
+}
+
+func (u *Use) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s(%v", u.Op, u.In)
+	if u.Reduction != "" {
+		fmt.Fprintf(&b, ", %s", u.Reduction)
+	}
+	switch u.Op {
+	case "all_gather", "reduce_scatter", "all_to_all":
+		fmt.Fprintf(&b, ", dim %d, %d ranks", u.Dim, u.Size)
+	case "broadcast", "reduce":
+		fmt.Fprintf(&b, ", root %d", u.Peer)
+	case "send", "recv":
+		fmt.Fprintf(&b, ", peer %d, tag %d", u.Peer, u.Tag)
+	}
+	return b.String() + ")"
 }
