@@ -1,6 +1,8 @@
 package graph_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/graph"
@@ -30,6 +32,35 @@ func TestKeptDecompositionsTellOperandsApart(t *testing.T) {
 		got, _ := graph.Optimize(p, graph.Options{Decompositions: kept})
 		if got.String() != want.String() {
 			t.Errorf("%s\nwith what is kept:\n%s\nwithout:\n%s", text, got, want)
+		}
+	}
+}
+
+// So it is where there are more operands than a byte counts: the last of 257 is the first one again, or
+// another.
+func TestKeptDecompositionsTellManyOperandsApart(t *testing.T) {
+	text := func(last string) string {
+		var b strings.Builder
+		b.WriteString("program @p {\n")
+		for i := range 257 {
+			fmt.Fprintf(&b, "  %%x%d = parameter \"x%d\" : f32[2]\n", i, i)
+		}
+		b.WriteString("  return stack([")
+		for i := range 256 {
+			fmt.Fprintf(&b, "%%x%d, ", i)
+		}
+		return b.String() + last + "])\n}"
+	}
+	kept := ir.NewDecompositions()
+	for _, last := range []string{"%x0", "%x256"} {
+		p, err := graph.Parse(text(last))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := graph.Optimize(p, graph.Options{})
+		got, _ := graph.Optimize(p, graph.Options{Decompositions: kept})
+		if got.String() != want.String() {
+			t.Errorf("the last operand %s is another with what is kept", last)
 		}
 	}
 }

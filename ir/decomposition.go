@@ -19,6 +19,11 @@ type Decompositions struct {
 // much fewer at a time.
 const maxDecompositions = 1 << 13
 
+// maxUse bounds the bytes that name a use, and so the memory that is kept and the comparisons of
+// operands with those before them. Uses that need more have hundreds of operands, and are cheap
+// beside these.
+const maxUse = 4 << 10
+
 // NewDecompositions returns an empty one.
 func NewDecompositions() *Decompositions {
 	return &Decompositions{known: map[string]*decomposition{}}
@@ -45,7 +50,8 @@ type decomposedOp struct {
 
 // appendUse appends what the meaning of a use depends on: besides op, attributes and shapes, which
 // operands are the same value, since the ops of a decomposition name one of these for all. It returns
-// false for a composite of plain numbers, whose values are promoted into its ops.
+// false for a composite of plain numbers, whose values are promoted into its ops, and for a use that
+// takes more than maxUse bytes.
 func appendUse(b []byte, a Args) ([]byte, bool) {
 	b = binary.LittleEndian.AppendUint16(b, uint16(a.Spec.Op))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Attr)))
@@ -59,9 +65,12 @@ func appendUse(b []byte, a Args) ([]byte, bool) {
 		for _, d := range s.dims[:s.rank] {
 			b = binary.AppendUvarint(b, uint64(d))
 		}
-		b = append(b, byte(slices.Index(a.In[:i+1], v)))
+		b = binary.AppendUvarint(b, uint64(slices.Index(a.In[:i+1], v)))
+		if len(b) > maxUse {
+			return b, false
+		}
 	}
-	return b, true
+	return b, len(b) <= maxUse
 }
 
 // find returns what is known of a use; key is set if it can be kept.

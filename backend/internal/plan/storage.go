@@ -118,29 +118,3 @@ func (p *Plan[P]) donate(o *Options[P], a backend.Alias) {
 		}
 	}
 }
-
-// place lays the storages that are no outputs out in the workspace: each in the smallest gap
-// between those that are in use when it is first written.
-func (p *Plan[P]) place(alignment int) {
-	var active []int // by offset
-	for i := range p.Storages {
-		st := &p.Storages[i]
-		if st.Output >= 0 || st.Bytes == 0 {
-			continue
-		}
-		active = slices.DeleteFunc(active, func(k int) bool { return p.Storages[k].Last < st.First })
-		at, best, end := len(active), -1, 0
-		for k, a := range active {
-			o := &p.Storages[a]
-			if gap := o.Offset - end; gap >= st.Bytes && (best < 0 || gap < best) {
-				at, st.Offset, best = k, end, gap
-			}
-			end = (o.Offset + o.Bytes + alignment - 1) / alignment * alignment
-		}
-		if best < 0 {
-			st.Offset = end
-		}
-		active = slices.Insert(active, at, i)
-		p.Workspace = max(p.Workspace, st.Offset+st.Bytes)
-	}
-}
