@@ -454,6 +454,11 @@ func Sign(self *Tensor) *Tensor {
 	return self.Sign()
 }
 
+// Signbit is [Tensor.Signbit] as a function.
+func Signbit(self *Tensor) *Tensor {
+	return self.Signbit()
+}
+
 // Silu is [Tensor.Silu] as a function.
 func Silu(self *Tensor) *Tensor {
 	return self.Silu()

@@ -94,6 +94,7 @@ var (
 	opSelu                         = lookup("selu")
 	opSigmoid                      = lookup("sigmoid")
 	opSign                         = lookup("sign")
+	opSignbit                      = lookup("signbit")
 	opSilu                         = lookup("silu")
 	opSin                          = lookup("sin")
 	opSinc                         = lookup("sinc")
@@ -609,8 +610,8 @@ func (t *Tensor) ClampMin(min_ any) *Tensor {
 	return t.binary(opClampMin, min_)
 }
 
-// Copysign records ATen's copysign: |x| with the sign of y, elementwise with broadcasting; -0 is
-// negative and NaN positive. Integers and bool give f32.
+// Copysign records ATen's copysign: |x| with the sign of y, elementwise with broadcasting; zeros
+// and NaNs have signs. Integers and bool give f32.
 //
 //	copysign(Tensor self, Tensor other) -> Tensor
 //
@@ -1266,6 +1267,16 @@ func (t *Tensor) Sigmoid() *Tensor {
 // Differentiable.
 func (t *Tensor) Sign() *Tensor {
 	return t.unary(opSign)
+}
+
+// Signbit records ATen's signbit: whether the sign of x is set, which it may be for 0 and NaN, too,
+// elementwise, as bool.
+//
+//	signbit(Tensor self) -> Tensor
+//
+// No gradient flows through it: the result is bool.
+func (t *Tensor) Signbit() *Tensor {
+	return t.unary(opSignbit)
 }
 
 // Silu records ATen's silu: x·sigmoid(x) of floats, elementwise.

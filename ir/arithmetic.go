@@ -50,12 +50,10 @@ func initSigns() {
 	})
 	register("copysign(Tensor self, Tensor other) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteIntToFloat,
-		Doc: "|x| with the sign of y, elementwise with broadcasting; -0 is negative and NaN positive. Integers and bool give f32. ATen's copysign.",
+		Doc: "|x| with the sign of y, elementwise with broadcasting; zeros and NaNs have signs. Integers and bool give f32. ATen's copysign.",
 		Decompose: func(b *Builder, a Args) []Value {
 			x, y := b.abs(a.In[0]), a.In[1]
-			zero := b.zeroOf(y)
-			negative := b.logicalOr(b.lt(y, zero), b.lt(b.reciprocal(y), zero))
-			return []Value{b.Where(negative, b.Neg(x), x)}
+			return []Value{b.Where(b.signbit(y), b.Neg(x), x)}
 		},
 		Domain: [][2]float64{{0.3, 2}, {-2, -0.3}},
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) {

@@ -45,6 +45,13 @@ func initTests() {
 	test("isnan", "IsNaN", "Whether x is NaN", math.IsNaN, 0, anyPart("isnan"))
 	test("isinf", "IsInf", "Whether x is an infinity", func(x float64) bool { return math.IsInf(x, 0) }, 0, anyPart("isinf"))
 	test("isfinite", "IsFinite", "Whether x is neither infinite nor NaN", func(x float64) bool { return x-x == 0 }, 1, allParts("isfinite"))
+	unaryRow("signbit", "Whether the sign of x is set, which it may be for 0 and NaN, too, elementwise, as bool.", Spec{
+		Scalar: Scalar{
+			F1: func(x float64) float64 { return b2f(math.Signbit(x)) },
+			I1: func(x int64) int64 { return b2i(x < 0) },
+		},
+		Cost: CostArithmetic, Predicate: true, NoGrad: noGradBool,
+	})
 	unaryRow("logical_not", "Whether x is 0, elementwise, as bool, for every dtype.", Spec{
 		Scalar: Scalar{
 			F1: func(x float64) float64 { return b2f(x == 0) },

@@ -104,6 +104,7 @@ var (
 	opScatterReduce            = declare("scatter_reduce")
 	opSigmoid                  = declare("sigmoid")
 	opSign                     = declare("sign")
+	opSignbit                  = declare("signbit")
 	opSin                      = declare("sin")
 	opSinh                     = declare("sinh")
 	opSlice                    = declare("slice")
@@ -311,6 +312,9 @@ func (b *Builder) sigmoid(x Value) Value { return b.Unary(opSigmoid, x) }
 
 // sign records sign: -1, 0 or 1, elementwise; 0 for NaN, bool stays as it is. ATen's sign.
 func (b *Builder) sign(x Value) Value { return b.Unary(opSign, x) }
+
+// signbit records signbit: Whether the sign of x is set, which it may be for 0 and NaN, too, elementwise, as bool. ATen's signbit.
+func (b *Builder) signbit(x Value) Value { return b.Unary(opSignbit, x) }
 
 // sin records sin: The sine, elementwise; integers and bool give f32. ATen's sin.
 func (b *Builder) sin(x Value) Value { return b.Unary(opSin, x) }

@@ -43,7 +43,7 @@ func exportTable() map[string]*exportRow {
 		}}
 	}
 	for name, write := range map[string]func(x *exportCall) []string{
-		"ne": exportNe, "logical_not": exportNot, "rsqrt": exportRsqrt, "expm1": exportExpm1, "log1p": exportLog1p, "cast": exportCast,
+		"ne": exportNe, "logical_not": exportNot, "signbit": exportSignbit, "rsqrt": exportRsqrt, "expm1": exportExpm1, "log1p": exportLog1p, "cast": exportCast,
 		"where": exportWhere, "cat": exportCat, "permute": exportPermute, "reshape": exportReshape, "expand": exportExpand, "slice": exportSlice,
 		"flip": exportFlip, "index_select": exportIndexSelect, "gather": exportGather, "scatter": exportScatter, "constant_pad_nd": exportPad,
 		"cumsum": exportCumsum, "full": exportFull, "arange": exportArange, "convolution": exportConvolution,
@@ -114,6 +114,20 @@ func exportNe(x *exportCall) []string {
 
 func exportNot(x *exportCall) []string {
 	return []string{x.emit("Not", []string{x.cast(x.in[0], x.dtype(0), ir.Bool)})}
+}
+
+// exportSignbit tells zeros by their reciprocals. ONNX has no op that tells the signs of NaNs, which
+// count as positive.
+func exportSignbit(x *exportCall) []string {
+	in, d := x.in[0], x.dtype(0)
+	if d == ir.Bool {
+		in, d = x.cast(in, d, ir.U8), ir.U8
+	}
+	below := func(in string) string { return x.emit("Less", []string{in, x.number(d, 0)}) }
+	if !d.IsFloat() {
+		return []string{below(in)}
+	}
+	return []string{x.emit("Or", []string{below(in), below(x.emit("Reciprocal", []string{in}))})}
 }
 
 func exportRsqrt(x *exportCall) []string {

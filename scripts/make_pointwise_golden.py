@@ -38,7 +38,7 @@ def floor_divide(x, y):
 
 
 UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh
-cosh tanh asinh acosh atanh sigmoid relu erf erfc erfinv floor ceil round trunc isnan isinf isfinite logical_not
+cosh tanh asinh acosh atanh sigmoid relu erf erfc erfinv floor ceil round trunc signbit isnan isinf isfinite logical_not
 bitwise_not square frac isposinf isneginf sinc deg2rad rad2deg""".split()
 BINARY = """add sub mul div remainder fmod pow atan2 maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor
 bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift hypot copysign xlogy fmax fmin logaddexp

@@ -38,7 +38,7 @@ var pointwiseOps = map[string]func(c *call) []any{
 	},
 	"aten.logical_not": func(c *call) []any { return one(c.value("self").LogicalNot()) },
 	"aten.sgn":         func(c *call) []any { return one(c.value("self").Sign()) },
-	"aten.signbit":     func(c *call) []any { return one(c.value("self").Lt(0)) },
+	"aten.signbit":     func(c *call) []any { return one(c.value("self").Signbit()) },
 	"aten.heaviside": func(c *call) []any {
 		x := c.value("self")
 		return one(c.do("where", x.Eq(0), c.operand("values"), x.Gt(0).Cast(x.DType())))

@@ -104,6 +104,7 @@ var (
 	ScatterReduce            = op("scatter_reduce")
 	Sigmoid                  = op("sigmoid")
 	Sign                     = op("sign")
+	Signbit                  = op("signbit")
 	Sin                      = op("sin")
 	Sinh                     = op("sinh")
 	Slice                    = op("slice")

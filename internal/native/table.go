@@ -112,6 +112,11 @@ func init() {
 		aten.BitwiseLeftShift:  {i: shiftLeft, wrap: true},
 		aten.BitwiseRightShift: {i: shiftRight},
 
+		aten.Signbit: {
+			f: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
+			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
+			b: func(g *gen, _ []val) val { return g.constMask(false) }, predicate: true,
+		},
 		aten.IsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
 		aten.IsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),
 		aten.IsFinite: classify(func(g *gen, w int, x []val) val {

@@ -11,8 +11,8 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 FLOAT_UNARY = [op for op in UNARY if op != "bitwise_not"] + ["relu", "silu", "softplus"]
-FLOAT_BINARY = """add sub mul div remainder fmod pow atan2 maximum minimum eq ne lt le gt ge logical_and logical_or
-logical_xor""".split()
+FLOAT_BINARY = """add sub mul div remainder fmod pow atan2 copysign maximum minimum eq ne lt le gt ge logical_and
+logical_or logical_xor""".split()
 INT_BINARY = """add sub mul maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or
 bitwise_xor""".split()
 MIXED = "add sub mul div pow maximum eq lt where remainder atan2".split()
@@ -46,7 +46,10 @@ def specials(op, dtype, mk):
     pinned = {"pinned": True, "grad": False}
     if dtype in FLOATS:
         if op in FLOAT_UNARY:
-            yield pinned, {"self": floats(dtype)}
+            x = floats(dtype)
+            if op == "signbit":
+                x = torch.cat([x, -x[-1:]])  # NaN of both signs
+            yield pinned, {"self": x}
         if op == "gelu":
             # At ±inf and near the largest value PyTorch's vector and scalar paths disagree.
             x = floats(dtype)
@@ -54,6 +57,8 @@ def specials(op, dtype, mk):
             yield pinned, {"self": x, "approximate": "tanh"}
         if op in FLOAT_BINARY:
             x = floats_short(dtype)
+            if op == "copysign":
+                x = torch.cat([x, -x[-1:]])  # NaN of both signs
             second = "exponent" if op == "pow" else "other"
             yield pinned, {"self": x[:, None], second: x}
             if op == "div":

@@ -299,10 +299,10 @@ def swap_einsum(args, kwargs):
 
 
 UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan
-sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv floor ceil round trunc frac isnan isinf isfinite logical_not
+sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv floor ceil round trunc frac signbit isnan isinf isfinite logical_not
 bitwise_not""".split()
 
-BINARY = """mul remainder fmod atan2 maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and
+BINARY = """mul remainder fmod atan2 copysign maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and
 bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm""".split()
 
 POOL_ND = "Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, "
