@@ -17,7 +17,14 @@ import (
 // Open reads a tokenizer.json file, which Hugging Face's models have beside their weights. The
 // lengths to which it asks that texts be cut or filled up are left to Batch.
 func Open(path string) (Tokenizer, error) {
-	text, err := os.ReadFile(path)
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxFile {
+		err = fmt.Errorf("%s has %d bytes, and may have %d", path, info.Size(), maxFile)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -39,10 +46,11 @@ type file struct {
 
 func parse(text []byte) (t *file, err error) {
 	defer recovered(&err)
-	var settings struct {
-		Normalizer normalizer `json:"normalizer"`
-	}
+	var settings settings
 	if err := json.Unmarshal(text, &settings); err != nil {
+		return nil, err
+	}
+	if err := settings.check(); err != nil {
 		return nil, err
 	}
 	tk, err := pretrained.FromReader(bytes.NewReader(text))
@@ -61,12 +69,68 @@ func recovered(err *error) {
 	}
 }
 
+// Bounds of what the library is given. It makes a regular expression of each added token, which ends
+// the process where it is too large, and takes hundreds of bytes for each of the token.
+const (
+	maxFile   = 256 << 20
+	maxToken  = 1 << 10
+	maxTokens = 1 << 20 // of the added ones together
+	maxGrowth = 64      // of a text in its normalizers
+)
+
+// settings are the parts of a file that are looked at before the library reads it.
+type settings struct {
+	AddedTokens []struct {
+		Content string `json:"content"`
+	} `json:"added_tokens"`
+	Normalizer normalizer `json:"normalizer"`
+}
+
+// check refuses what would end the process or take memory out of proportion to the file.
+func (s *settings) check() error {
+	total := 0
+	for i, t := range s.AddedTokens {
+		if len(t.Content) > maxToken {
+			return fmt.Errorf("added token %d has %d bytes, and may have %d", i, len(t.Content), maxToken)
+		}
+		if total += len(t.Content); total > maxTokens {
+			return fmt.Errorf("the added tokens have more than %d bytes together", maxTokens)
+		}
+	}
+	if s.Normalizer.growth() > maxGrowth {
+		return fmt.Errorf("the normalizers may make a text more than %d times as long", maxGrowth)
+	}
+	return nil
+}
+
 // normalizer is the part of a file that says how texts are changed before.
 type normalizer struct {
 	Type         string       `json:"type"`
 	Lowercase    bool         `json:"lowercase"`
 	StripAccents *bool        `json:"strip_accents"`
 	Normalizers  []normalizer `json:"normalizers"`
+	Pattern      struct {
+		Text string `json:"String"`
+	} `json:"pattern"`
+	Content string `json:"content"`
+	Prepend string `json:"prepend"`
+}
+
+// growth returns how many times as long a text may become, more than maxGrowth standing for all that
+// is more.
+func (n normalizer) growth() int {
+	times := 1
+	switch n.Type {
+	case "Replace":
+		matched := max(1, len(n.Pattern.Text)) // an expression may match one byte
+		times = max(1, (len(n.Content)+matched-1)/matched)
+	case "Prepend":
+		times = 1 + len(n.Prepend)
+	}
+	for _, inner := range n.Normalizers {
+		times = min(times, maxGrowth+1) * min(inner.growth(), maxGrowth+1)
+	}
+	return min(times, maxGrowth+1)
 }
 
 // stripsAccents reports whether accents go although the file does not say so: those of BERT's kind

@@ -4,8 +4,9 @@
 //	ids, err := tk.Encode("The café")
 //	batch, mask, err := tokenizer.Batch(tk, sentences, 256)
 //
-// Files are read by github.com/sugarme/tokenizer. It ends the process where a file contradicts itself
-// in some ways, so take files from whom you would take models; Tokenizer is an interface for others.
+// Files are read by github.com/sugarme/tokenizer. It would end the process, or take much memory, for
+// added tokens of many bytes and normalizers that make texts many times as long: such files are
+// errors. Tokenizer is an interface for other libraries.
 package tokenizer
 
 import (

@@ -107,6 +107,41 @@ func TestGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
+// The library takes memory out of proportion to these, or ends the process where they are larger yet.
+func TestHostileFiles(t *testing.T) {
+	good, err := os.ReadFile(filepath.Join("testdata", "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	double := `{"type":"Replace","pattern":{"String":"a"},"content":"aa"}`
+	nested := `{"type":"Sequence","normalizers":[` + strings.Repeat(double+",", 5) + double + `]}`
+	path := filepath.Join(t.TempDir(), "hostile.json")
+	for name, change := range map[string][2]string{
+		"added token 0":                  {`"content": "[PAD]"`, `"content": "` + strings.Repeat("a", 4<<20) + `"`},
+		"added tokens have more":         {`"added_tokens": [`, `"added_tokens": [` + strings.Repeat(`{"content": "`+strings.Repeat("a", 1000)+`"},`, 1100)},
+		"times as long":                  {`"type": "BertNormalizer"`, `"type": "Sequence", "normalizers":[` + nested + `,` + double + `]`},
+		"more than 64 times as long":     {`"type": "BertNormalizer"`, `"type": "Replace", "pattern":{"String":"a"}, "content":"` + strings.Repeat("a", 65) + `"`},
+		"may make a text more than 64 t": {`"type": "BertNormalizer"`, `"type": "Prepend", "prepend":"` + strings.Repeat("a", 65) + `"`},
+	} {
+		text := strings.Replace(string(good), change[0], change[1], 1)
+		if text == string(good) {
+			t.Fatalf("%s: the file has no %s", name, change[0])
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Truncate(path, maxFile+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "may have") {
+		t.Errorf("a large file: %v", err)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
