@@ -196,3 +196,37 @@ func TestLogSettings(t *testing.T) {
 		}
 	}
 }
+
+// Padding comes from the parameters of a configuration, of which a wrong one is named.
+func TestPaddingIsConfigured(t *testing.T) {
+	config := func(pairs ...string) string {
+		var b strings.Builder
+		for i := 0; i < len(pairs); i += 2 {
+			fmt.Fprintf(&b, "parameters { key: %q value { string_value: %q } }\n", pairs[i], pairs[i+1])
+		}
+		return b.String()
+	}
+	for _, c := range []struct{ config, want string }{
+		{config("padding_inputs", "x:1", "padding_outputs", "out0:1", "padding_values", "x=-1"), ""},
+		{config("padding_inputs", "x:one"), "NAME:DIMENSION"},
+		{config("padding_inputs", "x:1", "padding_outputs", "out0"), "NAME:DIMENSION"},
+		{config("padding_buckets", "8,many"), "expected sizes with commas"},
+		{config("padding_inputs", "x:1", "padding_values", "x=much"), "NAME=VALUE"},
+		{config("padding_mask", "x"), "padding_buckets or padding_inputs"},
+	} {
+		dir := t.TempDir()
+		writeProgram(t, dir, "m", 1, "2")
+		writeFile(t, filepath.Join(dir, "m", "config.pbtxt"), c.config)
+		s, err := New(Options{Models: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Load(t.Context())
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %s", c.config, err, c.want)
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -15,6 +15,9 @@ type Work struct {
 	Inputs []inference.Tensor
 	// Rows is how many rows it has; 0 for a model without a batch dimension.
 	Rows int64
+	// Length and Padded are what the inputs had along the dimension that is padded, and what they
+	// have now; 0 for a model without padding.
+	Length, Padded int64
 }
 
 func badf(format string, args ...any) error {
@@ -28,7 +31,7 @@ func (m *Model) Bind(r *inference.Request) (*Work, error) {
 		if err := m.bindRaw(r, w); err != nil {
 			return nil, err
 		}
-		return w, m.check(w)
+		return w, m.finish(w)
 	}
 	for i := range r.Inputs {
 		t := &r.Inputs[i]
@@ -41,6 +44,7 @@ func (m *Model) Bind(r *inference.Request) (*Work, error) {
 		}
 		w.Inputs[at] = *t
 	}
+	m.addMask(w)
 	var missing []string
 	for i := range w.Inputs {
 		if w.Inputs[i].Datatype == "" {
@@ -50,7 +54,15 @@ func (m *Model) Bind(r *inference.Request) (*Work, error) {
 	if missing != nil {
 		return nil, badf("expected %d inputs, got %d: %s missing", len(m.Inputs), len(r.Inputs), strings.Join(missing, ", "))
 	}
-	return w, m.check(w)
+	return w, m.finish(w)
+}
+
+// finish checks a work and fills it up.
+func (m *Model) finish(w *Work) error {
+	if err := m.check(w); err != nil {
+		return err
+	}
+	return m.pad(w)
 }
 
 func (m *Model) listed() string {
@@ -124,7 +136,7 @@ func (m *Model) check(w *Work) error {
 			return badf("input %q: models take no %s", in.Name, t.Datatype)
 		}
 		if in.Known {
-			if err := m.checkInput(in, t); err != nil {
+			if err := m.checkInput(i, t); err != nil {
 				return err
 			}
 		}
@@ -145,14 +157,15 @@ func (m *Model) check(w *Work) error {
 	return nil
 }
 
-func (m *Model) checkInput(in *Input, t *inference.Tensor) error {
+func (m *Model) checkInput(at int, t *inference.Tensor) error {
+	in := &m.Inputs[at]
 	if t.Datatype != in.Datatype {
 		return badf("input %q: expected %s, got %s", in.Name, in.Datatype, t.Datatype)
 	}
 	fits := len(t.Shape) == len(in.Dims)
 	for j := 0; fits && j < len(in.Dims); j++ {
 		d := in.Dims[j]
-		if j == 0 && m.FixedRows { // fewer rows are filled up
+		if (j == 0 && m.FixedRows) || m.padded(at, j) { // what is less is filled up
 			d.Min = 0
 		}
 		fits = t.Shape[j] >= d.Min && (d.Max < 0 || t.Shape[j] <= d.Max)

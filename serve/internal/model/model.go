@@ -40,6 +40,8 @@ type Options struct {
 	// InputNames and OutputNames are further names, in the order of the model's own;
 	// they are those of the metadata. Empty for none.
 	InputNames, OutputNames []string
+	// Padding fills up inputs along another dimension than that of rows; nil does not.
+	Padding *Padding
 }
 
 // Dim is a dimension of an input.
@@ -92,6 +94,8 @@ type Model struct {
 	close           func() error
 	instances       int
 	files           weightFiles
+	padding         *padding // nil for none
+	tried           []sizes  // of two runs with other sizes each, if there were
 }
 
 // Open loads the model at path, runs it to learn its outputs and warm it up, and
@@ -113,7 +117,10 @@ func Open(ctx context.Context, path string, o Options) (*Model, error) {
 			return nil, err
 		}
 		m.files.stateful = true
-		m.Outputs, m.Note = learned.Outputs, "two runs on the same values differ: the model has a state or draws random numbers"
+		m.Outputs, m.tried, m.Note = learned.Outputs, learned.tried, "two runs on the same values differ: the model has a state or draws random numbers"
+	}
+	if err == nil {
+		err = m.checkPadding(o.Padding)
 	}
 	if err == nil && o.Updatable {
 		err = m.keepWeights(ctx, path, o)

@@ -39,6 +39,7 @@ func (m *Model) probe(ctx context.Context) (stateful bool, err error) {
 		}
 	}
 	m.learn(first)
+	m.tried = []sizes{sizesOf(p.works.Inputs, first)}
 	again, err := p.try(ctx, p.works)
 	if err != nil {
 		return false, m.refuse(ctx, err)
@@ -95,6 +96,7 @@ func (m *Model) learnOthers(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	m.tried = append(m.tried, sizesOf(p.works.Inputs, outs))
 	for i, t := range outs {
 		o := &m.Outputs[i]
 		if len(o.Shape) != len(t.Shape) {

@@ -178,6 +178,7 @@ func (m *Model) handOut(ctx context.Context, r *Result, works []*Work, rows int6
 				t.Data = data[at*row : (at+w.Rows)*row]
 				at += w.Rows
 			}
+			m.cut(&t, i, w)
 			r.Outputs[j][i] = t
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/model"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
@@ -58,11 +59,14 @@ func classCount(o *inference.RequestedOutput) (int, error) {
 // classify returns the greatest n elements of an output, of each row where batched, as texts
 // "VALUE:INDEX" or "VALUE:INDEX:LABEL".
 func classify(t *inference.Tensor, n int, batched bool, labels []string) (inference.Tensor, error) {
-	size := t.Datatype.Size()
-	if size == 0 || t.Datatype == inference.Bool {
+	d, format := t.Datatype.DType(), "%f:%d"
+	if d == ir.Bool {
 		return *t, badf("output %q: %s has no classes", t.Name, t.Datatype)
 	}
-	rows, each := 1, len(t.Data)/size
+	if d.IsIntegral() {
+		format = "%.0f:%d"
+	}
+	rows, each := 1, len(t.Data)/d.Size()
 	out := inference.Tensor{Name: t.Name, Datatype: inference.Bytes, Shape: []int64{}}
 	if batched && len(t.Shape) > 0 {
 		rows = int(t.Shape[0])
@@ -74,17 +78,12 @@ func classify(t *inference.Tensor, n int, batched bool, labels []string) (infere
 	values, order := make([]float64, each), make([]int, each)
 	for row := range rows {
 		for i := range order {
-			values[i], order[i] = valueOf(t.Datatype, t.Data[(row*each+i)*size:][:size]), i
+			values[i], order[i] = valueOf(d, t.Data, row*each+i), i
 		}
 		// Of equal ones the first comes first; what is no number comes last.
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
 		for _, i := range order[:n] {
-			text := fmt.Sprintf("%f:%d", values[i], i)
-			switch t.Datatype {
-			case inference.FP16, inference.BF16, inference.FP32, inference.FP64:
-			default:
-				text = fmt.Sprintf("%.0f:%d", values[i], i)
-			}
+			text := fmt.Sprintf(format, values[i], i)
 			if i < len(labels) {
 				text += ":" + labels[i]
 			}
@@ -95,24 +94,10 @@ func classify(t *inference.Tensor, n int, batched bool, labels []string) (infere
 	return out, nil
 }
 
-// valueOf returns an element as a float64, in which integers beyond 2⁵³ lose digits.
-func valueOf(d inference.Datatype, e []byte) float64 {
-	var bits uint64
-	for i := len(e) - 1; i >= 0; i-- {
-		bits = bits<<8 | uint64(e[i])
+// valueOf returns element i as a float64, in which integers beyond 2⁵³ lose digits.
+func valueOf(d ir.DType, data []byte, i int) float64 {
+	if d.IsIntegral() {
+		return float64(elements.Int(d, data, i))
 	}
-	switch d {
-	case inference.FP64:
-		return math.Float64frombits(bits)
-	case inference.FP32:
-		return float64(math.Float32frombits(uint32(bits)))
-	case inference.FP16:
-		return float64(half.F16ToF32(uint16(bits)))
-	case inference.BF16:
-		return float64(math.Float32frombits(uint32(bits) << 16))
-	case inference.Int8, inference.Int16, inference.Int32, inference.Int64:
-		shift := 64 - 8*len(e)
-		return float64(int64(bits<<shift) >> shift)
-	}
-	return float64(bits)
+	return elements.Float(d, data, i)
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -69,7 +71,15 @@ const (
 	paramBatching = "batching" // "off": requests are run one by one
 	paramModel    = "model"    // which one of several models in a package
 	paramThreads  = "threads"  // of one run
+
+	paramBuckets = "padding_buckets" // the rest is that of model.Padding
+	paramInputs  = "padding_inputs"
+	paramOutputs = "padding_outputs"
+	paramMask    = "padding_mask"
+	paramValues  = "padding_values"
 )
+
+var allParams = []string{paramBatching, paramModel, paramThreads, paramBuckets, paramInputs, paramOutputs, paramMask, paramValues}
 
 // checkConfig refuses what this server does not do.
 func checkConfig(c *pb.ModelConfig, name string) error {
@@ -91,8 +101,8 @@ func checkConfig(c *pb.ModelConfig, name string) error {
 		}
 	}
 	for key := range c.Parameters {
-		if !slices.Contains([]string{paramBatching, paramModel, paramThreads}, key) {
-			return inference.Errorf(inference.Unimplemented, "parameters: %q is unknown; there are %s, %s and %s", key, paramBatching, paramModel, paramThreads)
+		if !slices.Contains(allParams, key) {
+			return inference.Errorf(inference.Unimplemented, "parameters: %q is unknown; there are %s", key, strings.Join(allParams, ", "))
 		}
 	}
 	return nil
@@ -148,7 +158,71 @@ func options(c *pb.ModelConfig) (model.Options, error) {
 		}
 		o.Threads = n
 	}
-	return o, nil
+	var err error
+	o.Padding, err = padding(c)
+	return o, err
+}
+
+// padding reads the parameters about padding; nil without any.
+func padding(c *pb.ModelConfig) (*model.Padding, error) {
+	text := func(key string) string { return c.Parameters[key].GetStringValue() }
+	p := &model.Padding{Mask: text(paramMask)}
+	for n := range words(text(paramBuckets)) {
+		size, err := strconv.ParseInt(n, 10, 64)
+		if err != nil || size < 1 {
+			return nil, badf("parameters: %s is %q: expected sizes with commas", paramBuckets, text(paramBuckets))
+		}
+		p.Buckets = append(p.Buckets, size)
+	}
+	var err error
+	if p.Inputs, err = named(text(paramInputs), ":", strconv.Atoi); err != nil {
+		return nil, badf("parameters: %s is %q: expected NAME:DIMENSION with commas", paramInputs, text(paramInputs))
+	}
+	if p.Outputs, err = named(text(paramOutputs), ":", strconv.Atoi); err != nil {
+		return nil, badf("parameters: %s is %q: expected NAME:DIMENSION with commas", paramOutputs, text(paramOutputs))
+	}
+	float := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+	if p.Values, err = named(text(paramValues), "=", float); err != nil {
+		return nil, badf("parameters: %s is %q: expected NAME=VALUE with commas", paramValues, text(paramValues))
+	}
+	if p.Buckets == nil && p.Inputs == nil {
+		if p.Outputs != nil || p.Values != nil || p.Mask != "" {
+			return nil, badf("parameters: padding needs %s or %s", paramBuckets, paramInputs)
+		}
+		return nil, nil
+	}
+	return p, nil
+}
+
+// words are the parts of a list with commas.
+func words(list string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for w := range strings.SplitSeq(list, ",") {
+			if w = strings.TrimSpace(w); w != "" && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// named reads a list of names with a value each; nil if it is empty.
+func named[T any](list, sep string, parse func(string) (T, error)) (map[string]T, error) {
+	var all map[string]T
+	for w := range words(list) {
+		at := strings.LastIndex(w, sep)
+		if at < 0 {
+			return nil, strconv.ErrSyntax
+		}
+		v, err := parse(w[at+1:])
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = map[string]T{}
+		}
+		all[w[:at]] = v
+	}
+	return all, nil
 }
 
 // defaultRows bounds the rows of a run where nobody says anything else.
@@ -241,7 +315,7 @@ func inputShape(m *model.Model, i int) []int64 {
 	shape := make([]int64, 0, len(m.Inputs[i].Dims))
 	for j, d := range m.Inputs[i].Dims {
 		n := d.Min
-		if !d.Fixed() || (j == 0 && m.FixedRows) {
+		if m.Varies(i, j) {
 			n = -1
 		}
 		shape = append(shape, n)
