@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// terminate asks a process to end.
+const terminate = syscall.SIGTERM
+
 // group makes a process and what it starts a group, which is ended as a whole.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
