@@ -26,7 +26,7 @@ func BenchmarkMul(b *testing.B) {
 	b.Run("f64/512x512x512/n/1", func(b *testing.B) { benchMul[float64](b, [3]int{512, 512, 512}, false, 1) })
 	b.Run("f64/128x768x768/t/1", func(b *testing.B) { benchMul[float64](b, [3]int{128, 768, 768}, true, 1) })
 	for _, layout := range []string{"n", "t"} {
-		for _, d := range [][3]int{{128, 768, 768}, {1, 768, 3072}, {8, 768, 768}} {
+		for _, d := range [][3]int{{1024, 1024, 1024}, {128, 768, 768}, {1, 768, 3072}, {8, 768, 768}} {
 			name := fmt.Sprintf("%dx%dx%d/%s/1", d[0], d[1], d[2], layout)
 			b.Run("bf16/"+name, func(b *testing.B) { benchMul[BF16](b, d, layout == "t", 1) })
 			b.Run("f16/"+name, func(b *testing.B) { benchMul[F16](b, d, layout == "t", 1) })

@@ -16,7 +16,7 @@ const (
 )
 
 // dotFunc sets a tile of c (or adds to it) to alpha times the product of rows of
-// a with four rows of memory of b.
+// a with four rows of memory of b; aRow and bCol are bytes.
 type dotFunc[A Float] func(depth int, a *A, aRow int, b *A, bCol int, c *A, ldc int, alpha A, flags int)
 
 // dots is the loops for one element type, by rows.
@@ -29,7 +29,7 @@ type dots[A Float] struct {
 // alongDepth reports whether the product is to be computed by dot products.
 func (s *state[A]) alongDepth() bool {
 	return s.kernel.dots != nil && s.b.strided() && s.a.cs == 1 && s.b.rs == 1 &&
-		min(s.m, s.n) <= dotSide && s.k >= dotLeast
+		min(s.m, s.n) <= dotSide && s.deep >= dotLeast
 }
 
 // planDots shares the longer side of the result out.
@@ -38,7 +38,7 @@ func (s *state[A]) planDots() {
 	p.dot = true
 	p.mr = balanced(s.m, len(s.kernel.dots.tiles)-1)
 	p.depth = dotDepth
-	if s.a.format != wide {
+	if s.widens() {
 		p.depth = dotNarrow
 	}
 	p.chunk = s.m
@@ -56,19 +56,22 @@ func (s *state[A]) planDots() {
 	p.colTiles = ceil(s.n, p.tileCols)
 }
 
-// rows are adjacent elements along the depth, stride apart.
+// rows are adjacent elements along the depth, or words of two, stride bytes apart.
 type rows[A Float] struct {
 	first  *A
 	stride int
 }
 
 func (r rows[A]) at(i int) *A {
-	return (*A)(unsafe.Add(unsafe.Pointer(r.first), i*r.stride*int(unsafe.Sizeof(*r.first))))
+	return (*A)(unsafe.Add(unsafe.Pointer(r.first), i*r.stride))
 }
+
+// widens reports whether operands are made wide before they are multiplied.
+func (s *state[A]) widens() bool { return s.a.format != wide && s.kernel.loops == nil }
 
 // widenShort makes the shorter operand of 16-bit elements wide, as dense rows.
 func (s *state[A]) widenShort() {
-	if s.a.format == wide {
+	if !s.widens() {
 		return
 	}
 	o, n := s.a, s.m
@@ -84,21 +87,25 @@ func (s *state[A]) widenShort() {
 // short returns rows x0.. of the shorter operand from depth k0, long rows x0..x1-1
 // of the other one; both rows of the left operand or columns of the right one.
 func (s *state[A]) short(o *anyOperand, x0, k0 int) rows[A] {
-	if o.format != wide {
-		return rows[A]{&s.aBuf[x0*s.k+k0], s.k}
+	size := int(unsafe.Sizeof(s.alpha))
+	if s.widens() {
+		return rows[A]{&s.aBuf[x0*s.k+k0], s.k * size}
 	}
-	return rows[A]{(*A)(o.at(x0, k0, unsafe.Sizeof(s.alpha))), o.rs}
+	if s.kernel.loops != nil {
+		return rows[A]{(*A)(o.at(x0, 2*k0, 2)), o.rs * 2}
+	}
+	return rows[A]{(*A)(o.at(x0, k0, uintptr(size))), o.rs * size}
 }
 
 func (s *state[A]) long(w *scratch[A], o *anyOperand, x0, x1, k0, depth int) rows[A] {
-	if o.format == wide {
+	if !s.widens() {
 		return s.short(o, x0, k0)
 	}
 	w.wide = grown(w.wide, (x1-x0)*depth)
 	for i := range x1 - x0 {
 		widen(o.format, w.wide[i*depth:][:depth], o.at(x0+i, k0, 2), 1)
 	}
-	return rows[A]{&w.wide[0], depth}
+	return rows[A]{&w.wide[0], depth * int(unsafe.Sizeof(s.alpha))}
 }
 
 // dotTile computes rows r0..r1-1 of columns j0..j1-1: each part of the longer
@@ -130,6 +137,9 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+j-j0:], ldc, min(mr, r1-r), je-j, 0, depth, flags)
 			}
 		}
+	}
+	if s.kernel.loops != nil && s.deep%2 != 0 {
+		s.addLast(out, ldc, r0, r1, j0, j1)
 	}
 	s.finish(w, out, ldc, r0, r1, j0, j1)
 }

@@ -174,6 +174,12 @@ func each[A Float](t *testing.T, list *[]*kernel[A], run func(t *testing.T)) {
 	for _, k := range all {
 		*list = []*kernel[A]{k}
 		t.Run(k.name, run)
+		if k.pairs != nil {
+			without := *k
+			without.pairs = nil
+			*list = []*kernel[A]{&without}
+			t.Run(k.name+" without pairs", run)
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ type kernel[A Float] struct {
 	// panel elements apart; nil if there is no better one than in Go.
 	copyPanels func(dst *A, panel int, src *A, stride, n, depth int)
 	dots       *dots[A] // nil if there are none
+	// pairs is the kernel for operands of bfloat16, whose loops pack words; both nil if
+	// the processor does not multiply pairs of them.
+	pairs *kernel[A]
+	loops *pairLoops
 	// finish sets x = max(x + y + z, least) for n elements, a multiple of half nr;
 	// a nil row counts as zeros. Nil if there is no better one than in Go.
 	finish func(x, y, z *A, n int, least A)

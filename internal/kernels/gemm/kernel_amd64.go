@@ -5,6 +5,8 @@ package gemm
 import (
 	"unsafe"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/loris-ml/loris/internal/isa"
 )
 
@@ -15,6 +17,9 @@ import (
 func nativeKernels[A Float]() []*kernel[A] {
 	var l32 []*kernel[float32]
 	var l64 []*kernel[float64]
+	if isa.AVX512() && cpu.X86.HasAVX512BF16 {
+		avx512F32.pairs = avx512Pairs
+	}
 	if isa.AVX512() {
 		l32, l64 = append(l32, avx512F32), append(l64, avx512F64)
 	}
@@ -43,6 +48,24 @@ var avx512F32 = &kernel[float32]{
 	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
 	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
+	finish: finishF32AVX512,
+	times:  timesF32AVX512,
+}
+
+// avx512Pairs is what avx512F32 has for bfloat16 where the processor multiplies pairs.
+var avx512Pairs = &kernel[float32]{
+	name: "avx512bf16", mr: 14, nr: 32, masked: true,
+	tiles: [2][]tileFunc[float32]{{
+		nil, tile1x32BF16AVX512, tile2x32BF16AVX512, tile3x32BF16AVX512, tile4x32BF16AVX512, tile5x32BF16AVX512, tile6x32BF16AVX512, tile7x32BF16AVX512, tile8x32BF16AVX512, tile9x32BF16AVX512, tile10x32BF16AVX512, tile11x32BF16AVX512, tile12x32BF16AVX512, tile13x32BF16AVX512, tile14x32BF16AVX512,
+	}, {
+		nil, tile1x16BF16AVX512, tile2x16BF16AVX512, tile3x16BF16AVX512, tile4x16BF16AVX512, tile5x16BF16AVX512, tile6x16BF16AVX512, tile7x16BF16AVX512, tile8x16BF16AVX512, tile9x16BF16AVX512, tile10x16BF16AVX512, tile11x16BF16AVX512, tile12x16BF16AVX512, tile13x16BF16AVX512, tile14x16BF16AVX512,
+	}},
+	panels: []panelFunc[float32]{
+		nil, panels1x32BF16AVX512, panels2x32BF16AVX512, panels3x32BF16AVX512, panels4x32BF16AVX512, panels5x32BF16AVX512, panels6x32BF16AVX512, panels7x32BF16AVX512, panels8x32BF16AVX512, panels9x32BF16AVX512, panels10x32BF16AVX512, panels11x32BF16AVX512, panels12x32BF16AVX512, panels13x32BF16AVX512, panels14x32BF16AVX512,
+	},
+	broad:  []tileFunc[float32]{nil, tile1x64BF16AVX512, tile2x64BF16AVX512, tile3x64BF16AVX512, tile4x64BF16AVX512},
+	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4BF16AVX512, dot2x4BF16AVX512, dot3x4BF16AVX512, dot4x4BF16AVX512, dot5x4BF16AVX512, dot6x4BF16AVX512}},
+	loops:  &pairLoops{rows: pairRowsBF16AVX512, columns: transposeBF16AVX512, panels: pairPanelsBF16AVX512},
 	finish: finishF32AVX512,
 	times:  timesF32AVX512,
 }

@@ -13163,34 +13163,30 @@ TEXT ·dot1x4F32AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z3, Z3, Z3
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
-	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	MOVQ   a+8(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
 	MOVQ   b+24(FP), BX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
 	SUBQ   $0x00000010, AX
 	JL     tail
 
 whole:
 	VMOVUPS     (BX), Z4
-	VMOVUPS     (BX)(DX*1), Z5
-	VMOVUPS     (BX)(DX*2), Z6
+	VMOVUPS     (BX)(CX*1), Z5
+	VMOVUPS     (BX)(CX*2), Z6
 	VMOVUPS     (BX)(SI*1), Z7
-	VMOVUPS     (CX), Z8
+	VMOVUPS     (DX), Z8
 	VFMADD231PS Z4, Z8, Z0
 	VFMADD231PS Z5, Z8, Z1
 	VFMADD231PS Z6, Z8, Z2
 	VFMADD231PS Z7, Z8, Z3
 	PREFETCHT1  (DI)
-	PREFETCHT1  (DI)(DX*1)
-	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
 	PREFETCHT1  (DI)(SI*1)
 	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, AX
 	JGE         whole
@@ -13202,10 +13198,10 @@ tail:
 	BZHIQ       AX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPS.Z   (BX), K1, Z4
-	VMOVUPS.Z   (BX)(DX*1), K1, Z5
-	VMOVUPS.Z   (BX)(DX*2), K1, Z6
+	VMOVUPS.Z   (BX)(CX*1), K1, Z5
+	VMOVUPS.Z   (BX)(CX*2), K1, Z6
 	VMOVUPS.Z   (BX)(SI*1), K1, Z7
-	VMOVUPS.Z   (CX), K1, Z8
+	VMOVUPS.Z   (DX), K1, Z8
 	VFMADD231PS Z4, Z8, Z0
 	VFMADD231PS Z5, Z8, Z1
 	VFMADD231PS Z6, Z8, Z2
@@ -13274,10 +13270,6 @@ TEXT ·dot2x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -13431,10 +13423,6 @@ TEXT ·dot3x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -13635,10 +13623,6 @@ TEXT ·dot4x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
@@ -13887,10 +13871,6 @@ TEXT ·dot5x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
@@ -14186,10 +14166,6 @@ TEXT ·dot6x4F32AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	LEAQ   (CX)(CX*4), DI
@@ -28226,36 +28202,30 @@ TEXT ·dot1x4F64AVX512(SB), NOSPLIT, $0-72
 	VPXORD Z3, Z3, Z3
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
-	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	MOVQ   a+8(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
 	MOVQ   b+24(FP), BX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
 	SUBQ   $0x00000008, AX
 	JL     tail
 
 whole:
 	VMOVUPD     (BX), Z4
-	VMOVUPD     (BX)(DX*1), Z5
-	VMOVUPD     (BX)(DX*2), Z6
+	VMOVUPD     (BX)(CX*1), Z5
+	VMOVUPD     (BX)(CX*2), Z6
 	VMOVUPD     (BX)(SI*1), Z7
-	VMOVUPD     (CX), Z8
+	VMOVUPD     (DX), Z8
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z8, Z1
 	VFMADD231PD Z6, Z8, Z2
 	VFMADD231PD Z7, Z8, Z3
 	PREFETCHT1  (DI)
-	PREFETCHT1  (DI)(DX*1)
-	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
 	PREFETCHT1  (DI)(SI*1)
 	ADDQ        $0x00000040, DI
-	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000008, AX
 	JGE         whole
@@ -28267,10 +28237,10 @@ tail:
 	BZHIQ       AX, DI, DI
 	KMOVW       DI, K1
 	VMOVUPD.Z   (BX), K1, Z4
-	VMOVUPD.Z   (BX)(DX*1), K1, Z5
-	VMOVUPD.Z   (BX)(DX*2), K1, Z6
+	VMOVUPD.Z   (BX)(CX*1), K1, Z5
+	VMOVUPD.Z   (BX)(CX*2), K1, Z6
 	VMOVUPD.Z   (BX)(SI*1), K1, Z7
-	VMOVUPD.Z   (CX), K1, Z8
+	VMOVUPD.Z   (DX), K1, Z8
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z8, Z1
 	VFMADD231PD Z6, Z8, Z2
@@ -28338,12 +28308,6 @@ TEXT ·dot2x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -28494,12 +28458,6 @@ TEXT ·dot3x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -28695,12 +28653,6 @@ TEXT ·dot4x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
@@ -28942,12 +28894,6 @@ TEXT ·dot5x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	MOVQ   b+24(FP), DI
@@ -29234,12 +29180,6 @@ TEXT ·dot6x4F64AVX512(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	LEAQ   (CX)(CX*2), SI
 	LEAQ   (CX)(CX*4), DI
@@ -30796,34 +30736,30 @@ TEXT ·dot1x4F32AVX2(SB), NOSPLIT, $0-72
 	VXORPS Y3, Y3, Y3
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
-	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	MOVQ   a+8(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
 	MOVQ   b+24(FP), BX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
 	SUBQ   $0x00000008, AX
 	JL     tail
 
 whole:
 	VMOVUPS     (BX), Y4
-	VMOVUPS     (BX)(DX*1), Y5
-	VMOVUPS     (BX)(DX*2), Y6
+	VMOVUPS     (BX)(CX*1), Y5
+	VMOVUPS     (BX)(CX*2), Y6
 	VMOVUPS     (BX)(SI*1), Y7
-	VMOVUPS     (CX), Y8
+	VMOVUPS     (DX), Y8
 	VFMADD231PS Y4, Y8, Y0
 	VFMADD231PS Y5, Y8, Y1
 	VFMADD231PS Y6, Y8, Y2
 	VFMADD231PS Y7, Y8, Y3
 	PREFETCHT1  (DI)
-	PREFETCHT1  (DI)(DX*1)
-	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
 	PREFETCHT1  (DI)(SI*1)
 	ADDQ        $0x00000020, DI
-	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000008, AX
 	JGE         whole
@@ -30887,10 +30823,6 @@ TEXT ·dot2x4F32AVX2(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -32180,36 +32112,30 @@ TEXT ·dot1x4F64AVX2(SB), NOSPLIT, $0-72
 	VXORPD Y3, Y3, Y3
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
-	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	MOVQ   a+8(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
 	MOVQ   b+24(FP), BX
-	LEAQ   (DX)(DX*2), SI
-	LEAQ   (BX)(DX*4), DI
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
 	SUBQ   $0x00000004, AX
 	JL     tail
 
 whole:
 	VMOVUPD     (BX), Y4
-	VMOVUPD     (BX)(DX*1), Y5
-	VMOVUPD     (BX)(DX*2), Y6
+	VMOVUPD     (BX)(CX*1), Y5
+	VMOVUPD     (BX)(CX*2), Y6
 	VMOVUPD     (BX)(SI*1), Y7
-	VMOVUPD     (CX), Y8
+	VMOVUPD     (DX), Y8
 	VFMADD231PD Y4, Y8, Y0
 	VFMADD231PD Y5, Y8, Y1
 	VFMADD231PD Y6, Y8, Y2
 	VFMADD231PD Y7, Y8, Y3
 	PREFETCHT1  (DI)
-	PREFETCHT1  (DI)(DX*1)
-	PREFETCHT1  (DI)(DX*2)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
 	PREFETCHT1  (DI)(SI*1)
 	ADDQ        $0x00000020, DI
-	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000004, AX
 	JGE         whole
@@ -32270,12 +32196,6 @@ TEXT ·dot2x4F64AVX2(SB), NOSPLIT, $0-72
 	MOVQ   depth+0(FP), AX
 	MOVQ   aRow+16(FP), CX
 	MOVQ   bCol+32(FP), DX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   CX, CX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
-	ADDQ   DX, DX
 	MOVQ   a+8(FP), BX
 	MOVQ   b+24(FP), SI
 	LEAQ   (DX)(DX*2), DI
@@ -32509,5 +32429,20588 @@ vector:
 	JLT     vector
 	DECQ    DX
 	JNZ     row
+	VZEROUPPER
+	RET
+
+// func tile1x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile1x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
+	JNZ        padded
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (SI), K1, Z2
+	VMOVUPS.Z    64(SI), K2, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z3
+	PREFETCHT0   64(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DX, CX
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z3
+	PREFETCHT0   64(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DX, CX
+	VMOVUPS      (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z3
+	PREFETCHT0   64(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DX, CX
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile1x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile1x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
+	JNZ        padded
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (SI), K1, Z1
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DX, CX
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DX, CX
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DX, CX
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z1
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func panels1x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels1x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000001, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z2
+	VMOVUPS      64(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z2
+	VMOVUPS      64(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VMOVUPS      128(DX), Z2
+	VMOVUPS      192(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   516(CX)
+	VBROADCASTSS 4(CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VMOVUPS      256(DX), Z2
+	VMOVUPS      320(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   520(CX)
+	VBROADCASTSS 8(CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VMOVUPS      384(DX), Z2
+	VMOVUPS      448(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   524(CX)
+	VBROADCASTSS 12(CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000010, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z2
+	VMOVUPS      64(DX), Z3
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000004, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z2
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile2x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile2x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z4
+	VMOVUPS.Z    64(DI), K2, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile2x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile2x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z2
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func panels2x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels2x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000002, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000008, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VMOVUPS      128(DX), Z4
+	VMOVUPS      192(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   520(CX)
+	VBROADCASTSS 8(CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 12(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VMOVUPS      256(DX), Z4
+	VMOVUPS      320(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   528(CX)
+	VBROADCASTSS 16(CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VMOVUPS      384(DX), Z4
+	VMOVUPS      448(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   536(CX)
+	VBROADCASTSS 24(CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 28(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000020, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z4
+	VMOVUPS      64(DX), Z5
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000008, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z4
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile3x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile3x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z6
+	VMOVUPS.Z    64(DI), K2, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile3x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z3
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z3
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z4
+	VFMADD231PS Z3, Z0, Z4
+	VMOVUPS     Z4, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func panels3x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels3x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000003, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000000c, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VMOVUPS      128(DX), Z6
+	VMOVUPS      192(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   524(CX)
+	VBROADCASTSS 12(CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 16(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 20(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VMOVUPS      256(DX), Z6
+	VMOVUPS      320(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   536(CX)
+	VBROADCASTSS 24(CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 28(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 32(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VMOVUPS      384(DX), Z6
+	VMOVUPS      448(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   548(CX)
+	VBROADCASTSS 36(CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 40(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 44(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000030, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z6
+	VMOVUPS      64(DX), Z7
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000000c, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z6
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile4x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile4x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
+	JNZ        padded
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R8), K1, Z8
+	VMOVUPS.Z    64(R8), K2, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         DX, SI
+	VMOVUPS      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile4x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile4x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
+	JNZ        padded
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R8), K1, Z4
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	VMOVUPS      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func panels4x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels4x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000004, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000010, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VMOVUPS      128(DX), Z8
+	VMOVUPS      192(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   528(CX)
+	VBROADCASTSS 16(CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VMOVUPS      256(DX), Z8
+	VMOVUPS      320(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   544(CX)
+	VBROADCASTSS 32(CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 36(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 40(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 44(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VMOVUPS      384(DX), Z8
+	VMOVUPS      448(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   560(CX)
+	VBROADCASTSS 48(CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 52(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 56(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 60(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000040, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z8
+	VMOVUPS      64(DX), Z9
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000010, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z8
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile5x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile5x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
+	JNZ        padded
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R8), K1, Z10
+	VMOVUPS.Z    64(R8), K2, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	VMOVUPS      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z10, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z10, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z11
+	VFMADD231PS Z10, Z0, Z11
+	VMOVUPS     Z11, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile5x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
+	JNZ        padded
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R8), K1, Z5
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         DX, SI
+	VMOVUPS      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z5
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z6
+	VFMADD231PS Z5, Z0, Z6
+	VMOVUPS     Z6, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func panels5x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels5x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000005, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z10
+	VMOVUPS      64(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000014, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z10
+	VMOVUPS      64(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VMOVUPS      128(DX), Z10
+	VMOVUPS      192(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   532(CX)
+	VBROADCASTSS 20(CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 24(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 28(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 32(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 36(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VMOVUPS      256(DX), Z10
+	VMOVUPS      320(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   552(CX)
+	VBROADCASTSS 40(CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 44(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 48(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 52(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 56(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VMOVUPS      384(DX), Z10
+	VMOVUPS      448(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   572(CX)
+	VBROADCASTSS 60(CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 64(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 68(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 72(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 76(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000050, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z10
+	VMOVUPS      64(DX), Z11
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000014, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z10
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z10, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z10, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z10, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z10, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z11
+	VFMADD231PS Z10, Z0, Z11
+	VMOVUPS     Z11, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z10, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z10, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z10, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z10, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z10, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z10, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z10, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile6x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile6x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
+	JNZ        padded
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R9), K1, Z12
+	VMOVUPS.Z    64(R9), K2, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	VMOVUPS      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile6x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile6x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
+	JNZ        padded
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R9), K1, Z6
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         DX, SI
+	VMOVUPS      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func panels6x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels6x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000006, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z12
+	VMOVUPS      64(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000018, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z12
+	VMOVUPS      64(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VMOVUPS      128(DX), Z12
+	VMOVUPS      192(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   536(CX)
+	VBROADCASTSS 24(CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 28(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 32(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 36(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 40(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 44(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VMOVUPS      256(DX), Z12
+	VMOVUPS      320(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   560(CX)
+	VBROADCASTSS 48(CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 52(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 56(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 60(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 64(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 68(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VMOVUPS      384(DX), Z12
+	VMOVUPS      448(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   584(CX)
+	VBROADCASTSS 72(CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 76(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 80(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 84(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 88(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 92(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000060, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z12
+	VMOVUPS      64(DX), Z13
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000018, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z12
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile7x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile7x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
+	JNZ        padded
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R9), K1, Z14
+	VMOVUPS.Z    64(R9), K2, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         DX, SI
+	VMOVUPS      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z14
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z14, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z14, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z14, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z12, Z12
+	VMOVUPS      Z12, K1, (R10)
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z15
+	VFMADD231PS Z14, Z0, Z15
+	VMOVUPS     Z15, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z12, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile7x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile7x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	MOVQ       next+88(FP), R12
+	MOVQ       step+96(FP), R13
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R14
+	TESTQ      $0x00000002, R14
+	JNZ        padded
+	MOVQ       cols+64(FP), R14
+	CMPQ       R14, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R9), K1, Z7
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         DX, SI
+	VMOVUPS      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z7
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z7, Z0, Z8
+	VMOVUPS     Z8, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func panels7x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels7x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000007, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z14
+	VMOVUPS      64(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000001c, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z14
+	VMOVUPS      64(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	VMOVUPS      128(DX), Z14
+	VMOVUPS      192(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   540(CX)
+	VBROADCASTSS 28(CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 32(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 36(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 40(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 44(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 48(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 52(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	VMOVUPS      256(DX), Z14
+	VMOVUPS      320(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   568(CX)
+	VBROADCASTSS 56(CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 60(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 64(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 68(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 72(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 76(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 80(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	VMOVUPS      384(DX), Z14
+	VMOVUPS      448(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   596(CX)
+	VBROADCASTSS 84(CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 88(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 92(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 96(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 100(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 104(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 108(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000070, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z14
+	VMOVUPS      64(DX), Z15
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000001c, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z14
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z14, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z14, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z14, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z14, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z15
+	VFMADD231PS Z14, Z0, Z15
+	VMOVUPS     Z15, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z14, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z14, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile8x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile8x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z16
+	VMOVUPS.Z    64(R10), K2, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile8x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile8x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z8
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(CX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(CX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(CX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(CX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(CX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(CX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(CX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(CX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(CX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(CX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(CX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(CX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels8x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels8x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000008, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z16
+	VMOVUPS      64(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000020, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z16
+	VMOVUPS      64(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	VMOVUPS      128(DX), Z16
+	VMOVUPS      192(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   544(CX)
+	VBROADCASTSS 32(CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 36(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 40(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 44(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 48(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 52(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 56(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 60(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	VMOVUPS      256(DX), Z16
+	VMOVUPS      320(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   576(CX)
+	VBROADCASTSS 64(CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 68(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 72(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 76(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 80(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 84(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 88(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 92(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	VMOVUPS      384(DX), Z16
+	VMOVUPS      448(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   608(CX)
+	VBROADCASTSS 96(CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 100(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 104(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 108(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 112(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 116(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 120(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 124(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000080, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z16
+	VMOVUPS      64(DX), Z17
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000020, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z16
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile9x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile9x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z18
+	VMOVUPS.Z    64(R10), K2, Z19
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z18
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z18, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z18, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z18, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z18, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z18, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z18, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z18, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z18, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z18, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z18, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z18, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z19
+	VFMADD231PS Z18, Z0, Z19
+	VMOVUPS     Z19, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z18, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z18, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile9x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile9x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z9
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z9
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z9, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z9, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z10
+	VFMADD231PS Z9, Z0, Z10
+	VMOVUPS     Z10, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z9, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels9x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels9x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x0000000000000009, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z18
+	VMOVUPS      64(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000024, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z18
+	VMOVUPS      64(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	VMOVUPS      128(DX), Z18
+	VMOVUPS      192(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   548(CX)
+	VBROADCASTSS 36(CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 40(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 44(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 48(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 52(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 56(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 60(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 64(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 68(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	VMOVUPS      256(DX), Z18
+	VMOVUPS      320(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   584(CX)
+	VBROADCASTSS 72(CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 76(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 80(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 84(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 88(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 92(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 96(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 100(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 104(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	VMOVUPS      384(DX), Z18
+	VMOVUPS      448(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   620(CX)
+	VBROADCASTSS 108(CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 112(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 116(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 120(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 124(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 128(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 132(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 136(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 140(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x00000090, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z18
+	VMOVUPS      64(DX), Z19
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000024, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z18
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z18, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z18, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z18, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z18, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z18, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z18, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z18, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z18, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z18, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z18, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z18, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z19
+	VFMADD231PS Z18, Z0, Z19
+	VMOVUPS     Z19, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z18, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z18, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile10x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile10x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z20
+	VMOVUPS.Z    64(R10), K2, Z21
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z20
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z20, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z20, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z20, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z20, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z20, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z20, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z20, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z20, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z20, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z20, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z20, Z18, Z18
+	VMOVUPS      Z18, K1, (R11)
+	VMULPS       Z20, Z19, Z19
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z21
+	VFMADD231PS Z20, Z0, Z21
+	VMOVUPS     Z21, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z20, Z18, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z20, Z19, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile10x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile10x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z10
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(CX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(CX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(CX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(CX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z11
+	VFMADD231PS Z10, Z0, Z11
+	VMOVUPS     Z11, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels10x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels10x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x000000000000000a, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z20
+	VMOVUPS      64(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000028, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z20
+	VMOVUPS      64(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	VMOVUPS      128(DX), Z20
+	VMOVUPS      192(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   552(CX)
+	VBROADCASTSS 40(CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 44(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 48(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 52(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 56(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 60(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 64(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 68(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 72(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 76(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	VMOVUPS      256(DX), Z20
+	VMOVUPS      320(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   592(CX)
+	VBROADCASTSS 80(CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 84(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 88(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 92(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 96(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 100(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 104(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 108(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 112(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 116(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	VMOVUPS      384(DX), Z20
+	VMOVUPS      448(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   632(CX)
+	VBROADCASTSS 120(CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 124(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 128(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 132(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 136(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 140(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 144(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 148(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 152(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 156(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x000000a0, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z20
+	VMOVUPS      64(DX), Z21
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000028, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z20
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z20, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z20, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z20, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z20, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z20, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z20, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z20, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z20, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z20, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z20, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z20, Z18, Z18
+	VMOVUPS      Z18, K1, (BX)
+	VMULPS       Z20, Z19, Z19
+	VMOVUPS      Z19, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z21
+	VFMADD231PS Z20, Z0, Z21
+	VMOVUPS     Z21, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z20, Z18, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z20, Z19, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile11x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile11x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z22
+	VMOVUPS.Z    64(R10), K2, Z23
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z22
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z22, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z22, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z22, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z22, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z22, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z22, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z22, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z22, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z22, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z22, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z18, Z18
+	VMOVUPS      Z18, K1, (R11)
+	VMULPS       Z22, Z19, Z19
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z22, Z20, Z20
+	VMOVUPS      Z20, K1, (R11)
+	VMULPS       Z22, Z21, Z21
+	VMOVUPS      Z21, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z23
+	VFMADD231PS Z22, Z0, Z23
+	VMOVUPS     Z23, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z18, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z19, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z22, Z20, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z22, Z21, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile11x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile11x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z11
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z11
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z9, Z9
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z11, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z12
+	VFMADD231PS Z11, Z0, Z12
+	VMOVUPS     Z12, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z9, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z11, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels11x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels11x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x000000000000000b, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z22
+	VMOVUPS      64(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 28(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 32(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 36(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 40(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000002c, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z22
+	VMOVUPS      64(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 28(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 32(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 36(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 40(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	VMOVUPS      128(DX), Z22
+	VMOVUPS      192(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   556(CX)
+	VBROADCASTSS 44(CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 48(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 52(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 56(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 60(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 64(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 68(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 72(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 76(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 80(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 84(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	VMOVUPS      256(DX), Z22
+	VMOVUPS      320(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   600(CX)
+	VBROADCASTSS 88(CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 92(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 96(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 100(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 104(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 108(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 112(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 116(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 120(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 124(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 128(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	VMOVUPS      384(DX), Z22
+	VMOVUPS      448(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   644(CX)
+	VBROADCASTSS 132(CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 136(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 140(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 144(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 148(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 152(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 156(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 160(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 164(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 168(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 172(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x000000b0, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z22
+	VMOVUPS      64(DX), Z23
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS 4(CX), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS 8(CX), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS 12(CX), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS 16(CX), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS 20(CX), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS 24(CX), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS 28(CX), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS 32(CX), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS 36(CX), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS 40(CX), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x0000002c, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z22
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z22, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z22, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z22, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z22, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z22, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z22, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z22, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z22, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z22, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z22, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z18, Z18
+	VMOVUPS      Z18, K1, (BX)
+	VMULPS       Z22, Z19, Z19
+	VMOVUPS      Z19, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z22, Z20, Z20
+	VMOVUPS      Z20, K1, (BX)
+	VMULPS       Z22, Z21, Z21
+	VMOVUPS      Z21, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z23
+	VFMADD231PS Z22, Z0, Z23
+	VMOVUPS     Z23, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z18, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z19, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z22, Z20, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z22, Z21, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile12x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile12x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z24
+	VMOVUPS.Z    64(R10), K2, Z25
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z24
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z24, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z24, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z24, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z24, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z24, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z24, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z24, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z24, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z24, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z24, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z18, Z18
+	VMOVUPS      Z18, K1, (R11)
+	VMULPS       Z24, Z19, Z19
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z20, Z20
+	VMOVUPS      Z20, K1, (R11)
+	VMULPS       Z24, Z21, Z21
+	VMOVUPS      Z21, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z24, Z22, Z22
+	VMOVUPS      Z22, K1, (R11)
+	VMULPS       Z24, Z23, Z23
+	VMOVUPS      Z23, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z25
+	VFMADD231PS Z24, Z0, Z25
+	VMOVUPS     Z25, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z18, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z19, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z20, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z21, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z24, Z22, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z24, Z23, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile12x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile12x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z12
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels12x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels12x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x000000000000000c, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z24
+	VMOVUPS      64(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 32(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 36(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 40(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 44(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000030, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z24
+	VMOVUPS      64(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 32(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 36(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 40(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 44(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	VMOVUPS      128(DX), Z24
+	VMOVUPS      192(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   560(CX)
+	VBROADCASTSS 48(CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 52(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 56(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 60(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 64(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 68(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 72(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 76(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 80(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 84(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 88(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 92(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	VMOVUPS      256(DX), Z24
+	VMOVUPS      320(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   608(CX)
+	VBROADCASTSS 96(CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 100(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 104(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 108(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 112(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 116(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 120(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 124(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 128(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 132(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 136(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 140(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	VMOVUPS      384(DX), Z24
+	VMOVUPS      448(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   656(CX)
+	VBROADCASTSS 144(CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 148(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 152(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 156(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 160(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 164(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 168(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 172(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 176(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 180(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 184(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 188(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x000000c0, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z24
+	VMOVUPS      64(DX), Z25
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS 4(CX), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS 8(CX), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS 12(CX), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS 16(CX), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS 20(CX), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS 24(CX), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS 28(CX), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS 32(CX), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS 36(CX), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS 40(CX), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS 44(CX), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000030, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z24
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z24, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z24, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z24, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z24, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z24, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z24, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z24, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z24, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z24, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z24, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z18, Z18
+	VMOVUPS      Z18, K1, (BX)
+	VMULPS       Z24, Z19, Z19
+	VMOVUPS      Z19, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z20, Z20
+	VMOVUPS      Z20, K1, (BX)
+	VMULPS       Z24, Z21, Z21
+	VMOVUPS      Z21, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z24, Z22, Z22
+	VMOVUPS      Z22, K1, (BX)
+	VMULPS       Z24, Z23, Z23
+	VMOVUPS      Z23, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z25
+	VFMADD231PS Z24, Z0, Z25
+	VMOVUPS     Z25, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z18, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z19, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z20, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z21, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z24, Z22, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z24, Z23, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile13x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile13x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z26
+	VMOVUPS.Z    64(R10), K2, Z27
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z26
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z26, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z26, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z26, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z26, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z26, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z26, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z26, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z26, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z26, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z26, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z18, Z18
+	VMOVUPS      Z18, K1, (R11)
+	VMULPS       Z26, Z19, Z19
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z20, Z20
+	VMOVUPS      Z20, K1, (R11)
+	VMULPS       Z26, Z21, Z21
+	VMOVUPS      Z21, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z22, Z22
+	VMOVUPS      Z22, K1, (R11)
+	VMULPS       Z26, Z23, Z23
+	VMOVUPS      Z23, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z26, Z24, Z24
+	VMOVUPS      Z24, K1, (R11)
+	VMULPS       Z26, Z25, Z25
+	VMOVUPS      Z25, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z27
+	VFMADD231PS Z26, Z0, Z27
+	VMOVUPS     Z27, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z18, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z19, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z20, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z21, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z22, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z23, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z26, Z24, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z26, Z25, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile13x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile13x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z13
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z13
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z13, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z9, Z9
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z11, Z11
+	VMOVUPS      Z11, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z13, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z14
+	VFMADD231PS Z13, Z0, Z14
+	VMOVUPS     Z14, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z9, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z11, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z13, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels13x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels13x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x000000000000000d, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z26
+	VMOVUPS      64(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 36(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 40(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 44(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 48(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000034, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z26
+	VMOVUPS      64(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 36(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 40(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 44(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 48(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	VMOVUPS      128(DX), Z26
+	VMOVUPS      192(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   564(CX)
+	VBROADCASTSS 52(CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 56(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 60(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 64(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 68(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 72(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 76(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 80(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 84(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 88(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 92(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 96(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 100(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	VMOVUPS      256(DX), Z26
+	VMOVUPS      320(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   616(CX)
+	VBROADCASTSS 104(CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 108(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 112(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 116(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 120(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 124(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 128(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 132(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 136(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 140(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 144(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 148(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 152(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	VMOVUPS      384(DX), Z26
+	VMOVUPS      448(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   668(CX)
+	VBROADCASTSS 156(CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 160(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 164(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 168(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 172(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 176(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 180(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 184(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 188(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 192(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 196(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 200(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 204(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x000000d0, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z26
+	VMOVUPS      64(DX), Z27
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS 4(CX), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS 8(CX), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS 12(CX), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS 16(CX), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS 20(CX), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS 24(CX), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS 28(CX), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS 32(CX), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS 36(CX), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS 40(CX), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS 44(CX), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS 48(CX), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000034, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z26
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z26, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z26, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z26, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z26, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z26, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z26, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z26, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z26, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z26, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z26, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z18, Z18
+	VMOVUPS      Z18, K1, (BX)
+	VMULPS       Z26, Z19, Z19
+	VMOVUPS      Z19, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z20, Z20
+	VMOVUPS      Z20, K1, (BX)
+	VMULPS       Z26, Z21, Z21
+	VMOVUPS      Z21, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z22, Z22
+	VMOVUPS      Z22, K1, (BX)
+	VMULPS       Z26, Z23, Z23
+	VMOVUPS      Z23, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z26, Z24, Z24
+	VMOVUPS      Z24, K1, (BX)
+	VMULPS       Z26, Z25, Z25
+	VMOVUPS      Z25, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z27
+	VFMADD231PS Z26, Z0, Z27
+	VMOVUPS     Z27, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z18, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z19, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z20, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z21, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z22, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z23, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z26, Z24, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z26, Z25, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile14x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile14x32BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	VPXORD     Z26, Z26, Z26
+	VPXORD     Z27, Z27, Z27
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x20
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z28
+	VMOVUPS.Z    64(R10), K2, Z29
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z28
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z28, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z28, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z28, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z28, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z28, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z28, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z28, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z28, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z28, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z16, Z16
+	VMOVUPS      Z16, K1, (R11)
+	VMULPS       Z28, Z17, Z17
+	VMOVUPS      Z17, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z18, Z18
+	VMOVUPS      Z18, K1, (R11)
+	VMULPS       Z28, Z19, Z19
+	VMOVUPS      Z19, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z20, Z20
+	VMOVUPS      Z20, K1, (R11)
+	VMULPS       Z28, Z21, Z21
+	VMOVUPS      Z21, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z22, Z22
+	VMOVUPS      Z22, K1, (R11)
+	VMULPS       Z28, Z23, Z23
+	VMOVUPS      Z23, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z24, Z24
+	VMOVUPS      Z24, K1, (R11)
+	VMULPS       Z28, Z25, Z25
+	VMOVUPS      Z25, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z28, Z26, Z26
+	VMOVUPS      Z26, K1, (R11)
+	VMULPS       Z28, Z27, Z27
+	VMOVUPS      Z27, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z29
+	VFMADD231PS Z28, Z0, Z29
+	VMOVUPS     Z29, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z16, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z17, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z18, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z19, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z20, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z21, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z22, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z23, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z24, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z25, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z28, Z26, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z28, Z27, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile14x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile14x16BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	MOVQ       next+88(FP), R13
+	MOVQ       step+96(FP), R14
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R15
+	TESTQ      $0x00000002, R15
+	JNZ        padded
+	MOVQ       cols+64(FP), R15
+	CMPQ       R15, $0x10
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R10), K1, Z14
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	VMOVUPS      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z14
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z9, Z9
+	VMOVUPS      Z9, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z11, Z11
+	VMOVUPS      Z11, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z15
+	VFMADD231PS Z14, Z0, Z15
+	VMOVUPS     Z15, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z9, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z11, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z14, Z13, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func panels14x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, CMOV, MMX+
+TEXT ·panels14x32BF16AVX512(SB), NOSPLIT, $0-80
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z19, Z19, Z19
+	VPXORD  Z20, Z20, Z20
+	VPXORD  Z21, Z21, Z21
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z25, Z25, Z25
+	VPXORD  Z26, Z26, Z26
+	VPXORD  Z27, Z27, Z27
+	MOVQ    depth+0(FP), AX
+	MOVQ    a+8(FP), CX
+	MOVQ    b+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    ldc+32(FP), SI
+	ADDQ    SI, SI
+	ADDQ    SI, SI
+	MOVQ    next+64(FP), DI
+	MOVQ    step+72(FP), R8
+	MOVQ    cols+40(FP), R9
+	MOVQ    $-1, R10
+	BZHIQ   R9, R10, R10
+	KMOVW   R10, K1
+	SHRQ    $0x10, R10
+	KMOVW   R10, K2
+	MOVQ    BX, R9
+	MOVQ    $0x000000000000000e, R10
+	CMPQ    R10, AX
+	CMOVQGT AX, R10
+	SUBQ    R10, AX
+	TESTQ   R10, R10
+	JZ      done
+
+rows:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         SI, R9
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 40(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 44(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 48(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 52(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000038, CX
+	SUBQ         $0x01, R10
+	JNZ          rows
+	SUBQ         $0x04, AX
+	JL           rest
+
+steps:
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 40(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 44(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 48(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 52(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	VMOVUPS      128(DX), Z28
+	VMOVUPS      192(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   568(CX)
+	VBROADCASTSS 56(CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 60(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 64(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 68(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 72(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 76(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 80(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 84(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 88(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 92(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 96(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 100(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 104(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 108(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	VMOVUPS      256(DX), Z28
+	VMOVUPS      320(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   624(CX)
+	VBROADCASTSS 112(CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 116(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 120(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 124(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 128(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 132(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 136(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 140(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 144(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 148(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 152(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 156(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 160(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 164(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	VMOVUPS      384(DX), Z28
+	VMOVUPS      448(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   680(CX)
+	VBROADCASTSS 168(CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 172(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 176(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 180(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 184(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 188(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 192(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 196(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 200(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 204(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 208(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 212(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 216(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 220(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         $0x00000200, DX
+	ADDQ         $0x000000e0, CX
+	SUBQ         $0x04, AX
+	JGE          steps
+
+rest:
+	ADDQ $0x04, AX
+	JZ   done
+
+single:
+	VMOVUPS      (DX), Z28
+	VMOVUPS      64(DX), Z29
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
+	PREFETCHT0   512(CX)
+	VBROADCASTSS (CX), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS 4(CX), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS 8(CX), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS 12(CX), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS 16(CX), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS 20(CX), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS 24(CX), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS 28(CX), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS 32(CX), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS 36(CX), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS 40(CX), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS 44(CX), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS 48(CX), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS 52(CX), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000038, CX
+	DECQ         AX
+	JNZ          single
+
+done:
+	VBROADCASTSS alpha+48(FP), Z28
+	MOVQ         flags+56(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z28, Z0, Z0
+	VMOVUPS      Z0, K1, (BX)
+	VMULPS       Z28, Z1, Z1
+	VMOVUPS      Z1, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z2, Z2
+	VMOVUPS      Z2, K1, (BX)
+	VMULPS       Z28, Z3, Z3
+	VMOVUPS      Z3, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z4, Z4
+	VMOVUPS      Z4, K1, (BX)
+	VMULPS       Z28, Z5, Z5
+	VMOVUPS      Z5, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z6, Z6
+	VMOVUPS      Z6, K1, (BX)
+	VMULPS       Z28, Z7, Z7
+	VMOVUPS      Z7, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z8, Z8
+	VMOVUPS      Z8, K1, (BX)
+	VMULPS       Z28, Z9, Z9
+	VMOVUPS      Z9, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z10, Z10
+	VMOVUPS      Z10, K1, (BX)
+	VMULPS       Z28, Z11, Z11
+	VMOVUPS      Z11, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z12, Z12
+	VMOVUPS      Z12, K1, (BX)
+	VMULPS       Z28, Z13, Z13
+	VMOVUPS      Z13, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z14, Z14
+	VMOVUPS      Z14, K1, (BX)
+	VMULPS       Z28, Z15, Z15
+	VMOVUPS      Z15, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z16, Z16
+	VMOVUPS      Z16, K1, (BX)
+	VMULPS       Z28, Z17, Z17
+	VMOVUPS      Z17, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z18, Z18
+	VMOVUPS      Z18, K1, (BX)
+	VMULPS       Z28, Z19, Z19
+	VMOVUPS      Z19, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z20, Z20
+	VMOVUPS      Z20, K1, (BX)
+	VMULPS       Z28, Z21, Z21
+	VMOVUPS      Z21, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z22, Z22
+	VMOVUPS      Z22, K1, (BX)
+	VMULPS       Z28, Z23, Z23
+	VMOVUPS      Z23, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z24, Z24
+	VMOVUPS      Z24, K1, (BX)
+	VMULPS       Z28, Z25, Z25
+	VMOVUPS      Z25, K2, 64(BX)
+	ADDQ         SI, BX
+	VMULPS       Z28, Z26, Z26
+	VMOVUPS      Z26, K1, (BX)
+	VMULPS       Z28, Z27, Z27
+	VMOVUPS      Z27, K2, 64(BX)
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (BX), K1, Z29
+	VFMADD231PS Z28, Z0, Z29
+	VMOVUPS     Z29, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z1, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z2, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z3, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z4, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z5, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z6, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z7, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z8, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z9, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z10, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z11, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z12, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z13, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z14, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z15, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z16, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z17, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z18, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z19, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z20, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z21, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z22, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z23, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z24, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z25, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VMOVUPS.Z   (BX), K1, Z0
+	VFMADD231PS Z28, Z26, Z0
+	VMOVUPS     Z0, K1, (BX)
+	VMOVUPS.Z   64(BX), K2, Z0
+	VFMADD231PS Z28, Z27, Z0
+	VMOVUPS     Z0, K2, 64(BX)
+	ADDQ        SI, BX
+	VZEROUPPER
+	RET
+
+// func tile1x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile1x64BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	SHRQ       $0x10, R10
+	KMOVW      R10, K3
+	SHRQ       $0x10, R10
+	KMOVW      R10, K4
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       R8, R9
+	MOVQ       next+88(FP), R9
+	MOVQ       step+96(FP), R10
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R11
+	TESTQ      $0x00000002, R11
+	JNZ        padded
+	MOVQ       cols+64(FP), R11
+	CMPQ       R11, $0x40
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (SI), K1, Z4
+	VMOVUPS.Z    64(SI), K2, Z5
+	VMOVUPS.Z    128(SI), K3, Z6
+	VMOVUPS.Z    192(SI), K4, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z5
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      128(SI), Z6
+	PREFETCHT0   128(SI)(BX*8)
+	VMOVUPS      192(SI), Z7
+	PREFETCHT0   192(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DX, CX
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z5
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      128(SI), Z6
+	PREFETCHT0   128(SI)(BX*8)
+	VMOVUPS      192(SI), Z7
+	PREFETCHT0   192(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DX, CX
+	VMOVUPS      (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z5
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      128(SI), Z6
+	PREFETCHT0   128(SI)(BX*8)
+	VMOVUPS      192(SI), Z7
+	PREFETCHT0   192(SI)(BX*8)
+	ADDQ         BX, SI
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DX, CX
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K3, 128(DI)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K4, 192(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	VMOVUPS.Z   128(DI), K3, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K3, 128(DI)
+	VMOVUPS.Z   192(DI), K4, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K4, 192(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile2x64BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x40
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z8
+	VMOVUPS.Z    64(DI), K2, Z9
+	VMOVUPS.Z    128(DI), K3, Z10
+	VMOVUPS.Z    192(DI), K4, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile3x64BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	MOVQ       next+88(FP), R10
+	MOVQ       step+96(FP), R11
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R12
+	TESTQ      $0x00000002, R12
+	JNZ        padded
+	MOVQ       cols+64(FP), R12
+	CMPQ       R12, $0x40
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (DI), K1, Z12
+	VMOVUPS.Z    64(DI), K2, Z13
+	VMOVUPS.Z    128(DI), K3, Z14
+	VMOVUPS.Z    192(DI), K4, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         DX, SI
+	VMOVUPS      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R8)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R8)
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R8)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, MMX+
+TEXT ·tile4x64BF16AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	SHRQ       $0x10, R12
+	KMOVW      R12, K3
+	SHRQ       $0x10, R12
+	KMOVW      R12, K4
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	MOVQ       next+88(FP), R11
+	MOVQ       step+96(FP), R12
+	TESTQ      AX, AX
+	JZ         done
+	MOVQ       flags+80(FP), R13
+	TESTQ      $0x00000002, R13
+	JNZ        padded
+	MOVQ       cols+64(FP), R13
+	CMPQ       R13, $0x40
+	JEQ        padded
+
+masked:
+	VMOVUPS.Z    (R8), K1, Z16
+	VMOVUPS.Z    64(R8), K2, Z17
+	VMOVUPS.Z    128(R8), K3, Z18
+	VMOVUPS.Z    192(R8), K4, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPS      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPS      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPS      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPS      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	VMOVUPS      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPS      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPS      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R9)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R9)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R9)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R9)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R9)
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K3, 128(R9)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K4, 192(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func dot1x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot1x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   b+24(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (BX), Z4
+	VMOVUPS    (BX)(CX*1), Z5
+	VMOVUPS    (BX)(CX*2), Z6
+	VMOVUPS    (BX)(SI*1), Z7
+	VMOVUPS    (DX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	PREFETCHT1 (DI)
+	PREFETCHT1 (DI)(CX*1)
+	PREFETCHT1 (DI)(CX*2)
+	PREFETCHT1 (DI)(SI*1)
+	ADDQ       $0x00000040, DI
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, DI
+	BZHIQ     AX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (BX), K1, Z4
+	VMOVUPS.Z (BX)(CX*1), K1, Z5
+	VMOVUPS.Z (BX)(CX*2), K1, Z6
+	VMOVUPS.Z (BX)(SI*1), K1, Z7
+	VMOVUPS.Z (DX), K1, Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z4
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X4, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X4, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot2x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot2x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (SI), Z8
+	VMOVUPS    (SI)(DX*1), Z9
+	VMOVUPS    (SI)(DX*2), Z10
+	VMOVUPS    (SI)(DI*1), Z11
+	VMOVUPS    (BX), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VMOVUPS    (BX)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	PREFETCHT1 (R8)
+	PREFETCHT1 (R8)(DX*1)
+	PREFETCHT1 (R8)(DX*2)
+	PREFETCHT1 (R8)(DI*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, R8
+	BZHIQ     AX, R8, R8
+	KMOVW     R8, K1
+	VMOVUPS.Z (SI), K1, Z8
+	VMOVUPS.Z (SI)(DX*1), K1, Z9
+	VMOVUPS.Z (SI)(DX*2), K1, Z10
+	VMOVUPS.Z (SI)(DI*1), K1, Z11
+	VMOVUPS.Z (BX), K1, Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(CX*1), K1, Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z8
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X8, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X8, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X8, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X8, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot3x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot3x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (SI), Z12
+	VMOVUPS    (SI)(DX*1), Z13
+	VMOVUPS    (SI)(DX*2), Z14
+	VMOVUPS    (SI)(DI*1), Z15
+	VMOVUPS    (BX), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VMOVUPS    (BX)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VMOVUPS    (BX)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	PREFETCHT1 (R8)
+	PREFETCHT1 (R8)(DX*1)
+	PREFETCHT1 (R8)(DX*2)
+	PREFETCHT1 (R8)(DI*1)
+	ADDQ       $0x00000040, R8
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, SI
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, R8
+	BZHIQ     AX, R8, R8
+	KMOVW     R8, K1
+	VMOVUPS.Z (SI), K1, Z12
+	VMOVUPS.Z (SI)(DX*1), K1, Z13
+	VMOVUPS.Z (SI)(DX*2), K1, Z14
+	VMOVUPS.Z (SI)(DI*1), K1, Z15
+	VMOVUPS.Z (BX), K1, Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VMOVUPS.Z (BX)(CX*1), K1, Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VMOVUPS.Z (BX)(CX*2), K1, Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z12
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X12, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X12, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot4x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot4x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (DI), Z16
+	VMOVUPS    (DI)(DX*1), Z17
+	VMOVUPS    (DI)(DX*2), Z18
+	VMOVUPS    (DI)(R8*1), Z19
+	VMOVUPS    (BX), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VMOVUPS    (BX)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VMOVUPS    (BX)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VMOVUPS    (BX)(SI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	PREFETCHT1 (R9)
+	PREFETCHT1 (R9)(DX*1)
+	PREFETCHT1 (R9)(DX*2)
+	PREFETCHT1 (R9)(R8*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, DI
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, R9
+	BZHIQ     AX, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (DI), K1, Z16
+	VMOVUPS.Z (DI)(DX*1), K1, Z17
+	VMOVUPS.Z (DI)(DX*2), K1, Z18
+	VMOVUPS.Z (DI)(R8*1), K1, Z19
+	VMOVUPS.Z (BX), K1, Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(CX*1), K1, Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VMOVUPS.Z (BX)(CX*2), K1, Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(SI*1), K1, Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z16
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X16, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X16, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot5x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot5x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (DI), Z20
+	VMOVUPS    (DI)(DX*1), Z21
+	VMOVUPS    (DI)(DX*2), Z22
+	VMOVUPS    (DI)(R8*1), Z23
+	VMOVUPS    (BX), Z24
+	// VDPBF16PS Z20, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VMOVUPS    (BX)(CX*1), Z24
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VMOVUPS    (BX)(CX*2), Z24
+	// VDPBF16PS Z20, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VMOVUPS    (BX)(SI*1), Z24
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VMOVUPS    (BX)(CX*4), Z24
+	// VDPBF16PS Z20, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	PREFETCHT1 (R9)
+	PREFETCHT1 (R9)(DX*1)
+	PREFETCHT1 (R9)(DX*2)
+	PREFETCHT1 (R9)(R8*1)
+	ADDQ       $0x00000040, R9
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, DI
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, R9
+	BZHIQ     AX, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (DI), K1, Z20
+	VMOVUPS.Z (DI)(DX*1), K1, Z21
+	VMOVUPS.Z (DI)(DX*2), K1, Z22
+	VMOVUPS.Z (DI)(R8*1), K1, Z23
+	VMOVUPS.Z (BX), K1, Z24
+	// VDPBF16PS Z20, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VMOVUPS.Z (BX)(CX*1), K1, Z24
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VMOVUPS.Z (BX)(CX*2), K1, Z24
+	// VDPBF16PS Z20, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VMOVUPS.Z (BX)(SI*1), K1, Z24
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VMOVUPS.Z (BX)(CX*4), K1, Z24
+	// VDPBF16PS Z20, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z20
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X20, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X20, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot6x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·dot6x4BF16AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (CX)(CX*4), DI
+	MOVQ   b+24(FP), R8
+	LEAQ   (DX)(DX*2), R9
+	LEAQ   (R8)(DX*4), R10
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VMOVUPS    (R8), Z24
+	VMOVUPS    (R8)(DX*1), Z25
+	VMOVUPS    (R8)(DX*2), Z26
+	VMOVUPS    (R8)(R9*1), Z27
+	VMOVUPS    (BX), Z28
+	// VDPBF16PS Z24, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VMOVUPS    (BX)(CX*1), Z28
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VMOVUPS    (BX)(CX*2), Z28
+	// VDPBF16PS Z24, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VMOVUPS    (BX)(SI*1), Z28
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VMOVUPS    (BX)(CX*4), Z28
+	// VDPBF16PS Z24, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VMOVUPS    (BX)(DI*1), Z28
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	PREFETCHT1 (R10)
+	PREFETCHT1 (R10)(DX*1)
+	PREFETCHT1 (R10)(DX*2)
+	PREFETCHT1 (R10)(R9*1)
+	ADDQ       $0x00000040, R10
+	ADDQ       $0x00000040, BX
+	ADDQ       $0x00000040, R8
+	SUBQ       $0x00000010, AX
+	JGE        whole
+
+tail:
+	ADDQ      $0x00000010, AX
+	JZ        done
+	MOVQ      $-1, R10
+	BZHIQ     AX, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (R8), K1, Z24
+	VMOVUPS.Z (R8)(DX*1), K1, Z25
+	VMOVUPS.Z (R8)(DX*2), K1, Z26
+	VMOVUPS.Z (R8)(R9*1), K1, Z27
+	VMOVUPS.Z (BX), K1, Z28
+	// VDPBF16PS Z24, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(CX*1), K1, Z28
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VMOVUPS.Z (BX)(CX*2), K1, Z28
+	// VDPBF16PS Z24, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(SI*1), K1, Z28
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VMOVUPS.Z (BX)(CX*4), K1, Z28
+	// VDPBF16PS Z24, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VMOVUPS.Z (BX)(DI*1), K1, Z28
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z24
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X24, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X24, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func pairRowsBF16AVX512(dst *float32, width int, src *uint16, stride int, n int, depth int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·pairRowsBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      width+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stride+24(FP), BX
+	MOVQ      depth+40(FP), SI
+	ADDQ      CX, CX
+	ADDQ      CX, CX
+	ADDQ      BX, BX
+	MOVQ      n+32(FP), DI
+	MOVQ      $-1, R8
+	BZHIQ     DI, R8, R8
+	KMOVD     R8, K3
+	KMOVW     R8, K1
+	SHRQ      $0x10, R8
+	KMOVW     R8, K2
+	LEAQ      zip<>+0(SB), DI
+	VMOVDQU16 (DI), Z0
+	VMOVDQU16 64(DI), Z1
+
+row:
+	VMOVDQU16.Z (DX), K3, Z2
+	VMOVDQU16.Z (DX)(BX*1), K3, Z3
+	VMOVDQU64   Z0, Z4
+	VMOVDQU64   Z1, Z5
+	VPERMI2W    Z3, Z2, Z4
+	VPERMI2W    Z3, Z2, Z5
+	VMOVUPS     Z4, K1, (AX)
+	VMOVUPS     Z5, K2, 64(AX)
+	LEAQ        (DX)(BX*2), DX
+	ADDQ        CX, AX
+	DECQ        SI
+	JNZ         row
+	VZEROUPPER
+	RET
+
+DATA zip<>+0(SB)/2, $0x0000
+DATA zip<>+2(SB)/2, $0x0020
+DATA zip<>+4(SB)/2, $0x0001
+DATA zip<>+6(SB)/2, $0x0021
+DATA zip<>+8(SB)/2, $0x0002
+DATA zip<>+10(SB)/2, $0x0022
+DATA zip<>+12(SB)/2, $0x0003
+DATA zip<>+14(SB)/2, $0x0023
+DATA zip<>+16(SB)/2, $0x0004
+DATA zip<>+18(SB)/2, $0x0024
+DATA zip<>+20(SB)/2, $0x0005
+DATA zip<>+22(SB)/2, $0x0025
+DATA zip<>+24(SB)/2, $0x0006
+DATA zip<>+26(SB)/2, $0x0026
+DATA zip<>+28(SB)/2, $0x0007
+DATA zip<>+30(SB)/2, $0x0027
+DATA zip<>+32(SB)/2, $0x0008
+DATA zip<>+34(SB)/2, $0x0028
+DATA zip<>+36(SB)/2, $0x0009
+DATA zip<>+38(SB)/2, $0x0029
+DATA zip<>+40(SB)/2, $0x000a
+DATA zip<>+42(SB)/2, $0x002a
+DATA zip<>+44(SB)/2, $0x000b
+DATA zip<>+46(SB)/2, $0x002b
+DATA zip<>+48(SB)/2, $0x000c
+DATA zip<>+50(SB)/2, $0x002c
+DATA zip<>+52(SB)/2, $0x000d
+DATA zip<>+54(SB)/2, $0x002d
+DATA zip<>+56(SB)/2, $0x000e
+DATA zip<>+58(SB)/2, $0x002e
+DATA zip<>+60(SB)/2, $0x000f
+DATA zip<>+62(SB)/2, $0x002f
+DATA zip<>+64(SB)/2, $0x0010
+DATA zip<>+66(SB)/2, $0x0030
+DATA zip<>+68(SB)/2, $0x0011
+DATA zip<>+70(SB)/2, $0x0031
+DATA zip<>+72(SB)/2, $0x0012
+DATA zip<>+74(SB)/2, $0x0032
+DATA zip<>+76(SB)/2, $0x0013
+DATA zip<>+78(SB)/2, $0x0033
+DATA zip<>+80(SB)/2, $0x0014
+DATA zip<>+82(SB)/2, $0x0034
+DATA zip<>+84(SB)/2, $0x0015
+DATA zip<>+86(SB)/2, $0x0035
+DATA zip<>+88(SB)/2, $0x0016
+DATA zip<>+90(SB)/2, $0x0036
+DATA zip<>+92(SB)/2, $0x0017
+DATA zip<>+94(SB)/2, $0x0037
+DATA zip<>+96(SB)/2, $0x0018
+DATA zip<>+98(SB)/2, $0x0038
+DATA zip<>+100(SB)/2, $0x0019
+DATA zip<>+102(SB)/2, $0x0039
+DATA zip<>+104(SB)/2, $0x001a
+DATA zip<>+106(SB)/2, $0x003a
+DATA zip<>+108(SB)/2, $0x001b
+DATA zip<>+110(SB)/2, $0x003b
+DATA zip<>+112(SB)/2, $0x001c
+DATA zip<>+114(SB)/2, $0x003c
+DATA zip<>+116(SB)/2, $0x001d
+DATA zip<>+118(SB)/2, $0x003d
+DATA zip<>+120(SB)/2, $0x001e
+DATA zip<>+122(SB)/2, $0x003e
+DATA zip<>+124(SB)/2, $0x001f
+DATA zip<>+126(SB)/2, $0x003f
+GLOBL zip<>(SB), RODATA|NOPTR, $128
+
+// func pairPanelsBF16AVX512(dst *float32, panel int, src *uint16, stride int, n int, depth int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+TEXT ·pairPanelsBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      panel+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      stride+24(FP), BX
+	MOVQ      depth+40(FP), SI
+	ADDQ      CX, CX
+	ADDQ      CX, CX
+	ADDQ      BX, BX
+	MOVQ      n+32(FP), DI
+	MOVQ      DI, R8
+	ANDQ      $0x1f, R8
+	MOVQ      $-1, R9
+	BZHIQ     R8, R9, R9
+	KMOVD     R9, K3
+	KMOVW     R9, K1
+	SHRQ      $0x10, R9
+	KMOVW     R9, K2
+	SHRQ      $0x05, DI
+	LEAQ      zip<>+0(SB), R9
+	VMOVDQU16 (R9), Z0
+	VMOVDQU16 64(R9), Z1
+
+row:
+	MOVQ  DX, R9
+	MOVQ  AX, R10
+	MOVQ  DI, R11
+	TESTQ R11, R11
+	JZ    rest
+
+panel:
+	VMOVDQU16  (R9), Z2
+	VMOVDQU16  (R9)(BX*1), Z3
+	PREFETCHT0 (R9)(BX*8)
+	VMOVDQU64  Z0, Z4
+	VMOVDQU64  Z1, Z5
+	VPERMI2W   Z3, Z2, Z4
+	VPERMI2W   Z3, Z2, Z5
+	VMOVUPS    Z4, (R10)
+	VMOVUPS    Z5, 64(R10)
+	ADDQ       $0x40, R9
+	ADDQ       CX, R10
+	DECQ       R11
+	JNZ        panel
+
+rest:
+	TESTQ       R8, R8
+	JZ          next
+	VMOVDQU16.Z (R9), K3, Z2
+	VMOVDQU16.Z (R9)(BX*1), K3, Z3
+	VMOVDQU64   Z0, Z4
+	VMOVDQU64   Z1, Z5
+	VPERMI2W    Z3, Z2, Z4
+	VPERMI2W    Z3, Z2, Z5
+	VMOVUPS     Z4, (R10)
+	VMOVUPS     Z5, 64(R10)
+
+next:
+	LEAQ (DX)(BX*2), DX
+	SUBQ $-128, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func transposeBF16AVX512(dst *float32, width int, src *uint16, stride int, n int, depth int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·transposeBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ width+8(FP), AX
+	MOVQ stride+24(FP), CX
+	ADDQ AX, AX
+	ADDQ AX, AX
+	ADDQ CX, CX
+	MOVQ n+32(FP), DX
+	MOVQ src+16(FP), BX
+	MOVQ dst+0(FP), SI
+
+group:
+	MOVQ    $0x00000010, DI
+	CMPQ    DX, DI
+	CMOVQLT DX, DI
+	MOVQ    $-1, R8
+	BZHIQ   DI, R8, R8
+	KMOVW   R8, K2
+	MOVQ    depth+40(FP), R9
+	MOVQ    BX, DI
+	MOVQ    SI, R8
+
+block:
+	MOVQ       $0x00000010, R11
+	CMPQ       R9, R11
+	CMOVQLT    R9, R11
+	MOVQ       $-1, R10
+	BZHIQ      R11, R10, R10
+	KMOVW      R10, K1
+	MOVQ       DI, R10
+	VMOVUPS.Z  (R10), K1, Z0
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x01
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z1
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x02
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z2
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x03
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z3
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x04
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z4
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x05
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z5
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x06
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z6
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x07
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z7
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x08
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z8
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x09
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z9
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0a
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z10
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0b
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z11
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0c
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z12
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0d
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z13
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0e
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z14
+	LEAQ       (R10)(CX*1), R11
+	CMPQ       DX, $0x0f
+	CMOVQGT    R11, R10
+	VMOVUPS.Z  (R10), K1, Z15
+	VUNPCKLPS  Z1, Z0, Z16
+	VUNPCKHPS  Z1, Z0, Z0
+	VUNPCKLPS  Z3, Z2, Z1
+	VUNPCKHPS  Z3, Z2, Z2
+	VUNPCKLPD  Z1, Z16, Z3
+	VUNPCKHPD  Z1, Z16, Z1
+	VUNPCKLPD  Z2, Z0, Z16
+	VUNPCKHPD  Z2, Z0, Z0
+	VUNPCKLPS  Z5, Z4, Z2
+	VUNPCKHPS  Z5, Z4, Z4
+	VUNPCKLPS  Z7, Z6, Z5
+	VUNPCKHPS  Z7, Z6, Z6
+	VUNPCKLPD  Z5, Z2, Z7
+	VUNPCKHPD  Z5, Z2, Z2
+	VUNPCKLPD  Z6, Z4, Z5
+	VUNPCKHPD  Z6, Z4, Z4
+	VUNPCKLPS  Z9, Z8, Z6
+	VUNPCKHPS  Z9, Z8, Z8
+	VUNPCKLPS  Z11, Z10, Z9
+	VUNPCKHPS  Z11, Z10, Z10
+	VUNPCKLPD  Z9, Z6, Z11
+	VUNPCKHPD  Z9, Z6, Z6
+	VUNPCKLPD  Z10, Z8, Z9
+	VUNPCKHPD  Z10, Z8, Z8
+	VUNPCKLPS  Z13, Z12, Z10
+	VUNPCKHPS  Z13, Z12, Z12
+	VUNPCKLPS  Z15, Z14, Z13
+	VUNPCKHPS  Z15, Z14, Z14
+	VUNPCKLPD  Z13, Z10, Z15
+	VUNPCKHPD  Z13, Z10, Z10
+	VUNPCKLPD  Z14, Z12, Z13
+	VUNPCKHPD  Z14, Z12, Z12
+	VSHUFF32X4 $0x88, Z7, Z3, Z14
+	VSHUFF32X4 $0xdd, Z7, Z3, Z3
+	VSHUFF32X4 $0x88, Z15, Z11, Z7
+	VSHUFF32X4 $0xdd, Z15, Z11, Z11
+	VSHUFF32X4 $0x88, Z7, Z14, Z15
+	VSHUFF32X4 $0xdd, Z7, Z14, Z7
+	VSHUFF32X4 $0x88, Z11, Z3, Z14
+	VSHUFF32X4 $0xdd, Z11, Z3, Z3
+	VSHUFF32X4 $0x88, Z2, Z1, Z11
+	VSHUFF32X4 $0xdd, Z2, Z1, Z1
+	VSHUFF32X4 $0x88, Z10, Z6, Z2
+	VSHUFF32X4 $0xdd, Z10, Z6, Z6
+	VSHUFF32X4 $0x88, Z2, Z11, Z10
+	VSHUFF32X4 $0xdd, Z2, Z11, Z2
+	VSHUFF32X4 $0x88, Z6, Z1, Z11
+	VSHUFF32X4 $0xdd, Z6, Z1, Z1
+	VSHUFF32X4 $0x88, Z5, Z16, Z6
+	VSHUFF32X4 $0xdd, Z5, Z16, Z5
+	VSHUFF32X4 $0x88, Z13, Z9, Z16
+	VSHUFF32X4 $0xdd, Z13, Z9, Z9
+	VSHUFF32X4 $0x88, Z16, Z6, Z13
+	VSHUFF32X4 $0xdd, Z16, Z6, Z6
+	VSHUFF32X4 $0x88, Z9, Z5, Z16
+	VSHUFF32X4 $0xdd, Z9, Z5, Z5
+	VSHUFF32X4 $0x88, Z4, Z0, Z9
+	VSHUFF32X4 $0xdd, Z4, Z0, Z0
+	VSHUFF32X4 $0x88, Z12, Z8, Z4
+	VSHUFF32X4 $0xdd, Z12, Z8, Z8
+	VSHUFF32X4 $0x88, Z4, Z9, Z12
+	VSHUFF32X4 $0xdd, Z4, Z9, Z4
+	VSHUFF32X4 $0x88, Z8, Z0, Z9
+	VSHUFF32X4 $0xdd, Z8, Z0, Z0
+	VMOVUPS    Z15, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x01
+	JLE        next
+	VMOVUPS    Z10, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x02
+	JLE        next
+	VMOVUPS    Z13, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x03
+	JLE        next
+	VMOVUPS    Z12, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x04
+	JLE        next
+	VMOVUPS    Z14, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x05
+	JLE        next
+	VMOVUPS    Z11, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x06
+	JLE        next
+	VMOVUPS    Z16, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x07
+	JLE        next
+	VMOVUPS    Z9, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x08
+	JLE        next
+	VMOVUPS    Z7, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x09
+	JLE        next
+	VMOVUPS    Z2, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0a
+	JLE        next
+	VMOVUPS    Z6, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0b
+	JLE        next
+	VMOVUPS    Z4, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0c
+	JLE        next
+	VMOVUPS    Z3, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0d
+	JLE        next
+	VMOVUPS    Z1, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0e
+	JLE        next
+	VMOVUPS    Z5, K2, (R8)
+	ADDQ       AX, R8
+	CMPQ       R9, $0x0f
+	JLE        next
+	VMOVUPS    Z0, K2, (R8)
+	ADDQ       AX, R8
+	ADDQ       $0x40, DI
+	SUBQ       $0x10, R9
+	JG         block
+
+next:
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ CX, BX
+	ADDQ $0x40, SI
+	SUBQ $0x10, DX
+	JG   group
 	VZEROUPPER
 	RET

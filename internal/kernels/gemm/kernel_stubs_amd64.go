@@ -683,3 +683,278 @@ func finishF64AVX2(x *float64, y *float64, z *float64, n int, least float64)
 //
 //go:noescape
 func timesF64AVX2(x *float64, y *float64, rows int, n int)
+
+// tile1x32BF16AVX512 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x16BF16AVX512 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels1x32BF16AVX512 computes a tile of 1 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels1x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32BF16AVX512 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x16BF16AVX512 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels2x32BF16AVX512 computes a tile of 2 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels2x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32BF16AVX512 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x16BF16AVX512 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels3x32BF16AVX512 computes a tile of 3 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels3x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x32BF16AVX512 computes a tile of 4 rows and up to 32 columns.
+//
+//go:noescape
+func tile4x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x16BF16AVX512 computes a tile of 4 rows and up to 16 columns.
+//
+//go:noescape
+func tile4x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels4x32BF16AVX512 computes a tile of 4 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels4x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x32BF16AVX512 computes a tile of 5 rows and up to 32 columns.
+//
+//go:noescape
+func tile5x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x16BF16AVX512 computes a tile of 5 rows and up to 16 columns.
+//
+//go:noescape
+func tile5x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels5x32BF16AVX512 computes a tile of 5 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels5x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x32BF16AVX512 computes a tile of 6 rows and up to 32 columns.
+//
+//go:noescape
+func tile6x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x16BF16AVX512 computes a tile of 6 rows and up to 16 columns.
+//
+//go:noescape
+func tile6x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels6x32BF16AVX512 computes a tile of 6 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels6x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x32BF16AVX512 computes a tile of 7 rows and up to 32 columns.
+//
+//go:noescape
+func tile7x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x16BF16AVX512 computes a tile of 7 rows and up to 16 columns.
+//
+//go:noescape
+func tile7x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels7x32BF16AVX512 computes a tile of 7 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels7x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x32BF16AVX512 computes a tile of 8 rows and up to 32 columns.
+//
+//go:noescape
+func tile8x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x16BF16AVX512 computes a tile of 8 rows and up to 16 columns.
+//
+//go:noescape
+func tile8x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels8x32BF16AVX512 computes a tile of 8 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels8x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile9x32BF16AVX512 computes a tile of 9 rows and up to 32 columns.
+//
+//go:noescape
+func tile9x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile9x16BF16AVX512 computes a tile of 9 rows and up to 16 columns.
+//
+//go:noescape
+func tile9x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels9x32BF16AVX512 computes a tile of 9 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels9x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x32BF16AVX512 computes a tile of 10 rows and up to 32 columns.
+//
+//go:noescape
+func tile10x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x16BF16AVX512 computes a tile of 10 rows and up to 16 columns.
+//
+//go:noescape
+func tile10x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels10x32BF16AVX512 computes a tile of 10 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels10x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x32BF16AVX512 computes a tile of 11 rows and up to 32 columns.
+//
+//go:noescape
+func tile11x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x16BF16AVX512 computes a tile of 11 rows and up to 16 columns.
+//
+//go:noescape
+func tile11x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels11x32BF16AVX512 computes a tile of 11 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels11x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x32BF16AVX512 computes a tile of 12 rows and up to 32 columns.
+//
+//go:noescape
+func tile12x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x16BF16AVX512 computes a tile of 12 rows and up to 16 columns.
+//
+//go:noescape
+func tile12x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels12x32BF16AVX512 computes a tile of 12 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels12x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x32BF16AVX512 computes a tile of 13 rows and up to 32 columns.
+//
+//go:noescape
+func tile13x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x16BF16AVX512 computes a tile of 13 rows and up to 16 columns.
+//
+//go:noescape
+func tile13x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels13x32BF16AVX512 computes a tile of 13 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels13x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x32BF16AVX512 computes a tile of 14 rows and up to 32 columns.
+//
+//go:noescape
+func tile14x32BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x16BF16AVX512 computes a tile of 14 rows and up to 16 columns.
+//
+//go:noescape
+func tile14x16BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// panels14x32BF16AVX512 computes a tile of 14 rows and up to 32 columns from a panel of each operand.
+//
+//go:noescape
+func panels14x32BF16AVX512(depth int, a *float32, b *float32, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x64BF16AVX512 computes a tile of 1 rows and up to 64 columns.
+//
+//go:noescape
+func tile1x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x64BF16AVX512 computes a tile of 2 rows and up to 64 columns.
+//
+//go:noescape
+func tile2x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x64BF16AVX512 computes a tile of 3 rows and up to 64 columns.
+//
+//go:noescape
+func tile3x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x64BF16AVX512 computes a tile of 4 rows and up to 64 columns.
+//
+//go:noescape
+func tile4x64BF16AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// dot1x4BF16AVX512 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4BF16AVX512 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot3x4BF16AVX512 computes a tile of 3 rows and 4 columns.
+//
+//go:noescape
+func dot3x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot4x4BF16AVX512 computes a tile of 4 rows and 4 columns.
+//
+//go:noescape
+func dot4x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot5x4BF16AVX512 computes a tile of 5 rows and 4 columns.
+//
+//go:noescape
+func dot5x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot6x4BF16AVX512 computes a tile of 6 rows and 4 columns.
+//
+//go:noescape
+func dot6x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// pairRowsBF16AVX512 packs a panel of n ≤ 32 elements that are adjacent across, and twice the depth of rows, in pairs.
+//
+//go:noescape
+func pairRowsBF16AVX512(dst *float32, width int, src *uint16, stride int, n int, depth int)
+
+// pairPanelsBF16AVX512 packs n elements that are adjacent across, and twice the depth of rows, in pairs into panels of width 32, the last filled up with zeros.
+//
+//go:noescape
+func pairPanelsBF16AVX512(dst *float32, panel int, src *uint16, stride int, n int, depth int)
+
+// transposeBF16AVX512 packs a panel of n elements that are adjacent along the depth, which counts pairs.
+//
+//go:noescape
+func transposeBF16AVX512(dst *float32, width int, src *uint16, stride int, n int, depth int)

@@ -34,12 +34,16 @@ func Pack[T Element](b Matrix[T]) *Packed[T] {
 
 func packRight[A Float](b anyOperand) []A {
 	kn := kernelsFor[A]()[0]
-	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, b: b}
-	buf := grown[A](nil, roundUp(b.cols, kn.nr)*b.rows)
+	s := &state[A]{kernel: kn, n: b.cols, k: b.rows, deep: b.rows, b: b}
+	if kn.pairs != nil && b.format == bf16 {
+		kn = kn.pairs
+		s.kernel, s.k = kn, ceil(s.k, 2)
+	}
+	buf := grown[A](nil, roundUp(b.cols, kn.nr)*s.k)
 	group := panelGroup * kn.nr
-	parallel.For(ceil(b.cols, group), max(1, packGrain/(group*b.rows+1)), func(lo, hi int) {
+	parallel.For(ceil(b.cols, group), max(1, packGrain/(group*s.k+1)), func(lo, hi int) {
 		j0, j1 := lo*group, min(hi*group, b.cols)
-		s.packPanels(&scratch[A]{}, buf[j0*b.rows:], j0, j1, 0, b.rows)
+		s.packPanels(&scratch[A]{}, buf[j0*s.k:], j0, j1, 0, s.k)
 	})
 	return buf
 }

@@ -337,7 +337,7 @@ func (s *state[A]) packBlock(w *scratch[A], r0, r1, k0, depth int) {
 	w.panels = grown(w.panels, p.blockRows*p.depth)
 	for r := r0; r < r1; r += p.mr {
 		end := min(r+p.mr, r1)
-		pack(s.kernel, w, w.panels[(r-r0)*depth:], end-r, &s.a, s.a.rs, s.a.cs, r, end, k0, k0+depth)
+		s.pack(w, w.panels[(r-r0)*depth:], end-r, &s.a, s.a.rs, s.a.cs, r, end, k0, k0+depth)
 	}
 }
 

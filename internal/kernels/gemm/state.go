@@ -11,7 +11,8 @@ import (
 // parallel loops, so that a call allocates nothing.
 type state[A Float] struct {
 	kernel  *kernel[A]
-	m, n, k int
+	m, n, k int // k counts words where the kernel is one for pairs
+	deep    int // then, elements
 	a, b    anyOperand
 	c       anyOperand
 	alpha   A
@@ -81,6 +82,7 @@ func compute[T Element, A Float](c Matrix[T], a, b anyOperand, o *Options[T]) {
 	s := p.states.Get().(*state[A])
 	s.kernel = kernelsFor[A]()[0]
 	threads := set(s, c, a, b, o)
+	s.inPairs()
 	s.run(threads)
 	s.release()
 	p.states.Put(s)
@@ -90,7 +92,7 @@ func compute[T Element, A Float](c Matrix[T], a, b anyOperand, o *Options[T]) {
 func set[T Element, A Float](s *state[A], c Matrix[T], a, b anyOperand, o *Options[T]) (threads int) {
 	s.m, s.n, s.k = c.Rows, c.Cols, a.cols
 	s.a, s.b, s.c = a, b, operandOf(c)
-	s.alpha = 1
+	s.alpha, s.deep = 1, s.k
 	s.post, s.limiter = epilogue[A]{}, nil
 	if o == nil {
 		s.orient()
@@ -215,7 +217,7 @@ func (s *state[A]) packUnits(lo, hi int) {
 		if u < p.units {
 			r0 := p.row0 + u*p.mr
 			r1 := min(r0+p.mr, p.row0+p.rows)
-			pack(kn, w, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
+			s.pack(w, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
 			continue
 		}
 		j0 := (u - p.units) * panelGroup * kn.nr
@@ -229,6 +231,12 @@ func (s *state[A]) packUnits(lo, hi int) {
 func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 	kn, b := s.kernel, &s.b
 	nr := kn.nr
+	if kn.loops != nil && b.cs == 1 {
+		if depth > 0 {
+			s.pairPanels(dst, j0, j1, k0, depth)
+		}
+		return
+	}
 	if b.format == wide && b.cs == 1 && kn.copyPanels != nil && depth > 0 {
 		dst = dst[:roundUp(j1-j0, nr)*depth]
 		var zero A
@@ -260,7 +268,7 @@ func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 		if end-j < nr {
 			clear(to)
 		}
-		pack(kn, w, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
+		s.pack(w, to, nr, b, b.cs, b.rs, j, end, k0, k0+depth)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const dotCols = 4
 
 // dot writes the inner loop for m rows and four columns of operands that both
-// lie along the depth: sums of products in the lanes of vectors. Meanwhile it asks
+// lie along the depth, their rows some bytes apart: sums of products in the lanes of vectors. Meanwhile it asks
 // for the four columns after them, which lie as far apart: a stream that is read
 // once ends where a column does, before the processor has seen that it is one.
 func dot(e *elem, m int) {
@@ -29,8 +29,6 @@ func dot(e *elem, m int) {
 		}
 	}
 	depth, aRow, bCol := param("depth"), param("aRow"), param("bCol")
-	e.bytes(aRow)
-	e.bytes(bCol)
 	rows := newRows(param("a"), aRow, m)
 	cols := newRows(param("b"), bCol, dotCols)
 	after := &rowsOf{base: [2]reg.GPVirtual{GP64()}, r1: cols.r1, r3: cols.r3}
@@ -45,7 +43,7 @@ func dot(e *elem, m int) {
 			x := e.vec()
 			load(rows.at(i), x)
 			for j, v := range acc[i] {
-				e.fma(w[j], x, v)
+				e.accumulate(w[j], x, v)
 			}
 		}
 	}

@@ -2,7 +2,9 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"log"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -21,6 +23,9 @@ type elem struct {
 	store  func(v, m Op)
 	splat  func(m, v Op)
 	fma    func(x, y, acc Op)
+	// sum adds the products of the operands' elements to a sum in the inner loops, if
+	// that is not fma.
+	sum    func(x, y, acc Op)
 	mul    func(x, y, dst Op)
 	add    func(x, y, dst Op)
 	max    func(x, y, dst Op) // x where one is NaN or they are equal
@@ -38,6 +43,18 @@ var f32z = &elem{
 	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, max: func(x, y, d Op) { VMAXPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
 	masked: true, loadK: func(m, k, v Op) { VMOVUPS_Z(m, k, v) }, storeK: func(v, k, m Op) { VMOVUPS(v, k, m) },
 }
+
+// bf16z sums products of pairs of bfloat16, two of which are an element of an
+// operand, in float32. What VPDPWSSD is written for becomes VDPBF16PS, see encode.
+var bf16z = &elem{
+	suffix: pairsSuffix, goType: f32z.goType, size: f32z.size, lanes: f32z.lanes, vec: f32z.vec,
+	zero: f32z.zero, load: f32z.load, store: f32z.store,
+	splat: f32z.splat, fma: f32z.fma, sum: func(x, y, acc Op) { VPDPWSSD(x, y, acc) },
+	mul: f32z.mul, add: f32z.add, lo: f32z.lo, hi: f32z.hi,
+	masked: true, loadK: f32z.loadK, storeK: f32z.storeK,
+}
+
+const pairsSuffix = "BF16AVX512"
 
 var f64z = &elem{
 	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
@@ -65,6 +82,15 @@ var f64y = &elem{
 
 // load reads a parameter into a register of its own.
 func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+// accumulate adds products of elements to a sum.
+func (e *elem) accumulate(x, y, acc Op) {
+	if e.sum != nil {
+		e.sum(x, y, acc)
+		return
+	}
+	e.fma(x, y, acc)
+}
 
 // bytes turns a count of elements into one of bytes.
 func (e *elem) bytes(r Op) {
@@ -107,5 +133,22 @@ func main() {
 		finish(e)
 		times(e)
 	}
+	for m := 1; m <= 14; m++ {
+		tile(bf16z, m, 2)
+		tile(bf16z, m, 1)
+		panels(bf16z, m)
+	}
+	for m := 1; m <= 4; m++ {
+		tile(bf16z, m, 4)
+	}
+	for m := 1; m <= 6; m++ {
+		dot(bf16z, m)
+	}
+	pairRows()
+	pairPanels()
+	transposePairs()
 	Generate()
+	if err := encode(flag.Lookup("out").Value.String()); err != nil {
+		log.Fatal(err)
+	}
 }

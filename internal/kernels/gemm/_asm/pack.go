@@ -158,6 +158,11 @@ func transpose512(e *elem) {
 	width, stride := param("width"), param("stride")
 	e.bytes(width)
 	e.bytes(stride)
+	transposeBlocks(e, width, stride)
+}
+
+// transposeBlocks writes the rest of transpose512, with distances in bytes.
+func transposeBlocks(e *elem, width, stride reg.GPVirtual) {
 	per := 16 / e.size
 	n := param("n")
 	src0, dst0 := param("src"), param("dst")

@@ -49,7 +49,7 @@ func panels(e *elem, m int) {
 			x := e.vec()
 			e.splat(Mem{Base: a, Disp: (at*m + i) * e.size}, x)
 			for j := range n {
-				e.fma(bv[j], x, acc[i][j])
+				e.accumulate(bv[j], x, acc[i][j])
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func tile(e *elem, m, n int) {
 			x := e.vec()
 			e.splat(rows.at(i), x)
 			for j := range n {
-				e.fma(bv[j], x, acc[i][j])
+				e.accumulate(bv[j], x, acc[i][j])
 			}
 		}
 		rows.advance(aK)
