@@ -2,10 +2,17 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/igemm"
+	"github.com/loris-ml/loris/ir"
 )
 
-// intMacCost is macCost of the native loops.
+func init() {
+	composites[aten.IntMM] = true
+	lowerings[aten.IntMM] = intMM
+}
+
+// intMacCost is macCost of a word of the native loops.
 const intMacCost = 0.02
 
 // intMatmul is matmul by the processor's own loops for integers of at most 32
@@ -20,8 +27,30 @@ func intMatmul[T igemm.Integer](c *call) {
 	if small {
 		return
 	}
-	a, aSize := packWords[T](c, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
-	b, bSize := packWords[T](c, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
+	multiplyWords[T, T, T](c, kn, p, out, false)
+}
+
+// intMM is the product of bytes that is summed in 32 bits.
+func intMM(c *call) {
+	p, out := productOf(c.upward(c.Operands[0]), c.upward(c.Operands[1])), c.result()
+	if out.n == 0 {
+		c.emit(0, 1, []operand{out}, nil, nil)
+		return
+	}
+	if c.Operands[0].DType() == ir.U8 {
+		multiplyWords[uint8, int8, int32](c, igemm.Best(), p, out, false)
+	} else {
+		multiplyWords[int8, int8, int32](c, igemm.Best(), p, out, true)
+	}
+}
+
+// multiplyWords emits the product of operands in the kernel's words; signed says that the
+// left one's signs count.
+func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product, out operand, signed bool) {
+	f := igemm.FormOf[X](kn)
+	signed = signed && f == igemm.Quads
+	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, signed)
+	b, bSize := packWords[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, false)
 	if p.aOnce {
 		aSize = 0
 	}
@@ -32,23 +61,24 @@ func intMatmul[T igemm.Integer](c *call) {
 	rows, cols := ceilDiv(p.m, kn.MR), ceilDiv(p.n, kn.NR)
 	rowTiles := ceilDiv(rows, tileRows)
 	m, size := c.l.mem, p.m*p.n
-	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*p.k)
+	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*f.Words(p.k))
+	sizes := igemm.Product{Form: f, M: p.m, N: p.n, K: p.k, Signed: signed}
 	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
-		dst, x, y := elements[T](m, out), elements[uint32](m, a), elements[uint32](m, b)
+		dst, x, y := elements[R](m, out), elements[uint32](m, a), elements[uint32](m, b)
 		for u := lo; u < hi; u++ {
 			i, col, row := u/(cols*rowTiles), u/rowTiles%cols, u%rowTiles*tileRows
-			igemm.Mul(kn, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k, row, min(row+tileRows, rows), col, col+1)
+			igemm.Mul(kn, sizes, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], row, min(row+tileRows, rows), col, col+1)
 		}
 	})
 }
 
 // packWords emits the packing of one operand with n rows (or columns) and depth
-// k, and returns the words of one matrix beside.
-func packWords[T igemm.Integer](c *call, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int) (dst operand, size int) {
+// k, its bytes biased or not, and returns the words of one matrix beside.
+func packWords[T igemm.Integer](c *call, f igemm.Form, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int, biased bool) (dst operand, size int) {
 	if once {
 		batch = batch[:1]
 	}
-	size = igemm.PackedLen[T](n, k, width)
+	size = f.PackedLen(n, k, width)
 	dst = c.l.bytesTemp(sizeOf[uint32](), size*len(batch))
 	panels := ceilDiv(n, width)
 	m, src := c.l.mem, v.Buf
@@ -56,7 +86,11 @@ func packWords[T igemm.Integer](c *call, v plan.Value, width, n, k int, batch []
 		to, from := elements[uint32](m, dst), as[T](m.bufs[src])
 		for u := lo; u < hi; u++ {
 			i, panel := u/panels, u%panels
-			igemm.Pack(to[i*size:(i+1)*size], from, width, n, k, batch[i], step, kStep, panel, panel+1)
+			words := to[i*size : (i+1)*size]
+			igemm.Pack(f, words, from, width, n, k, batch[i], step, kStep, panel, panel+1)
+			if one := size / panels; biased {
+				igemm.Bias(words[panel*one : (panel+1)*one])
+			}
 		}
 	})
 	return dst, size

@@ -3,8 +3,8 @@
 // would give.
 //
 // Operands are packed into panels of words of 32 bits, rows or columns of a panel
-// side by side: whole numbers, or two narrower ones that follow each other along
-// the depth, whose products one instruction adds.
+// side by side: whole numbers, or two or four narrower ones that follow each other
+// along the depth, whose products one instruction adds.
 package igemm
 
 import "unsafe"
@@ -17,8 +17,50 @@ type Integer interface{ int8 | int16 | int32 | uint8 }
 type Kernel struct {
 	name   string
 	MR, NR int
-	// pairs and whole set the dense tile c to the product of two panels.
-	pairs, whole func(depth int, a, b *uint32, c *int32)
+	// These set the dense tile c to the product of two panels, of words of each Form;
+	// quads is nil if there is none. Bytes of its left words have no sign, those of
+	// its right ones have.
+	whole, pairs, quads func(depth int, a, b *uint32, c *int32)
+}
+
+// Form is how many elements a word has.
+type Form int
+
+// The forms of words: a number of 32 bits, two of 16, to which narrower ones are
+// extended, and four of 8.
+const (
+	Whole Form = 1
+	Pairs Form = 2
+	Quads Form = 4
+)
+
+// FormOf returns the form in which the kernel multiplies elements of type T fastest.
+func FormOf[T Integer](kn *Kernel) Form {
+	var x T
+	switch {
+	case unsafe.Sizeof(x) == 4:
+		return Whole
+	case unsafe.Sizeof(x) == 1 && kn.quads != nil:
+		return Quads
+	}
+	return Pairs
+}
+
+// Words returns the depth in words of operands of depth k.
+func (f Form) Words(k int) int { return (k + int(f) - 1) / int(f) }
+
+// PackedLen returns the words of a packed operand with n rows or columns and
+// depth k, in panels of the given width.
+func (f Form) PackedLen(n, k, width int) int { return (n + width - 1) / width * width * f.Words(k) }
+
+func (kn *Kernel) tile(f Form) func(depth int, a, b *uint32, c *int32) {
+	switch f {
+	case Whole:
+		return kn.whole
+	case Pairs:
+		return kn.pairs
+	}
+	return kn.quads
 }
 
 // maxTile is the most elements of a tile.
@@ -101,29 +143,11 @@ func portableTile(depth int, a, b *uint32, c *int32, product func(x, y uint32) i
 	}
 }
 
-// isWhole reports whether elements are words of their own.
-func isWhole[T Integer]() bool {
-	var x T
-	return unsafe.Sizeof(x) == 4
-}
-
-// Words returns the depth in words of operands of depth k.
-func Words[T Integer](k int) int {
-	if isWhole[T]() {
-		return k
-	}
-	return (k + 1) / 2
-}
-
-// PackedLen returns the words of a packed operand with n rows or columns and
-// depth k, in panels of the given width.
-func PackedLen[T Integer](n, k, width int) int { return (n + width - 1) / width * width * Words[T](k) }
-
 // Pack packs panels lo..hi-1 of an operand with n rows (for panels of MR; columns
 // for NR) and depth k: element (i, p) is src[off+i·step+p·kStep]. What a panel
 // has beyond n and k is zero. dst is the whole packed operand.
-func Pack[T Integer](dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
-	words := Words[T](k)
+func Pack[T Integer](f Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
+	words := f.Words(k)
 	for panel := lo; panel < hi; panel++ {
 		out := dst[panel*width*words : (panel+1)*width*words]
 		rows := min(width, n-panel*width)
@@ -131,10 +155,13 @@ func Pack[T Integer](dst []uint32, src []T, width, n, k, off, step, kStep, lo, h
 			clear(out)
 		}
 		base := off + panel*width*step
-		if isWhole[T]() {
+		switch f {
+		case Whole:
 			packWhole(out, src, width, rows, k, base, step, kStep)
-		} else {
+		case Pairs:
 			packPairs(out, src, width, rows, k, base, step, kStep)
+		case Quads:
+			packQuads(out, src, width, rows, k, base, step, kStep)
 		}
 	}
 }
@@ -154,6 +181,48 @@ func packWhole[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 		for p := range k {
 			out[p*width+i] = uint32(src[at])
 			at += kStep
+		}
+	}
+}
+
+func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kStep int) {
+	quad := func(a, b, c, d T) uint32 {
+		return uint32(uint8(a)) | uint32(uint8(b))<<8 | uint32(uint8(c))<<16 | uint32(uint8(d))<<24
+	}
+	switch {
+	case step == 1:
+		for p := range k / 4 {
+			at := base + 4*p*kStep
+			x, y, z, w := src[at:][:rows], src[at+kStep:][:rows], src[at+2*kStep:][:rows], src[at+3*kStep:][:rows]
+			to := out[p*width:][:rows]
+			for i, v := range x {
+				to[i] = quad(v, y[i], z[i], w[i])
+			}
+		}
+	case kStep == 1:
+		for i := range rows {
+			from, at := src[base+i*step:][:k], i
+			for ; len(from) >= 4; from = from[4:] {
+				out[at] = quad(from[0], from[1], from[2], from[3])
+				at += width
+			}
+		}
+	default:
+		for i := range rows {
+			at := base + i*step
+			for p := range k / 4 {
+				out[p*width+i] = quad(src[at], src[at+kStep], src[at+2*kStep], src[at+3*kStep])
+				at += 4 * kStep
+			}
+		}
+	}
+	if k%4 != 0 {
+		for i := range rows {
+			var last [4]T
+			for q := range k % 4 {
+				last[q] = src[base+i*step+(k/4*4+q)*kStep]
+			}
+			out[k/4*width+i] = quad(last[0], last[1], last[2], last[3])
 		}
 	}
 }
@@ -184,29 +253,74 @@ func packPairs[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	}
 }
 
-// Mul sets the part of the dense m×n matrix c that lies in row panels
-// rowLo..rowHi-1 and column panels colLo..colHi-1 to the product of operands of
-// depth k, above zero, that Pack has packed for this kernel.
-func Mul[T Integer](kn *Kernel, c []T, a, b []uint32, m, n, k, rowLo, rowHi, colLo, colHi int) {
-	var tile [maxTile]int32
-	words := Words[T](k)
-	f := kn.pairs
-	if isWhole[T]() {
-		f = kn.whole
-	}
+// Product is what Mul multiplies: packed operands of m rows, n columns and depth k.
+type Product struct {
+	Form    Form
+	M, N, K int
+	// Signed says that left elements of Quads are signed, and count as such: sums are
+	// those of 32 bits. Without it they are right in the last 8 bits whatever the signs.
+	Signed bool
+}
+
+// Mul sets the part of the dense matrix c that lies in row panels rowLo..rowHi-1 and
+// column panels colLo..colHi-1 to the product of operands that Pack has packed for this
+// kernel, cut to the type.
+func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, colLo, colHi int) {
+	var tile, excess [maxTile]int32
+	words := p.Form.Words(p.K)
+	f := kn.tile(p.Form)
+	signed := p.Signed && p.Form == Quads
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*kn.NR*words:][:kn.NR*words]
-		cols := min(kn.NR, n-col*kn.NR)
+		cols := min(kn.NR, p.N-col*kn.NR)
+		if signed {
+			kn.excess(&excess, pb)
+		}
 		for row := rowLo; row < rowHi; row++ {
-			pa := a[row*kn.MR*words:][:kn.MR*words]
-			f(words, &pa[0], &pb[0], &tile[0])
-			for i := range min(kn.MR, m-row*kn.MR) {
-				to := c[(row*kn.MR+i)*n+col*kn.NR:][:cols]
+			if words > 0 {
+				f(words, &a[row*kn.MR*words:][:kn.MR*words][0], &pb[0], &tile[0])
+			}
+			for i := range min(kn.MR, p.M-row*kn.MR) {
+				to := c[(row*kn.MR+i)*p.N+col*kn.NR:][:cols]
 				from := tile[i*kn.NR:][:cols]
+				if signed {
+					for j, v := range excess[:cols] {
+						from[j] -= v
+					}
+				}
 				for j, v := range from {
-					to[j] = T(v)
+					to[j] = R(v)
 				}
 			}
 		}
+	}
+}
+
+// Bias adds 128 to bytes that have a sign, as Mul expects those of the left operand of a
+// Signed product of Quads.
+func Bias(words []uint32) {
+	for i := range words {
+		words[i] ^= 0x80808080
+	}
+}
+
+// biased is words of the bias, for a part of the depth.
+var biased = func() (words [maxTile]uint32) {
+	Bias(words[:])
+	return words
+}()
+
+// excess sets the first row of the tile to what the bias of the left bytes adds to the sums
+// of each column of a right panel: the panel's product with a left one of biases.
+func (kn *Kernel) excess(sums *[maxTile]int32, right []uint32) {
+	var part [maxTile]int32
+	clear(sums[:kn.NR])
+	for most := len(biased) / kn.MR * kn.NR; len(right) > 0; {
+		n := min(most, len(right))
+		kn.quads(n/kn.NR, &biased[0], &right[0], &part[0])
+		for j, v := range part[:kn.NR] {
+			sums[j] += v
+		}
+		right = right[n:]
 	}
 }

@@ -21,7 +21,7 @@ func TestMul(t *testing.T) {
 
 func checkMul[T Integer](t *testing.T, kn *Kernel) {
 	rng := rand.New(rand.NewPCG(3, 5))
-	for _, d := range [][3]int{{1, 1, 1}, {12, 2, 32}, {13, 7, 33}, {25, 64, 70}, {5, 33, 16}} {
+	for _, d := range [][3]int{{1, 1, 1}, {3, 0, 5}, {13, 1100, 40}, {12, 2, 32}, {13, 7, 33}, {25, 64, 70}, {5, 33, 16}} {
 		m, k, n := d[0], d[1], d[2]
 		x, y := make([]T, m*k), make([]T, k*n)
 		for _, s := range [][]T{x, y} {
@@ -43,20 +43,72 @@ func checkMul[T Integer](t *testing.T, kn *Kernel) {
 				}
 			}
 			rows, cols := (m+kn.MR-1)/kn.MR, (n+kn.NR-1)/kn.NR
-			a, b := make([]uint32, PackedLen[T](m, k, kn.MR)), make([]uint32, PackedLen[T](n, k, kn.NR))
+			f := FormOf[T](kn)
+			a, b := make([]uint32, f.PackedLen(m, k, kn.MR)), make([]uint32, f.PackedLen(n, k, kn.NR))
 			for _, s := range [][]uint32{a, b} {
 				for i := range s {
 					s[i] = 0xdeadbeef
 				}
 			}
-			Pack(a, x, kn.MR, m, k, 0, aStep, aK, 0, rows)
-			Pack(b, y, kn.NR, n, k, 0, bStep, bK, 0, cols)
+			Pack(f, a, x, kn.MR, m, k, 0, aStep, aK, 0, rows)
+			Pack(f, b, y, kn.NR, n, k, 0, bStep, bK, 0, cols)
 			got := make([]T, m*n)
-			Mul(kn, got, a, b, m, n, k, 0, rows, 0, cols)
+			Mul(kn, Product{Form: f, M: m, N: n, K: k}, got, a, b, 0, rows, 0, cols)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%v, turned %v: element %d is %d, want %d", d, turned, i, got[i], want[i])
 				}
+			}
+		}
+	}
+}
+
+// TestMulWide compares sums of 32 bits of products of bytes with those in int32.
+func TestMulWide(t *testing.T) {
+	for _, kn := range append(native, portable) {
+		t.Run(kn.name, func(t *testing.T) {
+			t.Run("i8", func(t *testing.T) { checkWide[int8](t, kn) })
+			t.Run("u8", func(t *testing.T) { checkWide[uint8](t, kn) })
+		})
+	}
+}
+
+func checkWide[T int8 | uint8](t *testing.T, kn *Kernel) {
+	rng := rand.New(rand.NewPCG(7, 9))
+	f := FormOf[T](kn)
+	least := T(1)
+	least <<= 7
+	for _, d := range [][3]int{{1, 1, 1}, {13, 7, 33}, {25, 64, 70}, {5, 3, 16}, {7, 0, 5}, {30, 1302, 40}} {
+		m, k, n := d[0], d[1], d[2]
+		x, y := make([]T, m*k), make([]int8, k*n)
+		for i := range x {
+			x[i] = T(rng.Uint32())
+		}
+		for i := range y {
+			y[i] = int8(rng.Uint32())
+		}
+		if k > 1 { // the largest sums
+			for p := range k {
+				x[p], y[p*n] = least, -128
+			}
+		}
+		a, b := make([]uint32, f.PackedLen(m, k, kn.MR)), make([]uint32, f.PackedLen(n, k, kn.NR))
+		rows, cols := (m+kn.MR-1)/kn.MR, (n+kn.NR-1)/kn.NR
+		Pack(f, a, x, kn.MR, m, k, 0, k, 1, 0, rows)
+		Pack(f, b, y, kn.NR, n, k, 0, 1, n, 0, cols)
+		p := Product{Form: f, M: m, N: n, K: k, Signed: least < 0}
+		if p.Signed && f == Quads {
+			Bias(a)
+		}
+		got := make([]int32, m*n)
+		Mul(kn, p, got, a, b, 0, rows, 0, cols)
+		for i, v := range got {
+			var want int32
+			for q := range k {
+				want += int32(x[i/n*k+q]) * int32(y[q*n+i%n])
+			}
+			if v != want {
+				t.Fatalf("%v: element %d is %d, want %d", d, i, v, want)
 			}
 		}
 	}
@@ -72,12 +124,13 @@ func BenchmarkMul(b *testing.B) {
 func benchMul[T Integer](b *testing.B, kn *Kernel) {
 	const n = 256
 	x, c := make([]T, n*n), make([]T, n*n)
-	p, q := make([]uint32, PackedLen[T](n, n, kn.MR)), make([]uint32, PackedLen[T](n, n, kn.NR))
+	f := FormOf[T](kn)
+	p, q := make([]uint32, f.PackedLen(n, n, kn.MR)), make([]uint32, f.PackedLen(n, n, kn.NR))
 	rows, cols := (n+kn.MR-1)/kn.MR, (n+kn.NR-1)/kn.NR
 	for b.Loop() {
-		Pack(p, x, kn.MR, n, n, 0, n, 1, 0, rows)
-		Pack(q, x, kn.NR, n, n, 0, 1, n, 0, cols)
-		Mul(kn, c, p, q, n, n, n, 0, rows, 0, cols)
+		Pack(f, p, x, kn.MR, n, n, 0, n, 1, 0, rows)
+		Pack(f, q, x, kn.NR, n, n, 0, 1, n, 0, cols)
+		Mul(kn, Product{Form: f, M: n, N: n, K: n}, c, p, q, 0, rows, 0, cols)
 	}
 	b.ReportMetric(2*n*n*n*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GOP/s")
 }

@@ -9,6 +9,11 @@ package igemm
 //go:noescape
 func pairsVNNI(depth int, a *uint32, b *uint32, c *int32)
 
+// quadsVNNI sets the 12×32 tile c to the product of two panels whose words are four bytes, those of the right one signed.
+//
+//go:noescape
+func quadsVNNI(depth int, a *uint32, b *uint32, c *int32)
+
 // pairsAVX512 sets the 12×32 tile c to the product of two panels whose words are pairs of 16-bit numbers.
 //
 //go:noescape

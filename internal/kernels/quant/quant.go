@@ -35,10 +35,10 @@ func (w *Packed) Cols() int { return w.cols }
 // Pack packs a right operand: element k of column j is src[j·depth + k].
 func Pack(src []int8, cols, depth int) *Packed {
 	kn := igemm.Best()
-	w := &Packed{kernel: kn, depth: depth, cols: cols, panel: kn.NR * igemm.Words[int8](depth)}
-	w.words = make([]uint32, igemm.PackedLen[int8](cols, depth, kn.NR))
+	w := &Packed{kernel: kn, depth: depth, cols: cols, panel: kn.NR * igemm.Pairs.Words(depth)}
+	w.words = make([]uint32, igemm.Pairs.PackedLen(cols, depth, kn.NR))
 	parallel.For(ceil(cols, kn.NR), max(1, packGrain/(kn.NR*depth+1)), func(lo, hi int) {
-		igemm.Pack(w.words, src, kn.NR, cols, depth, 0, depth, 1, lo, hi)
+		igemm.Pack(igemm.Pairs, w.words, src, kn.NR, cols, depth, 0, depth, 1, lo, hi)
 	})
 	return w
 }
@@ -121,7 +121,7 @@ func (s *scratch) multiply(w *Packed, left Rows, lo, hi, from, to int, f *Finish
 	s.pack(kn, left, w.depth, lo, hi)
 	s.tile = grown(s.tile, kn.MR*kn.NR)
 	s.sums, s.others = grown(s.sums, kn.MR*kn.NR), grown(s.others, kn.NR)
-	size := kn.MR * igemm.Words[int8](w.depth)
+	size := kn.MR * igemm.Pairs.Words(w.depth)
 	for col := from; col < to; col++ {
 		right := w.words[col*w.panel:][:w.panel]
 		j := col * kn.NR
@@ -163,7 +163,7 @@ func (s *scratch) blocks(w *Packed, left, right []uint32, rows, j, n int) {
 // pack lays out rows lo..hi-1 of a left operand in panels. The rows that the last
 // panel lacks are whatever was there: nobody reads their sums.
 func (s *scratch) pack(kn *igemm.Kernel, left Rows, depth, lo, hi int) {
-	words := igemm.Words[int8](depth)
+	words := igemm.Pairs.Words(depth)
 	if words == 0 {
 		return
 	}

@@ -17,22 +17,30 @@ type isa struct {
 	vec    func() reg.VecVirtual
 	zero   func(v Op)
 	store  func(v, m Op)
-	// pairs adds the products of pairs, or nil if that takes two instructions.
-	pairs func(x, y, acc Op)
+	// pairs adds the products of pairs, or nil if that takes two instructions; quads
+	// those of four bytes, of which left ones have no sign, or nil if there is none.
+	pairs, quads func(x, y, acc Op)
 }
 
 var isas = []*isa{
-	{"VNNI", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, func(x, y, acc Op) { VPDPWSSD(x, y, acc) }},
-	{"AVX512", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, nil},
-	{"AVX2", 6, 32, YMM, func(v Op) { VPXOR(v, v, v) }, func(v, m Op) { VMOVDQU(v, m) }, nil},
+	{"VNNI", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, func(x, y, acc Op) { VPDPWSSD(x, y, acc) },
+		func(left, right, acc Op) { VPDPBUSD(right, left, acc) }},
+	{"AVX512", 12, 64, ZMM, func(v Op) { VPXORD(v, v, v) }, func(v, m Op) { VMOVDQU32(v, m) }, nil, nil},
+	{"AVX2", 6, 32, YMM, func(v Op) { VPXOR(v, v, v) }, func(v, m Op) { VMOVDQU(v, m) }, nil, nil},
 }
 
-// tile writes a tile whose words are pairs of 16 bits, or whole numbers.
-func (s *isa) tile(pairs bool) {
-	name, what := "whole"+s.suffix, "numbers"
-	if pairs {
-		name, what = "pairs"+s.suffix, "pairs of 16-bit numbers"
-	}
+// The words of a tile.
+const (
+	whole = "whole"
+	pairs = "pairs"
+	quads = "quads"
+)
+
+var whats = map[string]string{whole: "numbers", pairs: "pairs of 16-bit numbers", quads: "four bytes, those of the right one signed"}
+
+// tile writes a tile of such words.
+func (s *isa) tile(words string) {
+	name, what := words+s.suffix, whats[words]
 	TEXT(name, NOSPLIT, "func(depth int, a, b *uint32, c *int32)")
 	Doc(fmt.Sprintf("%s sets the %d×%d tile c to the product of two panels whose words are %s.", name, s.rows, s.bytes/2, what))
 	Pragma("noescape")
@@ -55,10 +63,13 @@ func (s *isa) tile(pairs bool) {
 		VPBROADCASTD(Mem{Base: a.(reg.Register), Disp: 4 * i}, left)
 		for j := range right {
 			switch {
-			case pairs && s.pairs != nil:
+			case words == quads:
+				s.quads(left, right[j], acc[i][j])
+				continue
+			case words == pairs && s.pairs != nil:
 				s.pairs(left, right[j], acc[i][j])
 				continue
-			case pairs:
+			case words == pairs:
 				VPMADDWD(left, right[j], product)
 			default:
 				VPMULLD(left, right[j], product)
@@ -91,9 +102,12 @@ func (s *isa) load(m, v Op) {
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
-		s.tile(true)
+		s.tile(pairs)
 		if s.pairs == nil {
-			s.tile(false)
+			s.tile(whole)
+		}
+		if s.quads != nil {
+			s.tile(quads)
 		}
 	}
 	Generate()
