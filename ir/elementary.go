@@ -136,17 +136,17 @@ func initErrorFunctions() {
 
 func initTrigonometry() {
 	floatUnary("sin", "The sine", Spec{
-		Scalar: Scalar{F1: math.Sin}, ULPs: 2, ULPs64: 4,
+		Scalar: Scalar{F1: sin}, ULPs: 2, ULPs64: 4,
 		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.cos(x)) }),
 		Complex: ofParts(complexSin),
 	})
 	floatUnary("cos", "The cosine", Spec{
-		Scalar: Scalar{F1: math.Cos}, ULPs: 2, ULPs64: 4,
+		Scalar: Scalar{F1: cos}, ULPs: 2, ULPs64: 4,
 		VJP:     vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.Neg(b.sin(x))) }),
 		Complex: ofParts(complexCos),
 	})
 	floatUnary("tan", "The tangent", Spec{
-		Scalar: Scalar{F1: math.Tan}, ULPs: 4, ULPs64: 4, Domain: [][2]float64{{-1.2, 1.2}},
+		Scalar: Scalar{F1: tan}, ULPs: 4, ULPs64: 4, Domain: [][2]float64{{-1.2, 1.2}},
 		VJP: vjp1(func(b *Builder, x, y, g Value) Value { return b.Mul(g, b.shift(b.Mul(y, y), 1)) }),
 	})
 	register("sinc(Tensor self) -> Tensor", Spec{

@@ -4,12 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -40,20 +37,7 @@ func TestSweep64(t *testing.T) {
 		}
 		for _, op := range ops {
 			most := op.Spec().Tolerance(ir.F64)
-			b := looptest.New(loop.None)
-			b.Store(b.Arg(ir.F64, loop.Unit, true), b.Op(op, b.Load(b.Arg(ir.F64, loop.Unit, false))))
-			c, err := Compile(&b.Kernel, isa)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := loop.Frame{Rows: 1, Cols: len(x), Spill: looptest.Aligned(c.SpillBytes())}
-			for i, a := range b.Args {
-				f.Ptr[i] = unsafe.Pointer(&x[0])
-				if a.Write {
-					f.Ptr[i] = unsafe.Pointer(&y[0])
-				}
-			}
-			c.Run(&f)
+			run1(t, isa, op, x, y)
 			reference := op.Spec().Scalar.F1
 			if op == aten.Sigmoid {
 				reference = sigmoid
@@ -61,12 +45,7 @@ func TestSweep64(t *testing.T) {
 			worst, at := 0.0, 0.0
 			for i, v := range x {
 				want := reference(v)
-				if math.Float64bits(y[i]) == math.Float64bits(want) || math.IsNaN(want) && math.IsNaN(y[i]) {
-					continue
-				}
-				a := math.Abs(want)
-				off := math.Abs(y[i]-want) / (math.Nextafter(a, math.Inf(1)) - a)
-				if !(off <= worst) || math.Signbit(y[i]) != math.Signbit(want) {
+				if off := unitsOff64(y[i], want); !(off <= worst) {
 					worst, at = off, v
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// Sine, cosine and tangent of f32 in f64: x = q·π/2 + r, |r| ≤ π/4. Up to 2⁴⁵ q is
+// Sine, cosine and tangent of f32 in f64 (those of f64 are in trig64.go): x = q·π/2 + r, |r| ≤ π/4. Up to 2⁴⁵ q is
 // a product with 2/π and r what remains after two parts of π/2, which leaves r
 // more bits than f32 has. Lanes beyond are rare; they are done one by one in
 // integers, with the bits of 2/π that decide the quadrant and those behind.
@@ -53,24 +53,24 @@ var twoOverPi = func() []byte {
 }()
 
 func trigonometric() map[ir.Op]emitters {
-	one := func(f func(g *gen, x val) val) emitters {
-		return viaDouble(func(g *gen, x []val) val { return f(g, x[0]) })
+	one := func(f, wide func(g *gen, x val) val) emitters {
+		return onDoubles(func(g *gen, x []val) val { return f(g, x[0]) }, func(g *gen, x []val) val { return wide(g, x[0]) })
 	}
 	return map[ir.Op]emitters{
 		aten.Sin: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			// Of the smallest numbers the sine is the number; it keeps the sign of 0.
 			return g.blend(8, g.cmpF(8, cmpLT, g.abs(8, x), g.num(8, 0x1p-30)), x, g.sinOf(r, q))
-		}),
+		}, (*gen).sin64),
 		aten.Cos: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			return g.sinOf(r, g.op2(x64.PADDQ, g.vl(8), q, g.konst(8, 1)))
-		}),
+		}, (*gen).cos64),
 		aten.Tan: one(func(g *gen, x val) val {
 			r, q := g.quadrant(x)
 			s, c := g.sinOf(r, q), g.sinOf(r, g.op2(x64.PADDQ, g.vl(8), q, g.konst(8, 1)))
 			return g.blend(8, g.cmpF(8, cmpLT, g.abs(8, x), g.num(8, 0x1p-30)), x, g.div(8, s, c))
-		}),
+		}, (*gen).tan64),
 	}
 }
 
