@@ -145,6 +145,10 @@ func Bits(dst []uint32, seed, offset uint64, start int64) {
 // UniformBits sets dst[i] to the uniform element at start+i with the given number
 // of random bits, from 1 to 24; with 24 that is the float32 uniform element.
 func UniformBits(dst []float32, seed, offset uint64, start int64, n int) {
+	if left := -uint64(start); left > 0 && left < uint64(len(dst)) { // to where indices, and blocks with them, begin again
+		UniformBits(dst[:left], seed, offset, start, n)
+		dst, start = dst[left:], 0
+	}
 	if s := stride(); s > 0 && len(dst) >= s/4 {
 		head := min(int(-start&3), len(dst))
 		uniformGo(dst[:head], seed, offset, uint64(start), n)

@@ -193,3 +193,20 @@ func TestUint64n(t *testing.T) {
 		}
 	}
 }
+
+// TestUniformBitsWrap makes elements around index 2⁶⁴, where indices and with them blocks begin again.
+func TestUniformBitsWrap(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, start := range []int64{-1, -3, -4, -5, -129, -256, -1000} {
+			for _, n := range []int{5, 128, 700, 1001} {
+				got := make([]float32, n)
+				UniformBits(got, 7, 9, start, 11)
+				for i, v := range got {
+					if want := float32(FloatBits(7, 9, start+int64(i), 11)); v != want {
+						t.Fatalf("from %d on, element %d of %d is %v, want %v", start, i, n, v, want)
+					}
+				}
+			}
+		}
+	})
+}
