@@ -49,6 +49,7 @@ const (
 	argMemory
 	argOptional
 	argIgnored
+	argText
 )
 
 // levels says that there is code for AVX2 and for AVX-512.
@@ -269,6 +270,8 @@ func (e *encoder) call(c *ahead.Call) {
 			e.put(argInt, int64(a))
 		case ahead.Float:
 			e.put(argFloat, int64(math.Float64bits(float64(a))))
+		case ahead.Text:
+			e.put(argText, e.string(string(a)))
 		case ahead.List:
 			e.put(argList, int64(len(a)))
 			e.put(a...)

@@ -28,23 +28,7 @@ func TestFunctionsAreExportedWithTheirVariables(t *testing.T) {
 	if err := export.Function(ctx, &pkg, fn, []*loris.Tensor{unused, x}, export.Options{Module: net}); err != nil {
 		t.Fatal(err)
 	}
-	r := load(t, pkg.Bytes())
-	want := fn(unused, x)[0]
-	data, err := loris.Fetch(ctx, unused, x, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bufs := make([]backend.Buffer, 3)
-	for i, v := range []*loris.Tensor{unused, x, want} {
-		if bufs[i], err = aoti.FromBytes(data[i], v.Shape().DType(), v.Shape().Dims()...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := r.Run(ctx, bufs[:2]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, got, bufs[2:])
+	r := runFunction(t, pkg.Bytes(), fn, unused, x)
 	var names []string
 	for _, c := range r.Constants() {
 		names = append(names, c.OriginalName)
@@ -68,4 +52,47 @@ func TestFunctionsThatCannotBeExported(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", name, err, pkg.Len())
 		}
 	}
+}
+
+// A loop is written out, element by element.
+func TestLoopsAreExported(t *testing.T) {
+	ctx := context.Background()
+	w := loris.NewVariable(loris.Randn(6, 6).Mul(0.3))
+	fn := func(in ...*loris.Tensor) []*loris.Tensor {
+		last, all := loris.Scan(func(carry, x []*loris.Tensor) (next, results []*loris.Tensor) {
+			h := x[0].Add(carry[0].MatMul(w.Value())).Tanh()
+			return []*loris.Tensor{h}, []*loris.Tensor{h}
+		}, in[:1], in[1:2])
+		return append(last, all...)
+	}
+	h, xs := loris.Randn(2, 6), loris.Randn(5, 2, 6)
+	var pkg bytes.Buffer
+	if err := export.Function(ctx, &pkg, fn, []*loris.Tensor{h, xs}, export.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	runFunction(t, pkg.Bytes(), fn, h, xs)
+}
+
+// runFunction holds a package to what the function computes here, and returns it.
+func runFunction(t *testing.T, pkg []byte, fn func(in ...*loris.Tensor) []*loris.Tensor, in ...*loris.Tensor) *aoti.Runner {
+	t.Helper()
+	ctx := context.Background()
+	r := load(t, pkg)
+	all := append(append([]*loris.Tensor(nil), in...), fn(in...)...)
+	data, err := loris.Fetch(ctx, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bufs := make([]backend.Buffer, len(all))
+	for i, v := range all {
+		if bufs[i], err = aoti.FromBytes(data[i], v.Shape().DType(), v.Shape().Dims()...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := r.Run(ctx, bufs[:len(in)]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, bufs[len(in):])
+	return r
 }

@@ -108,7 +108,7 @@ func TestSegmentsOfALibrary(t *testing.T) {
 // A library names libtorch_cpu, since Python loads that for itself alone, and calls nothing that PyTorch
 // 2.6 lacks, but where it looks first whether it is there.
 func TestLibraryNeedsWhatPyTorchHas(t *testing.T) {
-	for _, program := range []string{"mlp", "conv", "encoder", "gpt", "moves"} {
+	for _, program := range []string{"mlp", "conv", "encoder", "gpt", "moves", "scatter"} {
 		data := library(t, program)
 		l, err := pt2.ReadLibrary(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
@@ -131,4 +131,5 @@ aoti_torch_assign_tensors_out aoti_torch_copy_ aoti_torch_create_tensor_from_blo
 aoti_torch_get_data_ptr aoti_torch_get_device_type aoti_torch_get_dim aoti_torch_get_dtype aoti_torch_get_sizes aoti_torch_get_strides
 aoti_torch_grad_mode_is_enabled aoti_torch_grad_mode_set_enabled
 aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu aoti_torch_cpu_bmm_out aoti_torch_cpu_convolution aoti_torch_cpu_cumprod
-aoti_torch_cpu_cumsum aoti_torch_cpu_max_pool2d_with_indices aoti_torch_cpu_max_pool3d_with_indices aoti_torch_cpu_mm_out aoti_torch_cpu_sort_stable`)
+aoti_torch_cpu_cummax aoti_torch_cpu_cumsum aoti_torch_cpu_max_pool2d_with_indices aoti_torch_cpu_max_pool3d_with_indices aoti_torch_cpu_mm_out
+aoti_torch_cpu_scatter_reduce_two_out aoti_torch_cpu_scatter_src_out aoti_torch_cpu_sort_stable`)

@@ -14,6 +14,11 @@
 // takes a build with -tags cuda. All systems start runs without waiting, and are waited
 // for after each --batch of them, ten by default. The C++ runner may be missing there.
 //
+// With --export the packages are written here, by package aoti/export, of the programs that programs.go lists,
+// and hold Loris's own results beside them; there is a table for each --python:
+//
+//	go run ./bench/aoti --export --threads 2 --python .venv/bin/python [--inductor]
+//
 // With --swap 2s there are no peers: goroutines run each package for that long while
 // another replaces all its constants and swaps them in, and each result must be that of
 // one complete set.
@@ -39,7 +44,7 @@ import (
 
 // settings are the flags and arguments.
 type settings struct {
-	python   string
+	pythons  []string
 	threads  []int
 	rounds   int
 	turn     time.Duration
@@ -48,6 +53,12 @@ type settings struct {
 	batch    int
 	swap     time.Duration
 	packages []string
+	// export says that packages are written of programs, those whose names match only, into a folder
+	// that stays if it is named; inductor that PyTorch's compiler makes some of the same.
+	export   bool
+	inductor bool
+	only     string
+	folder   string
 }
 
 // The most time, as a multiple of that of PyTorch's runner, and how many runs are
@@ -85,7 +96,14 @@ func main() {
 func parse(args []string) (settings, error) {
 	var s settings
 	f := flag.NewFlagSet("aoti", flag.ContinueOnError)
-	f.StringVar(&s.python, "python", "python3", "Python with the torch to compare with")
+	f.Func("python", "Python with the torch to compare with (default python3); with --export there may be several", func(path string) error {
+		s.pythons = append(s.pythons, path)
+		return nil
+	})
+	f.BoolVar(&s.export, "export", false, "write packages of programs with package aoti/export and run these")
+	f.BoolVar(&s.inductor, "inductor", false, "with --export: compile the same models with Inductor, half a minute each")
+	f.StringVar(&s.only, "only", "", "with --export: regular expression of the programs' names")
+	f.StringVar(&s.folder, "folder", "", "with --export: where the packages are made and stay")
 	tool.Threads(f, &s.threads)
 	f.IntVar(&s.rounds, "rounds", 7, "turns that each takes")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
@@ -97,7 +115,15 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	s.packages = f.Args()
-	if len(s.packages) == 0 {
+	if len(s.pythons) == 0 {
+		s.pythons = []string{"python3"}
+	}
+	switch {
+	case s.export && (len(s.packages) > 0 || s.swap > 0 || len(s.threads) != 1):
+		return s, errors.New("--export makes its own packages, and takes one number of threads and no --swap")
+	case !s.export && (s.inductor || s.only != "" || s.folder != "" || len(s.pythons) > 1):
+		return s, errors.New("--inductor, --only, --folder and several of --python are for --export")
+	case !s.export && len(s.packages) == 0:
 		return s, errors.New("no packages are given: scripts/aoti_fixtures.py makes some")
 	}
 	if s.rounds < 1 || s.turn <= 0 || s.batch < 0 || s.swap < 0 {
@@ -118,12 +144,15 @@ func run(ctx context.Context, w io.Writer, s settings) error {
 	if s.swap > 0 {
 		return swapAll(ctx, w, s)
 	}
+	if s.export {
+		return runExported(ctx, w, s)
+	}
 	folder, err := os.MkdirTemp("", "bench-aoti")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	torch, err := findTorch(ctx, s.python, folder, s.device)
+	torch, err := findTorch(ctx, s.pythons[0], folder, s.device)
 	if err != nil {
 		return err
 	}

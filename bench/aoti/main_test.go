@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math"
@@ -32,6 +33,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %+v, %v", c.args, s, err)
 		}
 	}
+	if s, err := parse([]string{"--export", "--threads", "2", "--python", "a", "--python", "b", "--only", "mlp"}); err != nil || !s.export || len(s.pythons) != 2 || s.only != "mlp" {
+		t.Errorf("%+v, %v", s, err)
+	}
 	for _, bad := range [][]string{
 		{},
 		{"--threads", "0", "a.pt2"},
@@ -39,6 +43,10 @@ func TestParse(t *testing.T) {
 		{"--rounds", "0", "a.pt2"},
 		{"--batch", "-1", "a.pt2"},
 		{"--device", "tpu", "a.pt2"},
+		{"--inductor", "a.pt2"},
+		{"--python", "a", "--python", "b", "a.pt2"},
+		{"--export", "a.pt2"},
+		{"--export", "--threads", "1,2"},
 	} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
@@ -190,5 +198,48 @@ func TestTorn(t *testing.T) {
 	}
 	if err := l.once(t.Context()); err != nil || l.torn.Load() != 1 {
 		t.Errorf("%d torn results, %v", l.torn.Load(), err)
+	}
+}
+
+// A program of the table is written with its example, as text, and runs here.
+func TestExportedPrograms(t *testing.T) {
+	ctx := context.Background()
+	folder := t.TempDir()
+	all, err := exportAll(ctx, folder, "^(digits-conv|scan)$", "2.15")
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	s, err := parse([]string{"--export", "--threads", "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		x, err := readExample(beside(e.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := openLoris(ctx, e.path, x.in, 1, s)
+		if target := (*aoti.TargetError)(nil); errors.As(err, &target) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := o.results(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off, err := unitsOff(got, x.out); err != nil || off > 16 {
+			t.Errorf("%s is off by %g, %v", e.name, off, err)
+		}
+		if err := o.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if eps := epsilon(ir.F32); eps != 0x1p-23 {
+		t.Errorf("the epsilon of f32 is %g", eps)
+	}
+	if _, err := exportAll(ctx, folder, "nobody", ""); err == nil {
+		t.Error("no program matches, which is no error")
 	}
 }

@@ -22,6 +22,8 @@ var (
 	peerCPP []byte
 	//go:embed peer/loader.py
 	peerPy []byte
+	//go:embed peer/inductor.py
+	peerInductor []byte
 )
 
 // torch is an installed PyTorch and the two programs that run packages in it.

@@ -78,6 +78,9 @@ type Arg interface{ arg() }
 // Int is an integer, a bool or a null pointer.
 type Int int64
 
+// Text is the address of a text that ends with a zero.
+type Text string
+
 // Float is a double.
 type Float float64
 
@@ -109,6 +112,7 @@ type Memory struct{ Buf, Offset int }
 
 func (Int) arg()     {}
 func (Float) arg()   {}
+func (Text) arg()    {}
 func (List) arg()    {}
 func (Tensor) arg()  {}
 func (Ignored) arg() {}

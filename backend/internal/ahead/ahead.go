@@ -41,9 +41,12 @@ type emitter struct {
 	failures  []error
 }
 
-// Supports reports whether an op can be part of a Program for Plan.
+// Supports reports whether an op can be part of a Program for Plan. A loop is written out.
 func Supports(op ir.Op) bool {
 	sp := op.Spec()
+	if op == aten.Scan {
+		return false
+	}
 	return sp != nil && !sp.Composite() || lowerings[op] != nil && sp.Composite()
 }
 

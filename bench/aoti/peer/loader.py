@@ -1,8 +1,6 @@
 """A peer of bench/aoti: PyTorch's Python loader of AOTInductor packages.
 
-Arguments and protocol are those of runner.cpp, and "save FILE" writes the elements of
-all outputs of the first run, one after another, and is answered by "saved". With a device alone it
-prints what building runner.cpp needs: include folders, the library folder and the C++ ABI.
+Arguments and protocol are those of runner.cpp. With a device alone it prints what building runner.cpp needs: include folders, the library folder and the C++ ABI.
 """
 
 import ctypes

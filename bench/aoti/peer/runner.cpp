@@ -5,8 +5,9 @@
 // The manifest has a line for each input: its dtype, its sizes joined by commas
 // (none for a scalar), and the file of its elements. Then each line
 // "run MILLISECONDS BATCH" on standard input is answered by a line "COUNT P50 MIN",
-// times of runs in nanoseconds, which are waited for after each batch. For GPUs it is
-// built with WITH_CUDA.
+// times of runs in nanoseconds, which are waited for after each batch, and "save FILE",
+// which writes the elements of all outputs of the first run, one after another, by
+// "saved". For GPUs it is built with WITH_CUDA.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -57,6 +58,14 @@ at::Tensor read_input(const std::string& line) {
   return t;
 }
 
+void save(const std::vector<at::Tensor>& tensors, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  for (const at::Tensor& t : tensors) {
+    const at::Tensor dense = t.cpu().contiguous();
+    file.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
+  }
+}
+
 void finish() {
 #ifdef WITH_CUDA
   c10::cuda::device_synchronize();
@@ -87,12 +96,21 @@ int main(int argc, char** argv) {
   // One for a single caller, which on a GPU does not wait for each run before the next.
   torch::inductor::AOTIModelPackageLoader loader(argv[1], "model", cuda, 1, index);
   const auto load = Clock::now() - begin;
-  loader.run(inputs);
+  std::vector<at::Tensor> first = loader.run(inputs);
   finish();
   std::cout << "ready " << std::chrono::nanoseconds(load).count() << std::endl;
   std::string word;
   int64_t ms = 0, batch = 0;
-  while (std::cin >> word >> ms >> batch) {
+  while (std::cin >> word) {
+    if (word == "save") {
+      std::string path;
+      std::getline(std::cin >> std::ws, path);
+      save(first, path);
+      first.clear();
+      std::cout << "saved" << std::endl;
+      continue;
+    }
+    std::cin >> ms >> batch;
     std::vector<int64_t> times;
     const auto end = Clock::now() + std::chrono::milliseconds(ms);
     do {

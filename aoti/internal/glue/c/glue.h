@@ -82,6 +82,7 @@ enum {
 	LX_MEMORY = 5, // place, offset: an address
 	LX_OPTIONAL = 6, // as LX_TENSOR: the address of a handle
 	LX_IGNORED = 7, // where the function puts a handle that nobody needs
+	LX_TEXT = 8, // a place in the texts: its address
 };
 
 // A set of constants, which never changes and counts its users. The data of tensors lies behind it.

@@ -211,6 +211,9 @@ static lx_error run_call(const run *r, const lx_call *c)
 			i[ints++] = (int64_t)(a + 1);
 			a += 1 + a[0];
 			break;
+		case LX_TEXT:
+			i[ints++] = (int64_t)lx_text(*a++);
+			break;
 		case LX_MEMORY:
 			i[ints++] = (int64_t)address(r, a[0], a[1]);
 			a += 2;
