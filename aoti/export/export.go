@@ -66,7 +66,7 @@ func (m *model) write(ctx context.Context, w io.Writer, p *graph.Program, o *Opt
 	}
 	m.hash = p.Hash()
 	var optimised *graph.Program
-	if m.plan, optimised, err = cpu.PlanAhead(p); err != nil {
+	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	m.describe(optimised)

@@ -17,8 +17,9 @@ import (
 //
 // fn is called on placeholders, as by loris.Compile, in the session of the inputs. Layers that behave
 // differently in training do so in the package, too: see nn.Module.SetTraining. It is an error
-// wrapping ir.ErrArg if fn assigns variables, draws random numbers or asks for numbers at each call
-// (loris.ScalarFunc); see Program for others. Function blocks until the values are there.
+// wrapping ir.ErrArg if fn assigns variables or asks for numbers at each call (loris.ScalarFunc); see
+// Program for others. Random numbers come from the generator of the process that runs the package
+// (torch.manual_seed), anew in each run. Function blocks until the values are there.
 func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs []*loris.Tensor, o Options) error {
 	if err := ir.CheckContext("export", ctx); err != nil {
 		return err
@@ -89,6 +90,9 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, inputs 
 		switch {
 		case p.Input >= 0:
 			m.sources = append(m.sources, source{fromInput, p.Input})
+			continue
+		case p.Seed:
+			m.sources = append(m.sources, source{kind: fromGenerator})
 			continue
 		case p.Number:
 			m.addNumber(p.Value)

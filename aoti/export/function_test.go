@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/nn"
 )
 
@@ -43,7 +45,6 @@ func TestFunctionsThatCannotBeExported(t *testing.T) {
 	v := loris.NewVariable(loris.Zeros(2))
 	for name, fn := range map[string]func(x *loris.Tensor) *loris.Tensor{
 		"assigns 1 variables":       func(x *loris.Tensor) *loris.Tensor { v.Assign(v.Value().Add(x)); return x.Neg() },
-		"draws random numbers":      func(x *loris.Tensor) *loris.Tensor { return x.Add(loris.Randn(2)) },
 		"asks for a number at each": func(x *loris.Tensor) *loris.Tensor { return x.Mul(loris.ScalarFunc(func() float64 { return 2 })) },
 	} {
 		var pkg bytes.Buffer
@@ -95,4 +96,50 @@ func runFunction(t *testing.T, pkg []byte, fn func(in ...*loris.Tensor) []*loris
 	}
 	same(t, got, bufs[len(in):])
 	return r
+}
+
+// Random numbers come from the generator of the process: others in each run, within their bounds, and
+// again after the same seed.
+func TestRandomFunctions(t *testing.T) {
+	ctx := context.Background()
+	fn := func(in ...*loris.Tensor) []*loris.Tensor {
+		return []*loris.Tensor{
+			in[0].Dropout(0.25), loris.Rand(100), loris.Randn(100), loris.RandInt(-3, 4, 100), loris.With(loris.As(loris.F64)).Rand(100),
+		}
+	}
+	var pkg bytes.Buffer
+	if err := export.Function(ctx, &pkg, fn, []*loris.Tensor{loris.Ones(100)}, export.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r := load(t, pkg.Bytes())
+	ones, err := aoti.FromBytes(elements.EncodeFloats(loris.F32, slices.Repeat([]float64{1}, 100)), loris.F32, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draw := func() (all [][]float64) {
+		t.Helper()
+		out, err := r.Run(ctx, ones)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range out {
+			all = append(all, floats(t, b))
+		}
+		return all
+	}
+	aoti.SetSeed(7)
+	first, second := draw(), draw()
+	aoti.SetSeed(7)
+	again := draw()
+	for i, low := range []float64{0, 0, -6, -3, 0} {
+		high := []float64{4.0/3 + 1e-6, 1, 6, 3, 1}[i]
+		for k, v := range first[i] {
+			if v < low || v > high || i == 0 && v != 0 && v < 1.3 {
+				t.Errorf("output %d: element %d is %g", i, k, v)
+			}
+		}
+		if slices.Equal(first[i], second[i]) || !slices.Equal(first[i], again[i]) {
+			t.Errorf("output %d: two runs draw the same, or two of one seed others", i)
+		}
+	}
 }

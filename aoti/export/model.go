@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/aoti/internal/glue"
@@ -32,7 +33,7 @@ type param struct {
 	offset    int64  // of a constant in the weights
 }
 
-// source is what a parameter of the Program is: an input, a constant or a number.
+// source is what a parameter of the Program is: an input, a constant, a number or the generator.
 type source struct {
 	kind  sourceKind
 	index int // among the inputs or the constants, or a place in the numbers
@@ -44,6 +45,7 @@ const (
 	fromInput sourceKind = iota
 	fromConstant
 	fromNumber
+	fromGenerator // of the process: the Program's own seed, which nothing reads
 )
 
 // named returns a param whose name inside the model no other has.
@@ -71,6 +73,11 @@ func (m *model) addNumber(data []byte) {
 	m.sources = append(m.sources, source{fromNumber, len(m.numbers)})
 	m.numbers = append(m.numbers, data...)
 	m.numbers = append(m.numbers, make([]byte, -len(m.numbers)&7)...)
+}
+
+// seed returns the number of the parameter that stands for the generator of the process, or -1.
+func (m *model) seed() int {
+	return slices.IndexFunc(m.sources, func(s source) bool { return s.kind == fromGenerator })
 }
 
 // weightAlign is what the offset of each constant in the weights is a multiple of, as Inductor's.

@@ -47,7 +47,7 @@ func encoded(t *testing.T, program string) (*model, *encoder) {
 		t.Fatal(err)
 	}
 	var optimised *graph.Program
-	if m.plan, optimised, err = cpu.PlanAhead(p); err != nil {
+	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
 		t.Fatal(err)
 	}
 	m.describe(optimised)

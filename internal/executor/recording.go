@@ -26,11 +26,12 @@ type RecordedParam struct {
 	Variable *Variable // or nil
 	Value    []byte    // of a tensor that the function captured, or of a number
 	Number   bool      // Value is that of a number
+	Seed     bool      // it is the seed of the session's random numbers
 }
 
 // Record calls fn with placeholders for the inputs and returns what it records, as Trace does, without
 // compiling it. It waits for the values of tensors that fn captures. It returns an error wrapping
-// ir.ErrArg for a function that draws random numbers or asks for a number at each call.
+// ir.ErrArg for a function that asks for a number at each call.
 func (s *Session) Record(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Recording, error) {
 	tr, err := s.record(ctx, inputs, newTensor, fn, true)
 	if err != nil {
@@ -39,10 +40,9 @@ func (s *Session) Record(ctx context.Context, inputs []*Tensor, newTensor func()
 	r := &Recording{Program: tr.program, Results: tr.numOut, Assigned: tr.vars}
 	for i := range tr.params {
 		p := &tr.params[i]
-		q := RecordedParam{Input: p.input, Variable: p.v}
+		q := RecordedParam{Input: p.input, Variable: p.v, Seed: p.seed}
 		switch {
 		case p.seed:
-			return nil, fmt.Errorf("%w: the function draws random numbers", ir.ErrArg)
 		case p.host != nil:
 			return nil, fmt.Errorf("%w: the function asks for a number at each call", ir.ErrArg)
 		case p.data != nil:

@@ -38,6 +38,7 @@ type emitter struct {
 	numbers   map[string]int // of kernels, by structure; -1: it has no code
 	kernels   []ahead.Kernel
 	returned  map[int]int // numbers of returned tensors, by buffer
+	seed      int         // the parameter that stands for the generator of the process, or -1
 	failures  []error
 }
 
@@ -55,13 +56,14 @@ func Takes(a ir.Args) bool { return a.Spec.Op != aten.Attention || takesAttentio
 
 // Plan returns the plan of a Program that graph.Optimize made with Supports. Where instructions have
 // neither a kernel nor a function, the error names all of them, with the user's lines, and wraps
-// backend.ErrUnsupported.
-func Plan(p *graph.Program) (*ahead.Plan, error) {
+// backend.ErrUnsupported. Random ops whose seed is the parameter of that number draw from the
+// generator of the process that runs the plan; -1 stands for none.
+func Plan(p *graph.Program, seed int) (*ahead.Plan, error) {
 	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
 	e := &emitter{
-		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{},
+		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{}, seed: seed,
 	}
 	if err := e.Build(e, nil); err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ func init() {
 		aten.Arange: (*call).arange, aten.Full: (*call).full, aten.Linspace: (*call).linspace,
 		aten.Cat: (*call).cat, aten.ConstantPadNd: func(c *call) { c.Pad() },
 		aten.Gather: (*call).gather, aten.IndexSelect: (*call).indexSelect, aten.Sort: (*call).sort,
+		aten.Uniform: (*call).uniform, aten.Normal: (*call).normal, aten.Randint: (*call).randint,
 		aten.Scatter: (*call).scatter, aten.ScatterReduce: (*call).scatterReduce, aten.IndexAdd: (*call).indexAdd, aten.Cummax: (*call).cummax,
 		aten.Cumsum: cumulate("aoti_torch_cpu_cumsum"), aten.Cumprod: cumulate("aoti_torch_cpu_cumprod"),
 		aten.MatMul: (*call).matmul, aten.Convolution: (*call).convolution, aten.MaxPoolWithIndices: (*call).maxPool, aten.Attention: (*call).attention,
