@@ -22,6 +22,7 @@ LORIS_LONG=1 go test -timeout 20m "$@" \
   "${cuda[@]}" \
   ./backend/internal/fuse \
   ./backend/ref \
+  ./bench/serve \
   ./bench/workloads \
   ./examples/vision \
   ./internal/attack/chaos \

@@ -2,6 +2,12 @@
 //
 //	go run ./bench/serve compare --models DIR --peers DIR    # beside Triton, MLServer and mosec
 //	go run ./bench/serve table FILE…                         # what compare --json has written, as Markdown
+//	go run ./bench/serve swap --models DIR                   # weights are replaced under load
+//	go run ./bench/serve reload --models DIR                 # the model is loaded anew under load
+//	go run ./bench/serve idle --models DIR                   # 10,000 connections that are open
+//	go run ./bench/serve soak --models DIR --time 1h         # what the server holds as time goes on
+//	go run ./bench/serve start --models DIR                  # from the start of the process to an answer
+//	go run ./bench/serve chaos --time 10m                    # load, changes, clients that go, restarts
 //
 // peers/models.py compiles the models, peers/setup.sh makes the environments of the peers.
 //
@@ -30,7 +36,9 @@ import (
 )
 
 // modes are the first arguments.
-var modes = map[string]func(context.Context, []string) error{"compare": compare, "table": table}
+var modes = map[string]func(context.Context, []string) error{
+	"chaos": chaos, "compare": compare, "idle": idle, "reload": reload, "soak": soak, "start": start, "swap": swap, "table": table,
+}
 
 func main() {
 	tool.Main("serve", func(args []string) ([]string, error) {
@@ -61,9 +69,6 @@ func (c *config) flags(f *flag.FlagSet) {
 
 // prepare makes a folder for the run and builds what is not given.
 func (c *config) prepare(ctx context.Context) (err error) {
-	if c.models == "" {
-		return errors.New("--models names the folder of models that peers/models.py makes")
-	}
 	if c.work, err = os.MkdirTemp("", "bench-serve-"); err != nil {
 		return err
 	}

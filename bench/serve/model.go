@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -19,6 +20,9 @@ type model struct {
 
 // openModel reads NAME.safetensors beside NAME.pt2.
 func openModel(dir, name string) (_ *model, err error) {
+	if dir == "" {
+		return nil, errors.New("--models names the folder of models that peers/models.py makes")
+	}
 	m := &model{name: name}
 	if m.file, err = filepath.Abs(filepath.Join(dir, name+".pt2")); err != nil {
 		return nil, err
