@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/loris-ml/loris/ir"
 )
@@ -131,12 +132,17 @@ func FromValues(name string, params, roots []ir.Value) *Program {
 // instructions in the order given, also those that no root depends on. That is the order in which they
 // were recorded, so that none comes before its operands.
 func fromOrdered(name string, params, ordered, roots []ir.Value) *Program {
-	var w Walker
+	w := walkers.Get().(*Walker)
+	defer walkers.Put(w)
+	defer w.Release()
 	po := w.Walk(slices.Concat(params, ordered, roots))
 	po.Roots = roots
 	p, _ := FromPostOrder(name, &po)
 	return p
 }
+
+// walkers are those of fromOrdered, for their memory.
+var walkers = sync.Pool{New: func() any { return new(Walker) }}
 
 // NewParams returns fresh leaves for the parameters.
 func NewParams(params []Param) []ir.Value {
@@ -154,6 +160,11 @@ func (p *Program) Shape(id ID) ir.Shape { return p.Shapes[id] }
 // operands are stand-ins that know their shapes only.
 func (p *Program) Args(in *Instr) ir.Args {
 	return ir.Args{Spec: in.Op.Spec(), Attr: in.Attr, In: ir.ShapesOnly(p.Shapes, in.Args)}
+}
+
+// ArgsIn is Args with stand-ins in memory that the next call for the same StandIns uses again.
+func (p *Program) ArgsIn(s *ir.StandIns, in *Instr) ir.Args {
+	return ir.Args{Spec: in.Op.Spec(), Attr: in.Attr, In: ir.ShapesIn(s, p.Shapes, in.Args)}
 }
 
 // Outs returns the shapes of an instruction's outputs.

@@ -22,7 +22,7 @@ func foldPointwise(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Va
 		}
 		vals[i] = convert(c, v.DType(), v.DType())
 	}
-	out := sp.Infer(ir.Args{Spec: sp, Attr: attr, In: in})[0]
+	out := b.Results(op, attr, in)[0]
 	v, ok := foldScalar(sp, op, in, vals, out.DType())
 	if !ok {
 		return nil, false
@@ -96,16 +96,11 @@ func foldLayout(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	if !ok {
 		return nil, false
 	}
-	s := inferOne(op, attr, in)
+	s := b.Results(op, attr, in)[0]
 	if s.DType() != in[0].DType() {
 		return nil, false
 	}
 	return []ir.Value{b.Full(s.Dims(), c, s.DType())}, true
-}
-
-func inferOne(op ir.Op, attr string, in []ir.Value) ir.Shape {
-	sp := op.Spec()
-	return sp.Infer(ir.Args{Spec: sp, Attr: attr, In: in})[0]
 }
 
 // mergeViews: a reshape of a reshape, a permute of a permute and an expand of
@@ -118,9 +113,9 @@ func mergeViews(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	x := inner.Inputs()[0]
 	switch op {
 	case aten.Reshape:
-		return []ir.Value{b.Reshape(x, inferOne(op, attr, in).Dims()...)}, true
+		return []ir.Value{b.Reshape(x, b.Results(op, attr, in)[0].Dims()...)}, true
 	case aten.Expand:
-		return []ir.Value{b.Expand(x, inferOne(op, attr, in).Dims()...)}, true
+		return []ir.Value{b.Expand(x, b.Results(op, attr, in)[0].Dims()...)}, true
 	case aten.Permute:
 		outer := normDims(ir.Args{Spec: op.Spec(), Attr: attr, In: in}.Ints("dims"))
 		first := normDims(inner.Args().Ints("dims"))
@@ -148,7 +143,7 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 	a := ir.Args{Spec: op.Spec(), Attr: attr, In: in}
 	switch op {
 	case aten.Reshape, aten.Expand:
-		if !inferOne(op, attr, in).SameDims(in[0].Shape()) {
+		if !b.Results(op, attr, in)[0].SameDims(in[0].Shape()) {
 			return nil, false
 		}
 	case aten.Permute:
@@ -158,7 +153,7 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 			}
 		}
 	case aten.Slice:
-		if a.Int("step") != 1 || inferOne(op, attr, in) != in[0].Shape() {
+		if a.Int("step") != 1 || b.Results(op, attr, in)[0] != in[0].Shape() {
 			return nil, false
 		}
 	case aten.Flip:
@@ -191,7 +186,7 @@ func dropExpand(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	if sp.Category != ir.Pointwise || sp.Composite() || len(in) < 2 || !slices.ContainsFunc(in, isExpand) {
 		return nil, false
 	}
-	out := inferOne(op, attr, in)
+	out := b.Results(op, attr, in)[0]
 	for i, v := range in {
 		if !isExpand(v) {
 			continue

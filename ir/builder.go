@@ -43,6 +43,8 @@ type Builder struct {
 	// Rewrite, when set, is called with every op before it is made, and may return other values to be
 	// used instead.
 	Rewrite func(b *Builder, op Op, attr string, in []Value) ([]Value, bool)
+	// rewriting has the shapes of the results of the op that Rewrite is called with, where they are known.
+	rewriting []Shape
 	// Decompositions, when set, keeps what uses of ops mean for further Builders.
 	Decompositions *Decompositions
 	// cons, when set, makes equal uses of an op on identical inputs one node.
@@ -265,7 +267,11 @@ func outs(n *Node, rewritten []Value) []Value {
 func (b *Builder) emit(sp *Spec, attr string, in []Value, shapes []Shape) (*Node, []Value) {
 	dev := b.device(sp, in)
 	if b.Rewrite != nil {
-		if out, ok := b.Rewrite(b, sp.Op, attr, in); ok {
+		outer := b.rewriting
+		b.rewriting = shapes
+		out, ok := b.Rewrite(b, sp.Op, attr, in)
+		b.rewriting = outer
+		if ok {
 			return nil, out
 		}
 	}
@@ -289,6 +295,16 @@ func (b *Builder) emit(sp *Spec, attr string, in []Value, shapes []Shape) (*Node
 		b.cons.insert(n)
 	}
 	return n, nil
+}
+
+// Results returns the shapes of the results of the op that Rewrite is called with, which it must be
+// given as Rewrite was.
+func (b *Builder) Results(op Op, attr string, in []Value) []Shape {
+	if b.rewriting != nil {
+		return b.rewriting
+	}
+	sp := specs[op]
+	return sp.Infer(Args{Spec: sp, Attr: attr, In: in})
 }
 
 // use makes a node of an entry.
@@ -327,9 +343,10 @@ func (b *Builder) device(sp *Spec, in []Value) Device {
 // requireCountable fails for results whose bytes an int cannot count. Whatever rule a shape comes from,
 // broadcasting and casts too, it passes here, so that sizes of values never overflow.
 func requireCountable(sp *Spec, in []Value, shapes []Shape) {
-	for _, s := range shapes {
-		if _, err := NewShape(s.dtype, s.dims[:s.rank]); err != nil {
-			panic(NewOpError(sp.Name, ErrShape, in, "the result %v is too large: %v", s, err))
+	for i := range shapes {
+		if s := &shapes[i]; !s.countable() {
+			_, err := NewShape(s.dtype, s.Dims())
+			panic(NewOpError(sp.Name, ErrShape, in, "the result %v is too large: %v", *s, err))
 		}
 	}
 }
@@ -351,7 +368,11 @@ func (b *Builder) newEntry(sp *Spec, attr string, in []Value, shapes []Shape) *e
 	b.entries = b.entries[1:]
 	e.op, e.attr, e.shapes = sp.Op, attr, shapes
 	if !b.unhashed {
-		e.in = make([]Hash, len(in))
+		if e.in = e.few[:]; len(in) <= len(e.few) {
+			e.in = e.in[:len(in)]
+		} else {
+			e.in = make([]Hash, len(in))
+		}
 		e.hash = hashUse(sp, attr, in, e.in)
 	}
 	e.line, e.within = b.line(e), b.Within

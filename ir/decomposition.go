@@ -101,12 +101,12 @@ func (k *Decompositions) keep(key []byte, d *decomposition) {
 func (b *Builder) meaning(a Args) *decomposition {
 	var key []byte
 	if b.Decompositions != nil {
-		d, k := b.Decompositions.find(a, b.key)
+		var d *decomposition
+		if d, key = b.Decompositions.find(a, b.key); key != nil {
+			b.key = key
+		}
 		if d != nil {
 			return d
-		}
-		if key = k; k != nil {
-			b.key = k
 		}
 	}
 	d := &decomposition{}

@@ -182,16 +182,30 @@ func ShapeOnly(s Shape) Value { return Value{Node: &Node{e: &entry{shapes: []Sha
 
 // ShapesOnly is ShapeOnly for the values with the given positions among shapes, which it keeps.
 func ShapesOnly[ID ~int32](shapes []Shape, ids []ID) []Value {
-	stand := make([]struct {
-		n Node
-		e entry
-	}, len(ids))
-	vs := make([]Value, len(ids))
+	return ShapesIn(new(StandIns), shapes, ids)
+}
+
+// StandIns is memory for values that know their shapes only. The zero value is ready to use.
+type StandIns struct {
+	nodes  []standIn
+	values []Value
+}
+
+type standIn struct {
+	n Node
+	e entry
+}
+
+// ShapesIn is ShapesOnly in memory that the next call for the same StandIns uses again.
+func ShapesIn[ID ~int32](s *StandIns, shapes []Shape, ids []ID) []Value {
+	if len(ids) > len(s.nodes) {
+		s.nodes, s.values = make([]standIn, len(ids)), make([]Value, len(ids))
+	}
 	for i, id := range ids {
-		q := &stand[i]
+		q := &s.nodes[i]
 		q.e.shapes = shapes[id : id+1 : id+1]
 		q.n.e = &q.e
-		vs[i] = Value{Node: &q.n}
+		s.values[i] = Value{Node: &q.n}
 	}
-	return vs
+	return s.values[:len(ids):len(ids)]
 }

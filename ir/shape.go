@@ -54,6 +54,23 @@ func NewShape(dtype DType, dims []int) (Shape, error) {
 	return s, nil
 }
 
+// countable reports whether NewShape takes the dimensions.
+func (s *Shape) countable() bool {
+	if !s.dtype.Valid() {
+		return false
+	}
+	size := s.dtype.Size()
+	for _, d := range s.dims[:s.rank] {
+		if d < 0 || d != 0 && size > math.MaxInt/d {
+			return false
+		}
+		if d != 0 {
+			size *= d
+		}
+	}
+	return true
+}
+
 // DType returns the element type.
 func (s Shape) DType() DType { return s.dtype }
 

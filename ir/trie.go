@@ -28,6 +28,9 @@ type entry struct {
 	// recording is what Replay recorded after the op; misses counts the visits that no recording fitted.
 	recording *recording
 	misses    uint8
+	// few and only are the memory of in and kids where these are short, as they mostly are.
+	few  [2]Hash
+	only [1]*entry
 }
 
 const (
@@ -51,6 +54,9 @@ func (t *trie) insert(e *entry) {
 		t.cur = &t.root
 	}
 	c := t.cur
+	if c.kids == nil {
+		c.kids = c.only[:0]
+	}
 	if len(c.kids) < maxKids {
 		c.kids = append(c.kids, e)
 	} else {

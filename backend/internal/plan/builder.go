@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
@@ -39,12 +40,13 @@ type Builder struct {
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
+	standIns  ir.StandIns // scratch of args
 }
 
 // NewBuilder returns a Builder for a Program that has been checked. inputs are the layouts of its
 // parameters; nil stands for dense ones.
 func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
-	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: make([]Value, len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
+	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: newValues(len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
 	for i, q := range p.Params {
 		buf := b.NewBuffer(Buffer{Kind: Input, Bytes: q.Shape.Bytes()})
 		b.Values[i] = DenseValue(q.Shape, buf)
@@ -56,8 +58,28 @@ func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
 	return b
 }
 
+// valuesPool has the Values of Builders that are done: they are much of what compiling allocates.
+var valuesPool sync.Pool // of *[]Value
+
+func newValues(n int) []Value {
+	if p, _ := valuesPool.Get().(*[]Value); p != nil && cap(*p) >= n {
+		v := (*p)[:n]
+		clear(v)
+		return v
+	}
+	return make([]Value, n)
+}
+
+// release gives back what only building needs. Nothing may ask for a Value afterwards.
+func (b *Builder) release() {
+	values := b.Values
+	b.Values, b.Groups, b.Uses, b.epilogues, b.inner = nil, nil, nil, nil, nil
+	valuesPool.Put(&values)
+}
+
 // Build has the steps of all instructions emitted, in the order of the Program. outputs are the
-// layouts of the results; nil stands for dense ones. Errors name the op and the user's line.
+// layouts of the results; nil stands for dense ones. Errors name the op and the user's line. Afterwards
+// the Builder has its Buffers only.
 func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	b.emitter = e
 	b.Groups = fuse.New(b.Program, b.Uses, e)
@@ -67,7 +89,11 @@ func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 			return located(&b.Program.Instrs[i], err)
 		}
 	}
-	return b.results(outputs)
+	if err := b.results(outputs); err != nil {
+		return err
+	}
+	b.release()
+	return nil
 }
 
 // opError is an error that names an op and the user's line.
@@ -112,10 +138,12 @@ func (b *Builder) Alone(in *graph.Instr) {
 
 // lower has the steps of an instruction emitted, and of the epilogue that ends with last.
 func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
-	c := &Call{b: b, Instr: in, Last: last, Args: b.Program.Args(in), Shapes: b.Program.Outs(last), Epilogue: e}
-	if !c.view() {
-		b.emitter.Lower(c)
+	if IsView(in.Op) {
+		b.Values[last.Out] = b.view(in)
+		return
 	}
+	c := &Call{b: b, Instr: in, Last: last, Args: b.Program.Args(in), Shapes: b.Program.Outs(last), Epilogue: e}
+	b.emitter.Lower(c)
 	if len(c.Results) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.Results), last.NOut))
 	}

@@ -52,51 +52,96 @@ func (n *stepHeap) Pop() any {
 
 func newReordering[P any](p *Plan[P]) *reordering[P] {
 	n := len(p.Steps)
-	r := &reordering[P]{
-		p: p, order: make([]int32, 0, n), done: make([]bool, n), waits: make([]int32, n), after: make([][]int32, n),
-		touched: make([][]int, n), users: make([][]int32, len(p.Buffers)), uses: make([]int32, len(p.Buffers)),
-	}
+	r := &reordering[P]{p: p, order: make([]int32, 0, n), done: make([]bool, n), waits: make([]int32, n), uses: make([]int32, len(p.Buffers))}
+	r.touch()
 	wrote := make([]int32, len(p.Buffers)) // the last step that wrote a buffer, + 1
-	readers := make([][]int32, len(p.Buffers))
+	readers := lists(r.uses)
+	var edges edges
+	latest := make([]int32, n) // by step: the last that was found to come after it, + 1
+	before := func(x, y int32) {
+		if x != y && latest[x] != y+1 {
+			latest[x] = y + 1
+			edges = append(edges, [2]int32{x, y})
+			r.waits[y]++
+		}
+	}
 	for i := range p.Steps {
 		s, at := &p.Steps[i], int32(i)
 		for _, b := range s.Reads {
 			if wrote[b] > 0 {
-				r.before(wrote[b]-1, at)
+				before(wrote[b]-1, at)
 			}
-			readers[b] = append(readers[b], at)
+			if k := len(readers[b]); k == 0 || readers[b][k-1] != at {
+				readers[b] = append(readers[b], at)
+			}
 		}
 		for _, b := range s.Writes {
 			if wrote[b] > 0 {
-				r.before(wrote[b]-1, at)
+				before(wrote[b]-1, at)
 			}
 			for _, x := range readers[b] {
-				r.before(x, at)
+				before(x, at)
 			}
 			wrote[b], readers[b] = at+1, readers[b][:0]
 		}
-		r.touched[i] = s.buffers()
-		for _, b := range r.touched[i] {
-			r.uses[b]++
-			r.users[b] = append(r.users[b], at)
-		}
 	}
+	r.after = edges.bySource(n)
 	return r
 }
 
-// buffers returns the distinct buffers that a step uses.
-func (s *Step[P]) buffers() []int {
-	all := append(slices.Clone(s.Reads), s.Writes...)
-	slices.Sort(all)
-	return slices.Compact(all)
+// touch finds the buffers of each step and the steps of each buffer.
+func (r *reordering[P]) touch() {
+	all := 0
+	for i := range r.p.Steps {
+		all += len(r.p.Steps[i].Reads) + len(r.p.Steps[i].Writes)
+	}
+	r.touched = make([][]int, len(r.p.Steps))
+	room := make([]int, all)
+	for i := range r.p.Steps {
+		s := &r.p.Steps[i]
+		own := append(append(room[:0:len(s.Reads)+len(s.Writes)], s.Reads...), s.Writes...)
+		room = room[len(own):]
+		slices.Sort(own)
+		r.touched[i] = slices.Compact(own)
+		for _, b := range r.touched[i] {
+			r.uses[b]++
+		}
+	}
+	r.users = lists(r.uses)
+	for i, buffers := range r.touched {
+		for _, b := range buffers {
+			r.users[b] = append(r.users[b], int32(i))
+		}
+	}
 }
 
-func (r *reordering[P]) before(x, y int32) {
-	if x == y || len(r.after[x]) > 0 && r.after[x][len(r.after[x])-1] == y {
-		return
+// lists returns empty lists with room for the given numbers of elements, in one piece of memory.
+func lists(room []int32) [][]int32 {
+	all := 0
+	for _, n := range room {
+		all += int(n)
 	}
-	r.after[x] = append(r.after[x], y)
-	r.waits[y]++
+	l, elements := make([][]int32, len(room)), make([]int32, all)
+	for i, n := range room {
+		l[i], elements = elements[:0:n], elements[n:]
+	}
+	return l
+}
+
+// edges are pairs of steps of which the first comes before the second.
+type edges [][2]int32
+
+// bySource returns, by step, those that come after it, in the order of the edges.
+func (e edges) bySource(steps int) [][]int32 {
+	count := make([]int32, steps)
+	for _, x := range e {
+		count[x[0]]++
+	}
+	after := lists(count)
+	for _, x := range e {
+		after[x[0]] = append(after[x[0]], x[1])
+	}
+	return after
 }
 
 // take appends a step to the order, unless it came forward, and then the steps that may come

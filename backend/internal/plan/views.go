@@ -18,45 +18,44 @@ func IsView(op ir.Op) bool {
 	return false
 }
 
-// view makes the result of an op a view of its operand; false for an op that computes.
-func (c *Call) view() bool {
-	if !IsView(c.Instr.Op) {
-		return false
-	}
-	c.Compute()
-	v := c.Operands[0]
+// view returns the result of an op that makes a view of its operand.
+func (b *Builder) view(in *graph.Instr) Value {
+	v, s := b.Computed(in.Args[0]), b.Program.Shape(in.Out)
 	view := v.View
-	switch c.Instr.Op {
+	switch in.Op {
 	case aten.Reshape:
-		v = c.Reshape(v, c.Shapes[0])
-		view = v.View
+		return b.reshape(in, v, s)
 	case aten.Permute:
-		view = v.View.Permute(ir.PermuteDims(c.Args))
+		view = view.Permute(ir.PermuteDims(b.args(in)))
 	case aten.Expand:
-		view = v.View.Expand(c.Shapes[0].Dims())
+		view = view.Expand(s.Dims())
 	case aten.Slice:
-		view = v.View.Slice(ir.SliceBounds(c.Args))
+		view = view.Slice(ir.SliceBounds(b.args(in)))
 	case aten.Flip:
-		view = v.View.Flip(ir.FlipDims(c.Args))
+		view = view.Flip(ir.FlipDims(b.args(in)))
 	case aten.ViewAsReal:
-		view = v.View.Halves()
+		view = view.Halves()
 	case aten.ViewAsComplex:
 		var ok bool
-		if view, ok = v.View.Doubled(); !ok { // pairs that do not lie as complex numbers do
-			v = c.Copied(v)
+		if view, ok = view.Doubled(); !ok { // pairs that do not lie as complex numbers do
+			v = b.Copied(in, v)
 			view, _ = v.View.Doubled()
 		}
 	}
-	c.Results = append(c.Results, v.As(c.Shapes[0], view))
-	return true
+	return v.As(s, view)
 }
+
+// args returns the operands and attributes of an instruction, until it is called again.
+func (b *Builder) args(in *graph.Instr) ir.Args { return b.Program.ArgsIn(&b.standIns, in) }
 
 // Reshape returns a value with other dimensions: a view of it, or of its copy if strides cannot
 // say it.
-func (c *Call) Reshape(v Value, s ir.Shape) Value {
+func (c *Call) Reshape(v Value, s ir.Shape) Value { return c.b.reshape(c.Instr, v, s) }
+
+func (b *Builder) reshape(in *graph.Instr, v Value, s ir.Shape) Value {
 	view, ok := v.View.Reshape(s.Dims())
 	if !ok {
-		v = c.Copied(v)
+		v = b.Copied(in, v)
 		view, _ = v.View.Reshape(s.Dims())
 	}
 	return v.As(s, view)
@@ -86,7 +85,7 @@ func (c *Call) CatParts() (parts []Value) {
 func (b *Builder) Transposed(id graph.ID, x, y int) bool {
 	return slices.ContainsFunc(b.Users[id], func(i int32) bool {
 		u := &b.Program.Instrs[i]
-		return u.Op == aten.Permute && exchanges(ir.PermuteDims(b.Program.Args(u)), x, y)
+		return u.Op == aten.Permute && exchanges(ir.PermuteDims(b.args(u)), x, y)
 	})
 }
 
