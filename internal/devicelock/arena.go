@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Arena keeps the Locker of every device. Its methods may be called from any
@@ -70,10 +71,15 @@ func (a *Arena[K]) Stats() Stats {
 // unlocked without an error, and the error (see [Locker.Lock]) is returned
 // with the name of the device.
 func (a *Arena[K]) LockDevices(ctx context.Context, owner any, keys ...K) (*Held, error) {
+	return a.LockDevicesFor(ctx, owner, 0, keys...)
+}
+
+// LockDevicesFor is LockDevices for work that takes about so long (see [Locker.LockFor]).
+func (a *Arena[K]) LockDevicesFor(ctx context.Context, owner any, long time.Duration, keys ...K) (*Held, error) {
 	h := &Held{lockers: make([]*Locker, 0, len(keys))}
 	for _, k := range a.ordered(keys) {
 		l := a.Locker(k)
-		if err := l.Lock(ctx, owner); err != nil {
+		if err := l.LockFor(ctx, owner, long); err != nil {
 			h.Unlock(nil)
 			return nil, l.wrap("lock", err)
 		}

@@ -28,10 +28,13 @@
 //
 // # Waiting
 //
-// Three rules hold throughout:
+// These rules hold throughout:
 //
-//   - Waiting is first come, first served, also between Lock and Barrier, and
+//   - Waiting is first come, first served, also between Lock and Barrier, but for LockFor, and
 //     ends early when the context does.
+//   - Short work may pass long work that waits ([Locker.LockFor]). No Lock is held up in this way for
+//     longer than its own work takes, and none passes a Barrier, a Lock that has not said how long its
+//     work takes, or one of the same owner.
 //   - A free Locker has an empty queue: whoever unlocks hands over directly.
 //   - Errors are delivered when a turn comes: a waiting Lock or Barrier gets those that there are
 //     when it would be given the lock or let pass, and a Lock that gets one does not get the lock.
@@ -134,6 +137,8 @@ type Locker struct {
 type waiter struct {
 	barrier bool
 	owner   any           // of a Lock
+	long    time.Duration // what the work of a Lock takes, about; 0 if that is not known
+	passed  time.Duration // what the work takes that has gone before though it came later
 	settled chan struct{} // closed, under Locker.mu, once err is final
 	err     error         // nil: a Lock holds the lock, a Barrier has passed
 }
@@ -148,7 +153,12 @@ func (l *Locker) Name() string { return l.name }
 // an error the caller does not hold the lock. The error is ctx.Err() if the
 // context ended first, or an [*AsyncError] if earlier work of the owner
 // failed and the owner has not been told; this tells it, so a second Lock may succeed.
-func (l *Locker) Lock(ctx context.Context, owner any) error {
+func (l *Locker) Lock(ctx context.Context, owner any) error { return l.LockFor(ctx, owner, 0) }
+
+// LockFor is Lock for work that takes about so long, or 0 if that is not known. It waits before the
+// Locks of other owners whose work takes more than twice as long and which nothing has held up for that
+// time yet.
+func (l *Locker) LockFor(ctx context.Context, owner any, long time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -162,7 +172,7 @@ func (l *Locker) Lock(ctx context.Context, owner any) error {
 		l.mu.Unlock()
 		return err
 	}
-	w, e := l.enqueue(owner, false)
+	w, e := l.enqueue(&waiter{owner: owner, long: long})
 	l.stats.Waits++
 	l.mu.Unlock()
 
@@ -219,7 +229,7 @@ func (l *Locker) Barrier(ctx context.Context) error {
 		l.mu.Unlock()
 		return err
 	}
-	w, e := l.enqueue(nil, true)
+	w, e := l.enqueue(&waiter{barrier: true})
 	l.mu.Unlock()
 	return l.wait(ctx, w, e)
 }
@@ -231,10 +241,26 @@ func (l *Locker) Stats() Stats {
 	return l.stats
 }
 
-// enqueue appends a waiter. The caller holds mu.
-func (l *Locker) enqueue(owner any, barrier bool) (*waiter, *list.Element) {
-	w := &waiter{barrier: barrier, owner: owner, settled: make(chan struct{})}
-	return w, l.queue.PushBack(w)
+// enqueue adds a waiter behind the last that it may not pass. The caller holds mu.
+func (l *Locker) enqueue(w *waiter) (*waiter, *list.Element) {
+	w.settled = make(chan struct{})
+	last := l.queue.Back()
+	for last != nil && w.passes(last.Value.(*waiter)) {
+		last = last.Prev()
+	}
+	if last == nil {
+		return w, l.queue.PushFront(w)
+	}
+	return w, l.queue.InsertAfter(w, last)
+}
+
+// passes reports whether a waiter goes before one that came earlier, and counts that.
+func (w *waiter) passes(o *waiter) bool {
+	if w.barrier || o.barrier || w.long <= 0 || o.long <= 2*w.long || o.passed+w.long > o.long || w.owner == o.owner {
+		return false
+	}
+	o.passed += w.long
+	return true
 }
 
 // wait returns once w is settled or ctx has ended.

@@ -231,6 +231,66 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
+// Short work passes long work that waits, but for no longer than that takes itself, and nothing else.
+func TestShortWorkPassesLong(t *testing.T) {
+	type call struct {
+		owner   string
+		long    time.Duration
+		barrier bool
+	}
+	const ms = time.Millisecond
+	tests := []struct {
+		name  string
+		calls []call // that find the lock held, in order
+		want  []int
+	}{
+		{"none says", []call{{owner: "a"}, {owner: "b"}}, []int{0, 1}},
+		{"short behind long", []call{{"a", 30 * ms, false}, {"b", ms, false}}, []int{1, 0}},
+		{"nearly as long", []call{{"a", 2 * ms, false}, {"b", ms, false}}, []int{0, 1}},
+		{"long behind short", []call{{"a", ms, false}, {"b", 30 * ms, false}}, []int{0, 1}},
+		{"short ones keep their order", []call{{"a", 30 * ms, false}, {"b", ms, false}, {"c", ms, false}}, []int{1, 2, 0}},
+		{"of the same owner", []call{{"a", 30 * ms, false}, {"a", ms, false}}, []int{0, 1}},
+		{"behind a barrier", []call{{"a", 30 * ms, false}, {barrier: true}, {"b", ms, false}}, []int{0, 1, 2}},
+		{"behind one that does not say", []call{{"a", 30 * ms, false}, {owner: "b"}, {"c", ms, false}}, []int{0, 1, 2}},
+		{"not for longer than its own", []call{{"a", 9 * ms, false}, {"b", 4 * ms, false}, {"b", 4 * ms, false}, {"b", 4 * ms, false}}, []int{1, 2, 0, 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := NewLocker("cpu:0")
+				mustLock(t, l)
+				var mu sync.Mutex
+				var got []int
+				for i, c := range tt.calls {
+					go func() {
+						var err error
+						if c.barrier {
+							err = l.Barrier(t.Context())
+						} else if err = l.LockFor(t.Context(), c.owner, c.long); err == nil {
+							defer l.Unlock(nil)
+						}
+						if err != nil {
+							t.Error(err)
+						}
+						if !c.barrier {
+							time.Sleep(time.Millisecond) // a Barrier passes as the Lock behind it is taken
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						got = append(got, i)
+					}()
+					synctest.Wait()
+				}
+				l.Unlock(nil)
+				time.Sleep(time.Second)
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("the lock went to %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 func TestErrorGoesToFirstWaiterAndLockToSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Locker
@@ -318,7 +378,7 @@ func TestSettledAndCancelledAtOnce(t *testing.T) {
 	for range 50 {
 		var l Locker
 		mustLock(t, &l)
-		w, e := l.enqueue(nil, false)
+		w, e := l.enqueue(&waiter{})
 		l.Unlock(nil) // grants the lock to w
 		if err := l.wait(ended, w, e); err != nil {
 			mustLock(t, &l) // given back
@@ -326,7 +386,7 @@ func TestSettledAndCancelledAtOnce(t *testing.T) {
 		l.Unlock(nil)
 
 		mustLock(t, &l)
-		w, e = l.enqueue(nil, true)
+		w, e = l.enqueue(&waiter{barrier: true})
 		l.Unlock(failure(errWork))
 		asyncCause(t, l.wait(ended, w, e)) // never lost
 		mustLock(t, &l)

@@ -31,6 +31,8 @@ type Computation struct {
 	plug      *Plug // runs in place of a container
 	// collectives are those that each run takes part in.
 	collectives []collective.Use
+	// took is how long the last run held the device, in nanoseconds.
+	took atomic.Int64
 }
 
 // Program returns the graph as it was recorded, or nil if a plugged model runs instead.

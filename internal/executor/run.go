@@ -105,6 +105,9 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			r.awaitQueued(outs, p)
 			return
 		}
+		if err == nil {
+			r.ref.Value().took.Store(int64(time.Since(r.start)))
+		}
 		err = r.own(err)
 		r.publish(err)
 		for i, d := range r.outputs {

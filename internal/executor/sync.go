@@ -219,13 +219,23 @@ func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
 		if h := s.core.cfg.Hooks.TensorCollectionBarrier; h != nil {
 			h(j.coll)
 		}
-		held, err := s.core.lockers.LockDevices(ctx, s.owner, j.coll.Device)
+		held, err := s.core.lockers.LockDevicesFor(ctx, s.owner, j.expected(), j.coll.Device)
 		if err != nil {
 			return err
 		}
 		j.held = held
 	}
 	return nil
+}
+
+// expected returns how long the computation held its device when it ran last; 0 if it has not run, or
+// takes part in collectives, whose order is the same on all ranks.
+func (j *syncJob) expected() time.Duration {
+	m := j.ref.Value()
+	if len(m.collectives) > 0 {
+		return 0
+	}
+	return time.Duration(m.took.Load())
 }
 
 // commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
