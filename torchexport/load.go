@@ -38,9 +38,8 @@ func With(m loris.Maker) Option { return func(l *loading) { l.maker = m } }
 // one of the name "model".
 func Program(name string) Option { return func(l *loading) { l.name = name } }
 
-// Load reads a program that torch.export.save of PyTorch 2.15 wrote, or a folder extracted from such a
-// file, and its weights. Files of 2.6 to 2.14 have layouts that it knows, but were not tried. It executes
-// nothing of the file and unpickles nothing but tensors.
+// Load reads a program that torch.export.save of PyTorch 2.6 to 2.15 wrote, or a folder extracted from such
+// a file, and its weights. It executes nothing of the file and unpickles nothing but tensors.
 //
 // It blocks while reading; ctx ends it between two weights. What is not a program, or a damaged one,
 // is a *FormatError; a program with ops that are not supported is an *UnsupportedError that lists them

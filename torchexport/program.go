@@ -3,6 +3,7 @@ package torchexport
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/loris-ml/loris"
@@ -114,7 +115,7 @@ const supportedMajor = 8
 // readProgram reads and checks the JSON of a program.
 func readProgram(text []byte) (*program, error) {
 	var j jsonProgram
-	if err := decodeJSON(text, &j); err != nil {
+	if err := decodeJSON(quoteNonFinite(text), &j); err != nil {
 		return nil, err
 	}
 	if j.SchemaVersion.Major != supportedMajor {
@@ -209,7 +210,28 @@ func (r *reader) block(g *jsonGraph, name string, depth int) (*block, error) {
 		}
 		s.metas[slot] = read
 	}
+	for i := range s.nodes {
+		s.mendStates(&s.nodes[i])
+	}
 	return s.block, nil
+}
+
+// mendStates corrects the sizes of the last states of an LSTM: PyTorch 2.6 writes [layers, 1, batch, hidden] for
+// what has no second dimension.
+func (s *scope) mendStates(n *node) {
+	if n.target != "aten.lstm.input" {
+		return
+	}
+	for _, o := range n.outs {
+		m := s.metas[o.slot]
+		if m == nil || len(m.sizes) != 4 || m.sizes[1].op != "Integer" || m.sizes[1].n != 1 {
+			continue
+		}
+		m.sizes = slices.Delete(m.sizes, 1, 2)
+		if m.strides != nil {
+			m.strides = slices.Delete(m.strides, 1, 2)
+		}
+	}
 }
 
 func readMeta(m *jsonTensorMeta) (*meta, error) {

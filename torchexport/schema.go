@@ -121,6 +121,46 @@ func (u *union) decode(into any) error {
 	return json.Unmarshal(u.raw, into)
 }
 
+// quoteNonFinite puts the numbers that JSON has not in quotes, as jsonFloat reads them. Up to 2.6 PyTorch writes
+// them as Python's json does.
+func quoteNonFinite(text []byte) []byte {
+	if !bytes.Contains(text, []byte("Infinity")) && !bytes.Contains(text, []byte("NaN")) {
+		return text
+	}
+	out := make([]byte, 0, len(text)+64)
+	for i := 0; i < len(text); {
+		n := 1
+		switch text[i] {
+		case '"':
+			n = stringLength(text[i:])
+		case '-', 'I', 'N':
+			for _, name := range []string{"-Infinity", "Infinity", "NaN"} {
+				if bytes.HasPrefix(text[i:], []byte(name)) {
+					out = append(append(append(out, '"'), name...), '"')
+					i, n = i+len(name), 0
+					break
+				}
+			}
+		}
+		out = append(out, text[i:i+n]...)
+		i += n
+	}
+	return out
+}
+
+// stringLength returns the length of the string of JSON at the start of a text, with its quotes.
+func stringLength(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
 // jsonFloat is a number that may be infinite.
 type jsonFloat float64
 
