@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,9 @@ func runModel(ctx context.Context, path string, d ir.Device, given *inputFile, r
 // bindModel finds the inputs of a signature in a file, or makes them up where r is not nil. The model
 // itself checks sizes that vary.
 func bindModel(path string, sig *model.Signature, f *inputFile, r *rand.Rand, sizes map[string]int64) ([]tensors.Tensor, error) {
+	if err := checkSizes(sig, sizes); err != nil {
+		return nil, err
+	}
 	p := &graph.Program{Name: path}
 	for i, a := range sig.Inputs {
 		shape, err := givenShape(f, i, a, r != nil, sizes)
@@ -84,6 +88,28 @@ func bindModel(path string, sig *model.Signature, f *inputFile, r *rand.Rand, si
 		p.Params = append(p.Params, graph.Param{Name: a.Name, Shape: shape})
 	}
 	return bind(p, f, r)
+}
+
+// checkSizes refuses names that no size of an input has.
+func checkSizes(sig *model.Signature, sizes map[string]int64) error {
+	have := map[string]bool{}
+	for _, a := range sig.Inputs {
+		for _, d := range a.Dims {
+			if d.Size < 0 && d.Symbol != "" {
+				have[d.Symbol] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if have[name] {
+			continue
+		}
+		if len(have) == 0 {
+			return usagef("--size %s: no size of the model varies", name)
+		}
+		return usagef("--size %s: the sizes of the model that vary are %s", name, strings.Join(slices.Sorted(maps.Keys(have)), ", "))
+	}
+	return nil
 }
 
 // givenShape is the shape of an input: that of the file's tensor, or one made up of the sizes.

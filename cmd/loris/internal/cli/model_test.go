@@ -32,6 +32,8 @@ func TestRunModel(t *testing.T) {
 		{[]string{"run", convnet, "--in", inputsFile(t, f32s("y", []int{1}, 1))}, "missing input"},
 		{[]string{"run", convnet, "--in", inputsFile(t, f32s("x", []int{1}, 1))}, "[batch, 1, 8, 8]"},
 		{[]string{"run", convnet, "--random-inputs", "--size", "batch=-3"}, "is no size"},
+		{[]string{"run", convnet, "--random-inputs", "--size", "n=3"}, "--size n: the sizes of the model that vary are batch"},
+		{[]string{"run", write(t, "affine.lir", affine), "--random-inputs", "--size", "n=3"}, "no size of a program in text form varies"},
 		{[]string{"run", write(t, "bad.onnx", "no model")}, "byte 0"},
 	} {
 		code, _, errOut := invoke(t, "", c.args...)

@@ -53,6 +53,9 @@ device or a FIFO is written to; other hard links of the file keep what they have
 				r = rand.New(rand.NewPCG(seed, 0))
 			}
 			var outputs []tensors.Tensor
+			if !isModel(args[0]) && len(sizes) > 0 {
+				return usagef("--size: no size of a program in text form varies")
+			}
 			if isModel(args[0]) {
 				outputs, err = runModel(c.Context(), args[0], d, given, r, sizes)
 			} else {
