@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -53,6 +54,9 @@ func numel(dims []int64) (int, bool) {
 
 // read returns the elements of a tensor.
 func (x *externals) read(t *pb.Tensor) (*contents, error) {
+	if t == nil { // an attribute that says that it is a tensor
+		return nil, errors.New("there is no tensor")
+	}
 	e := elemType(t.DType)
 	switch {
 	case !e.known():
