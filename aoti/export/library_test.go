@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,17 +48,48 @@ func library(t testing.TB, program string) []byte {
 	return nil
 }
 
-// The functions that docs/aoti-export.md lists are what a library exports.
+// driverFunctions returns the text of each function of testdata/driver.cpp.
+func driverFunctions(t *testing.T) map[string]string {
+	t.Helper()
+	src, err := os.ReadFile("testdata/driver.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?ms)^(?:static )?[a-z ]+[ *](\w+)\([^;{\n]*\)(?:\n\{\n(.*?)^| \{([^\n]*))\}$`).FindAllStringSubmatch(string(src), -1) {
+		all[m[1]] = m[2] + m[3]
+	}
+	return all
+}
+
+// The functions that docs/aoti-export.md lists are what a library exports, and each is called by the
+// function of the driver that the list names.
 func TestLibraryExportsTheInterface(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/aoti-export.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	driver := driverFunctions(t)
+	rules := 0
+	for name := range driver {
+		if strings.HasPrefix(name, "rule_") {
+			rules++
+			if !strings.Contains(string(doc), "| `driver.cpp: "+name+"` |") {
+				t.Errorf("%s of the driver is not documented", name)
+			}
+		}
+	}
+	if rules != 5 {
+		t.Errorf("the driver tests %d rules by name", rules)
+	}
 	var want []string
 	for line := range strings.Lines(string(doc)) {
-		if name, ok := strings.CutPrefix(line, "| `AOTInductor"); ok {
-			name, _, _ = strings.Cut(name, "`")
-			want = append(want, "AOTInductor"+name)
+		if cells := strings.Split(strings.TrimSpace(line), "|"); strings.HasPrefix(line, "| `AOTInductor") {
+			name, by := strings.Trim(cells[1], " `"), strings.Trim(cells[3], " `")
+			want = append(want, name)
+			if short := "C(" + strings.TrimPrefix(name, "AOTInductorModelContainer") + ")"; !strings.Contains(driver[by], name) && !strings.Contains(driver[by], short) {
+				t.Errorf("%s of the driver, which the table says tests %s, does not call it", by, name)
+			}
 		}
 	}
 	slices.Sort(want)

@@ -118,6 +118,13 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 	}
 	driver := filepath.Join(dir, "driver")
 	build("g++", append([]string{"-std=c++17", "-o", driver, "testdata/driver.cpp"}, objects...)...)
+	for _, rule := range []string{"stolen", "gradients", "strides", "checks", "views"} { // docs/aoti-export.md says what they are
+		t.Run("rule "+rule, func(t *testing.T) {
+			if out, err := exec.Command(driver, "rule", rule).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
 	out, err := exec.Command(driver, "20000").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -315,8 +316,86 @@ static void describe(Box b)
 	NEED(!AOTInductorSetUsePinnedAsyncConstantsCopy(true) && !AOTInductorSetPinnedAsyncConstantsCopyStageBufferBytes(1) && !AOTInductorSetPinnedAsyncConstantsCopyCpuThreads(1));
 }
 
+// The rules of the interface that cost a crash or a leak when they are broken, each by itself.
+
+// Inputs belong to the library, which clears their slots, also on errors, and leaves no outputs then.
+static void rule_stolen(Box b)
+{
+	NEED(run(b) == run(b));
+	for (int i = 0; i < 50; i++) wrong(b);
+	for (long k = 0; fault(b, k); k++) ;
+}
+
+// Gradients are off while functions that write to a given tensor run, and as they were afterwards.
+static void rule_gradients(Box b)
+{
+	for (bool on : {true, false}) {
+		grad = on;
+		H in[2] = {make(6, {4, 8}), index3(0, 1, 2)}, out[2] = {};
+		NEED(!C(Run)(b, in, 2, out, 2, nullptr, nullptr) && grad == on); // mm_out looks whether they are off
+		for (H t : out) aoti_torch_delete_tensor_object(t);
+	}
+	grad = true;
+}
+
+// Inputs may be views of any strides, behind an offset, of memory that ends where they do.
+static void rule_strides(Box b)
+{
+	auto y = [&](H x) {
+		int64_t n = 0;
+		each(x, [&](int64_t i, char *p) { *(float *)p = (float)(i % 5), n++; });
+		H in[2] = {x, index3(3, 2, 1)}, out[2] = {};
+		NEED(n == 32 && !C(Run)(b, in, 2, out, 2, nullptr, nullptr));
+		std::vector<float> all;
+		each(out[0], [&](int64_t, char *p) { all.push_back(*(float *)p); });
+		for (H t : out) aoti_torch_delete_tensor_object(t);
+		return all;
+	};
+	const auto want = y(make(6, {4, 8}));
+	NEED(y(make(6, {4, 8}, {1, 4})) == want && y(make(6, {4, 8}, {16, 2}, 7)) == want && y(make(6, {4, 8}, {8, 1}, 3)) == want);
+}
+
+// Dtype, rank, sizes, device and count are looked at always, and the text says which input is wrong and how.
+static void rule_checks(Box b)
+{
+	auto fails_with = [&](H x, size_t n, const char *text) {
+		H in[2] = {x, index3(0, 0, 0)}, out[2] = {};
+		if (n < 2) aoti_torch_delete_tensor_object(in[1]), in[1] = nullptr;
+		NEED(C(Run)(b, in, n, out, 2, nullptr, nullptr) && strstr(why(), text) && !in[0] && !in[1]);
+	};
+	fails_with(make(7, {4, 8}), 2, "input x: has dtype float64, want float32");
+	fails_with(make(6, {4, 8, 1}), 2, "input x: has 3 dimensions, want 2");
+	fails_with(make(6, {4, 9}), 2, "input x: has sizes [4, 9], want [4, 8]");
+	fails_with(make(6, {4, 8}, {8, 1}, 0, 1), 2, "input x: is not on the CPU");
+	fails_with(nullptr, 2, "input x: there is no tensor");
+	fails_with(make(6, {4, 8}), 1, "1 inputs and 2 outputs, want 2 and 2");
+}
+
+// An update copies what a view has, and nothing behind it.
+static void rule_views(Box b)
+{
+	H w = fill(make(6, {8, 6}, {1, 8}, 9), 3), bias = fill(make(6, {6}, {1}, 40), 1);
+	Map full{{"w_w", w}, {"w_b", bias}};
+	NEED(!C(UpdateConstantBuffer)(b, &full, false, true) && run(b) == 25);
+	fill(w, 7), fill(bias, 7);
+	NEED(run(b) == 25); // a copy
+	aoti_torch_delete_tensor_object(w), aoti_torch_delete_tensor_object(bias);
+}
+
+static int rule(const std::string &name)
+{
+	const std::map<std::string, void (*)(Box)> rules = {
+		{"stolen", rule_stolen}, {"gradients", rule_gradients}, {"strides", rule_strides}, {"checks", rule_checks}, {"views", rule_views}};
+	Box b;
+	NEED(!C(Create)(&b, 1, true, nullptr));
+	rules.at(name)(b);
+	NEED(!C(Delete)(b) && live == 0);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2) return rule(argv[2]);
 	const int rounds = argc > 1 ? atoi(argv[1]) : 200;
 	Box b;
 	NEED(C(CreateWithDevice)(&b, 0, "cpu", nullptr) && C(CreateWithDevice)(&b, 1, "cuda", nullptr) && *why() && C(Create)(&b, 1, false, nullptr));
