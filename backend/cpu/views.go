@@ -15,7 +15,8 @@ func init() {
 // readers and writers move elements by size.
 type readFunc func(dst, src []byte, v *strided.View, start int)
 
-var readers = bySize[readFunc]{read[uint8], read[uint16], read[uint32], read[uint64], read[strided.Bits128]}
+var readers = bySize[readFunc]{readSquares(1, read[uint8], transposeBytes), readSquares(2, read[uint16], transposeHalves),
+	readSquares(4, read[uint32], transposeWords[float32]), readSquares(8, read[uint64], transposeWords[float64]), read[strided.Bits128]}
 
 func read[T strided.Bits](dst, src []byte, v *strided.View, start int) {
 	strided.Read(as[T](dst), as[T](src), v, start)
@@ -44,7 +45,9 @@ func (l *lowering) CopyTo(in *graph.Instr, to, v plan.Value) {
 	if view.Rank > 1 && total > 0 {
 		// Whole rows, so that transposed ones can be read in squares.
 		row := view.Dims[view.Rank-1]
-		unit = (unit + row - 1) / row * row
+		if unit = (unit + row - 1) / row * row; view.Transposed() {
+			unit = max(unit, strided.SquareRows*row)
+		}
 	}
 	f := readers.of(v.DType())
 	s := step{Instr: in, Reads: []int{v.Buf}, Writes: []int{to.Buf}, Payload: work{n: (total + unit - 1) / unit, grain: l.grain(float64(unit) * copyCost)}}

@@ -176,7 +176,7 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 		fill(dst, src[v.Offset])
 		return
 	}
-	if v.Rank >= 2 && readTransposed(dst, src, v, start) {
+	if readTransposed(dst, src, v, start) {
 		return
 	}
 	last := v.Rank - 1
@@ -236,40 +236,65 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 	}
 }
 
-// tile is the edge of the squares in which readTransposed works: two of them
-// stay in the first-level cache for all element sizes.
-const tile = 32
+// SquareRows is how many rows a Read should have of a View that is Transposed, so that it reads each
+// cache line once.
+const SquareRows = 64
 
-// readTransposed is Read for whole rows of a View in which the elements of a column are adjacent
-// and those of a row are not. It copies square by square, so that it reads each cache line once. It
-// returns false, and does nothing, for other Views and ranges.
-func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
-	last := v.Rank - 1
-	cols, colStep := v.Dims[last], v.Strides[last]
-	rows := v.Dims[last-1]
-	if v.Strides[last-1] != 1 || colStep == 1 || colStep == 0 || rows < 8 || cols < 8 ||
-		start%cols != 0 || len(dst)%cols != 0 || len(dst) < 8*cols {
+// Transposed reports whether the elements of the View's columns are adjacent and those of its rows are
+// not, and there are enough of both for it to be read in squares.
+func (v *View) Transposed() bool {
+	if v.Rank < 2 {
 		return false
 	}
-	var at [MaxRank]int
-	pos := v.Seek(start, &at)
-	for r := at[last-1]; len(dst) > 0; r = 0 {
-		n := min(rows-r, len(dst)/cols)
-		for c0 := 0; c0 < cols; c0 += tile {
-			c1 := min(c0+tile, cols)
-			for k := range n {
-				row := dst[k*cols+c0 : k*cols+c1]
-				p := pos + k + c0*colStep
-				for i := range row {
-					row[i] = src[p]
-					p += colStep
-				}
+	last := v.Rank - 1
+	step := v.Strides[last]
+	return v.Strides[last-1] == 1 && step != 1 && step != 0 && v.Dims[last-1] >= 8 && v.Dims[last] >= 8
+}
+
+// Squares calls f for squares of whole rows of a Transposed View, n elements from start on: rows rows
+// from element at of what is read, which is dense, whose cols elements lie step apart from position pos
+// on, and those of their columns next to each other. It returns false, and does nothing, for other Views
+// and ranges.
+func (v *View) Squares(start, n int, f func(at, pos, rows, cols, step int)) bool {
+	if !v.Transposed() {
+		return false
+	}
+	last := v.Rank - 1
+	cols, step, rows := v.Dims[last], v.Strides[last], v.Dims[last-1]
+	if start%cols != 0 || n%cols != 0 || n < 8*cols {
+		return false
+	}
+	var coordinates [MaxRank]int
+	pos := v.Seek(start, &coordinates)
+	for r, at := coordinates[last-1], 0; at < n; r = 0 {
+		band := min(rows-r, (n-at)/cols)
+		for k := 0; k < band; k += SquareRows {
+			for c := 0; c < cols; c += SquareRows {
+				f(at+k*cols+c, pos+k+c*step, min(SquareRows, band-k), min(SquareRows, cols-c), step)
 			}
 		}
-		dst = dst[n*cols:]
-		pos = v.Next(&at, last-1, pos-r)
+		at += band * cols
+		pos = v.Next(&coordinates, last-1, pos-r)
 	}
 	return true
+}
+
+// readTransposed is Read by squares.
+func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
+	if v.Rank < 2 {
+		return false
+	}
+	width := v.Dims[v.Rank-1]
+	return v.Squares(start, len(dst), func(at, pos, rows, cols, step int) {
+		for k := range rows {
+			row := dst[at+k*width:][:cols]
+			p := pos + k
+			for i := range row {
+				row[i] = src[p]
+				p += step
+			}
+		}
+	})
 }
 
 // Write copies elements lo..hi-1 of src, which is dense, to those of the View of dst. No two
