@@ -45,7 +45,7 @@ func init() {
 			return []Value{b.eq(found, x)}
 		},
 	})
-	triangle := func(name, side string, compare *Op) {
+	triangle := func(name, side string) {
 		register(name+"_indices(int row, int col, int offset=0, *, ScalarType dtype=i64) -> Tensor", Spec{
 			Category: Creation, NoGrad: constantGrad,
 			Doc: "The rows and the columns, i64[2, n] or i32, of the elements on and " + side + " the given diagonal of a matrix [row, col], in row-major order. ATen's " + name + "_indices.",
@@ -55,23 +55,17 @@ func init() {
 					a.Fail(ErrArg, "row and col must not be negative and dtype i64 or i32, got %d, %d and %v", rows, cols, d)
 				}
 				inferDims(a, I64, []int{rows, cols})
-				n := 0
-				for r := range rows {
-					below := min(max(r+offset+1, 0), cols)
-					if name == "triu" {
-						below = cols - min(max(r+offset, 0), cols)
-					}
-					n += below
+				if name == "triu" { // the lower triangle from its end
+					offset = cols - rows - offset
 				}
-				i, j := b.rowsAndColumns(rows, cols)
-				inside := b.Binary(*compare, b.Sub(j, i), b.Const(offset, I64))
-				at := b.callNamed("nonzero_static", []any{}, A("self", b.ExpandAs(inside, b.Full([]int{rows, cols}, false, Bool))), A("size", n))
-				return []Value{b.Cast(b.Transpose(at, 0, 1), d)}
+				row, col := b.lowerTriangle(rows, cols, offset, name == "triu")
+				n := row.Dim(0)
+				return []Value{b.Cast(b.Cat([]Value{b.Reshape(row, 1, n), b.Reshape(col, 1, n)}, 0), d)}
 			},
 		})
 	}
-	triangle("tril", "below", &opLe)
-	triangle("triu", "above", &opGe)
+	triangle("tril", "below")
+	triangle("triu", "above")
 	register("index_fill(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", Spec{
 		Category: Indexing,
 		Doc:      "self with value, of rank 0 and cast to self's dtype, in the slices along dim that index names; a negative one counts from the end. ATen's index_fill.",
@@ -88,4 +82,43 @@ func init() {
 			})
 		},
 	})
+}
+
+// lowerTriangle records the row and the column, f64 whole numbers, of each element on and below a
+// diagonal of a matrix [rows, cols], in row-major order; with turned they are counted from the last
+// element, row and column back. First come rows each of which has one element more than the one before,
+// then whole ones.
+func (b *Builder) lowerTriangle(rows, cols, offset int, turned bool) (row, col Value) {
+	before := min(max(-offset, 0), rows) // rows without elements
+	first := min(max(before+offset+1, 0), cols)
+	growing := min(cols-first, rows-before)
+	inGrowing := growing*first + growing*(growing-1)/2
+	n := inGrowing + (rows-before-growing)*cols
+	number := func(v int) Value { return b.Const(v, F64) }
+	at := b.Iota(n, F64)
+	if turned {
+		at = b.Sub(number(n-1), at)
+	}
+	start := number(inGrowing)
+	// Quotients of whole numbers below 2⁵² are right when they are rounded down.
+	rest := b.Sub(at, start)
+	whole := b.floor(b.Div(rest, number(max(cols, 1))))
+	row, col = b.Add(whole, number(before+growing)), b.Sub(rest, b.Mul(whole, number(cols)))
+	if growing > 0 {
+		// Before row m of these there are m·first + m·(m-1)/2 elements.
+		sum := func(m Value) Value {
+			return b.Mul(b.Mul(m, b.Add(m, number(2*first-1))), b.Const(0.5, F64))
+		}
+		half := b.Const(float64(first)-0.5, F64)
+		m := b.floor(b.Sub(b.sqrt(b.Add(b.Mul(half, half), b.Add(at, at))), half))
+		m = b.Where(b.gt(sum(m), at), b.Sub(m, number(1)), m)
+		next := b.Add(m, number(1))
+		m = b.Where(b.le(sum(next), at), next, m)
+		inside := b.lt(at, start)
+		row, col = b.Where(inside, b.Add(m, number(before)), row), b.Where(inside, b.Sub(at, sum(m)), col)
+	}
+	if turned {
+		row, col = b.Sub(number(rows-1), row), b.Sub(number(cols-1), col)
+	}
+	return row, col
 }

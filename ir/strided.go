@@ -151,7 +151,11 @@ func (b *Builder) written(a Args, dims []int) Value {
 	return b.Cast(src, a.In[0].DType())
 }
 
+const fewReplaced = 8
+
 // replaced records x with the slices of src along dim at start, start+step, …
+//
+// Where one of fewReplaced elements or fewer is replaced, they are scattered into a copy.
 func (b *Builder) replaced(x, src Value, dim, start, step int) Value {
 	n, count := x.Dim(dim), src.Dim(dim)
 	if count == 0 {
@@ -173,6 +177,15 @@ func (b *Builder) replaced(x, src Value, dim, start, step int) Value {
 			return src
 		}
 		return b.Cat(parts, dim)
+	}
+	if d := x.DType(); count*fewReplaced <= n && !d.IsF8() && !d.IsComplex() {
+		dims := make([]int, src.Rank())
+		for i := range dims {
+			dims[i] = 1
+		}
+		dims[dim] = count
+		index := b.Add(b.Mul(b.Iota(count, I64), b.Const(step, I64)), b.Const(start, I64))
+		return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), src), src)
 	}
 	// Element i of the result is element i of x, or one of src behind x.
 	i, by := b.Iota(n, I64), b.Const(step, I64)

@@ -48,14 +48,21 @@ func (c *call) lineGeometry() kernels.Lines {
 }
 
 // rowIndex returns the index operand as a vector, if it says the same of all elements of a row: if it
-// is along the first dimension and expanded along the others, which are those of self.
+// is along the first dimension that is not of one, and expanded along those behind, which are those of
+// self.
 func (c *call) rowIndex() (index operand, inner int, ok bool) {
 	self, v := c.Operands[0].Shape, c.Operands[1]
-	if self.Rank() < 2 || c.Dim("dim", self.Rank()) != 0 {
+	if self.Rank() < 2 {
 		return operand{}, 0, false
 	}
+	dim := c.Dim("dim", self.Rank())
+	for d := range dim {
+		if self.Dim(d) != 1 || v.Shape.Dim(d) != 1 {
+			return operand{}, 0, false
+		}
+	}
 	inner = 1
-	for d := 1; d < self.Rank(); d++ {
+	for d := dim + 1; d < self.Rank(); d++ {
 		if n := v.Shape.Dim(d); n != self.Dim(d) || n > 1 && v.View.Strides[d] != 0 {
 			return operand{}, 0, false
 		}
@@ -64,17 +71,23 @@ func (c *call) rowIndex() (index operand, inner int, ok bool) {
 	if inner < 2 {
 		return operand{}, 0, false
 	}
-	n := v.Shape.Dim(0)
+	n := v.Shape.Dim(dim)
 	one := plan.Value{Shape: ir.MakeShape(v.DType(), n), Value: v.Value}
 	one.View = strided.View{Offset: v.View.Offset, Rank: 1}
-	one.View.Dims[0], one.View.Strides[0] = n, v.View.Strides[0]
+	one.View.Dims[0], one.View.Strides[0] = n, v.View.Strides[dim]
 	return c.dense(c.l.cast(c.Instr, one, ir.I64)), inner, true
+}
+
+// indexed returns the size of self's dimension that is indexed.
+func (c *call) indexed() int {
+	s := c.Operands[0].Shape
+	return s.Dim(c.Dim("dim", s.Rank()))
 }
 
 func gather[T strided.Bits](c *call) {
 	m := c.l.mem
 	if index, inner, ok := c.rowIndex(); ok {
-		size := c.Operands[0].Shape.Dim(0)
+		size := c.indexed()
 		x, out := c.dense(c.Operands[0]), c.result()
 		c.emit(index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
 			kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
@@ -110,7 +123,7 @@ func (c *call) source() (operand, strided.View) {
 func (c *call) rowSource() (src operand, ok bool) {
 	v, _ := c.Operand("src")
 	index := c.Operands[1].Shape
-	for d := 1; d < index.Rank(); d++ {
+	for d := c.Dim("dim", index.Rank()) + 1; d < index.Rank(); d++ {
 		if v.Shape.Dim(d) != index.Dim(d) {
 			return operand{}, false
 		}
@@ -132,7 +145,7 @@ func scatter[T strided.Bits](c *call) {
 	m := c.l.mem
 	if index, inner, ok := c.rowIndex(); ok {
 		if src, ok := c.rowSource(); ok {
-			size, out := c.Operands[0].Shape.Dim(0), c.selfCopy()
+			size, out := c.indexed(), c.selfCopy()
 			c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
 				kernels.ScatterRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
 			})
@@ -172,6 +185,9 @@ func scatterReduce[T kernels.Number](c *call) {
 	}) {
 		return
 	}
+	if reduceRows[T](c, how, include) {
+		return
+	}
 	index := c.index()
 	src, view := c.source()
 	out := c.selfCopy()
@@ -189,6 +205,29 @@ func scatterReduce[T kernels.Number](c *call) {
 	})
 }
 
+// reduceRows emits a scatter_reduce by rows, if it is one. Which of the rows comes first where self's do
+// not count, and how many there are of each, is found out before.
+func reduceRows[T kernels.Number](c *call, how kernels.Combine, include bool) bool {
+	index, inner, ok := c.rowIndex()
+	if !ok {
+		return false
+	}
+	src, ok := c.rowSource()
+	if !ok {
+		return false
+	}
+	size, out, m := c.indexed(), c.selfCopy(), c.l.mem
+	counts, firsts := c.l.temp(ir.I64, size), c.l.temp(ir.Bool, index.n)
+	c.emit(1, 1, []operand{counts, firsts}, []operand{index}, func(_, _ int) {
+		kernels.CountRows(elements[int64](m, counts), elements[uint8](m, firsts), elements[int64](m, index), include)
+	})
+	c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src, counts, firsts}, func(lo, hi int) {
+		kernels.ReduceRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), how,
+			elements[int64](m, counts), elements[uint8](m, firsts), inner, lo, hi)
+	})
+	return true
+}
+
 // addRows emits f, which adds rows to those of self, if that is what the scatter does.
 func (c *call) addRows(f func(index, src, out operand, size, inner, lo, hi int)) bool {
 	index, inner, ok := c.rowIndex()
@@ -199,7 +238,7 @@ func (c *call) addRows(f func(index, src, out operand, size, inner, lo, hi int))
 	if !ok {
 		return false
 	}
-	size, out := c.Operands[0].Shape.Dim(0), c.selfCopy()
+	size, out := c.indexed(), c.selfCopy()
 	c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) { f(index, src, out, size, inner, lo, hi) })
 	return true
 }

@@ -216,24 +216,31 @@ func combine[T Number](how Combine, a, b T) T {
 	return a + b
 }
 
-// divideCounts divides each sum by the number of its elements; integers round towards minus
-// infinity.
+// divideCounts divides each sum by the number of its elements.
 func divideCounts[T Number](dst []T, count []int64) {
-	half := 0.5
-	floats := T(half) != 0
 	for i, c := range count {
-		switch {
-		case c <= 1:
-		case floats:
-			dst[i] /= T(c)
-		default:
-			s := int64(dst[i])
-			q := s / c
-			if s%c < 0 {
-				q--
-			}
-			dst[i] = T(q)
+		divideBy(dst[i:i+1], c)
+	}
+}
+
+// divideBy divides sums of c elements; integers round towards minus infinity.
+func divideBy[T Number](sums []T, c int64) {
+	if c <= 1 {
+		return
+	}
+	if half := 0.5; T(half) != 0 {
+		for i := range sums {
+			sums[i] /= T(c)
 		}
+		return
+	}
+	for i, v := range sums {
+		s := int64(v)
+		q := s / c
+		if s%c < 0 {
+			q--
+		}
+		sums[i] = T(q)
 	}
 }
 
