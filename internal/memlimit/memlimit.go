@@ -48,6 +48,9 @@ func Take(bytes, limit int64) *ir.OutOfMemory {
 	if limit <= 0 {
 		limit = Default()
 	}
+	if f := refuse.Load(); f != nil && (*f)() {
+		return &ir.OutOfMemory{Wanted: bytes, Held: Held(), Limit: limit}
+	}
 	if take(bytes, limit) {
 		return nil
 	}
@@ -55,6 +58,23 @@ func Take(bytes, limit int64) *ir.OutOfMemory {
 		return nil
 	}
 	return &ir.OutOfMemory{Wanted: bytes, Held: Held(), Limit: limit}
+}
+
+// refuse is nil but where failures are injected.
+var refuse atomic.Pointer[func() bool]
+
+// Refuse has Take fail where f returns true, until undo is called. It is for tests of what becomes of
+// programs that have no memory.
+func Refuse(f func() bool) (undo func()) {
+	refuse.Store(&f)
+	return func() { refuse.Store(nil) }
+}
+
+// Trim drops what can be had again, as Take does where memory is short.
+func Trim() {
+	for _, release := range releases() {
+		release()
+	}
 }
 
 // Give returns bytes that Take reserved.

@@ -3,19 +3,25 @@ package pt2
 import (
 	"archive/zip"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // archiveMembers lists the members of a zip archive. Everything that its
 // directory says is checked here: names, duplicates, sizes, and that no two
 // members share bytes. f is the file behind r, if there is one.
 func archiveMembers(r io.ReaderAt, size int64, f *os.File, lim Limits) ([]member, error) {
-	z, err := zip.NewReader(r, size)
+	noting := &notingReader{ReaderAt: r}
+	z, err := zip.NewReader(noting, size)
 	if err != nil && err != zip.ErrInsecurePath { // names are checked below, each with its own message
+		if failed := noting.first.Load(); failed != nil {
+			return nil, fmt.Errorf("pt2: read the archive: %w", *failed)
+		}
 		return nil, &FormatError{Problem: "the archive is damaged or cut short", Err: err}
 	}
 	if len(z.File) > lim.Members {
@@ -32,6 +38,20 @@ func archiveMembers(r io.ReaderAt, size int64, f *os.File, lim Limits) ([]member
 		return nil, err
 	}
 	return a.members, a.checkOverlap()
+}
+
+// notingReader notes the first error of reading: archive/zip says of some that the format is wrong.
+type notingReader struct {
+	io.ReaderAt
+	first atomic.Pointer[error]
+}
+
+func (r *notingReader) ReadAt(b []byte, off int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.first.CompareAndSwap(nil, &err)
+	}
+	return n, err
 }
 
 // archive collects the members while they are checked.

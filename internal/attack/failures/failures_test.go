@@ -2,9 +2,13 @@ package failures
 
 import (
 	"context"
+	"errors"
+	"os"
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
+	"github.com/loris-ml/loris/internal/race"
 )
 
 func TestEveryFailure(t *testing.T) {
@@ -22,6 +26,31 @@ func TestEveryFailure(t *testing.T) {
 	for _, r := range rows {
 		if r.Failures == 0 {
 			t.Errorf("%s: %v: nothing failed", r.Program, r.Kind)
+		}
+	}
+}
+
+func TestEveryFileFailure(t *testing.T) {
+	if race.Enabled {
+		t.Skip("calls of the race detector would fail, too")
+	}
+	in, err := filecalls.Install()
+	if errors.Is(err, filecalls.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := RunFiles(context.Background(), in, os.DirFS("../../.."))
+	for _, r := range rows {
+		t.Logf("%+v", r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Failures == 0 {
+			t.Errorf("%s: nothing failed", r.Program)
 		}
 	}
 }

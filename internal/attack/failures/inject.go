@@ -1,7 +1,7 @@
-// Package failures runs programs in which every call of the backend fails once, by its number, as
-// SQLite's tests have every allocation fail: the failure must be an error of the step, variables must
-// have the values of before, the same step must succeed when it is tried again, and nothing may be
-// left over.
+// Package failures runs programs in which every call of the backend, every allocation of a tensor and
+// every call of the system on files fails once, by its number, as SQLite's tests do it: the failure
+// must be an error of the step, variables and files must be as before, the same must succeed when it
+// is tried again, and nothing may be left over.
 package failures
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -18,18 +19,19 @@ import (
 type Kind int
 
 const (
-	CompileError Kind = iota // a compilation returns an error
-	CompilePanic             // a compilation panics
-	UploadError              // data does not reach the device
-	RunError                 // a run returns an error before it has begun
-	LateRunError             // a run returns an error when it has written all
-	RunPanic                 // a run panics
+	CompileError    Kind = iota // a compilation returns an error
+	CompilePanic                // a compilation panics
+	UploadError                 // data does not reach the device
+	AllocationError             // there is no memory for a tensor
+	RunError                    // a run returns an error before it has begun
+	LateRunError                // a run returns an error when it has written all
+	RunPanic                    // a run panics
 	kinds
 )
 
 // String says what fails.
 func (k Kind) String() string {
-	return [kinds]string{"compilation fails", "compilation panics", "upload fails", "run fails", "run fails late", "run panics"}[k]
+	return [kinds]string{"compilation fails", "compilation panics", "upload fails", "allocation fails", "run fails", "run fails late", "run panics"}[k]
 }
 
 // errInjected is the failure.
@@ -53,11 +55,14 @@ func Install(d ir.Device) (*Injector, error) {
 	}
 	in := &Injector{Backend: b, left: -1}
 	backend.Register(in)
+	memlimit.Refuse(func() bool { return in.hit(AllocationError) })
 	return in, nil
 }
 
-// arm has the call number n of a kind fail, the first being 0.
+// arm has the call number n of a kind fail, the first being 0. What is kept for reuse is dropped
+// before, so that allocations are as many in each run.
 func (in *Injector) arm(k Kind, n int) {
+	memlimit.Trim()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.kind, in.left, in.fired = k, n, false

@@ -16,10 +16,12 @@ type program struct {
 }
 
 // step is one step of a program. end, if there is one, ends what do has recorded, and is tried again
-// by itself if it fails: the step stays open.
+// by itself if it fails: the step stays open. read, if there is one, reads what the step has made; it
+// is tried again by itself, too: the step is done.
 type step struct {
-	do  func(ctx context.Context) error
-	end func(ctx context.Context) error
+	do   func(ctx context.Context) error
+	end  func(ctx context.Context) error
+	read func(ctx context.Context) error
 }
 
 func repeated(n int, s step) []step { return slices.Repeat([]step{s}, n) }
@@ -56,12 +58,12 @@ var programs = []program{
 			opt.Minimize(l)
 			return []*loris.Tensor{l}
 		})
-		return state(w, opt), repeated(3, step{do: func(ctx context.Context) error {
-			out, err := f.Call(ctx, s.With().FromSlice([]float32{1, 2, 3, 4}, 2, 2))
-			if err != nil {
-				return err
-			}
-			_, err = loris.Read[float32](ctx, out[0])
+		var out []*loris.Tensor
+		return state(w, opt), repeated(3, step{do: func(ctx context.Context) (err error) {
+			out, err = f.Call(ctx, s.With().FromSlice([]float32{1, 2, 3, 4}, 2, 2))
+			return err
+		}, read: func(ctx context.Context) error {
+			_, err := loris.Read[float32](ctx, out[0])
 			return err
 		}})
 	}},

@@ -144,9 +144,12 @@ func oneFailure(ctx context.Context, in *Injector, p program, values [][][]byte,
 	for i, st := range steps {
 		open, err := attempt(ctx, s, st)
 		if err == nil {
+			if err := reread(ctx, st, k); err != nil {
+				return in.disarm(), fmt.Errorf("reading after step %d: %w", i, err)
+			}
 			continue
 		}
-		if fired = in.disarm(); !fired || !errors.Is(err, errInjected) {
+		if fired = in.disarm(); !fired || !injected(err, k) {
 			return fired, fmt.Errorf("step %d: %w", i, err)
 		}
 		if err := restored(ctx, s, vars, values[i], k, row); err != nil {
@@ -171,6 +174,26 @@ func oneFailure(ctx context.Context, in *Injector, p program, values [][][]byte,
 	return fired, nil
 }
 
+// reread reads what a step has made, again if the failure is that of the reading.
+func reread(ctx context.Context, st step, k Kind) error {
+	if st.read == nil {
+		return nil
+	}
+	err := try(func() error { return st.read(ctx) })
+	if err == nil || !injected(err, k) {
+		return err
+	}
+	return try(func() error { return st.read(ctx) })
+}
+
+// injected reports whether an error is that of a failure of a kind.
+func injected(err error, k Kind) bool {
+	if k == AllocationError {
+		return errors.As(err, new(*loris.OutOfMemory))
+	}
+	return errors.Is(err, errInjected)
+}
+
 // restored holds the variables against what they were before the step. A value that the step may
 // have overwritten is its error, and is put back here.
 func restored(ctx context.Context, s *loris.Session, vars []*loris.Variable, want [][]byte, k Kind, row *Row) error {
@@ -182,7 +205,7 @@ func restored(ctx context.Context, s *loris.Session, vars []*loris.Variable, wan
 		case errs[i] == nil && bytes.Equal(got[i], want[i]):
 		case errs[i] == nil:
 			return fmt.Errorf("variable %d is %x, was %x", i, got[i], want[i])
-		case !errors.Is(errs[i], errInjected):
+		case !injected(errs[i], k):
 			return fmt.Errorf("variable %d: %w", i, errs[i])
 		case k < RunError:
 			return fmt.Errorf("variable %d is lost though nothing ran: %w", i, errs[i])

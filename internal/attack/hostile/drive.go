@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -77,7 +78,7 @@ func (t *Target) worker(ctx context.Context, o Options, args Args, c *Counts) (r
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	hung := t.watch(f, args, done, cancel)
+	hung := t.watch(f, cmd.Process.Pid, args, done, cancel)
 	runErr := <-done
 	number, counts, err := readProgress(f)
 	if err != nil {
@@ -106,10 +107,14 @@ func (t *Target) worker(ctx context.Context, o Options, args Args, c *Counts) (r
 	return number, true, ctx.Err()
 }
 
-// watch waits for the end of a worker, and kills it once an input takes longer than it may.
-func (t *Target) watch(f *os.File, args Args, done chan error, kill func()) (hung bool) {
+// patience is how many times its limit an input may take while the machine does other work.
+const patience = 30
+
+// watch waits for the end of a worker, and kills it once an input takes more of the processors than
+// it may, or much longer.
+func (t *Target) watch(f *os.File, pid int, args Args, done chan error, kill func()) (hung bool) {
 	const period = 100 * time.Millisecond
-	begun, at, tick := time.Now(), uint64(1<<64-1), time.NewTicker(period)
+	begun, used, at, tick := time.Now(), processorTime(pid), uint64(1<<64-1), time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		select {
@@ -120,14 +125,32 @@ func (t *Target) watch(f *os.File, args Args, done chan error, kill func()) (hun
 		}
 		number, _, err := readProgress(f)
 		if err != nil || number != at {
-			begun, at = time.Now(), number
+			begun, used, at = time.Now(), processorTime(pid), number
 			continue
 		}
-		if time.Since(begun) > Limit(len(t.Input(args.Seed, number))) {
+		wall, limit := time.Since(begun), Limit(len(t.Input(args.Seed, number)))
+		if now := processorTime(pid); wall > patience*limit || now-used > limit || now == 0 && wall > limit {
 			kill()
 			return true
 		}
 	}
+}
+
+// processorTime returns what a process has used of the processors, 0 where the system does not tell.
+func processorTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	ticks := int64(0)
+	for _, i := range []int{11, 12} { // utime and stime, in hundredths of a second
+		if i < len(fields) {
+			n, _ := strconv.ParseInt(fields[i], 10, 64)
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // Strings returns the arguments as flags of a command.

@@ -23,6 +23,7 @@ import (
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/attack/chaos"
 	"github.com/loris-ml/loris/internal/attack/failures"
+	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
 	"github.com/loris-ml/loris/internal/attack/hostile"
 )
 
@@ -102,7 +103,7 @@ func runChaos(ctx context.Context, args []string) error {
 	return err
 }
 
-// runFailures has every call of the backend fail.
+// runFailures has every call of the backend fail, and then every call of the system on files.
 func runFailures(ctx context.Context, _ []string) error {
 	in, err := failures.Install(cpu.Device)
 	if err != nil {
@@ -113,6 +114,29 @@ func runFailures(ctx context.Context, _ []string) error {
 	fmt.Fprintln(table, "program\tfailure\tcalls\tvalues kept\tvalues lost, and said so")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%s\t%v\t%d\t%d\t%d\n", r.Program, r.Kind, r.Failures, r.Kept, r.Lost)
+	}
+	table.Flush()
+	if err != nil {
+		return err
+	}
+	return runFileFailures(ctx)
+}
+
+// runFileFailures has every call of the system on files fail, where the system can be asked for that.
+func runFileFailures(ctx context.Context) error {
+	in, err := filecalls.Install()
+	if errors.Is(err, filecalls.ErrUnsupported) {
+		fmt.Println(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := failures.RunFiles(ctx, in, os.DirFS("."))
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "program\tcalls\terrors\tfiles as before\tas after\tdone without")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\n", r.Program, r.Failures, r.Errors, r.Before, r.After, r.Harmless)
 	}
 	table.Flush()
 	return err
