@@ -19,7 +19,24 @@ func WithBucketBytes(n int) Option { return func(w *world) { w.bucket = n } }
 //
 //	grads := world.Average(loris.Grad(loss, w...)) // data parallel training is this line
 func (g *Group) Average(shards ...[]*loris.Tensor) []*loris.Tensor {
-	_, n, all := g.Shards()
+	out := g.addShards(shards)
+	g.sum(out)
+	g.divide(out, shards[0])
+	return out
+}
+
+// divide turns sums over all shards into means, in the dtypes of the gradients.
+func (g *Group) divide(sums, grads []*loris.Tensor) {
+	if all := g.world.shards; all > 1 {
+		for i, x := range grads {
+			sums[i] = sums[i].Div(all).Cast(x.DType())
+		}
+	}
+}
+
+// addShards adds the gradients of this rank's shards.
+func (g *Group) addShards(shards [][]*loris.Tensor) []*loris.Tensor {
+	_, n, _ := g.Shards()
 	if len(shards) != n {
 		panic(ir.NewOpError("average", ir.ErrArg, nil, "gradients of %d shards, this rank has %d", len(shards), n))
 	}
@@ -34,12 +51,13 @@ func (g *Group) Average(shards ...[]*loris.Tensor) []*loris.Tensor {
 		}
 		out[i] = tree(parts)
 	}
+	return out
+}
+
+// Sum records the sums of tensors over the ranks of the group, joined to few collectives.
+func (g *Group) Sum(ts []*loris.Tensor) []*loris.Tensor {
+	out := slices.Clone(ts)
 	g.sum(out)
-	for i, x := range shards[0] {
-		if all > 1 {
-			out[i] = out[i].Div(all).Cast(x.DType())
-		}
-	}
 	return out
 }
 
@@ -72,6 +90,12 @@ func (g *Group) sum(ts []*loris.Tensor) {
 	if g.Size() == 1 {
 		return
 	}
+	g.buckets(ts, g.sumBucket)
+}
+
+// buckets calls f with runs of tensors of one dtype, from the last tensor to the first. f gets what it
+// returned for the run before, the result of a collective.
+func (g *Group) buckets(ts []*loris.Tensor, f func(ts []*loris.Tensor, before *loris.Tensor) *loris.Tensor) {
 	var before *loris.Tensor
 	for end := len(ts); end > 0; {
 		from, bytes := end, 0
@@ -79,7 +103,7 @@ func (g *Group) sum(ts []*loris.Tensor) {
 			from--
 			bytes += ts[from].Shape().Bytes()
 		}
-		before = g.sumBucket(ts[from:end], before)
+		before = f(ts[from:end], before)
 		end = from
 	}
 }

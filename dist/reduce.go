@@ -24,15 +24,15 @@ func reduceTo(out, parts []byte, d ir.DType, how string) {
 	case ir.BF16:
 		reduceNarrow(as[uint16](out), as[uint16](parts), n, how, half.BF16sToF32s, half.F32sToBF16s)
 	case ir.U8:
-		join(out, parts, n, how)
+		joinRuns(out, parts, n, how)
 	case ir.I8:
-		join(as[int8](out), as[int8](parts), n, how)
+		joinRuns(as[int8](out), as[int8](parts), n, how)
 	case ir.I16:
-		join(as[int16](out), as[int16](parts), n, how)
+		joinRuns(as[int16](out), as[int16](parts), n, how)
 	case ir.I32:
-		join(as[int32](out), as[int32](parts), n, how)
+		joinRuns(as[int32](out), as[int32](parts), n, how)
 	case ir.I64:
-		join(as[int64](out), as[int64](parts), n, how)
+		joinRuns(as[int64](out), as[int64](parts), n, how)
 	default:
 		panic(fmt.Errorf("%w: no reduction of %v", ir.ErrDType, d)) // the rows of the ops refuse them
 	}
@@ -48,8 +48,8 @@ type number interface {
 	~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | ~float32 | ~float64
 }
 
-// join reduces n runs of elements to the first, and copies that to out.
-func join[T number](out, parts []T, n int, how string) {
+// joinRuns reduces n runs of elements to the first, and copies that to out.
+func joinRuns[T number](out, parts []T, n int, how string) {
 	m := len(out)
 	for step := 1; step < n; step *= 2 {
 		for i := 0; i+step < n; i += 2 * step {
@@ -74,7 +74,7 @@ func join[T number](out, parts []T, n int, how string) {
 }
 
 func reduceFloats[T float32 | float64](out, parts []T, n int, how string) {
-	join(out, parts, n, how)
+	joinRuns(out, parts, n, how)
 	if how == "mean" {
 		for i := range out {
 			out[i] /= T(n)

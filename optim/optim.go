@@ -437,6 +437,10 @@ func (o *Optimizer) SetSchedule(s Schedule) {
 // to loris.Compile.
 func (o *Optimizer) Steps() int64 { return o.steps.Load() }
 
+// Elementwise reports whether each element's next value depends on its own value, gradient and state alone, so
+// that parts of parameters can be updated by themselves.
+func (o *Optimizer) Elementwise() bool { return o.algorithm != "Adafactor" }
+
 // Params yields the parameters with their names, in the order of the gradients.
 func (o *Optimizer) Params() iter.Seq2[string, *loris.Variable] {
 	return func(yield func(string, *loris.Variable) bool) {

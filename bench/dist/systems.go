@@ -65,24 +65,28 @@ func findSystems(ctx context.Context, s settings, log io.Writer) (found []system
 		job := func(line ...string) func(ctx context.Context) (string, error) {
 			return func(ctx context.Context) (string, error) { return mpiexec(ctx, m.name, home, line...) }
 		}
-		add("Loris all-reduce "+m.name, "Loris on "+m.name, job(self, "--rank"))
-		add("Loris training "+m.name, "Loris on "+m.name, job(self, "--rank", "--train"))
+		add("Loris all_reduce "+m.name, "Loris on "+m.name, job(self, "--rank"))
+		add("Loris train "+m.name, "Loris on "+m.name, job(self, "--rank", "--train"))
 		if program, err := compile(ctx, home, dir, m.variable); err != nil {
 			fmt.Fprintf(log, "the C program on %s is left out: %v\n", m.name, err)
 		} else {
-			add("C "+m.name, m.name+" in C", job(program))
+			add("C all_reduce "+m.name, m.name+" in C", job(program))
 		}
 	}
-	add("Loris training alone", "Loris, 1 rank, 2 threads", func(ctx context.Context) (string, error) {
+	add("Loris train alone", "Loris, 1 rank, 2 threads", func(ctx context.Context) (string, error) {
 		return output(command(ctx, self, "--rank", "--train", "--threads", strconv.Itoa(ranks)), nil)
 	})
 	for _, python := range s.pythons {
-		for _, peer := range []struct{ module, name string }{{"torch", "PyTorch, gloo"}, {"mlx", "MLX, ring"}, {"jax", "JAX, gloo"}} {
+		for _, peer := range []struct{ module, name, arg string }{
+			{"torch", "PyTorch, gloo", "all_reduce"}, {"torch", "PyTorch, gloo", "train"}, {"mlx", "MLX, ring", "all_reduce"}, {"jax", "JAX, gloo", "all_reduce"},
+		} {
 			if err := exec.CommandContext(ctx, python, "-c", "import "+peer.module).Run(); err != nil {
 				continue
 			}
 			script := filepath.Join(dir, "peer", "in_"+peer.module+".py")
-			add(peer.name, peer.name, func(ctx context.Context) (string, error) { return bare(ctx, dir, python, script) })
+			add(peer.name+" "+peer.arg, peer.name, func(ctx context.Context) (string, error) {
+				return bare(ctx, dir, python, script, peer.arg)
+			})
 		}
 	}
 	return found, done, nil
@@ -141,7 +145,7 @@ func last(text string) string { return text[max(0, len(text)-2000):] }
 
 // bare starts the ranks of a Python program by the variables that torchrun would set, and for MLX by its
 // file of hosts.
-func bare(ctx context.Context, dir, python, script string) (string, error) {
+func bare(ctx context.Context, dir string, line ...string) (string, error) {
 	ports, err := freePorts(ranks)
 	if err != nil {
 		return "", err
@@ -158,7 +162,7 @@ func bare(ctx context.Context, dir, python, script string) (string, error) {
 	var wg sync.WaitGroup
 	for r := range ranks {
 		wg.Go(func() {
-			outs[r], errs[r] = output(command(ctx, python, script), []string{
+			outs[r], errs[r] = output(command(ctx, line[0], line[1:]...), []string{
 				"RANK=" + strconv.Itoa(r), "WORLD_SIZE=" + strconv.Itoa(ranks), "LOCAL_RANK=" + strconv.Itoa(r),
 				"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + ports[0], "MLX_RANK=" + strconv.Itoa(r), "MLX_HOSTFILE=" + hosts,
 			})

@@ -97,7 +97,7 @@ func (n *network) named() iter.Seq2[string, *loris.Variable] {
 func training(ctx context.Context, g *dist.Group, s *loris.Session, w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(nets)) {
 		step := trainer(ctx, g, s, nets[name](s.With()))
-		if err := measure(w, "train/"+name, "-", 10, 60, 1, step); err != nil {
+		if err := measure(w, "train/"+name, "-", 5, 20, 1, step); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"os/signal"
@@ -18,13 +19,16 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/dist"
+	"github.com/loris-ml/loris/dist/parallel"
+	"github.com/loris-ml/loris/nn"
+	"github.com/loris-ml/loris/optim"
 )
 
 // program is what a rank of a test runs; the test's own binary is started again by mpiexec.
 type program = func(ctx context.Context, g *dist.Group, s *loris.Session) error
 
 var programs = map[string]program{
-	"sums": sums, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline,
+	"sums": sums, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms,
 	"shapes": func(ctx context.Context, g *dist.Group, s *loris.Session) error {
 		_, err := g.AllReduce(s.With().Ones(4+g.Rank()), dist.Sum).Float32s(ctx)
 		return err
@@ -161,6 +165,46 @@ func pipeline(ctx context.Context, g *dist.Group, s *loris.Session) error {
 	v, err := grad.Float32s(ctx)
 	if err == nil && g.Rank() == 0 && v[499_999] != 150 {
 		return fmt.Errorf("the gradient is %v", v[499_999])
+	}
+	return err
+}
+
+// forms divides layers and an optimiser among the ranks and holds them against whole ones.
+func forms(ctx context.Context, g *dist.Group, s *loris.Session) error {
+	m := s.With()
+	l := parallel.NewLayers(g)
+	up, down := l.Column(6, 8, nn.With(m)), l.Row(8, 6, nn.With(m))
+	x := m.Arange(0, 18, 1).Cast(loris.F32).Reshape(3, 6).Sin()
+	whole := x.Linear(l.Whole(up.Weight), loris.Bias(l.Whole(up.Bias))).Relu().Linear(l.Whole(down.Weight), loris.Bias(l.Whole(down.Bias)))
+	far, err := down.Forward(up.Forward(x).Relu()).Sub(whole).Abs().Amax().Item(ctx)
+	if err == nil && far > 1e-5 {
+		err = fmt.Errorf("divided layers are off by %v", far)
+	}
+	if err != nil {
+		return err
+	}
+	a, b := nn.NewLinear(5, 3, nn.With(m)), nn.NewLinear(5, 3, nn.With(m))
+	a.Weight.Assign(b.Weight.Value())
+	adam := func(p iter.Seq2[string, *loris.Variable]) *optim.Optimizer { return optim.NewAdam(p, 0.1) }
+	parts, plain := parallel.NewOptimizer(g, a.Params(), adam), adam(b.Params())
+	_, n, _ := g.Shards()
+	for step := range 3 {
+		err := s.Step(ctx, func() error {
+			var grads [][]*loris.Tensor
+			for k := range n {
+				grads = append(grads, []*loris.Tensor{b.Weight.Value().Mul(float64(step + k + g.Rank())), b.Bias.Value().Add(1.0)})
+			}
+			parts.Step(grads...)
+			plain.Step(g.Average(grads...))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	same, err := a.Weight.Value().Eq(b.Weight.Value()).All().Bools(ctx)
+	if err == nil && !same[0] {
+		return errors.New("a divided optimiser has other bits than a whole one")
 	}
 	return err
 }
