@@ -62,7 +62,7 @@ func (c *Checkpoint) Save(ctx context.Context, path string) error {
 		meta = map[string]string{}
 	}
 	if c.Optimizer != nil {
-		maps.Copy(meta, c.Optimizer.metadata())
+		maps.Copy(meta, c.Optimizer.Metadata())
 	}
 	meta[metaStep] = strconv.FormatInt(c.Step, 10)
 	meta[metaSeed] = strconv.FormatUint(s.Seed(), 10)
@@ -95,7 +95,7 @@ func (c *Checkpoint) Load(ctx context.Context, path string) error {
 	if err != nil {
 		return fail(err)
 	}
-	restore, err := c.Optimizer.restore(meta)
+	restore, err := c.Optimizer.RestoreMetadata(meta)
 	if err != nil {
 		return fail(err)
 	}
@@ -159,8 +159,9 @@ type state struct {
 // Buffers yields the state.
 func (s state) Buffers() iter.Seq2[string, *loris.Variable] { return s.o.State() }
 
-// metadata is what an optimiser keeps beside its variables.
-func (o *Optimizer) metadata() map[string]string {
+// Metadata is what the optimiser has beside the variables of State, as entries of a file's metadata: its
+// algorithm, the number of steps and the rate. RestoreMetadata reads them.
+func (o *Optimizer) Metadata() map[string]string {
 	m := map[string]string{metaAlgorithm: o.algorithm}
 	if o.stepVar == nil {
 		m[metaSteps] = strconv.FormatInt(o.steps.Load(), 10)
@@ -169,9 +170,10 @@ func (o *Optimizer) metadata() map[string]string {
 	return m
 }
 
-// restore checks an optimiser's metadata, and that there is none for a nil optimiser, and
-// returns a function that applies it.
-func (o *Optimizer) restore(meta map[string]string) (func(context.Context) error, error) {
+// RestoreMetadata checks entries that Metadata made, of the same algorithm, and that there are none for a nil
+// optimiser; errors wrap ErrCheckpoint. It returns a function that takes them over, to be called once the
+// variables of State have their values; of a captured optimiser it waits for them.
+func (o *Optimizer) RestoreMetadata(meta map[string]string) (func(context.Context) error, error) {
 	algorithm, ok := meta[metaAlgorithm]
 	switch {
 	case o == nil && ok:
@@ -219,7 +221,7 @@ func (o *Optimizer) SaveState(ctx context.Context, path string) error {
 	if err := ir.CheckContext("optim.SaveState", ctx); err != nil {
 		return err
 	}
-	return nn.Save(ctx, path, state{o: o}, o.metadata())
+	return nn.Save(ctx, path, state{o: o}, o.Metadata())
 }
 
 // LoadState reads a file of SaveState. The file must match exactly, as for nn.Load, and
@@ -233,7 +235,7 @@ func (o *Optimizer) LoadState(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	restore, err := o.restore(meta)
+	restore, err := o.RestoreMetadata(meta)
 	if err != nil {
 		return fmt.Errorf("optim: load %s: %w", path, err)
 	}

@@ -199,6 +199,19 @@ type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
+// WriteIndex writes the index of a model whose tensors are in several files of the index's folder, whole or not
+// at all: Open reads the model by it. files has the tensors by the file's name.
+func WriteIndex(path string, files map[string][]Info) error {
+	x := newIndex()
+	for name, tensors := range files {
+		if _, err := arrange(tensors, nil); err != nil {
+			return err
+		}
+		x.add(name, tensors)
+	}
+	return x.write(path)
+}
+
 func newIndex() *index { return &index{WeightMap: map[string]string{}} }
 
 func (x *index) add(file string, tensors []Info) {

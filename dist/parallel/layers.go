@@ -26,11 +26,15 @@ func NewLayers(g *dist.Group) *Layers { return &Layers{g, map[*loris.Variable]cu
 
 // take returns this rank's part of a variable.
 func (l *Layers) take(whole *loris.Variable, c cut) *loris.Variable {
-	n := l.group.Size()
-	x := whole.Value()
-	part := loris.NewVariable(x.Unflatten(c.dim, c.groups, n, -1).Narrow(c.dim+1, l.group.Rank(), 1).Reshape(resized(x, c.dim, x.Dim(c.dim)/n)...).Discard())
+	part := loris.NewVariable(l.part(whole.Value(), c).Discard())
 	l.cuts[part] = c
 	return part
+}
+
+// part records this rank's part of a tensor.
+func (l *Layers) part(x *loris.Tensor, c cut) *loris.Tensor {
+	n := l.group.Size()
+	return x.Unflatten(c.dim, c.groups, n, -1).Narrow(c.dim+1, l.group.Rank(), 1).Reshape(resized(x, c.dim, x.Dim(c.dim)/n)...)
 }
 
 func resized(x *loris.Tensor, dim, size int) []int {
@@ -42,11 +46,18 @@ func resized(x *loris.Tensor, dim, size int) []int {
 // Whole records all ranks' parts of a parameter, joined; of one that is not divided its value. All ranks of the
 // group record it.
 func (l *Layers) Whole(v *loris.Variable) *loris.Tensor {
-	c, ok := l.cuts[v]
-	if !ok || l.group.Size() == 1 {
-		return v.Value()
+	if c, ok := l.cuts[v]; ok {
+		return l.join(v, c)
 	}
+	return v.Value()
+}
+
+// join records the whole of a variable that is divided.
+func (l *Layers) join(v *loris.Variable, c cut) *loris.Tensor {
 	x := v.Value()
+	if l.group.Size() == 1 {
+		return x
+	}
 	size := x.Dim(c.dim)
 	y := l.group.AllGather(x.Unflatten(c.dim, c.groups, 1, size/c.groups), c.dim+1)
 	return y.Reshape(resized(x, c.dim, size*l.group.Size())...)

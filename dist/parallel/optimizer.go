@@ -15,6 +15,7 @@ import (
 // that it divides, on any number of ranks if the group has shards (dist.WithShards).
 type Optimizer struct {
 	group  *dist.Group
+	names  []string
 	params []*loris.Variable
 	parts  []*loris.Variable
 	inner  *optim.Optimizer
@@ -29,13 +30,12 @@ type Optimizer struct {
 //	})
 func NewOptimizer(g *dist.Group, params iter.Seq2[string, *loris.Variable], build func(parts iter.Seq2[string, *loris.Variable]) *optim.Optimizer) *Optimizer {
 	o := &Optimizer{group: g}
-	var names []string
 	for name, v := range params {
-		names = append(names, name)
+		o.names = append(o.names, name)
 		o.params = append(o.params, v)
 		o.parts = append(o.parts, loris.NewVariable(g.Part(v.Value()).Discard()))
 	}
-	if o.inner = build(named(names, o.parts)); !o.inner.Elementwise() {
+	if o.inner = build(named(o.names, o.parts)); !o.inner.Elementwise() {
 		panic(ir.NewOpError("parallel.NewOptimizer", loris.ErrArg, nil, "the algorithm does not compute element by element, so that parts of parameters have other steps than these"))
 	}
 	return o
@@ -66,6 +66,9 @@ func (o *Optimizer) Step(shards ...[]*loris.Tensor) {
 				panic(ir.NewOpError("parallel.Step", loris.ErrShape, nil, "gradient %d of shard %d is %v, the parameter %v", i, k, shapeOf(x), v.Shape()))
 			}
 		}
+	}
+	for i, v := range o.parts { // the parameters may have been loaded since
+		v.Assign(o.group.Part(o.params[i].Value()))
 	}
 	o.inner.Step(o.group.AverageParts(shards...))
 	parts, dims := make([]*loris.Tensor, len(o.parts)), make([][]int, len(o.parts))

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"dist":                  {"", "dist", "internal", "ir"},
 	"dist/local":            {"dist"},
 	"dist/mpi":              {"dist"},
-	"dist/parallel":         {"", "dist", "ir", "nn", "optim"},
+	"dist/parallel":         {"", "dist", "internal/tensorfile", "ir", "nn", "optim", "safetensors"},
 	"internal/collective":   {"graph", "ir"},
 	"report":                {"ir", "backend"},
 	"internal/executor":     {"report", "internal/aten", "ir", "graph", "backend", "aoti/container", "internal/cache", "internal/collective", "internal/devicelock", "internal/elements", "internal/memlimit", "internal/modelcall", "internal/tracefile", "internal/tracing"},
