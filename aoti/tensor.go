@@ -46,7 +46,7 @@ func cpu() ir.Device { return ir.Device{Type: ir.RegisterDeviceType("cpu")} }
 // ir.ErrShape if dims do not say as many elements as there are.
 func FromSlice[T Elem](data []T, dims ...int) Buffer {
 	s := ir.MakeShape(dtypeOf[T](), dims...)
-	b, err := hostmem.Wrap(s, cpu(), bytesOf(data), func() {})
+	b, err := hostmem.Wrap(s, cpu(), bytesOf(data), nil)
 	if err != nil {
 		panic(fmt.Errorf("aoti.FromSlice: %w", err))
 	}
@@ -61,7 +61,7 @@ func FromBytes(data []byte, dtype ir.DType, dims ...int) (Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostmem.Wrap(s, cpu(), data, func() {})
+	return hostmem.Wrap(s, cpu(), data, nil)
 }
 
 // NewBuffer returns a tensor of unspecified contents, for Runner.RunInto. It panics

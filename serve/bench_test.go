@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/race"
 )
 
 // BenchmarkMLP measures one request after another: what the model takes, what the handler
@@ -33,8 +37,8 @@ func BenchmarkMLP(b *testing.B) {
 			out[0].Release()
 		}
 	})
-	newRequest := func() *http.Request {
-		r, err := http.NewRequest("POST", hs.URL+"/v2/models/mlp/infer", bytes.NewReader(request))
+	newRequest := func(url string) *http.Request {
+		r, err := http.NewRequest("POST", url+"/v2/models/mlp/infer", bytes.NewReader(request))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -42,7 +46,7 @@ func BenchmarkMLP(b *testing.B) {
 		return r
 	}
 	b.Run("handler", func(b *testing.B) {
-		r := newRequest()
+		r := newRequest(hs.URL)
 		body := bytes.NewReader(request)
 		w := &nowhere{header: http.Header{}}
 		b.ReportAllocs()
@@ -56,21 +60,105 @@ func BenchmarkMLP(b *testing.B) {
 			}
 		}
 	})
-	b.Run("http", func(b *testing.B) {
-		client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	for name, url := range map[string]string{"http": hs.URL, "http alone": bare(b, 8*10*4).URL} {
+		benchmarkHTTP(b, name, url, newRequest)
+	}
+}
+
+// bare is a server that reads a request and answers with as many bytes: what net/http takes.
+func bare(b *testing.B, bytes int) *httptest.Server {
+	answer := make([]byte, bytes+150)
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write(answer)
+	}))
+	b.Cleanup(hs.Close)
+	return hs
+}
+
+// benchmarkHTTP sends a request again and again over one connection, with as little of a client as
+// there can be: what it takes is the server's.
+func benchmarkHTTP(b *testing.B, name, url string, newRequest func(url string) *http.Request) {
+	b.Run(name, func(b *testing.B) {
+		r := newRequest(url)
+		var text bytes.Buffer
+		if err := r.Write(&text); err != nil {
+			b.Fatal(err)
+		}
+		conn, err := net.Dial("tcp", r.URL.Host)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer conn.Close()
+		answer := bufio.NewReaderSize(conn, 1<<16)
 		b.ReportAllocs()
 		for b.Loop() {
-			resp, err := client.Do(newRequest())
-			if err != nil {
+			if _, err := conn.Write(text.Bytes()); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 {
-				b.Fatal(resp.StatusCode, err)
+			if err := skipAnswer(answer); err != nil {
+				b.Fatal(err)
 			}
-			resp.Body.Close()
 		}
 	})
 }
+
+// skipAnswer reads an answer of status 200 that says its length.
+func skipAnswer(r *bufio.Reader) error {
+	length := 0
+	for i := 0; ; i++ {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if i == 0 && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
+			return fmt.Errorf("%s", line)
+		}
+		if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			for _, c := range bytes.TrimSpace(digits) {
+				length = 10*length + int(c-'0')
+			}
+		}
+		if len(line) == 2 {
+			_, err := r.Discard(length)
+			return err
+		}
+	}
+}
+
+// TestHotPathAllocates counts what a request for inference allocates in the handler and below it, the
+// run of the model and its outputs included: little enough that it does not grow unseen.
+func TestHotPathAllocates(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector drops what is pooled")
+	}
+	hs := start(t, Options{Files: []string{fixtures + "mlp.pt2"}})
+	data := make([]byte, 8*64*4)
+	text := fmt.Sprintf(`{"inputs":[{"name":"arg4_1","shape":[8,64],"datatype":"FP32","parameters":{"binary_data_size":%d}}],"outputs":[{"name":"output0","parameters":{"binary_data":true}}]}`, len(data))
+	request := append([]byte(text), data...)
+	r := httptest.NewRequest("POST", "/v2/models/mlp/infer", nil)
+	r.Header.Set("Inference-Header-Content-Length", fmt.Sprint(len(text)))
+	r.ContentLength = int64(len(request))
+	body := &again{}
+	r.Body = body
+	w := &nowhere{header: http.Header{}}
+	n := testing.AllocsPerRun(200, func() {
+		body.Reset(request)
+		clear(w.header)
+		hs.Config.Handler.ServeHTTP(w, r)
+		if w.status != 200 {
+			t.Fatal(w.status)
+		}
+	})
+	if n > 10 {
+		t.Errorf("%v allocations a request", n)
+	}
+}
+
+// again is a body that is read more than once.
+type again struct{ bytes.Reader }
+
+func (*again) Close() error { return nil }
 
 // nowhere takes an answer and keeps its status alone.
 type nowhere struct {

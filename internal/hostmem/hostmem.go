@@ -237,20 +237,30 @@ type foreign struct {
 	release func()
 }
 
-func (f *foreign) free() { f.once.Do(f.release) }
+func (f *foreign) free() {
+	if f.release != nil {
+		f.once.Do(f.release)
+	}
+}
+
+// collected is the foreign of memory that the garbage collector frees.
+var collected foreign
 
 // Wrap returns a buffer with one reference over memory that somebody else owns,
 // inside the Go heap or outside of it. release is called once, on any goroutine,
 // when the last reference is released; should the buffer be dropped without
 // that, the garbage collector's finding calls it. It must not refer to the
-// buffer. It returns an error wrapping ir.ErrShape if data does not have the size
+// buffer; nil is for memory that the collector frees. It returns an error wrapping ir.ErrShape if data does not have the size
 // of the shape; then release is not called.
 func Wrap(s ir.Shape, d ir.Device, data []byte, release func()) (*Buffer, error) {
 	if len(data) != s.Bytes() {
 		return nil, fmt.Errorf("%w: %v has %d bytes, got %d", ir.ErrShape, s, s.Bytes(), len(data))
 	}
-	b := &Buffer{shape: s, device: d, data: data, foreign: &foreign{release: release}}
-	runtime.AddCleanup(b, (*foreign).free, b.foreign)
+	b := &Buffer{shape: s, device: d, data: data, foreign: &collected}
+	if release != nil {
+		b.foreign = &foreign{release: release}
+		runtime.AddCleanup(b, (*foreign).free, b.foreign)
+	}
 	b.refs.Store(1)
 	b.leak = trackNew(s)
 	return b, nil

@@ -271,6 +271,27 @@ func BenchmarkNewRelease(b *testing.B) {
 	}
 }
 
+// TestWrapCollected wraps memory that needs no release: it is not the buffer's to give away or to write
+// over, and releasing many costs each nothing of the others.
+func TestWrapCollected(t *testing.T) {
+	s, dev := ir.MakeShape(ir.F32, 2), ir.Device{}
+	for range 3 {
+		b, err := Wrap(s, dev, make([]byte, 8), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Unique() {
+			t.Error("memory of somebody else counts as the buffer's own")
+		}
+		b.Retain()
+		b.Release()
+		if data, err := b.Bytes(t.Context()); len(data) != 8 || err != nil {
+			t.Errorf("%d bytes, %v", len(data), err)
+		}
+		b.Release()
+	}
+}
+
 func TestWrap(t *testing.T) {
 	s := ir.MakeShape(ir.F32, 4)
 	if _, err := Wrap(s, dev, make([]byte, 15), func() { t.Error("released") }); !errors.Is(err, ir.ErrShape) {

@@ -106,8 +106,9 @@ type item struct {
 	level   int
 	entered time.Time
 	queued  bool
-	signals chan signal   // one message, to one who waits
-	more    chan struct{} // wakes a leader who waits for others
+	signals chan signal    // one message, to one who waits
+	more    chan struct{}  // wakes a leader who waits for others
+	works   [8]*model.Work // room for those of the run that it leads
 }
 
 // signal tells one who waits that he leads, having a slot, or what came of his request.
@@ -117,17 +118,25 @@ type signal struct {
 	err  error
 }
 
+var items = sync.Pool{New: func() any { return new(item) }}
+
 // Do waits for its turn and runs the request, alone or with others. The work's data is
 // read until Do returns. Its errors are *inference.Errors of the kinds
 // ResourceExhausted for a full queue, DeadlineExceeded for a wait that was too
 // long, and Canceled; and those of the run.
 func (s *Scheduler) Do(ctx context.Context, r Request) (Outcome, error) {
-	it := &item{Request: r, ctx: ctx, entered: time.Now()}
+	it := items.Get().(*item)
+	it.Request, it.ctx, it.entered = r, ctx, time.Now()
 	lead, err := s.enter(it)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if !lead {
+	if lead { // it was never in the queue: nobody else has it
+		defer func() {
+			*it = item{}
+			items.Put(it)
+		}()
+	} else {
 		sig, err := s.wait(it)
 		if err != nil || !sig.lead {
 			return sig.out, err

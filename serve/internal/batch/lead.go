@@ -18,10 +18,10 @@ func (s *Scheduler) lead(it *item) (Outcome, error) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	started := time.Now()
-	works := make([]*model.Work, len(items))
+	works := it.works[:0]
 	rows := int64(0)
-	for i, other := range items {
-		works[i] = other.Work
+	for _, other := range items {
+		works = append(works, other.Work)
 		rows += other.Work.Rows
 	}
 	result, err := s.runner.Run(ctx, works...)

@@ -82,20 +82,25 @@ func (f *fake) Set(kind inference.SettingsKind, model string, v map[string]any) 
 	return f.Settings(kind, model)
 }
 
+// releaseFunc is a function as a Releaser.
+type releaseFunc func()
+
+func (fn releaseFunc) Release() { fn() }
+
 // echo answers with the inputs, in memory that is overwritten when it is released.
 func (f *fake) echo(_ context.Context, r *inference.Request) (*inference.Response, error) {
 	out := &inference.Response{Model: r.Model, Version: "7", ID: r.ID, Parameters: r.Parameters}
 	for _, t := range r.Inputs {
 		t.Data = append([]byte(nil), t.Data...)
 		out.Outputs = append(out.Outputs, t)
-		out.OnRelease(func() {
+		out.Hold(releaseFunc(func() {
 			f.mu.Lock()
 			f.released++
 			f.mu.Unlock()
 			for i := range t.Data {
 				t.Data[i] = 0xee
 			}
-		})
+		}))
 	}
 	return out, nil
 }

@@ -30,25 +30,47 @@ type Response struct {
 	Parameters         Parameters
 	Outputs            []Tensor
 
-	release func()
+	held [2]Releaser
+	more []Releaser
+	room [4]Tensor
 }
 
-// OnRelease has fn called by Release, after what was set before.
-func (r *Response) OnRelease(fn func()) {
-	if before := r.release; before != nil {
-		r.release = func() { before(); fn() }
+// Releaser is what a Response holds until its outputs have been written.
+type Releaser interface{ Release() }
+
+// Hold has x released by Release, after what was given before.
+func (r *Response) Hold(x Releaser) {
+	for i := range r.held {
+		if r.held[i] == nil {
+			r.held[i] = x
+			return
+		}
+	}
+	r.more = append(r.more, x)
+}
+
+// MakeOutputs sets Outputs to n empty tensors, in memory that the Response has where these are few.
+func (r *Response) MakeOutputs(n int) {
+	if n <= len(r.room) {
+		r.Outputs = r.room[:n:n]
 		return
 	}
-	r.release = fn
+	r.Outputs = make([]Tensor, n)
 }
 
 // Release gives the memory of the outputs back. It may be called once, or not at
 // all: then the garbage collector finds it.
 func (r *Response) Release() {
-	if r.release != nil {
-		r.release()
-		r.release = nil
+	for i, x := range r.held {
+		if x != nil {
+			r.held[i] = nil
+			x.Release()
+		}
 	}
+	for _, x := range r.more {
+		x.Release()
+	}
+	r.more = nil
 }
 
 // ServerMetadata says what a server is.

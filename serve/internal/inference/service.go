@@ -23,7 +23,7 @@ type Service interface {
 	// Statistics counts what a version did; all versions for "", all models if name
 	// is empty, too.
 	Statistics(name, version string) ([]ModelStatistics, error)
-	// Infer computes the outputs. It waits in the model's queue as long as ctx allows.
+	// Infer computes the outputs. The request is its caller's again when it returns. It waits in the model's queue as long as ctx allows.
 	Infer(ctx context.Context, r *Request) (*Response, error)
 	// Index lists the models of the repository; with ready only versions that
 	// answer requests.

@@ -18,11 +18,17 @@ type Reader struct {
 	// nonFinite lets Number read NaN, Infinity and -Infinity.
 	nonFinite bool
 	words     map[string]string
+	names     map[string]string // what Name has returned
 }
 
 // New returns a Reader of data, which must not change, in which objects and arrays are
 // nested depth times at most.
 func New(data []byte, depth int) *Reader { return &Reader{data: data, depth: depth} }
+
+// Reset makes the Reader one of other data, as New. It keeps the words, and what Name remembers.
+func (r *Reader) Reset(data []byte, depth int) {
+	*r = Reader{data: data, depth: depth, words: r.words, names: r.names}
+}
 
 // Intern makes String return the values of words for their keys, which allocates nothing.
 func (r *Reader) Intern(words map[string]string) { r.words = words }
@@ -167,6 +173,33 @@ func (r *Reader) Array(element func() error) error {
 			return err
 		}
 	}
+}
+
+// The most names that a Reader remembers, and the bytes of the longest.
+const maxNames, maxName = 64, 64
+
+// Name is String for what is often the same in the texts that a Reader reads one after another:
+// what it has read before it allocates no more.
+func (r *Reader) Name() (string, error) {
+	if r.Peek() != '"' {
+		return r.String()
+	}
+	start := r.pos
+	plain, err := r.skipString()
+	if raw := r.data[start:r.pos]; err == nil && plain {
+		if name, ok := r.names[string(raw[1:len(raw)-1])]; ok {
+			return name, nil
+		}
+	}
+	r.pos = start
+	name, err := r.String()
+	if err == nil && plain && len(name) <= maxName {
+		if r.names == nil || len(r.names) == maxNames {
+			r.names = map[string]string{}
+		}
+		r.names[name] = name
+	}
+	return name, err
 }
 
 // String reads a string.

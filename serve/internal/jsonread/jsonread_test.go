@@ -2,6 +2,7 @@ package jsonread
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -56,4 +57,32 @@ func FuzzSkip(f *testing.F) {
 			t.Errorf("%q is taken for JSON", data)
 		}
 	})
+}
+
+// TestName reads the same names in texts one after another: they are those that String reads, and an old
+// one is not lost when many others have come.
+func TestName(t *testing.T) {
+	var r Reader
+	for i := range 3 * maxNames {
+		for _, text := range []string{`"x"`, `"a\"b"`, `"` + strings.Repeat("long", maxName) + `"`, fmt.Sprintf(`"input%d"`, i), `""`} {
+			want, err := New([]byte(text), 1).String()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Reset([]byte(text), 1)
+			if got, err := r.Name(); got != want || err != nil || r.End() != nil {
+				t.Fatalf("%s: %q, %v", text, got, err)
+			}
+		}
+	}
+	if len(r.names) > maxNames {
+		t.Errorf("%d names are kept", len(r.names))
+	}
+	for _, bad := range []string{"", "1", `"`, `"\x"`, "\"\x01\"", "\"\xff\""} {
+		_, want := New([]byte(bad), 1).String()
+		r.Reset([]byte(bad), 1)
+		if _, err := r.Name(); err == nil || want == nil || err.Error() != want.Error() {
+			t.Errorf("%q: %v, want %v", bad, err, want)
+		}
+	}
 }

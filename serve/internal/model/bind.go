@@ -18,6 +18,8 @@ type Work struct {
 	// Length and Padded are what the inputs had along the dimension that is padded, and what they
 	// have now; 0 for a model without padding.
 	Length, Padded int64
+
+	room [4]inference.Tensor // for Inputs where these are few
 }
 
 func badf(format string, args ...any) error {
@@ -26,7 +28,12 @@ func badf(format string, args ...any) error {
 
 // Bind checks a request's inputs against the model and puts them in order.
 func (m *Model) Bind(r *inference.Request) (*Work, error) {
-	w := &Work{Inputs: make([]inference.Tensor, len(m.Inputs))}
+	w := &Work{}
+	if n := len(m.Inputs); n <= len(w.room) {
+		w.Inputs = w.room[:n:n]
+	} else {
+		w.Inputs = make([]inference.Tensor, n)
+	}
 	if r.Raw {
 		if err := m.bindRaw(r, w); err != nil {
 			return nil, err

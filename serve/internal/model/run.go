@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -26,6 +27,14 @@ type Result struct {
 
 	buffers []backend.Buffer
 	users   atomic.Int32
+
+	// What most runs have room in, of one work, few inputs and one output.
+	room struct {
+		inputs  [4]backend.Buffer
+		works   [1][]inference.Tensor
+		tensors [1]inference.Tensor
+		sizes   [8]int64
+	}
 }
 
 // Release gives the memory of the outputs back when every work has called it.
@@ -47,7 +56,8 @@ func release(buffers []backend.Buffer) {
 // together the model takes.
 func (m *Model) Run(ctx context.Context, works ...*Work) (_ *Result, err error) {
 	begin := time.Now()
-	inputs, rows, err := m.gather(works)
+	r := &Result{}
+	inputs, rows, err := m.gather(works, r.room.inputs[:0])
 	defer release(inputs)
 	if err != nil {
 		return nil, err
@@ -58,7 +68,7 @@ func (m *Model) Run(ctx context.Context, works ...*Work) (_ *Result, err error) 
 		return nil, runError(err)
 	}
 	ran := time.Now()
-	r := &Result{buffers: outs, WeightVersion: version, Input: gathered.Sub(begin), Infer: ran.Sub(gathered)}
+	r.buffers, r.WeightVersion, r.Input, r.Infer = outs, version, gathered.Sub(begin), ran.Sub(gathered)
 	r.users.Store(int32(len(works)))
 	if err := m.handOut(ctx, r, works, rows); err != nil {
 		release(outs)
@@ -69,8 +79,9 @@ func (m *Model) Run(ctx context.Context, works ...*Work) (_ *Result, err error) 
 }
 
 // gather returns the inputs of a run: those of a single work as they are, otherwise
-// the rows of all works one after another. rows is how many the run computes.
-func (m *Model) gather(works []*Work) (inputs []backend.Buffer, rows int64, err error) {
+// the rows of all works one after another. rows is how many the run computes. The slice is
+// that of room, if it has as much.
+func (m *Model) gather(works []*Work, room []backend.Buffer) (inputs []backend.Buffer, rows int64, err error) {
 	for _, w := range works {
 		rows += w.Rows
 	}
@@ -78,7 +89,7 @@ func (m *Model) gather(works []*Work) (inputs []backend.Buffer, rows int64, err 
 	if m.FixedRows {
 		total = m.Rows
 	}
-	inputs = make([]backend.Buffer, len(m.Inputs))
+	inputs = slices.Grow(room, len(m.Inputs))[:len(m.Inputs)]
 	for i := range inputs {
 		t := &works[0].Inputs[i]
 		if len(works) == 1 && total == rows {
@@ -97,9 +108,10 @@ func (m *Model) gather(works []*Work) (inputs []backend.Buffer, rows int64, err 
 // is none that elements can have.
 func wrap(t *inference.Tensor) (backend.Buffer, error) {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(t.Data)))%uintptr(t.Datatype.Size()) == 0 {
-		dims := make([]int, len(t.Shape))
-		for i, d := range t.Shape {
-			dims[i] = int(d)
+		var few [8]int
+		dims := few[:0]
+		for _, d := range t.Shape {
+			dims = append(dims, int(d))
 		}
 		b, err := aoti.FromBytes(t.Data, t.Datatype.DType(), dims...)
 		if err != nil {
@@ -151,8 +163,10 @@ func fill(shape ir.Shape, parts ...[]byte) (b backend.Buffer, err error) {
 
 // handOut cuts the outputs into those of each work.
 func (m *Model) handOut(ctx context.Context, r *Result, works []*Work, rows int64) error {
-	r.Outputs = make([][]inference.Tensor, len(works))
-	tensors := make([]inference.Tensor, len(works)*len(r.buffers))
+	r.Outputs = slices.Grow(r.room.works[:0], len(works))[:len(works)]
+	n := len(works) * len(r.buffers)
+	tensors := slices.Grow(r.room.tensors[:0], n)[:n]
+	sizes := r.room.sizes[:0]
 	for j := range works {
 		r.Outputs[j] = tensors[j*len(r.buffers) : (j+1)*len(r.buffers)]
 	}
@@ -168,10 +182,11 @@ func (m *Model) handOut(ctx context.Context, r *Result, works []*Work, rows int6
 		}
 		at := int64(0)
 		for j, w := range works {
-			t := inference.Tensor{Name: m.Outputs[i].Name, Datatype: datatype, Data: data, Shape: make([]int64, s.Rank())}
-			for d := range t.Shape {
-				t.Shape[d] = int64(s.Dim(d))
+			from := len(sizes)
+			for d := range s.Rank() {
+				sizes = append(sizes, int64(s.Dim(d)))
 			}
+			t := inference.Tensor{Name: m.Outputs[i].Name, Datatype: datatype, Data: data, Shape: sizes[from:len(sizes):len(sizes)]}
 			if m.Rows != 0 && w.Rows != rows {
 				row := int64(len(data)) / rows
 				t.Shape[0] = w.Rows

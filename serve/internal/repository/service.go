@@ -164,7 +164,7 @@ func (r *Repository) Infer(ctx context.Context, req *inference.Request) (*infere
 		v.leave()
 		return nil, err
 	}
-	resp.OnRelease(v.leave)
+	resp.Hold((*user)(v))
 	return resp, nil
 }
 

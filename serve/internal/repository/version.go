@@ -86,6 +86,12 @@ func (v *version) leave() {
 	}
 }
 
+// user is a version that a request uses, and leaves by Release.
+type user version
+
+// Release counts the request out.
+func (u *user) Release() { (*version)(u).leave() }
+
 // infer answers a request.
 func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference.Response, err error) {
 	begin := time.Now()
@@ -98,7 +104,8 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 	if err != nil {
 		return nil, err
 	}
-	positions, err := v.outputs(r)
+	var few [8]int
+	positions, err := v.outputs(r, few[:0])
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +122,7 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 		resp.Parameters = inference.Parameters{"weight_version": w}
 	}
 	if len(r.Outputs) > 0 {
-		resp.Outputs = make([]inference.Tensor, len(r.Outputs))
+		resp.MakeOutputs(len(r.Outputs))
 		for i, at := range positions {
 			resp.Outputs[i] = out.Outputs[at]
 			resp.Outputs[i].Name = r.Outputs[i].Name // as the client calls it
@@ -129,25 +136,23 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 			}
 		}
 	}
-	resp.OnRelease(out.Result.Release)
+	resp.Hold(out.Result)
 	v.stats.success(time.Since(begin), work.Rows, &out)
 	return resp, nil
 }
 
-// outputs finds the outputs that a request names.
-func (v *version) outputs(r *inference.Request) ([]int, error) {
-	if len(r.Outputs) == 0 {
-		return nil, nil
-	}
-	positions := make([]int, len(r.Outputs))
-	for i, o := range r.Outputs {
-		if _, err := classCount(&o); err != nil { // before it has cost a run
+// outputs appends the positions of the outputs that a request names.
+func (v *version) outputs(r *inference.Request, positions []int) ([]int, error) {
+	for i := range r.Outputs {
+		o := &r.Outputs[i]
+		if _, err := classCount(o); err != nil { // before it has cost a run
 			return nil, err
 		}
-		var err error
-		if positions[i], err = v.model.FindOutput(o.Name); err != nil {
+		at, err := v.model.FindOutput(o.Name)
+		if err != nil {
 			return nil, err
 		}
+		positions = append(positions, at)
 	}
 	return positions, nil
 }

@@ -123,7 +123,13 @@ func (c *call) index() error {
 func (c *call) parameters() (p inference.Parameters, err error) {
 	err = c.control(func(r *jsonread.Reader, key string) (err error) {
 		if key == "parameters" {
-			p, err = parameters(r, "", nil)
+			err = r.Object(func(key string) (err error) {
+				if p == nil {
+					p = inference.Parameters{}
+				}
+				p[key], err = parameterValue(r, key)
+				return err
+			})
 			return err
 		}
 		_, err = r.Skip()

@@ -56,45 +56,72 @@ func badf(format string, args ...any) error {
 	return inference.Errorf(inference.InvalidArgument, format, args...)
 }
 
-// decodeInfer reads a request: JSON, and the bytes that follow it for inputs that have
-// them. The tensors share memory with both.
-func decodeInfer(text, tail []byte, nonFinite bool) (*inferCall, error) {
-	d := decoder{r: jsonread.New(text, maxDepth), tail: tail, call: &inferCall{}, nonFinite: nonFinite}
-	d.dims = d.call.room.dims[:0]
-	d.r.Intern(words)
+// decodeInfer reads a request into call, which is empty: JSON, and the bytes that follow it for inputs
+// that have them. The tensors share memory with both.
+func (d *decoder) decodeInfer(call *inferCall, text, tail []byte, nonFinite bool) error {
+	d.tail, d.call, d.nonFinite = tail, call, nonFinite
+	d.dims = call.room.dims[:0]
+	d.r.Reset(text, maxDepth)
 	if nonFinite {
 		d.r.AllowNonFinite()
 	}
-	err := d.r.Object(d.member)
+	err := d.r.Object(d.members.request)
 	if err == nil {
 		err = d.r.End()
 	}
 	if err != nil {
 		if _, syntax := err.(*jsonread.SyntaxError); syntax {
-			return nil, badf("failed to parse the request: %w", err)
+			return badf("failed to parse the request: %w", err)
 		}
-		return nil, err
+		return err
 	}
-	if len(d.call.Inputs) == 0 {
-		return nil, badf("the request has no inputs")
+	if len(call.Inputs) == 0 {
+		return badf("the request has no inputs")
 	}
 	if len(d.tail) > 0 {
-		return nil, badf("%d bytes follow the JSON that no input's binary_data_size accounts for", len(d.tail))
+		return badf("%d bytes follow the JSON that no input's binary_data_size accounts for", len(d.tail))
 	}
-	if b, ok := d.call.Parameters["binary_data_output"]; ok {
-		if d.call.binaryOutputs, ok = b.(bool); !ok {
-			return nil, badf("parameter binary_data_output: expected true or false, got %v", b)
+	if b, ok := call.Parameters["binary_data_output"]; ok {
+		if call.binaryOutputs, ok = b.(bool); !ok {
+			return badf("parameter binary_data_output: expected true or false, got %v", b)
 		}
 	}
-	return d.call, nil
+	return nil
 }
 
+// decoder reads one request after another.
 type decoder struct {
-	r         *jsonread.Reader
+	r         jsonread.Reader
 	tail      []byte // what no input has taken yet
 	call      *inferCall
 	dims      []int64 // of the inputs that were read
 	nonFinite bool
+
+	// The input and the parameters at which it is.
+	data       []byte // the array of the input's data
+	hasShape   bool
+	size       int64 // the input's bytes behind the JSON; negative for none
+	parameters inference.Parameters
+	special    string       // the parameter that is of the protocol
+	own        func() error // reads its value
+
+	// The methods as functions, made once for all requests.
+	members struct{ request, input, output, parameter func(key string) error }
+	values  struct{ input, output, dim, binarySize, binaryData func() error }
+}
+
+func newDecoder() *decoder {
+	d := &decoder{}
+	d.r.Intern(words)
+	d.members.request, d.members.input, d.members.output, d.members.parameter = d.member, d.inputMember, d.outputMember, d.parameter
+	d.values.input, d.values.output, d.values.dim, d.values.binarySize, d.values.binaryData = d.input, d.output, d.dim, d.binarySize, d.binaryData
+	return d
+}
+
+// forget drops what belongs to the last request.
+func (d *decoder) forget() {
+	d.r.Reset(nil, 0)
+	d.tail, d.call, d.dims, d.data, d.parameters = nil, nil, nil, nil, nil
 }
 
 func (d *decoder) member(key string) (err error) {
@@ -102,13 +129,13 @@ func (d *decoder) member(key string) (err error) {
 	case "id":
 		d.call.ID, err = d.r.String()
 	case "parameters":
-		d.call.Parameters, err = parameters(d.r, "", nil)
+		d.call.Parameters, err = d.readParameters("", nil)
 	case "inputs":
 		d.call.Inputs = d.call.room.inputs[:0]
-		err = d.r.Array(d.input)
+		err = d.r.Array(d.values.input)
 	case "outputs":
 		d.call.Outputs, d.call.asked = d.call.room.outputs[:0], d.call.room.asked[:0]
-		err = d.r.Array(d.output)
+		err = d.r.Array(d.values.output)
 	default:
 		_, err = d.r.Skip()
 	}
@@ -118,71 +145,44 @@ func (d *decoder) member(key string) (err error) {
 func (d *decoder) output() error {
 	d.call.Outputs = append(d.call.Outputs, inference.RequestedOutput{})
 	d.call.asked = append(d.call.asked, 0)
-	i := len(d.call.Outputs) - 1
-	o, asked := &d.call.Outputs[i], &d.call.asked[i]
-	binaryData := func() error {
-		b, err := d.r.Bool()
-		if err != nil {
-			return badf("output %d, parameter binary_data: %w", i, err)
-		}
-		if *asked = -1; b {
-			*asked = 1
-		}
-		return nil
-	}
-	err := d.r.Object(func(key string) (err error) {
-		switch key {
-		case "name":
-			o.Name, err = d.r.String()
-		case "parameters":
-			o.Parameters, err = parameters(d.r, "binary_data", binaryData)
-		default:
-			_, err = d.r.Skip()
-		}
-		return err
-	})
-	if err == nil && o.Name == "" {
+	err := d.r.Object(d.members.output)
+	if i := len(d.call.Outputs) - 1; err == nil && d.call.Outputs[i].Name == "" {
 		err = badf("output %d of the request has no name", i)
 	}
 	return err
 }
 
+func (d *decoder) outputMember(key string) (err error) {
+	o := &d.call.Outputs[len(d.call.Outputs)-1]
+	switch key {
+	case "name":
+		o.Name, err = d.r.Name()
+	case "parameters":
+		o.Parameters, err = d.readParameters("binary_data", d.values.binaryData)
+	default:
+		_, err = d.r.Skip()
+	}
+	return err
+}
+
+func (d *decoder) binaryData() error {
+	i := len(d.call.asked) - 1
+	b, err := d.r.Bool()
+	if err != nil {
+		return badf("output %d, parameter binary_data: %w", i, err)
+	}
+	if d.call.asked[i] = -1; b {
+		d.call.asked[i] = 1
+	}
+	return nil
+}
+
 func (d *decoder) input() error {
 	d.call.Inputs = append(d.call.Inputs, inference.Tensor{})
+	d.data, d.hasShape, d.size = nil, false, -1
+	err := d.r.Object(d.members.input)
 	i := len(d.call.Inputs) - 1
 	t := &d.call.Inputs[i]
-	var data []byte
-	hasShape, size := false, int64(-1) // of the bytes behind the JSON
-	binarySize := func() error {
-		text, err := d.r.Number()
-		if err == nil {
-			size, err = strconv.ParseInt(string(text), 10, 64)
-		}
-		if err != nil || size < 0 {
-			return badf("input %d, parameter binary_data_size: expected a number of bytes, got %s", i, text)
-		}
-		return nil
-	}
-	err := d.r.Object(func(key string) (err error) {
-		switch key {
-		case "name":
-			t.Name, err = d.r.String()
-		case "datatype":
-			var name string
-			name, err = d.r.String()
-			t.Datatype = inference.Datatype(name)
-		case "shape":
-			hasShape = true
-			t.Shape, err = d.shape()
-		case "parameters":
-			t.Parameters, err = parameters(d.r, "binary_data_size", binarySize)
-		case "data":
-			data, err = d.r.Skip()
-		default:
-			_, err = d.r.Skip()
-		}
-		return err
-	})
 	switch {
 	case err != nil:
 		return err
@@ -190,10 +190,43 @@ func (d *decoder) input() error {
 		return badf("input %d has no name", i)
 	case !t.Datatype.Valid():
 		return badf("input %q: expected a datatype such as FP32 or INT64, got %q", t.Name, string(t.Datatype))
-	case !hasShape:
+	case !d.hasShape:
 		return badf("input %q has no shape", t.Name)
 	}
-	return d.fill(t, data, size)
+	return d.fill(t, d.data, d.size)
+}
+
+func (d *decoder) inputMember(key string) (err error) {
+	t := &d.call.Inputs[len(d.call.Inputs)-1]
+	switch key {
+	case "name":
+		t.Name, err = d.r.Name()
+	case "datatype":
+		var name string
+		name, err = d.r.String()
+		t.Datatype = inference.Datatype(name)
+	case "shape":
+		d.hasShape = true
+		t.Shape, err = d.shape()
+	case "parameters":
+		t.Parameters, err = d.readParameters("binary_data_size", d.values.binarySize)
+	case "data":
+		d.data, err = d.r.Skip()
+	default:
+		_, err = d.r.Skip()
+	}
+	return err
+}
+
+func (d *decoder) binarySize() error {
+	text, err := d.r.Number()
+	if err == nil {
+		d.size, err = strconv.ParseInt(string(text), 10, 64)
+	}
+	if err != nil || d.size < 0 {
+		return badf("input %d, parameter binary_data_size: expected a number of bytes, got %s", len(d.call.Inputs)-1, text)
+	}
+	return nil
 }
 
 // fill sets the data of an input, from size bytes behind the JSON or, if that is
@@ -246,47 +279,57 @@ func checkSize(t *inference.Tensor, n int64) error {
 // shape reads the sizes of an input, behind those of the inputs before.
 func (d *decoder) shape() ([]int64, error) {
 	from := len(d.dims)
-	err := d.r.Array(func() error {
-		text, err := d.r.Number()
-		if err != nil {
-			return err
-		}
-		n, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil || n < 0 {
-			return badf("a shape has the size %s, which is no number from 0 on", text)
-		}
-		d.dims = append(d.dims, n)
-		return nil
-	})
+	err := d.r.Array(d.values.dim)
 	return d.dims[from:len(d.dims):len(d.dims)], err
 }
 
-// parameters reads an object of strings, numbers and booleans; but own reads the value of
-// the member special, which is of the protocol.
-func parameters(r *jsonread.Reader, special string, own func() error) (p inference.Parameters, err error) {
-	err = r.Object(func(key string) (err error) {
-		if key == special && own != nil {
-			return own()
-		}
-		if p == nil {
-			p = inference.Parameters{}
-		}
-		switch r.Peek() {
-		case '"':
-			p[key], err = r.String()
-		case 't', 'f':
-			p[key], err = r.Bool()
-		case '{', '[', 'n':
-			return badf("parameter %q: expected a string, a number or a boolean", key)
-		default:
-			var text []byte
-			if text, err = r.Number(); err == nil {
-				p[key], err = number(text)
-			}
-		}
+func (d *decoder) dim() error {
+	text, err := d.r.Number()
+	if err != nil {
 		return err
-	})
-	return p, err
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 {
+		return badf("a shape has the size %s, which is no number from 0 on", text)
+	}
+	d.dims = append(d.dims, n)
+	return nil
+}
+
+// readParameters reads an object of strings, numbers and booleans; but own reads the value of
+// the member special, which is of the protocol.
+func (d *decoder) readParameters(special string, own func() error) (inference.Parameters, error) {
+	d.parameters, d.special, d.own = nil, special, own
+	err := d.r.Object(d.members.parameter)
+	return d.parameters, err
+}
+
+func (d *decoder) parameter(key string) (err error) {
+	if key == d.special && d.own != nil {
+		return d.own()
+	}
+	if d.parameters == nil {
+		d.parameters = inference.Parameters{}
+	}
+	d.parameters[key], err = parameterValue(&d.r, key)
+	return err
+}
+
+// parameterValue reads the value of a parameter.
+func parameterValue(r *jsonread.Reader, key string) (any, error) {
+	switch r.Peek() {
+	case '"':
+		return r.String()
+	case 't', 'f':
+		return r.Bool()
+	case '{', '[', 'n':
+		return nil, badf("parameter %q: expected a string, a number or a boolean", key)
+	}
+	text, err := r.Number()
+	if err != nil {
+		return nil, err
+	}
+	return number(text)
 }
 
 // number returns a number as int64, uint64 if that does not hold it, or float64 if it

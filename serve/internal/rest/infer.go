@@ -41,14 +41,13 @@ func (c *call) decode(data []byte, length int) (*inferCall, error) {
 	case length > len(data):
 		return nil, badf("%s is %d, but the body has %d bytes", headerJSONLength, length, len(data))
 	case length == 0:
-		req := &inferCall{raw: true, binaryOutputs: true}
-		req.Raw = true
-		req.Inputs = []inference.Tensor{{Data: data}}
-		return req, nil
+		c.req.raw, c.req.binaryOutputs, c.req.Raw = true, true, true
+		c.req.Inputs = append(c.req.room.inputs[:0], inference.Tensor{Data: data})
+		return &c.req, nil
 	case length < 0:
 		length = len(data)
 	}
-	return decodeInfer(data[:length], data[length:], c.options.NonFinite)
+	return &c.req, c.decoder.decodeInfer(&c.req, data[:length], data[length:], c.options.NonFinite)
 }
 
 var answers = sync.Pool{New: func() any { return new([]byte) }}
@@ -67,8 +66,7 @@ func (c *call) answer(req *inferCall, resp *inference.Response) error {
 			answers.Put(pooled)
 		}
 	}()
-	var few [8][]byte
-	parts := append(few[:0], text)
+	parts := append(c.parts[:0], text)
 	size := len(text)
 	for i := range resp.Outputs {
 		if req.binaryOutput(i) {
@@ -77,21 +75,22 @@ func (c *call) answer(req *inferCall, resp *inference.Response) error {
 		}
 	}
 	h := c.w.Header()
-	if len(parts) > 1 {
-		h["Content-Type"] = contentBinary
-		h[headerJSONLength] = []string{strconv.Itoa(len(text))}
-	} else {
-		h["Content-Type"] = contentJSON
-	}
+	binary := len(parts) > 1
 	if coding := acceptedCoding(c.r, size); coding != "" {
 		whole, err := compressed(coding, parts...)
 		if err != nil {
 			return err
 		}
 		h.Set("Content-Encoding", coding)
-		parts, size = append(few[:0], whole), len(whole)
+		parts, size = append(c.parts[:0], whole), len(whole)
 	}
-	h["Content-Length"] = []string{strconv.Itoa(size)}
+	lengths := decimals(len(text), size)
+	h["Content-Type"] = contentJSON
+	if binary {
+		h["Content-Type"] = contentBinary
+		h[headerJSONLength] = lengths[:1:1]
+	}
+	h["Content-Length"] = lengths[1:]
 	c.w.WriteHeader(http.StatusOK)
 	for _, p := range parts {
 		if _, err := c.w.Write(p); err != nil {
@@ -105,6 +104,15 @@ var (
 	contentBinary = []string{"application/octet-stream"}
 	contentJSON   = []string{"application/json"}
 )
+
+// decimals returns two numbers as text, in one piece of memory.
+func decimals(a, b int) *[2]string {
+	var room [40]byte
+	digits := strconv.AppendInt(room[:0], int64(a), 10)
+	n := len(digits)
+	both := string(strconv.AppendInt(digits, int64(b), 10))
+	return &[2]string{both[:n], both[n:]}
+}
 
 // minCompressed is the size from which answers are compressed.
 const minCompressed = 1024

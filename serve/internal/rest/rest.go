@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
@@ -40,6 +41,20 @@ type call struct {
 	w              http.ResponseWriter
 	r              *http.Request
 	model, version string
+
+	// What a request for inference needs, which the next one uses again.
+	req     inferCall
+	decoder *decoder
+	parts   [8][]byte // of the answer
+}
+
+var calls = sync.Pool{New: func() any { return &call{decoder: newDecoder()} }}
+
+// end gives the call to a later request. One whose answer panics is left to the collector.
+func (c *call) end() {
+	c.decoder.forget()
+	*c = call{decoder: c.decoder}
+	calls.Put(c)
 }
 
 // route is one path with what answers it.
@@ -95,17 +110,19 @@ func Routes() []Route {
 
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := call{Handler: h, w: w, r: r}
+	c := calls.Get().(*call)
+	c.Handler, c.w, c.r = h, w, r
 	rt, err := c.find()
 	if err == nil {
 		err = h.options.Allow(r, rt.scope)
 	}
 	if err == nil {
-		err = rt.answer(&c)
+		err = rt.answer(c)
 	}
 	if err != nil {
 		WriteError(w, err)
 	}
+	c.end()
 }
 
 // find returns the route of a request, and sets model and version.

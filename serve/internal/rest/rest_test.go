@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,12 @@ func (e *echo) Infer(_ context.Context, r *inference.Request) (*inference.Respon
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.last = r
+	last := *r // which the caller uses again
+	last.Inputs, last.Outputs = slices.Clone(r.Inputs), slices.Clone(r.Outputs)
+	for i := range last.Inputs {
+		last.Inputs[i].Shape = slices.Clone(r.Inputs[i].Shape)
+	}
+	e.last = &last
 	resp := &inference.Response{Model: r.Model, Version: "1", ID: r.ID}
 	for _, t := range r.Inputs {
 		t.Data = bytes.Clone(t.Data)
@@ -343,7 +349,7 @@ func FuzzInfer(f *testing.F) {
 	f.Add([]byte("abc"), 0)
 	_, h := newEcho(Options{})
 	f.Fuzz(func(t *testing.T, data []byte, length int) {
-		c := &call{Handler: h}
+		c := &call{Handler: h, decoder: newDecoder()}
 		req, err := c.decode(data, length)
 		if err != nil || req.raw {
 			return
