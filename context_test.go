@@ -167,6 +167,10 @@ func nilContextCalls(t *testing.T) map[string]func() error {
 		"optim.Checkpoint.Save":     func() error { return check.Save(ctx, "no file") },
 		"optim.Checkpoint.Load":     func() error { return check.Load(ctx, "no file") },
 		"optim.Optimizer.SaveState": func() error { return opt.SaveState(ctx, "no file") },
+		"optim.LBFGS.Minimize": func() error {
+			_, err := new(optim.LBFGS).Minimize(ctx, layer.Params(), func() *loris.Tensor { return nil })
+			return err
+		},
 		"optim.Optimizer.LoadState": func() error { return opt.LoadState(ctx, "no file") },
 
 		"data.Loader.Next": func() error { return second(loader.Next(ctx)) },
