@@ -52,6 +52,7 @@ func rare() map[ir.Op]emitters {
 		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
 		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
 		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
+		aten.Erfc:  one(func(g *gen, x val) val { return g.erfc(x, &erfcP) }),
 		aten.Pow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -23,6 +24,7 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
 		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
 		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
+		aten.Erfc:  one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
 	}
 }
 
@@ -89,4 +91,42 @@ func (g *gen) erf64(x val) val {
 	v := g.subF(w, g.atMost(w, a, 6), g.num(w, 1))
 	large := g.subF(w, g.num(w, 1), g.expOf(&f64, g.poly(w, v, erfcLog64)))
 	return g.signed(w, g.blend(w, g.cmpF(w, cmpLT, a, g.num(w, 1)), small, large), g.sign(w, x))
+}
+
+// erfcOf is erfc(x)·exp(x²)·(1+2x) over t = (x-about)/(x+about), 0 ≤ x ≤ most, from where on erfc is 0.
+type erfcOf struct {
+	about, most float64
+	p           []float64
+}
+
+// erfcP is precise enough for f32, erfcP64 for f64.
+var (
+	erfcP = erfcOf{3, 10.2, []float64{
+		1.2530080589497452, -0.13562111146880587, -0.04756238429148228, 0.12964536701032092, -0.11927164483815812,
+		0.0683064417936708, -0.023787288137893638, 0.0025279479024525693, 0.001947854952370501, -0.0007398132267707949,
+		-0.00017877597185293593, 3.698943628240467e-05,
+	}}
+	erfcP64 = erfcOf{4, 27.3, []float64{
+		1.2329951186255526, -0.13962111684056253, 0.015379652102620118, 0.06809705425469287, -0.1010390660363301,
+		0.09373283499833991, -0.06633036581152664, 0.037167515537767724, -0.016197734067324464, 0.005031969973220623,
+		-0.0007577732121369506, -0.00019925664793139902, 0.0001506212968975, -2.4399491652020997e-05,
+		-1.1220847136030513e-05, 5.710755033318011e-06, 2.9151867844427024e-07, -8.27783270915466e-07, 7.720575108516087e-08,
+		1.1337438448551072e-07, -1.922501323797287e-08, -1.6719971814682665e-08, 1.7062645155877114e-09,
+		2.150996088786476e-09, 3.047496016346768e-10,
+	}}
+)
+
+// erfc is exp(-a²)·P(t)/(1+2a), a = |x|, and 2 less that for negative x. What rounding a² loses is made
+// up for.
+func (g *gen) erfc(x val, f *erfcOf) val {
+	const w = 8
+	a := g.atMost(w, g.abs(w, x), f.most)
+	about := g.num(w, f.about)
+	t := g.div(w, g.subF(w, a, about), g.addF(w, a, about))
+	square := g.mulF(w, a, a)
+	lost := g.fma(x64.FMSUB213PD, g.vl(w), a, a, square)
+	e := g.exp(w, g.subF(w, g.konst(w, 0), square))
+	y := g.div(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
+	y = g.mulF(w, g.subMul(w, y, y, lost), e)
+	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.subF(w, g.num(w, 2), y), y)
 }
