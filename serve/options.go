@@ -79,6 +79,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// JSONNaN reads and writes NaN and infinities in JSON, as Python does.
 	JSONNaN bool
+	// NoPage leaves out the page for people at /.
+	NoPage bool
 	// TritonMetrics adds metrics under Triton's names.
 	TritonMetrics bool
 

@@ -16,6 +16,7 @@ import (
 	"github.com/loris-ml/loris/serve/internal/grpcapi"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/metrics"
+	"github.com/loris-ml/loris/serve/internal/page"
 	"github.com/loris-ml/loris/serve/internal/repository"
 	"github.com/loris-ml/loris/serve/internal/rest"
 	"github.com/loris-ml/loris/serve/internal/weightsapi"
@@ -66,6 +67,7 @@ func New(o Options) (*Server, error) {
 	weightsapi.Register(mux, services, r, weightsapi.Options{Authorize: rules.Allow, Dir: o.WeightsDir})
 	restHandler := rest.New(r, rest.Options{Allow: rules.Allow, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
 	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
+	pageHandler := page.Handler(r, rules.Allow, time.Second)
 	s := &Server{options: o, repository: r}
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch path := req.URL.Path; {
@@ -73,6 +75,8 @@ func New(o Options) (*Server, error) {
 			mux.ServeHTTP(w, req)
 		case strings.HasPrefix(path, "/v2"):
 			restHandler.ServeHTTP(w, req)
+		case !o.NoPage && (path == "/" || strings.HasPrefix(path, "/page/")):
+			pageHandler.ServeHTTP(w, req)
 		case path == "/metrics":
 			metricsHandler.ServeHTTP(w, req)
 		case strings.Count(path, "/") == 2: // /package.Service/Method

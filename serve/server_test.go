@@ -32,9 +32,14 @@ func start(t testing.TB, o Options) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startServer(t, s)
+}
+
+func startServer(t testing.TB, s *Server) *httptest.Server {
+	t.Helper()
 	if err := s.Load(t.Context()); errors.Is(err, aoti.ErrNoLibraries) {
 		t.Skip(err)
-	} else if err != nil && !o.KeepGoing {
+	} else if err != nil && !s.options.KeepGoing {
 		t.Fatal(err)
 	}
 	hs := httptest.NewServer(s)
@@ -199,7 +204,9 @@ func TestScopes(t *testing.T) {
 	opened := start(t, Options{Models: dir, Mode: ModeExplicit, Load: []string{"m"}, Allow: []string{"model-repository", "logging", "trace"}})
 	guarded := start(t, Options{Models: dir, Mode: ModeExplicit, Load: []string{"m"}, TokenFile: tokens})
 	byDefault := map[string]bool{"health": true, "metadata": true, "inference": true, "model-config": true, "statistics": true, "metrics": true}
-	routes := append(rest.Routes(), rest.Route{Method: "GET", Path: "/metrics", Scope: "metrics"})
+	routes := append(rest.Routes(), rest.Route{Method: "GET", Path: "/metrics", Scope: "metrics"},
+		// The page's numbers also need metadata, which all of these have who have statistics.
+		rest.Route{Method: "HEAD", Path: "/page/events", Scope: "statistics"})
 	for _, rt := range routes {
 		path := strings.NewReplacer("{model}", "m", "{version}", "1").Replace(rt.Path)
 		scope := string(rt.Scope)

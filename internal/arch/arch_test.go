@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"serve/client":              {"serve/internal/inference", "serve/internal/jsonread", "serve/internal/pb"},
 	"serve/internal/access":     {"serve/internal/inference"},
 	"serve/internal/metrics":    {"serve/internal/inference", "serve/internal/rest"},
+	"serve/internal/page":       {"serve/internal/inference", "serve/internal/rest"},
 	"serve/internal/repository": {"internal/elements", "ir", "serve/internal/batch", "serve/internal/inference", "serve/internal/model", "serve/internal/pb", "serve/internal/weights"},
 	"serve/internal/inference":  {"ir"},
 	"serve/internal/jsonread":   {},

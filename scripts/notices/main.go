@@ -20,6 +20,7 @@ import (
 type module struct {
 	Path, Version, Dir string
 	Main               bool
+	licence            string // of a file that is part of a program and no module's
 }
 
 // licences has words by which each is known, in the order in which they are looked for.
@@ -66,9 +67,10 @@ func run(w io.Writer, packages []string) error {
 	return out.Flush()
 }
 
-// modulesOf returns the modules of others whose packages are built into programs.
+// modulesOf returns the modules of others whose packages are built into programs, and the files of
+// others that are: one NAME-VERSION.LICENSE stands for each of those.
 func modulesOf(packages []string) ([]module, error) {
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Module"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=Module,Dir,EmbedFiles"}, packages...)...)
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
@@ -76,12 +78,23 @@ func modulesOf(packages []string) ([]module, error) {
 	}
 	seen := map[string]module{}
 	for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
-		var p struct{ Module *module }
+		var p struct {
+			Module     *module
+			Dir        string
+			EmbedFiles []string
+		}
 		if err := d.Decode(&p); err != nil {
 			return nil, err
 		}
 		if p.Module != nil && !p.Module.Main {
 			seen[p.Module.Path] = *p.Module
+			continue
+		}
+		for _, file := range p.EmbedFiles {
+			if name, ok := strings.CutSuffix(filepath.Base(file), ".LICENSE"); ok {
+				name, version, _ := strings.Cut(name, "-")
+				seen[name] = module{Path: name, Version: version, licence: filepath.Join(p.Dir, file)}
+			}
 		}
 	}
 	var modules []module
@@ -94,8 +107,12 @@ func modulesOf(packages []string) ([]module, error) {
 
 // licenceOf returns the name and the texts of a module's licence, with its notice, if it has one.
 func licenceOf(m module) (name string, text []byte, err error) {
-	for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "NOTICE*"} {
-		files, err := filepath.Glob(filepath.Join(m.Dir, pattern))
+	patterns := []string{filepath.Join(m.Dir, "LICEN[CS]E*"), filepath.Join(m.Dir, "COPYING*"), filepath.Join(m.Dir, "NOTICE*")}
+	if m.licence != "" {
+		patterns = []string{m.licence}
+	}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			return "", nil, err
 		}

@@ -163,4 +163,6 @@ type Gauge struct {
 	InFlight, Waiting int
 	// Failures counts failed requests by the kind of error.
 	Failures map[string]uint64
+	// Latencies are the times from request to answer.
+	Latencies Latencies
 }

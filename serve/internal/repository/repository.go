@@ -390,6 +390,9 @@ func (r *Repository) unload(name string) error {
 // Stop makes the server unready; requests are answered as before.
 func (r *Repository) Stop() { r.stopping.Store(true) }
 
+// Stopping reports whether Stop was called.
+func (r *Repository) Stopping() bool { return r.stopping.Load() }
+
 // Close unloads all models, and returns when that is done or ctx ends.
 func (r *Repository) Close(ctx context.Context) error {
 	r.Stop()

@@ -253,6 +253,7 @@ func (r *Repository) Gauges() []inference.Gauge {
 					g.Failures[inference.Kind(kind).String()] = n
 				}
 			}
+			g.Latencies = v.stats.latencies
 			v.stats.mu.Unlock()
 			all = append(all, g)
 		}

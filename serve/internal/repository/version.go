@@ -190,13 +190,15 @@ func schedule(p inference.Parameters) (priority int, timeout time.Duration, err 
 
 // stats counts what a version did.
 type stats struct {
-	mu       sync.Mutex
-	last     time.Time
-	rows     uint64
-	runs     uint64
-	times    inference.InferStatistics
-	byRows   map[int64]*inference.BatchStatistics
-	failures [inference.TooLarge + 1]uint64
+	mu     sync.Mutex
+	last   time.Time
+	rows   uint64
+	runs   uint64
+	times  inference.InferStatistics
+	byRows map[int64]*inference.BatchStatistics
+	// latencies are those of the requests that were answered.
+	latencies inference.Latencies
+	failures  [inference.TooLarge + 1]uint64
 }
 
 func (s *stats) fail(took time.Duration, e *inference.Error) {
@@ -212,6 +214,7 @@ func (s *stats) success(took time.Duration, rows int64, o *batch.Outcome) {
 	s.last = time.Now()
 	s.rows += uint64(max(rows, 1))
 	s.times.Success.Add(took)
+	s.latencies.Add(took)
 	s.times.Queue.Add(o.Queue)
 	s.times.ComputeInput.Add(o.Result.Input)
 	s.times.ComputeInfer.Add(o.Result.Infer)

@@ -60,6 +60,7 @@ SIGTERM and SIGINT make the server unready, drain it and stop it.`,
 type serveFlags struct {
 	mode, digests, logLevel string
 	verify, exitOnError     bool
+	page                    bool
 }
 
 func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
@@ -85,6 +86,7 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 	fs.Int64Var(&o.MaxBody, "max-body", 64<<20, "`bytes` that a request may have")
 	fs.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "how long requests in flight may take at the end (default 30s)")
 	fs.BoolVar(&o.JSONNaN, "json-nan", false, "read and write NaN and infinities in JSON")
+	fs.BoolVar(&f.page, "page", true, "a page for people at /")
 	fs.BoolVar(&o.TritonMetrics, "triton-metrics", false, "metrics under Triton's names, too")
 	fs.BoolVar(&o.AccessLog, "access-log", false, "write a line for each request")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -92,7 +94,7 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 
 // finish fills in the options that flags only hint at.
 func (f *serveFlags) finish(c *cobra.Command, o *serve.Options) error {
-	o.Mode, o.KeepGoing, o.Version = serve.Mode(f.mode), !f.exitOnError, version().Version
+	o.Mode, o.KeepGoing, o.NoPage, o.Version = serve.Mode(f.mode), !f.exitOnError, !f.page, version().Version
 	if len(o.Files) == 0 && o.Models == "" {
 		return usagef("there is nothing to serve: name models, or a folder with --models")
 	}

@@ -1,0 +1,129 @@
+// The page: the table of models, and what is known of the one that was chosen.
+import { $, el, number, size } from "./dom.js";
+import { call, events, json, modelPath, post, setToken, token } from "./api.js";
+import { Charts, batches, remember } from "./charts.js";
+import { Trial } from "./trial.js";
+
+const histories = new Map();
+let chosen = null; // "name/version"
+let described = null; // the same with its state, when the rest was fetched
+let charts = null;
+let last = null;
+const trial = new Trial();
+
+const keyOf = (m) => `${m.name}/${m.version}`;
+const tone = { READY: "good", LOADING: "warn", UNLOADING: "warn", UNAVAILABLE: "bad" };
+const ms = (v) => (v ? `${number(v, 2)} ms` : "–");
+
+function message(text) {
+  $("message").textContent = text;
+  $("message").hidden = !text;
+}
+
+function row(m) {
+  const key = keyOf(m);
+  const cell = (label, value, cls = "number") => el("td", { className: cls, "data-label": label }, value);
+  return el("tr", { className: key === chosen ? "chosen" : "" },
+    el("th", { scope: "row" }, el("button", { type: "button", className: "link", "data-key": key, "aria-pressed": String(key === chosen), onclick: () => choose(m) }, m.name)),
+    cell("version", m.version || "–", ""),
+    el("td", { "data-label": "state" }, el("span", { className: `badge ${tone[m.state] ?? ""}`, title: m.reason ?? "" }, m.state ? m.state.toLowerCase() : "not loaded")),
+    cell("requests/s", number(m.rate)), cell("p50", ms(m.p50)), cell("p99", ms(m.p99)), cell("rows/run", number(m.rows)),
+    cell("in flight", number(m.in_flight)), cell("queue", number(m.waiting)), cell("answered", m.total.toLocaleString("en")), cell("failed", m.failed.toLocaleString("en")));
+}
+
+function show(event) {
+  last = event;
+  remember(histories, event);
+  $("version").textContent = event.version;
+  $("status").textContent = event.ready ? "ready" : "not ready";
+  $("status").className = `badge ${event.ready ? "good" : "warn"}`;
+  const focused = document.activeElement?.dataset?.key; // the rows are made anew
+  $("model-table").tBodies[0].replaceChildren(...event.models.map(row));
+  if (focused !== undefined) [...document.querySelectorAll("[data-key]")].find((b) => b.dataset.key === focused)?.focus();
+  $("no-models").hidden = event.models.length > 0;
+  if (chosen === null && event.models.length > 0) choose(event.models[0], false);
+  detail();
+}
+
+async function choose(m, focus = true) {
+  chosen = keyOf(m);
+  described = null;
+  message("");
+  if (last) show(last);
+  if (focus) $("detail-title").focus();
+}
+
+function detail() {
+  const m = last.models.find((x) => keyOf(x) === chosen);
+  $("detail").hidden = !m;
+  if (!m) return;
+  $("detail-title").textContent = m.version ? `${m.name}, version ${m.version}` : m.name;
+  $("reason").textContent = m.reason ?? "";
+  $("reason").hidden = !m.reason;
+  charts ??= new Charts();
+  charts.show(histories.get(chosen) ?? []);
+  batches(m.batches);
+  if (described === chosen + m.state) return;
+  described = chosen + m.state;
+  actions(m);
+  weights(m);
+  trial.show(m.state === "READY" ? m : null);
+}
+
+// act runs something that changes the server, and says what went wrong.
+async function act(fn, m) {
+  message("");
+  try {
+    await fn();
+  } catch (e) {
+    message(e.message);
+  }
+  described = null;
+  if (m) weights(m);
+}
+
+function actions(m) {
+  const path = `v2/repository/models/${encodeURIComponent(m.name)}`;
+  const button = (text, verb) => el("button", { type: "button", onclick: () => act(() => post(`${path}/${verb}`), m) }, text);
+  $("actions").replaceChildren(button(m.state === "READY" ? "Load anew" : "Load", "load"), ...(m.state === "READY" ? [button("Unload", "unload")] : []));
+}
+
+async function weights(m) {
+  const box = $("weights");
+  box.hidden = true;
+  if (m.state !== "READY") return;
+  let all;
+  try {
+    all = await json(`${modelPath(m)}/weights`);
+  } catch {
+    return; // not allowed, or a model without
+  }
+  if (keyOf(m) !== chosen) return;
+  const role = (s) => (s.name === all.active ? "active" : s.name === all.traffic.canary ? `canary, ${all.traffic.canary_percent} %` : s.name === all.traffic.shadow ? "shadow" : "");
+  box.querySelector("tbody").replaceChildren(...all.versions.map((s) => el("tr", {},
+    el("th", { scope: "row" }, s.name),
+    el("td", {}, role(s) ? el("span", { className: `badge ${s.name === all.active ? "good" : "warn"}` }, role(s)) : "kept"),
+    el("td", { className: "number" }, size(s.bytes)), el("td", { title: s.sha256 ?? "" }, s.source), el("td", {}, new Date(s.time).toLocaleString()),
+    el("td", {}, s.name === all.active ? "" : el("button", { type: "button", "aria-label": `Activate ${s.name}`,
+      onclick: () => act(() => post(`${modelPath(m)}/weights/activate`, { weight_version: s.name }), m) }, "Activate")))));
+  box.hidden = false;
+}
+
+$("token").value = token();
+$("token-form").addEventListener("submit", async (e) => {
+  e.preventDefault();
+  setToken($("token").value.trim());
+  try {
+    await call("v2");
+    $("access").open = false;
+    described = null;
+    message("");
+  } catch (err) {
+    message(err.message);
+  }
+});
+events(show, (e) => {
+  $("status").textContent = e.status === 401 || e.status === 403 ? "access needed" : "not connected";
+  $("status").className = "badge bad";
+  if (e.status) message(e.message);
+});
