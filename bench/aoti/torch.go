@@ -38,19 +38,19 @@ type torch struct {
 // findTorch asks Python for its PyTorch and builds the C++ peer with it. On a GPU it
 // may be missing.
 func findTorch(ctx context.Context, python, folder string, device ir.Device) (*torch, error) {
-	script, source, binary := filepath.Join(folder, "peer.py"), filepath.Join(folder, "peer.cpp"), filepath.Join(folder, "peer")
+	script, source := filepath.Join(folder, "peer.py"), filepath.Join(folder, "peer.cpp")
 	if err := os.WriteFile(script, peerPy, 0o600); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(source, peerCPP, 0o600); err != nil {
+	if err := writeSource(source); err != nil {
 		return nil, err
 	}
 	out, err := command(ctx, python, script, device.String())
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for torch: %w", python, err)
 	}
-	t := &torch{folder: folder, device: device, cpp: []string{binary}, py: []string{python, script}}
-	args := []string{"-std=c++20", "-O2", source, "-o", binary}
+	t := &torch{folder: folder, device: device, py: []string{python, script}}
+	args := []string{"-std=c++20", "-O2", source}
 	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch key {
@@ -64,10 +64,16 @@ func findTorch(ctx context.Context, python, folder string, device ir.Device) (*t
 			t.version = value
 		}
 	}
-	args = append(args, "-ltorch", "-ltorch_cpu", "-lc10")
+	binary := filepath.Join(folder, "peer-"+t.version)
+	t.cpp = []string{binary}
+	if _, err := os.Stat(binary); err == nil && !onGPU(device) {
+		return t, nil // built before, in a folder that stays
+	}
+	// Packages of Inductor name libtorch.so, of which this program calls nothing.
+	args = append(args, "-o", binary, "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10")
 	if onGPU(device) {
-		// Nothing calls the first, whose runners register themselves.
-		args = append(args, "-DWITH_CUDA", "-Wl,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--allow-shlib-undefined")
+		// Nothing calls the first, either, whose runners register themselves.
+		args = append(args, "-DWITH_CUDA", "-ltorch_cuda", "-lc10_cuda", "-Wl,--allow-shlib-undefined")
 	}
 	if _, err := command(ctx, "g++", args...); err != nil {
 		if !onGPU(device) || ctx.Err() != nil {
@@ -76,6 +82,23 @@ func findTorch(ctx context.Context, python, folder string, device ir.Device) (*t
 		t.cpp, t.missing = nil, err.Error()
 	}
 	return t, nil
+}
+
+// writeSource writes the source of the C++ peer, and removes what was built of another one.
+func writeSource(path string) error {
+	if b, err := os.ReadFile(path); err == nil && bytes.Equal(b, peerCPP) {
+		return nil
+	}
+	built, err := filepath.Glob(strings.TrimSuffix(path, ".cpp") + "-*")
+	if err != nil {
+		return err
+	}
+	for _, b := range built {
+		if err := os.Remove(b); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, peerCPP, 0o600)
 }
 
 func command(ctx context.Context, name string, args ...string) (string, error) {

@@ -140,7 +140,15 @@ def batch_norm(input, weight, bias, mean, var, training=False, momentum=0.1, eps
     return torch.nn.functional.batch_norm(input, mean, var, weight, bias, False, 0.1, eps), mean, var
 
 
-SPECIAL = {"cast": cast, "batch_norm": batch_norm, "full": lambda size, fill_value, dtype=None: torch.full(size, fill_value, dtype=dtype)}
+def max_pool_with_indices(x, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    pool = getattr(torch.nn.functional, f"max_pool{len(kernel_size)}d")
+    return pool(x, kernel_size, stride or None, padding, dilation, ceil_mode, True)
+
+
+SPECIAL = {
+    "cast": cast, "max_pool_with_indices": max_pool_with_indices, "batch_norm": batch_norm,
+    "full": lambda size, fill_value, dtype=None: torch.full(size, fill_value, dtype=dtype),
+}  # fmt: skip
 
 
 def evaluate(parser, values):

@@ -97,7 +97,11 @@ def main(package, threads, manifest, device):
     begin = time.perf_counter_ns()
     # loader.run takes and returns flat lists, as the C++ runner does. On a GPU a loader for several callers would wait
     # for each run before the next; one for a single caller does not.
-    loader = torch._C._aoti.AOTIModelPackageLoader(package, "model", cuda, 1, index)
+    make = torch._C._aoti.AOTIModelPackageLoader
+    try:
+        loader = make(package, "model", cuda, 1, index)
+    except TypeError:  # PyTorch 2.6
+        loader = make(package, "model")
     load = time.perf_counter_ns() - begin
     first = loader.run(inputs)
     finish()

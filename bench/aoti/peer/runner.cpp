@@ -14,9 +14,11 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/Context.h>
@@ -66,6 +68,17 @@ void save(const std::vector<at::Tensor>& tensors, const std::string& path) {
   }
 }
 
+// open makes a loader for a single caller, which on a GPU does not wait for each run before the next. That
+// of PyTorch 2.6 has no such choice.
+template <class Loader>
+std::unique_ptr<Loader> open(const std::string& path, bool single, c10::DeviceIndex index) {
+  if constexpr (std::is_constructible_v<Loader, const std::string&, const char*, bool, size_t, c10::DeviceIndex>) {
+    return std::make_unique<Loader>(path, "model", single, 1, index);
+  } else {
+    return std::make_unique<Loader>(path, "model");
+  }
+}
+
 void finish() {
 #ifdef WITH_CUDA
   c10::cuda::device_synchronize();
@@ -93,8 +106,8 @@ int main(int argc, char** argv) {
     inputs.push_back(read_input(line).to(device));
   }
   const auto begin = Clock::now();
-  // One for a single caller, which on a GPU does not wait for each run before the next.
-  torch::inductor::AOTIModelPackageLoader loader(argv[1], "model", cuda, 1, index);
+  const auto opened = open<torch::inductor::AOTIModelPackageLoader>(argv[1], cuda, index);
+  auto& loader = *opened;
   const auto load = Clock::now() - begin;
   std::vector<at::Tensor> first = loader.run(inputs);
   finish();
