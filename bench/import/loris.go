@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/model"
+	"github.com/loris-ml/loris/onnx"
+	"github.com/loris-ml/loris/safetensors"
+	"github.com/loris-ml/loris/torchexport"
+)
+
+// stored is a tensor of a file.
+type stored struct {
+	shape ir.Shape
+	data  []byte
+}
+
+// example is what a model is run on, and what PyTorch makes of it.
+type example struct{ in, out []stored }
+
+func readExample(path string) (*example, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	e := &example{}
+	for prefix, all := range map[string]*[]stored{"in": &e.in, "out": &e.out} {
+		for {
+			shape, data, err := tensorfile.Read(f, prefix+strconv.Itoa(len(*all)))
+			if errors.Is(err, safetensors.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			*all = append(*all, stored{shape, slices.Clone(data)})
+		}
+	}
+	return e, nil
+}
+
+// off returns the largest difference of outputs to the example's over the largest element.
+func (e *example) off(outs [][]byte) (float64, error) {
+	if len(outs) != len(e.out) {
+		return 0, fmt.Errorf("%d outputs, the file has %d", len(outs), len(e.out))
+	}
+	worst := 0.0
+	for i, want := range e.out {
+		if want.shape.DType() != ir.F32 || len(outs[i]) != len(want.data) {
+			return 0, fmt.Errorf("output %d has %d bytes, the file's is %v", i, len(outs[i]), want.shape)
+		}
+		largest, d := 0.0, 0.0
+		for k := 0; k < len(want.data); k += 4 {
+			a := float64(math.Float32frombits(binary.LittleEndian.Uint32(outs[i][k:])))
+			b := float64(math.Float32frombits(binary.LittleEndian.Uint32(want.data[k:])))
+			largest, d = max(largest, math.Abs(b)), max(d, math.Abs(a-b))
+		}
+		worst = max(worst, d/largest)
+	}
+	return worst, nil
+}
+
+// timed returns a turn of runs of f.
+func timed(threads int, f func(ctx context.Context) error) func(context.Context, time.Duration) (int64, error) {
+	return func(ctx context.Context, d time.Duration) (int64, error) {
+		// One more than compute, for the Go runtime's own goroutines.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
+		var times []int64
+		for end := time.Now().Add(d); len(times) == 0 || time.Now().Before(end); {
+			begin := time.Now()
+			if err := f(ctx); err != nil {
+				return 0, err
+			}
+			times = append(times, time.Since(begin).Nanoseconds())
+		}
+		slices.Sort(times)
+		return times[len(times)/2], nil
+	}
+}
+
+// openPackage runs what AOTInductor compiled.
+func openPackage(ctx context.Context, s settings, e *example, base string) (*system, error) {
+	begin := time.Now()
+	r, err := aoti.Load(ctx, base+".aoti.pt2", aoti.Threads(s.threads))
+	if err != nil {
+		return nil, err
+	}
+	x := &system{name: "AOTI in Loris", load: time.Since(begin), close: r.Close}
+	in := make([]aoti.Buffer, len(e.in))
+	for i, t := range e.in {
+		if in[i], err = aoti.FromBytes(t.data, t.shape.DType(), t.shape.Dims()...); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
+	out, err := r.Run(ctx, in...)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	data := make([][]byte, len(out))
+	for i, b := range out {
+		if data[i], err = b.Bytes(ctx); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
+	x.off, err = e.off(data)
+	x.turn = timed(s.threads, func(ctx context.Context) error { return r.RunInto(ctx, in, out) })
+	return x, err
+}
+
+func openProgram(ctx context.Context, s settings, e *example, base string) (*system, error) {
+	return openModel(ctx, s, e, "torchexport, compiled", true, func(m loris.Maker) (callable, error) {
+		return torchexport.Load(ctx, base+".pt2", torchexport.With(m))
+	})
+}
+
+func openRecorded(ctx context.Context, s settings, e *example, base string) (*system, error) {
+	return openModel(ctx, s, e, "torchexport, recorded", false, func(m loris.Maker) (callable, error) {
+		return torchexport.Load(ctx, base+".pt2", torchexport.With(m))
+	})
+}
+
+func openONNX(ctx context.Context, s settings, e *example, base string) (*system, error) {
+	return openModel(ctx, s, e, "onnx, compiled", true, func(m loris.Maker) (callable, error) {
+		return onnx.Load(ctx, base+".onnx", onnx.With(m))
+	})
+}
+
+// callable is an imported model.
+type callable interface {
+	model.Model
+	Forward(inputs ...*loris.Tensor) []*loris.Tensor
+}
+
+// openModel loads a model into a session of its own. Compiled ones are traced once; others are recorded anew for each run.
+func openModel(ctx context.Context, s settings, e *example, name string, compiled bool, load func(loris.Maker) (callable, error)) (*system, error) {
+	session, err := loris.New(loris.WithThreads(s.threads))
+	if err != nil {
+		return nil, err
+	}
+	x := &system{name: name, close: func() error { return session.Close(context.WithoutCancel(ctx)) }}
+	begin := time.Now()
+	m, err := load(session.With())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), x.close())
+	}
+	x.load = time.Since(begin)
+	in := make([]*loris.Tensor, len(e.in))
+	for i, t := range e.in {
+		in[i] = session.With().FromBytes(t.data, t.shape)
+	}
+	call := m.Call
+	if compiled {
+		call = loris.Compile(m.Forward).Call
+	}
+	once := func(ctx context.Context) ([]*loris.Tensor, error) {
+		outs, err := call(ctx, in...)
+		if err != nil {
+			return nil, err
+		}
+		if err := session.MarkStep(ctx); err != nil {
+			return nil, err
+		}
+		for _, o := range outs {
+			if err := o.Wait(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return outs, nil
+	}
+	outs, err := once(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), x.close())
+	}
+	data, err := loris.Fetch(ctx, outs...)
+	if err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	x.off, err = e.off(data)
+	x.turn = timed(s.threads, func(ctx context.Context) error {
+		_, err := once(ctx)
+		return err
+	})
+	return x, err
+}

@@ -1,0 +1,185 @@
+// Command import times imported models beside the same models as packages of AOTInductor in Loris's own host,
+// and in onnxruntime and PyTorch:
+//
+//	python bench/import/models.py models
+//	go run ./bench/import --python .venv/bin/python models/resnet18 models/minilm models/gpt2 models/vit_b16
+//
+// All run on this machine, on the same inputs and as many threads, in turns of a fraction of a second; a peer's
+// process is stopped between its turns. The figures are medians over the turns of the median run of each, and every
+// system's outputs are held against those that PyTorch computed. "load" is from the file to the model, without a run.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loris-ml/loris/bench/internal/process"
+	"github.com/loris-ml/loris/bench/internal/tool"
+)
+
+//go:embed peer.py
+var peerPy []byte
+
+type settings struct {
+	python  string
+	threads int
+	rounds  int
+	turn    time.Duration
+	bases   []string
+}
+
+func parse(args []string) (s settings, err error) {
+	f := flag.NewFlagSet("import", flag.ContinueOnError)
+	f.StringVar(&s.python, "python", "", "Python with PyTorch and onnxruntime; without it Loris runs alone")
+	f.IntVar(&s.threads, "threads", 2, "threads of every system")
+	f.IntVar(&s.rounds, "rounds", 7, "turns of each system")
+	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if s.bases = f.Args(); len(s.bases) == 0 || s.threads < 1 || s.rounds < 1 {
+		return s, errors.New("give the models, such as models/resnet18, and positive --threads and --rounds")
+	}
+	return s, nil
+}
+
+func main() { tool.Main("import", parse, run) }
+
+// system runs one model. turn returns the median nanoseconds of a run.
+type system struct {
+	name  string
+	load  time.Duration
+	off   float64 // largest difference to PyTorch's outputs over the largest element
+	turn  func(ctx context.Context, d time.Duration) (int64, error)
+	close func() error
+	times []int64
+}
+
+// tolerance is how far outputs may be off.
+const tolerance = 1e-3
+
+func run(ctx context.Context, s settings) error {
+	peers, err := startPeers(ctx, s)
+	for _, p := range peers {
+		defer p.Stop()
+	}
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "model\tsystem\tms\tof AOTI\tload ms\toff by")
+	var wrong error
+	for _, base := range s.bases {
+		if err := one(ctx, s, peers, base, w); err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("%s: %w", base, err))
+		}
+	}
+	return errors.Join(w.Flush(), wrong)
+}
+
+func startPeers(ctx context.Context, s settings) (peers []*process.Process, err error) {
+	if s.python == "" {
+		return nil, nil
+	}
+	script, err := os.CreateTemp("", "peer-*.py")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(script.Name())
+	if _, err := script.Write(peerPy); err != nil {
+		return nil, err
+	}
+	if err := script.Close(); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"onnxruntime", "torch"} {
+		line := []string{s.python, script.Name(), name, strconv.Itoa(s.threads)}
+		p, err := process.Start(ctx, name, line, process.Environment(s.threads, false))
+		if err != nil {
+			return peers, err
+		}
+		peers = append(peers, p)
+	}
+	return peers, nil
+}
+
+// one times a model in all systems and writes its rows.
+func one(ctx context.Context, s settings, peers []*process.Process, base string, w *tabwriter.Writer) (err error) {
+	base, err = filepath.Abs(base)
+	if err != nil {
+		return err
+	}
+	e, err := readExample(base + ".safetensors")
+	if err != nil {
+		return err
+	}
+	var all []*system
+	defer func() {
+		for _, x := range all {
+			err = errors.Join(err, x.close())
+		}
+	}()
+	for _, open := range []func(context.Context, settings, *example, string) (*system, error){openPackage, openProgram, openRecorded, openONNX} {
+		x, err := open(ctx, s, e, base)
+		if err != nil {
+			return err
+		}
+		all = append(all, x)
+	}
+	for _, p := range peers {
+		x, err := openPeer(p, base)
+		if err != nil {
+			return err
+		}
+		all = append(all, x)
+	}
+	for range s.rounds {
+		for _, x := range all {
+			t, err := x.turn(ctx, s.turn)
+			if err != nil {
+				return fmt.Errorf("%s: %w", x.name, err)
+			}
+			x.times = append(x.times, t)
+		}
+	}
+	for _, x := range all {
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.0f\t%.1e\n", filepath.Base(base), x.name, median(x.times)/1e6, median(x.times)/median(all[0].times),
+			float64(x.load)/1e6, x.off)
+		if !(x.off <= tolerance) {
+			err = errors.Join(err, fmt.Errorf("%s is off by %v of the largest element", x.name, x.off))
+		}
+	}
+	return err
+}
+
+func median(times []int64) float64 {
+	slices.Sort(times)
+	return float64(times[len(times)/2])
+}
+
+func openPeer(p *process.Process, base string) (*system, error) {
+	answer, err := p.Ask("open " + base)
+	if err != nil {
+		return nil, err
+	}
+	x := &system{name: p.Name + " " + p.Version, close: func() error { return nil }}
+	var load int64
+	if _, err := fmt.Sscan(answer, &load, &x.off); err != nil {
+		return nil, fmt.Errorf("%s said %q: %w", p.Name, answer, err)
+	}
+	x.load = time.Duration(load)
+	x.turn = func(_ context.Context, d time.Duration) (int64, error) {
+		m, _, err := p.Turn(d, 1)
+		return m, err
+	}
+	return x, nil
+}
