@@ -5,8 +5,8 @@
 Needs PyTorch 2.15 and safetensors. Each NAME.pt2 is a program that torch.export.save wrote, of a tiny
 model with random weights. NAME.safetensors holds for each case K its inputs (K.in0, ...) and outputs
 (K.out0, ...); for a model that trains, the gradients of the mean square of the first output after five
-steps of SGD (grad.PARAMETER), and the buffers then (buffer.BUFFER). The fixtures torch2.6_NAME are
-what the script writes as NAME under PyTorch 2.6.
+steps of SGD (grad.PARAMETER), and the buffers then (buffer.BUFFER). The fixtures torch2.6_NAME and
+torch2.11_NAME are what the script writes as NAME under PyTorch 2.6 and 2.11.
 """
 import sys, pathlib, copy
 import torch, torch.nn as nn, torch.nn.functional as F
