@@ -2,7 +2,6 @@
 each call came to and how many answered as they should. See serve-conformance."""
 
 import asyncio
-import importlib.util
 import sys
 import time
 
@@ -96,20 +95,6 @@ async def aio():
     return a and b
 
 
-def kserve():
-    import kserve as k
-
-    async def rest():
-        c = k.InferenceRESTClient(k.RESTConfig(protocol="v2"))
-        base = "http://" + HTTP
-        x = [k.InferInput("INPUT0", [1, 16], "INT32", A.tolist()), k.InferInput("INPUT1", [1, 16], "INT32", B.tolist())]
-        r = await c.infer(base, k.InferRequest("simple", x), model_name="simple")
-        ready = await c.is_server_ready(base) and await c.is_server_live(base) and await c.is_model_ready(base, "simple")
-        return ready and r.outputs[0].as_numpy().ravel().tolist() == (A + B).ravel().tolist()
-
-    call("kserve REST", lambda: asyncio.run(rest()))
-
-
 for _ in range(300):
     try:
         if th.InferenceServerClient(HTTP).is_server_ready():
@@ -134,9 +119,6 @@ for how in ("gzip", "deflate"):
 call("grpc shared memory: no regions", lambda: not g.get_system_shared_memory_status().regions)
 call("grpc stream", stream)
 call("aio, both", lambda: asyncio.run(aio()))
-if importlib.util.find_spec("kserve"):
-    kserve()
-
 bad = [(n, r) for n, r in results if r != "ok"]
 for n, r in bad:
     print(f"{n}: {r}")
