@@ -197,3 +197,25 @@ func TestEqualCollectivesRunTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestManyRanks has 64 ranks, which reduce, gather and divide themselves into eight groups.
+func TestManyRanks(t *testing.T) {
+	const n, sum = 64, 64 * 63 / 2
+	err := run(t, n, func(ctx context.Context, g *dist.Group, m loris.Maker, s *loris.Session) error {
+		row, err := g.Split(ctx, g.Rank()/8, 0)
+		if err != nil {
+			return err
+		}
+		x := m.Full(float64(g.Rank()), n)
+		all := g.AllReduce(x, dist.Sum)
+		own := g.AllGather(g.ReduceScatter(x, dist.Max, 0), 0)
+		v, err := row.AllReduce(all.Add(own), dist.Mean).Float32s(ctx)
+		if err == nil && (v[0] != sum+n-1 || v[n-1] != sum+n-1) {
+			t.Errorf("rank %d has %v", g.Rank(), v)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

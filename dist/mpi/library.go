@@ -35,14 +35,16 @@ var used = []string{
 	"MPI_Error_string", "MPI_Get_library_version",
 }
 
-// candidates are the paths where the library may be, the likeliest first. Open MPI's mpiexec tells its
-// ranks by OMPI_COMM_WORLD_RANK.
+// underOpenMPI reports whether Open MPI's mpiexec has started this process.
+func underOpenMPI() bool { return os.Getenv("OMPI_COMM_WORLD_RANK") != "" }
+
+// candidates are the paths where the library may be, the likeliest first.
 func candidates() []string {
 	if path := os.Getenv("LORIS_MPI"); path != "" {
 		return []string{path}
 	}
 	names := []string{"libmpi_abi.so.1", "libmpi.so.12", "libmpi.so.40"}
-	if os.Getenv("OMPI_COMM_WORLD_RANK") != "" {
+	if underOpenMPI() {
 		names = []string{"libmpi.so.40", "libmpi_abi.so.1"}
 	}
 	var out []string

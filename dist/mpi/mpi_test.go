@@ -168,6 +168,69 @@ func moment(text, what string) time.Time {
 	return time.Time{}
 }
 
+// TestOtherVersion opens another MPI than the launcher's: each process would be alone.
+func TestOtherVersion(t *testing.T) {
+	all := installations(t)
+	if len(all) < 2 {
+		t.Skip("there is one MPI only")
+	}
+	for i, lib := range []string{"libmpi.so.40", "libmpi_abi.so.1"} {
+		t.Run(all[i].name, func(t *testing.T) {
+			t.Parallel()
+			_, stderr, err := all[i].mpiexec(2, "sums", "LORIS_TEST_LIMIT=10s", "LORIS_MPI="+filepath.Join(all[1-i].dir, "lib", lib))
+			if err == nil || !strings.Contains(stderr, "it is not the library of the launcher; set LORIS_MPI") {
+				t.Errorf("%v\n%s", err, stderr)
+			}
+		})
+	}
+}
+
+// TestSlowRank has a rank that comes late, but within the limit: that is no error, however long the others
+// hear nothing of collectives.
+func TestSlowRank(t *testing.T) {
+	for _, x := range installations(t) {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			if stdout, stderr, err := x.mpiexec(2, "slow", "LORIS_TEST_LIMIT=6s"); err != nil {
+				t.Errorf("%v\n%s%s", err, stdout, stderr)
+			}
+		})
+	}
+}
+
+// bare starts rank 0 of two without a launcher.
+func bare(t *testing.T, env ...string) (stderr string, err error) {
+	_, stderr, err = output(command(os.Args[0], "sums", append([]string{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "LORIS_PORT=" + freePort(t), "LORIS_TOKEN=secret", "LORIS_TEST_LIMIT=2s"}, env...)))
+	return stderr, err
+}
+
+// TestRankNeverStarts has rank 0 wait for a rank that does not come.
+func TestRankNeverStarts(t *testing.T) {
+	x := installations(t)[0]
+	if x.name != "MPICH" {
+		t.Skip("Open MPI starts under its own mpiexec only")
+	}
+	t.Parallel()
+	stderr, err := bare(t, "LORIS_MPI="+filepath.Join(x.dir, "lib", "libmpi_abi.so.1"))
+	for _, want := range []string{"rank 0 of 2", "not all ranks came within 2s", "rank 1 has not come to rank 0"} {
+		if err == nil || !strings.Contains(stderr, want) {
+			t.Errorf("nobody says %q: %v\n%s", want, err, stderr)
+		}
+	}
+}
+
+// TestNoMPI starts a rank where no MPI is.
+func TestNoMPI(t *testing.T) {
+	t.Parallel()
+	stderr, err := bare(t, "PATH=/nonexistent", "LORIS_MPI=", "LD_LIBRARY_PATH=")
+	if strings.Contains(stderr, "not all ranks came") {
+		t.Skip("the system has an MPI")
+	}
+	if err == nil || !strings.Contains(stderr, "no MPI library was found; install MPICH or Open MPI") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+}
+
 // TestBareProcesses starts ranks without mpiexec, as torchrun does: rank 0 brings them together. A
 // stranger without the token is none of them.
 func TestBareProcesses(t *testing.T) {
@@ -230,7 +293,7 @@ func TestPMIRefusesStrangers(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(conn, greeting(token), "cmd=put key=a value=1\ncmd=get key=a\ncmd=get key=b\n")
+		fmt.Fprint(conn, greeting(token, 1), "cmd=put key=a value=1\ncmd=get key=a\ncmd=get key=b\n")
 		buf := make([]byte, 4096)
 		n := 0
 		for strings.Count(string(buf[:n]), "\n") < 3 {

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -19,18 +20,36 @@ type pmi struct {
 	size  int
 
 	mu      sync.Mutex
+	came    []bool // by rank
 	values  map[string]string
 	waiting []net.Conn // at the barrier
 }
 
 // servePMI serves a job on a listener until ctx ends.
-func servePMI(ctx context.Context, ln net.Listener, size int, token string) {
-	p := &pmi{token: token, name: "loris_" + rand.Text(), size: size, values: map[string]string{}}
+func servePMI(ctx context.Context, ln net.Listener, size int, token string) *pmi {
+	p := &pmi{token: token, name: "loris_" + rand.Text(), size: size, came: make([]bool, size), values: map[string]string{}}
 	go accept(ctx, ln, p.serve)
+	return p
+}
+
+// missing says which ranks have not come.
+func (p *pmi) missing() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for r, came := range p.came {
+		if !came {
+			out = append(out, strconv.Itoa(r))
+		}
+	}
+	if out == nil {
+		return "all ranks have come to rank 0"
+	}
+	return "rank " + strings.Join(out, ", ") + " has not come to rank 0"
 }
 
 // greeting is the line with which a process begins, before MPI takes the connection over.
-func greeting(token string) string { return "loris " + token + "\n" }
+func greeting(token string, rank int) string { return fmt.Sprintf("loris %d %s\n", rank, token) }
 
 // maxLine bounds the lines of a client.
 const maxLine = 64 << 10
@@ -39,7 +58,7 @@ func (p *pmi) serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxLine)
-	if !lines.Scan() || subtle.ConstantTimeCompare([]byte(lines.Text()+"\n"), []byte(greeting(p.token))) != 1 {
+	if !lines.Scan() || !p.welcome(lines.Text()) {
 		return // a stranger
 	}
 	for lines.Scan() {
@@ -52,6 +71,20 @@ func (p *pmi) serve(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// welcome reports whether a greeting is that of a rank.
+func (p *pmi) welcome(line string) bool {
+	_, rest, _ := strings.Cut(line, " ")
+	text, _, _ := strings.Cut(rest, " ")
+	rank, err := strconv.Atoi(text)
+	if err != nil || rank < 0 || rank >= p.size || subtle.ConstantTimeCompare([]byte(line+"\n"), []byte(greeting(p.token, rank))) != 1 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.came[rank] = true
+	return true
 }
 
 // answer answers a line; false ends the connection.

@@ -55,6 +55,7 @@ var programs = map[string]program{
 	"panic": fault(func() { panic("a rank panics") }),
 	"exit":  fault(func() { os.Exit(0) }),
 	"sleep": fault(func() { time.Sleep(time.Minute) }),
+	"slow":  fault(func() { time.Sleep(3500 * time.Millisecond) }),
 }
 
 // TestMain runs a program where a test has started this binary again.

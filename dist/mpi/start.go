@@ -31,8 +31,10 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, l.Limit, fmt.Errorf("not all ranks came within %v: %w", l.Limit, context.DeadlineExceeded))
 	defer cancel()
+	var server *pmi // of rank 0, if there is one
 	if l.Address != "" {
-		if err := bootstrap(ctx, limited, l); err != nil {
+		var err error
+		if server, err = bootstrap(ctx, limited, l); err != nil {
 			return nil, err
 		}
 	}
@@ -44,10 +46,16 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if l.Address != "" && lib.name == "Open MPI" {
 		return nil, fmt.Errorf("%s is Open MPI, which starts under its own mpiexec or srun --mpi=pmix only: use that, or MPICH", lib.path)
 	}
+	if underOpenMPI() && lib.name != "Open MPI" { // it would end the process in MPI_Init
+		return nil, fmt.Errorf("%s (%s) is started by mpiexec of Open MPI: it is not the library of the launcher; set LORIS_MPI to that one", lib.path, lib.version())
+	}
 	if err := before.restore(); err != nil {
 		return nil, err
 	}
 	if err := initialise(limited, lib); err != nil {
+		if server != nil {
+			err = fmt.Errorf("%w; %s", err, server.missing())
+		}
 		return nil, err
 	}
 	if err := before.restore(); err != nil {
@@ -80,19 +88,24 @@ func initialise(ctx context.Context, lib *library) error {
 
 // bootstrap makes rank 0 serve PMI, and has MPI find the connection to it. The connection belongs to C
 // from then on.
-func bootstrap(ctx, limited context.Context, l dist.Launch) error {
+func bootstrap(ctx, limited context.Context, l dist.Launch) (server *pmi, err error) {
 	if l.Rank == 0 {
 		ln, err := net.Listen("tcp", l.Address)
 		if err != nil {
-			return fmt.Errorf("listen for the other ranks (LORIS_PORT sets another port): %w", err)
+			return nil, fmt.Errorf("listen for the other ranks (LORIS_PORT sets another port): %w", err)
 		}
-		servePMI(ctx, ln, l.Size, l.Token)
+		server = servePMI(ctx, ln, l.Size, l.Token)
 	}
+	return server, connect(limited, l)
+}
+
+// connect gives MPI this process's connection to the server.
+func connect(limited context.Context, l dist.Launch) error {
 	conn, err := dial(limited, l.Address)
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte(greeting(l.Token))); err != nil {
+	if _, err := conn.Write([]byte(greeting(l.Token, l.Rank))); err != nil {
 		return err
 	}
 	f, err := conn.(*net.TCPConn).File()
