@@ -86,6 +86,35 @@ func TestWrongGraphs(t *testing.T) {
 	}
 }
 
+// Files with holes have any size: more than the memory there is, is an error, and so is what is no file.
+func TestSparseFiles(t *testing.T) {
+	dir := t.TempDir()
+	sparse := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<43)); err != nil {
+			t.Skip("the file system has no such files: ", err)
+		}
+		return path
+	}
+	if _, err := Load(context.Background(), sparse("m.onnx")); !errors.As(err, new(*loris.OutOfMemory)) {
+		t.Errorf("a model: %v", err)
+	}
+	sparse("w")
+	m := modelOf(20, "Add x w -> y")
+	m.Graph.Initializers = []*pb.Tensor{{Name: "w", DType: 1, Dims: []int64{1 << 41}, Location: pb.External,
+		External: []pb.Entry{{Key: "location", Value: "w"}}}}
+	path := filepath.Join(dir, "external.onnx")
+	if err := os.WriteFile(path, pb.EncodeModel(m), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(context.Background(), path); !errors.As(err, new(*loris.OutOfMemory)) {
+		t.Errorf("external data: %v", err)
+	}
+	if _, err := Load(context.Background(), dir); !errors.As(err, new(*FormatError)) {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
 // External data is read from the model's folder only, and only where the file holds what it says.
 func TestExternalData(t *testing.T) {
 	ctx := context.Background()

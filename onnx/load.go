@@ -11,6 +11,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/importer"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/model"
 	"github.com/loris-ml/loris/onnx/internal/pb"
@@ -38,7 +39,7 @@ func Load(ctx context.Context, path string, opts ...Option) (*Model, error) {
 	if err := ir.CheckContext("onnx", ctx); err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,21 @@ func Load(ctx context.Context, path string, opts ...Option) (*Model, error) {
 		o(l)
 	}
 	return l.load(b)
+}
+
+// readFile reads a plain file that fits in memory.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &FormatError{Path: path, Reason: "it is no plain file"}
+	}
+	if err := memlimit.Check(info.Size(), 0); err != nil {
+		return nil, fmt.Errorf("onnx: %s: %w", path, err)
+	}
+	return os.ReadFile(path)
 }
 
 // Decode is Load for the bytes of a model without external data; name stands for the file in errors.

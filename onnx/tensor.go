@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )
@@ -123,6 +124,9 @@ func (x *externals) file(t *pb.Tensor, want int) ([]byte, error) {
 	}
 	if !info.Mode().IsRegular() || info.Size()-int64(want) < offset {
 		return nil, fmt.Errorf("file %q has %d bytes, the tensor needs %d from %d on", name, info.Size(), want, offset)
+	}
+	if err := memlimit.Check(int64(want), 0); err != nil { // a file with holes has any size
+		return nil, err
 	}
 	b := make([]byte, want)
 	if _, err := f.ReadAt(b, offset); err != nil && err != io.EOF {

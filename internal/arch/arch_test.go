@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"nn":                    {"", "ir", "internal", "safetensors"},
 	"model":                 {"", "nn"},
 	"torchexport":           {"", "ir", "model", "internal/importer", "internal/pt2", "internal/escape", "nn"},
-	"onnx":                  {"", "ir", "graph", "model", "internal/importer", "internal/elements", "onnx"},
+	"onnx":                  {"", "ir", "graph", "model", "internal/importer", "internal/elements", "internal/memlimit", "onnx"},
 	"onnx/internal/pb":      {},
 	"internal/importer":     {"", "ir", "internal/executor"},
 	"optim":                 {"", "nn", "ir", "internal"},
