@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ type Options struct {
 	// Time bounds the inputs of one target, Count their number; a Count of 0 does not.
 	Time  time.Duration
 	Count uint64
+	// Limit is what an input may take of a processor; zero stands for the function Limit of its bytes.
+	Limit time.Duration
 	// Command makes the command line of a worker, which calls Work. Its third file is the progress.
 	Command func(ctx context.Context, target string, args Args) *exec.Cmd
 	// Report gets what was wrong with which input.
@@ -68,9 +71,9 @@ func (t *Target) worker(ctx context.Context, o Options, args Args, c *Counts) (r
 		return 0, false, err
 	}
 	defer f.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := o.Command(ctx, t.Name, args)
+	cmd := o.Command(running, t.Name, args)
 	var stderr tail
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Report, &stderr, []*os.File{f}
 	if err := cmd.Start(); err != nil {
@@ -78,7 +81,7 @@ func (t *Target) worker(ctx context.Context, o Options, args Args, c *Counts) (r
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	hung := t.watch(f, cmd.Process.Pid, args, done, cancel)
+	hung := t.watch(f, cmd.Process.Pid, o, args, done, cancel)
 	runErr := <-done
 	number, counts, err := readProgress(f)
 	if err != nil {
@@ -112,7 +115,7 @@ const patience = 30
 
 // watch waits for the end of a worker, and kills it once an input takes more of the processors than
 // it may, or much longer.
-func (t *Target) watch(f *os.File, pid int, args Args, done chan error, kill func()) (hung bool) {
+func (t *Target) watch(f *os.File, pid int, o Options, args Args, done chan error, kill func()) (hung bool) {
 	const period = 100 * time.Millisecond
 	begun, used, at, tick := time.Now(), processorTime(pid), uint64(1<<64-1), time.NewTicker(period)
 	defer tick.Stop()
@@ -128,7 +131,7 @@ func (t *Target) watch(f *os.File, pid int, args Args, done chan error, kill fun
 			begun, used, at = time.Now(), processorTime(pid), number
 			continue
 		}
-		wall, limit := time.Since(begun), Limit(len(t.Input(args.Seed, number)))
+		wall, limit := time.Since(begun), cmp.Or(o.Limit, Limit(len(t.Input(args.Seed, number))))
 		if now := processorTime(pid); wall > patience*limit || now-used > limit || now == 0 && wall > limit {
 			kill()
 			return true

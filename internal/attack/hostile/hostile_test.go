@@ -88,7 +88,7 @@ func TestDrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report bytes.Buffer
-	c, err := target.Drive(context.Background(), Options{Time: time.Minute, Count: 20, Report: &report,
+	c, err := target.Drive(context.Background(), Options{Time: time.Minute, Count: 20, Report: &report, Limit: time.Second,
 		Command: func(ctx context.Context, _ string, a Args) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestDriveWorker$")
 			cmd.Env = append(os.Environ(), "HOSTILE_TEST_WORKER="+strings.Join(a.Strings(), " "))
@@ -97,7 +97,7 @@ func TestDrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Counts{Inputs: 20, Accepted: 16, Crashes: 2, Greedy: 1, Wrong: 1}
+	want := Counts{Inputs: 20, Accepted: 15, Crashes: 2, Hangs: 1, Greedy: 1, Wrong: 1}
 	if c != want || !strings.Contains(report.String(), "input 3 of seed 0 ended the process") {
 		t.Errorf("got %+v, want %+v\n%s", c, want, report.String())
 	}
@@ -131,6 +131,9 @@ func TestDriveWorker(t *testing.T) {
 			panic("five")
 		case 8:
 			hold = append(hold, make([]byte, 100<<20))
+		case 10:
+			for {
+			}
 		case 11:
 			return wrong{os.ErrInvalid}
 		}
