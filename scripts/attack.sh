@@ -11,6 +11,7 @@ go build -o "$attack" ./internal/attack/cmd/attack
 "$attack" files -time "$time" -seed "$seed"
 "$attack" chaos -time "$time" -seed "$seed"
 "$attack" failures
+"$attack" flat
 for target in ./graph:FuzzParse ./safetensors:FuzzRead ./safetensors:FuzzIndex ./internal/pt2:FuzzOpen ./internal/pt2:FuzzReadLibrary \
   ./internal/pt2:FuzzParseSource ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer; do
   go test "${target%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime 1000000x

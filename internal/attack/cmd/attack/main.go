@@ -1,9 +1,11 @@
 // Attack tries to break Loris: it feeds readers with hostile files, fails every call that can fail,
-// and runs everything at once. It prints counts, and exits with 1 if anything fell.
+// runs everything at once, and the same things very many times. It prints counts, and exits with 1 if
+// anything fell.
 //
 //	go run ./internal/attack/cmd/attack files -time 1m
 //	go run ./internal/attack/cmd/attack chaos -time 1m
 //	go run ./internal/attack/cmd/attack failures
+//	go run ./internal/attack/cmd/attack flat
 package main
 
 import (
@@ -24,15 +26,16 @@ import (
 	"github.com/loris-ml/loris/internal/attack/chaos"
 	"github.com/loris-ml/loris/internal/attack/failures"
 	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
+	"github.com/loris-ml/loris/internal/attack/flat"
 	"github.com/loris-ml/loris/internal/attack/hostile"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos, "failures": runFailures}
+	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos, "failures": runFailures, "flat": runFlat}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: attack files|chaos|failures [flags]; run it in the root of the repository")
+		fmt.Fprintln(os.Stderr, "usage: attack files|chaos|failures|flat [flags]; run it in the root of the repository")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
@@ -137,6 +140,29 @@ func runFileFailures(ctx context.Context) error {
 	fmt.Fprintln(table, "program\tcalls\terrors\tfiles as before\tas after\tdone without")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\n", r.Program, r.Failures, r.Errors, r.Before, r.After, r.Harmless)
+	}
+	table.Flush()
+	return err
+}
+
+// runFlat does the same things very many times.
+func runFlat(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("flat", flag.ExitOnError)
+	o := flat.Options{Package: "aoti/testdata/bounds.pt2"}
+	flags.IntVar(&o.Graphs, "graphs", 20_000, "graphs to compile")
+	flags.IntVar(&o.Steps, "steps", 200_000, "steps to take")
+	flags.IntVar(&o.Loads, "loads", 5_000, "packages to load")
+	flags.Parse(args)
+	rows, err := flat.Run(ctx, o)
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\ttimes\tobjects\tgoroutines\tbytes of tensors\topen files\tmappings")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%d", r.What, r.Times)
+		b, a := r.Before, r.After
+		for _, c := range [][2]int64{{b.Objects, a.Objects}, {b.Goroutines, a.Goroutines}, {b.Tensors, a.Tensors}, {b.Files, a.Files}, {b.Mappings, a.Mappings}} {
+			fmt.Fprintf(table, "\t%d → %d", c[0], c[1])
+		}
+		fmt.Fprintln(table)
 	}
 	table.Flush()
 	return err
