@@ -133,6 +133,7 @@ func TestDriveWorker(t *testing.T) {
 			hold = append(hold, make([]byte, 100<<20))
 		case 10:
 			for {
+				n++
 			}
 		case 11:
 			return wrong{os.ErrInvalid}
