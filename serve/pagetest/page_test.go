@@ -84,6 +84,26 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// A model that is chosen again while its form is on the way does not lose what is typed when the first
+// of the two arrives.
+func TestChosenTwice(t *testing.T) {
+	url := start(t, serve.Options{})
+	p := open(t, url, 1280, 900)
+	p.choose("double")
+	p.exec(`window.held = []; const real = window.fetch; window.fetch = (...a) => String(a[0]).endsWith('/versions/1')
+		? new Promise((done) => window.held.push(() => done(real(...a)))) : real(...a)`)
+	click := "document.querySelector('[data-key^=\"double/\"]').click()"
+	p.exec(click + ";" + click)
+	p.until("window.held.length === 2")
+	p.exec("window.held[0]()")
+	time.Sleep(200 * time.Millisecond)
+	if eval[bool](p, "!document.getElementById('try').hidden") {
+		t.Fatal("the form of the first choice is shown, which the second will replace")
+	}
+	p.exec("window.held[1]()")
+	p.until("!document.getElementById('try').hidden")
+}
+
 // A picture becomes a normalised tensor, channels first, and an answer a picture; long data of code
 // is in files.
 func TestPictures(t *testing.T) {

@@ -197,9 +197,10 @@ export class Trial {
     $("took").textContent = "";
     this.sent = null;
     this.model = model;
+    const turn = this.turn = (this.turn ?? 0) + 1;
     if (!model) return;
     const meta = await json(modelPath(model)).catch(() => null);
-    if (!meta || this.model !== model) return; // no access, or another was chosen
+    if (!meta || this.turn !== turn) return; // no access, or one was chosen since, perhaps the same again
     this.outputs = meta.outputs;
     this.inputs = meta.inputs.map((t, i) => new Input(t, i));
     $("inputs").replaceChildren(...this.inputs.map((i) => i.box));
