@@ -283,6 +283,8 @@ func TestShortWorkPassesLong(t *testing.T) {
 				}
 				l.Unlock(nil)
 				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				if !slices.Equal(got, tt.want) {
 					t.Errorf("the lock went to %v, want %v", got, tt.want)
 				}
