@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,9 +48,13 @@ func RunFiles(ctx context.Context, in *filecalls.Injector, root fs.FS) (rows []F
 	if temp, err = filepath.EvalSymlinks(temp); err != nil {
 		return nil, err
 	}
+	// A call on files waits for a goroutine of this process. A collection that stops all goroutines
+	// would wait for the call in turn, so there is none but between runs.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, p := range filePrograms(root) {
 		row := FileRow{Program: p.name}
 		for n := -1; ; n++ { // the first run opens what stays open
+			runtime.GC()
 			dir := filepath.Join(temp, fmt.Sprint(n+1))
 			failed, err := oneFileFailure(ctx, in, p, dir, n, &row)
 			if err != nil {
