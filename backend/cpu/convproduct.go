@@ -27,7 +27,7 @@ func (r *convRun[T, A]) product(c *call, g conv.Geometry, n int) *convProduct[T]
 	k, out := g.Kernel[0]*g.Kernel[1]*g.Kernel[2], g.Out[0]*g.Out[1]*g.Out[2]
 	want := g.Filters()
 	want[0] = r.strides[0]
-	if _, same := any([]T(nil)).([]A); !same || g.N != 1 || g.Groups != 1 || g.Transposed || out == 0 || g.COut < out || r.strides != want {
+	if _, same := any([]T(nil)).([]A); !same && r.affine != nil || g.N != 1 || g.Groups != 1 || g.Transposed || out == 0 || g.COut < out || r.strides != want {
 		return nil
 	}
 	p := &convProduct[T]{g: g, columns: c.l.bytesTemp(sizeOf[T](), g.CIn*k*out), image: imageLayout(r.in, n)}
@@ -42,7 +42,8 @@ func (r *convRun[T, A]) runProduct(_, _ int) {
 	p, k := r.asProduct, &r.call
 	r.bind()
 	o := &p.options
-	o.RowBias, o.RowScale = k.Bias, any(r.scale).([]T)
+	o.RowBias = k.Bias
+	o.RowScale, _ = any(r.scale).([]T) // narrow ones have none
 	p.x, p.data = k.X, elements[T](r.mem, p.columns)
 	k.Limiter.For(p.g.CIn, p.grain, p.body)
 	m, n, depth := p.g.COut, p.g.Out[0]*p.g.Out[1]*p.g.Out[2], p.g.CIn*p.g.Kernel[0]*p.g.Kernel[1]*p.g.Kernel[2]

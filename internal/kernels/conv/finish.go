@@ -11,11 +11,14 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 	p := c.Plan
 	y := c.origin(&p.y, u, channel)
 	yRow, yCol := u.ph.dims[1].step*p.y.Spatial[1], u.ph.dims[2].step*p.y.Spatial[2]
+	if c.scales() {
+		c.scaleSums(w, u, channel, n, step)
+	}
 	res := 0
 	r := &c.ResidualLayout
 	if c.Residual != nil {
 		res = c.origin(r, u, channel)
-	} else if _, _, clamped := c.Activation.Clamp(); !clamped {
+	} else if _, _, clamped := c.Activation.Clamp(); !clamped || c.scales() {
 		vec.Apply(c.Activation, w.sums)
 	}
 	rRow, rCol := u.ph.dims[1].step*r.Spatial[1], u.ph.dims[2].step*r.Spatial[2]

@@ -27,9 +27,12 @@ func SetWeights[A Float, T Element](w *Weights[A], filters []T, strides [5]int, 
 		for i := range w.phases {
 			size := w.set.Width * w.phases[i].depth
 			dst := w.data[grp*w.group+w.starts[i]+panel*size:][:size]
-			if w.form == Winograd {
+			switch w.form {
+			case Winograd:
 				p.winograd(dst, &w.phases[i])
-			} else {
+			case Pairs:
+				p.pairs(dst, &w.phases[i])
+			default:
 				p.phase(dst, &w.phases[i])
 			}
 		}

@@ -33,11 +33,14 @@ const (
 
 // Plan is how a convolution of one Geometry and pair of layouts is computed.
 type Plan[A Float] struct {
-	g    Geometry
-	set  *tile.Set[A]
-	x, y Layout
-	size int // bytes of an A
-	form Form
+	g Geometry
+	// channels is the input channels of a group; those of g are words in a plan of
+	// the form Pairs, and groups in a depthwise one.
+	channels int
+	set      *tile.Set[A]
+	x, y     Layout
+	size     int // bytes of an A
+	form     Form
 	// filters are packed ones without memory: in the plan's form, and plain.
 	filters, plain Weights[A]
 
@@ -80,7 +83,11 @@ type cut struct{ seg, n, from, run, k int }
 // says that filters are packed for each run.
 func New[T Element, A Float](g Geometry, x, y Layout, threads int, once bool) *Plan[A] {
 	set := tile.Best[A]()
-	return newPlan[T](g, x, y, set, threads, formOf(&g, set, once))
+	form := formOf(&g, set, once)
+	if form == Plain && inPairs[T](&g) {
+		form = Pairs
+	}
+	return newPlan[T](g, x, y, set, threads, form)
 }
 
 func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], procs int, form Form) *Plan[A] {
@@ -88,9 +95,14 @@ func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], proc
 	if form == Winograd {
 		p.plain = *newWeights(g, Plain, set)
 	}
+	if form == Pairs {
+		p.set = p.filters.set
+	}
 	if p.columnwise = g.depthwise(); p.columnwise {
 		g.CIn, g.COut, g.Groups = g.Groups, g.Groups, 1
 	}
+	p.channels = g.CIn
+	g.CIn = form.depth(g.CIn)
 	p.panels = ceil(g.COut, set.Width)
 	p.g, p.x, p.y = flatten(g, x, y)
 	if p.g.empty() {
@@ -183,7 +195,7 @@ func (p *Plan[A]) readable() bool {
 
 // channelsInner reports whether channels are innermost in what tiles read.
 func (p *Plan[A]) channelsInner() bool {
-	return p.columnwise || p.form == Winograd || !p.direct && p.g.CIn >= innerChannels || p.x.Spatial[2] != 1 || p.x.Channel == 1
+	return p.columnwise || p.form != Plain || !p.direct && p.g.CIn >= innerChannels || p.x.Spatial[2] != 1 || p.x.Channel == 1
 }
 
 // block chooses the outputs of a unit.

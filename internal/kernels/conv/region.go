@@ -7,7 +7,7 @@ import (
 
 // load copies the part of image u.n+image that the unit's outputs meet, with
 // zeros where it is outside.
-func load[A Float, T Element](dst []A, x []T, p *Plan[A], u *unit, image int) {
+func load[A Float, T Element](w *worker[A], dst []A, x []T, p *Plan[A], u *unit, image int) {
 	lo := [3]int{u.d, u.h, u.w}
 	n := [3]int{1, u.hn, u.wn}
 	if p.form == Winograd {
@@ -18,7 +18,7 @@ func load[A Float, T Element](dst []A, x []T, p *Plan[A], u *unit, image int) {
 		lo[d] = lo[d]*step + u.ph.min[d]
 		n[d] = (n[d]-1)*step + u.ph.span[d] + 1
 	}
-	base := (u.n+image)*p.x.Batch + u.grp*p.g.CIn*p.x.Channel
+	base := (u.n+image)*p.x.Batch + u.grp*p.channels*p.x.Channel
 	r := &p.region
 	from, to := clip(lo[2], n[2], p.g.In[2])
 	for i0 := range n[0] {
@@ -28,7 +28,7 @@ func load[A Float, T Element](dst []A, x []T, p *Plan[A], u *unit, image int) {
 			inside := uint(at0) < uint(p.g.In[0]) && uint(at1) < uint(p.g.In[1]) && from < to
 			src := base + at0*p.x.Spatial[0] + at1*p.x.Spatial[1] + (lo[2]+from)*p.x.Spatial[2]
 			if r.Channel == 1 {
-				loadPixels(out, x, p, src, n[2], from, to, inside)
+				loadPixels(w, out, x, p, src, n[2], from, to, inside)
 			} else {
 				loadPlanes(out, x, p, src, n[2], from, to, inside)
 			}
@@ -42,8 +42,8 @@ func clip(lo, n, size int) (from, to int) {
 }
 
 // loadPixels copies a row of n pixels whose channels adjoin.
-func loadPixels[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to int, inside bool) {
-	c, step := p.g.CIn, p.region.Spatial[2]
+func loadPixels[A Float, T Element](w *worker[A], dst []A, x []T, p *Plan[A], src, n, from, to int, inside bool) {
+	c, step := p.channels, p.region.Spatial[2]
 	if !inside {
 		clear(dst[:n*step])
 		return
@@ -51,6 +51,10 @@ func loadPixels[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to
 	clear(dst[:from*step])
 	clear(dst[to*step : n*step])
 	dst = dst[from*step:]
+	if p.form == Pairs {
+		loadPairs(w, dst, any(x).([]vec.BF16)[src:], p, to-from)
+		return
+	}
 	s := &p.x
 	if s.Channel == 1 {
 		if s.Spatial[2] == c && step == c {
@@ -66,6 +70,10 @@ func loadPixels[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to
 		gemm.Transpose(dst, step, wide[src:], s.Channel, c, to-from)
 		return
 	}
+	if s.Spatial[2] == 1 {
+		loadWidened(w, dst, step, x[src:], s.Channel, c, to-from)
+		return
+	}
 	for i := range to - from {
 		at := src + i*s.Spatial[2]
 		for k := range c {
@@ -75,9 +83,25 @@ func loadPixels[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to
 	}
 }
 
+// widened is how many channels of narrow elements are widened before they are transposed.
+const widened = 16
+
+// loadWidened does so for narrow elements whose columns adjoin, channel elements between the
+// channels.
+func loadWidened[A Float, T Element](w *worker[A], dst []A, step int, x []T, channel, channels, n int) {
+	w.line = grow(w.line, widened*n)
+	for k := 0; k < channels; k += widened {
+		some := min(widened, channels-k)
+		for i := range some {
+			vec.Load(w.line[i*n:], x[(k+i)*channel:][:n])
+		}
+		gemm.Transpose(dst[k:], step, w.line, n, some, n)
+	}
+}
+
 // loadPlanes copies a row of n pixels of each channel.
 func loadPlanes[A Float, T Element](dst []A, x []T, p *Plan[A], src, n, from, to int, inside bool) {
-	for k := range p.g.CIn {
+	for k := range p.channels {
 		row := dst[k*p.region.Channel:][:n]
 		if !inside {
 			clear(row)

@@ -18,8 +18,8 @@ type Call[T Element, A Float] struct {
 	Y, X    []T
 	Weights *Weights[A]
 	// Filters are what Run packs for itself if Weights is nil, at the strides
-	// that Pack takes. A Plan of the form Winograd needs them beside Weights, too,
-	// with what ScaleWeights has multiplied those by, or nil.
+	// that Pack takes. A Plan of the form Winograd needs them beside Weights, too.
+	// FilterScale is what ScaleWeights got for the Weights, or nil.
 	Filters       []T
 	FilterStrides [5]int
 	FilterScale   []A
@@ -124,7 +124,7 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 		w.region = grow(w.region, p.images*p.regLen)
 		if w.held != u.region() {
 			for i := range u.nn {
-				load(w.region[i*p.regLen:], c.X, p, u, i)
+				load(w, w.region[i*p.regLen:], c.X, p, u, i)
 			}
 			w.held = u.region()
 		}
@@ -192,7 +192,7 @@ func (c *Call[T, A]) columns(w *worker[A], u *unit, filters *Weights[A], x unsaf
 func (c *Call[T, A]) loadBias(w *worker[A], u *unit, channel, n int) {
 	w.bias = grow(w.bias, n)
 	clear(w.bias)
-	if c.Bias != nil {
+	if c.Bias != nil && !c.scales() {
 		from := u.grp*c.Plan.g.COut + channel
 		vec.Load(w.bias, c.Bias[from:from+min(n, c.Plan.g.COut-channel)])
 	}
@@ -241,7 +241,7 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * u.wn * col, u.wn * col, col}
 	}
 	s.done = s.part
-	if clamp && c.Residual == nil || s.direct {
+	if clamp && c.Residual == nil && !c.scales() || s.direct {
 		s.lo, s.hi = A(lo), A(hi)
 	}
 	if s.direct {

@@ -10,7 +10,8 @@ import (
 // Weights are filters packed for the tiles: for each group, phase and panel of
 // output channels, a row of the panel's channels for each tap and input
 // channel, taps outermost. Those for Winograd's convolution have coefficients in
-// the place of taps. Missing channels of the last panel are zero.
+// the place of taps, those in pairs a word for two input channels. Missing channels
+// of the last panel are zero.
 type Weights[A Float] struct {
 	set    *tile.Set[A]
 	g      Geometry
@@ -36,7 +37,12 @@ func WeightsWithout[A Float](g Geometry, form Form) *Weights[A] {
 }
 
 func newWeights[A Float](g Geometry, form Form, set *tile.Set[A]) *Weights[A] {
-	w := &Weights[A]{set: set, g: g, form: form, phases: g.phases(), panels: (g.COut + set.Width - 1) / set.Width}
+	if form == Pairs {
+		set = any(tile.Pairs()).(*tile.Set[A])
+	}
+	words := g
+	words.CIn = form.depth(g.CIn)
+	w := &Weights[A]{set: set, g: g, form: form, phases: words.phases(), panels: (g.COut + set.Width - 1) / set.Width}
 	if form == Winograd {
 		w.phases[0].depth = winogradDepth(g.CIn)
 	}
@@ -86,8 +92,12 @@ func (w *Weights[A]) Units() int {
 }
 
 // ScaleWeights multiplies what units lo..hi-1 have packed by a factor for each
-// output channel.
+// output channel. Those in pairs stay as they are, since they would be rounded: a Call
+// multiplies its sums instead.
 func ScaleWeights[A Float](w *Weights[A], scale []A, lo, hi int) {
+	if w.form == Pairs {
+		return
+	}
 	if w.g.depthwise() {
 		if lo < hi {
 			gemm.ScaleRows(w.data, scale, padded(w.set, w.g.Groups))

@@ -28,6 +28,7 @@ type Form uint8
 const (
 	Plain Form = iota
 	Winograd
+	Pairs
 )
 
 const (
@@ -108,7 +109,7 @@ func (c *Call[T, A]) winograd(w *worker[A], u *unit) {
 	if w.held != u.region() {
 		w.region = grow(w.region, p.images*p.regLen)
 		for i := range u.nn {
-			load(w.region[i*p.regLen:], c.X, p, u, i)
+			load(w, w.region[i*p.regLen:], c.X, p, u, i)
 		}
 		w.coefIn = grow(w.coefIn, coefficients*p.coefIn)
 		w.transformIn(p, u)

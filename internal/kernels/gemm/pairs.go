@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
@@ -135,4 +136,24 @@ func normal(v uint16) float32 {
 		return 0
 	}
 	return half.BF16ToF32(v)
+}
+
+// Pairs sets word dst[p·dstStride+i], for i < n ≤ 32, to elements src[2p·srcStride+i] and
+// src[(2p+1)·srcStride+i], of rows of them; an odd last row is paired with zeros. The processor
+// must be one that multiplies pairs.
+func Pairs(dst []float32, dstStride int, src []BF16, srcStride, n, rows int) {
+	if rows <= 0 || n <= 0 {
+		return
+	}
+	whole := rows / 2
+	dst, src = dst[:((rows+1)/2-1)*dstStride+n], src[:(rows-1)*srcStride+n]
+	if whole > 0 {
+		kernels32[0].pairs.loops.rows(unsafe.SliceData(dst), dstStride, (*uint16)(unsafe.SliceData(src)), srcStride, n, whole)
+	}
+	if 2*whole < rows {
+		last := src[2*whole*srcStride:][:n]
+		for i, v := range last {
+			dst[whole*dstStride+i] = math.Float32frombits(uint32(v))
+		}
+	}
 }

@@ -2,7 +2,11 @@
 
 package tile
 
-import "github.com/loris-ml/loris/internal/isa"
+import (
+	"golang.org/x/sys/cpu"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 //go:generate env GOWORK=off go run -C _asm . -out ../tile_amd64.s -stubs ../stubs_amd64.go -pkg tile
 
@@ -18,6 +22,14 @@ func native64() []*Set[float64] {
 	return native(
 		&Set[float64]{Name: "avx512", Width: 16, half: half64AVX512, one: one64AVX512, two: two64AVX512, depthwise: depthwise64AVX512},
 		&Set[float64]{Name: "avx2", Width: 8, half: half64AVX2, one: one64AVX2, two: two64AVX2, depthwise: depthwise64AVX2})
+}
+
+// nativePairs returns the tiles for pairs of bfloat16, or nil.
+func nativePairs() *Set[float32] {
+	if !isa.AVX512() || !cpu.X86.HasAVX512BF16 {
+		return nil
+	}
+	return &Set[float32]{Name: "avx512bf16", Width: 32, half: halfBF16AVX512, one: oneBF16AVX512, two: twoBF16AVX512, join: joinPairs}
 }
 
 // native returns those that the processor has.
@@ -93,5 +105,14 @@ var (
 	}
 	depthwise64AVX2 = []tileFunc{
 		depthwise1F64AVX2, depthwise2F64AVX2, depthwise3F64AVX2, depthwise4F64AVX2, depthwise5F64AVX2, depthwise6F64AVX2, depthwise7F64AVX2, depthwise8F64AVX2,
+	}
+	halfBF16AVX512 = []tileFunc{
+		tile1x1BF16AVX512, tile2x1BF16AVX512, tile3x1BF16AVX512, tile4x1BF16AVX512, tile5x1BF16AVX512, tile6x1BF16AVX512, tile7x1BF16AVX512, tile8x1BF16AVX512, tile9x1BF16AVX512, tile10x1BF16AVX512, tile11x1BF16AVX512, tile12x1BF16AVX512, tile13x1BF16AVX512, tile14x1BF16AVX512,
+	}
+	oneBF16AVX512 = []tileFunc{
+		tile1x2BF16AVX512, tile2x2BF16AVX512, tile3x2BF16AVX512, tile4x2BF16AVX512, tile5x2BF16AVX512, tile6x2BF16AVX512, tile7x2BF16AVX512, tile8x2BF16AVX512, tile9x2BF16AVX512, tile10x2BF16AVX512, tile11x2BF16AVX512, tile12x2BF16AVX512, tile13x2BF16AVX512, tile14x2BF16AVX512,
+	}
+	twoBF16AVX512 = []tileFunc{
+		tile1x4BF16AVX512, tile2x4BF16AVX512, tile3x4BF16AVX512, tile4x4BF16AVX512, tile5x4BF16AVX512, tile6x4BF16AVX512,
 	}
 )

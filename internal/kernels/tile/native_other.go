@@ -5,3 +5,5 @@ package tile
 func native32() []*Set[float32] { return nil }
 
 func native64() []*Set[float64] { return nil }
+
+func nativePairs() *Set[float32] { return nil }

@@ -179,46 +179,6 @@ func tile6x4F32AVX512(args *byte)
 //go:noescape
 func tile7x4F32AVX512(args *byte)
 
-// depthwise1F32AVX512 computes a depthwise tile of 1 rows.
-//
-//go:noescape
-func depthwise1F32AVX512(args *byte)
-
-// depthwise2F32AVX512 computes a depthwise tile of 2 rows.
-//
-//go:noescape
-func depthwise2F32AVX512(args *byte)
-
-// depthwise3F32AVX512 computes a depthwise tile of 3 rows.
-//
-//go:noescape
-func depthwise3F32AVX512(args *byte)
-
-// depthwise4F32AVX512 computes a depthwise tile of 4 rows.
-//
-//go:noescape
-func depthwise4F32AVX512(args *byte)
-
-// depthwise5F32AVX512 computes a depthwise tile of 5 rows.
-//
-//go:noescape
-func depthwise5F32AVX512(args *byte)
-
-// depthwise6F32AVX512 computes a depthwise tile of 6 rows.
-//
-//go:noescape
-func depthwise6F32AVX512(args *byte)
-
-// depthwise7F32AVX512 computes a depthwise tile of 7 rows.
-//
-//go:noescape
-func depthwise7F32AVX512(args *byte)
-
-// depthwise8F32AVX512 computes a depthwise tile of 8 rows.
-//
-//go:noescape
-func depthwise8F32AVX512(args *byte)
-
 // tile1x1F64AVX512 computes a tile of 1 rows and 1 vectors.
 //
 //go:noescape
@@ -394,46 +354,6 @@ func tile6x4F64AVX512(args *byte)
 //go:noescape
 func tile7x4F64AVX512(args *byte)
 
-// depthwise1F64AVX512 computes a depthwise tile of 1 rows.
-//
-//go:noescape
-func depthwise1F64AVX512(args *byte)
-
-// depthwise2F64AVX512 computes a depthwise tile of 2 rows.
-//
-//go:noescape
-func depthwise2F64AVX512(args *byte)
-
-// depthwise3F64AVX512 computes a depthwise tile of 3 rows.
-//
-//go:noescape
-func depthwise3F64AVX512(args *byte)
-
-// depthwise4F64AVX512 computes a depthwise tile of 4 rows.
-//
-//go:noescape
-func depthwise4F64AVX512(args *byte)
-
-// depthwise5F64AVX512 computes a depthwise tile of 5 rows.
-//
-//go:noescape
-func depthwise5F64AVX512(args *byte)
-
-// depthwise6F64AVX512 computes a depthwise tile of 6 rows.
-//
-//go:noescape
-func depthwise6F64AVX512(args *byte)
-
-// depthwise7F64AVX512 computes a depthwise tile of 7 rows.
-//
-//go:noescape
-func depthwise7F64AVX512(args *byte)
-
-// depthwise8F64AVX512 computes a depthwise tile of 8 rows.
-//
-//go:noescape
-func depthwise8F64AVX512(args *byte)
-
 // tile1x1F32AVX2 computes a tile of 1 rows and 1 vectors.
 //
 //go:noescape
@@ -538,46 +458,6 @@ func tile2x4F32AVX2(args *byte)
 //
 //go:noescape
 func tile3x4F32AVX2(args *byte)
-
-// depthwise1F32AVX2 computes a depthwise tile of 1 rows.
-//
-//go:noescape
-func depthwise1F32AVX2(args *byte)
-
-// depthwise2F32AVX2 computes a depthwise tile of 2 rows.
-//
-//go:noescape
-func depthwise2F32AVX2(args *byte)
-
-// depthwise3F32AVX2 computes a depthwise tile of 3 rows.
-//
-//go:noescape
-func depthwise3F32AVX2(args *byte)
-
-// depthwise4F32AVX2 computes a depthwise tile of 4 rows.
-//
-//go:noescape
-func depthwise4F32AVX2(args *byte)
-
-// depthwise5F32AVX2 computes a depthwise tile of 5 rows.
-//
-//go:noescape
-func depthwise5F32AVX2(args *byte)
-
-// depthwise6F32AVX2 computes a depthwise tile of 6 rows.
-//
-//go:noescape
-func depthwise6F32AVX2(args *byte)
-
-// depthwise7F32AVX2 computes a depthwise tile of 7 rows.
-//
-//go:noescape
-func depthwise7F32AVX2(args *byte)
-
-// depthwise8F32AVX2 computes a depthwise tile of 8 rows.
-//
-//go:noescape
-func depthwise8F32AVX2(args *byte)
 
 // tile1x1F64AVX2 computes a tile of 1 rows and 1 vectors.
 //
@@ -684,6 +564,296 @@ func tile2x4F64AVX2(args *byte)
 //go:noescape
 func tile3x4F64AVX2(args *byte)
 
+// tile1x1BF16AVX512 computes a tile of 1 rows and 1 vectors.
+//
+//go:noescape
+func tile1x1BF16AVX512(args *byte)
+
+// tile2x1BF16AVX512 computes a tile of 2 rows and 1 vectors.
+//
+//go:noescape
+func tile2x1BF16AVX512(args *byte)
+
+// tile3x1BF16AVX512 computes a tile of 3 rows and 1 vectors.
+//
+//go:noescape
+func tile3x1BF16AVX512(args *byte)
+
+// tile4x1BF16AVX512 computes a tile of 4 rows and 1 vectors.
+//
+//go:noescape
+func tile4x1BF16AVX512(args *byte)
+
+// tile5x1BF16AVX512 computes a tile of 5 rows and 1 vectors.
+//
+//go:noescape
+func tile5x1BF16AVX512(args *byte)
+
+// tile6x1BF16AVX512 computes a tile of 6 rows and 1 vectors.
+//
+//go:noescape
+func tile6x1BF16AVX512(args *byte)
+
+// tile7x1BF16AVX512 computes a tile of 7 rows and 1 vectors.
+//
+//go:noescape
+func tile7x1BF16AVX512(args *byte)
+
+// tile8x1BF16AVX512 computes a tile of 8 rows and 1 vectors.
+//
+//go:noescape
+func tile8x1BF16AVX512(args *byte)
+
+// tile9x1BF16AVX512 computes a tile of 9 rows and 1 vectors.
+//
+//go:noescape
+func tile9x1BF16AVX512(args *byte)
+
+// tile10x1BF16AVX512 computes a tile of 10 rows and 1 vectors.
+//
+//go:noescape
+func tile10x1BF16AVX512(args *byte)
+
+// tile11x1BF16AVX512 computes a tile of 11 rows and 1 vectors.
+//
+//go:noescape
+func tile11x1BF16AVX512(args *byte)
+
+// tile12x1BF16AVX512 computes a tile of 12 rows and 1 vectors.
+//
+//go:noescape
+func tile12x1BF16AVX512(args *byte)
+
+// tile13x1BF16AVX512 computes a tile of 13 rows and 1 vectors.
+//
+//go:noescape
+func tile13x1BF16AVX512(args *byte)
+
+// tile14x1BF16AVX512 computes a tile of 14 rows and 1 vectors.
+//
+//go:noescape
+func tile14x1BF16AVX512(args *byte)
+
+// tile1x2BF16AVX512 computes a tile of 1 rows and 2 vectors.
+//
+//go:noescape
+func tile1x2BF16AVX512(args *byte)
+
+// tile2x2BF16AVX512 computes a tile of 2 rows and 2 vectors.
+//
+//go:noescape
+func tile2x2BF16AVX512(args *byte)
+
+// tile3x2BF16AVX512 computes a tile of 3 rows and 2 vectors.
+//
+//go:noescape
+func tile3x2BF16AVX512(args *byte)
+
+// tile4x2BF16AVX512 computes a tile of 4 rows and 2 vectors.
+//
+//go:noescape
+func tile4x2BF16AVX512(args *byte)
+
+// tile5x2BF16AVX512 computes a tile of 5 rows and 2 vectors.
+//
+//go:noescape
+func tile5x2BF16AVX512(args *byte)
+
+// tile6x2BF16AVX512 computes a tile of 6 rows and 2 vectors.
+//
+//go:noescape
+func tile6x2BF16AVX512(args *byte)
+
+// tile7x2BF16AVX512 computes a tile of 7 rows and 2 vectors.
+//
+//go:noescape
+func tile7x2BF16AVX512(args *byte)
+
+// tile8x2BF16AVX512 computes a tile of 8 rows and 2 vectors.
+//
+//go:noescape
+func tile8x2BF16AVX512(args *byte)
+
+// tile9x2BF16AVX512 computes a tile of 9 rows and 2 vectors.
+//
+//go:noescape
+func tile9x2BF16AVX512(args *byte)
+
+// tile10x2BF16AVX512 computes a tile of 10 rows and 2 vectors.
+//
+//go:noescape
+func tile10x2BF16AVX512(args *byte)
+
+// tile11x2BF16AVX512 computes a tile of 11 rows and 2 vectors.
+//
+//go:noescape
+func tile11x2BF16AVX512(args *byte)
+
+// tile12x2BF16AVX512 computes a tile of 12 rows and 2 vectors.
+//
+//go:noescape
+func tile12x2BF16AVX512(args *byte)
+
+// tile13x2BF16AVX512 computes a tile of 13 rows and 2 vectors.
+//
+//go:noescape
+func tile13x2BF16AVX512(args *byte)
+
+// tile14x2BF16AVX512 computes a tile of 14 rows and 2 vectors.
+//
+//go:noescape
+func tile14x2BF16AVX512(args *byte)
+
+// tile1x4BF16AVX512 computes a tile of 1 rows and 4 vectors.
+//
+//go:noescape
+func tile1x4BF16AVX512(args *byte)
+
+// tile2x4BF16AVX512 computes a tile of 2 rows and 4 vectors.
+//
+//go:noescape
+func tile2x4BF16AVX512(args *byte)
+
+// tile3x4BF16AVX512 computes a tile of 3 rows and 4 vectors.
+//
+//go:noescape
+func tile3x4BF16AVX512(args *byte)
+
+// tile4x4BF16AVX512 computes a tile of 4 rows and 4 vectors.
+//
+//go:noescape
+func tile4x4BF16AVX512(args *byte)
+
+// tile5x4BF16AVX512 computes a tile of 5 rows and 4 vectors.
+//
+//go:noescape
+func tile5x4BF16AVX512(args *byte)
+
+// tile6x4BF16AVX512 computes a tile of 6 rows and 4 vectors.
+//
+//go:noescape
+func tile6x4BF16AVX512(args *byte)
+
+// depthwise1F32AVX512 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F32AVX512(args *byte)
+
+// depthwise2F32AVX512 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F32AVX512(args *byte)
+
+// depthwise3F32AVX512 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F32AVX512(args *byte)
+
+// depthwise4F32AVX512 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F32AVX512(args *byte)
+
+// depthwise5F32AVX512 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F32AVX512(args *byte)
+
+// depthwise6F32AVX512 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F32AVX512(args *byte)
+
+// depthwise7F32AVX512 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F32AVX512(args *byte)
+
+// depthwise8F32AVX512 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F32AVX512(args *byte)
+
+// depthwise1F64AVX512 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F64AVX512(args *byte)
+
+// depthwise2F64AVX512 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F64AVX512(args *byte)
+
+// depthwise3F64AVX512 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F64AVX512(args *byte)
+
+// depthwise4F64AVX512 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F64AVX512(args *byte)
+
+// depthwise5F64AVX512 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F64AVX512(args *byte)
+
+// depthwise6F64AVX512 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F64AVX512(args *byte)
+
+// depthwise7F64AVX512 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F64AVX512(args *byte)
+
+// depthwise8F64AVX512 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F64AVX512(args *byte)
+
+// depthwise1F32AVX2 computes a depthwise tile of 1 rows.
+//
+//go:noescape
+func depthwise1F32AVX2(args *byte)
+
+// depthwise2F32AVX2 computes a depthwise tile of 2 rows.
+//
+//go:noescape
+func depthwise2F32AVX2(args *byte)
+
+// depthwise3F32AVX2 computes a depthwise tile of 3 rows.
+//
+//go:noescape
+func depthwise3F32AVX2(args *byte)
+
+// depthwise4F32AVX2 computes a depthwise tile of 4 rows.
+//
+//go:noescape
+func depthwise4F32AVX2(args *byte)
+
+// depthwise5F32AVX2 computes a depthwise tile of 5 rows.
+//
+//go:noescape
+func depthwise5F32AVX2(args *byte)
+
+// depthwise6F32AVX2 computes a depthwise tile of 6 rows.
+//
+//go:noescape
+func depthwise6F32AVX2(args *byte)
+
+// depthwise7F32AVX2 computes a depthwise tile of 7 rows.
+//
+//go:noescape
+func depthwise7F32AVX2(args *byte)
+
+// depthwise8F32AVX2 computes a depthwise tile of 8 rows.
+//
+//go:noescape
+func depthwise8F32AVX2(args *byte)
+
 // depthwise1F64AVX2 computes a depthwise tile of 1 rows.
 //
 //go:noescape
@@ -753,3 +923,8 @@ func winogradFilterF32AVX2(args *byte)
 //
 //go:noescape
 func winogradOutputF32AVX2(args *byte)
+
+// joinPairs makes n rows of 32 words of as many pairs of rows of elements.
+//
+//go:noescape
+func joinPairs(dst *float32, src *float32, n int)

@@ -50,6 +50,7 @@ type Set[A Float] struct {
 	half, one, two []tileFunc
 	depthwise      []tileFunc
 	winograd       transforms
+	join           func(dst, src *A, n int)
 }
 
 // tileFunc computes a tile of certain rows and columns from the Args at its
@@ -104,6 +105,17 @@ func (s *Set[A]) RunDepthwise(a *Args[A], rows int) {
 	s.depthwise[rows-1]((*byte)(unsafe.Pointer(a)))
 }
 
+// Join makes n rows of the words of a panel of as many pairs of rows of its elements, which are
+// bfloat16 held as float32. The Set must be that of Pairs.
+func (s *Set[A]) Join(dst, src []A, n int) {
+	// Some microseconds at a time, in which the runtime can't stop the goroutine.
+	const most = 1024
+	dst, src = dst[:n*s.Width], src[:2*n*s.Width]
+	for at := 0; at < n; at += most {
+		s.join(&dst[at*s.Width], &src[2*at*s.Width], min(most, n-at))
+	}
+}
+
 // Zeros is a row of zeros wide enough for Init or Add of any tile, with step 0.
 var Zeros = unsafe.Pointer(&zeros)
 
@@ -123,7 +135,13 @@ func Sets[A Float]() []*Set[A] {
 // Best returns the fastest implementation.
 func Best[A Float]() *Set[A] { return Sets[A]()[0] }
 
+// Pairs returns the tiles whose operands are words of two bfloat16, which float32 stands for, and
+// whose sums are those of both products, or nil if the processor does not multiply pairs. Numbers
+// below the normal ones count as zero in it. It has no depthwise tiles and no transforms.
+func Pairs() *Set[float32] { return pairs }
+
 var (
+	pairs  = nativePairs()
 	sets32 = append(native32(), portable[float32]())
 	sets64 = append(native64(), portable[float64]())
 )

@@ -6984,528 +6984,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func depthwise1F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise1F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), BX
-	XORQ         DX, DX
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX)(DX*1), Z2
-	MOVQ    48(AX), SI
-	MOVQ    56(AX), DI
-	MOVQ    8(AX), R8
-	ADDQ    DX, R8
-	TESTQ   DI, DI
-	JZ      done
-
-tap:
-	MOVQ        (AX), CX
-	ADDQ        (SI), CX
-	ADDQ        DX, CX
-	VMOVUPS     (R8), Z3
-	VFMADD231PS (CX), Z3, Z2
-	ADDQ        88(AX), R8
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), CX
-	ADDQ    DX, CX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (CX)
-	ADDQ    $0x40, DX
-	DECQ    BX
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise2F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise2F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(BX*1), Z2
-	VMOVUPS (DX)(BX*1), Z3
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPS     (R9), Z4
-	VFMADD231PS (DX), Z4, Z2
-	VFMADD231PS (DX)(CX*1), Z4, Z3
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    $0x40, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise3F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise3F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(BX*1), Z2
-	VMOVUPS (DX)(BX*1), Z3
-	VMOVUPS (DX)(BX*1), Z4
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPS     (R9), Z5
-	VFMADD231PS (DX), Z5, Z2
-	VFMADD231PS (DX)(CX*1), Z5, Z3
-	VFMADD231PS (DX)(CX*2), Z5, Z4
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    $0x40, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise4F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise4F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(SI*1), Z2
-	VMOVUPS (DX)(SI*1), Z3
-	VMOVUPS (DX)(SI*1), Z4
-	VMOVUPS (DX)(SI*1), Z5
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPS     (R10), Z6
-	VFMADD231PS (DX), Z6, Z2
-	VFMADD231PS (DX)(CX*1), Z6, Z3
-	VFMADD231PS (DX)(CX*2), Z6, Z4
-	VFMADD231PS (DX)(BX*1), Z6, Z5
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z5, Z0, Z5
-	VMINPS  Z5, Z1, Z5
-	VMOVUPS Z5, (DX)
-	ADDQ    $0x40, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise5F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise5F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(SI*1), Z2
-	VMOVUPS (DX)(SI*1), Z3
-	VMOVUPS (DX)(SI*1), Z4
-	VMOVUPS (DX)(SI*1), Z5
-	VMOVUPS (DX)(SI*1), Z6
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPS     (R10), Z7
-	VFMADD231PS (DX), Z7, Z2
-	VFMADD231PS (DX)(CX*1), Z7, Z3
-	VFMADD231PS (DX)(CX*2), Z7, Z4
-	VFMADD231PS (DX)(BX*1), Z7, Z5
-	VFMADD231PS (DX)(CX*4), Z7, Z6
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z5, Z0, Z5
-	VMINPS  Z5, Z1, Z5
-	VMOVUPS Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z6, Z0, Z6
-	VMINPS  Z6, Z1, Z6
-	VMOVUPS Z6, (DX)
-	ADDQ    $0x40, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise6F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise6F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(DI*1), Z2
-	VMOVUPS (DX)(DI*1), Z3
-	VMOVUPS (DX)(DI*1), Z4
-	VMOVUPS (DX)(DI*1), Z5
-	VMOVUPS (DX)(DI*1), Z6
-	VMOVUPS (DX)(DI*1), Z7
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPS     (R11), Z8
-	VFMADD231PS (DX), Z8, Z2
-	VFMADD231PS (DX)(CX*1), Z8, Z3
-	VFMADD231PS (DX)(CX*2), Z8, Z4
-	VFMADD231PS (DX)(BX*1), Z8, Z5
-	VFMADD231PS (DX)(CX*4), Z8, Z6
-	VFMADD231PS (DX)(SI*1), Z8, Z7
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z5, Z0, Z5
-	VMINPS  Z5, Z1, Z5
-	VMOVUPS Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z6, Z0, Z6
-	VMINPS  Z6, Z1, Z6
-	VMOVUPS Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z7, Z0, Z7
-	VMINPS  Z7, Z1, Z7
-	VMOVUPS Z7, (DX)
-	ADDQ    $0x40, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise7F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise7F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(DI*1), Z2
-	VMOVUPS (DX)(DI*1), Z3
-	VMOVUPS (DX)(DI*1), Z4
-	VMOVUPS (DX)(DI*1), Z5
-	VMOVUPS (DX)(DI*1), Z6
-	VMOVUPS (DX)(DI*1), Z7
-	VMOVUPS (DX)(DI*1), Z8
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPS     (R11), Z9
-	VFMADD231PS (DX), Z9, Z2
-	VFMADD231PS (DX)(CX*1), Z9, Z3
-	VFMADD231PS (DX)(CX*2), Z9, Z4
-	VFMADD231PS (DX)(BX*1), Z9, Z5
-	VFMADD231PS (DX)(CX*4), Z9, Z6
-	VFMADD231PS (DX)(SI*1), Z9, Z7
-	VFMADD231PS (DX)(BX*2), Z9, Z8
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z5, Z0, Z5
-	VMINPS  Z5, Z1, Z5
-	VMOVUPS Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z6, Z0, Z6
-	VMINPS  Z6, Z1, Z6
-	VMOVUPS Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z7, Z0, Z7
-	VMINPS  Z7, Z1, Z7
-	VMOVUPS Z7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z8, Z0, Z8
-	VMINPS  Z8, Z1, Z8
-	VMOVUPS Z8, (DX)
-	ADDQ    $0x40, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise8F32AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise8F32AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R9
-	XORQ         R8, R8
-	VBROADCASTSS 120(AX), Z0
-	VBROADCASTSS 124(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(R8*1), Z2
-	VMOVUPS (DX)(R8*1), Z3
-	VMOVUPS (DX)(R8*1), Z4
-	VMOVUPS (DX)(R8*1), Z5
-	VMOVUPS (DX)(R8*1), Z6
-	VMOVUPS (DX)(R8*1), Z7
-	VMOVUPS (DX)(R8*1), Z8
-	VMOVUPS (DX)(R8*1), Z9
-	MOVQ    48(AX), R10
-	MOVQ    56(AX), R11
-	MOVQ    8(AX), R12
-	ADDQ    R8, R12
-	TESTQ   R11, R11
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R10), DX
-	ADDQ        R8, DX
-	LEAQ        (DX)(BX*2), DI
-	ADDQ        CX, DI
-	VMOVUPS     (R12), Z10
-	VFMADD231PS (DX), Z10, Z2
-	VFMADD231PS (DX)(CX*1), Z10, Z3
-	VFMADD231PS (DX)(CX*2), Z10, Z4
-	VFMADD231PS (DX)(BX*1), Z10, Z5
-	VFMADD231PS (DX)(CX*4), Z10, Z6
-	VFMADD231PS (DX)(SI*1), Z10, Z7
-	VFMADD231PS (DX)(BX*2), Z10, Z8
-	VFMADD231PS (DI), Z10, Z9
-	ADDQ        88(AX), R12
-	ADDQ        $0x08, R10
-	DECQ        R11
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    R8, DX
-	VMAXPS  Z2, Z0, Z2
-	VMINPS  Z2, Z1, Z2
-	VMOVUPS Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z3, Z0, Z3
-	VMINPS  Z3, Z1, Z3
-	VMOVUPS Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z4, Z0, Z4
-	VMINPS  Z4, Z1, Z4
-	VMOVUPS Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z5, Z0, Z5
-	VMINPS  Z5, Z1, Z5
-	VMOVUPS Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z6, Z0, Z6
-	VMINPS  Z6, Z1, Z6
-	VMOVUPS Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z7, Z0, Z7
-	VMINPS  Z7, Z1, Z7
-	VMOVUPS Z7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z8, Z0, Z8
-	VMINPS  Z8, Z1, Z8
-	VMOVUPS Z8, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Z9, Z0, Z9
-	VMINPS  Z9, Z1, Z9
-	VMOVUPS Z9, (DX)
-	ADDQ    $0x40, R8
-	DECQ    R9
-	JNZ     column
-	VZEROUPPER
-	RET
-
 // func tile1x1F64AVX512(args *byte)
 // Requires: AVX, AVX512F
 TEXT ·tile1x1F64AVX512(SB), NOSPLIT, $0-8
@@ -14486,528 +13964,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func depthwise1F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise1F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), BX
-	XORQ         DX, DX
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), CX
-	VMOVUPD (CX)(DX*1), Z2
-	MOVQ    48(AX), SI
-	MOVQ    56(AX), DI
-	MOVQ    8(AX), R8
-	ADDQ    DX, R8
-	TESTQ   DI, DI
-	JZ      done
-
-tap:
-	MOVQ        (AX), CX
-	ADDQ        (SI), CX
-	ADDQ        DX, CX
-	VMOVUPD     (R8), Z3
-	VFMADD231PD (CX), Z3, Z2
-	ADDQ        88(AX), R8
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), CX
-	ADDQ    DX, CX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (CX)
-	ADDQ    $0x40, DX
-	DECQ    BX
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise2F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise2F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(BX*1), Z2
-	VMOVUPD (DX)(BX*1), Z3
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPD     (R9), Z4
-	VFMADD231PD (DX), Z4, Z2
-	VFMADD231PD (DX)(CX*1), Z4, Z3
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    $0x40, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise3F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise3F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(BX*1), Z2
-	VMOVUPD (DX)(BX*1), Z3
-	VMOVUPD (DX)(BX*1), Z4
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPD     (R9), Z5
-	VFMADD231PD (DX), Z5, Z2
-	VFMADD231PD (DX)(CX*1), Z5, Z3
-	VFMADD231PD (DX)(CX*2), Z5, Z4
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    $0x40, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise4F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise4F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(SI*1), Z2
-	VMOVUPD (DX)(SI*1), Z3
-	VMOVUPD (DX)(SI*1), Z4
-	VMOVUPD (DX)(SI*1), Z5
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPD     (R10), Z6
-	VFMADD231PD (DX), Z6, Z2
-	VFMADD231PD (DX)(CX*1), Z6, Z3
-	VFMADD231PD (DX)(CX*2), Z6, Z4
-	VFMADD231PD (DX)(BX*1), Z6, Z5
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z5, Z0, Z5
-	VMINPD  Z5, Z1, Z5
-	VMOVUPD Z5, (DX)
-	ADDQ    $0x40, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise5F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise5F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(SI*1), Z2
-	VMOVUPD (DX)(SI*1), Z3
-	VMOVUPD (DX)(SI*1), Z4
-	VMOVUPD (DX)(SI*1), Z5
-	VMOVUPD (DX)(SI*1), Z6
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPD     (R10), Z7
-	VFMADD231PD (DX), Z7, Z2
-	VFMADD231PD (DX)(CX*1), Z7, Z3
-	VFMADD231PD (DX)(CX*2), Z7, Z4
-	VFMADD231PD (DX)(BX*1), Z7, Z5
-	VFMADD231PD (DX)(CX*4), Z7, Z6
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z5, Z0, Z5
-	VMINPD  Z5, Z1, Z5
-	VMOVUPD Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z6, Z0, Z6
-	VMINPD  Z6, Z1, Z6
-	VMOVUPD Z6, (DX)
-	ADDQ    $0x40, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise6F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise6F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(DI*1), Z2
-	VMOVUPD (DX)(DI*1), Z3
-	VMOVUPD (DX)(DI*1), Z4
-	VMOVUPD (DX)(DI*1), Z5
-	VMOVUPD (DX)(DI*1), Z6
-	VMOVUPD (DX)(DI*1), Z7
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPD     (R11), Z8
-	VFMADD231PD (DX), Z8, Z2
-	VFMADD231PD (DX)(CX*1), Z8, Z3
-	VFMADD231PD (DX)(CX*2), Z8, Z4
-	VFMADD231PD (DX)(BX*1), Z8, Z5
-	VFMADD231PD (DX)(CX*4), Z8, Z6
-	VFMADD231PD (DX)(SI*1), Z8, Z7
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z5, Z0, Z5
-	VMINPD  Z5, Z1, Z5
-	VMOVUPD Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z6, Z0, Z6
-	VMINPD  Z6, Z1, Z6
-	VMOVUPD Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z7, Z0, Z7
-	VMINPD  Z7, Z1, Z7
-	VMOVUPD Z7, (DX)
-	ADDQ    $0x40, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise7F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise7F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(DI*1), Z2
-	VMOVUPD (DX)(DI*1), Z3
-	VMOVUPD (DX)(DI*1), Z4
-	VMOVUPD (DX)(DI*1), Z5
-	VMOVUPD (DX)(DI*1), Z6
-	VMOVUPD (DX)(DI*1), Z7
-	VMOVUPD (DX)(DI*1), Z8
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPD     (R11), Z9
-	VFMADD231PD (DX), Z9, Z2
-	VFMADD231PD (DX)(CX*1), Z9, Z3
-	VFMADD231PD (DX)(CX*2), Z9, Z4
-	VFMADD231PD (DX)(BX*1), Z9, Z5
-	VFMADD231PD (DX)(CX*4), Z9, Z6
-	VFMADD231PD (DX)(SI*1), Z9, Z7
-	VFMADD231PD (DX)(BX*2), Z9, Z8
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z5, Z0, Z5
-	VMINPD  Z5, Z1, Z5
-	VMOVUPD Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z6, Z0, Z6
-	VMINPD  Z6, Z1, Z6
-	VMOVUPD Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z7, Z0, Z7
-	VMINPD  Z7, Z1, Z7
-	VMOVUPD Z7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z8, Z0, Z8
-	VMINPD  Z8, Z1, Z8
-	VMOVUPD Z8, (DX)
-	ADDQ    $0x40, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise8F64AVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·depthwise8F64AVX512(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R9
-	XORQ         R8, R8
-	VBROADCASTSD 120(AX), Z0
-	VBROADCASTSD 128(AX), Z1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPD (DX)(R8*1), Z2
-	VMOVUPD (DX)(R8*1), Z3
-	VMOVUPD (DX)(R8*1), Z4
-	VMOVUPD (DX)(R8*1), Z5
-	VMOVUPD (DX)(R8*1), Z6
-	VMOVUPD (DX)(R8*1), Z7
-	VMOVUPD (DX)(R8*1), Z8
-	VMOVUPD (DX)(R8*1), Z9
-	MOVQ    48(AX), R10
-	MOVQ    56(AX), R11
-	MOVQ    8(AX), R12
-	ADDQ    R8, R12
-	TESTQ   R11, R11
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R10), DX
-	ADDQ        R8, DX
-	LEAQ        (DX)(BX*2), DI
-	ADDQ        CX, DI
-	VMOVUPD     (R12), Z10
-	VFMADD231PD (DX), Z10, Z2
-	VFMADD231PD (DX)(CX*1), Z10, Z3
-	VFMADD231PD (DX)(CX*2), Z10, Z4
-	VFMADD231PD (DX)(BX*1), Z10, Z5
-	VFMADD231PD (DX)(CX*4), Z10, Z6
-	VFMADD231PD (DX)(SI*1), Z10, Z7
-	VFMADD231PD (DX)(BX*2), Z10, Z8
-	VFMADD231PD (DI), Z10, Z9
-	ADDQ        88(AX), R12
-	ADDQ        $0x08, R10
-	DECQ        R11
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    R8, DX
-	VMAXPD  Z2, Z0, Z2
-	VMINPD  Z2, Z1, Z2
-	VMOVUPD Z2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z3, Z0, Z3
-	VMINPD  Z3, Z1, Z3
-	VMOVUPD Z3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z4, Z0, Z4
-	VMINPD  Z4, Z1, Z4
-	VMOVUPD Z4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z5, Z0, Z5
-	VMINPD  Z5, Z1, Z5
-	VMOVUPD Z5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z6, Z0, Z6
-	VMINPD  Z6, Z1, Z6
-	VMOVUPD Z6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z7, Z0, Z7
-	VMINPD  Z7, Z1, Z7
-	VMOVUPD Z7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z8, Z0, Z8
-	VMINPD  Z8, Z1, Z8
-	VMOVUPD Z8, (DX)
-	ADDQ    112(AX), DX
-	VMAXPD  Z9, Z0, Z9
-	VMINPD  Z9, Z1, Z9
-	VMOVUPD Z9, (DX)
-	ADDQ    $0x40, R8
-	DECQ    R9
-	JNZ     column
-	VZEROUPPER
-	RET
-
 // func tile1x1F32AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·tile1x1F32AVX2(SB), NOSPLIT, $0-8
@@ -18020,528 +16976,6 @@ done:
 	VMOVUPS      Y11, 96(BX)
 	ADDQ         DX, CX
 	ADDQ         SI, BX
-	VZEROUPPER
-	RET
-
-// func depthwise1F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise1F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), BX
-	XORQ         DX, DX
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), CX
-	VMOVUPS (CX)(DX*1), Y2
-	MOVQ    48(AX), SI
-	MOVQ    56(AX), DI
-	MOVQ    8(AX), R8
-	ADDQ    DX, R8
-	TESTQ   DI, DI
-	JZ      done
-
-tap:
-	MOVQ        (AX), CX
-	ADDQ        (SI), CX
-	ADDQ        DX, CX
-	VMOVUPS     (R8), Y3
-	VFMADD231PS (CX), Y3, Y2
-	ADDQ        88(AX), R8
-	ADDQ        $0x08, SI
-	DECQ        DI
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), CX
-	ADDQ    DX, CX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (CX)
-	ADDQ    $0x20, DX
-	DECQ    BX
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise2F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise2F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(BX*1), Y2
-	VMOVUPS (DX)(BX*1), Y3
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPS     (R9), Y4
-	VFMADD231PS (DX), Y4, Y2
-	VFMADD231PS (DX)(CX*1), Y4, Y3
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    $0x20, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise3F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise3F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	MOVQ         64(AX), SI
-	XORQ         BX, BX
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(BX*1), Y2
-	VMOVUPS (DX)(BX*1), Y3
-	VMOVUPS (DX)(BX*1), Y4
-	MOVQ    48(AX), DI
-	MOVQ    56(AX), R8
-	MOVQ    8(AX), R9
-	ADDQ    BX, R9
-	TESTQ   R8, R8
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (DI), DX
-	ADDQ        BX, DX
-	VMOVUPS     (R9), Y5
-	VFMADD231PS (DX), Y5, Y2
-	VFMADD231PS (DX)(CX*1), Y5, Y3
-	VFMADD231PS (DX)(CX*2), Y5, Y4
-	ADDQ        88(AX), R9
-	ADDQ        $0x08, DI
-	DECQ        R8
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    BX, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    $0x20, BX
-	DECQ    SI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise4F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise4F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(SI*1), Y2
-	VMOVUPS (DX)(SI*1), Y3
-	VMOVUPS (DX)(SI*1), Y4
-	VMOVUPS (DX)(SI*1), Y5
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPS     (R10), Y6
-	VFMADD231PS (DX), Y6, Y2
-	VFMADD231PS (DX)(CX*1), Y6, Y3
-	VFMADD231PS (DX)(CX*2), Y6, Y4
-	VFMADD231PS (DX)(BX*1), Y6, Y5
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y5, Y0, Y5
-	VMINPS  Y5, Y1, Y5
-	VMOVUPS Y5, (DX)
-	ADDQ    $0x20, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise5F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise5F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	MOVQ         64(AX), DI
-	XORQ         SI, SI
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(SI*1), Y2
-	VMOVUPS (DX)(SI*1), Y3
-	VMOVUPS (DX)(SI*1), Y4
-	VMOVUPS (DX)(SI*1), Y5
-	VMOVUPS (DX)(SI*1), Y6
-	MOVQ    48(AX), R8
-	MOVQ    56(AX), R9
-	MOVQ    8(AX), R10
-	ADDQ    SI, R10
-	TESTQ   R9, R9
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R8), DX
-	ADDQ        SI, DX
-	VMOVUPS     (R10), Y7
-	VFMADD231PS (DX), Y7, Y2
-	VFMADD231PS (DX)(CX*1), Y7, Y3
-	VFMADD231PS (DX)(CX*2), Y7, Y4
-	VFMADD231PS (DX)(BX*1), Y7, Y5
-	VFMADD231PS (DX)(CX*4), Y7, Y6
-	ADDQ        88(AX), R10
-	ADDQ        $0x08, R8
-	DECQ        R9
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    SI, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y5, Y0, Y5
-	VMINPS  Y5, Y1, Y5
-	VMOVUPS Y5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y6, Y0, Y6
-	VMINPS  Y6, Y1, Y6
-	VMOVUPS Y6, (DX)
-	ADDQ    $0x20, SI
-	DECQ    DI
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise6F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise6F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(DI*1), Y2
-	VMOVUPS (DX)(DI*1), Y3
-	VMOVUPS (DX)(DI*1), Y4
-	VMOVUPS (DX)(DI*1), Y5
-	VMOVUPS (DX)(DI*1), Y6
-	VMOVUPS (DX)(DI*1), Y7
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPS     (R11), Y8
-	VFMADD231PS (DX), Y8, Y2
-	VFMADD231PS (DX)(CX*1), Y8, Y3
-	VFMADD231PS (DX)(CX*2), Y8, Y4
-	VFMADD231PS (DX)(BX*1), Y8, Y5
-	VFMADD231PS (DX)(CX*4), Y8, Y6
-	VFMADD231PS (DX)(SI*1), Y8, Y7
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y5, Y0, Y5
-	VMINPS  Y5, Y1, Y5
-	VMOVUPS Y5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y6, Y0, Y6
-	VMINPS  Y6, Y1, Y6
-	VMOVUPS Y6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y7, Y0, Y7
-	VMINPS  Y7, Y1, Y7
-	VMOVUPS Y7, (DX)
-	ADDQ    $0x20, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise7F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise7F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R8
-	XORQ         DI, DI
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(DI*1), Y2
-	VMOVUPS (DX)(DI*1), Y3
-	VMOVUPS (DX)(DI*1), Y4
-	VMOVUPS (DX)(DI*1), Y5
-	VMOVUPS (DX)(DI*1), Y6
-	VMOVUPS (DX)(DI*1), Y7
-	VMOVUPS (DX)(DI*1), Y8
-	MOVQ    48(AX), R9
-	MOVQ    56(AX), R10
-	MOVQ    8(AX), R11
-	ADDQ    DI, R11
-	TESTQ   R10, R10
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R9), DX
-	ADDQ        DI, DX
-	VMOVUPS     (R11), Y9
-	VFMADD231PS (DX), Y9, Y2
-	VFMADD231PS (DX)(CX*1), Y9, Y3
-	VFMADD231PS (DX)(CX*2), Y9, Y4
-	VFMADD231PS (DX)(BX*1), Y9, Y5
-	VFMADD231PS (DX)(CX*4), Y9, Y6
-	VFMADD231PS (DX)(SI*1), Y9, Y7
-	VFMADD231PS (DX)(BX*2), Y9, Y8
-	ADDQ        88(AX), R11
-	ADDQ        $0x08, R9
-	DECQ        R10
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    DI, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y5, Y0, Y5
-	VMINPS  Y5, Y1, Y5
-	VMOVUPS Y5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y6, Y0, Y6
-	VMINPS  Y6, Y1, Y6
-	VMOVUPS Y6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y7, Y0, Y7
-	VMINPS  Y7, Y1, Y7
-	VMOVUPS Y7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y8, Y0, Y8
-	VMINPS  Y8, Y1, Y8
-	VMOVUPS Y8, (DX)
-	ADDQ    $0x20, DI
-	DECQ    R8
-	JNZ     column
-	VZEROUPPER
-	RET
-
-// func depthwise8F32AVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·depthwise8F32AVX2(SB), NOSPLIT, $0-8
-	MOVQ         args+0(FP), AX
-	MOVQ         72(AX), CX
-	LEAQ         (CX)(CX*2), BX
-	LEAQ         (CX)(CX*4), SI
-	MOVQ         64(AX), R9
-	XORQ         R8, R8
-	VBROADCASTSS 120(AX), Y0
-	VBROADCASTSS 124(AX), Y1
-
-column:
-	MOVQ    24(AX), DX
-	VMOVUPS (DX)(R8*1), Y2
-	VMOVUPS (DX)(R8*1), Y3
-	VMOVUPS (DX)(R8*1), Y4
-	VMOVUPS (DX)(R8*1), Y5
-	VMOVUPS (DX)(R8*1), Y6
-	VMOVUPS (DX)(R8*1), Y7
-	VMOVUPS (DX)(R8*1), Y8
-	VMOVUPS (DX)(R8*1), Y9
-	MOVQ    48(AX), R10
-	MOVQ    56(AX), R11
-	MOVQ    8(AX), R12
-	ADDQ    R8, R12
-	TESTQ   R11, R11
-	JZ      done
-
-tap:
-	MOVQ        (AX), DX
-	ADDQ        (R10), DX
-	ADDQ        R8, DX
-	LEAQ        (DX)(BX*2), DI
-	ADDQ        CX, DI
-	VMOVUPS     (R12), Y10
-	VFMADD231PS (DX), Y10, Y2
-	VFMADD231PS (DX)(CX*1), Y10, Y3
-	VFMADD231PS (DX)(CX*2), Y10, Y4
-	VFMADD231PS (DX)(BX*1), Y10, Y5
-	VFMADD231PS (DX)(CX*4), Y10, Y6
-	VFMADD231PS (DX)(SI*1), Y10, Y7
-	VFMADD231PS (DX)(BX*2), Y10, Y8
-	VFMADD231PS (DI), Y10, Y9
-	ADDQ        88(AX), R12
-	ADDQ        $0x08, R10
-	DECQ        R11
-	JNZ         tap
-
-done:
-	MOVQ    40(AX), DX
-	ADDQ    R8, DX
-	VMAXPS  Y2, Y0, Y2
-	VMINPS  Y2, Y1, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y3, Y0, Y3
-	VMINPS  Y3, Y1, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y4, Y0, Y4
-	VMINPS  Y4, Y1, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y5, Y0, Y5
-	VMINPS  Y5, Y1, Y5
-	VMOVUPS Y5, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y6, Y0, Y6
-	VMINPS  Y6, Y1, Y6
-	VMOVUPS Y6, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y7, Y0, Y7
-	VMINPS  Y7, Y1, Y7
-	VMOVUPS Y7, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y8, Y0, Y8
-	VMINPS  Y8, Y1, Y8
-	VMOVUPS Y8, (DX)
-	ADDQ    112(AX), DX
-	VMAXPS  Y9, Y0, Y9
-	VMINPS  Y9, Y1, Y9
-	VMOVUPS Y9, (DX)
-	ADDQ    $0x20, R8
-	DECQ    R9
-	JNZ     column
 	VZEROUPPER
 	RET
 
@@ -21560,6 +19994,10614 @@ done:
 	VZEROUPPER
 	RET
 
+// func tile1x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile1x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    8(AX), R8
+
+segment:
+	MOVQ         (AX), BX
+	ADDQ         (CX), BX
+	MOVQ         64(AX), R9
+	TESTQ        $0x00000001, R9
+	JZ           even
+	VMOVUPS      (R8), Z1
+	VBROADCASTSS (BX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+
+even:
+	SHRQ $0x01, R9
+	JZ   next
+
+pair:
+	VMOVUPS      (R8), Z1
+	VBROADCASTSS (BX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+	VMOVUPS      (R8), Z1
+	VBROADCASTSS (BX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z1
+	VBROADCASTSS 124(AX), Z2
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile2x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile2x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R10
+	TESTQ        $0x00000001, R10
+	JZ           even
+	VMOVUPS      (R9), Z2
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R10
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z2
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z2
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z2
+	VBROADCASTSS 124(AX), Z3
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile3x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile3x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R10
+	TESTQ        $0x00000001, R10
+	JZ           even
+	VMOVUPS      (R9), Z3
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R10
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z3
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z3
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z3
+	VBROADCASTSS 124(AX), Z4
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z3, Z0
+	VMINPS       Z0, Z4, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       Z1, Z4, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile4x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile4x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R10), Z4
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z4
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z4
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z4
+	VBROADCASTSS 124(AX), Z5
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile5x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile5x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R10), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z5
+	VBROADCASTSS 124(AX), Z6
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z5, Z0
+	VMINPS       Z0, Z6, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       Z1, Z6, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z5, Z2
+	VMINPS       Z2, Z6, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z6, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile6x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile6x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R9
+	MOVQ    88(AX), R10
+	MOVQ    8(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R11), Z6
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R11), Z6
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	VMOVUPS      (R11), Z6
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z6
+	VBROADCASTSS 124(AX), Z7
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile7x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile7x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R9
+	MOVQ    88(AX), R10
+	MOVQ    8(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R11), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R11), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	VMOVUPS      (R11), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z7
+	VBROADCASTSS 124(AX), Z8
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z7, Z0
+	VMINPS       Z0, Z8, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z7, Z1
+	VMINPS       Z1, Z8, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z7, Z2
+	VMINPS       Z2, Z8, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z7, Z3
+	VMINPS       Z3, Z8, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z7, Z4
+	VMINPS       Z4, Z8, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z7, Z5
+	VMINPS       Z5, Z8, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z7, Z6
+	VMINPS       Z6, Z8, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile8x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile8x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z8
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(BX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(BX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(BX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z8
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(BX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(BX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(BX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z8
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(BX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(BX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(BX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z8
+	VBROADCASTSS 124(AX), Z9
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile9x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile9x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z9
+	VBROADCASTSS 124(AX), Z10
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z9, Z0
+	VMINPS       Z0, Z10, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z9, Z1
+	VMINPS       Z1, Z10, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z9, Z2
+	VMINPS       Z2, Z10, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z9, Z3
+	VMINPS       Z3, Z10, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z9, Z4
+	VMINPS       Z4, Z10, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z9, Z5
+	VMINPS       Z5, Z10, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMINPS       Z6, Z10, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z9, Z7
+	VMINPS       Z7, Z10, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z9, Z8
+	VMINPS       Z8, Z10, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile10x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile10x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z9
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z10
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(BX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z10
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(BX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z10
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(BX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(BX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(BX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z10
+	VBROADCASTSS 124(AX), Z11
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z9, Z9
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
+	VMOVUPS      Z9, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile11x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile11x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(BX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z11
+	VBROADCASTSS 124(AX), Z12
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z11, Z0
+	VMINPS       Z0, Z12, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z11, Z1
+	VMINPS       Z1, Z12, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z11, Z2
+	VMINPS       Z2, Z12, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z11, Z3
+	VMINPS       Z3, Z12, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z11, Z4
+	VMINPS       Z4, Z12, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z11, Z5
+	VMINPS       Z5, Z12, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z11, Z6
+	VMINPS       Z6, Z12, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z11, Z7
+	VMINPS       Z7, Z12, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z11, Z8
+	VMINPS       Z8, Z12, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z9, Z9
+	VMAXPS       Z9, Z11, Z9
+	VMINPS       Z9, Z12, Z9
+	VMOVUPS      Z9, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z11, Z10
+	VMINPS       Z10, Z12, Z10
+	VMOVUPS      Z10, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile12x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile12x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z11
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z12
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z12
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z12
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(BX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(BX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(BX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z12
+	VBROADCASTSS 124(AX), Z13
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z9, Z9
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMOVUPS      Z9, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMOVUPS      Z10, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z11, Z11
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
+	VMOVUPS      Z11, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile13x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile13x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(BX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(BX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z13
+	VBROADCASTSS 124(AX), Z14
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z13, Z0
+	VMINPS       Z0, Z14, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z13, Z1
+	VMINPS       Z1, Z14, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z13, Z2
+	VMINPS       Z2, Z14, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z13, Z3
+	VMINPS       Z3, Z14, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z13, Z4
+	VMINPS       Z4, Z14, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z13, Z5
+	VMINPS       Z5, Z14, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z13, Z6
+	VMINPS       Z6, Z14, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z13, Z7
+	VMINPS       Z7, Z14, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z13, Z8
+	VMINPS       Z8, Z14, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z9, Z9
+	VMAXPS       Z9, Z13, Z9
+	VMINPS       Z9, Z14, Z9
+	VMOVUPS      Z9, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z13, Z10
+	VMINPS       Z10, Z14, Z10
+	VMOVUPS      Z10, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z11, Z11
+	VMAXPS       Z11, Z13, Z11
+	VMINPS       Z11, Z14, Z11
+	VMOVUPS      Z11, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z13, Z12
+	VMINPS       Z12, Z14, Z12
+	VMOVUPS      Z12, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile14x1BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile14x1BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z13
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z14
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z14
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z14
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(BX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(BX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(BX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z14
+	VBROADCASTSS 124(AX), Z15
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMOVUPS      Z0, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z1, Z1
+	VMAXPS       Z1, Z14, Z1
+	VMINPS       Z1, Z15, Z1
+	VMOVUPS      Z1, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMOVUPS      Z2, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z3, Z3
+	VMAXPS       Z3, Z14, Z3
+	VMINPS       Z3, Z15, Z3
+	VMOVUPS      Z3, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMOVUPS      Z4, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z5, Z5
+	VMAXPS       Z5, Z14, Z5
+	VMINPS       Z5, Z15, Z5
+	VMOVUPS      Z5, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMOVUPS      Z6, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z7, Z7
+	VMAXPS       Z7, Z14, Z7
+	VMINPS       Z7, Z15, Z7
+	VMOVUPS      Z7, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMOVUPS      Z8, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z9, Z9
+	VMAXPS       Z9, Z14, Z9
+	VMINPS       Z9, Z15, Z9
+	VMOVUPS      Z9, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMOVUPS      Z10, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z11, Z11
+	VMAXPS       Z11, Z14, Z11
+	VMINPS       Z11, Z15, Z11
+	VMOVUPS      Z11, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMOVUPS      Z12, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z13, Z13
+	VMAXPS       Z13, Z14, Z13
+	VMINPS       Z13, Z15, Z13
+	VMOVUPS      Z13, (BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile1x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile1x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    8(AX), R8
+
+segment:
+	MOVQ         (AX), BX
+	ADDQ         (CX), BX
+	MOVQ         64(AX), R9
+	TESTQ        $0x00000001, R9
+	JZ           even
+	VMOVUPS      (R8), Z2
+	VMOVUPS      64(R8), Z3
+	VBROADCASTSS (BX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+
+even:
+	SHRQ $0x01, R9
+	JZ   next
+
+pair:
+	VMOVUPS      (R8), Z2
+	VMOVUPS      64(R8), Z3
+	VBROADCASTSS (BX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+	VMOVUPS      (R8), Z2
+	VMOVUPS      64(R8), Z3
+	VBROADCASTSS (BX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DI, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z2
+	VBROADCASTSS 124(AX), Z3
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile2x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile2x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R10
+	TESTQ        $0x00000001, R10
+	JZ           even
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R10
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z4
+	VMOVUPS      64(R9), Z5
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z4
+	VBROADCASTSS 124(AX), Z5
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile3x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile3x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R10
+	TESTQ        $0x00000001, R10
+	JZ           even
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R10
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         R8, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z6
+	VBROADCASTSS 124(AX), Z7
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile4x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile4x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R10), Z8
+	VMOVUPS      64(R10), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z8
+	VMOVUPS      64(R10), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z8
+	VMOVUPS      64(R10), Z9
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z8
+	VBROADCASTSS 124(AX), Z9
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile5x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile5x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         R9, R10
+	ADDQ         R8, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z10
+	VBROADCASTSS 124(AX), Z11
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile6x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile6x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R9
+	MOVQ    88(AX), R10
+	MOVQ    8(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R11), Z12
+	VMOVUPS      64(R11), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R11), Z12
+	VMOVUPS      64(R11), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	VMOVUPS      (R11), Z12
+	VMOVUPS      64(R11), Z13
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z12
+	VBROADCASTSS 124(AX), Z13
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile7x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile7x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R9
+	MOVQ    88(AX), R10
+	MOVQ    8(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R11), Z14
+	VMOVUPS      64(R11), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R11), Z14
+	VMOVUPS      64(R11), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	VMOVUPS      (R11), Z14
+	VMOVUPS      64(R11), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         R10, R11
+	ADDQ         R9, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z14
+	VBROADCASTSS 124(AX), Z15
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z14, Z0
+	VMINPS       Z0, Z15, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z14, Z1
+	VMINPS       Z1, Z15, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z14, Z2
+	VMINPS       Z2, Z15, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z14, Z3
+	VMINPS       Z3, Z15, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z14, Z4
+	VMINPS       Z4, Z15, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z14, Z5
+	VMINPS       Z5, Z15, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z14, Z6
+	VMINPS       Z6, Z15, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z14, Z7
+	VMINPS       Z7, Z15, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z14, Z8
+	VMINPS       Z8, Z15, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z14, Z9
+	VMINPS       Z9, Z15, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z14, Z10
+	VMINPS       Z10, Z15, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z14, Z11
+	VMINPS       Z11, Z15, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z14, Z12
+	VMINPS       Z12, Z15, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z14, Z13
+	VMINPS       Z13, Z15, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile8x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile8x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z16
+	VMOVUPS      64(R12), Z17
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z16
+	VMOVUPS      64(R12), Z17
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z16
+	VMOVUPS      64(R12), Z17
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z16
+	VBROADCASTSS 124(AX), Z17
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile9x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile9x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z18
+	VMOVUPS      64(R12), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z18
+	VMOVUPS      64(R12), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z18
+	VMOVUPS      64(R12), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z18
+	VBROADCASTSS 124(AX), Z19
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z18, Z0
+	VMINPS       Z0, Z19, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z18, Z1
+	VMINPS       Z1, Z19, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z18, Z2
+	VMINPS       Z2, Z19, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z18, Z3
+	VMINPS       Z3, Z19, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z18, Z4
+	VMINPS       Z4, Z19, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z18, Z5
+	VMINPS       Z5, Z19, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z18, Z6
+	VMINPS       Z6, Z19, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z18, Z7
+	VMINPS       Z7, Z19, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z18, Z8
+	VMINPS       Z8, Z19, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z18, Z9
+	VMINPS       Z9, Z19, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z18, Z10
+	VMINPS       Z10, Z19, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z18, Z11
+	VMINPS       Z11, Z19, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z18, Z13
+	VMINPS       Z13, Z19, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z18, Z15
+	VMINPS       Z15, Z19, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z18, Z17
+	VMINPS       Z17, Z19, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile10x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile10x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z18
+	VMOVUPS 64(CX), Z19
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z20
+	VMOVUPS      64(R12), Z21
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z20
+	VMOVUPS      64(R12), Z21
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z20
+	VMOVUPS      64(R12), Z21
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z20
+	VBROADCASTSS 124(AX), Z21
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z18, Z18
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMOVUPS      Z18, (BX)
+	VADDPS       64(CX), Z19, Z19
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
+	VMOVUPS      Z19, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile11x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile11x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z18
+	VMOVUPS 64(CX), Z19
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z20
+	VMOVUPS 64(CX), Z21
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z22
+	VMOVUPS      64(R12), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z22
+	VMOVUPS      64(R12), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z22
+	VMOVUPS      64(R12), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(BX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(BX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z22
+	VBROADCASTSS 124(AX), Z23
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z22, Z0
+	VMINPS       Z0, Z23, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z22, Z1
+	VMINPS       Z1, Z23, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z22, Z2
+	VMINPS       Z2, Z23, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z22, Z3
+	VMINPS       Z3, Z23, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z22, Z4
+	VMINPS       Z4, Z23, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z22, Z5
+	VMINPS       Z5, Z23, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z22, Z6
+	VMINPS       Z6, Z23, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z22, Z7
+	VMINPS       Z7, Z23, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z22, Z8
+	VMINPS       Z8, Z23, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z22, Z9
+	VMINPS       Z9, Z23, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z22, Z10
+	VMINPS       Z10, Z23, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z22, Z11
+	VMINPS       Z11, Z23, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z22, Z12
+	VMINPS       Z12, Z23, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z22, Z13
+	VMINPS       Z13, Z23, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z22, Z14
+	VMINPS       Z14, Z23, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z22, Z15
+	VMINPS       Z15, Z23, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z22, Z16
+	VMINPS       Z16, Z23, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z22, Z17
+	VMINPS       Z17, Z23, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z18, Z18
+	VMAXPS       Z18, Z22, Z18
+	VMINPS       Z18, Z23, Z18
+	VMOVUPS      Z18, (BX)
+	VADDPS       64(CX), Z19, Z19
+	VMAXPS       Z19, Z22, Z19
+	VMINPS       Z19, Z23, Z19
+	VMOVUPS      Z19, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z20, Z20
+	VMAXPS       Z20, Z22, Z20
+	VMINPS       Z20, Z23, Z20
+	VMOVUPS      Z20, (BX)
+	VADDPS       64(CX), Z21, Z21
+	VMAXPS       Z21, Z22, Z21
+	VMINPS       Z21, Z23, Z21
+	VMOVUPS      Z21, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile12x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile12x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z18
+	VMOVUPS 64(CX), Z19
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z20
+	VMOVUPS 64(CX), Z21
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z22
+	VMOVUPS 64(CX), Z23
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z24
+	VMOVUPS      64(R12), Z25
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z24
+	VMOVUPS      64(R12), Z25
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z24
+	VMOVUPS      64(R12), Z25
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(BX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(BX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(BX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z24
+	VBROADCASTSS 124(AX), Z25
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z18, Z18
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMOVUPS      Z18, (BX)
+	VADDPS       64(CX), Z19, Z19
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMOVUPS      Z19, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z20, Z20
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMOVUPS      Z20, (BX)
+	VADDPS       64(CX), Z21, Z21
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMOVUPS      Z21, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z22, Z22
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMOVUPS      Z22, (BX)
+	VADDPS       64(CX), Z23, Z23
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
+	VMOVUPS      Z23, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile13x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile13x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z18
+	VMOVUPS 64(CX), Z19
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z20
+	VMOVUPS 64(CX), Z21
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z22
+	VMOVUPS 64(CX), Z23
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z24
+	VMOVUPS 64(CX), Z25
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(BX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(BX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(BX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z26
+	VBROADCASTSS 124(AX), Z27
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z26, Z0
+	VMINPS       Z0, Z27, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z26, Z1
+	VMINPS       Z1, Z27, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z26, Z2
+	VMINPS       Z2, Z27, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z26, Z3
+	VMINPS       Z3, Z27, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z26, Z4
+	VMINPS       Z4, Z27, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z26, Z5
+	VMINPS       Z5, Z27, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z26, Z6
+	VMINPS       Z6, Z27, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z26, Z7
+	VMINPS       Z7, Z27, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z26, Z8
+	VMINPS       Z8, Z27, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z26, Z9
+	VMINPS       Z9, Z27, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z26, Z10
+	VMINPS       Z10, Z27, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z26, Z11
+	VMINPS       Z11, Z27, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z26, Z12
+	VMINPS       Z12, Z27, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z26, Z13
+	VMINPS       Z13, Z27, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z26, Z14
+	VMINPS       Z14, Z27, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z26, Z15
+	VMINPS       Z15, Z27, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z26, Z16
+	VMINPS       Z16, Z27, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z26, Z17
+	VMINPS       Z17, Z27, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z18, Z18
+	VMAXPS       Z18, Z26, Z18
+	VMINPS       Z18, Z27, Z18
+	VMOVUPS      Z18, (BX)
+	VADDPS       64(CX), Z19, Z19
+	VMAXPS       Z19, Z26, Z19
+	VMINPS       Z19, Z27, Z19
+	VMOVUPS      Z19, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z20, Z20
+	VMAXPS       Z20, Z26, Z20
+	VMINPS       Z20, Z27, Z20
+	VMOVUPS      Z20, (BX)
+	VADDPS       64(CX), Z21, Z21
+	VMAXPS       Z21, Z26, Z21
+	VMINPS       Z21, Z27, Z21
+	VMOVUPS      Z21, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z22, Z22
+	VMAXPS       Z22, Z26, Z22
+	VMINPS       Z22, Z27, Z22
+	VMOVUPS      Z22, (BX)
+	VADDPS       64(CX), Z23, Z23
+	VMAXPS       Z23, Z26, Z23
+	VMINPS       Z23, Z27, Z23
+	VMOVUPS      Z23, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z24, Z24
+	VMAXPS       Z24, Z26, Z24
+	VMINPS       Z24, Z27, Z24
+	VMOVUPS      Z24, (BX)
+	VADDPS       64(CX), Z25, Z25
+	VMAXPS       Z25, Z26, Z25
+	VMINPS       Z25, Z27, Z25
+	VMOVUPS      Z25, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile14x2BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile14x2BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z2
+	VMOVUPS 64(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z6
+	VMOVUPS 64(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z10
+	VMOVUPS 64(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z14
+	VMOVUPS 64(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z18
+	VMOVUPS 64(CX), Z19
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z20
+	VMOVUPS 64(CX), Z21
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z22
+	VMOVUPS 64(CX), Z23
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z24
+	VMOVUPS 64(CX), Z25
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z26
+	VMOVUPS 64(CX), Z27
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R10
+	MOVQ    88(AX), R11
+	MOVQ    8(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	LEAQ         (SI)(DI*2), R9
+	ADDQ         BX, R9
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R12), Z28
+	VMOVUPS      64(R12), Z29
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R12), Z28
+	VMOVUPS      64(R12), Z29
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	VMOVUPS      (R12), Z28
+	VMOVUPS      64(R12), Z29
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(BX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(BX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(BX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         R11, R12
+	ADDQ         R10, SI
+	ADDQ         R10, R9
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z28
+	VBROADCASTSS 124(AX), Z29
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z28, Z0
+	VMINPS       Z0, Z29, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z28, Z1
+	VMINPS       Z1, Z29, Z1
+	VMOVUPS      Z1, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z2, Z2
+	VMAXPS       Z2, Z28, Z2
+	VMINPS       Z2, Z29, Z2
+	VMOVUPS      Z2, (BX)
+	VADDPS       64(CX), Z3, Z3
+	VMAXPS       Z3, Z28, Z3
+	VMINPS       Z3, Z29, Z3
+	VMOVUPS      Z3, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z28, Z4
+	VMINPS       Z4, Z29, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z28, Z5
+	VMINPS       Z5, Z29, Z5
+	VMOVUPS      Z5, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z6, Z6
+	VMAXPS       Z6, Z28, Z6
+	VMINPS       Z6, Z29, Z6
+	VMOVUPS      Z6, (BX)
+	VADDPS       64(CX), Z7, Z7
+	VMAXPS       Z7, Z28, Z7
+	VMINPS       Z7, Z29, Z7
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z28, Z8
+	VMINPS       Z8, Z29, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z28, Z9
+	VMINPS       Z9, Z29, Z9
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z10, Z10
+	VMAXPS       Z10, Z28, Z10
+	VMINPS       Z10, Z29, Z10
+	VMOVUPS      Z10, (BX)
+	VADDPS       64(CX), Z11, Z11
+	VMAXPS       Z11, Z28, Z11
+	VMINPS       Z11, Z29, Z11
+	VMOVUPS      Z11, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z28, Z12
+	VMINPS       Z12, Z29, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z28, Z13
+	VMINPS       Z13, Z29, Z13
+	VMOVUPS      Z13, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z14, Z14
+	VMAXPS       Z14, Z28, Z14
+	VMINPS       Z14, Z29, Z14
+	VMOVUPS      Z14, (BX)
+	VADDPS       64(CX), Z15, Z15
+	VMAXPS       Z15, Z28, Z15
+	VMINPS       Z15, Z29, Z15
+	VMOVUPS      Z15, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z28, Z16
+	VMINPS       Z16, Z29, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z28, Z17
+	VMINPS       Z17, Z29, Z17
+	VMOVUPS      Z17, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z18, Z18
+	VMAXPS       Z18, Z28, Z18
+	VMINPS       Z18, Z29, Z18
+	VMOVUPS      Z18, (BX)
+	VADDPS       64(CX), Z19, Z19
+	VMAXPS       Z19, Z28, Z19
+	VMINPS       Z19, Z29, Z19
+	VMOVUPS      Z19, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z20, Z20
+	VMAXPS       Z20, Z28, Z20
+	VMINPS       Z20, Z29, Z20
+	VMOVUPS      Z20, (BX)
+	VADDPS       64(CX), Z21, Z21
+	VMAXPS       Z21, Z28, Z21
+	VMINPS       Z21, Z29, Z21
+	VMOVUPS      Z21, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z22, Z22
+	VMAXPS       Z22, Z28, Z22
+	VMINPS       Z22, Z29, Z22
+	VMOVUPS      Z22, (BX)
+	VADDPS       64(CX), Z23, Z23
+	VMAXPS       Z23, Z28, Z23
+	VMINPS       Z23, Z29, Z23
+	VMOVUPS      Z23, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z24, Z24
+	VMAXPS       Z24, Z28, Z24
+	VMINPS       Z24, Z29, Z24
+	VMOVUPS      Z24, (BX)
+	VADDPS       64(CX), Z25, Z25
+	VMAXPS       Z25, Z28, Z25
+	VMINPS       Z25, Z29, Z25
+	VMOVUPS      Z25, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z26, Z26
+	VMAXPS       Z26, Z28, Z26
+	VMINPS       Z26, Z29, Z26
+	VMOVUPS      Z26, (BX)
+	VADDPS       64(CX), Z27, Z27
+	VMAXPS       Z27, Z28, Z27
+	VMINPS       Z27, Z29, Z27
+	VMOVUPS      Z27, 64(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile1x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile1x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), SI
+	MOVQ    88(AX), DI
+	MOVQ    8(AX), R8
+	MOVQ    16(AX), R9
+
+segment:
+	MOVQ         (AX), BX
+	ADDQ         (CX), BX
+	MOVQ         64(AX), R10
+	TESTQ        $0x00000001, R10
+	JZ           even
+	VMOVUPS      (R8), Z4
+	VMOVUPS      64(R8), Z5
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (BX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         SI, BX
+
+even:
+	SHRQ $0x01, R10
+	JZ   next
+
+pair:
+	VMOVUPS      (R8), Z4
+	VMOVUPS      64(R8), Z5
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (BX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         SI, BX
+	VMOVUPS      (R8), Z4
+	VMOVUPS      64(R8), Z5
+	VMOVUPS      (R9), Z6
+	VMOVUPS      64(R9), Z7
+	VBROADCASTSS (BX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         SI, BX
+	DECQ         R10
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z4
+	VBROADCASTSS 124(AX), Z5
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile2x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile2x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VMOVUPS 128(CX), Z6
+	VMOVUPS 192(CX), Z7
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+	MOVQ    16(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z8
+	VMOVUPS      64(R9), Z9
+	VMOVUPS      (R10), Z10
+	VMOVUPS      64(R10), Z11
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z8
+	VBROADCASTSS 124(AX), Z9
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMOVUPS      Z5, 64(BX)
+	VADDPS       128(CX), Z6, Z6
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 128(BX)
+	VADDPS       192(CX), Z7, Z7
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
+	VMOVUPS      Z7, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile3x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile3x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VMOVUPS 128(CX), Z6
+	VMOVUPS 192(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	VMOVUPS 128(CX), Z10
+	VMOVUPS 192(CX), Z11
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	MOVQ    80(AX), DI
+	MOVQ    88(AX), R8
+	MOVQ    8(AX), R9
+	MOVQ    16(AX), R10
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R11
+	TESTQ        $0x00000001, R11
+	JZ           even
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	VMOVUPS      (R10), Z14
+	VMOVUPS      64(R10), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+
+even:
+	SHRQ $0x01, R11
+	JZ   next
+
+pair:
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	VMOVUPS      (R10), Z14
+	VMOVUPS      64(R10), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	VMOVUPS      (R10), Z14
+	VMOVUPS      64(R10), Z15
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         R8, R9
+	ADDQ         R8, R10
+	ADDQ         DI, SI
+	DECQ         R11
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z12
+	VBROADCASTSS 124(AX), Z13
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMOVUPS      Z5, 64(BX)
+	VADDPS       128(CX), Z6, Z6
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMOVUPS      Z6, 128(BX)
+	VADDPS       192(CX), Z7, Z7
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMOVUPS      Z7, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMOVUPS      Z9, 64(BX)
+	VADDPS       128(CX), Z10, Z10
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMOVUPS      Z10, 128(BX)
+	VADDPS       192(CX), Z11, Z11
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
+	VMOVUPS      Z11, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile4x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile4x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VMOVUPS 128(CX), Z6
+	VMOVUPS 192(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	VMOVUPS 128(CX), Z10
+	VMOVUPS 192(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	VMOVUPS 128(CX), Z14
+	VMOVUPS 192(CX), Z15
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+	MOVQ    16(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VMOVUPS      (R11), Z18
+	VMOVUPS      64(R11), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VMOVUPS      (R11), Z18
+	VMOVUPS      64(R11), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z16
+	VMOVUPS      64(R10), Z17
+	VMOVUPS      (R11), Z18
+	VMOVUPS      64(R11), Z19
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z16
+	VBROADCASTSS 124(AX), Z17
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMOVUPS      Z5, 64(BX)
+	VADDPS       128(CX), Z6, Z6
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMOVUPS      Z6, 128(BX)
+	VADDPS       192(CX), Z7, Z7
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMOVUPS      Z7, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMOVUPS      Z9, 64(BX)
+	VADDPS       128(CX), Z10, Z10
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMOVUPS      Z10, 128(BX)
+	VADDPS       192(CX), Z11, Z11
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMOVUPS      Z11, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMOVUPS      Z13, 64(BX)
+	VADDPS       128(CX), Z14, Z14
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMOVUPS      Z14, 128(BX)
+	VADDPS       192(CX), Z15, Z15
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
+	VMOVUPS      Z15, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile5x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile5x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VMOVUPS 128(CX), Z6
+	VMOVUPS 192(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	VMOVUPS 128(CX), Z10
+	VMOVUPS 192(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	VMOVUPS 128(CX), Z14
+	VMOVUPS 192(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	VMOVUPS 128(CX), Z18
+	VMOVUPS 192(CX), Z19
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	MOVQ    80(AX), R8
+	MOVQ    88(AX), R9
+	MOVQ    8(AX), R10
+	MOVQ    16(AX), R11
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           even
+	VMOVUPS      (R10), Z20
+	VMOVUPS      64(R10), Z21
+	VMOVUPS      (R11), Z22
+	VMOVUPS      64(R11), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z20, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z20, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z20, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+
+even:
+	SHRQ $0x01, R12
+	JZ   next
+
+pair:
+	VMOVUPS      (R10), Z20
+	VMOVUPS      64(R10), Z21
+	VMOVUPS      (R11), Z22
+	VMOVUPS      64(R11), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z20, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z20, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z20, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+	VMOVUPS      (R10), Z20
+	VMOVUPS      64(R10), Z21
+	VMOVUPS      (R11), Z22
+	VMOVUPS      64(R11), Z23
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z20, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(BX*1), Z24
+	// VDPBF16PS Z20, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*2), Z24
+	// VDPBF16PS Z20, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z20, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xed52
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (SI)(BX*4), Z24
+	// VDPBF16PS Z20, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcd52
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	ADDQ         R9, R10
+	ADDQ         R9, R11
+	ADDQ         R8, SI
+	DECQ         R12
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z20
+	VBROADCASTSS 124(AX), Z21
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMOVUPS      Z5, 64(BX)
+	VADDPS       128(CX), Z6, Z6
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMOVUPS      Z6, 128(BX)
+	VADDPS       192(CX), Z7, Z7
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMOVUPS      Z7, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMOVUPS      Z9, 64(BX)
+	VADDPS       128(CX), Z10, Z10
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMOVUPS      Z10, 128(BX)
+	VADDPS       192(CX), Z11, Z11
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMOVUPS      Z11, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMOVUPS      Z13, 64(BX)
+	VADDPS       128(CX), Z14, Z14
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMOVUPS      Z14, 128(BX)
+	VADDPS       192(CX), Z15, Z15
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMOVUPS      Z15, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMOVUPS      Z17, 64(BX)
+	VADDPS       128(CX), Z18, Z18
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMOVUPS      Z18, 128(BX)
+	VADDPS       192(CX), Z19, Z19
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
+	VMOVUPS      Z19, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func tile6x4BF16AVX512(args *byte)
+// Requires: AVX, AVX512F, AVX512VNNI
+TEXT ·tile6x4BF16AVX512(SB), NOSPLIT, $0-8
+	MOVQ    args+0(FP), AX
+	MOVQ    24(AX), CX
+	MOVQ    96(AX), DX
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z4
+	VMOVUPS 64(CX), Z5
+	VMOVUPS 128(CX), Z6
+	VMOVUPS 192(CX), Z7
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z8
+	VMOVUPS 64(CX), Z9
+	VMOVUPS 128(CX), Z10
+	VMOVUPS 192(CX), Z11
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z12
+	VMOVUPS 64(CX), Z13
+	VMOVUPS 128(CX), Z14
+	VMOVUPS 192(CX), Z15
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z16
+	VMOVUPS 64(CX), Z17
+	VMOVUPS 128(CX), Z18
+	VMOVUPS 192(CX), Z19
+	ADDQ    DX, CX
+	VMOVUPS (CX), Z20
+	VMOVUPS 64(CX), Z21
+	VMOVUPS 128(CX), Z22
+	VMOVUPS 192(CX), Z23
+	ADDQ    DX, CX
+	MOVQ    48(AX), CX
+	MOVQ    56(AX), DX
+	TESTQ   DX, DX
+	JZ      done
+	MOVQ    72(AX), BX
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	MOVQ    80(AX), R9
+	MOVQ    88(AX), R10
+	MOVQ    8(AX), R11
+	MOVQ    16(AX), R12
+
+segment:
+	MOVQ         (AX), SI
+	ADDQ         (CX), SI
+	MOVQ         64(AX), R13
+	TESTQ        $0x00000001, R13
+	JZ           even
+	VMOVUPS      (R11), Z24
+	VMOVUPS      64(R11), Z25
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z24, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z24, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z24, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	ADDQ         R10, R11
+	ADDQ         R10, R12
+	ADDQ         R9, SI
+
+even:
+	SHRQ $0x01, R13
+	JZ   next
+
+pair:
+	VMOVUPS      (R11), Z24
+	VMOVUPS      64(R11), Z25
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z24, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z24, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z24, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	ADDQ         R10, R11
+	ADDQ         R10, R12
+	ADDQ         R9, SI
+	VMOVUPS      (R11), Z24
+	VMOVUPS      64(R11), Z25
+	VMOVUPS      (R12), Z26
+	VMOVUPS      64(R12), Z27
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z24, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(BX*1), Z28
+	// VDPBF16PS Z24, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*2), Z28
+	// VDPBF16PS Z24, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z24, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(BX*4), Z28
+	// VDPBF16PS Z24, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xc952
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z24, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xe952
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	ADDQ         R10, R11
+	ADDQ         R10, R12
+	ADDQ         R9, SI
+	DECQ         R13
+	JNZ          pair
+
+next:
+	ADDQ $0x08, CX
+	DECQ DX
+	JNZ  segment
+
+done:
+	MOVQ         32(AX), CX
+	MOVQ         104(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         112(AX), SI
+	VBROADCASTSS 120(AX), Z24
+	VBROADCASTSS 124(AX), Z25
+	VADDPS       (CX), Z0, Z0
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMOVUPS      Z0, (BX)
+	VADDPS       64(CX), Z1, Z1
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMOVUPS      Z1, 64(BX)
+	VADDPS       128(CX), Z2, Z2
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMOVUPS      Z2, 128(BX)
+	VADDPS       192(CX), Z3, Z3
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMOVUPS      Z3, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z4, Z4
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMOVUPS      Z4, (BX)
+	VADDPS       64(CX), Z5, Z5
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMOVUPS      Z5, 64(BX)
+	VADDPS       128(CX), Z6, Z6
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMOVUPS      Z6, 128(BX)
+	VADDPS       192(CX), Z7, Z7
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMOVUPS      Z7, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z8, Z8
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMOVUPS      Z8, (BX)
+	VADDPS       64(CX), Z9, Z9
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMOVUPS      Z9, 64(BX)
+	VADDPS       128(CX), Z10, Z10
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMOVUPS      Z10, 128(BX)
+	VADDPS       192(CX), Z11, Z11
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMOVUPS      Z11, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z12, Z12
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMOVUPS      Z12, (BX)
+	VADDPS       64(CX), Z13, Z13
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMOVUPS      Z13, 64(BX)
+	VADDPS       128(CX), Z14, Z14
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMOVUPS      Z14, 128(BX)
+	VADDPS       192(CX), Z15, Z15
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMOVUPS      Z15, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z16, Z16
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMOVUPS      Z16, (BX)
+	VADDPS       64(CX), Z17, Z17
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMOVUPS      Z17, 64(BX)
+	VADDPS       128(CX), Z18, Z18
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMOVUPS      Z18, 128(BX)
+	VADDPS       192(CX), Z19, Z19
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMOVUPS      Z19, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VADDPS       (CX), Z20, Z20
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMOVUPS      Z20, (BX)
+	VADDPS       64(CX), Z21, Z21
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMOVUPS      Z21, 64(BX)
+	VADDPS       128(CX), Z22, Z22
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMOVUPS      Z22, 128(BX)
+	VADDPS       192(CX), Z23, Z23
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
+	VMOVUPS      Z23, 192(BX)
+	ADDQ         DX, CX
+	ADDQ         SI, BX
+	VZEROUPPER
+	RET
+
+// func depthwise1F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise1F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX)(DX*1), Z2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPS     (R8), Z3
+	VFMADD231PS (CX), Z3, Z2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (CX)
+	ADDQ    $0x40, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise2F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Z2
+	VMOVUPS (DX)(BX*1), Z3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Z4
+	VFMADD231PS (DX), Z4, Z2
+	VFMADD231PS (DX)(CX*1), Z4, Z3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise3F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Z2
+	VMOVUPS (DX)(BX*1), Z3
+	VMOVUPS (DX)(BX*1), Z4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Z5
+	VFMADD231PS (DX), Z5, Z2
+	VFMADD231PS (DX)(CX*1), Z5, Z3
+	VFMADD231PS (DX)(CX*2), Z5, Z4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise4F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Z2
+	VMOVUPS (DX)(SI*1), Z3
+	VMOVUPS (DX)(SI*1), Z4
+	VMOVUPS (DX)(SI*1), Z5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Z6
+	VFMADD231PS (DX), Z6, Z2
+	VFMADD231PS (DX)(CX*1), Z6, Z3
+	VFMADD231PS (DX)(CX*2), Z6, Z4
+	VFMADD231PS (DX)(BX*1), Z6, Z5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise5F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Z2
+	VMOVUPS (DX)(SI*1), Z3
+	VMOVUPS (DX)(SI*1), Z4
+	VMOVUPS (DX)(SI*1), Z5
+	VMOVUPS (DX)(SI*1), Z6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Z7
+	VFMADD231PS (DX), Z7, Z2
+	VFMADD231PS (DX)(CX*1), Z7, Z3
+	VFMADD231PS (DX)(CX*2), Z7, Z4
+	VFMADD231PS (DX)(BX*1), Z7, Z5
+	VFMADD231PS (DX)(CX*4), Z7, Z6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise6F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Z2
+	VMOVUPS (DX)(DI*1), Z3
+	VMOVUPS (DX)(DI*1), Z4
+	VMOVUPS (DX)(DI*1), Z5
+	VMOVUPS (DX)(DI*1), Z6
+	VMOVUPS (DX)(DI*1), Z7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Z8
+	VFMADD231PS (DX), Z8, Z2
+	VFMADD231PS (DX)(CX*1), Z8, Z3
+	VFMADD231PS (DX)(CX*2), Z8, Z4
+	VFMADD231PS (DX)(BX*1), Z8, Z5
+	VFMADD231PS (DX)(CX*4), Z8, Z6
+	VFMADD231PS (DX)(SI*1), Z8, Z7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise7F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Z2
+	VMOVUPS (DX)(DI*1), Z3
+	VMOVUPS (DX)(DI*1), Z4
+	VMOVUPS (DX)(DI*1), Z5
+	VMOVUPS (DX)(DI*1), Z6
+	VMOVUPS (DX)(DI*1), Z7
+	VMOVUPS (DX)(DI*1), Z8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Z9
+	VFMADD231PS (DX), Z9, Z2
+	VFMADD231PS (DX)(CX*1), Z9, Z3
+	VFMADD231PS (DX)(CX*2), Z9, Z4
+	VFMADD231PS (DX)(BX*1), Z9, Z5
+	VFMADD231PS (DX)(CX*4), Z9, Z6
+	VFMADD231PS (DX)(SI*1), Z9, Z7
+	VFMADD231PS (DX)(BX*2), Z9, Z8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z8, Z0, Z8
+	VMINPS  Z8, Z1, Z8
+	VMOVUPS Z8, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F32AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise8F32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSS 120(AX), Z0
+	VBROADCASTSS 124(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(R8*1), Z2
+	VMOVUPS (DX)(R8*1), Z3
+	VMOVUPS (DX)(R8*1), Z4
+	VMOVUPS (DX)(R8*1), Z5
+	VMOVUPS (DX)(R8*1), Z6
+	VMOVUPS (DX)(R8*1), Z7
+	VMOVUPS (DX)(R8*1), Z8
+	VMOVUPS (DX)(R8*1), Z9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPS     (R12), Z10
+	VFMADD231PS (DX), Z10, Z2
+	VFMADD231PS (DX)(CX*1), Z10, Z3
+	VFMADD231PS (DX)(CX*2), Z10, Z4
+	VFMADD231PS (DX)(BX*1), Z10, Z5
+	VFMADD231PS (DX)(CX*4), Z10, Z6
+	VFMADD231PS (DX)(SI*1), Z10, Z7
+	VFMADD231PS (DX)(BX*2), Z10, Z8
+	VFMADD231PS (DI), Z10, Z9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPS  Z2, Z0, Z2
+	VMINPS  Z2, Z1, Z2
+	VMOVUPS Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z3, Z0, Z3
+	VMINPS  Z3, Z1, Z3
+	VMOVUPS Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z5, Z0, Z5
+	VMINPS  Z5, Z1, Z5
+	VMOVUPS Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z6, Z0, Z6
+	VMINPS  Z6, Z1, Z6
+	VMOVUPS Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z7, Z0, Z7
+	VMINPS  Z7, Z1, Z7
+	VMOVUPS Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z8, Z0, Z8
+	VMINPS  Z8, Z1, Z8
+	VMOVUPS Z8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Z9, Z0, Z9
+	VMINPS  Z9, Z1, Z9
+	VMOVUPS Z9, (DX)
+	ADDQ    $0x40, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise1F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise1F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPD (CX)(DX*1), Z2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPD     (R8), Z3
+	VFMADD231PD (CX), Z3, Z2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (CX)
+	ADDQ    $0x40, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise2F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Z2
+	VMOVUPD (DX)(BX*1), Z3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Z4
+	VFMADD231PD (DX), Z4, Z2
+	VFMADD231PD (DX)(CX*1), Z4, Z3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise3F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(BX*1), Z2
+	VMOVUPD (DX)(BX*1), Z3
+	VMOVUPD (DX)(BX*1), Z4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPD     (R9), Z5
+	VFMADD231PD (DX), Z5, Z2
+	VFMADD231PD (DX)(CX*1), Z5, Z3
+	VFMADD231PD (DX)(CX*2), Z5, Z4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    $0x40, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise4F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Z2
+	VMOVUPD (DX)(SI*1), Z3
+	VMOVUPD (DX)(SI*1), Z4
+	VMOVUPD (DX)(SI*1), Z5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Z6
+	VFMADD231PD (DX), Z6, Z2
+	VFMADD231PD (DX)(CX*1), Z6, Z3
+	VFMADD231PD (DX)(CX*2), Z6, Z4
+	VFMADD231PD (DX)(BX*1), Z6, Z5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise5F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(SI*1), Z2
+	VMOVUPD (DX)(SI*1), Z3
+	VMOVUPD (DX)(SI*1), Z4
+	VMOVUPD (DX)(SI*1), Z5
+	VMOVUPD (DX)(SI*1), Z6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPD     (R10), Z7
+	VFMADD231PD (DX), Z7, Z2
+	VFMADD231PD (DX)(CX*1), Z7, Z3
+	VFMADD231PD (DX)(CX*2), Z7, Z4
+	VFMADD231PD (DX)(BX*1), Z7, Z5
+	VFMADD231PD (DX)(CX*4), Z7, Z6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    $0x40, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise6F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Z2
+	VMOVUPD (DX)(DI*1), Z3
+	VMOVUPD (DX)(DI*1), Z4
+	VMOVUPD (DX)(DI*1), Z5
+	VMOVUPD (DX)(DI*1), Z6
+	VMOVUPD (DX)(DI*1), Z7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Z8
+	VFMADD231PD (DX), Z8, Z2
+	VFMADD231PD (DX)(CX*1), Z8, Z3
+	VFMADD231PD (DX)(CX*2), Z8, Z4
+	VFMADD231PD (DX)(BX*1), Z8, Z5
+	VFMADD231PD (DX)(CX*4), Z8, Z6
+	VFMADD231PD (DX)(SI*1), Z8, Z7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise7F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(DI*1), Z2
+	VMOVUPD (DX)(DI*1), Z3
+	VMOVUPD (DX)(DI*1), Z4
+	VMOVUPD (DX)(DI*1), Z5
+	VMOVUPD (DX)(DI*1), Z6
+	VMOVUPD (DX)(DI*1), Z7
+	VMOVUPD (DX)(DI*1), Z8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPD     (R11), Z9
+	VFMADD231PD (DX), Z9, Z2
+	VFMADD231PD (DX)(CX*1), Z9, Z3
+	VFMADD231PD (DX)(CX*2), Z9, Z4
+	VFMADD231PD (DX)(BX*1), Z9, Z5
+	VFMADD231PD (DX)(CX*4), Z9, Z6
+	VFMADD231PD (DX)(SI*1), Z9, Z7
+	VFMADD231PD (DX)(BX*2), Z9, Z8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z8, Z0, Z8
+	VMINPD  Z8, Z1, Z8
+	VMOVUPD Z8, (DX)
+	ADDQ    $0x40, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F64AVX512(args *byte)
+// Requires: AVX, AVX512F
+TEXT ·depthwise8F64AVX512(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSD 120(AX), Z0
+	VBROADCASTSD 128(AX), Z1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPD (DX)(R8*1), Z2
+	VMOVUPD (DX)(R8*1), Z3
+	VMOVUPD (DX)(R8*1), Z4
+	VMOVUPD (DX)(R8*1), Z5
+	VMOVUPD (DX)(R8*1), Z6
+	VMOVUPD (DX)(R8*1), Z7
+	VMOVUPD (DX)(R8*1), Z8
+	VMOVUPD (DX)(R8*1), Z9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPD     (R12), Z10
+	VFMADD231PD (DX), Z10, Z2
+	VFMADD231PD (DX)(CX*1), Z10, Z3
+	VFMADD231PD (DX)(CX*2), Z10, Z4
+	VFMADD231PD (DX)(BX*1), Z10, Z5
+	VFMADD231PD (DX)(CX*4), Z10, Z6
+	VFMADD231PD (DX)(SI*1), Z10, Z7
+	VFMADD231PD (DX)(BX*2), Z10, Z8
+	VFMADD231PD (DI), Z10, Z9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPD  Z2, Z0, Z2
+	VMINPD  Z2, Z1, Z2
+	VMOVUPD Z2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z3, Z0, Z3
+	VMINPD  Z3, Z1, Z3
+	VMOVUPD Z3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z4, Z0, Z4
+	VMINPD  Z4, Z1, Z4
+	VMOVUPD Z4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z5, Z0, Z5
+	VMINPD  Z5, Z1, Z5
+	VMOVUPD Z5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z6, Z0, Z6
+	VMINPD  Z6, Z1, Z6
+	VMOVUPD Z6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z7, Z0, Z7
+	VMINPD  Z7, Z1, Z7
+	VMOVUPD Z7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z8, Z0, Z8
+	VMINPD  Z8, Z1, Z8
+	VMOVUPD Z8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPD  Z9, Z0, Z9
+	VMINPD  Z9, Z1, Z9
+	VMOVUPD Z9, (DX)
+	ADDQ    $0x40, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise1F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise1F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), BX
+	XORQ         DX, DX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), CX
+	VMOVUPS (CX)(DX*1), Y2
+	MOVQ    48(AX), SI
+	MOVQ    56(AX), DI
+	MOVQ    8(AX), R8
+	ADDQ    DX, R8
+	TESTQ   DI, DI
+	JZ      done
+
+tap:
+	MOVQ        (AX), CX
+	ADDQ        (SI), CX
+	ADDQ        DX, CX
+	VMOVUPS     (R8), Y3
+	VFMADD231PS (CX), Y3, Y2
+	ADDQ        88(AX), R8
+	ADDQ        $0x08, SI
+	DECQ        DI
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), CX
+	ADDQ    DX, CX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (CX)
+	ADDQ    $0x20, DX
+	DECQ    BX
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise2F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise2F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Y2
+	VMOVUPS (DX)(BX*1), Y3
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Y4
+	VFMADD231PS (DX), Y4, Y2
+	VFMADD231PS (DX)(CX*1), Y4, Y3
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise3F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise3F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	MOVQ         64(AX), SI
+	XORQ         BX, BX
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(BX*1), Y2
+	VMOVUPS (DX)(BX*1), Y3
+	VMOVUPS (DX)(BX*1), Y4
+	MOVQ    48(AX), DI
+	MOVQ    56(AX), R8
+	MOVQ    8(AX), R9
+	ADDQ    BX, R9
+	TESTQ   R8, R8
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (DI), DX
+	ADDQ        BX, DX
+	VMOVUPS     (R9), Y5
+	VFMADD231PS (DX), Y5, Y2
+	VFMADD231PS (DX)(CX*1), Y5, Y3
+	VFMADD231PS (DX)(CX*2), Y5, Y4
+	ADDQ        88(AX), R9
+	ADDQ        $0x08, DI
+	DECQ        R8
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    BX, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    $0x20, BX
+	DECQ    SI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise4F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise4F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Y2
+	VMOVUPS (DX)(SI*1), Y3
+	VMOVUPS (DX)(SI*1), Y4
+	VMOVUPS (DX)(SI*1), Y5
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Y6
+	VFMADD231PS (DX), Y6, Y2
+	VFMADD231PS (DX)(CX*1), Y6, Y3
+	VFMADD231PS (DX)(CX*2), Y6, Y4
+	VFMADD231PS (DX)(BX*1), Y6, Y5
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise5F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise5F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	MOVQ         64(AX), DI
+	XORQ         SI, SI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(SI*1), Y2
+	VMOVUPS (DX)(SI*1), Y3
+	VMOVUPS (DX)(SI*1), Y4
+	VMOVUPS (DX)(SI*1), Y5
+	VMOVUPS (DX)(SI*1), Y6
+	MOVQ    48(AX), R8
+	MOVQ    56(AX), R9
+	MOVQ    8(AX), R10
+	ADDQ    SI, R10
+	TESTQ   R9, R9
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R8), DX
+	ADDQ        SI, DX
+	VMOVUPS     (R10), Y7
+	VFMADD231PS (DX), Y7, Y2
+	VFMADD231PS (DX)(CX*1), Y7, Y3
+	VFMADD231PS (DX)(CX*2), Y7, Y4
+	VFMADD231PS (DX)(BX*1), Y7, Y5
+	VFMADD231PS (DX)(CX*4), Y7, Y6
+	ADDQ        88(AX), R10
+	ADDQ        $0x08, R8
+	DECQ        R9
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    SI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    $0x20, SI
+	DECQ    DI
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise6F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise6F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Y2
+	VMOVUPS (DX)(DI*1), Y3
+	VMOVUPS (DX)(DI*1), Y4
+	VMOVUPS (DX)(DI*1), Y5
+	VMOVUPS (DX)(DI*1), Y6
+	VMOVUPS (DX)(DI*1), Y7
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Y8
+	VFMADD231PS (DX), Y8, Y2
+	VFMADD231PS (DX)(CX*1), Y8, Y3
+	VFMADD231PS (DX)(CX*2), Y8, Y4
+	VFMADD231PS (DX)(BX*1), Y8, Y5
+	VFMADD231PS (DX)(CX*4), Y8, Y6
+	VFMADD231PS (DX)(SI*1), Y8, Y7
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise7F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise7F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R8
+	XORQ         DI, DI
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(DI*1), Y2
+	VMOVUPS (DX)(DI*1), Y3
+	VMOVUPS (DX)(DI*1), Y4
+	VMOVUPS (DX)(DI*1), Y5
+	VMOVUPS (DX)(DI*1), Y6
+	VMOVUPS (DX)(DI*1), Y7
+	VMOVUPS (DX)(DI*1), Y8
+	MOVQ    48(AX), R9
+	MOVQ    56(AX), R10
+	MOVQ    8(AX), R11
+	ADDQ    DI, R11
+	TESTQ   R10, R10
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R9), DX
+	ADDQ        DI, DX
+	VMOVUPS     (R11), Y9
+	VFMADD231PS (DX), Y9, Y2
+	VFMADD231PS (DX)(CX*1), Y9, Y3
+	VFMADD231PS (DX)(CX*2), Y9, Y4
+	VFMADD231PS (DX)(BX*1), Y9, Y5
+	VFMADD231PS (DX)(CX*4), Y9, Y6
+	VFMADD231PS (DX)(SI*1), Y9, Y7
+	VFMADD231PS (DX)(BX*2), Y9, Y8
+	ADDQ        88(AX), R11
+	ADDQ        $0x08, R9
+	DECQ        R10
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    DI, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y8, Y0, Y8
+	VMINPS  Y8, Y1, Y8
+	VMOVUPS Y8, (DX)
+	ADDQ    $0x20, DI
+	DECQ    R8
+	JNZ     column
+	VZEROUPPER
+	RET
+
+// func depthwise8F32AVX2(args *byte)
+// Requires: AVX, FMA3
+TEXT ·depthwise8F32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         args+0(FP), AX
+	MOVQ         72(AX), CX
+	LEAQ         (CX)(CX*2), BX
+	LEAQ         (CX)(CX*4), SI
+	MOVQ         64(AX), R9
+	XORQ         R8, R8
+	VBROADCASTSS 120(AX), Y0
+	VBROADCASTSS 124(AX), Y1
+
+column:
+	MOVQ    24(AX), DX
+	VMOVUPS (DX)(R8*1), Y2
+	VMOVUPS (DX)(R8*1), Y3
+	VMOVUPS (DX)(R8*1), Y4
+	VMOVUPS (DX)(R8*1), Y5
+	VMOVUPS (DX)(R8*1), Y6
+	VMOVUPS (DX)(R8*1), Y7
+	VMOVUPS (DX)(R8*1), Y8
+	VMOVUPS (DX)(R8*1), Y9
+	MOVQ    48(AX), R10
+	MOVQ    56(AX), R11
+	MOVQ    8(AX), R12
+	ADDQ    R8, R12
+	TESTQ   R11, R11
+	JZ      done
+
+tap:
+	MOVQ        (AX), DX
+	ADDQ        (R10), DX
+	ADDQ        R8, DX
+	LEAQ        (DX)(BX*2), DI
+	ADDQ        CX, DI
+	VMOVUPS     (R12), Y10
+	VFMADD231PS (DX), Y10, Y2
+	VFMADD231PS (DX)(CX*1), Y10, Y3
+	VFMADD231PS (DX)(CX*2), Y10, Y4
+	VFMADD231PS (DX)(BX*1), Y10, Y5
+	VFMADD231PS (DX)(CX*4), Y10, Y6
+	VFMADD231PS (DX)(SI*1), Y10, Y7
+	VFMADD231PS (DX)(BX*2), Y10, Y8
+	VFMADD231PS (DI), Y10, Y9
+	ADDQ        88(AX), R12
+	ADDQ        $0x08, R10
+	DECQ        R11
+	JNZ         tap
+
+done:
+	MOVQ    40(AX), DX
+	ADDQ    R8, DX
+	VMAXPS  Y2, Y0, Y2
+	VMINPS  Y2, Y1, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y3, Y0, Y3
+	VMINPS  Y3, Y1, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y5, Y0, Y5
+	VMINPS  Y5, Y1, Y5
+	VMOVUPS Y5, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y6, Y0, Y6
+	VMINPS  Y6, Y1, Y6
+	VMOVUPS Y6, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y7, Y0, Y7
+	VMINPS  Y7, Y1, Y7
+	VMOVUPS Y7, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y8, Y0, Y8
+	VMINPS  Y8, Y1, Y8
+	VMOVUPS Y8, (DX)
+	ADDQ    112(AX), DX
+	VMAXPS  Y9, Y0, Y9
+	VMINPS  Y9, Y1, Y9
+	VMOVUPS Y9, (DX)
+	ADDQ    $0x20, R8
+	DECQ    R9
+	JNZ     column
+	VZEROUPPER
+	RET
+
 // func depthwise1F64AVX2(args *byte)
 // Requires: AVX, FMA3
 TEXT ·depthwise1F64AVX2(SB), NOSPLIT, $0-8
@@ -24120,5 +33162,28 @@ vector:
 	JNZ         vector
 	MOVQ        32(AX), AX
 	VMOVUPS     Y1, (AX)
+	VZEROUPPER
+	RET
+
+// func joinPairs(dst *float32, src *float32, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·joinPairs(SB), NOSPLIT, $0-24
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	MOVQ  $0xaaaaaaaa, BX
+	KMOVD BX, K1
+
+row:
+	VPSRLD    $0x10, (CX), Z0
+	VMOVDQU16 128(CX), K1, Z0
+	VMOVDQU64 Z0, (AX)
+	VPSRLD    $0x10, 64(CX), Z0
+	VMOVDQU16 192(CX), K1, Z0
+	VMOVDQU64 Z0, 64(AX)
+	ADDQ      $0x00000100, CX
+	SUBQ      $-128, AX
+	DECQ      DX
+	JNZ       row
 	VZEROUPPER
 	RET

@@ -9,6 +9,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/loris-ml/loris/internal/kernels/asm/bf16"
 )
 
 // elem is an element type with the instructions of one vector width.
@@ -45,7 +47,7 @@ var f32z = &elem{
 }
 
 // bf16z sums products of pairs of bfloat16, two of which are an element of an
-// operand, in float32. What VPDPWSSD is written for becomes VDPBF16PS, see encode.
+// operand, in float32. What VPDPWSSD is written for becomes VDPBF16PS, see package bf16.
 var bf16z = &elem{
 	suffix: pairsSuffix, goType: f32z.goType, size: f32z.size, lanes: f32z.lanes, vec: f32z.vec,
 	zero: f32z.zero, load: f32z.load, store: f32z.store,
@@ -54,7 +56,7 @@ var bf16z = &elem{
 	masked: true, loadK: f32z.loadK, storeK: f32z.storeK,
 }
 
-const pairsSuffix = "BF16AVX512"
+const pairsSuffix = bf16.Suffix
 
 var f64z = &elem{
 	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
@@ -148,7 +150,7 @@ func main() {
 	pairPanels()
 	transposePairs()
 	Generate()
-	if err := encode(flag.Lookup("out").Value.String()); err != nil {
+	if err := bf16.Encode(flag.Lookup("out").Value.String()); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -2,11 +2,15 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"log"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/loris-ml/loris/internal/kernels/asm/bf16"
 )
 
 // elem is an element type with the instructions of one vector width.
@@ -19,7 +23,10 @@ type elem struct {
 	store  func(v, m Op)
 	splat  func(m, v Op)
 	fma    func(x, y, acc Op)
-	add    func(x, y, dst Op)
+	// sum adds products of the operands' elements to a sum in the inner loops, if that
+	// is not fma.
+	sum func(x, y, acc Op)
+	add func(x, y, dst Op)
 	// max and min return their first operand if either is a NaN.
 	max, min func(x, y, dst Op)
 	rows     [3]int // most rows of tiles of half a panel, one and two
@@ -53,6 +60,15 @@ var elems = []*elem{
 	},
 }
 
+// pairs sums products of pairs of bfloat16, two of which are an element of an operand, in float32.
+// What VPDPWSSD is written for becomes VDPBF16PS, see package bf16.
+var pairs = func() *elem {
+	e := *elems[0]
+	e.suffix, e.sum = bf16.Suffix, func(x, y, acc Op) { VPDPWSSD(x, y, acc) }
+	e.rows[2]-- // all operands of a product are registers
+	return &e
+}()
+
 // Offsets of the fields of Args.
 const (
 	argX = 8 * iota
@@ -75,12 +91,14 @@ const (
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
-	for _, e := range elems {
+	for _, e := range append(elems, pairs) {
 		for i, n := range []int{1, 2, 4} {
 			for m := 1; m <= e.rows[i]; m++ {
 				tile(e, m, n)
 			}
 		}
+	}
+	for _, e := range elems {
 		for m := 1; m <= depthwiseRows; m++ {
 			depthwise(e, m)
 		}
@@ -93,7 +111,11 @@ func main() {
 			}
 		}
 	}
+	joinPairs()
 	Generate()
+	if err := bf16.Encode(flag.Lookup("out").Value.String()); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // rowsOf holds the addresses of up to 14 rows that are one step apart, in two
@@ -234,6 +256,10 @@ func sums(e *elem, acc [][]reg.VecVirtual, get func(int) reg.GPVirtual, field fu
 func products(e *elem, acc [][]reg.VecVirtual, rows *rowsOf, panel []reg.GPVirtual, kStep, wStep reg.GPVirtual) {
 	n := len(acc[0])
 	per := n / len(panel) // vectors of a panel
+	sum := e.fma
+	if e.sum != nil {
+		sum = e.sum
+	}
 	where := func(j int) Mem { return Mem{Base: panel[j/per], Disp: j % per * e.lanes * e.size} }
 	w := make([]Op, n)
 	for j := range w {
@@ -249,7 +275,7 @@ func products(e *elem, acc [][]reg.VecVirtual, rows *rowsOf, panel []reg.GPVirtu
 		x := e.vec()
 		e.splat(rows.at(i), x)
 		for j := range w {
-			e.fma(w[j], x, acc[i][j])
+			sum(w[j], x, acc[i][j])
 		}
 	}
 	for _, r := range panel {
