@@ -127,13 +127,20 @@ func (c *Call[T, A]) Do(lo, hi int) {
 	w := borrow[A]()
 	defer w.release()
 	u := unit[T, A]{Call: c, w: w, set: c.tiles(), scale: A(c.Scale)}
+	u.scorer, u.depth = u.set, c.Dim
+	if pairs := c.pairs(); pairs != nil {
+		u.scorer, u.depth = pairs, c.Dim/2
+	}
 	blocks, few := ceil(c.columns(), c.size), c.few()
 	for i := lo; i < hi; i++ {
 		u.first = i % blocks * c.size
 		u.n = min(c.size, c.columns()-u.first)
 		u.block = ceil(u.n, u.set.Lanes()) * u.set.Lanes()
-		u.kv = i / blocks % c.KVHeads
-		u.batch = i / blocks / c.KVHeads
+		kv, batch := i/blocks%c.KVHeads, i/blocks/c.KVHeads
+		if kv != u.kv || batch != u.batch {
+			u.heldKeys, u.heldValues = 0, 0
+		}
+		u.kv, u.batch = kv, batch
 		if few {
 			u.runFew()
 			continue

@@ -16,6 +16,12 @@ type unit[T Element, A Float] struct {
 	w     *worker[A]
 	set   *tile.Set[A]
 	scale A
+	// scorer computes the scores from so many elements of a query and a key: words of two
+	// if it is for pairs.
+	scorer *tile.Set[A]
+	depth  int
+	// Of the keys and values of one head so many are copied already.
+	heldKeys, heldValues int
 
 	block     int // columns, a multiple of half a panel
 	batch, kv int
@@ -77,7 +83,7 @@ func (u *unit[T, A]) seen() int {
 // Columns past the last query are zero.
 func (u *unit[T, A]) packQueries() {
 	w, width := u.w, u.set.Width
-	w.queries = grow(w.queries, ceil(u.block, width)*width*u.Dim)
+	w.queries = grow(w.queries, ceil(u.block, width)*width*u.depth)
 	if u.n < u.block || u.block%width != 0 {
 		clear(w.queries)
 	}
@@ -86,37 +92,45 @@ func (u *unit[T, A]) packQueries() {
 	}
 	wide, same := any(u.Q.Data).([]A)
 	if same = same && u.Q.Strides[3] == 1; same {
-		u.transposeQueries(wide)
+		u.runs(func(dst []A, at, n int) { gemm.Transpose(dst, width, wide[at:], u.Q.Strides[2], n, u.Dim) })
 		return
 	}
-	w.line = grow(w.line, u.Dim)
-	for i := range u.n {
-		head, q := u.column(i)
-		at := u.Q.at(u.batch, head, q)
-		if u.Q.Strides[3] == 1 {
-			vec.Load(w.line, u.Q.Data[at:at+u.Dim])
-		} else {
-			for d := range w.line {
-				w.line[d] = vec.Wide[A](u.Q.Data[at+d*u.Q.Strides[3]])
-			}
-		}
-		dst := w.queries[i/width*width*u.Dim+i%width:]
-		for d, v := range w.line {
-			dst[d*width] = v
-		}
+	if u.scorer != u.set {
+		words := any(w.queries).([]float32)
+		u.runs(func(dst []A, at, n int) {
+			gemm.Pairs(words[len(words)-len(dst):], width, any(u.Q.Data).([]vec.BF16)[at:], u.Q.Strides[2], 1, n, u.Dim)
+		})
+		return
 	}
+	w.line = grow(w.line, width*u.Dim)
+	u.runs(func(dst []A, at, n int) {
+		for i := range n {
+			u.widen(w.line[i*u.Dim:][:u.Dim], &u.Q, at+i*u.Q.Strides[2])
+		}
+		gemm.Transpose(dst, width, w.line, u.Dim, n, u.Dim)
+	})
 }
 
-// transposeQueries does the same for queries whose elements adjoin, a run of
-// one head in one panel at a time.
-func (u *unit[T, A]) transposeQueries(data []A) {
+// runs calls f with the queries of each run of one head in one panel: where they go, where they
+// begin and how many they are.
+func (u *unit[T, A]) runs(f func(dst []A, at, n int)) {
 	width := u.set.Width
 	for i := 0; i < u.n; {
 		head, q := u.column(i)
 		n := min(u.n-i, width-i%width, u.Queries-q)
-		dst := u.w.queries[i/width*width*u.Dim+i%width:]
-		gemm.Transpose(dst, width, data[u.Q.at(u.batch, head, q):], u.Q.Strides[2], n, u.Dim)
+		f(u.w.queries[i/width*width*u.depth+i%width:], u.Q.at(u.batch, head, q), n)
 		i += n
+	}
+}
+
+// widen sets dst to the row of a tensor that begins at the given element.
+func (u *unit[T, A]) widen(dst []A, t *Tensor[T], at int) {
+	if t.Strides[3] == 1 {
+		vec.Load(dst, t.Data[at:at+len(dst)])
+		return
+	}
+	for c := range dst {
+		dst[c] = vec.Wide[A](t.Data[at+c*t.Strides[3]])
 	}
 }
 
@@ -144,23 +158,33 @@ func (u *unit[T, A]) begin() *tile.Args[A] {
 // score sets the scores of n keys from k on, without scale and mask.
 func (u *unit[T, A]) score(k, n int) {
 	w, size, width := u.w, int(unsafe.Sizeof(*new(A))), u.set.Width
-	keys, row, col := u.operand(&u.K, &w.keys, k, n, u.Dim, false)
 	a := u.begin()
-	a.Run = u.Dim
-	a.XStep, a.KStep, a.WStep, a.CStep = row*size, col*size, width*size, u.block*size
+	var keys unsafe.Pointer
+	if u.scorer != u.set { // the elements of pairs adjoin
+		if n*u.Dim > 0 {
+			keys = unsafe.Pointer(&u.K.Data[u.K.at(u.batch, u.kv, k)])
+		}
+		a.XStep, a.KStep = u.K.Strides[2]*int(unsafe.Sizeof(*new(T))), size
+	} else {
+		var row, col int
+		keys, row, col = u.operand(&u.K, &w.keys, &u.heldKeys, k, n, u.Dim, false)
+		a.XStep, a.KStep = row*size, col*size
+	}
+	a.Run = u.depth
+	a.WStep, a.CStep = width*size, u.block*size
 	for c := 0; c < u.block; {
-		p := panels(u.set, u.block-c, n <= u.set.Rows(tile.Two))
-		a.W = unsafe.Add(start(w.queries), c*u.Dim*size)
+		p := panels(u.set, u.block-c, n <= u.scorer.Rows(tile.Two))
+		a.W = unsafe.Add(start(w.queries), c*u.depth*size)
 		a.W2 = unsafe.Add(a.W, 0)
 		if p == tile.Two {
-			a.W2 = unsafe.Add(start(w.queries), (c+width)*u.Dim*size)
+			a.W2 = unsafe.Add(start(w.queries), (c+width)*u.depth*size)
 		}
-		tiles := ceil(n, u.set.Rows(p))
+		tiles := ceil(n, u.scorer.Rows(p))
 		for t, at := 0, 0; t < tiles; t++ {
 			end := (t + 1) * n / tiles
 			a.X = unsafe.Add(keys, at*a.XStep)
 			a.C = unsafe.Add(start(w.scores), (at*u.block+c)*size)
-			u.set.Run(a, end-at, p)
+			u.scorer.Run(a, end-at, p)
 			at = end
 		}
 		c += int(p) * width / 2
@@ -170,7 +194,7 @@ func (u *unit[T, A]) score(k, n int) {
 // accumulate adds the values of n keys from k on, weighted by the scores.
 func (u *unit[T, A]) accumulate(k, n int) {
 	w, size, width := u.w, int(unsafe.Sizeof(*new(A))), u.width()
-	values, row, _ := u.operand(&u.V, &w.values, k, n, u.ValueDim, true)
+	values, row, _ := u.operand(&u.V, &w.values, &u.heldValues, k, n, u.ValueDim, true)
 	a := u.begin()
 	a.XStep, a.KStep, a.WStep, a.CStep = size, u.block*size, row*size, width*size
 	for from := 0; from < n; from += depthKeys {
@@ -201,7 +225,9 @@ func (u *unit[T, A]) accumulate(k, n int) {
 
 // operand returns rows k..k+n-1 of keys or values as tiles read them: where
 // they lie, or a wide copy. Columns of values must adjoin and fill half panels.
-func (u *unit[T, A]) operand(t *Tensor[T], scratch *[]A, k, n, cols int, whole bool) (at unsafe.Pointer, row, col int) {
+// Rows that are held from a unit before, where all keys are one block, are not
+// copied again.
+func (u *unit[T, A]) operand(t *Tensor[T], scratch *[]A, held *int, k, n, cols int, whole bool) (at unsafe.Pointer, row, col int) {
 	from := t.at(u.batch, u.kv, k)
 	pad := cols
 	if whole {
@@ -213,19 +239,16 @@ func (u *unit[T, A]) operand(t *Tensor[T], scratch *[]A, k, n, cols int, whole b
 		}
 		return unsafe.Pointer(&wide[from]), t.Strides[2], t.Strides[3]
 	}
-	*scratch = grow(*scratch, n*pad)
-	for i := range n {
+	if u.Keys > blockKeys {
+		*held = 0
+	}
+	*scratch = grow(*scratch, min(u.Keys, blockKeys)*pad)
+	for i := *held; i < n; i++ {
 		dst := (*scratch)[i*pad:][:pad]
 		clear(dst[cols:])
-		if t.Strides[3] == 1 {
-			vec.Load(dst, t.Data[from:from+cols])
-		} else {
-			for c := range cols {
-				dst[c] = vec.Wide[A](t.Data[from+c*t.Strides[3]])
-			}
-		}
-		from += t.Strides[2]
+		u.widen(dst[:cols], t, from+i*t.Strides[2])
 	}
+	*held = max(*held, n)
 	return start(*scratch), pad, 1
 }
 

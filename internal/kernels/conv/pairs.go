@@ -50,7 +50,7 @@ func loadPairs[A Float](w *worker[A], dst []A, x []vec.BF16, p *Plan[A], n int) 
 		line := any(w.line).([]float32)
 		for i := 0; i < n; i += pixels {
 			some := min(pixels, n-i)
-			gemm.Pairs(line, pixels, x[i:], s.Channel, some, p.channels)
+			gemm.Pairs(line, pixels, x[i:], 1, s.Channel, some, p.channels)
 			gemm.Transpose(dst[i*step:], step, w.line, pixels, words, some)
 		}
 	default:

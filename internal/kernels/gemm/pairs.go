@@ -138,22 +138,22 @@ func normal(v uint16) float32 {
 	return half.BF16ToF32(v)
 }
 
-// Pairs sets word dst[p·dstStride+i], for i < n ≤ 32, to elements src[2p·srcStride+i] and
-// src[(2p+1)·srcStride+i], of rows of them; an odd last row is paired with zeros. The processor
-// must be one that multiplies pairs.
-func Pairs(dst []float32, dstStride int, src []BF16, srcStride, n, rows int) {
-	if rows <= 0 || n <= 0 {
+// Pairs sets word dst[p·dstStride+i], for i < n, to elements (2p, i) and (2p+1, i) of src, of which
+// (k, i) is src[k·along+i·across] for k < depth; an odd last one is paired with zeros. One of the
+// strides is 1, and n at most 32 where that is across. The processor must be one that multiplies
+// pairs.
+func Pairs(dst []float32, dstStride int, src []BF16, across, along, n, depth int) {
+	if depth <= 0 || n <= 0 {
 		return
 	}
-	whole := rows / 2
-	dst, src = dst[:((rows+1)/2-1)*dstStride+n], src[:(rows-1)*srcStride+n]
+	whole := depth / 2
+	dst, src = dst[:((depth+1)/2-1)*dstStride+n], src[:(depth-1)*along+(n-1)*across+1]
 	if whole > 0 {
-		kernels32[0].pairs.loops.rows(unsafe.SliceData(dst), dstStride, (*uint16)(unsafe.SliceData(src)), srcStride, n, whole)
+		packPairs(kernels32[0].pairs.loops, dst, dstStride, (*uint16)(unsafe.SliceData(src)), across, along, n, whole)
 	}
-	if 2*whole < rows {
-		last := src[2*whole*srcStride:][:n]
-		for i, v := range last {
-			dst[whole*dstStride+i] = math.Float32frombits(uint32(v))
+	if 2*whole < depth {
+		for i := range n {
+			dst[whole*dstStride+i] = math.Float32frombits(uint32(src[2*whole*along+i*across]))
 		}
 	}
 }
