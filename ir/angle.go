@@ -3,18 +3,12 @@ package ir
 import (
 	"math"
 	"math/bits"
+
+	"github.com/loris-ml/loris/internal/twooverpi"
 )
 
 // The sine, cosine and tangent of package math lose most bits of results next to 0, since they reduce an
 // angle in one float. What defines ours reduces it to the sum of two.
-
-// twoOverPi is 2/π behind a word of zeros, in words of 64 bits.
-var twoOverPi = [...]uint64{
-	0x0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
-	0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41,
-	0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
-	0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab,
-}
 
 // reduceAngle returns the quadrant of a finite x and what remains of it, within π/4, as the sum of two
 // floats.
@@ -38,10 +32,16 @@ func reduceAngle(x float64) (quadrant uint64, r, rest float64) {
 	// x is m·2ᵏ. Of the product of m and 2/π·2ᵏ the bits that count four quadrants and more are left out.
 	b := math.Float64bits(a)
 	m := b&(1<<52-1) | 1<<52
-	at := uint(b>>52) - 1075 + 64 - 2 // where the two bits are that count quadrants
-	w := func(i uint) uint64 {
-		i += at / 64
-		return twoOverPi[i]<<(at%64) | twoOverPi[i+1]>>(64-at%64)
+	at := int(b>>52) - 1075 - 2 // where the two bits are that count quadrants
+	word := func(i int) uint64 {
+		if i < 0 {
+			return 0
+		}
+		return twooverpi.Words[i]
+	}
+	w := func(i int) uint64 {
+		i += at >> 6
+		return word(i)<<(at&63) | word(i+1)>>(64-at&63)
 	}
 	low, _ := bits.Mul64(m, w(2))
 	high, mid := bits.Mul64(m, w(1))

@@ -22,7 +22,7 @@ const module = "github.com/loris-ml/loris"
 // files are free.
 var allowed = map[string][]string{
 	"":                      {"ir", "graph", "backend", "aoti", "report", "internal"},
-	"ir":                    {"internal/half"},
+	"ir":                    {"internal/half", "internal/twooverpi"},
 	"graph":                 {"internal/aten", "ir"},
 	"backend":               {"ir", "graph"},
 	"backend/ref":           {"backend", "ir", "graph", "internal"},
@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 	"internal/hostmem":      {"backend", "internal/memlimit", "ir"},
 	"internal/modelcall":    {"backend", "internal/hostmem", "ir"},
 	"internal/loop":         {"internal/aten", "ir", "internal/elements"},
-	"internal/native":       {"internal/aten", "ir", "internal/half", "internal/isa", "internal/loop", "internal/native"},
+	"internal/native":       {"internal/aten", "ir", "internal/half", "internal/isa", "internal/loop", "internal/native", "internal/twooverpi"},
 	"internal/native/code":  {},
 	"internal/native/x64":   {},
 	"internal/parallel":     {},
@@ -83,6 +83,7 @@ var allowed = map[string][]string{
 	"internal/tracefile":    {},
 	"internal/figure":       {},
 	"internal/tracing":      {},
+	"internal/twooverpi":    {},
 	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
 
 	"serve":                     {"serve"},

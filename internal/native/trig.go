@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/internal/twooverpi"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -34,17 +35,12 @@ const (
 // twoOverPi has, for each exponent k from trigFirst, 2/π·2ᵏ modulo 4 as two words:
 // 2 bits before the point and 126 behind, the high word first.
 var twoOverPi = func() []byte {
-	// 2/π to 260 bits; digits of 2/π in base 16.
-	digits, ok := new(big.Int).SetString("a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c", 16)
-	if !ok {
-		panic("native: the digits of 2/π")
-	}
-	const bits = 96 * 4
+	digits := twooverpi.Int()
 	mask := new(big.Int).Lsh(big.NewInt(1), 64)
 	mask.Sub(mask, big.NewInt(1))
 	var table []byte
 	for k := range trigExponents {
-		w := new(big.Int).Rsh(digits, uint(bits-126-(trigFirst+k)))
+		w := new(big.Int).Rsh(digits, uint(64*len(twooverpi.Words)-126-(trigFirst+k)))
 		lo := new(big.Int).And(w, mask).Uint64()
 		hi := new(big.Int).And(w.Rsh(w, 64), mask).Uint64()
 		table = appendBits(appendBits(table, 8, hi), 8, lo)

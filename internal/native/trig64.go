@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/loris-ml/loris/internal/native/x64"
+	"github.com/loris-ml/loris/internal/twooverpi"
 )
 
 // Sine, cosine and tangent of f64: x = q·π/2 + r, and r is the sum of two floats. Up to 2³⁶ q is a
@@ -26,13 +27,8 @@ const (
 // digits is the bits of 2/π behind zeros, eight times, row s from bit s on. Bytes of a row come from
 // the last to the first, so that words of it are read in the processor's order.
 var digits = func() (table []byte) {
-	bits, ok := new(big.Int).SetString("a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1c"+
-		"b129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f"+
-		"6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc20", 16)
-	if !ok {
-		panic("native: the digits of 2/π")
-	}
-	const have = 1248 + digitsZeros
+	bits := twooverpi.Int()
+	have := 64*len(twooverpi.Words) + digitsZeros
 	for s := range 8 {
 		row := new(big.Int).Rsh(bits, uint(have-s-8*digitsRow)).FillBytes(make([]byte, digitsRow+1))[1:]
 		for i := range row {
