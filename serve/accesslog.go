@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -19,9 +20,15 @@ func logged(log *slog.Logger, h http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", id)
 		counted := &countedWriter{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(counted, r)
-		log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+		attrs := []slog.Attr{
 			slog.String("id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", counted.status),
-			slog.Int64("in", r.ContentLength), slog.Int64("out", counted.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
+			slog.Int64("in", r.ContentLength), slog.Int64("out", counted.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr),
+		}
+		if _, rest, traced := strings.Cut(w.Header().Get("Traceresponse"), "-"); traced {
+			id, _, _ := strings.Cut(rest, "-")
+			attrs = append(attrs, slog.String("trace_id", id))
+		}
+		log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 	})
 }
 

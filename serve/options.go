@@ -65,6 +65,8 @@ type Options struct {
 	Allow []string
 	// TokenFile has the bearer tokens and their scopes.
 	TokenFile string
+	// OIDC takes tokens of an issuer of OpenID Connect, too.
+	OIDC OIDC
 	// CertFile and KeyFile are for TLS; they are read again when they change. CAFile has
 	// the authorities of client certificates, which are then required.
 	CertFile, KeyFile, CAFile string
@@ -72,6 +74,9 @@ type Options struct {
 	// HTTPAddress is where REST, gRPC and metrics are, ":8080" by default; GRPCAddress
 	// another place for gRPC alone, empty for none.
 	HTTPAddress, GRPCAddress string
+	// AdminAddress is where profiles are, for who may use the scope "profiling"; empty for
+	// nowhere.
+	AdminAddress string
 	// MaxBody bounds a request for inference, 64 MiB by default.
 	MaxBody int64
 	// DrainTimeout is how long Run waits for requests in flight when it is to stop, 30
@@ -84,6 +89,12 @@ type Options struct {
 	// TritonMetrics adds metrics under Triton's names.
 	TritonMetrics bool
 
+	// TraceEndpoint is the URL of a collector of OpenTelemetry that gets spans of requests
+	// for inference by OTLP over HTTP; empty traces nothing. TraceRate traces one of so
+	// many requests, besides those that their clients trace; all of them for 0.
+	TraceEndpoint string
+	TraceRate     int64
+
 	// Log gets what happens; nil for nothing. Level is what its verbosity can be set by
 	// over the network, nil for not. AccessLog writes a line for each request.
 	Log       *slog.Logger
@@ -91,6 +102,17 @@ type Options struct {
 	AccessLog bool
 	// Version is told to clients.
 	Version string
+}
+
+// OIDC says whose tokens are taken.
+type OIDC struct {
+	// Issuer is a URL; its keys are fetched when the first token comes, and kept.
+	Issuer string
+	// Audience must be among the audiences of a token.
+	Audience string
+	// Claim names what has the scopes, as words or a list: "scope" by default. Words
+	// that begin with "loris:" count, such as "loris:inference" and "loris:all".
+	Claim string
 }
 
 // check fills in defaults and refuses what contradicts itself.
@@ -128,6 +150,10 @@ func (o *Options) check() error {
 		return fmt.Errorf("there are %d files of weights for %d models", len(o.Weights), len(o.Files))
 	case (o.CertFile == "") != (o.KeyFile == ""):
 		return errors.New("TLS needs both a certificate and its key")
+	case o.OIDC != OIDC{} && o.OIDC.Issuer == "":
+		return errors.New("an audience or a claim is given for tokens, but no issuer of them")
+	case o.TraceRate != 0 && o.TraceEndpoint == "":
+		return errors.New("a rate of traces is given, but no endpoint to send them to")
 	case o.CAFile != "" && o.CertFile == "":
 		return errors.New("client certificates need TLS: a certificate and its key")
 	}

@@ -17,8 +17,10 @@ import (
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/metrics"
 	"github.com/loris-ml/loris/serve/internal/page"
+	"github.com/loris-ml/loris/serve/internal/profiling"
 	"github.com/loris-ml/loris/serve/internal/repository"
 	"github.com/loris-ml/loris/serve/internal/rest"
+	"github.com/loris-ml/loris/serve/internal/tracing"
 	"github.com/loris-ml/loris/serve/internal/weightsapi"
 )
 
@@ -27,6 +29,8 @@ type Server struct {
 	options    Options
 	repository *repository.Repository
 	handler    http.Handler
+	admin      http.Handler
+	tracer     *tracing.Tracer
 }
 
 // New returns a Server that has loaded no model: it is live, and not ready before Load.
@@ -38,13 +42,21 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := access.New(o.Allow, o.TokenFile)
+	rules, err := access.New(o.Allow, o.TokenFile, access.OIDC(o.OIDC))
 	if err != nil {
 		return nil, err
 	}
+	s := &Server{options: o, admin: profiling.Handler(rules.Allow)}
+	if o.TraceEndpoint != "" {
+		failed := func(err error) { o.Log.Warn("spans were lost", "error", err) }
+		s.tracer, err = tracing.New(context.Background(), tracing.Options{Endpoint: o.TraceEndpoint, Rate: o.TraceRate, Version: o.Version, Failed: failed})
+		if err != nil {
+			return nil, err
+		}
+	}
 	ro := repository.Options{
 		Dir: o.Models, Files: files, Weights: weights, AllowDigests: o.AllowDigests, Log: o.Log, Level: o.Level, Version: o.Version,
-		UpdateWeights: o.AllowWeightUpdate,
+		UpdateWeights: o.AllowWeightUpdate, Tracer: s.tracer,
 	}
 	if file, single := singleModel(o.Models); o.ModelName != "" && single {
 		ro.Single = o.ModelName
@@ -68,7 +80,7 @@ func New(o Options) (*Server, error) {
 	restHandler := rest.New(r, rest.Options{Allow: rules.Allow, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
 	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
 	pageHandler := page.Handler(r, rules.Allow, time.Second)
-	s := &Server{options: o, repository: r}
+	s.repository = r
 	s.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch path := req.URL.Path; {
 		case isWeights(mux, req):
@@ -85,6 +97,7 @@ func New(o Options) (*Server, error) {
 			rest.WriteError(w, inference.Errorf(inference.NotFound, "there is nothing at %s; the protocol begins at /v2", path))
 		}
 	})
+	s.handler = s.tracer.Handler(s.handler)
 	if o.AccessLog {
 		s.handler = logged(o.Log, s.handler)
 	}
@@ -109,8 +122,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 func (s *Server) Load(ctx context.Context) error { return s.repository.Start(ctx) }
 
 // Close unloads the models when their last request is answered, or returns the error of
-// ctx if that ends before.
-func (s *Server) Close(ctx context.Context) error { return s.repository.Close(ctx) }
+// ctx if that ends before. Spans that are left are sent.
+func (s *Server) Close(ctx context.Context) error {
+	return errors.Join(s.repository.Close(ctx), s.tracer.Close(ctx))
+}
 
 // Run listens, loads the models and serves until ctx ends. Then it becomes unready,
 // answers the requests in flight within DrainTimeout, and returns nil.
@@ -124,12 +139,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	addresses := []string{o.HTTPAddress}
-	if o.GRPCAddress != "" {
-		addresses = append(addresses, o.GRPCAddress)
-	}
 	var servers []*http.Server
-	failed := make(chan error, len(addresses))
+	listeners := s.listeners()
+	failed := make(chan error, len(listeners))
 	var running sync.WaitGroup
 	defer func() {
 		for _, hs := range servers {
@@ -137,12 +149,12 @@ func Run(ctx context.Context, o Options) error {
 		}
 		running.Wait()
 	}()
-	for _, address := range addresses {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	for _, at := range listeners {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
 		if err != nil {
 			return err
 		}
-		hs := httpServer(s, o.Log)
+		hs := httpServer(at.handler, o.Log)
 		hs.TLSConfig = tlsConfig
 		servers = append(servers, hs)
 		o.Log.Info("listening", "address", l.Addr().String(), "tls", tlsConfig != nil)
@@ -155,6 +167,23 @@ func Run(ctx context.Context, o Options) error {
 		})
 	}
 	return s.until(ctx, servers, failed)
+}
+
+// listener is an address with what answers there.
+type listener struct {
+	address string
+	handler http.Handler
+}
+
+func (s *Server) listeners() []listener {
+	all := []listener{{s.options.HTTPAddress, s}}
+	if s.options.GRPCAddress != "" {
+		all = append(all, listener{s.options.GRPCAddress, s})
+	}
+	if s.options.AdminAddress != "" {
+		all = append(all, listener{s.options.AdminAddress, s.admin})
+	}
+	return all
 }
 
 // until loads the models, waits for the end and drains.

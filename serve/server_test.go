@@ -20,7 +20,6 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/safetensors"
-	"github.com/loris-ml/loris/serve/internal/rest"
 )
 
 const fixtures = "../aoti/testdata/"
@@ -192,62 +191,6 @@ func TestConcurrentClients(t *testing.T) {
 	wg.Wait()
 }
 
-// Every route of every protocol against every kind of sender.
-func TestScopes(t *testing.T) {
-	dir := t.TempDir()
-	writeProgram(t, dir, "m", 1, "2")
-	tokens := filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, []byte("# who\nsecret all\nreader metadata, inference\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	closed := start(t, Options{Models: dir, Mode: ModeExplicit, Load: []string{"m"}})
-	opened := start(t, Options{Models: dir, Mode: ModeExplicit, Load: []string{"m"}, Allow: []string{"model-repository", "logging", "trace"}})
-	guarded := start(t, Options{Models: dir, Mode: ModeExplicit, Load: []string{"m"}, TokenFile: tokens})
-	byDefault := map[string]bool{"health": true, "metadata": true, "inference": true, "model-config": true, "statistics": true, "metrics": true}
-	routes := append(rest.Routes(), rest.Route{Method: "GET", Path: "/metrics", Scope: "metrics"},
-		// The page's numbers also need metadata, which all of these have who have statistics.
-		rest.Route{Method: "HEAD", Path: "/page/events", Scope: "statistics"})
-	for _, rt := range routes {
-		path := strings.NewReplacer("{model}", "m", "{version}", "1").Replace(rt.Path)
-		scope := string(rt.Scope)
-		for _, c := range []struct {
-			who, url, token string
-			want            int // 0: the request passes the rules
-		}{
-			{"nobody, closed", closed.URL, "", pick(byDefault[scope], 0, 403)},
-			{"a token where there are none", closed.URL, "secret", pick(byDefault[scope], 0, 403)},
-			{"nobody, opened", opened.URL, "", 0},
-			{"nobody, guarded", guarded.URL, "", pick(scope == "health", 0, 401)},
-			{"a wrong token", guarded.URL, "secre", pick(scope == "health", 0, 401)},
-			{"a token for others", guarded.URL, "reader", pick(scope == "health" || scope == "metadata" || scope == "inference", 0, 403)},
-			{"the token", guarded.URL, "secret", 0},
-		} {
-			header := []string{}
-			if c.token != "" {
-				header = []string{"Authorization", "Bearer " + c.token}
-			}
-			if rt.Scope == "model-repository" && c.want == 0 {
-				continue // changes the server; TestRepository loads and unloads
-			}
-			body := ""
-			if strings.HasSuffix(path, "/infer") {
-				body = oneRow
-			}
-			code, answer := ask(t, rt.Method, c.url+path, body, header...)
-			if (c.want == 0 && (code == 401 || code == 403)) || (c.want != 0 && code != c.want) {
-				t.Errorf("%s, %s %s: %d %s; want %d", c.who, rt.Method, path, code, answer, c.want)
-			}
-		}
-	}
-}
-
-func pick(b bool, yes, no int) int {
-	if b {
-		return yes
-	}
-	return no
-}
-
 func TestOptionsAreChecked(t *testing.T) {
 	for want, o := range map[string]Options{
 		"neither files":   {},
@@ -258,6 +201,13 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no scope":        {Files: []string{"a.pt2"}, Allow: []string{"everything"}},
 		"no sha256":       {Files: []string{"a.pt2"}, AllowDigests: []string{"12"}},
 		"its key":         {Files: []string{"a.pt2"}, CertFile: "x"},
+		"no issuer":       {Files: []string{"a.pt2"}, OIDC: OIDC{Audience: "x"}},
+		"expected https":  {Files: []string{"a.pt2"}, OIDC: OIDC{Issuer: "http://example.com", Audience: "x"}},
+		"need an audienc": {Files: []string{"a.pt2"}, OIDC: OIDC{Issuer: "https://example.com"}},
+		"expected a URL":  {Files: []string{"a.pt2"}, OIDC: OIDC{Issuer: "example.com", Audience: "x"}},
+		"for traces":      {Files: []string{"a.pt2"}, TraceEndpoint: "localhost:4318"},
+		"1 or more":       {Files: []string{"a.pt2"}, TraceEndpoint: "http://localhost", TraceRate: -1},
+		"no endpoint":     {Files: []string{"a.pt2"}, TraceRate: 2},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -22,12 +22,13 @@ var Open = []inference.Scope{
 }
 
 // All are all scopes.
-var All = append(slices.Clone(Open), inference.ScopeRepository, inference.ScopeLogging, inference.ScopeTrace, inference.ScopeWeights)
+var All = append(slices.Clone(Open), inference.ScopeRepository, inference.ScopeLogging, inference.ScopeTrace, inference.ScopeWeights, inference.ScopeProfiling)
 
 // Rules are the rules of one server. They are safe for concurrent use.
 type Rules struct {
 	open  map[inference.Scope]bool
 	path  string
+	oidc  *issuer // nil for none
 	mu    sync.Mutex
 	seen  time.Time // of the file
 	asked time.Time // when it was looked at
@@ -37,10 +38,17 @@ type Rules struct {
 
 // New returns rules by which some scopes are open to everybody. Those of a file of tokens
 // are open to who has one; it has lines of a token and the scopes, with commas, or
-// "all". Health stays open to everybody, but nothing else that open does not name.
-func New(open []string, tokenFile string) (*Rules, error) {
+// "all". The same goes for tokens of an issuer. With either, health stays open to
+// everybody, but nothing else that open does not name.
+func New(open []string, tokenFile string, o OIDC) (*Rules, error) {
 	r := &Rules{open: map[inference.Scope]bool{inference.ScopeHealth: true}, path: tokenFile}
-	if tokenFile == "" {
+	if o != (OIDC{}) {
+		var err error
+		if r.oidc, err = newIssuer(o); err != nil {
+			return nil, err
+		}
+	}
+	if !r.guarded() {
 		for _, s := range Open {
 			r.open[s] = true
 		}
@@ -57,6 +65,9 @@ func New(open []string, tokenFile string) (*Rules, error) {
 	}
 	return r, r.read(time.Now())
 }
+
+// guarded reports whether there are tokens.
+func (r *Rules) guarded() bool { return r.path != "" || r.oidc != nil }
 
 func parseScope(name string) (inference.Scope, error) {
 	if s := inference.Scope(name); slices.Contains(All, s) {
@@ -113,24 +124,38 @@ func (r *Rules) Allow(req *http.Request, s inference.Scope) error {
 	if r.open[s] {
 		return nil
 	}
-	if r.path == "" {
+	if !r.guarded() {
 		return inference.Errorf(inference.PermissionDenied, "the scope %s is closed; start the server with --allow %s, or with tokens", s, s)
 	}
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		return inference.Errorf(inference.Unauthenticated, "the scope %s needs a token", s)
 	}
-	r.mu.Lock()
-	if now := time.Now(); now.Sub(r.asked) > again {
-		_ = r.read(now) // one that cannot be read leaves the tokens as they are
-	}
-	scopes, known := r.tokens[sha256.Sum256([]byte(token))]
-	r.mu.Unlock()
-	if !known {
+	scopes, known := r.fromFile(token)
+	if !known && r.oidc != nil {
+		var err error
+		if scopes, err = r.oidc.scopes(req.Context(), token); err != nil {
+			return err
+		}
+	} else if !known {
 		return inference.Errorf(inference.Unauthenticated, "the token is unknown")
 	}
 	if !slices.Contains(scopes, s) {
 		return inference.Errorf(inference.PermissionDenied, "the token is not for the scope %s", s)
 	}
 	return nil
+}
+
+// fromFile returns what a token of the file allows.
+func (r *Rules) fromFile(token string) (scopes []inference.Scope, known bool) {
+	if r.path == "" {
+		return nil, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.asked) > again {
+		_ = r.read(now) // one that cannot be read leaves the tokens as they are
+	}
+	scopes, known = r.tokens[sha256.Sum256([]byte(token))]
+	return scopes, known
 }

@@ -57,6 +57,7 @@ func Register(mux *http.ServeMux, srv inference.Service, o Options) *Registrar {
 type Registrar struct {
 	mux       *http.ServeMux
 	services  []string // those that have methods
+	methods   []Method
 	authorize func(r *http.Request, scope inference.Scope) error
 	options   []connect.HandlerOption
 	errors    *connect.ErrorWriter
@@ -105,6 +106,15 @@ func AddClientStream[Req, Res any](r *Registrar, service, method string, scope i
 // Names returns the services that have been added.
 func (r *Registrar) Names() []string { return r.services }
 
+// Method is a method with its scope.
+type Method struct {
+	Path  string
+	Scope inference.Scope
+}
+
+// Methods lists all methods, for tests of the rules of access.
+func (r *Registrar) Methods() []Method { return r.methods }
+
 // add adds a handler for those who may use the scope.
 func (r *Registrar) add(service, method string, scope inference.Scope, h http.Handler) {
 	if !slices.Contains(r.services, service) {
@@ -115,6 +125,7 @@ func (r *Registrar) add(service, method string, scope inference.Scope, h http.Ha
 
 // handle is add of a method that reflection does not list.
 func (r *Registrar) handle(service, method string, scope inference.Scope, h http.Handler) {
+	r.methods = append(r.methods, Method{procedure(service, method), scope})
 	r.mux.HandleFunc(procedure(service, method), func(w http.ResponseWriter, req *http.Request) {
 		if r.authorize != nil {
 			if err := r.authorize(req, scope); err != nil {

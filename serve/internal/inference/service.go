@@ -65,4 +65,5 @@ const (
 	ScopeTrace      Scope = "trace"
 	ScopeMetrics    Scope = "metrics"
 	ScopeWeights    Scope = "weights"
+	ScopeProfiling  Scope = "profiling"
 )

@@ -21,6 +21,7 @@ import (
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
+	"github.com/loris-ml/loris/serve/internal/tracing"
 )
 
 // Options say where models are.
@@ -42,6 +43,8 @@ type Options struct {
 	UpdateWeights bool
 	// Level is what the log's verbosity is set by; nil if it cannot be changed.
 	Level *slog.LevelVar
+	// Tracer makes spans of inferences; nil makes none.
+	Tracer *tracing.Tracer
 	// Version is the server's.
 	Version string
 }
@@ -275,7 +278,7 @@ func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.M
 	if err == nil {
 		f := p.files
 		if err = src.find(&f, config); err == nil {
-			v, err = openVersion(ctx, e.name, f, config, r.allow, r.options.UpdateWeights)
+			v, err = openVersion(ctx, e.name, f, config, r.allow, &r.options)
 		}
 	}
 	if err != nil {

@@ -38,6 +38,9 @@ func (r *Repository) Metadata() inference.ServerMetadata {
 	extensions := []string{
 		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "classification", "logging",
 	}
+	if r.options.Tracer != nil {
+		extensions = append(extensions, "trace")
+	}
 	if r.options.UpdateWeights {
 		extensions = append(extensions, "weights")
 	}

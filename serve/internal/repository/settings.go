@@ -2,14 +2,12 @@ package repository
 
 import (
 	"log/slog"
-	"slices"
 	"strconv"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
 
-// Settings returns the settings of the log, or of traces, which this server does not
-// write.
+// Settings returns the settings of the log, or of traces.
 func (r *Repository) Settings(kind inference.SettingsKind, name string) (map[string]any, error) {
 	if name != "" {
 		v, err := r.find(name, "")
@@ -19,7 +17,7 @@ func (r *Repository) Settings(kind inference.SettingsKind, name string) (map[str
 		v.leave()
 	}
 	if kind == inference.TraceSettings {
-		return map[string]any{"trace_level": []string{"OFF"}, "trace_rate": "0", "trace_count": "0", "log_frequency": "0", "trace_file": "", "trace_mode": "triton"}, nil
+		return r.options.Tracer.Settings(name), nil
 	}
 	level := slog.LevelInfo
 	if r.options.Level != nil {
@@ -35,11 +33,17 @@ func (r *Repository) Settings(kind inference.SettingsKind, name string) (map[str
 	}, nil
 }
 
-// Set changes what the log has. Nothing else can be changed.
+// Set changes what the log has, or which requests are traced.
 func (r *Repository) Set(kind inference.SettingsKind, name string, values map[string]any) (map[string]any, error) {
 	now, err := r.Settings(kind, name)
 	if err != nil {
 		return nil, err
+	}
+	if kind == inference.TraceSettings {
+		if err := r.options.Tracer.Set(name, values); err != nil {
+			return nil, err
+		}
+		return r.Settings(kind, name)
 	}
 	want := map[string]bool{}
 	for key, value := range values {
@@ -50,11 +54,11 @@ func (r *Repository) Set(kind inference.SettingsKind, name string, values map[st
 		switch {
 		case !known:
 			return nil, badf("there is no setting %q", key)
-		case kind == inference.LogSettings && is && boolean && r.options.Level != nil:
+		case is && boolean && r.options.Level != nil:
 			want[key] = b
-		case kind == inference.LogSettings && key == "log_verbose_level" && number && r.options.Level != nil:
+		case key == "log_verbose_level" && number && r.options.Level != nil:
 			want[key] = n > 0
-		case !equal(was, value):
+		case was != value:
 			return nil, inference.Errorf(inference.Unimplemented, "the setting %q cannot be changed", key)
 		}
 	}
@@ -111,18 +115,4 @@ func asNumber(v any) (int64, bool) {
 		return n, err == nil
 	}
 	return 0, false
-}
-
-// equal compares a setting with what a client sends for it.
-func equal(now, v any) bool {
-	if list, ok := now.([]string); ok {
-		switch v := v.(type) {
-		case []any:
-			return len(v) == 1 && v[0] == list[0]
-		case []string:
-			return slices.Equal(v, list)
-		}
-		return v == list[0]
-	}
-	return now == v
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/model"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
+	"github.com/loris-ml/loris/serve/internal/tracing"
 )
 
 // version is a loaded version of a model.
@@ -23,6 +24,7 @@ type version struct {
 	labels       [][]string // of the classes, by output
 	fingerprint  fingerprint
 	stats        stats
+	tracer       *tracing.Tracer
 
 	// users counts the repository and the requests in it. With the last one gone the
 	// model is closed.
@@ -31,13 +33,13 @@ type version struct {
 	err    error // of closing; valid when closed is
 }
 
-func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList, updatable bool) (*version, error) {
+func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList, ro *Options) (*version, error) {
 	o, err := options(c)
 	if err != nil {
 		return nil, err
 	}
 	o.Weights = f.weights
-	if o.Updatable = updatable; updatable {
+	if o.Updatable = ro.UpdateWeights; o.Updatable {
 		o.Golden = filepath.Join(filepath.Dir(f.model), "golden.safetensors")
 	}
 	if err := allow.check(f.model); err != nil {
@@ -49,7 +51,7 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 	}
 	v := &version{
 		name: name, number: strconv.FormatInt(f.number, 10), model: m,
-		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}),
+		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), tracer: ro.Tracer,
 	}
 	if err = checkTensors(c, m); err == nil {
 		v.labels, err = readLabels(c, m, f.dir)
@@ -95,9 +97,11 @@ func (u *user) Release() { (*version)(u).leave() }
 // infer answers a request.
 func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference.Response, err error) {
 	begin := time.Now()
+	span := v.tracer.Begin(ctx, v.name, v.number)
 	defer func() {
 		if err != nil {
 			v.stats.fail(time.Since(begin), inference.AsError(err))
+			span.End(err, 0, "")
 		}
 	}()
 	work, err := v.model.Bind(r)
@@ -138,6 +142,10 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 	}
 	resp.Hold(out.Result)
 	v.stats.success(time.Since(begin), work.Rows, &out)
+	if span != nil {
+		span.End(nil, max(out.Rows, 1), out.Result.WeightVersion, tracing.Step{Name: "queue", Took: out.Queue},
+			tracing.Step{Name: "gather", Took: out.Result.Input}, tracing.Step{Name: "run", Took: out.Result.Infer}, tracing.Step{Name: "answer", Took: out.Result.Output})
+	}
 	return resp, nil
 }
 
