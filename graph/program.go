@@ -50,6 +50,7 @@ type Program struct {
 	Returns []ID
 
 	inferred bool
+	template *Template
 }
 
 // Inferred reports whether the Program was made by Optimize, so that operands come before their users

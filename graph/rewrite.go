@@ -23,6 +23,8 @@ type Options struct {
 	Takes func(ir.Args) bool
 	// Decompositions, when set, keeps what composites are for further Programs.
 	Decompositions *ir.Decompositions
+	// Templates, when set, keeps results for Programs that differ in sizes only.
+	Templates *Templates
 	// NoRules turns the Rules off: composites are decomposed, common subexpressions merged and dead
 	// code dropped, and nothing else changes.
 	NoRules bool
@@ -34,6 +36,8 @@ type Stats struct {
 	Before, After int
 	// Applied counts the uses of each rule by name.
 	Applied map[string]int
+	// Structure is Program.Structure of what was rewritten, if there were Templates.
+	Structure ir.Hash
 }
 
 // Optimize returns the Program that a backend compiles: composites it lacks
@@ -41,6 +45,14 @@ type Stats struct {
 // layout simplified, dead code dropped. Parameters stay as they are, and so do the uses of ordered ops
 // and their order.
 func Optimize(p *Program, o Options) (*Program, Stats) {
+	if o.Templates != nil {
+		return o.Templates.optimize(p, o)
+	}
+	return optimize(p, o, nil)
+}
+
+// optimize rewrites a Program; rec, if not nil, takes what a Template needs to know.
+func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	st := Stats{Before: len(p.Instrs), Applied: map[string]int{}}
 	b := ir.NewConsing(2 * len(p.Instrs))
 	b.Decompositions = o.Decompositions
@@ -49,6 +61,9 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 		use := ir.Args{Spec: sp, Attr: attr, In: in}
 		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex()) {
 			st.Applied["decompose"]++
+			if rec != nil {
+				rec.decomposed(use)
+			}
 			return b.Decompose(use), true
 		}
 		if op == aten.Scan && o.Supports != nil && !o.Supports(op) {
@@ -61,6 +76,9 @@ func Optimize(p *Program, o Options) (*Program, Stats) {
 		for i := range rules {
 			if out, ok := rules[i].Apply(b, op, attr, in); ok {
 				st.Applied[rules[i].Name]++
+				if rec != nil && rules[i].Name == "fold-pointwise" {
+					rec.computed(out[0], in)
+				}
 				return out, true
 			}
 		}

@@ -373,3 +373,63 @@ func (s *Spec) AppendStructure(b []byte, attr string) []byte {
 	}
 	return b
 }
+
+// Resized reports whether attributes y of a use may be x with other sizes: they differ in numbers that
+// name no dimensions, and each of these is of the same kind as before, as -1, 0 and 1 are alone.
+func (s *Spec) Resized(x, y string) bool {
+	if x == y {
+		return true
+	}
+	a, b := attrReader{s: x}, attrReader{s: y}
+	for i := range s.Schema.Params {
+		p := &s.Schema.Params[i]
+		from, at := a.pos, b.pos
+		if x[from:] == "" || y[at:] == "" {
+			return x[from:] == y[at:]
+		}
+		if p.Kind.Operand() || p.Kind == KindStr || p.Kind == KindBool || p.Kind == KindDType || p.Kind == KindOptDType || strings.Contains(p.Name, "dim") {
+			if a.skip(p.Kind) != b.skip(p.Kind) || x[from:a.pos] != y[at:b.pos] {
+				return false
+			}
+			continue
+		}
+		if !sameKind(a.next(p.Kind), b.next(p.Kind)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameKind reports whether two numbers, or lists of them, are of the same kinds.
+func sameKind(x, y any) bool {
+	switch x := x.(type) {
+	case int:
+		y, ok := y.(int)
+		return ok && sameNumberKind(float64(x), float64(y))
+	case int64:
+		y, ok := y.(int64)
+		return ok && sameNumberKind(float64(x), float64(y))
+	case float64:
+		y, ok := y.(float64)
+		return ok && sameNumberKind(x, y)
+	case []int:
+		y, ok := y.([]int)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !sameNumberKind(float64(x[i]), float64(y[i])) {
+				return false
+			}
+		}
+		return true
+	}
+	return x == nil && y == nil
+}
+
+// sameNumberKind reports whether two numbers are equal, or both finite, of one sign and none of -1, 0
+// and 1.
+func sameNumberKind(x, y float64) bool {
+	ordinary := func(v float64) bool { return v != 0 && math.Abs(v) != 1 && !math.IsNaN(v) && !math.IsInf(v, 0) }
+	return math.Float64bits(x) == math.Float64bits(y) || ordinary(x) && ordinary(y) && (x < 0) == (y < 0)
+}

@@ -255,3 +255,21 @@ func (b *Builder) Decompose(a Args) []Value {
 	}
 	return out
 }
+
+// Alike compares what two uses of one composite mean. It returns false unless they are the same ops on
+// the same values but for attributes and shapes, of which pair is called with those of each op in both;
+// pair ends the comparison by returning false.
+func (k *Decompositions) Alike(x, y Args, pair func(op Op, attrs [2]string, shapes [2][]Shape) bool) bool {
+	b := Builder{Decompositions: k}
+	d, e := b.meaning(x), b.meaning(y)
+	if d.ops == nil || len(d.ops) != len(e.ops) || !slices.Equal(d.args, e.args) || !slices.Equal(d.outs, e.outs) {
+		return false
+	}
+	for i := range d.ops {
+		p, q := &d.ops[i], &e.ops[i]
+		if p.sp != q.sp || p.args != q.args || !pair(p.sp.Op, [2]string{p.attr, q.attr}, [2][]Shape{p.shapes, q.shapes}) {
+			return false
+		}
+	}
+	return true
+}

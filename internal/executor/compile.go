@@ -107,7 +107,8 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	if err != nil {
 		return nil, err
 	}
-	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports, Decompositions: c.decompositions})
+	templates, _ := c.templates.LoadOrStore(d.Type, graph.NewTemplates())
+	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports, Decompositions: c.decompositions, Templates: templates.(*graph.Templates)})
 	opts := backend.CompileOptions{Threads: max(c.cfg.Threads, 0), Deterministic: c.cfg.Deterministic, FlushDenormals: c.cfg.FlushDenormals, MemoryLimit: c.cfg.MemoryLimit}
 	for _, dn := range donors {
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})

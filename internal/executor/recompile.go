@@ -15,10 +15,9 @@ type structure struct {
 	program *graph.Program
 }
 
-// why compares a graph with one of its structure that was compiled before, or with the most similar
-// one. It notes the graph as the last of its structure.
-func (s *stats) why(p *graph.Program) (reason string, newSizes bool) {
-	h := p.Structure()
+// why compares a graph with one of its structure, which is h, that was compiled before, or with the
+// most similar one. It notes the graph as the last of its structure.
+func (s *stats) why(p *graph.Program, h ir.Hash) (reason string, newSizes bool) {
 	defer func() {
 		s.recent = slices.DeleteFunc(s.recent, func(k structure) bool { return k.hash == h })
 		if len(s.recent) == maxRecent {

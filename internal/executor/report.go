@@ -71,7 +71,7 @@ func (s *stats) compiled(p *graph.Program, h ir.Hash, d ir.Device, st graph.Stat
 	defer s.mu.Unlock()
 	s.count++
 	c := report.Compile{Hash: h, Device: d, Nodes: len(p.Instrs), EmittedNodes: st.After, Time: took}
-	if c.Why, c.NewSizes = s.why(p); c.NewSizes {
+	if c.Why, c.NewSizes = s.why(p, st.Structure); c.NewSizes {
 		s.newSizes++
 	}
 	if len(s.compiles) == maxCompiles {

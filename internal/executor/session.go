@@ -86,6 +86,8 @@ type core struct {
 	events   atomic.Pointer[tracefile.Writer] // nil unless TraceEvents is on
 	// decompositions is shared by the sessions' recorders and by compilations.
 	decompositions *ir.Decompositions
+	// templates has what graphs were rewritten to, by type of device: *graph.Templates.
+	templates sync.Map
 
 	// mu guards recording, tensor states, walks and the registries. It is held
 	// for short, bounded work only: never while compiling, waiting or running.
