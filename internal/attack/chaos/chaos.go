@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/attack/held"
 )
 
 // Options say how Run runs.
@@ -79,24 +78,11 @@ const width = 64
 // Run lets the workers work until the time is over or one finds what must not be. It then closes
 // all, and compares what is left with what there was before.
 func Run(ctx context.Context, o Options, c *Counts) error {
-	be, err := backend.For(cpu.Device)
-	if err != nil {
-		return err
-	}
-	held, goroutines := be.BytesInUse(cpu.Device), runtime.NumGoroutine()
+	before := held.Now()
 	if err := work(ctx, o, c); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		runtime.GC() // tensors give their memory back by finalizers
-		g, h := runtime.NumGoroutine(), be.BytesInUse(cpu.Device)
-		if g <= goroutines && h <= held {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("left after Close: %d goroutines, %d before; %d bytes of tensors, %d before", g, goroutines, h, held)
-		}
-	}
+	return held.Back(before)
 }
 
 func work(ctx context.Context, o Options, c *Counts) (err error) {

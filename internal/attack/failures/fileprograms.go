@@ -13,6 +13,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/attack/libraries"
 	"github.com/loris-ml/loris/onnx"
 	"github.com/loris-ml/loris/optim"
 	"github.com/loris-ml/loris/safetensors"
@@ -62,7 +63,7 @@ func filePrograms(root fs.FS) []fileProgram {
 				})
 			}},
 	}
-	if aotiLoads {
+	if libraries.Supported {
 		programs = append(programs, fileProgram{name: "loading a compiled package", state: always,
 			prepare: copied(root, "aoti/testdata/bounds.pt2", "m.pt2"), run: func(ctx context.Context, dir string) error {
 				r, err := aoti.Load(ctx, filepath.Join(dir, "m.pt2"))

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
+	"github.com/loris-ml/loris/internal/attack/held"
 )
 
 // FileRow is what became of a program on files.
@@ -80,7 +80,7 @@ func oneFileFailure(ctx context.Context, in *filecalls.Injector, p fileProgram, 
 	if err := p.prepare(ctx, dir); err != nil {
 		return "", fmt.Errorf("preparing: %w", err)
 	}
-	open, goroutines := openFiles(), runtime.NumGoroutine()
+	before := held.Now()
 	in.Arm(dir, n)
 	runErr := try(func() error { return p.run(ctx, dir) })
 	if failed = in.Disarm(); failed == "" && runErr != nil {
@@ -105,7 +105,7 @@ func oneFileFailure(ctx context.Context, in *filecalls.Injector, p fileProgram, 
 	if n < 0 {
 		return "", nil
 	}
-	return failed, errors.Join(remains(dir, p.left), back(open, goroutines))
+	return failed, errors.Join(remains(dir, p.left), held.Back(before))
 }
 
 // hides reports whether an error does not tell that of the system, but for the dynamic linker's, which
@@ -144,28 +144,6 @@ func remains(dir string, want []string) error {
 		err = fmt.Errorf("the directory has %q, want %q", names, want)
 	}
 	return err
-}
-
-// openFiles returns how many files the process has open.
-func openFiles() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(entries)
-}
-
-// back waits until files and goroutines are as many as before.
-func back(open, goroutines int) error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		runtime.GC()
-		if openFiles() <= open && runtime.NumGoroutine() <= goroutines {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("left over: %d open files of %d, %d goroutines of %d", openFiles(), open, runtime.NumGoroutine(), goroutines)
-		}
-	}
 }
 
 // copied returns a prepare that copies a file of the repository.

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"time"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/attack/held"
 )
 
 // Row is what became of one program with failures of one kind.
@@ -114,23 +111,11 @@ func read(ctx context.Context, s *loris.Session, vars []*loris.Variable) (values
 
 // disturbed runs a program with one failure, and reports whether that call was reached.
 func disturbed(ctx context.Context, in *Injector, p program, values [][][]byte, k Kind, n int, row *Row) (fired bool, err error) {
-	be, err := backend.For(cpu.Device)
-	if err != nil {
-		return false, err
-	}
-	held, goroutines := be.BytesInUse(cpu.Device), runtime.NumGoroutine()
+	before := held.Now()
 	if fired, err = oneFailure(ctx, in, p, values, k, n, row); err != nil {
 		return false, err
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		runtime.GC()
-		if runtime.NumGoroutine() <= goroutines && be.BytesInUse(cpu.Device) <= held {
-			return fired, nil
-		}
-		if time.Now().After(deadline) {
-			return false, fmt.Errorf("left over: %d goroutines of %d, %d bytes of %d", runtime.NumGoroutine(), goroutines, be.BytesInUse(cpu.Device), held)
-		}
-	}
+	return fired, held.Back(before)
 }
 
 func oneFailure(ctx context.Context, in *Injector, p program, values [][][]byte, k Kind, n int, row *Row) (fired bool, err error) {

@@ -4,17 +4,15 @@
 package flat
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"time"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/attack/held"
+	"github.com/loris-ml/loris/internal/attack/libraries"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // Options say how often each thing is done.
@@ -28,12 +26,7 @@ type Options struct {
 type Row struct {
 	What          string
 	Times         int
-	Before, After Held
-}
-
-// Held are counts of what a process holds.
-type Held struct {
-	Objects, Goroutines, Tensors, Files, Mappings int64
+	Before, After held.Counts
 }
 
 // Run does all, and returns a row for each. The error is of the first of which something grew.
@@ -54,13 +47,13 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 		}
 		for i := range p.times {
 			if i == p.times/4 { // caches are full
-				row.Before = measure()
+				row.Before = held.Least()
 			}
 			if err := once(i); err != nil {
 				return rows, errors.Join(fmt.Errorf("%s, number %d: %w", p.what, i, err), end())
 			}
 		}
-		row.After = measure()
+		row.After = held.Least()
 		rows = append(rows, row)
 		if err := errors.Join(end(), row.grown()); err != nil {
 			return rows, fmt.Errorf("%s: %w", p.what, err)
@@ -88,34 +81,6 @@ func (r *Row) grown() error {
 		}
 	}
 	return nil
-}
-
-// measure returns the least that is held while finalizers run.
-func measure() Held {
-	h := count()
-	for range 10 {
-		time.Sleep(5 * time.Millisecond)
-		n := count()
-		h = Held{min(h.Objects, n.Objects), min(h.Goroutines, n.Goroutines), min(h.Tensors, n.Tensors), min(h.Files, n.Files), min(h.Mappings, n.Mappings)}
-	}
-	return h
-}
-
-func count() (h Held) {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	h.Objects, h.Goroutines = int64(m.HeapObjects), int64(runtime.NumGoroutine())
-	if be, err := backend.For(cpu.Device); err == nil {
-		h.Tensors = be.BytesInUse(cpu.Device)
-	}
-	if files, err := os.ReadDir("/proc/self/fd"); err == nil { // of systems that tell
-		h.Files = int64(len(files))
-	}
-	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
-		h.Mappings = int64(bytes.Count(maps, []byte("\n")))
-	}
-	return h
 }
 
 // cached is how many computations a session keeps here, and kinds at most how many it is asked for:
@@ -163,7 +128,20 @@ func steps(ctx context.Context, _ Options) (once func(int) error, end func() err
 	}, func() error { return s.Close(ctx) }, nil
 }
 
-// loads loads a package and closes it.
+// loads opens a compiled package and closes it, which unloads its library.
 func loads(ctx context.Context, o Options) (once func(int) error, end func() error, err error) {
-	return func(int) error { return load(ctx, o.Package) }, func() error { return nil }, nil
+	return func(int) error {
+		if !libraries.Supported {
+			p, err := pt2.Open(o.Package)
+			if err != nil {
+				return err
+			}
+			return p.Close()
+		}
+		r, err := aoti.Load(ctx, o.Package)
+		if err != nil {
+			return err
+		}
+		return r.Close()
+	}, func() error { return nil }, nil
 }

@@ -3,6 +3,8 @@ package flat
 import (
 	"context"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/attack/held"
 )
 
 func TestRun(t *testing.T) {
@@ -18,8 +20,8 @@ func TestRun(t *testing.T) {
 
 // What grows is found.
 func TestGrown(t *testing.T) {
-	same := Held{Objects: 100_000, Goroutines: 10, Tensors: 1000, Files: 9, Mappings: 100}
-	for _, after := range []Held{
+	same := held.Counts{Objects: 100_000, Goroutines: 10, Tensors: 1000, Files: 9, Mappings: 100}
+	for _, after := range []held.Counts{
 		{Objects: 110_000, Goroutines: 10, Tensors: 1000, Files: 9, Mappings: 100},
 		{Objects: 100_000, Goroutines: 20, Tensors: 1000, Files: 9, Mappings: 100},
 		{Objects: 100_000, Goroutines: 10, Tensors: 1001, Files: 9, Mappings: 100},
