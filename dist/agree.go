@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
@@ -35,6 +36,7 @@ func (w *world) Agree(ctx context.Context, uses []collective.Use) error {
 		}
 		byGroup[u.Group] = append(byGroup[u.Group], Use{g.Rank(), u.Text, u.Line})
 	}
+	defer w.meters.agreed(time.Now())
 	slices.Sort(names) // the order of the groups is the same on all ranks
 	for _, name := range names {
 		g, list := w.group(name), byGroup[name]

@@ -1,6 +1,10 @@
 package dist
 
-import "context"
+import (
+	"context"
+
+	"github.com/loris-ml/loris/ir"
+)
 
 // Engine moves bytes between the ranks of one group. Every rank calls the methods but Send, Recv and
 // Abort in the same order with the same lengths, one at a time. They block until this rank's part is
@@ -29,4 +33,26 @@ type Engine interface {
 	Status() string
 	// Close frees what the engine holds, once all ranks have called it.
 	Close(ctx context.Context) error
+}
+
+// Joiner writes the elements of all ranks, joined, to out. parts has those of each rank, in their order,
+// as long as out and aligned to Alignment; they are overwritten, but for those of keep.
+type Joiner func(out []byte, parts [][]byte, keep int)
+
+// Reducer is an Engine that reduces with fewer copies than AllToAll and AllGather make. What is joined is
+// the same: elements of a place, of all ranks in their order, once.
+type Reducer interface {
+	Engine
+	// AllReduce writes in of all ranks, joined, to out.
+	AllReduce(ctx context.Context, out, in []byte, join Joiner) error
+	// ReduceScatter writes this rank's part of in of all ranks, joined, to out. in has Size equal parts.
+	ReduceScatter(ctx context.Context, out, in []byte, join Joiner) error
+}
+
+// Summer is an Engine that adds by a library's own means, see WithLibrarySums.
+type Summer interface {
+	Engine
+	// Sum writes the sum of in over the ranks to out, in an order of the library's choice. Elements are
+	// f32 or f64.
+	Sum(ctx context.Context, out, in []byte, d ir.DType) error
 }

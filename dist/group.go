@@ -49,7 +49,11 @@ type world struct {
 	late    error // that the limit is over
 	shards  int
 	bucket  int // bytes of gradients in one collective
+	// library says that long sums are the library's own.
+	library bool
 	root    *Group
+
+	meters meters
 
 	mu     sync.Mutex
 	groups map[string]*Group
@@ -66,6 +70,11 @@ func WithLimit(d time.Duration) Option { return func(w *world) { w.limit = d } }
 // Group.Shards. The default is one for each rank.
 func WithShards(n int) Option { return func(w *world) { w.shards = n } }
 
+// WithLibrarySums makes AllReduce add long tensors of f32 and f64 by the engine's own all-reduce, such as
+// MPI_Allreduce, in place of the balanced tree: sums are other bits on another number of ranks, and may be
+// in each run. An engine that has none is an error wrapping loris.ErrArg.
+func WithLibrarySums() Option { return func(w *world) { w.library = true } }
+
 // New returns the group of all ranks of an engine. ctx bounds its life: where it ends, so do all waits.
 // Options that do not fit the number of ranks are an error wrapping loris.ErrArg.
 func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
@@ -73,7 +82,7 @@ func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.begin(ctx, e), nil
+	return w.begin(ctx, e)
 }
 
 // newWorld returns a world without an engine.
@@ -93,11 +102,14 @@ func newWorld(size int, opts []Option) (*world, error) {
 }
 
 // begin returns the group of all ranks.
-func (w *world) begin(ctx context.Context, e Engine) *Group {
+func (w *world) begin(ctx context.Context, e Engine) (*Group, error) {
+	if _, ok := e.(Summer); w.library && !ok && e.Size() > 1 {
+		return nil, fmt.Errorf("dist: %w: the engine (%T) has no sums of its own, which WithLibrarySums wants", ir.ErrArg, e)
+	}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.root = w.add("world", e)
 	w.unwatch = context.AfterFunc(ctx, func() { e.Abort(context.Cause(ctx)) })
-	return w.root
+	return w.root, nil
 }
 
 // add makes a group.
@@ -316,7 +328,19 @@ func (w *world) Run(ctx context.Context, u *collective.Use, out, in []byte) erro
 	if g == nil || sends(u) {
 		return w.Start(u, out, in).Wait(ctx)
 	}
-	return g.do(ctx, u.Op, u.Line, func(ctx context.Context) error { return g.execute(ctx, u, out, in) })
+	m := w.meters.of(u, len(in))
+	begun := time.Now()
+	err := g.do(ctx, u.Op, u.Line, func(ctx context.Context) error { return g.timed(ctx, m, out, in) })
+	m.waited(time.Since(begun))
+	return err
+}
+
+// timed runs this rank's part of a collective and meters it.
+func (g *Group) timed(ctx context.Context, m *meter, out, in []byte) error {
+	begun := time.Now()
+	err := g.execute(ctx, m.use, out, in)
+	m.ran(begun)
+	return err
 }
 
 // sends reports whether a use is of two ranks, beside those of the whole group.
@@ -328,11 +352,15 @@ func (w *world) Start(u *collective.Use, out, in []byte) collective.Request {
 	if g == nil {
 		return &job{w: w, done: closedChan, err: w.unknown(u)}
 	}
-	part := func(ctx context.Context) error { return g.execute(ctx, u, out, in) }
+	m := w.meters.of(u, len(in))
+	part := func(ctx context.Context) error { return g.timed(ctx, m, out, in) }
+	var j *job
 	if sends(u) {
-		return g.beside(u, part)
+		j = g.beside(u, part)
+	} else {
+		j = g.begin(u.Op, u.Line, part)
 	}
-	return g.begin(u.Op, u.Line, part)
+	return &metered{j, m}
 }
 
 var closedChan = func() chan struct{} {

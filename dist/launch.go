@@ -72,7 +72,7 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	starter.Lock()
 	starter.engine = e
 	starter.Unlock()
-	return w.begin(ctx, e), nil
+	return w.begin(ctx, e)
 }
 
 // ExitRestart is the status with which a program ends that has given up because of another rank and is to

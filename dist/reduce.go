@@ -2,37 +2,38 @@ package dist
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/ir"
 )
 
-// reduceTo writes the reduction over ranks to out. parts holds the elements of all ranks one after
-// another and is overwritten. Elements are joined in a balanced tree over the ranks: neighbours first,
-// then neighbouring pairs. So sums do not depend on which rank computes them, and a rank with a power of
-// two of neighbouring shards may join those itself. f16 and bf16 are joined in f32 and rounded once.
-func reduceTo(out, parts []byte, d ir.DType, how string) {
-	n := len(parts) / max(len(out), 1)
+// reduceTo writes the reduction over ranks to out. parts has the elements of each rank; they are overwritten
+// but for those of keep. Elements are joined in a balanced tree over the ranks: neighbours first, then
+// neighbouring pairs. So sums do not depend on which rank computes them, and a rank with a power of two of
+// neighbouring shards may join those itself. f16 and bf16 are joined in f32 and rounded once.
+func reduceTo(out []byte, parts [][]byte, keep int, d ir.DType, how string) {
 	switch d {
 	case ir.F32:
-		reduceFloats(as[float32](out), as[float32](parts), n, how)
+		reduceFloats[float32](out, parts, keep, how)
 	case ir.F64:
-		reduceFloats(as[float64](out), as[float64](parts), n, how)
+		reduceFloats[float64](out, parts, keep, how)
 	case ir.F16:
-		reduceNarrow(as[uint16](out), as[uint16](parts), n, how, half.F16sToF32s, half.F32sToF16s)
+		reduceNarrow(out, parts, how, half.F16sToF32s, half.F32sToF16s)
 	case ir.BF16:
-		reduceNarrow(as[uint16](out), as[uint16](parts), n, how, half.BF16sToF32s, half.F32sToBF16s)
+		reduceNarrow(out, parts, how, half.BF16sToF32s, half.F32sToBF16s)
 	case ir.U8:
-		joinRuns(out, parts, n, how)
+		joinRuns[uint8](out, parts, keep, how)
 	case ir.I8:
-		joinRuns(as[int8](out), as[int8](parts), n, how)
+		joinRuns[int8](out, parts, keep, how)
 	case ir.I16:
-		joinRuns(as[int16](out), as[int16](parts), n, how)
+		joinRuns[int16](out, parts, keep, how)
 	case ir.I32:
-		joinRuns(as[int32](out), as[int32](parts), n, how)
+		joinRuns[int32](out, parts, keep, how)
 	case ir.I64:
-		joinRuns(as[int64](out), as[int64](parts), n, how)
+		joinRuns[int64](out, parts, keep, how)
 	default:
 		panic(fmt.Errorf("%w: no reduction of %v", ir.ErrDType, d)) // the rows of the ops refuse them
 	}
@@ -48,43 +49,88 @@ type number interface {
 	~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | ~float32 | ~float64
 }
 
-// joinRuns reduces n runs of elements to the first, and copies that to out.
-func joinRuns[T number](out, parts []T, n int, how string) {
-	m := len(out)
-	for step := 1; step < n; step *= 2 {
-		for i := 0; i+step < n; i += 2 * step {
-			x, y := parts[i*m:(i+1)*m], parts[(i+step)*m:(i+step+1)*m]
-			switch how {
-			case "max":
-				for k, v := range y {
-					x[k] = max(x[k], v)
-				}
-			case "min":
-				for k, v := range y {
-					x[k] = min(x[k], v)
-				}
-			default:
-				for k, v := range y {
-					x[k] += v
-				}
+// joinRuns reduces runs of elements to out, and overwrites those that it needs no more, but for keep.
+func joinRuns[T number](out []byte, parts [][]byte, keep int, how string) {
+	level := slices.Clone(parts)
+	for len(level) > 2 {
+		next := level[:0]
+		for i := 0; i < len(level); i += 2 {
+			if i+1 == len(level) {
+				next = append(next, level[i])
+				break
 			}
+			to := level[i]
+			if keep >= 0 && unsafe.SliceData(to) == unsafe.SliceData(parts[keep]) {
+				to = level[i+1]
+			}
+			pair(as[T](to), as[T](level[i]), as[T](level[i+1]), how)
+			next = append(next, to)
 		}
+		level = next
 	}
-	copy(out, parts[:m])
+	if len(level) == 1 {
+		copy(out, level[0])
+		return
+	}
+	pair(as[T](out), as[T](level[0]), as[T](level[1]), how)
 }
 
-func reduceFloats[T float32 | float64](out, parts []T, n int, how string) {
-	joinRuns(out, parts, n, how)
+// pair writes x and y, joined, to out, which may be one of them.
+func pair[T number](out, x, y []T, how string) {
+	x, y = x[:len(out)], y[:len(out)]
+	switch how {
+	case "max":
+		for k := range out {
+			out[k] = max(x[k], y[k])
+		}
+	case "min":
+		for k := range out {
+			out[k] = min(x[k], y[k])
+		}
+	default:
+		if o, ok := any(out).([]float32); ok {
+			vec.Add(o, any(x).([]float32), any(y).([]float32))
+			return
+		}
+		for k := range out {
+			out[k] = x[k] + y[k]
+		}
+	}
+}
+
+func reduceFloats[T float32 | float64](out []byte, parts [][]byte, keep int, how string) {
+	joinRuns[T](out, parts, keep, how)
 	if how == "mean" {
-		for i := range out {
-			out[i] /= T(n)
+		for i, x := range as[T](out) {
+			as[T](out)[i] = x / T(len(parts))
 		}
 	}
 }
 
-func reduceNarrow(out, parts []uint16, n int, how string, widen func([]float32, []uint16), narrow func([]uint16, []float32)) {
-	wide, sum := make([]float32, len(parts)), make([]float32, len(out))
-	widen(wide, parts)
-	reduceFloats(sum, wide, n, how)
-	narrow(out, sum)
+// narrowRun is how many elements are widened at a time: those of some ranks stay in the cache.
+const narrowRun = 4096
+
+func reduceNarrow(out []byte, parts [][]byte, how string, widen func([]float32, []uint16), narrow func([]uint16, []float32)) {
+	n := len(out) / 2
+	wide := aligned(4 * min(n, narrowRun) * (len(parts) + 1))
+	runs := make([][]byte, len(parts))
+	for at := 0; at < n; at += narrowRun {
+		m := min(narrowRun, n-at)
+		for r, p := range parts {
+			runs[r] = wide[4*m*r : 4*m*(r+1)]
+			widen(as[float32](runs[r]), as[uint16](p)[at:at+m])
+		}
+		sum := wide[4*m*len(parts) : 4*m*(len(parts)+1)]
+		reduceFloats[float32](sum, runs, -1, how)
+		narrow(as[uint16](out)[at:at+m], as[float32](sum))
+	}
+}
+
+// cut returns the parts of n ranks that lie one after another.
+func cut(all []byte, n int) [][]byte {
+	out := make([][]byte, n)
+	for r := range out {
+		out[r] = all[len(all)/n*r:][:len(all)/n]
+	}
+	return out
 }

@@ -62,10 +62,16 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 		if err := g.engine.AllGather(ctx, all, in); err != nil {
 			return err
 		}
-		reduceTo(out, all, d, how)
+		reduceTo(out, cut(all, n), -1, d, how)
 		return nil
 	}
-	chunk := max(min(pieceBytes/n/alignment, len(in)/n/alignment+1), 1) * alignment // bytes that one rank adds
+	if e, ok := g.engine.(Summer); ok && g.world.library && how == "sum" && (d == ir.F32 || d == ir.F64) {
+		return e.Sum(ctx, out, in, d)
+	}
+	if e, ok := g.engine.(Reducer); ok {
+		return e.AllReduce(ctx, out, in, joiner(d, how))
+	}
+	chunk := max(min(pieceBytes/n/Alignment, len(in)/n/Alignment+1), 1) * Alignment // bytes that one rank adds
 	send, got, sum := g.scratch(0, chunk*n), g.scratch(1, chunk*n), g.scratch(2, chunk)
 	for at := 0; at < len(in); at += chunk * n {
 		src, dst := in[at:], out[at:]
@@ -79,7 +85,7 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 		if err := g.engine.AllToAll(ctx, got, src); err != nil {
 			return err
 		}
-		reduceTo(sum, got, d, how)
+		reduceTo(sum, cut(got, n), -1, d, how)
 		to := dst
 		if !whole {
 			to = send
@@ -94,13 +100,17 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 	return nil
 }
 
-// alignment is that of elements of all dtypes; runs of bytes are cut at multiples of it.
-const alignment = 16
+func joiner(d ir.DType, how string) Joiner {
+	return func(out []byte, parts [][]byte, keep int) { reduceTo(out, parts, keep, d, how) }
+}
+
+// Alignment is that of elements of all dtypes in bytes; engines cut runs of elements at multiples of it.
+const Alignment = 16
 
 // aligned returns n bytes, aligned for elements.
 func aligned(n int) []byte {
-	words := make([][alignment / 8]uint64, (n+alignment-1)/alignment)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*alignment)[:n:n]
+	words := make([][Alignment / 8]uint64, (n+Alignment-1)/Alignment)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*Alignment)[:n:n]
 }
 
 func (g *Group) allGather(ctx context.Context, u *collective.Use, out, in []byte) error {
@@ -117,13 +127,19 @@ func (g *Group) allGather(ctx context.Context, u *collective.Use, out, in []byte
 }
 
 func (g *Group) reduceScatter(ctx context.Context, u *collective.Use, out, in []byte) error {
-	n := g.Size()
-	src, got := g.scratch(0, len(in)), g.scratch(1, len(in))
-	blocksOf(u.Out, u.Dim).separate(src, in, n)
+	n, src := g.Size(), in
+	if b := blocksOf(u.Out, u.Dim); b.outer > 1 {
+		src = g.scratch(0, len(in))
+		b.separate(src, in, n)
+	}
+	if e, ok := g.engine.(Reducer); ok {
+		return e.ReduceScatter(ctx, out, src, joiner(u.In.DType(), u.Reduction))
+	}
+	got := g.scratch(1, len(in))
 	if err := g.engine.AllToAll(ctx, got, src); err != nil {
 		return err
 	}
-	reduceTo(out, got, u.In.DType(), u.Reduction)
+	reduceTo(out, cut(got, n), -1, u.In.DType(), u.Reduction)
 	return nil
 }
 

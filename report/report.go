@@ -69,6 +69,30 @@ type Report struct {
 	Memory map[string]backend.MemoryStats
 	// DataCacheHits and DataCacheMisses count look-ups of numbers and host data.
 	DataCacheHits, DataCacheMisses uint64
+	// Collectives are those that this rank of a dist.Group has taken part in, what was waited for
+	// longest first, and Agreements the comparisons with the other ranks before runs. Sessions of one
+	// group have them in common.
+	Collectives []Collective
+	Agreements  Agreements
+}
+
+// Collective says what one collective of a program has cost a rank.
+type Collective struct {
+	Group string
+	Op    string // with its shapes and attributes
+	Line  string // file:line of the user's call
+	Runs  int64
+	Bytes int64 // of the operands of all runs
+	// Time is that of the transfers, in which other ranks may not have come yet. Waited is how long
+	// steps stood still for results, and Overlap what of Time passed while they computed.
+	Time, Waited, Overlap time.Duration
+}
+
+// Agreements are the comparisons of what ranks are about to run. Their Time includes that until the
+// last rank has come.
+type Agreements struct {
+	Runs int64
+	Time time.Duration
 }
 
 // Compile describes one compilation.
@@ -122,6 +146,13 @@ func (r Report) String() string {
 			fmt.Fprintf(&b, ", at most %d, %d reserved, %d of %d free on the device, %d pinned", m.Peak, m.Reserved, m.Free, m.Total, m.Pinned)
 		}
 		b.WriteByte('\n')
+	}
+	if r.Agreements.Runs > 0 {
+		fmt.Fprintf(&b, "agreed with other ranks %d times in %v\n", r.Agreements.Runs, r.Agreements.Time.Round(time.Microsecond))
+	}
+	for _, c := range r.Collectives {
+		fmt.Fprintf(&b, "%s of group %q: %d runs, %d bytes, %v, waited %v, overlapped %v: recorded at %s\n", c.Op, c.Group, c.Runs, c.Bytes,
+			c.Time.Round(time.Microsecond), c.Waited.Round(time.Microsecond), c.Overlap.Round(time.Microsecond), c.Line)
 	}
 	for _, c := range r.Recent {
 		fmt.Fprintf(&b, "compiled %v on %v: %d nodes to %d in %v: %s\n", c.Hash, c.Device, c.Nodes, c.EmittedNodes, c.Time.Round(time.Microsecond), c.Why)

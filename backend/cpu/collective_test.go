@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // bucketed is two collectives in a chain, of which the second is computed while the first is under way.
@@ -60,6 +61,10 @@ type slow struct {
 func (c *slow) Agree(context.Context, []collective.Use) error { return nil }
 
 func (c *slow) Fail(error) {}
+
+func (c *slow) Report() ([]report.Collective, report.Agreements) { return nil, report.Agreements{} }
+
+func (c *slow) Observe(func(collective.Event)) {}
 
 func (c *slow) Start(u *collective.Use, out, in []byte) collective.Request {
 	c.pending++

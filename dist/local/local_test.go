@@ -50,6 +50,16 @@ func TestNarrowFloatsAreAddedWide(t *testing.T) {
 	}
 }
 
+// The engine of this package adds nothing by a library.
+func TestLibrarySums(t *testing.T) {
+	for n, want := range map[int]error{1: nil, 2: loris.ErrArg} {
+		err := run(t, n, func(context.Context, *dist.Group, loris.Maker, *loris.Session) error { return nil }, dist.WithLibrarySums())
+		if !errors.Is(err, want) {
+			t.Errorf("%d ranks: %v, want %v", n, err, want)
+		}
+	}
+}
+
 // Long tensors are cut into pieces of which the last is padded.
 func TestLongReductions(t *testing.T) {
 	for _, n := range []int{2, 3} {

@@ -26,6 +26,7 @@ const stageBytes = 1 << 20
 // no other memory, so that nothing of Go's is used by a call that was given up.
 type stage struct {
 	send, recv []byte
+	counts     []int32 // lengths and displacements, four for each rank
 	cells      *cells
 }
 
@@ -75,13 +76,23 @@ func (e *engine) stage() (*stage, error) {
 		return s, nil
 	}
 	s := &stage{cells: e.lib.cell()}
-	for _, b := range []*[]byte{&s.send, &s.recv} {
-		if err := e.lib.call("MPI_Alloc_mem", uintptr(max(stageBytes, e.size)), e.lib.infoNull, s.cells.at(3)); err != nil {
+	var counts []byte
+	room := stageBytes + e.size*dist.Alignment // parts of a piece begin at multiples of Alignment
+	for b, n := range map[*[]byte]int{&s.send: room, &s.recv: room, &counts: 4 * 4 * e.size} {
+		if err := e.lib.call("MPI_Alloc_mem", uintptr(n), e.lib.infoNull, s.cells.at(3)); err != nil {
 			return nil, err
 		}
-		*b = unsafe.Slice(*(**byte)(unsafe.Pointer(&s.cells.words[3])), max(stageBytes, e.size))
+		*b = unsafe.Slice(*(**byte)(unsafe.Pointer(&s.cells.words[3])), n)
 	}
+	s.counts = unsafe.Slice((*int32)(unsafe.Pointer(&counts[0])), len(counts)/4)
 	return s, nil
+}
+
+// done gives back the memory of a call that has ended.
+func (e *engine) done(s *stage) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stages = append(e.stages, s)
 }
 
 // pieces runs part for pieces of at most most bytes of n. What a piece that was given up uses is never
@@ -96,24 +107,31 @@ func (e *engine) pieces(ctx context.Context, n, most int, part func(s *stage, at
 			return err
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stages = append(e.stages, s)
+	e.done(s)
 	return nil
 }
 
-// start starts a call that returns a request in its last argument, and waits for it. The wait asks the
-// library again and again: so it gets on, ends with ctx and when a rank has failed, and leaves the
-// processor to others.
+// start starts a call that returns a request in its last argument, and waits for it.
 func (e *engine) start(ctx context.Context, s *stage, name string, args ...uintptr) error {
+	if err := e.begin(s, name, args...); err != nil {
+		return err
+	}
+	return e.finish(ctx, s)
+}
+
+// begin starts a call that returns a request in its last argument.
+func (e *engine) begin(s *stage, name string, args ...uintptr) error {
 	if err := e.control.err(); err != nil {
 		return err
 	}
 	s.cells.words[0], s.cells.words[1] = 0, 0
 	e.control.moved()
-	if err := e.lib.call(name, append(args, s.cells.at(0))...); err != nil {
-		return err
-	}
+	return e.lib.call(name, append(args, s.cells.at(0))...)
+}
+
+// finish waits for the call that has begun with s. It asks the library again and again: so all calls get
+// on, the wait ends with ctx and when a rank has failed, and the processor is left to others.
+func (e *engine) finish(ctx context.Context, s *stage) error {
 	test := e.lib.calls["MPI_Test"]
 	begun := time.Now()
 	for i := 1; ; i++ {
@@ -151,8 +169,8 @@ func nap(d time.Duration) {
 // AllGather implements dist.Engine.
 func (e *engine) AllGather(ctx context.Context, out, in []byte) error {
 	return e.pieces(ctx, len(in), max(stageBytes/e.size, 1), func(s *stage, at, n int) error {
-		copy(s.send, in[at:at+n])
-		if err := e.start(ctx, s, "MPI_Iallgather", s.from(), uintptr(n), e.lib.bytes, s.to(), uintptr(n), e.lib.bytes, e.comm); err != nil {
+		copy(s.recv[e.rank*n:], in[at:at+n])
+		if err := e.start(ctx, s, "MPI_Iallgather", e.lib.inPlace, 0, e.lib.bytes, s.to(), uintptr(n), e.lib.bytes, e.comm); err != nil {
 			return err
 		}
 		for r := range e.size {

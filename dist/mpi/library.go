@@ -31,7 +31,7 @@ type library struct {
 // used are the functions that are called.
 var used = []string{
 	"MPI_Init_thread", "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Comm_set_errhandler", "MPI_Comm_split", "MPI_Comm_dup",
-	"MPI_Iallgather", "MPI_Ialltoall", "MPI_Ibcast", "MPI_Iallreduce", "MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Alloc_mem",
+	"MPI_Iallgather", "MPI_Iallgatherv", "MPI_Ialltoall", "MPI_Ialltoallv", "MPI_Ibcast", "MPI_Iallreduce", "MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Alloc_mem",
 	"MPI_Error_string", "MPI_Get_library_version",
 }
 

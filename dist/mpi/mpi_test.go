@@ -101,6 +101,15 @@ func TestABIs(t *testing.T) {
 	}
 }
 
+// TestLibrarySums runs the sums of whole numbers, which no order changes, by the library's all-reduce.
+func TestLibrarySums(t *testing.T) {
+	for _, x := range installations(t) {
+		if stdout, stderr, err := x.mpiexec(2, "sums", "LORIS_TEST_LIBRARY=1"); err != nil {
+			t.Errorf("%s: %v\n%s%s", x.name, err, stdout, stderr)
+		}
+	}
+}
+
 // TestSameBits trains on 1, 2 and 4 ranks of each MPI.
 func TestSameBits(t *testing.T) {
 	want := ""

@@ -74,7 +74,11 @@ func main1(p program) {
 	if err != nil {
 		limit = 20 * time.Second
 	}
-	g, err := dist.Init(ctx, dist.WithLimit(limit), dist.WithShards(4))
+	opts := []dist.Option{dist.WithLimit(limit), dist.WithShards(4)}
+	if os.Getenv("LORIS_TEST_LIBRARY") != "" {
+		opts = append(opts, dist.WithLibrarySums())
+	}
+	g, err := dist.Init(ctx, opts...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

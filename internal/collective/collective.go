@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/report"
 )
 
 // Use is one use of a collective in a Program. Fields that its op does not have are zero.
@@ -24,6 +26,8 @@ type Use struct {
 	Line      string // file:line of the user's call
 	// Text says what it is, in words that are the same on all ranks that agree about it.
 	Text string
+	// Meter is the Communicator's own, from its first run on: one Use is not run twice at a time.
+	Meter any
 }
 
 // Request is a collective under way.
@@ -45,6 +49,18 @@ type Communicator interface {
 	Start(u *Use, out, in []byte) Request
 	// Fail tells the other ranks that a run of this one has failed and will start no more collectives.
 	Fail(err error)
+	// Report says what collectives have cost so far, those that were waited for longest first, and
+	// agreements.
+	Report() ([]report.Collective, report.Agreements)
+	// Observe makes fn get each collective as it ends, on any goroutine; nil ends that.
+	Observe(fn func(Event))
+}
+
+// Event is a collective that has ended, or the agreement about those of a run.
+type Event struct {
+	Group, Text, Line string
+	Start             time.Time
+	Duration          time.Duration
 }
 
 type key struct{}

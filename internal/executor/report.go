@@ -114,6 +114,9 @@ func (s *Session) Report() report.Report {
 		r.LiveTensors[d.String()] = len(set.tensors)
 	}
 	c.mu.Unlock()
+	if w := c.cfg.Collectives; w != nil {
+		r.Collectives, r.Agreements = w.Report()
+	}
 	for _, d := range s.activeDevices() {
 		r.MemoryInUse[d.String()] = s.MemoryInUse(d)
 		if st, ok := memoryStats(d); ok {

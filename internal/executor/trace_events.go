@@ -9,6 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/tracefile"
 	"github.com/loris-ml/loris/report"
 )
@@ -25,8 +26,16 @@ func (s *Session) TraceEvents(w io.Writer) (stop func() error, err error) {
 	}
 	t := tracefile.New(w)
 	c.events.Store(t)
+	ranks := c.cfg.Collectives
+	if ranks != nil {
+		ranks.Observe(func(e collective.Event) {
+			t.Add(tracefile.Event{Track: t.Track("group " + e.Group), Name: e.Text, Category: "collective", Start: e.Start, Duration: e.Duration, Detail: e.Line})
+		})
+	}
 	return func() error {
-		c.events.CompareAndSwap(t, nil)
+		if c.events.CompareAndSwap(t, nil) && ranks != nil {
+			ranks.Observe(nil)
+		}
 		if err := t.Close(); err != nil {
 			return fmt.Errorf("loris: trace: %w", err)
 		}

@@ -93,6 +93,20 @@ func scaleNative(dst, src []float32, f float32) int {
 	return n
 }
 
+// addNative adds whole vectors and returns how many elements.
+func addNative(dst, x, y []float32) int {
+	n := whole(len(dst))
+	if n == 0 {
+		return 0
+	}
+	if level == avx512 {
+		addAVX512(&dst[0], &x[0], &y[0], n)
+	} else {
+		addAVX2(&dst[0], &x[0], &y[0], n)
+	}
+	return n
+}
+
 // greaterNative does whole vectors and returns how many elements.
 func greaterNative(best []float32, at []int32, x []float32, index int32) int {
 	n := whole(len(best))

@@ -29,6 +29,11 @@ func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
 //go:noescape
 func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
 
+// addAVX512 is Add of n > 0 elements, a multiple of 16.
+//
+//go:noescape
+func addAVX512(dst *float32, x *float32, y *float32, n int)
+
 // scaleAVX2 sets dst to src·f, n > 0 elements, a multiple of 8.
 //
 //go:noescape
@@ -53,3 +58,8 @@ func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
 //
 //go:noescape
 func greaterAVX2(best *float32, at *int32, x *float32, n int, index int32)
+
+// addAVX2 is Add of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func addAVX2(dst *float32, x *float32, y *float32, n int)

@@ -827,6 +827,26 @@ loop:
 	VZEROUPPER
 	RET
 
+// func addAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·addAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	VMOVUPS (CX), Z0
+	VADDPS  (DX), Z0, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, BX
+	JNE     loop
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, f float32)
 // Requires: AVX
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
@@ -1446,5 +1466,25 @@ loop:
 	ADDQ      $0x00000020, DX
 	SUBQ      $0x08, BX
 	JG        loop
+	VZEROUPPER
+	RET
+
+// func addAVX2(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX
+TEXT ·addAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	VMOVUPS (CX), Y0
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JNE     loop
 	VZEROUPPER
 	RET

@@ -310,3 +310,24 @@ func TestGreater(t *testing.T) {
 		}
 	})
 }
+
+func TestAdd(t *testing.T) {
+	for _, n := range []int{0, 1, 8, 16, 37, 64} {
+		x, y := make([]float32, n), make([]float32, n)
+		for i := range x {
+			x[i], y[i] = float32(i)-3, 1/float32(i+1)
+		}
+		eachLevel(t, func(t *testing.T) {
+			dst := make([]float32, n+1)
+			Add(dst[:n], x, y)
+			for i := range x {
+				if dst[i] != x[i]+y[i] {
+					t.Errorf("%d elements: element %d is %v", n, i, dst[i])
+				}
+			}
+			if dst[n] != 0 {
+				t.Errorf("%d elements: one beyond was written", n)
+			}
+		})
+	}
+}

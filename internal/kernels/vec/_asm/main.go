@@ -160,6 +160,7 @@ func main() {
 		s.softmax(1)
 		s.lstm()
 		s.greater()
+		s.add()
 	}
 	Generate()
 }
