@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"onnx":                  {"", "ir", "graph", "model", "internal/importer", "internal/elements", "internal/memlimit", "onnx"},
 	"onnx/internal/pb":      {},
 	"internal/importer":     {"", "ir", "internal/executor"},
+	"hub":                   {"internal/atomicfile", "internal/filelock", "ir", "nn"},
 	"optim":                 {"", "nn", "ir", "internal"},
 	"tensorboard":           {"internal/figure"},
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},
@@ -144,6 +145,7 @@ var dependencies = []string{
 var ownDependencies = map[string][]string{
 	"data/tokenizer": {"github.com/sugarme/tokenizer", "golang.org/x/text"},
 	"dist/mpi":       {"github.com/ebitengine/purego"},
+	"hub":            {"github.com/hashicorp/go-retryablehttp"},
 }
 
 type pkg struct {
