@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
@@ -77,6 +78,8 @@ var torchNames = map[ir.DType]string{
 	ir.C64: "complex64", ir.C128: "complex128", ir.Bool: "bool", ir.BF16: "bfloat16",
 }
 
+var torchKinds = map[backend.ConstantType]string{backend.ConstantParameter: "Parameter", backend.ConstantBuffer: "Buffer"}
+
 // source returns the text that goes with the library, from which inspectors read what it takes:
 // statements as Inductor writes them, though nothing was compiled from it.
 func (m *model) source() string {
@@ -95,9 +98,13 @@ func (m *model) source() string {
 		fmt.Fprintf(&b, "%sdtype = static_cast<int32_t>(cached_torch_dtype_%s);\n", at, torchNames[c.shape.DType()])
 		fmt.Fprintf(&b, "%sdevice_type = static_cast<int32_t>(cached_torch_device_type_cpu);\n", at)
 		fmt.Fprintf(&b, "%soffset = 0;\n%sdata_size = %d;\n%sfrom_folded = false;\n", at, at, len(c.data), at)
-		fmt.Fprintf(&b, "%stype = static_cast<int32_t>(torch::aot_inductor::ConstantType::Parameter);\n", at)
+		fmt.Fprintf(&b, "%stype = static_cast<int32_t>(torch::aot_inductor::ConstantType::%v);\n", at, torchKinds[c.kind()])
 		fmt.Fprintf(&b, "%sshape = {%s};\n%sstride = {%s};\n", at, numbers(c.shape.Dims()), at, numbers(strides(c.shape)))
 		fmt.Fprintf(&b, "%soriginal_fqn = %q;\n", at, c.fqn)
+	}
+	for _, a := range m.assigned { // nobody may share what is written
+		q, _ := a.target(m)
+		fmt.Fprintf(&b, "AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(%s, result%d, 0));\n", q.name, a.result)
 	}
 	fmt.Fprintf(&b, "in_spec_ = R\"(%s)\";\nout_spec_ = R\"(%s)\";\n", m.inSpec(), m.outSpec())
 	for i := range m.inputs {

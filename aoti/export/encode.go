@@ -12,7 +12,7 @@ import (
 )
 
 // wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.
-const wordsVersion = 1
+const wordsVersion = 2
 
 // The first words, by their place in the glue's lx_plan.
 const (
@@ -24,11 +24,13 @@ const (
 	wordPlaces
 	wordSteps
 	wordReturned
+	wordAssigned
 	wordInputAt
 	wordOutputAt
 	wordConstantAt
 	wordPlaceAt
 	wordStepAt
+	wordAssignedAt
 	wordInSpec
 	wordOutSpec
 	wordWorkspace
@@ -54,9 +56,6 @@ const (
 
 // levels says that there is code for AVX2 and for AVX-512.
 const levels = 3
-
-// constantParameter is what the interface calls a constant that is a parameter of the model.
-const constantParameter = 1
 
 // encoder writes a plan as words, texts and code.
 type encoder struct {
@@ -118,7 +117,7 @@ func (e *encoder) encode() error {
 	h[wordVersion], h[wordLevels] = wordsVersion, levels
 	h[wordInputs], h[wordOutputs], h[wordConstants] = int64(len(m.inputs)), int64(len(m.outputs)), int64(len(m.constants))
 	h[wordPlaces], h[wordSteps], h[wordReturned] = int64(len(m.plan.Places)), int64(len(m.plan.Steps)), int64(m.plan.Returned)
-	h[wordWorkspace], h[wordWeights] = int64(m.plan.Workspace), m.weights
+	h[wordWorkspace], h[wordWeights] = int64(m.workspace), m.weights
 	h[wordInSpec], h[wordOutSpec] = e.string(m.inSpec()), e.string(m.outSpec())
 	h[wordInputAt] = e.list(m.inputs, e.param)
 	h[wordOutputAt] = e.list(m.outputs, e.param)
@@ -134,6 +133,9 @@ func (e *encoder) encode() error {
 		if p.Space == ahead.Param && m.sources[p.Index].kind == fromNumber {
 			p = ahead.Place{Space: ahead.Literal, Offset: numbersAt + m.sources[p.Index].index}
 		}
+		if p.Space == ahead.Output {
+			p = m.results[p.Index]
+		}
 		e.put(e.base(p), int64(p.Offset))
 	}
 	e.kernelCode()
@@ -141,6 +143,7 @@ func (e *encoder) encode() error {
 	for i := range m.plan.Steps {
 		e.step(&m.plan.Steps[i])
 	}
+	h[wordAssigned], h[wordAssignedAt] = int64(len(m.assigned)), e.assignments()
 	copy(e.words, h[:])
 	return e.err
 }
@@ -162,8 +165,27 @@ func (e *encoder) param(q *param) []int64 {
 
 func (e *encoder) constant(q *param) []int64 {
 	return []int64{
-		e.string(q.name), e.string(q.fqn), e.dtype(q.shape.DType(), q.name), int64(q.shape.Rank()), e.dims(q.shape), q.offset, int64(len(q.data)), constantParameter,
+		e.string(q.name), e.string(q.fqn), e.dtype(q.shape.DType(), q.name), int64(q.shape.Rank()), e.dims(q.shape), q.offset, int64(len(q.data)), int64(q.kind()), bit(q.assigned),
 	}
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// assignments puts where values that runs assign lie and go, and returns where it put them.
+func (e *encoder) assignments() int64 {
+	var all []int64
+	for _, a := range e.m.assigned {
+		q, target := a.target(e.m)
+		all = append(all, target, int64(a.at), e.dtype(q.shape.DType(), q.name), int64(q.shape.Rank()), e.dims(q.shape), int64(q.shape.Bytes()))
+	}
+	at := int64(len(e.words))
+	e.put(all...)
+	return at
 }
 
 // base returns the number of the memory of a place: inputs, constants, outputs, the workspace, the

@@ -29,6 +29,12 @@ type Options struct {
 	// Constants are the values of those parameters of the Program that are constants, by the
 	// parameters' names, under which they are found for updates. The others are inputs.
 	Constants map[string]aoti.ConstantValue
+	// Assign has the results that a run writes to a parameter instead of returning them, by the
+	// parameter's name: the number among all that the Program, or the function, returns. A constant
+	// keeps the value for the next run (a counter, a running mean); an input is the caller's tensor,
+	// which is overwritten (a cache of keys). The inputs of a function are "input0", "input1", …; what
+	// it assigns to variables needs no mention.
+	Assign map[string]int
 	// Module names the variables that a function uses, see Function: its parameters and buffers, by
 	// their names in it.
 	Module nn.Module
@@ -52,6 +58,9 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 	if err := m.constantsOf(p, o.Constants); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	if err := m.assignAll(o.Assign, len(p.Returns)); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	return m.write(ctx, w, p, &o)
 }
 
@@ -69,7 +78,9 @@ func (m *model) write(ctx context.Context, w io.Writer, p *graph.Program, o *Opt
 	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	m.describe(optimised)
+	if err := m.describe(optimised); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	lib, err := m.library()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -101,6 +112,24 @@ func (m *model) constantsOf(p *graph.Program, values map[string]aoti.ConstantVal
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !used[name] {
 			return fmt.Errorf("%w: the program has no parameter %q", ir.ErrArg, name)
+		}
+	}
+	return nil
+}
+
+// assignAll notes what a caller wants assigned, of a number of results.
+func (m *model) assignAll(all map[string]int, results int) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		to := source{fromInput, slices.IndexFunc(m.inputs, func(q param) bool { return q.fqn == name })}
+		if to.index < 0 {
+			to = source{fromConstant, slices.IndexFunc(m.constants, func(q param) bool { return q.fqn == name })}
+		}
+		if n := all[name]; to.index < 0 {
+			return fmt.Errorf("%w: there is no parameter %q to assign", ir.ErrArg, name)
+		} else if n < 0 || n >= results {
+			return fmt.Errorf("%w: result %d is to be assigned to %q, and there are %d", ir.ErrArg, n, name, results)
+		} else if err := m.assign(to, n); err != nil {
+			return err
 		}
 	}
 	return nil

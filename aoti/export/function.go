@@ -17,8 +17,8 @@ import (
 //
 // fn is called on placeholders, as by loris.Compile, in the session of the inputs. Layers that behave
 // differently in training do so in the package, too: see nn.Module.SetTraining. It is an error
-// wrapping ir.ErrArg if fn assigns variables or asks for numbers at each call (loris.ScalarFunc); see
-// Program for others. Random numbers come from the generator of the process that runs the package
+// wrapping ir.ErrArg if fn asks for numbers at each call (loris.ScalarFunc); see Program for others.
+// Variables that fn assigns are state of the package: each run goes on with what the one before left. Random numbers come from the generator of the process that runs the package
 // (torch.manual_seed), anew in each run. Function blocks until the values are there.
 func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs []*loris.Tensor, o Options) error {
 	if err := ir.CheckContext("export", ctx); err != nil {
@@ -33,6 +33,9 @@ func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*
 	}
 	m := &model{}
 	if err := m.parametersOf(ctx, r, inputs, &o); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if err := m.assignAll(o.Assign, r.Results); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	return m.write(ctx, w, r.Program, &o)
@@ -63,9 +66,6 @@ func record(ctx context.Context, fn func(in ...*loris.Tensor) []*loris.Tensor, i
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Assigned) > 0 {
-		return nil, fmt.Errorf("%w: the function assigns %d variables, which packages cannot keep: return the new values, or call SetTraining(false)", ir.ErrArg, len(r.Assigned))
-	}
 	return r, nil
 }
 
@@ -85,6 +85,14 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, inputs 
 		}
 	}
 	unnamed := 0
+	nameOf := func(v *executor.Variable) string {
+		if name, ok := names[v]; ok && v != nil {
+			return name
+		}
+		unnamed++
+		return fmt.Sprintf("constant%d", unnamed-1)
+	}
+	places := map[*executor.Variable]source{}
 	for i, p := range r.Params {
 		s := r.Program.Params[i].Shape
 		switch {
@@ -98,19 +106,37 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, inputs 
 			m.addNumber(p.Value)
 			continue
 		}
-		name, ok := names[p.Variable]
-		if !ok || p.Variable == nil {
-			name = fmt.Sprintf("constant%d", unnamed)
-			unnamed++
-		}
+		name, data, err := nameOf(p.Variable), p.Value, error(nil)
 		if p.Variable != nil {
-			data, err := (*loris.Variable)(p.Variable).Value().Bytes(ctx)
-			if err != nil {
-				return fmt.Errorf("the value of %s: %w", name, err)
+			if data, err = valueOf(ctx, name, p.Variable); err != nil {
+				return err
 			}
-			p.Value = data
 		}
-		m.addConstant(name, s, p.Value)
+		m.addConstant(name, s, data)
+		places[p.Variable] = m.sources[len(m.sources)-1]
+	}
+	for i, v := range r.Assigned {
+		to, ok := places[v]
+		if !ok { // the function does not read it
+			name := nameOf(v)
+			data, err := valueOf(ctx, name, v)
+			if err != nil {
+				return err
+			}
+			to = source{fromConstant, len(m.constants)}
+			m.constants = append(m.constants, m.named(name, (*loris.Variable)(v).Value().Shape(), data))
+		}
+		if err := m.assign(to, r.Results+i); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func valueOf(ctx context.Context, name string, v *executor.Variable) ([]byte, error) {
+	data, err := (*loris.Variable)(v).Value().Bytes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the value of %s: %w", name, err)
+	}
+	return data, nil
 }

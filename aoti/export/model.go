@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/aoti/internal/glue"
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/ir"
@@ -20,8 +21,11 @@ type model struct {
 	inputs     []param
 	constants  []param
 	outputs    []param
-	numbers    []byte // values of parameters that are neither inputs nor constants
-	weights    int64  // bytes
+	assigned   []assignment
+	results    []ahead.Place // of the Program's returns: outputs, or places in the workspace of values to assign
+	workspace  int           // bytes
+	numbers    []byte        // values of parameters that are neither inputs nor constants
+	weights    int64         // bytes
 	names      map[string]bool
 }
 
@@ -31,6 +35,43 @@ type param struct {
 	shape     ir.Shape
 	data      []byte // of a constant
 	offset    int64  // of a constant in the weights
+	assigned  bool   // runs assign it
+}
+
+// kind returns what the interface calls a constant: instances of a model share parameters, and have
+// buffers of their own.
+func (q *param) kind() backend.ConstantType {
+	if q.assigned {
+		return backend.ConstantBuffer
+	}
+	return backend.ConstantParameter
+}
+
+// assignment says that a result is no output: it becomes the value of an input or of a constant.
+type assignment struct {
+	source source
+	result int // among the Program's returns
+	at     int // in the workspace
+}
+
+// target returns what is assigned, and its number among inputs and constants.
+func (a *assignment) target(m *model) (*param, int64) {
+	if a.source.kind == fromInput {
+		return &m.inputs[a.source.index], int64(a.source.index)
+	}
+	return &m.constants[a.source.index], int64(len(m.inputs) + a.source.index)
+}
+
+// assign notes that a result of the Program becomes the value of an input or a constant.
+func (m *model) assign(to source, result int) error {
+	if slices.ContainsFunc(m.assigned, func(a assignment) bool { return a.source == to || a.result == result }) {
+		return fmt.Errorf("%w: result %d or what it is assigned to is assigned twice", ir.ErrArg, result)
+	}
+	a := assignment{source: to, result: result}
+	q, _ := a.target(m)
+	q.assigned = true
+	m.assigned = append(m.assigned, a)
+	return nil
 }
 
 // source is what a parameter of the Program is: an input, a constant, a number or the generator.
@@ -84,15 +125,30 @@ func (m *model) seed() int {
 const weightAlign = 64
 
 // describe fills in the outputs, and where constants lie.
-func (m *model) describe(p *graph.Program) {
+func (m *model) describe(p *graph.Program) error {
+	m.workspace = m.plan.Workspace
 	for i, id := range p.Returns {
-		m.outputs = append(m.outputs, param{name: fmt.Sprintf("output%d", i), shape: p.Shape(id)})
+		s := p.Shape(id)
+		n := slices.IndexFunc(m.assigned, func(a assignment) bool { return a.result == i })
+		if n < 0 {
+			m.results = append(m.results, ahead.Place{Space: ahead.Output, Index: len(m.outputs)})
+			m.outputs = append(m.outputs, param{name: fmt.Sprintf("output%d", len(m.outputs)), shape: s})
+			continue
+		}
+		a := &m.assigned[n]
+		if q, _ := a.target(m); q.shape != s {
+			return fmt.Errorf("%w: result %d is %v and cannot be assigned to %s, which is %v", ir.ErrShape, i, s, q.name, q.shape)
+		}
+		a.at = (m.workspace + weightAlign - 1) &^ (weightAlign - 1)
+		m.workspace = a.at + s.Bytes()
+		m.results = append(m.results, ahead.Place{Space: ahead.Workspace, Offset: a.at})
 	}
 	for i := range m.constants {
 		c := &m.constants[i]
 		c.offset = m.weights
 		m.weights += (int64(len(c.data)) + weightAlign - 1) &^ (weightAlign - 1)
 	}
+	return nil
 }
 
 // library links all but the weights.

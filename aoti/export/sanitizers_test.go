@@ -46,11 +46,16 @@ func encoded(t *testing.T, program string) (*model, *encoder) {
 	if err := m.constantsOf(p, values); err != nil {
 		t.Fatal(err)
 	}
+	if err := m.assignAll(map[string]int{"w.n": 2}, len(p.Returns)); err != nil {
+		t.Fatal(err)
+	}
 	var optimised *graph.Program
 	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
 		t.Fatal(err)
 	}
-	m.describe(optimised)
+	if err := m.describe(optimised); err != nil {
+		t.Fatal(err)
+	}
 	e := newEncoder(m)
 	if err := e.encode(); err != nil {
 		t.Fatal(err)

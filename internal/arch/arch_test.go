@@ -106,7 +106,7 @@ var allowed = map[string][]string{
 
 	"aoti/internal/elfwrite": {},
 	"aoti/internal/glue":     {},
-	"aoti/export":            {"", "aoti", "backend/cpu", "graph", "internal/ahead", "internal/executor", "internal/loop", "internal/pt2", "ir", "nn"},
+	"aoti/export":            {"", "aoti", "backend", "backend/cpu", "graph", "internal/ahead", "internal/executor", "internal/loop", "internal/pt2", "ir", "nn"},
 	"internal/ahead":         {"internal/loop", "internal/scalartype", "internal/strided", "ir"},
 
 	"backend/internal/check":         {"backend", "graph", "ir"},

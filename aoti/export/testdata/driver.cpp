@@ -1,7 +1,8 @@
 // A host of tensors that are memory alone, and calls of every function of the container interface: right
 // ones, wrong ones, and ones during which a function of the host fails. Built with the sanitizers by
 // TestInterfaceUnderSanitizers, together with the object's source and the plan of driver.lir:
-// y = (x @ w + b)[index] and its running sum, for x f32[4,8], index i64[3], w f32[8,6], b f32[6].
+// y = (x @ w + b)[index] and its running sum, for x f32[4,8], index i64[3], w f32[8,6], b f32[6], and
+// a count of runs, n f32[], which each run assigns.
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -206,12 +207,23 @@ static const char *why() { const char *s; AOTInductorGetLastError(&s); return s;
 static H fill(H t, float v) { each(t, [&](int64_t, char *p) { *(float *)p = v; }); return t; }
 static H index3(int64_t a, int64_t b, int64_t c) { H t = make(4, {3}); int64_t v[] = {a, b, c}; memcpy(t->data, v, 24); return t; }
 
+// runs reads the count of runs.
+static float runs(Box b, bool inactive = false)
+{
+	const Pair *entries;
+	size_t n;
+	NEED(!C(ExtractConstantsMapEntries)(b, &entries, &n, inactive));
+	for (size_t i = 0; i < n; i++) if (!strcmp(entries[i].name, "w.n")) return *(float *)entries[i].handle->data;
+	stop("there is no count");
+}
+
 // run runs once on x of the given layout and returns the first element of y, which is 8·x·w + b.
 static float run(Box b, bool strided = false)
 {
 	H in[2] = {fill(strided ? make(6, {4, 8}, {1, 4}, 3) : make(6, {4, 8}), 1), index3(0, -1, 3)}, out[2] = {};
+	const float count = runs(b);
 	Err e = C(Run)(b, in, 2, out, 2, nullptr, nullptr);
-	NEED(!e && grad && !in[0] && !in[1] && out[0] && out[1]);
+	NEED(!e && grad && !in[0] && !in[1] && out[0] && out[1] && runs(b) == count + 1);
 	float y = *(float *)out[0]->data, z = ((float *)out[1]->data)[2 * 6];
 	NEED(z == 3 * y);
 	for (H t : out) aoti_torch_delete_tensor_object(t);
@@ -223,6 +235,7 @@ static void wrong(Box b)
 {
 	H in[3] = {make(6, {4, 8}), index3(1, 2, 3), nullptr}, out[2] = {};
 	size_t n = 2, m = 2;
+	const float count = runs(b);
 	auto other = [&](int i, H t) { if (in[i]) aoti_torch_delete_tensor_object(in[i]); in[i] = t; };
 	switch (pick(9)) {
 	case 0: other(0, make((int32_t)(pick(2) ? 7 : 4), {4, 8})); break;
@@ -236,7 +249,7 @@ static void wrong(Box b)
 	case 8: other(0, make(6, {4, 8}, {1, 4})), other(1, index3(pick(2) ? 4 : -5, 0, 1 + (int64_t)pick(1000000))); break;
 	}
 	Err e = pick(2) ? C(Run)(b, in, n, out, m, nullptr, nullptr) : C(RunSingleThreaded)(b, in, n, out, m, nullptr, nullptr);
-	NEED(e && *why() && grad);
+	NEED(e && *why() && grad && runs(b) == count);
 	for (size_t i = 0; i < 3; i++) NEED(!in[i]);
 	NEED(!out[0] && !out[1]);
 }
@@ -269,6 +282,10 @@ static void updates(Box b)
 	NEED(!C(UpdateConstantBufferPairs)(b, pairs, 2, true, true) && !C(SwapConstantBuffer)(b) && run(b) == 25);
 	NEED(!C(UpdateInactiveConstantBufferPairs)(b, pairs, 2) && C(UpdateInactiveConstantBufferPairs)(b, one, 1));
 	NEED(!C(UpdateConstantBufferFromCpuPairs)(b, one, 1, false, false) && run(b) == 25);
+	// The inactive set counts by itself, from what the active one had.
+	const float count = runs(b);
+	NEED(!C(UpdateInactiveConstantBuffer)(b, &full) && run(b) == 25 && runs(b) == count + 1 && runs(b, true) == count && !C(SwapConstantBuffer)(b) && run(b) == 17 && runs(b) == count + 1);
+	NEED(!C(SwapConstantBuffer)(b));
 	// The caller's tensors themselves: what he writes is seen, also after he has freed his handle.
 	NEED(!C(UpdateUserManagedConstantBuffer)(b, &full, false, true) && run(b) == 17);
 	fill(w, 4);
@@ -277,10 +294,10 @@ static void updates(Box b)
 	Map got;
 	const Pair *entries;
 	size_t n;
-	NEED(!C(ExtractConstantsMap)(b, &got, false) && got.size() == 2 && got.count("w.w") && got.at("w.b")->sizes.size() == 1);
+	NEED(!C(ExtractConstantsMap)(b, &got, false) && got.size() == 3 && got.count("w.w") && got.at("w.b")->sizes.size() == 1);
 	for (int i = 0; i < 50; i++) got["another name, longer than what fits " + std::to_string(i)] = nullptr; // the table grows
-	NEED(got.size() == 52 && got.at("w.w")->sizes[0] == 8);
-	NEED(!C(ExtractConstantsMapEntries)(b, &entries, &n, true) && n == 2 && !strcmp(entries[0].name, "w.w"));
+	NEED(got.size() == 53 && got.at("w.w")->sizes[0] == 8);
+	NEED(!C(ExtractConstantsMapEntries)(b, &entries, &n, true) && n == 3 && !strcmp(entries[0].name, "w.w"));
 	NEED(!AOTInductorModelUpdateConstantsMap(b, &part) && run(b) == 25 && !AOTInductorModelUpdateConstantsMapV2(b, one, 1) && run(b) == 25);
 	NEED(!AOTInductorModelUpdateConstantsFromBlob(b, loris_weights));
 	for (long k = 0;; k++) { // failures change nothing
@@ -308,9 +325,9 @@ static void describe(Box b)
 	uint64_t all;
 	NEED(!C(GetNumInputs)(b, &n) && n == 2 && !C(GetNumOutputs)(b, &n) && n == 2 && !AOTInductorModelGetNumOutputs(b, &n) && n == 2);
 	NEED(!C(GetInputName)(b, 1, &s) && !strcmp(s, "index") && C(GetInputName)(b, 2, &s) && !C(GetOutputName)(b, 0, &s) && C(GetOutputName)(b, 9, &s));
-	NEED(!C(GetNumConstants)(b, &n) && n == 2 && !C(GetConstantName)(b, 0, &s) && !strcmp(s, "w_w") && !C(GetConstantOriginalFQN)(b, 0, &s) && !strcmp(s, "w.w"));
-	NEED(!C(GetConstantFromFolded)(b, 0, &yes) && !yes && !C(GetConstantType)(b, 0, &code) && code == 1 && !C(GetConstantDtype)(b, 0, &code) && code == 6);
-	NEED(!C(GetConstantDataSize)(b, 0, &bytes) && bytes == 192 && C(GetConstantDataSize)(b, 2, &bytes) && !C(GetConstantsBlobSize)(b, &all) && all == 256);
+	NEED(!C(GetNumConstants)(b, &n) && n == 3 && !C(GetConstantName)(b, 0, &s) && !strcmp(s, "w_w") && !C(GetConstantOriginalFQN)(b, 0, &s) && !strcmp(s, "w.w"));
+	NEED(!C(GetConstantFromFolded)(b, 0, &yes) && !yes && !C(GetConstantType)(b, 0, &code) && code == 1 && !C(GetConstantType)(b, 2, &code) && code == 2 && !C(GetConstantDtype)(b, 0, &code) && code == 6);
+	NEED(!C(GetConstantDataSize)(b, 0, &bytes) && bytes == 192 && C(GetConstantDataSize)(b, 3, &bytes) && !C(GetConstantsBlobSize)(b, &all) && all == 320);
 	NEED(!C(GetCallSpec)(b, &s, &t) && strstr(s, "builtins.dict") && strstr(t, "builtins.tuple") && !C(DidCallLoadConstants)(b, &yes) && yes);
 	NEED(!C(GetStreamAffinityModelIndexForTesting)(b, nullptr, &at) && at == -2 && !C(SetUseStreamAffinity)(b, true) && !C(GetStreamAffinityModelIndexForTesting)(b, nullptr, &at) && at == -1);
 	NEED(!AOTInductorSetUsePinnedAsyncConstantsCopy(true) && !AOTInductorSetPinnedAsyncConstantsCopyStageBufferBytes(1) && !AOTInductorSetPinnedAsyncConstantsCopyCpuThreads(1));
@@ -417,15 +434,16 @@ int main(int argc, char **argv)
 		if (!e) { C(Delete)(b); break; }
 	}
 	H w = fill(make(6, {8, 6}), 1), bias = fill(make(6, {6}), 2);
-	Pair pairs[] = {{"w_w", w}, {"w_b", bias}};
-	NEED(C(CreateWithExternalConstants)(&b, 1, "cpu", nullptr, pairs, 1) && !C(CreateWithExternalConstants)(&b, 1, "cpu", nullptr, pairs, 2) && run(b) == 10 && !C(Delete)(b));
-	Map none, all{{"w_w", w}, {"w_b", bias}};
+	H n = fill(make(6, {}), 5);
+	Pair pairs[] = {{"w_w", w}, {"w_b", bias}, {"w_n", n}};
+	NEED(C(CreateWithExternalConstants)(&b, 1, "cpu", nullptr, pairs, 1) && !C(CreateWithExternalConstants)(&b, 1, "cpu", nullptr, pairs, 2) && run(b) == 10 && !C(Delete)(b) && *(float *)n->data == 5);
+	Map none, all{{"w_w", w}, {"w_b", bias}, {"w_n", n}};
 	NEED(!AOTInductorModelCreate(&b, &none)); // without values runs fail, and say so
 	H in[2] = {make(6, {4, 8}), index3(0, 0, 0)}, out[2] = {};
 	NEED(AOTInductorModelRun(b, in, out) && *why() && !in[0] && !AOTInductorModelUpdateConstantsMap(b, &all) && run(b) == 10 && !AOTInductorModelDelete(b));
 	NEED(!AOTInductorModelCreate(&b, nullptr) && run(b) == first && !AOTInductorModelDelete(b));
-	NEED(!AOTInductorModelCreateV2(&b, pairs, 2) && run(b) == 10 && !AOTInductorModelDelete(b));
-	aoti_torch_delete_tensor_object(w), aoti_torch_delete_tensor_object(bias);
+	NEED(!AOTInductorModelCreateV2(&b, pairs, 3) && run(b) == 10 && *(float *)n->data == 7 && !AOTInductorModelDelete(b)); // the caller's own counts
+	aoti_torch_delete_tensor_object(n), aoti_torch_delete_tensor_object(w), aoti_torch_delete_tensor_object(bias);
 	NEED(live == 0);
 	printf("%d wrong runs, nothing leaked\n", rounds);
 }

@@ -92,10 +92,11 @@ lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t 
 		lx_fail("%s %s: has dtype %s, want %s", what, name, lx_dtype_name(have_dtype), lx_dtype_name(dtype));
 	else if (have_dim != ndim)
 		lx_fail("%s %s: has %lld dimensions, want %lld", what, name, (long long)have_dim, (long long)ndim);
-	else if (memcmp(have, sizes, (size_t)ndim * sizeof *have))
+	else if (ndim && memcmp(have, sizes, (size_t)ndim * sizeof *have))
 		lx_fail("%s %s: has sizes [%s], want [%s]", what, name, write_sizes(a, sizeof a, ndim, have), write_sizes(b, sizeof b, ndim, sizes));
 	else {
-		memcpy(strides, steps, (size_t)ndim * sizeof *strides);
+		if (ndim)
+			memcpy(strides, steps, (size_t)ndim * sizeof *strides);
 		return LX_OK;
 	}
 	return LX_FAILED;

@@ -2,7 +2,6 @@
 // immutable, counted set of constants, so there is no pool of models: a model is a container.
 #include "source.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +26,7 @@ static lx_set *new_set(void)
 		return NULL;
 	}
 	s->users = 1;
+	pthread_mutex_init(&s->mu, NULL);
 	s->tensors = (lx_handle *)(s->data + count());
 	return s;
 }
@@ -38,6 +38,7 @@ static void drop(lx_set *s)
 	for (size_t i = 0; i < count(); i++)
 		if (s->tensors[i])
 			aoti_torch_delete_tensor_object(s->tensors[i]);
+	pthread_mutex_destroy(&s->mu);
 	free(s);
 }
 
@@ -60,20 +61,47 @@ static void put(box *b, bool inactive, lx_set *s)
 	drop(old);
 }
 
-// from_blob makes a set of tensors over weights that lie as the exporter laid them.
+// copy_value gives a constant a copy of a tensor.
+static lx_error copy_value(lx_set *s, size_t i, lx_handle h)
+{
+	const lx_constant *c = lx_constant_of(i);
+	int64_t strides[LX_MAX_DIMS];
+	lx_dense(c->ndim, loris_words + c->dims, strides);
+	if (aoti_torch_empty_strided(c->ndim, loris_words + c->dims, strides, (int32_t)c->dtype, 0, 0, &s->tensors[i]) ||
+	    aoti_torch_copy_(s->tensors[i], h, 0) || aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i])) {
+		lx_fail("constant %s: cannot be copied", lx_text(c->name));
+		return LX_FAILED;
+	}
+	return LX_OK;
+}
+
+// blob_value gives a constant a tensor over its place in weights that lie as the exporter laid them,
+// or a copy of that if runs assign it.
+static lx_error blob_value(lx_set *s, size_t i, const uint8_t *blob)
+{
+	const lx_constant *c = lx_constant_of(i);
+	int64_t strides[LX_MAX_DIMS];
+	lx_handle h = NULL;
+	lx_dense(c->ndim, loris_words + c->dims, strides);
+	if (aoti_torch_create_tensor_from_blob((void *)(blob + c->at), c->ndim, loris_words + c->dims, strides, 0, (int32_t)c->dtype, 0, 0, &h)) {
+		lx_fail("constant %s: no tensor can be made", lx_text(c->name));
+		return LX_FAILED;
+	}
+	if (!c->state) {
+		s->tensors[i] = h;
+		s->data[i] = blob + c->at;
+		return LX_OK;
+	}
+	const lx_error e = copy_value(s, i, h);
+	aoti_torch_delete_tensor_object(h);
+	return e;
+}
+
 static lx_error from_blob(lx_set *s, const uint8_t *blob)
 {
-	for (size_t i = 0; i < count(); i++) {
-		const lx_constant *c = lx_constant_of(i);
-		int64_t strides[LX_MAX_DIMS];
-		lx_dense(c->ndim, loris_words + c->dims, strides);
-		s->data[i] = blob + c->at;
-		if (aoti_torch_create_tensor_from_blob((void *)(blob + c->at), c->ndim, loris_words + c->dims, strides, 0, (int32_t)c->dtype, 0, 0,
-						       &s->tensors[i])) {
-			lx_fail("constant %s: no tensor can be made", lx_text(c->name));
+	for (size_t i = 0; i < count(); i++)
+		if (blob_value(s, i, blob))
 			return LX_FAILED;
-		}
-	}
 	return LX_OK;
 }
 
@@ -89,50 +117,65 @@ static lx_error take_value(lx_set *s, size_t i, lx_handle h, bool borrow)
 	lx_dense(c->ndim, sizes, want);
 	for (int64_t d = 0; d < c->ndim; d++)
 		borrow = borrow && (strides[d] == want[d] || sizes[d] == 1);
-	lx_error e = borrow ? aoti_torch_assign_tensors_out(h, &s->tensors[i])
-			    : aoti_torch_empty_strided(c->ndim, sizes, want, (int32_t)c->dtype, 0, 0, &s->tensors[i]);
-	if (!e && !borrow)
-		e = aoti_torch_copy_(s->tensors[i], h, 0);
-	if (!e)
-		e = aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i]);
-	if (e)
+	if (!borrow)
+		return copy_value(s, i, h);
+	if (aoti_torch_assign_tensors_out(h, &s->tensors[i]) || aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i])) {
 		lx_fail("constant %s: cannot be taken over", lx_text(c->name));
-	return e;
+		return LX_FAILED;
+	}
+	return LX_OK;
 }
 
-// fill makes a set of what the caller gives, and of another set where he gives nothing.
-static lx_error fill(lx_set *s, const lx_source *source, const lx_set *from, bool full, bool borrow)
+// keep_value gives a constant the value that it has in another set: the tensor, or a copy of one that
+// runs assign, so that sets do not see each other's runs.
+static lx_error keep_value(lx_set *s, size_t i, lx_set *from)
+{
+	const lx_constant *c = lx_constant_of(i);
+	if (c->state) {
+		pthread_mutex_lock(&from->mu);
+		const lx_error e = copy_value(s, i, from->tensors[i]);
+		pthread_mutex_unlock(&from->mu);
+		return e;
+	}
+	s->data[i] = from->data[i];
+	if (aoti_torch_assign_tensors_out(from->tensors[i], &s->tensors[i])) {
+		lx_fail("constant %s: cannot be kept", lx_text(c->name));
+		return LX_FAILED;
+	}
+	return LX_OK;
+}
+
+// fill makes a set of what the caller gives, and of another set where he gives nothing. Constants that
+// runs assign need no value of his also where all are asked for: they go on from the active set.
+static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *active, bool full, bool borrow)
 {
 	for (size_t i = 0; i < count(); i++) {
 		const lx_constant *c = lx_constant_of(i);
 		const lx_handle h = lx_find(source, lx_text(c->name));
+		lx_set *other = c->state ? active : from;
+		lx_error e = LX_OK;
 		if (h) {
-			if (take_value(s, i, h, borrow))
-				return LX_FAILED;
-			continue;
-		}
-		if (full) {
+			e = take_value(s, i, h, borrow);
+		} else if (full && !c->state) {
 			lx_fail("constant %s: has no new value", lx_text(c->name));
-			return LX_FAILED;
-		}
-		if (!from || !from->tensors[i])
-			continue; // runs fail until it has a value
-		s->data[i] = from->data[i];
-		if (aoti_torch_assign_tensors_out(from->tensors[i], &s->tensors[i])) {
-			lx_fail("constant %s: cannot be kept", lx_text(c->name));
-			return LX_FAILED;
-		}
+			e = LX_FAILED;
+		} else if (other && other->tensors[i]) {
+			e = keep_value(s, i, other);
+		} else if (full) {
+			e = blob_value(s, i, loris_weights);
+		} // else runs fail until it has a value
+		if (e)
+			return e;
 	}
 	return LX_OK;
 }
 
 static lx_error update(box *b, lx_source source, bool inactive, bool full, bool borrow)
 {
-	lx_set *s = new_set(), *from = take(b, inactive);
-	if (!from)
-		from = take(b, false);
-	const lx_error e = s ? fill(s, &source, from, full, borrow) : LX_FAILED;
+	lx_set *s = new_set(), *from = take(b, inactive), *active = take(b, false);
+	const lx_error e = s ? fill(s, &source, from ? from : active, active, full, borrow) : LX_FAILED;
 	drop(from);
+	drop(active);
 	if (e)
 		drop(s);
 	else
@@ -161,7 +204,7 @@ static lx_error make(box **out, const char *device, const lx_source *source, boo
 	}
 	lx_set *s = new_set();
 	box *b = calloc(1, sizeof *b);
-	if (!s || !b || (source ? fill(s, source, NULL, full, true) : from_blob(s, loris_weights))) {
+	if (!s || !b || (source ? fill(s, source, NULL, NULL, full, true) : from_blob(s, loris_weights))) {
 		drop(s);
 		free(b);
 		return LX_FAILED;
@@ -219,7 +262,7 @@ static bool complete(const lx_set *s)
 
 // Inputs belong to the library: each is freed and its slot cleared, since the caller frees what it
 // still finds. Gradients are off, because functions that write to a given tensor refuse inputs that
-// require them.
+// require them. Runs that assign wait for each other.
 API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle *out, size_t outputs, void *stream, void *proxy)
 {
 	const lx_plan *p = lx_plan_of();
@@ -231,8 +274,13 @@ API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle
 		lx_set *s = take(b, false);
 		const bool grad = aoti_torch_grad_mode_is_enabled();
 		aoti_torch_grad_mode_set_enabled(false);
-		if (complete(s))
+		if (complete(s)) {
+			if (p->assigned)
+				pthread_mutex_lock(&s->mu);
 			e = lx_run(s, &b->spare, in, out);
+			if (p->assigned)
+				pthread_mutex_unlock(&s->mu);
+		}
 		aoti_torch_grad_mode_set_enabled(grad);
 		drop(s);
 	}

@@ -2,6 +2,7 @@
 // interpreter of plans. A library is this object, words that say what to do, and machine code.
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +30,8 @@ extern void *const loris_functions[];
 // The first words.
 typedef struct lx_plan {
 	int64_t version, levels; // of code: bit 0 is AVX2, bit 1 AVX-512
-	int64_t inputs, outputs, constants, places, steps, returned; // counts
-	int64_t input_at, output_at, constant_at, place_at, step_at; // words
+	int64_t inputs, outputs, constants, places, steps, returned, assigned; // counts
+	int64_t input_at, output_at, constant_at, place_at, step_at, assigned_at; // words
 	int64_t in_spec, out_spec; // texts
 	int64_t workspace, weights; // bytes
 } lx_plan;
@@ -41,7 +42,14 @@ typedef struct lx_param {
 
 typedef struct lx_constant {
 	int64_t name, fqn, dtype, ndim, dims, at, bytes, type;
+	int64_t state; // runs assign it
 } lx_constant;
+
+// An assignment, at the end of a run: what lies at a place of the workspace becomes the value of an
+// input, which the caller sees, or of a constant, for the next run. target counts both, inputs first.
+typedef struct lx_assigned {
+	int64_t target, from, dtype, ndim, dims, bytes;
+} lx_assigned;
 
 // A place is where a buffer of the plan lies: an offset in the memory of an input, a constant, an
 // output, the workspace, the literals or a tensor that a function returned, counted in this order.
@@ -85,9 +93,11 @@ enum {
 	LX_TEXT = 8, // a place in the texts: its address
 };
 
-// A set of constants, which never changes and counts its users. The data of tensors lies behind it.
+// A set of constants, which counts its users and never changes, but for the constants that runs
+// assign, which have tensors of the set's own. The data of tensors lies behind it.
 typedef struct lx_set {
 	long users;
+	pthread_mutex_t mu; // held by runs that assign constants, and by who reads those
 	lx_handle *tensors;
 	const void *data[];
 } lx_set;

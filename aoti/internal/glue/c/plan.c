@@ -300,6 +300,36 @@ static lx_error run_steps(const run *r)
 	return LX_OK;
 }
 
+// assign gives inputs and constants the values that the steps have computed for them. What may fail,
+// which is all that concerns the caller's inputs, comes first.
+static lx_error assign(const lx_set *set, lx_handle *inputs, const char *workspace)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_assigned *all = (const lx_assigned *)(loris_words + p->assigned_at);
+	for (const lx_assigned *a = all; a < all + p->assigned; a++) {
+		int64_t strides[LX_MAX_DIMS];
+		lx_handle value = NULL;
+		if (a->target >= p->inputs)
+			continue;
+		lx_dense(a->ndim, loris_words + a->dims, strides);
+		lx_error e = aoti_torch_create_tensor_from_blob((void *)(workspace + a->from), a->ndim, loris_words + a->dims, strides, 0,
+								(int32_t)a->dtype, 0, 0, &value);
+		if (!e)
+			e = aoti_torch_copy_(inputs[a->target], value, 0);
+		if (value)
+			aoti_torch_delete_tensor_object(value);
+		if (e) {
+			const lx_param *q = (const lx_param *)(loris_words + p->input_at) + a->target;
+			lx_fail("input %s: cannot be assigned", lx_text(q->name));
+			return LX_FAILED;
+		}
+	}
+	for (const lx_assigned *a = all; a < all + p->assigned; a++)
+		if (a->target >= p->inputs && a->bytes)
+			memcpy((void *)set->data[a->target - p->inputs], workspace + a->from, (size_t)a->bytes);
+	return LX_OK;
+}
+
 // lx_run borrows the inputs. spare keeps a workspace for the next run. On an error no output is left.
 lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs)
 {
@@ -319,6 +349,8 @@ lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *o
 		base[in + constants + out] = workspace;
 		base[in + constants + out + 1] = (char *)loris_literals;
 		e = run_steps(&r);
+		if (!e)
+			e = assign(set, inputs, workspace);
 	}
 	for (size_t n = 0; n < in + returned; n++)
 		if (handles[n])

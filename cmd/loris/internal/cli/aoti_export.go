@@ -14,6 +14,7 @@ import (
 
 func newExport() *cobra.Command {
 	var weights, out, model, torch string
+	var assign map[string]int
 	c := &cobra.Command{
 		Use:   "export PROGRAM.lir --out PACKAGE.pt2",
 		Short: "Write a package that PyTorch runs from a program",
@@ -27,6 +28,10 @@ constants, the others its inputs. A tensor of the file that is no parameter is a
 and so are ops for which there is neither machine code nor a function of libtorch; all
 of them are listed.
 
+A result of --assign NAME=N is no output: each run writes result number N to the parameter
+NAME, which keeps it for the next run if it is a constant, and is overwritten in the
+caller's memory if it is an input.
+
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
@@ -36,7 +41,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 			if err != nil {
 				return err
 			}
-			o := export.Options{Model: model, Torch: torch, Constants: map[string]aoti.ConstantValue{}}
+			o := export.Options{Model: model, Torch: torch, Assign: assign, Constants: map[string]aoti.ConstantValue{}}
 			if weights != "" {
 				all, _, err := tensors.ReadFile(weights)
 				if err != nil {
@@ -57,6 +62,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	c.Flags().StringVarP(&out, "out", "o", "", "`file` for the package")
 	c.Flags().StringVar(&model, "model", "", "`name` of the model in the package (model if not given)")
 	c.Flags().StringVar(&torch, "torch", "", "`version` of PyTorch whose archive to write, such as 2.6 (the newest if not given)")
+	c.Flags().StringToIntVar(&assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
 	_ = c.MarkFlagRequired("out") // fails only for a flag that doesn't exist
 	return c
 }
