@@ -229,10 +229,11 @@ func batchNorm(b *Builder, a Args) []Value {
 	if !a.Bool("training") {
 		return []Value{y, a.Tensor("running_mean"), a.Tensor("running_var")}
 	}
-	dims := batchDimsOf(x)
-	n := x.Shape().Numel() / max(x.Dim(1), 1)
-	batchMean := b.Mean(x, dims, false)
-	batchVar := b.Div(b.Sum(b.Mul(c, c), dims, false), b.Const(float64(n-1), x.DType()))
+	dims, channels := batchDimsOf(x), x.Dim(1)
+	n := x.Shape().Numel() / max(channels, 1)
+	// The sums are those of standardize, so that there is one of each.
+	batchMean := b.Reshape(b.Mean(x, dims, true), channels)
+	batchVar := b.Div(b.Reshape(b.Sum(b.Mul(c, c), dims, true), channels), b.Const(float64(n-1), x.DType()))
 	if mean.IsNil() {
 		return []Value{y, batchMean, batchVar}
 	}
@@ -255,17 +256,19 @@ func vjpBatchNorm(b *Builder, a Args, out, grad []Value) []Value {
 	c, r := batchStandardize(b, a, x, mean, variance)
 	xhat := b.Mul(c, r)
 	dims := batchDimsOf(x)
-	gy := b.affine(g, perChannel(b, a, "weight", x), Value{})
-	gx := b.Mul(gy, r)
+	// The weight is the same along dims, so that the sums of the statistics' gradients are those
+	// of the parameters'.
+	slope := b.affine(r, perChannel(b, a, "weight", x), Value{})
+	gx := b.Mul(g, slope)
 	if a.Bool("training") {
-		gx = b.vjpStandardize(xhat, r, gy, dims)
+		gx = b.vjpStandardize(xhat, slope, g, dims)
 	}
 	gs[0] = b.Cast(gx, a.In[0].DType())
 	if w := a.Tensor("weight"); !w.IsNil() {
-		gs[a.InputIndex("weight")] = b.Cast(b.Sum(b.Mul(g, xhat), dims, false), w.DType())
+		gs[a.InputIndex("weight")] = b.Cast(b.Reshape(b.Sum(b.Mul(g, xhat), dims, true), w.Dim(0)), w.DType())
 	}
 	if v := a.Tensor("bias"); !v.IsNil() {
-		gs[a.InputIndex("bias")] = b.Cast(b.Sum(g, dims, false), v.DType())
+		gs[a.InputIndex("bias")] = b.Cast(b.Reshape(b.Sum(g, dims, true), v.Dim(0)), v.DType())
 	}
 	return gs
 }

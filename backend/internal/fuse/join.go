@@ -25,12 +25,15 @@ type nest struct {
 	// group.
 	spread map[graph.ID]bool
 	// alias has the views of row statistics, by what they are views of.
-	alias    map[graph.ID]graph.ID
-	operands int // an upper bound of the operands of the kernel
-	// While nothing is reduced the operands are known: what members read from
-	// outside, and those of their results that are not used by members alone.
+	alias map[graph.ID]graph.ID
+	// The operands of the kernel are what members read from outside, those of their
+	// results that are not used by members alone, and lines of scratch memory for what
+	// was computed in an earlier pass than a member that uses it. The passes are noted of
+	// members after the first.
 	outside []graph.ID
 	results int
+	kept    map[graph.ID]bool
+	pass    map[graph.ID]int
 }
 
 // maxOperands bounds the operands of a kernel, its results among them.
@@ -123,8 +126,8 @@ func (gs *Groups) joinStatistic(i int32) bool {
 			}
 		}
 	}
-	gs.addMember(g, i)
 	g.statistic[in.Out] = true
+	gs.addMember(g, i)
 	return true
 }
 
@@ -152,16 +155,36 @@ func (g *group) room(in *graph.Instr, reduces bool) bool {
 	switch {
 	case g.nest == nil:
 		return len(g.members) < maxGroup
-	case reduces || g.reduced:
-		return len(g.members) < maxGroup && g.operands+len(in.Args)+1 <= maxOperands
+	case (reduces || g.reduced) && len(g.members) >= maxGroup:
+		return false
 	}
-	n := len(g.outside) + g.results + 1
+	n := len(g.outside) + len(g.kept) + g.results + 1
 	for _, id := range in.Args {
 		if !slices.Contains(g.outside, id) {
 			n++
 		}
 	}
 	return len(g.members) < maxNest && n <= maxOperands
+}
+
+// passOf notes the pass of a member, and which of its operands earlier passes compute.
+func (gs *Groups) passOf(g *group, in *graph.Instr) {
+	p := 0
+	for _, id := range in.Args {
+		after := g.pass[id]
+		if g.statistic[id] && !g.statistic[in.Out] {
+			after++
+		}
+		p = max(p, after)
+	}
+	for _, id := range in.Args {
+		if gs.pending[id] == g && g.pass[id] < p && !g.statistic[id] {
+			g.kept[id] = true
+		}
+	}
+	if p > 0 {
+		g.pass[in.Out] = p
+	}
 }
 
 func (gs *Groups) addMember(g *group, i int32) {
@@ -171,11 +194,12 @@ func (gs *Groups) addMember(g *group, i int32) {
 	if g.nest == nil {
 		return
 	}
-	g.operands++
+	if g.reduced {
+		gs.passOf(g, in)
+	}
 	g.results++
 	for _, id := range in.Args {
 		if gs.pending[id] != g {
-			g.operands++
 			if !slices.Contains(g.outside, id) {
 				g.outside = append(g.outside, id)
 			}
@@ -230,11 +254,11 @@ func (gs *Groups) joinReduce(i int32) bool {
 		g = gs.newGroup(key)
 	}
 	if !g.reduced {
-		n.operands, n.outside, n.results = g.operands, g.outside, g.results
+		n.outside, n.results = g.outside, g.results
 		*g.nest = *n
 	}
-	gs.addMember(g, i)
 	g.statistic[in.Out] = true
+	gs.addMember(g, i)
 	return true
 }
 
@@ -242,7 +266,8 @@ func (gs *Groups) joinReduce(i int32) bool {
 // of one.
 func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	s, out := gs.p.Shape(in.Args[0]), gs.p.Shape(in.Out)
-	n = &nest{reduced: true, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{}}
+	n = &nest{reduced: true, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{},
+		kept: map[graph.ID]bool{}, pass: map[graph.ID]int{}}
 	n.mask, _ = ir.ReduceDims(gs.p.Args(in))
 	if n.axis, ok = axisOf(s, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
 		return nil, false
@@ -271,8 +296,8 @@ func (gs *Groups) joinView(i int32) bool {
 	default:
 		return false
 	}
-	gs.addMember(g, i)
 	g.statistic[in.Out] = true
+	gs.addMember(g, i)
 	root := x
 	if r, ok := g.alias[x]; ok {
 		root = r
