@@ -110,7 +110,10 @@ func (t *Template) resized(p *Program, k *ir.Decompositions) *Program {
 	if !ok {
 		return nil
 	}
-	out := &Program{Name: p.Name, Params: p.Params, Returns: t.out.Returns, Instrs: slices.Clone(t.out.Instrs), Shapes: make([]ir.Shape, len(t.out.Shapes)), inferred: true, template: t}
+	out := &Program{Name: p.Name, Params: p.Params, Returns: t.out.Returns, Instrs: slices.Clone(t.out.Instrs), Shapes: make([]ir.Shape, len(t.out.Shapes)), inferred: true}
+	if t.pairNumels(r, shapes) {
+		out.template = t
+	}
 	for i, c := range t.outShape {
 		out.Shapes[i] = shapes[c]
 	}
@@ -227,6 +230,17 @@ func (t *Template) shapes(r *renaming) (shapes []ir.Shape, ok bool) {
 		}
 	}
 	return shapes, true
+}
+
+// pairNumels reports whether numbers of elements are equal to each other and to dimensions where they
+// are so in the Template.
+func (t *Template) pairNumels(r *renaming, shapes []ir.Shape) bool {
+	for c, s := range t.outShapes {
+		if !pair(r.dims, r.dimsBack, s.Numel(), shapes[c].Numel()) {
+			return false
+		}
+	}
+	return true
 }
 
 // attrs returns the attributes of the result by class.

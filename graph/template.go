@@ -272,9 +272,8 @@ func attrClasses(instrs []Instr) (classes []attribute, of []int32) {
 	return classes, of
 }
 
-// Template returns what the Program, which Optimize made, has in common with others that differ from it
-// in sizes only; nil if that is not known.
+// Template returns what the Program, which Optimize made, has in common with others of the same
+// Template: their instructions are the same but for attributes and constants that are sizes, and sizes,
+// numbers of elements among them, are equal to each other, and to 0 and 1, where they are so here. Nil
+// if nothing is known.
 func (p *Program) Template() *Template { return p.template }
-
-// Of reports whether the Template was made of p itself.
-func (t *Template) Of(p *Program) bool { return t.out == p }

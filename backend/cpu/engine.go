@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
@@ -55,6 +56,32 @@ type engine struct {
 	bytes    int64                              // of codes
 	probes   map[fuse.Probe]bool
 	compiles int
+	scripts  *simplelru.LRU[*graph.Template, *fuse.Script]
+	scripted int // instructions of scripts
+}
+
+// maxScripts and maxScripted bound the scripts that an engine keeps, and their instructions.
+const (
+	maxScripts  = 256
+	maxScripted = 1 << 17
+)
+
+// script returns what was decided of a Program of a Template, or nil.
+func (e *engine) script(t *graph.Template) *fuse.Script {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, _ := e.scripts.Get(t)
+	return s
+}
+
+func (e *engine) keepScript(t *graph.Template, s *fuse.Script) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scripts.Remove(t)
+	e.scripts.Add(t, s)
+	for e.scripted += s.Instrs(); e.scripted > maxScripted && e.scripts.Len() > 1; {
+		e.scripts.RemoveOldest()
+	}
 }
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
@@ -64,6 +91,10 @@ func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Ke
 		panic(err) // maxCodes is positive
 	}
 	e.codes = codes
+	e.scripts, err = simplelru.NewLRU(maxScripts, func(_ *graph.Template, s *fuse.Script) { e.scripted -= s.Instrs() })
+	if err != nil {
+		panic(err) // so is maxScripts
+	}
 	return e
 }
 

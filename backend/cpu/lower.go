@@ -2,11 +2,13 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
@@ -103,9 +105,29 @@ var lowerings = map[ir.Op]lowerFunc{}
 // number of processors: enough for most machines, and few units for the others.
 const fixedWorkers = 8
 
+// lower emits the steps of a Program. What it decides is kept for Programs of the same Template, which
+// differ in sizes only.
 func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
+	of := p.Template()
+	if e == nil || of == nil {
+		return lowerBy(plan.NewBuilder(p, nil), t, e, o)
+	}
+	if s := e.script(of); s != nil {
+		if l, err := lowerBy(plan.NewFollowing(p, s), t, e, o); !errors.Is(err, fuse.ErrStale) {
+			return l, err
+		}
+	}
+	b := plan.NewRecording(p)
+	l, err := lowerBy(b, t, e, o)
+	if s := b.Recorded(); err == nil && s != nil {
+		e.keepScript(of, s)
+	}
+	return l, err
+}
+
+func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
-		Builder: plan.NewBuilder(p, nil), tune: t, mem: &memory{}, steps: make([]step, 0, len(p.Instrs)/2),
+		Builder: b, tune: t, mem: &memory{}, steps: make([]step, 0, len(b.Program.Instrs)/2),
 		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
 	}
 	if o.Deterministic {

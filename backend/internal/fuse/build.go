@@ -319,6 +319,9 @@ func (b *builder) statisticOperand(id graph.ID, s ir.Shape) int {
 		}
 		view, ok := b.g.statisticView(v.View, s)
 		if !ok {
+			if b.gs.follows != nil {
+				panic(ErrStale)
+			}
 			panic("a row statistic is of other dimensions")
 		}
 		return Arg{DType: b.dtype(id), Buf: v.Buf, View: b.g.lineStrides(view)}

@@ -60,12 +60,26 @@ type matcher struct {
 	*Uses
 	maker []int32 // by ID: the instruction that computes it, or -1
 	taken []bool  // by instruction: part of a chain
+	tests []numberTest
+}
+
+// numberTest is what was found of a constant.
+type numberTest struct {
+	instr int32
+	want  float64
+	same  bool
 }
 
 // Epilogues returns, by its last instruction, each chain that a dense instruction
 // begins, and marks in inner the instructions before that. rule says what the
 // kernel of an instruction with one result can take; false if it can take nothing.
 func Epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail map[int32]*Epilogue, inner []bool) {
+	byTail, inner, _ = epilogues(p, u, rule)
+	return byTail, inner
+}
+
+// epilogues is Epilogues that also returns what was found of constants.
+func epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail map[int32]*Epilogue, inner []bool, tests []numberTest) {
 	m := &matcher{p: p, Uses: u, maker: make([]int32, len(p.Shapes)), taken: make([]bool, len(p.Instrs))}
 	byTail, inner = map[int32]*Epilogue{}, make([]bool, len(p.Instrs))
 	for i := range m.maker {
@@ -97,7 +111,7 @@ func Epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool
 		}
 		byTail[tail] = e
 	}
-	return byTail, inner
+	return byTail, inner, m.tests
 }
 
 func (m *matcher) dtype(id graph.ID) ir.DType { return m.p.Shape(id).DType() }
@@ -272,7 +286,12 @@ func (t *trial) matches(e *expr, id graph.ID) bool {
 	}
 	in := &t.m.p.Instrs[i]
 	if e.number {
-		return in.Op == aten.Full && sameNumber(t.m.p.Args(in).Get("fill_value"), e.value, t.m.dtype(id))
+		if in.Op != aten.Full {
+			return false
+		}
+		same := isNumber(t.m.p, in, e.value)
+		t.m.tests = append(t.m.tests, numberTest{i, e.value, same})
+		return same
 	}
 	if in.Op != e.op || len(in.Args) != len(e.in) {
 		return false
@@ -294,6 +313,11 @@ func (t *trial) matches(e *expr, id graph.ID) bool {
 		t.ops = append(t.ops, i)
 	}
 	return true
+}
+
+// isNumber reports whether a full has a value.
+func isNumber(p *graph.Program, in *graph.Instr, want float64) bool {
+	return sameNumber(ir.Args{Spec: in.Op.Spec(), Attr: in.Attr}.Get("fill_value"), want, p.Shape(in.Out).DType())
 }
 
 func sameNumber(v any, want float64, d ir.DType) bool {

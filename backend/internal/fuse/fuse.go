@@ -92,21 +92,33 @@ type Groups struct {
 	templates *Templates
 	ref       []int32 // by ID: scratch of structure
 	key       []byte  // scratch of fromTemplate
+
+	records *Script // takes what is decided, if not nil
+	follows *Script // has what is decided, if not nil
+	made    []*group
+	adding  int32 // the instruction that Add was called with, or -1
+	closing int   // how many closings are in progress, one within another
 }
 
 // New returns the Groups of a Program, which has been checked, for a backend.
 func New(p *graph.Program, u *Uses, b Backend) *Groups {
+	gs := newGroups(p, u, b)
+	gs.unused = make([]int32, len(p.Shapes))
+	for id, users := range u.Users {
+		gs.unused[id] = int32(len(users))
+	}
+	return gs
+}
+
+func newGroups(p *graph.Program, u *Uses, b Backend) *Groups {
 	gs := &Groups{
-		p: p, b: b, uses: u, unused: make([]int32, len(p.Shapes)), open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)),
-		places: map[graph.ID]Value{}, ref: make([]int32, len(p.Shapes)),
+		p: p, b: b, uses: u, open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)),
+		places: map[graph.ID]Value{}, ref: make([]int32, len(p.Shapes)), adding: -1,
 	}
 	if t, ok := b.(Templated); ok {
 		gs.templates = t.Templates()
 	} else {
 		gs.templates = NewTemplates()
-	}
-	for id, users := range u.Users {
-		gs.unused[id] = int32(len(users))
 	}
 	return gs
 }
@@ -115,6 +127,20 @@ func New(p *graph.Program, u *Uses, b Backend) *Groups {
 // that there is code for, and views of what a group reduces. It reports whether it
 // did; if not, the backend computes it. Composites are never taken.
 func (gs *Groups) Add(i int32) bool {
+	switch {
+	case gs.follows != nil:
+		return gs.follow(i)
+	case gs.records != nil:
+		gs.adding = i
+		joined := gs.add(i)
+		gs.adding = -1
+		gs.records.joined[i] = joined
+		return joined
+	}
+	return gs.add(i)
+}
+
+func (gs *Groups) add(i int32) bool {
 	if s := gs.p.Instrs[i].Op.Spec(); s.Category == ir.Pointwise && !s.Composite() {
 		gs.join(i)
 		return true

@@ -21,14 +21,23 @@ type group struct {
 	key     groupKey
 	members []int32 // in the order of the Program
 	*nest           // of native groups
+	// over is a value with the dimensions of the group, and number the group's among those made.
+	over   graph.ID
+	number int32
+	// template and outside are what the structure of the group says, once that is known.
+	template *template
+	outside  []graph.ID
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.
 // Kernels without reductions keep their registers in the processor's.
 const maxGroup, maxNest = 48, 256
 
-func (gs *Groups) newGroup(key groupKey) *group {
-	g := &group{key: key}
+func (gs *Groups) newGroup(key groupKey, over graph.ID) *group {
+	g := &group{key: key, over: over, number: int32(len(gs.made))}
+	if gs.records != nil {
+		gs.made = append(gs.made, g)
+	}
 	if key.native {
 		g.nest = &nest{}
 	}
@@ -51,7 +60,7 @@ func (gs *Groups) join(i int32) {
 		g = nil
 	}
 	if g == nil {
-		g = gs.newGroup(key)
+		g = gs.newGroup(key, in.Out)
 	}
 	gs.addMember(g, i)
 }
@@ -72,6 +81,11 @@ func (gs *Groups) statisticsFit(g *group, in *graph.Instr) bool {
 
 // close emits a group.
 func (gs *Groups) close(g *group) {
+	if gs.records != nil && gs.adding >= 0 && gs.closing == 0 {
+		gs.records.closes[gs.adding] = append(gs.records.closes[gs.adding], g.number)
+	}
+	gs.closing++
+	defer func() { gs.closing-- }()
 	delete(gs.open, g.key)
 	if g.nest == nil {
 		gs.unfused(g)

@@ -26,14 +26,16 @@ type nest struct {
 	spread map[graph.ID]bool
 	// alias has the views of row statistics, by what they are views of.
 	alias map[graph.ID]graph.ID
-	// The operands of the kernel are what members read from outside, those of their
+	// The operands of the kernel are the inputs, which members read from outside, those of their
 	// results that are not used by members alone, and lines of scratch memory for what
 	// was computed in an earlier pass than a member that uses it. The passes are noted of
 	// members after the first.
-	outside []graph.ID
+	inputs  []graph.ID
 	results int
 	kept    map[graph.ID]bool
 	pass    map[graph.ID]int
+	// of is the first reduction, whose operand and result say what lines and parts are.
+	of *graph.Instr
 }
 
 // maxOperands bounds the operands of a kernel, its results among them.
@@ -122,6 +124,9 @@ func (gs *Groups) joinStatistic(i int32) bool {
 	for _, id := range in.Args {
 		if gs.pending[id] == nil {
 			if _, ok := g.statisticView(gs.b.Value(id).View, s); !ok {
+				if gs.records != nil {
+					gs.records.never = true // strides decide, which no Template knows
+				}
 				return false
 			}
 		}
@@ -158,9 +163,9 @@ func (g *group) room(in *graph.Instr, reduces bool) bool {
 	case (reduces || g.reduced) && len(g.members) >= maxGroup:
 		return false
 	}
-	n := len(g.outside) + len(g.kept) + g.results + 1
+	n := len(g.inputs) + len(g.kept) + g.results + 1
 	for _, id := range in.Args {
-		if !slices.Contains(g.outside, id) {
+		if !slices.Contains(g.inputs, id) {
 			n++
 		}
 	}
@@ -200,8 +205,8 @@ func (gs *Groups) addMember(g *group, i int32) {
 	g.results++
 	for _, id := range in.Args {
 		if gs.pending[id] != g {
-			if !slices.Contains(g.outside, id) {
-				g.outside = append(g.outside, id)
+			if !slices.Contains(g.inputs, id) {
+				g.inputs = append(g.inputs, id)
 			}
 		} else if gs.unused[id]--; gs.unused[id] == 0 && !gs.uses.Kept[id] {
 			g.results--
@@ -251,10 +256,10 @@ func (gs *Groups) joinReduce(i int32) bool {
 		g = nil
 	}
 	if g == nil {
-		g = gs.newGroup(key)
+		g = gs.newGroup(key, x)
 	}
 	if !g.reduced {
-		n.outside, n.results = g.outside, g.results
+		n.inputs, n.results = g.inputs, g.results
 		*g.nest = *n
 	}
 	g.statistic[in.Out] = true
@@ -266,13 +271,16 @@ func (gs *Groups) joinReduce(i int32) bool {
 // of one.
 func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	s, out := gs.p.Shape(in.Args[0]), gs.p.Shape(in.Out)
-	n = &nest{reduced: true, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{},
+	n = &nest{reduced: true, of: in, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{},
 		kept: map[graph.ID]bool{}, pass: map[graph.ID]int{}}
 	n.mask, _ = ir.ReduceDims(gs.p.Args(in))
 	if n.axis, ok = axisOf(s, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
 		return nil, false
 	}
-	n.parts = gs.b.Parts(Reduction{s, n.mask, n.axis, n.lines})
+	n.parts = partsOf(gs.p, gs.b, in, n.mask, n.axis)
+	if gs.records != nil {
+		gs.records.cuts = append(gs.records.cuts, cut{in, n.mask, n.axis, n.parts > 1})
+	}
 	index := in.Op == aten.Argmax || in.Op == aten.Argmin
 	return n, !index || n.axis != loop.Both && n.parts < 2
 }

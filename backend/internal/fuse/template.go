@@ -133,16 +133,18 @@ func (gs *Groups) outsideOf(outside []graph.ID, id graph.ID) int {
 
 // fromTemplate returns the kernel of a group that is not cut into parts.
 func (gs *Groups) fromTemplate(g *group) *Kernel {
-	key, outside := gs.structure(gs.key[:0], g)
-	gs.key = key
-	t := gs.templates.find(key)
-	if t == nil {
+	if g.template == nil {
+		gs.key, g.outside = gs.structure(gs.key[:0], g)
+		g.template = gs.templates.find(gs.key)
+	}
+	if g.template == nil {
 		b := newBuilder(gs, g)
 		b.build()
-		t = b.template()
-		gs.templates.keep(key, t)
+		g.template = b.template()
+		gs.templates.keep(gs.key, g.template)
 		return b.kernel(gs.instrs(g), g.parts)
 	}
+	t, outside := g.template, g.outside
 	b := &builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args))}
 	for i := range t.args {
 		a := &t.args[i]

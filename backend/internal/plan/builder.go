@@ -41,12 +41,35 @@ type Builder struct {
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
 	standIns  ir.StandIns // scratch of args
+	// recorded is what Build decided, once it is done; records asks for it, and follows has it.
+	records  bool
+	recorded *fuse.Script
+	follows  *fuse.Script
 }
 
 // NewBuilder returns a Builder for a Program that has been checked. inputs are the layouts of its
 // parameters; nil stands for dense ones.
 func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
-	b := &Builder{Program: p, Uses: fuse.UsesOf(p), Values: newValues(len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
+	return newBuilder(p, fuse.UsesOf(p), inputs)
+}
+
+// NewRecording is NewBuilder for a Program that has a Template: what Build decides is Recorded.
+func NewRecording(p *graph.Program) *Builder {
+	b := NewBuilder(p, nil)
+	b.records = true
+	return b
+}
+
+// NewFollowing is NewBuilder for another Program of the Template. Build decides what was recorded, or
+// returns an error that wraps fuse.ErrStale.
+func NewFollowing(p *graph.Program, s *fuse.Script) *Builder {
+	b := newBuilder(p, s.Uses, nil)
+	b.follows = s
+	return b
+}
+
+func newBuilder(p *graph.Program, u *fuse.Uses, inputs []strided.View) *Builder {
+	b := &Builder{Program: p, Uses: u, Values: newValues(len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
 	for i, q := range p.Params {
 		buf := b.NewBuffer(Buffer{Kind: Input, Bytes: q.Shape.Bytes()})
 		b.Values[i] = DenseValue(q.Shape, buf)
@@ -82,8 +105,18 @@ func (b *Builder) release() {
 // the Builder has its Buffers only.
 func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	b.emitter = e
-	b.Groups = fuse.New(b.Program, b.Uses, e)
-	b.epilogues, b.inner = fuse.Epilogues(b.Program, b.Uses, e.Epilogue)
+	switch {
+	case b.follows != nil:
+		var ok bool
+		if b.Groups, b.epilogues, b.inner, ok = fuse.Follow(b.follows, b.Program, e); !ok {
+			return fuse.ErrStale
+		}
+	case b.records:
+		b.Groups, b.epilogues, b.inner, _ = fuse.Record(b.Program, b.Uses, e, e.Epilogue)
+	default:
+		b.Groups = fuse.New(b.Program, b.Uses, e)
+		b.epilogues, b.inner = fuse.Epilogues(b.Program, b.Uses, e.Epilogue)
+	}
 	for i := range b.Program.Instrs {
 		if err := b.instr(int32(i)); err != nil {
 			return located(&b.Program.Instrs[i], err)
@@ -92,9 +125,15 @@ func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	if err := b.results(outputs); err != nil {
 		return err
 	}
+	if b.records {
+		b.recorded = b.Groups.Recorded()
+	}
 	b.release()
 	return nil
 }
+
+// Recorded returns what Build decided, for Programs of the same Template; nil if it serves no others.
+func (b *Builder) Recorded() *fuse.Script { return b.recorded }
 
 // opError is an error that names an op and the user's line.
 type opError struct{ error }
