@@ -10,9 +10,17 @@ trap 'rm -r "$(dirname "$attack")"' EXIT
 go build -o "$attack" ./internal/attack/cmd/attack
 "$attack" files -time "$time" -seed "$seed"
 "$attack" chaos -time "$time" -seed "$seed"
+"$attack" restarts -time "$time" -seed "$seed"
 "$attack" failures
 "$attack" flat
+# The storm again, where the compiler watches memory.
+for watch in -race -asan; do
+  go build "$watch" -o "$attack$watch" ./internal/attack/cmd/attack
+  ASAN_OPTIONS=detect_leaks=0 "$attack$watch" chaos -only storm -time "$time" -seed "$seed"
+done
 for target in ./graph:FuzzParse ./safetensors:FuzzRead ./safetensors:FuzzIndex ./internal/pt2:FuzzOpen ./internal/pt2:FuzzReadLibrary \
-  ./internal/pt2:FuzzParseSource ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer; do
+  ./internal/pt2:FuzzParseSource ./torchexport:FuzzProgram ./torchexport:FuzzExpr ./torchexport:FuzzPickle ./onnx:FuzzLoad \
+  ./aoti/internal/host:FuzzParseBlocked ./internal/attack/hostile:Fuzz{CacheEntry,Checkpoint,Config,Tokenizer,Image,Run} \
+  ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer; do
   go test "${target%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime 1000000x
 done

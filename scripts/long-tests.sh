@@ -26,6 +26,7 @@ LORIS_LONG=1 go test -timeout 20m "$@" \
   ./bench/workloads \
   ./examples/vision \
   ./internal/attack/chaos \
+  ./internal/attack/restarts \
   ./internal/executor \
   ./graph \
   ./internal/kernels/attention \

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,12 @@ type Options struct {
 	Time time.Duration
 	// Goroutines is the number of each kind of worker.
 	Goroutines int
+	// Only are the kinds of worker that work; all if it is empty.
+	Only []string
 }
+
+// Kinds are the names of the kinds of worker.
+var Kinds = []string{"train", "serve", "compute", "call", "sessions", "storm"}
 
 // Counts are what was done, and checked.
 type Counts struct {
@@ -104,23 +110,23 @@ func work(ctx context.Context, o Options, c *Counts) (err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithTimeout(ctx, o.Time)
 	defer cancel()
-	begin := func(kind uint64, n int, loop func(ctx context.Context, rng *rand.Rand) error) {
-		for i := range n {
-			rng := rand.New(rand.NewPCG(o.Seed, kind<<32|uint64(i)))
+	for i, kind := range []struct {
+		n    int
+		loop func(ctx context.Context, rng *rand.Rand) error
+	}{{1, r.train}, {o.Goroutines, r.serve}, {o.Goroutines, r.compute}, {o.Goroutines, r.call}, {o.Goroutines, r.sessions}, {1, r.storm}} {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, Kinds[i]) {
+			continue
+		}
+		for j := range kind.n {
+			rng := rand.New(rand.NewPCG(o.Seed, uint64(i+1)<<32|uint64(j)))
 			group.Go(func() error {
-				if err := guard(func() error { return loop(ctx, rng) }); err != nil {
-					return fmt.Errorf("worker %d of kind %d: %w", i, kind, err)
+				if err := guard(func() error { return kind.loop(ctx, rng) }); err != nil {
+					return fmt.Errorf("%s, worker %d: %w", Kinds[i], j, err)
 				}
 				return nil
 			})
 		}
 	}
-	begin(1, 1, r.train)
-	begin(2, o.Goroutines, r.serve)
-	begin(3, o.Goroutines, r.compute)
-	begin(4, o.Goroutines, r.call)
-	begin(5, o.Goroutines, r.sessions)
-	begin(6, 1, r.storm)
 	return group.Wait()
 }
 

@@ -1,15 +1,20 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/examples/digits"
+	"github.com/loris-ml/loris/examples/digits/train"
 	"github.com/loris-ml/loris/model"
 	"github.com/loris-ml/loris/onnx"
+	"github.com/loris-ml/loris/safetensors"
 	"github.com/loris-ml/loris/torchexport"
 )
 
@@ -29,25 +34,57 @@ func readONNX(_ *workspace, b []byte) error {
 	})
 }
 
-// inSession loads a model in a session of its own, and records one call of it, which computes only
-// what sizes depend on.
-func inSession(load func(context.Context, loris.Maker) (model.Model, error)) (err error) {
+const config = `{"epochs":40,"batch":64,"lr":0.01,"seed":1,"hidden":[4,3],"dropout":0.3}`
+
+// readConfig makes the model that the settings of an example describe, which lie in its file of weights.
+func readConfig(w *workspace, b []byte) error {
+	var file bytes.Buffer
+	var tensors []safetensors.Tensor
+	for i, shape := range [][]int64{{4, digits.Features}, {3, 4}, {digits.Classes, 3}} {
+		name := fmt.Sprint(2 * i)
+		tensors = append(tensors,
+			safetensors.Tensor{Name: name + ".weight", DType: safetensors.F32, Shape: shape, Data: make([]byte, 4*shape[0]*shape[1])},
+			safetensors.Tensor{Name: name + ".bias", DType: safetensors.F32, Shape: shape[:1], Data: make([]byte, 4*shape[0])})
+	}
+	if err := safetensors.Write(&file, tensors, map[string]string{"digits.config": string(b)}); err != nil {
+		return err
+	}
+	p, err := w.file("config.safetensors", file.Bytes())
+	if err != nil {
+		return err
+	}
+	return loadInSession(func(ctx context.Context, in loris.Maker) error {
+		_, err := train.LoadModel(ctx, p, in)
+		return err
+	})
+}
+
+// loadInSession calls fn with a session of its own.
+func loadInSession(fn func(context.Context, loris.Maker) error) (err error) {
 	s, err := loris.New(loris.WithMemoryLimit(memory))
 	if err != nil {
 		return wrong{err}
 	}
 	ctx := context.Background()
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	m, err := load(ctx, s.With())
-	if err != nil {
+	return fn(ctx, s.With())
+}
+
+// inSession loads a model in a session of its own, and records one call of it, which computes only
+// what sizes depend on.
+func inSession(load func(context.Context, loris.Maker) (model.Model, error)) error {
+	return loadInSession(func(ctx context.Context, in loris.Maker) error {
+		m, err := load(ctx, in)
+		if err != nil {
+			return err
+		}
+		inputs, err := inputsOf(m, in)
+		if err != nil {
+			return err
+		}
+		_, err = m.Call(ctx, inputs...)
 		return err
-	}
-	inputs, err := inputsOf(m, s.With())
-	if err != nil {
-		return err
-	}
-	_, err = m.Call(ctx, inputs...)
-	return err
+	})
 }
 
 // inputsOf returns inputs that the signature allows, and refuses large ones.

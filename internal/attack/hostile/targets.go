@@ -106,6 +106,7 @@ func Targets(root fs.FS) ([]Target, error) {
 		Target{Name: "program run", Runs: true, read: runProgram})
 	seed, err := checkpointSeed()
 	add([][]byte{seed}, err, Target{Name: "checkpoint", read: readCheckpoint})
+	add([][]byte{[]byte(config)}, nil, Target{Name: "config", read: readConfig})
 	seed, err = entrySeed()
 	add([][]byte{seed}, err, Target{Name: "cache entry", read: readEntry})
 	seeds, err := readFiles(root, "data/tokenizer/testdata/", "tokenizer.json")

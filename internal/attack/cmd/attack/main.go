@@ -1,9 +1,10 @@
 // Attack tries to break Loris: it feeds readers with hostile files, fails every call that can fail,
-// runs everything at once, and the same things very many times. It prints counts, and exits with 1 if
+// runs everything at once, and the same things very many times, and kills processes and starts them again. It prints counts, and exits with 1 if
 // anything fell.
 //
 //	go run ./internal/attack/cmd/attack files -time 1m
 //	go run ./internal/attack/cmd/attack chaos -time 1m
+//	go run ./internal/attack/cmd/attack restarts -time 1m
 //	go run ./internal/attack/cmd/attack failures
 //	go run ./internal/attack/cmd/attack flat
 package main
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,12 +32,16 @@ import (
 	"github.com/loris-ml/loris/internal/attack/hostile"
 )
 
+// command does what the first argument says.
+type command func(ctx context.Context, args []string) error
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	commands := map[string]func(context.Context, []string) error{"files": files, "worker": worker, "chaos": runChaos, "failures": runFailures, "flat": runFlat}
+	commands := map[string]command{"files": files, "worker": worker, "chaos": runChaos, "failures": runFailures, "flat": runFlat}
+	maps.Copy(commands, systemCommands())
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: attack files|chaos|failures|flat [flags]; run it in the root of the repository")
+		fmt.Fprintln(os.Stderr, "usage: attack files|chaos|restarts|failures|flat [flags]; run it in the root of the repository")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](ctx, os.Args[2:]); err != nil {
@@ -95,9 +101,19 @@ func runChaos(ctx context.Context, args []string) error {
 	seed := flags.Uint64("seed", 1, "seed of what each goroutine does")
 	limit := flags.Duration("time", time.Minute, "how long")
 	goroutines := flags.Int("goroutines", 4, "of each kind of worker")
+	only := flags.String("only", "", "kinds of worker, separated by commas, of "+strings.Join(chaos.Kinds, ", ")+"; all if empty")
 	flags.Parse(args)
+	o := chaos.Options{Seed: *seed, Time: *limit, Goroutines: *goroutines}
+	if *only != "" {
+		o.Only = strings.Split(*only, ",")
+	}
+	for _, kind := range o.Only {
+		if !slices.Contains(chaos.Kinds, kind) {
+			return fmt.Errorf("no kind of worker %q", kind)
+		}
+	}
 	var c chaos.Counts
-	err := chaos.Run(ctx, chaos.Options{Seed: *seed, Time: *limit, Goroutines: *goroutines}, &c)
+	err := chaos.Run(ctx, o, &c)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range c.Rows() {
 		fmt.Fprintf(table, "%s\t%d\t\n", row.What, row.Count)
