@@ -61,6 +61,11 @@ type Options struct {
 	AllowWeightUpdate bool
 	WeightsDir        string
 
+	// AllowClientSharedMemory lets those with the scope "shared-memory" register memory of
+	// the machine, by the names under which programs share it, for tensors of requests.
+	// Linux only.
+	AllowClientSharedMemory bool
+
 	// Allow are scopes that are open to everybody, besides those that are by default.
 	Allow []string
 	// TokenFile has the bearer tokens and their scopes.

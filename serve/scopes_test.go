@@ -62,7 +62,7 @@ func TestScopes(t *testing.T) {
 	}
 	issuer := newTokenIssuer(t)
 	closed := startGuarded(t, Options{Models: dir})
-	opened := startGuarded(t, Options{Models: dir, Allow: []string{"model-repository", "logging", "trace", "weights", "profiling"}})
+	opened := startGuarded(t, Options{Models: dir, Allow: []string{"model-repository", "logging", "trace", "weights", "profiling", "shared-memory"}})
 	guarded := startGuarded(t, Options{Models: dir, TokenFile: tokens})
 	issued := startGuarded(t, Options{Models: dir, TokenFile: tokens, OIDC: OIDC{Issuer: issuer.URL, Audience: "loris-test"}})
 	byDefault := map[inference.Scope]bool{}
@@ -114,7 +114,7 @@ func TestScopes(t *testing.T) {
 			}
 		}
 	}
-	if len(asked) != 11 {
+	if len(asked) != 12 {
 		t.Errorf("%d scopes have routes: %v", len(asked), asked)
 	}
 }

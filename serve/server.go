@@ -20,6 +20,7 @@ import (
 	"github.com/loris-ml/loris/serve/internal/profiling"
 	"github.com/loris-ml/loris/serve/internal/repository"
 	"github.com/loris-ml/loris/serve/internal/rest"
+	"github.com/loris-ml/loris/serve/internal/sharedmemory"
 	"github.com/loris-ml/loris/serve/internal/tracing"
 	"github.com/loris-ml/loris/serve/internal/weightsapi"
 )
@@ -31,6 +32,8 @@ type Server struct {
 	handler    http.Handler
 	admin      http.Handler
 	tracer     *tracing.Tracer
+	// sharedMemory is nil where clients may share none.
+	sharedMemory *sharedmemory.Regions
 }
 
 // New returns a Server that has loaded no model: it is live, and not ready before Load.
@@ -74,10 +77,16 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.AllowClientSharedMemory {
+		if s.sharedMemory, err = sharedmemory.New(o.MaxBody); err != nil {
+			return nil, err
+		}
+	}
+	service := s.sharedMemory.Service(r)
 	mux := http.NewServeMux()
-	services := grpcapi.Register(mux, r, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow})
+	services := grpcapi.Register(mux, service, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow, SharedMemory: s.sharedMemory})
 	weightsapi.Register(mux, services, r, weightsapi.Options{Authorize: rules.Allow, Dir: o.WeightsDir})
-	restHandler := rest.New(r, rest.Options{Allow: rules.Allow, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
+	restHandler := rest.New(service, rest.Options{Allow: rules.Allow, Generate: r.Generate, SharedMemory: s.sharedMemory, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
 	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
 	pageHandler := page.Handler(r, rules.Allow, time.Second)
 	s.repository = r
@@ -124,7 +133,7 @@ func (s *Server) Load(ctx context.Context) error { return s.repository.Start(ctx
 // Close unloads the models when their last request is answered, or returns the error of
 // ctx if that ends before. Spans that are left are sent.
 func (s *Server) Close(ctx context.Context) error {
-	return errors.Join(s.repository.Close(ctx), s.tracer.Close(ctx))
+	return errors.Join(s.repository.Close(ctx), s.tracer.Close(ctx), s.sharedMemory.Close())
 }
 
 // Run listens, loads the models and serves until ctx ends. Then it becomes unready,

@@ -41,7 +41,11 @@ func startServer(t testing.TB, s *Server) *httptest.Server {
 	} else if err != nil && !s.options.KeepGoing {
 		t.Fatal(err)
 	}
-	hs := httptest.NewServer(s)
+	hs := httptest.NewUnstartedServer(s)
+	hs.Config.Protocols = new(http.Protocols)
+	hs.Config.Protocols.SetHTTP1(true)
+	hs.Config.Protocols.SetUnencryptedHTTP2(true)
+	hs.Start()
 	t.Cleanup(func() {
 		hs.Close()
 		if err := s.Close(context.Background()); err != nil {

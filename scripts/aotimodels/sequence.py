@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
-from aotimodels.case import Call, Case, every_generation, fixture
+from aotimodels.case import Call, Case, every_generation, fixture, large
 
 
 class Attention(nn.Module):
@@ -77,6 +77,29 @@ def gru():
         return y, h, m.rnn(y)[0]
 
     return Case(Call(call, gru=nn.GRU(8, 12, num_layers=2), rnn=nn.RNN(12, 6)), (torch.randn(5, 2, 8),))
+
+
+class CausalLM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.norm, self.qkv, self.head = nn.Embedding(32, 16), nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 32)
+        with torch.no_grad():
+            self.head.weight.mul_(4)  # so that the likeliest token is not always the same
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        x = x + F.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], is_causal=True)[:, 0]
+        return {"logits": self.head(x)}
+
+
+@large
+def causal_lm():
+    """A language model of one causal layer: tokens of any number and length to logits of the next ones. It is small, and the server's
+    (--large --only causal_lm --out serve/testdata)."""
+    sizes = {0: Dim("batch", max=16), 1: Dim("length", max=64)}
+    tokens = [(torch.randint(0, 32, shape),) for shape in ((2, 7), (1, 1), (3, 20))]
+    return Case(CausalLM(), tokens[0], cases=tokens[1:], dynamic=(sizes,))
 
 
 @fixture

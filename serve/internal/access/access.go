@@ -22,7 +22,7 @@ var Open = []inference.Scope{
 }
 
 // All are all scopes.
-var All = append(slices.Clone(Open), inference.ScopeRepository, inference.ScopeLogging, inference.ScopeTrace, inference.ScopeWeights, inference.ScopeProfiling)
+var All = append(slices.Clone(Open), inference.ScopeRepository, inference.ScopeLogging, inference.ScopeTrace, inference.ScopeWeights, inference.ScopeProfiling, inference.ScopeSharedMemory)
 
 // Rules are the rules of one server. They are safe for concurrent use.
 type Rules struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 	inferencepb "github.com/loris-ml/loris/serve/internal/pb/inference"
+	"github.com/loris-ml/loris/serve/internal/sharedmemory"
 )
 
 // Options say how messages are taken.
@@ -24,6 +25,8 @@ type Options struct {
 	// Authorize returns an *inference.Error for a caller who may not use a scope;
 	// nil lets everybody.
 	Authorize func(r *http.Request, scope inference.Scope) error
+	// SharedMemory has the regions that clients register; nil offers none.
+	SharedMemory *sharedmemory.Regions
 }
 
 // serviceName is the name of the inference service.
@@ -47,7 +50,7 @@ func Register(mux *http.ServeMux, srv inference.Service, o Options) *Registrar {
 	AddUnary(r, serviceName, "TraceSetting", inference.ScopeTrace, s.traceSetting)
 	r.add(serviceName, "ModelInfer", inference.ScopeInference, s.modelInferHandler(r.options))
 	r.add(serviceName, "ModelStreamInfer", inference.ScopeInference, connect.NewBidiStreamHandler(procedure(serviceName, "ModelStreamInfer"), s.modelStreamInfer, r.options...))
-	addSharedMemory(r)
+	addSharedMemory(r, o.SharedMemory)
 	addHealth(r, srv)
 	addReflection(r)
 	return r

@@ -186,6 +186,8 @@ func TestScopes(t *testing.T) {
 		"LogSettings": inference.ScopeLogging, "TraceSetting": inference.ScopeTrace,
 		"ServerMetadata": inference.ScopeMetadata, "ModelMetadata": inference.ScopeMetadata, "RepositoryIndex": inference.ScopeMetadata,
 		"SystemSharedMemoryStatus": inference.ScopeMetadata, "CudaSharedMemoryStatus": inference.ScopeMetadata,
+		"SystemSharedMemoryRegister": inference.ScopeSharedMemory, "SystemSharedMemoryUnregister": inference.ScopeSharedMemory,
+		"CudaSharedMemoryRegister": inference.ScopeSharedMemory, "CudaSharedMemoryUnregister": inference.ScopeSharedMemory,
 	}
 	for i := range methods.Len() {
 		name := string(methods.Get(i).Name())

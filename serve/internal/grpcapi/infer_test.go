@@ -87,8 +87,8 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		{&inferencepb.ModelInferRequest{Inputs: []*input{withContents("FP16", &inferencepb.InferTensorContents{Fp32Contents: []float32{1}})}}, codes.InvalidArgument, "raw_input_contents"},
 		{&inferencepb.ModelInferRequest{Inputs: []*input{withContents("INT8", &inferencepb.InferTensorContents{IntContents: []int32{0, 128}})}}, codes.InvalidArgument, "element 1 does not fit INT8"},
 		{&inferencepb.ModelInferRequest{Inputs: []*input{withContents("UINT16", &inferencepb.InferTensorContents{UintContents: []uint32{1 << 16}})}}, codes.InvalidArgument, "element 0 does not fit UINT16"},
-		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: shared}}}, codes.Unimplemented, `input "x" is in shared memory`},
-		{&inferencepb.ModelInferRequest{Outputs: []*inferencepb.ModelInferRequest_InferRequestedOutputTensor{{Name: "y", Parameters: shared}}}, codes.Unimplemented, `output "y"`},
+		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: shared, Contents: &inferencepb.InferTensorContents{}}}}, codes.InvalidArgument, `input "x" is in shared memory, and has contents`},
+		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: shared}}, RawInputContents: raw}, codes.InvalidArgument, "1 entries for 0 inputs"},
 	} {
 		err := invoke(t, conn, "ModelInfer", tt.in, &inferencepb.ModelInferResponse{})
 		if s := grpcstatus.Convert(err); s.Code() != tt.code || !strings.Contains(s.Message(), tt.want) {

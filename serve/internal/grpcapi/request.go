@@ -14,34 +14,39 @@ func request(in *inferencepb.ModelInferRequest) (*inference.Request, error) {
 		Inputs:     make([]inference.Tensor, len(in.GetInputs())),
 	}
 	raw := in.GetRawInputContents()
-	if len(raw) != 0 && len(raw) != len(in.GetInputs()) {
-		return nil, invalid("raw_input_contents has %d entries for %d inputs: it needs one for each, in their order", len(raw), len(in.GetInputs()))
+	own := 0 // inputs that are in the message
+	for _, t := range in.GetInputs() {
+		if t.GetParameters()[inference.SharedMemoryRegion] == nil {
+			own++
+		}
 	}
+	if len(raw) != 0 && len(raw) != own {
+		return nil, invalid("raw_input_contents has %d entries for %d inputs: it needs one for each, in their order", len(raw), own)
+	}
+	next := 0
 	for i, t := range in.GetInputs() {
 		out := &r.Inputs[i]
 		out.Name, out.Datatype, out.Shape, out.Parameters = t.GetName(), inference.Datatype(t.GetDatatype()), t.GetShape(), parameters(t.GetParameters())
-		if _, shared := out.Parameters["shared_memory_region"]; shared {
-			return nil, inference.Errorf(inference.Unimplemented, "input %q is in shared memory, which this server does not offer: send its elements", t.GetName())
-		}
 		var err error
 		switch {
+		case out.Parameters.Shared():
+			if t.GetContents() != nil {
+				err = invalid("input %q is in shared memory, and has contents besides", t.GetName())
+			}
 		case len(raw) == 0:
 			out.Data, err = contents(t)
 		case t.GetContents() != nil:
 			err = invalid("input %q has contents beside raw_input_contents: give one of them", t.GetName())
 		default:
-			out.Data = raw[i]
+			out.Data = raw[next]
+			next++
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, o := range in.GetOutputs() {
-		p := parameters(o.GetParameters())
-		if _, shared := p["shared_memory_region"]; shared {
-			return nil, inference.Errorf(inference.Unimplemented, "output %q is to be put into shared memory, which this server does not offer", o.GetName())
-		}
-		r.Outputs = append(r.Outputs, inference.RequestedOutput{Name: o.GetName(), Parameters: p})
+		r.Outputs = append(r.Outputs, inference.RequestedOutput{Name: o.GetName(), Parameters: parameters(o.GetParameters())})
 	}
 	return r, nil
 }

@@ -55,15 +55,16 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeHealth     Scope = "health"
-	ScopeMetadata   Scope = "metadata" // the index of the repository, too
-	ScopeInference  Scope = "inference"
-	ScopeConfig     Scope = "model-config"
-	ScopeRepository Scope = "model-repository" // load and unload
-	ScopeStatistics Scope = "statistics"
-	ScopeLogging    Scope = "logging"
-	ScopeTrace      Scope = "trace"
-	ScopeMetrics    Scope = "metrics"
-	ScopeWeights    Scope = "weights"
-	ScopeProfiling  Scope = "profiling"
+	ScopeHealth       Scope = "health"
+	ScopeMetadata     Scope = "metadata" // the index of the repository, too
+	ScopeInference    Scope = "inference"
+	ScopeConfig       Scope = "model-config"
+	ScopeRepository   Scope = "model-repository" // load and unload
+	ScopeStatistics   Scope = "statistics"
+	ScopeLogging      Scope = "logging"
+	ScopeTrace        Scope = "trace"
+	ScopeMetrics      Scope = "metrics"
+	ScopeWeights      Scope = "weights"
+	ScopeProfiling    Scope = "profiling"
+	ScopeSharedMemory Scope = "shared-memory"
 )

@@ -66,6 +66,16 @@ func DatatypeOf(t ir.DType) Datatype { return ofDType[t] }
 // bool, int64, uint64 (what int64 does not hold), float64 or string.
 type Parameters map[string]any
 
+// SharedMemoryRegion is the parameter of a tensor that is in shared memory.
+const SharedMemoryRegion = "shared_memory_region"
+
+// Shared reports whether the parameters are those of a tensor in shared memory, whose
+// bytes no message has.
+func (p Parameters) Shared() bool {
+	_, shared := p[SharedMemoryRegion]
+	return shared
+}
+
 // Tensor is an input or an output.
 type Tensor struct {
 	Name     string

@@ -77,9 +77,16 @@ const (
 	paramOutputs = "padding_outputs"
 	paramMask    = "padding_mask"
 	paramValues  = "padding_values"
+
+	paramTokenizer = "tokenizer"       // a file in the model's folder, for generate
+	paramEnd       = "end_tokens"      // numbers of tokens after which nothing follows
+	paramTokens    = "generate_tokens" // the rest are names of inputs and an output, as
+	paramTokenMask = "generate_mask"   // generate.Options has them
+	paramLogits    = "generate_logits"
 )
 
-var allParams = []string{paramBatching, paramModel, paramThreads, paramBuckets, paramInputs, paramOutputs, paramMask, paramValues}
+var allParams = []string{paramBatching, paramModel, paramThreads, paramBuckets, paramInputs, paramOutputs, paramMask, paramValues,
+	paramTokenizer, paramEnd, paramTokens, paramTokenMask, paramLogits}
 
 // checkConfig refuses what this server does not do.
 func checkConfig(c *pb.ModelConfig, name string) error {

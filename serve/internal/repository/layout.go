@@ -23,7 +23,7 @@ type files struct {
 	number         int64
 	model, weights string
 	dir            string   // of the model, with all its versions; empty for a file by itself
-	labels         []string // files with the labels of classes
+	others         []string // files of labels and of the tokenizer
 }
 
 // fileVersion is the version that a file by itself has.
@@ -58,8 +58,11 @@ func (s source) find(v *files, c *pb.ModelConfig) error {
 	}
 	for _, o := range c.Output {
 		if o.LabelFilename != "" {
-			v.labels = append(v.labels, filepath.Join(s.dir, o.LabelFilename))
+			v.others = append(v.others, filepath.Join(s.dir, o.LabelFilename))
 		}
+	}
+	if name := c.Parameters[paramTokenizer].GetStringValue(); filepath.IsLocal(name) {
+		v.others = append(v.others, filepath.Join(s.dir, name))
 	}
 	dir := filepath.Join(s.dir, strconv.FormatInt(v.number, 10))
 	names := []string{"model.pt2", "model.lir", "model.so"}
@@ -108,7 +111,7 @@ type fingerprint struct{ model, weights, config string }
 // left empty.
 func (v files) fingerprint() (f fingerprint, err error) {
 	if f.weights, err = seen(v.weights); err == nil {
-		f.model, err = seen(append([]string{v.model}, v.labels...)...)
+		f.model, err = seen(append([]string{v.model}, v.others...)...)
 	}
 	return f, err
 }

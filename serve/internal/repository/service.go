@@ -36,7 +36,7 @@ func (r *Repository) Ready() bool {
 // Metadata says what the server is.
 func (r *Repository) Metadata() inference.ServerMetadata {
 	extensions := []string{
-		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "classification", "logging",
+		"binary_tensor_data", "parameters", "model_repository", "model_configuration", "statistics", "schedule_policy", "classification", "logging", "generate",
 	}
 	if r.options.Tracer != nil {
 		extensions = append(extensions, "trace")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/serve/internal/batch"
+	"github.com/loris-ml/loris/serve/internal/generate"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/model"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"
@@ -25,6 +26,7 @@ type version struct {
 	fingerprint  fingerprint
 	stats        stats
 	tracer       *tracing.Tracer
+	generator    *generate.Generator // nil for a model without a tokenizer
 
 	// users counts the repository and the requests in it. With the last one gone the
 	// model is closed.
@@ -55,6 +57,9 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 	}
 	if err = checkTensors(c, m); err == nil {
 		v.labels, err = readLabels(c, m, f.dir)
+	}
+	if err == nil {
+		v.generator, err = readGenerator(c, m, f.dir)
 	}
 	if err == nil {
 		err = warmUp(ctx, m, c, f.dir)

@@ -236,6 +236,12 @@ func (d *decoder) fill(t *inference.Tensor, data []byte, size int64) error {
 	if !ok {
 		return badf("input %q: the shape %v has no number of elements", t.Name, t.Shape)
 	}
+	if t.Parameters.Shared() {
+		if data != nil || size >= 0 {
+			return badf("input %q is in shared memory, and has data besides", t.Name)
+		}
+		return nil
+	}
 	if size < 0 {
 		if data == nil {
 			return badf("input %q has no data", t.Name)

@@ -50,7 +50,7 @@ func appendOutput(b []byte, t *inference.Tensor, binaryData, nonFinite bool) ([]
 		b = strconv.AppendInt(b, d, 10)
 	}
 	b = append(b, ']')
-	if binaryData {
+	if binaryData && !t.Parameters.Shared() {
 		b = append(b, `,"parameters":{"binary_data_size":`...)
 		b = strconv.AppendInt(b, int64(len(t.Data)), 10)
 		return append(b, '}', '}'), nil
@@ -58,6 +58,9 @@ func appendOutput(b []byte, t *inference.Tensor, binaryData, nonFinite bool) ([]
 	if len(t.Parameters) > 0 {
 		b = append(b, `,"parameters":`...)
 		b = appendParameters(b, t.Parameters)
+	}
+	if t.Parameters.Shared() {
+		return append(b, '}'), nil
 	}
 	b = append(b, `,"data":[`...)
 	b, err := appendElements(b, t, nonFinite)

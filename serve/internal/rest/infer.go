@@ -69,7 +69,7 @@ func (c *call) answer(req *inferCall, resp *inference.Response) error {
 	parts := append(c.parts[:0], text)
 	size := len(text)
 	for i := range resp.Outputs {
-		if req.binaryOutput(i) {
+		if req.binaryOutput(i) && !resp.Outputs[i].Parameters.Shared() {
 			parts = append(parts, resp.Outputs[i].Data)
 			size += len(resp.Outputs[i].Data)
 		}

@@ -3,6 +3,7 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
+	"github.com/loris-ml/loris/serve/internal/sharedmemory"
 )
 
 // Options change how a Handler works.
@@ -18,6 +20,11 @@ type Options struct {
 	// Allow returns an error unless the sender of a request may use a part of the
 	// interface.
 	Allow func(r *http.Request, s inference.Scope) error
+	// Generate continues texts; nil is for a server that does not. emit gets pieces of the
+	// text as they come, unless it is nil.
+	Generate func(ctx context.Context, r *inference.GenerateRequest, emit func(string) error) (*inference.GenerateResponse, error)
+	// SharedMemory has the regions that clients register; nil offers none.
+	SharedMemory *sharedmemory.Regions
 	// MaxBody bounds the body of a request for inference, decoded.
 	MaxBody int64
 	// NonFinite reads and writes NaN and the infinities in JSON, as Python does.
@@ -69,6 +76,10 @@ type route struct {
 var routes = []route{
 	{"POST", "models/*/infer", inference.ScopeInference, (*call).infer},
 	{"POST", "models/*/versions/+/infer", inference.ScopeInference, (*call).infer},
+	{"POST", "models/*/generate", inference.ScopeInference, (*call).generate},
+	{"POST", "models/*/versions/+/generate", inference.ScopeInference, (*call).generate},
+	{"POST", "models/*/generate_stream", inference.ScopeInference, (*call).generateStream},
+	{"POST", "models/*/versions/+/generate_stream", inference.ScopeInference, (*call).generateStream},
 	{"GET", "health/live", inference.ScopeHealth, (*call).live},
 	{"GET", "health/ready", inference.ScopeHealth, (*call).ready},
 	{"GET", "", inference.ScopeMetadata, (*call).serverMetadata},
@@ -88,6 +99,11 @@ var routes = []route{
 	{"POST", "logging", inference.ScopeLogging, (*call).settings},
 	{"GET", "trace/setting", inference.ScopeTrace, (*call).settings},
 	{"POST", "trace/setting", inference.ScopeTrace, (*call).settings},
+	{"GET", "systemsharedmemory/status", inference.ScopeMetadata, (*call).sharedStatus},
+	{"GET", "systemsharedmemory/region/*/status", inference.ScopeMetadata, (*call).sharedStatus},
+	{"POST", "systemsharedmemory/region/*/register", inference.ScopeSharedMemory, (*call).sharedRegister},
+	{"POST", "systemsharedmemory/unregister", inference.ScopeSharedMemory, (*call).sharedUnregister},
+	{"POST", "systemsharedmemory/region/*/unregister", inference.ScopeSharedMemory, (*call).sharedUnregister},
 	{"GET", "models/*/trace/setting", inference.ScopeTrace, (*call).settings},
 	{"POST", "models/*/trace/setting", inference.ScopeTrace, (*call).settings},
 }

@@ -78,6 +78,7 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 	fs.StringVar(&o.GRPCAddress, "grpc", "", "a second `address`, as clients expect gRPC on")
 	fs.StringVar(&o.AdminAddress, "admin", "", "`address` of profiles for go tool pprof, for who has the scope profiling")
 	fs.BoolVar(&o.AllowWeightUpdate, "allow-weight-update", false, "let those with the scope weights replace the weights of loaded models")
+	fs.BoolVar(&o.AllowClientSharedMemory, "allow-client-shm", false, "let those with the scope shared-memory register shared memory of this machine for tensors")
 	fs.StringVar(&o.WeightsDir, "weights-dir", "", "`folder` of files that they may name for it")
 	fs.StringSliceVar(&o.Allow, "allow", nil, "`scopes` that are open to everybody besides those that change nothing, such as model-repository")
 	fs.StringVar(&o.TokenFile, "tokens", "", "`file` with lines of a bearer token and its scopes, or all")
