@@ -92,6 +92,10 @@ type CompileOptions struct {
 	// hold when a Run asks for more; 0 stands for the default. It is of no interest to
 	// a MemoryBackend. Beyond it a Run is an *ir.OutOfMemory.
 	MemoryLimit int64
+	// Progress, if set, is told now and then how many of the parts that take the time of Compile are
+	// done, and of how many: kernels that are compiled or instructions that are lowered. Several
+	// goroutines may call it at once.
+	Progress func(done, total int)
 }
 
 // Backend computes Programs on the devices of one type. All methods are safe

@@ -61,6 +61,9 @@ func (d Device) String() string {
 	return d.Type.String() + ":" + strconv.Itoa(int(d.Index))
 }
 
+// MarshalText returns what String does, for JSON and logs.
+func (d Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
 // Less orders devices by type and index: the fixed order in which several are
 // locked.
 func (d Device) Less(o Device) bool {

@@ -51,6 +51,9 @@ func (h Hash) String() string {
 	return hex.EncodeToString(b[:])
 }
 
+// MarshalText returns what String does, for JSON and logs.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 // ParseHash reads what String wrote.
 func ParseHash(s string) (Hash, error) {
 	b, err := hex.DecodeString(s)

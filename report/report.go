@@ -37,8 +37,9 @@ type Report struct {
 	CacheBytes int64
 	// Plugged are the graphs that run on models given by Plug.
 	Plugged []Plugged
-	// Recent are the last compilations, oldest first.
-	Recent []Compile
+	// Recent are the last compilations, oldest first, and Compiling are those that go on now.
+	Recent    []Compile
+	Compiling []Compiling
 	// CarriedAcrossSteps counts values of an earlier step that were used while
 	// they were still IR; CarriedLines says where they were recorded.
 	CarriedAcrossSteps int
@@ -110,6 +111,18 @@ type Compile struct {
 	Why string
 }
 
+// Compiling describes a compilation that goes on.
+type Compiling struct {
+	Hash   ir.Hash
+	Device ir.Device
+	Nodes  int // recorded
+	// Time is how long it has taken so far.
+	Time time.Duration
+	// Done of Total parts are compiled, kernels or instructions as the backend counts them; Total is
+	// 0 until it tells.
+	Done, Total int
+}
+
 // Plugged describes a graph that runs on a plugged model.
 type Plugged struct {
 	Hash ir.Hash
@@ -156,6 +169,9 @@ func (r Report) String() string {
 	}
 	for _, c := range r.Recent {
 		fmt.Fprintf(&b, "compiled %v on %v: %d nodes to %d in %v: %s\n", c.Hash, c.Device, c.Nodes, c.EmittedNodes, c.Time.Round(time.Microsecond), c.Why)
+	}
+	for _, c := range r.Compiling {
+		fmt.Fprintf(&b, "compiling %v on %v: %d nodes, %d of %d parts in %v\n", c.Hash, c.Device, c.Nodes, c.Done, c.Total, c.Time.Round(time.Millisecond))
 	}
 	for _, p := range r.Plugged {
 		fmt.Fprintf(&b, "graph %v on %v runs on a plugged %s: %d runs\n", p.Hash, p.Device, p.Model, p.Runs)

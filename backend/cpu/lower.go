@@ -133,6 +133,7 @@ func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*
 	if o.Deterministic {
 		l.workers = fixedWorkers
 	}
+	l.Progress = o.Progress
 	return l, l.Build(l, nil)
 }
 

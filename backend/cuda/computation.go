@@ -47,7 +47,7 @@ func (a aotiDevice) Compile(ctx context.Context, p *graph.Program, l accelerator
 	}
 	c := &computation{m: &model{name: p.Name, dev: a.d}, streams: map[*driver.Stream]struct{}{}}
 	// Nothing is timed: a run that comes here would wait for it.
-	_, err := c.m.lower(ctx, p, o, a.d.newTuner(true, nil), nil)
+	_, err := c.m.lower(ctx, p, o, a.d.newTuner(true, nil), nil, nil)
 	if err == nil {
 		err = c.m.uploadConstants(ctx)
 	}

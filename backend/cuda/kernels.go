@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -55,8 +56,9 @@ type kernel struct {
 
 // kernelsOf returns the kernels of some entries, by name, for a model to have until
 // release. What is not loaded comes from kept, machine code by entry, or is compiled,
-// several at a time. Code that does not load is compiled anew.
-func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch, kept map[string][]byte) (_ map[string]*kernel, err error) {
+// several at a time. Code that does not load is compiled anew. progress, if not nil, is told how many
+// of those that this call makes are done.
+func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch, kept map[string][]byte, progress func(done, total int)) (_ map[string]*kernel, err error) {
 	out := make(map[string]*kernel, len(launches))
 	defer func() {
 		if err != nil {
@@ -65,6 +67,7 @@ func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch
 	}()
 	var work errgroup.Group
 	work.SetLimit(runtime.GOMAXPROCS(0))
+	var done atomic.Int64
 	for entry, l := range launches {
 		k, mine := d.kernels.find(entry)
 		out[entry] = k
@@ -76,6 +79,9 @@ func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch
 				}
 				k.err = d.makeKernel(ctx, k, l, cubin)
 				d.kernels.made(k)
+				if progress != nil {
+					progress(int(done.Add(1)), len(launches))
+				}
 				return nil
 			})
 		}
@@ -91,7 +97,7 @@ func (d *device) kernelsOf(ctx context.Context, launches map[string]*emit.Launch
 			// Somebody else's compilation was given up.
 			d.release(out)
 			clear(out)
-			return d.kernelsOf(ctx, launches, kept)
+			return d.kernelsOf(ctx, launches, kept, progress)
 		}
 		if k.err != nil {
 			return nil, fmt.Errorf("kernel %s: %w", entry, k.err)

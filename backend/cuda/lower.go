@@ -63,7 +63,7 @@ func newModel(ctx context.Context, d *device, p *graph.Program, o backend.Compil
 	}
 	m := &model{name: p.Name, dev: d}
 	t := d.newTuner(o.Deterministic, d.fitting(kept))
-	cubins, err := m.lower(ctx, p, steps.Options{Aliases: o.Aliases}, t, kept.Cubins)
+	cubins, err := m.lower(ctx, p, steps.Options{Aliases: o.Aliases}, t, kept.Cubins, o.Progress)
 	if err == nil {
 		err = m.allocate(ctx)
 	}
@@ -75,7 +75,7 @@ func newModel(ctx context.Context, d *device, p *graph.Program, o backend.Compil
 }
 
 // lower plans the model and compiles its kernels, whose machine code it returns.
-func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t *tuner, kept map[string][]byte) (map[string][]byte, error) {
+func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t *tuner, kept map[string][]byte, progress func(done, total int)) (map[string][]byte, error) {
 	var blasErr error
 	o.Limits, o.TF32, o.F8 = m.dev.limits, m.dev.backend.tf32.Load(), m.dev.props.Major*10+m.dev.props.Minor >= 89
 	o.Product = func(q *steps.Product) (int, any, bool) {
@@ -99,7 +99,7 @@ func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t 
 		return nil, err
 	}
 	m.describe(p, seq)
-	return m.prepare(ctx, kept)
+	return m.prepare(ctx, kept, progress)
 }
 
 // describe fills in the Spec.
@@ -178,7 +178,7 @@ type command struct {
 type fix struct{ slot, memory, offset int }
 
 // prepare compiles the kernels.
-func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string][]byte, error) {
+func (m *model) prepare(ctx context.Context, kept map[string][]byte, progress func(done, total int)) (map[string][]byte, error) {
 	launches := map[string]*emit.Launch{}
 	for i := range m.seq.Steps {
 		if p := m.seq.Steps[i].Kernels; p != nil {
@@ -187,7 +187,7 @@ func (m *model) prepare(ctx context.Context, kept map[string][]byte) (map[string
 			}
 		}
 	}
-	found, err := m.dev.kernelsOf(ctx, launches, kept)
+	found, err := m.dev.kernelsOf(ctx, launches, kept, progress)
 	if err != nil {
 		return nil, err
 	}

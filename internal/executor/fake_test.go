@@ -60,6 +60,7 @@ func (f *fake) Compile(ctx context.Context, p *graph.Program, d ir.Device, o bac
 	f.mu.Lock()
 	f.options = append(f.options, o)
 	f.mu.Unlock()
+	o.Progress(1, 3)
 	if f.compiling != nil {
 		if err := f.compiling(ctx, p, d); err != nil {
 			return nil, err

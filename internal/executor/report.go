@@ -18,6 +18,8 @@ type stats struct {
 	diskHits, diskWrites                 atomic.Int64
 	stages                               [report.StageFetch + 1]atomic.Int64
 
+	ongoing compilations
+
 	mu       sync.Mutex
 	compiles []report.Compile // the last maxCompiles; guarded by mu
 	count    int              // of all compiles; guarded by mu
@@ -103,6 +105,7 @@ func (s *Session) Report() report.Report {
 	r.Recomputed, r.RecomputedLines = lineCounts(st.again)
 	r.Trims, r.TrimLines = lineCounts(st.trims)
 	st.mu.Unlock()
+	r.Compiling = st.ongoing.list()
 	ls := c.lockers.Stats()
 	r.LockWaits, r.LockWaitTime = ls.Waits, ls.WaitTime
 	ds := c.data.Stats()

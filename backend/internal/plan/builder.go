@@ -32,9 +32,11 @@ type Builder struct {
 	Program *graph.Program
 	*fuse.Uses
 	// Groups holds the instructions that wait to become a kernel.
-	Groups    *fuse.Groups
-	Values    []Value // by ID; unset for those in open groups
-	Buffers   []Buffer
+	Groups  *fuse.Groups
+	Values  []Value // by ID; unset for those in open groups
+	Buffers []Buffer
+	// Progress, if set, is told how many instructions are done.
+	Progress  func(done, total int)
 	emitter   Emitter
 	constants map[string]int // buffers by content
 	// epilogues are by their last instruction; inner marks those before it.
@@ -100,6 +102,9 @@ func (b *Builder) release() {
 	valuesPool.Put(&values)
 }
 
+// progressEvery is the number of instructions from one call of Progress to the next.
+const progressEvery = 64
+
 // Build has the steps of all instructions emitted, in the order of the Program. outputs are the
 // layouts of the results; nil stands for dense ones. Errors name the op and the user's line. Afterwards
 // the Builder has its Buffers only.
@@ -120,6 +125,9 @@ func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	for i := range b.Program.Instrs {
 		if err := b.instr(int32(i)); err != nil {
 			return located(&b.Program.Instrs[i], err)
+		}
+		if b.Progress != nil && i%progressEvery == progressEvery-1 {
+			b.Progress(i+1, len(b.Program.Instrs))
 		}
 	}
 	if err := b.results(outputs); err != nil {

@@ -41,7 +41,7 @@ func newTrain() *cobra.Command {
 type trainFlags struct {
 	train.Config
 	device, out, resume string
-	cache               string
+	cache, debug        string
 	json, report        bool
 	dist                bool
 }
@@ -75,6 +75,7 @@ the checkpoint, and --epochs may be raised.`,
 	fl.StringVar(&f.resume, "resume", "", "checkpoint `file` to go on from")
 	fl.BoolVar(&f.json, "json", false, "print an object a line")
 	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
+	fl.StringVar(&f.debug, "debug", "", "`address` at which to publish the report, for loris top")
 	fl.BoolVar(&f.dist, "dist", false, "train on all ranks of the job that mpiexec, torchrun or loris launch has started")
 	deviceFlag(c, &f.device)
 	cacheFlag(c, &f.cache)
@@ -150,6 +151,14 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 	}
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return err
+	}
+	if f.debug != "" && (f.World == nil || f.World.Rank() == 0) {
+		at, stop, err := serveReport(f.debug, t.Report)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stop() }() // what was trained counts, not who looked on
+		fmt.Fprintf(c.ErrOrStderr(), "loris top http://%s/debug/vars shows what goes on\n", at)
 	}
 	out := newTrainOutput(c, f, t)
 	r := trainRun{f: f, t: t, out: out}
