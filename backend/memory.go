@@ -6,6 +6,14 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
+// HostBackend is a Backend whose buffers are memory of the host.
+type HostBackend interface {
+	Backend
+	// UploadFrom is Upload of what fill writes to the buffer's memory, of which nothing is known
+	// before. An error of fill is its error.
+	UploadFrom(ctx context.Context, s ir.Shape, d ir.Device, fill func(data []byte) error) (Buffer, error)
+}
+
 // MemoryStats are the bytes of a device that has memory of its own.
 type MemoryStats struct {
 	InUse    int64 // of live buffers and workspaces

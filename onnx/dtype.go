@@ -84,6 +84,9 @@ func (e elemType) known() bool { return e > 0 && int(e) < len(types) && types[e]
 // held reports whether Loris has a dtype for the elements.
 func (e elemType) held() bool { return e.known() && types[e].dtype.Valid() }
 
+// asStored reports whether the elements lie in files as Loris has them.
+func (e elemType) asStored() bool { return e.held() && types[e].bits == 8*types[e].dtype.Size() }
+
 func (e elemType) info() typeInfo { return types[e] }
 
 func (e elemType) dtype() ir.DType { return types[e].dtype }

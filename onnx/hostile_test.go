@@ -177,6 +177,49 @@ func TestExternalData(t *testing.T) {
 	}
 }
 
+// A tensor too large to be computed with while recording is read to where it stays.
+func TestLargeExternalData(t *testing.T) {
+	const n = maxKnown + 1
+	dir := t.TempDir()
+	path, weights := filepath.Join(dir, "m.onnx"), filepath.Join(dir, "w.bin")
+	data := make([]float64, n)
+	for i := range data {
+		data[i] = float64(i)
+	}
+	m := modelOf(22, "Add x w -> y")
+	m.Graph.Initializers = []*pb.Tensor{{Name: "w", DType: 1, Dims: []int64{n}, Location: pb.External,
+		External: []pb.Entry{{Key: "location", Value: "w.bin"}, {Key: "offset", Value: "4"}}}}
+	if err := os.WriteFile(path, pb.EncodeModel(m), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bytes := append(make([]byte, 4), elements.EncodeFloats(loris.F32, data)...)
+	if err := os.WriteFile(weights, bytes[:len(bytes)-1], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), path); err == nil || !strings.Contains(err.Error(), "the tensor needs") {
+		t.Error(err)
+	}
+	if err := os.WriteFile(weights, bytes, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range loaded.Params() {
+		if name != "w" {
+			t.Errorf("parameter %q", name)
+		}
+	}
+	out, err := loaded.Call(t.Context(), loris.Zeros(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := out[0].Sum().Item(t.Context()); err != nil || got != n*(n-1)/2 {
+		t.Errorf("the sum is %v, %v", got, err)
+	}
+}
+
 // What shows only for the sizes at hand names the node, and wraps the op's error.
 func TestNodeErrors(t *testing.T) {
 	m := modelOf(22, "Shape x -> s", "MatMul x w -> y")

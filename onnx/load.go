@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/internal/importer"
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/model"
@@ -268,37 +267,6 @@ func (l *loader) graph(p *pb.Graph, opsets map[string]int, around *scope, top bo
 		g.outputs = append(g.outputs, o.Name)
 	}
 	return g, l.nodes(g, p.Nodes, opsets, sc)
-}
-
-// initializer makes the value of an initialiser: a Variable, or elements to compute with.
-func (l *loader) initializer(t *pb.Tensor, top bool) (*value, error) {
-	if e := elemType(t.DType); e.known() && !e.held() {
-		l.note("initialiser %q: %v elements", t.Name, e)
-		return nil, nil
-	}
-	c, err := l.files.read(t)
-	if err != nil {
-		return nil, err
-	}
-	v := &value{elem: c.elem, dims: c.dims, data: c.data}
-	float := c.elem.float() && !(l.plain[t.Name] && len(c.data) <= maxKnown)
-	if !top || !float && v.numel() <= maxKnown {
-		v.data = slices.Clone(v.data) // the file's bytes are let go of
-		return v, nil
-	}
-	v.variable = loris.NewVariable(l.make.FromBytes(c.data, ir.MakeShape(c.elem.dtype(), c.dims...)))
-	kind := importer.Buffer
-	if float && !l.stats[t.Name] {
-		kind = importer.Parameter
-	}
-	if err := l.model.Add(t.Name, v.variable, kind); err != nil {
-		return nil, err
-	}
-	v.data = nil
-	if v.numel() <= maxKnown {
-		v.data = slices.Clone(c.data)
-	}
-	return v, nil
 }
 
 // nodes prepares the nodes of a graph, in their order; every name must be defined before it is used.

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/importer"
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
@@ -89,10 +92,23 @@ func (x *externals) read(t *pb.Tensor) (*contents, error) {
 
 // file reads the elements of a tensor that are in a file of their own.
 func (x *externals) file(t *pb.Tensor, want int) ([]byte, error) {
+	f, offset, err := x.open(t, want)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := memlimit.Check(int64(want), 0); err != nil { // a file with holes has any size
+		return nil, err
+	}
+	b := make([]byte, want)
+	return b, readAt(f, b, offset)
+}
+
+// open opens the file that has a tensor's elements, want bytes from the offset on.
+func (x *externals) open(t *pb.Tensor, want int) (f *os.File, offset int64, err error) {
 	var name string
-	offset, length := int64(0), int64(-1)
+	length := int64(-1)
 	for _, e := range t.External {
-		var err error
 		switch e.Key {
 		case "location":
 			name = e.Value
@@ -102,37 +118,52 @@ func (x *externals) file(t *pb.Tensor, want int) ([]byte, error) {
 			length, err = strconv.ParseInt(e.Value, 10, 64)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s %q of external data is no number", e.Key, e.Value)
+			return nil, 0, fmt.Errorf("%s %q of external data is no number", e.Key, e.Value)
 		}
 	}
 	switch {
 	case x.root == nil:
-		return nil, fmt.Errorf("the elements are in file %q, and this model was not read from a folder", name)
+		return nil, 0, fmt.Errorf("the elements are in file %q, and this model was not read from a folder", name)
 	case !filepath.IsLocal(name):
-		return nil, fmt.Errorf("the elements are in file %q, which is outside of the model's folder", name)
+		return nil, 0, fmt.Errorf("the elements are in file %q, which is outside of the model's folder", name)
 	case length >= 0 && length != int64(want) || offset < 0:
-		return nil, fmt.Errorf("%d bytes at %d of file %q do not fill the tensor, which needs %d", length, offset, name, want)
+		return nil, 0, fmt.Errorf("%d bytes at %d of file %q do not fill the tensor, which needs %d", length, offset, name, want)
 	}
-	f, err := x.root.Open(name) // a Root follows no link out of the folder
+	if f, err = x.root.Open(name); err != nil { // a Root follows no link out of the folder
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size()-int64(want) < offset) {
+		err = fmt.Errorf("file %q has %d bytes, the tensor needs %d from %d on", name, info.Size(), want, offset)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, offset, nil
+}
+
+// upload reads a tensor in a file of its own, whose elements are stored as Loris has them, to where it
+// stays.
+func (x *externals) upload(ctx context.Context, m loris.Maker, t *pb.Tensor, shape ir.Shape) (*loris.Tensor, error) {
+	f, offset, err := x.open(t, shape.Bytes())
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	return importer.Read(ctx, m, shape, func(data []byte) error { return readAt(f, data, offset) })
+}
+
+// readAt fills b. A file that became shorter meanwhile is an error.
+func readAt(f *os.File, b []byte, offset int64) error {
+	n, err := f.ReadAt(b, offset)
+	switch {
+	case n == len(b):
+		return nil
+	case err == io.EOF:
+		return io.ErrUnexpectedEOF
 	}
-	if !info.Mode().IsRegular() || info.Size()-int64(want) < offset {
-		return nil, fmt.Errorf("file %q has %d bytes, the tensor needs %d from %d on", name, info.Size(), want, offset)
-	}
-	if err := memlimit.Check(int64(want), 0); err != nil { // a file with holes has any size
-		return nil, err
-	}
-	b := make([]byte, want)
-	if _, err := f.ReadAt(b, offset); err != nil && err != io.EOF {
-		return nil, err
-	}
-	return b, nil
+	return err
 }
 
 // fromRaw returns n elements of little-endian bytes in the dtype that holds them.
@@ -141,7 +172,7 @@ func fromRaw(e elemType, raw []byte, n int) ([]byte, error) {
 	if want := (n*width + 7) / 8; len(raw) != want {
 		return nil, fmt.Errorf("%d bytes do not fill the %d %v elements, which need %d", len(raw), n, e, want)
 	}
-	if width >= 8 && e.dtype().Size()*8 == width {
+	if e.asStored() {
 		if e == tBool {
 			return normalizeBools(raw), nil
 		}

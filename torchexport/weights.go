@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/importer"
 	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
@@ -172,21 +173,60 @@ func (set *storedSet) variables(ctx context.Context, maker loris.Maker, wanted [
 		if err != nil {
 			return nil, err
 		}
-		data, err := s.Contents(ctx, func(n int64) ([]byte, error) {
-			if n > int64(cap(scratch)) {
-				scratch = make([]byte, n)
-			}
-			return scratch[:n], nil
-		})
+		done, err := set.whole(ctx, s, maker, byFile[file], out)
+		if err == nil && !done {
+			err = set.parts(ctx, s, maker, &scratch, byFile[file], out)
+		}
 		s.Close()
 		if err != nil {
 			return nil, err
 		}
-		if err := set.fromStorage(data, maker, byFile[file], out); err != nil {
-			return nil, err
-		}
 	}
 	return out, nil
+}
+
+// whole reads a storage that is one weight, as nearly all are, to where the weight stays; false if it
+// is another.
+func (set *storedSet) whole(ctx context.Context, s *pt2.Section, maker loris.Maker, names []string, out map[string]*loris.Variable) (bool, error) {
+	w := set.weights[names[0]]
+	for _, name := range names[1:] {
+		if !w.sameAs(set.weights[name]) {
+			return false, nil
+		}
+	}
+	shape, dense, err := w.layout(s.Size)
+	if err != nil || !dense || int64(shape.Bytes()) != s.Size {
+		return false, nil
+	}
+	t, err := importer.Read(ctx, maker, shape, func(data []byte) error {
+		got, err := s.Contents(ctx, func(int64) ([]byte, error) { return data, nil })
+		if err == nil && len(data) > 0 && &got[0] != &data[0] { // the member is compressed
+			copy(data, got)
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("weight %q: %w", names[0], err)
+	}
+	v := loris.NewVariable(t)
+	for _, name := range names {
+		out[name] = v
+	}
+	return true, nil
+}
+
+// parts reads a storage and makes the variables of its parts. The storage is held in scratch.
+func (set *storedSet) parts(ctx context.Context, s *pt2.Section, maker loris.Maker, scratch *[]byte, names []string, out map[string]*loris.Variable) error {
+	data, err := s.Contents(ctx, func(n int64) ([]byte, error) {
+		if n > int64(cap(*scratch)) {
+			*scratch = make([]byte, n)
+		}
+		return (*scratch)[:n], nil
+	})
+	if err != nil {
+		return err
+	}
+	return set.fromStorage(data, maker, names, out)
 }
 
 // fromStorage makes the variables of one storage.
@@ -222,44 +262,47 @@ func (w *stored) variable(storage []byte, maker loris.Maker) (v *loris.Variable,
 
 // dense returns the elements in row-major order, in place where they are so.
 func (w *stored) dense(storage []byte) (ir.Shape, []byte, error) {
+	shape, dense, err := w.layout(int64(len(storage)))
+	switch {
+	case err != nil || shape.Numel() == 0:
+		return shape, nil, err
+	case dense:
+		return shape, storage[w.offset*int64(w.dtype.Size()):][:shape.Bytes()], nil
+	case int64(shape.Bytes()) > 16*int64(len(storage))+1<<20:
+		return shape, nil, fmt.Errorf("%v of a storage of %d bytes", shape, len(storage))
+	}
+	return shape, w.gather(storage, shape), nil
+}
+
+// layout returns the shape, and whether its elements lie in row-major order, of a weight that does not
+// reach beyond its storage of so many bytes.
+func (w *stored) layout(storage int64) (shape ir.Shape, dense bool, err error) {
 	dims := make([]int, len(w.sizes))
 	size := int64(w.dtype.Size())
 	last, dense, expect := w.offset, true, int64(1)
-	if len(w.strides) != len(w.sizes) || w.offset < 0 || w.offset > int64(len(storage)) {
-		return ir.Shape{}, nil, fmt.Errorf("%d sizes, %d strides, offset %d", len(w.sizes), len(w.strides), w.offset)
+	if len(w.strides) != len(w.sizes) || w.offset < 0 || w.offset > storage {
+		return ir.Shape{}, false, fmt.Errorf("%d sizes, %d strides, offset %d", len(w.sizes), len(w.strides), w.offset)
 	}
 	for i := len(dims) - 1; i >= 0; i-- {
 		n, stride := w.sizes[i], w.strides[i]
-		if n < 0 || stride < 0 || n > int64(len(storage))+1 && stride != 0 || stride > int64(len(storage)) {
-			return ir.Shape{}, nil, fmt.Errorf("size %d and stride %d in a storage of %d bytes", n, stride, len(storage))
+		if n < 0 || stride < 0 || n > storage+1 && stride != 0 || stride > storage {
+			return ir.Shape{}, false, fmt.Errorf("size %d and stride %d in a storage of %d bytes", n, stride, storage)
 		}
 		if n > 1 {
 			dense = dense && stride == expect
-			if stride > 0 && n-1 > (int64(len(storage))-last)/stride {
-				return ir.Shape{}, nil, fmt.Errorf("it reaches beyond its storage of %d bytes", len(storage))
+			if stride > 0 && n-1 > (storage-last)/stride {
+				return ir.Shape{}, false, fmt.Errorf("it reaches beyond its storage of %d bytes", storage)
 			}
 			last += (n - 1) * stride
 		}
 		expect *= max(n, 1)
 		dims[i] = int(min(n, 1<<40))
 	}
-	shape, err := ir.NewShape(w.dtype, dims)
-	if err != nil {
-		return shape, nil, err
+	shape, err = ir.NewShape(w.dtype, dims)
+	if err == nil && shape.Numel() > 0 && last >= storage/size {
+		err = fmt.Errorf("it needs %d elements of %d bytes, its storage has %d bytes", last+1, size, storage)
 	}
-	if shape.Numel() == 0 {
-		return shape, nil, nil
-	}
-	if last >= int64(len(storage))/size {
-		return shape, nil, fmt.Errorf("it needs %d elements of %d bytes, its storage has %d bytes", last+1, size, len(storage))
-	}
-	if dense {
-		return shape, storage[w.offset*size:][:shape.Bytes()], nil
-	}
-	if int64(shape.Bytes()) > 16*int64(len(storage))+1<<20 {
-		return shape, nil, fmt.Errorf("%v of a storage of %d bytes", shape, len(storage))
-	}
-	return shape, w.gather(storage, shape), nil
+	return shape, dense, err
 }
 
 // gather copies strided elements, which were checked to lie in the storage.

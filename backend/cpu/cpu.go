@@ -132,6 +132,25 @@ func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []by
 	return buf, nil
 }
 
+// UploadFrom is Upload of what fill writes to the buffer.
+func (b *Backend) UploadFrom(ctx context.Context, s ir.Shape, d ir.Device, fill func(data []byte) error) (backend.Buffer, error) {
+	if err := devices.Check(d); err != nil {
+		return nil, err
+	}
+	buf, err := b.mem.New(s, d)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: upload: %w", err)
+	}
+	if err := fill(buf.Data()); err != nil {
+		buf.Release()
+		return nil, err
+	}
+	if s.DType() == ir.Bool {
+		kernels.NonZero(buf.Data(), buf.Data())
+	}
+	return buf, nil
+}
+
 // Compile plans the kernels and the memory of a Program. An op without kernel
 // gives an error wrapping backend.ErrUnsupported.
 func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {

@@ -65,6 +65,51 @@ func (s *Session) UploadCached(ctx context.Context, dst *Tensor, shape ir.Shape,
 	return nil
 }
 
+// UploadFrom makes dst a tensor of what fill writes to the memory that it is given, which is the
+// device's own where that is the host's. Errors of fill are wrapped.
+func (s *Session) UploadFrom(ctx context.Context, dst *Tensor, shape ir.Shape, d ir.Device, fill func(data []byte) error) error {
+	if err := s.Readable(); err != nil {
+		return err
+	}
+	be, err := backend.For(d)
+	if err != nil {
+		return err
+	}
+	have, err := s.core.uploadFrom(ctx, be, shape, d, fill)
+	if err != nil {
+		return err
+	}
+	s.adopt(dst, have)
+	return nil
+}
+
+// uploadFrom uploads what fill writes.
+func (c *core) uploadFrom(ctx context.Context, be backend.Backend, shape ir.Shape, d ir.Device, fill func(data []byte) error) (*Data, error) {
+	size := int64(shape.Bytes())
+	var err error
+	if c.cfg.MemoryLimit > 0 && !ownMemory(be) {
+		err = memlimit.Check(size, c.cfg.MemoryLimit)
+	}
+	host, ok := be.(backend.HostBackend)
+	if err == nil && !ok {
+		if err = memlimit.Check(size, 0); err == nil {
+			data := make([]byte, size)
+			if err = fill(data); err == nil {
+				return c.upload(ctx, be, shape, d, data, false)
+			}
+		}
+	}
+	var buf backend.Buffer
+	if err == nil {
+		buf, err = host.UploadFrom(ctx, shape, d, fill)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loris: upload of %v to %v: %w", shape, d, err)
+	}
+	c.stats.uploaded.Add(size)
+	return readyData(buf, DeviceDataInfo{TensorID: c.nextID.Add(1)}), nil
+}
+
 // uploadTo checks an upload and returns the device's backend.
 func (s *Session) uploadTo(shape ir.Shape, d ir.Device, data []byte) (backend.Backend, error) {
 	if err := s.Readable(); err != nil {

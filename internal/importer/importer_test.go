@@ -2,12 +2,15 @@ package importer_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/internal/importer"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
@@ -69,5 +72,41 @@ func TestCallRecordsByName(t *testing.T) {
 	got, err := y.Float32s(context.Background())
 	if err != nil || !slices.Equal(got, []float32{4, 5, 0, 1, 2, 3}) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Read is FromBytes of what is written, on a device whose memory is the host's and on others alike.
+func TestRead(t *testing.T) {
+	s, err := loris.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	for _, d := range []loris.Device{cpu.Device, ref.Device} {
+		m := s.With(loris.On(d))
+		for dtype, bytes := range map[ir.DType][]byte{ir.U8: {1, 2, 3, 4}, ir.I16: {1, 2, 3, 4, 5, 6, 7, 8}, ir.Bool: {0, 1, 2, 255}} {
+			shape := ir.MakeShape(dtype, 2, 2)
+			x, err := importer.Read(t.Context(), m, shape, func(data []byte) error {
+				if n := copy(data, bytes); n != len(data) {
+					t.Errorf("%d bytes for %v", len(data), shape)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := x.Bytes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := m.FromBytes(bytes, shape).Bytes(t.Context())
+			if err != nil || !slices.Equal(got, want) || x.Device() != d {
+				t.Errorf("%v on %v is %v, want %v, %v", shape, x.Device(), got, want, err)
+			}
+		}
+		broken := errors.New("broken")
+		if _, err := importer.Read(t.Context(), m, ir.MakeShape(ir.F32, 3), func([]byte) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("%v: %v", d, err)
+		}
 	}
 }

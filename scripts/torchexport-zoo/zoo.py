@@ -8,7 +8,8 @@ Each model is small: few layers, narrow, with random weights. Its program is wri
 with inputs of two sizes (batch, and for texts also length) and PyTorch's results, and deleted afterwards. An
 error is the largest difference to PyTorch's over the largest element of that output, over all outputs and both
 sizes; with --train, of the gradients after five steps of SGD, and then how far those of Loris and those of PyTorch
-are off from PyTorch's in f64 (0 for models that do not run in f64).
+are off from PyTorch's in f64 (0 for models that do not run in f64). Models that the file of --out has already are
+left out, so that a run that was stopped goes on.
 """
 import argparse, copy, json, re, shutil, subprocess, sys, tempfile, time, traceback, warnings, logging
 import torch
@@ -309,7 +310,7 @@ def row(name, args):
                 return r
             cases = cases[:1]
         torch.export.save(program, folder + "/model.pt2")
-        fixed = [{d for d, n in enumerate(node.meta["val"].shape) if isinstance(n, int)} for node in program.graph.nodes
+        fixed = [{d for d, n in enumerate(node.meta["val"].shape) if str(n).isdigit()} for node in program.graph.nodes
                  if node.op == "placeholder" and not node.name.startswith(("p_", "b_", "c_"))]
         if len(cases) > 1 and any(cases[0][i].shape[d] != cases[1][i].shape[d] for i, f in enumerate(fixed) for d in f):
             r["batch"] = True  # the export fixed the length
@@ -338,9 +339,12 @@ def main():
     p.add_argument("--out")
     args = p.parse_args()
     torch.set_num_threads(1)
-    out = open(args.out, "a") if args.out else sys.stdout
+    out = open(args.out, "a+") if args.out else sys.stdout
+    if args.out:
+        out.seek(0)
+    done = {line.split("|")[1].strip() for line in out} if args.out else set()
     for name in ZOO:
-        if not re.search(args.only, name):
+        if name in done or not re.search(args.only, name):
             continue
         r = row(name, args)
         sizes = "fixed" if r.get("static") else "batch" if r.get("batch") else "vary"
