@@ -193,6 +193,8 @@ func (c *call) dense(v plan.Value) operand {
 func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
 	s := step{Instr: c.Instr, Payload: work{n: n, grain: grain, run: run}}
 	elements := 0
+	room := c.l.Numbers.Take(len(writes) + len(reads))
+	s.Writes, s.Reads = room[:0:len(writes)], room[len(writes):len(writes)]
 	for _, o := range writes {
 		s.Writes = append(s.Writes, o.buf)
 		elements += o.n

@@ -26,7 +26,6 @@ type productRun[T gemm.Element] struct {
 	options                gemm.Options[T]
 	dst, left, right, sums []T
 	at                     func(i int) (c, a, b gemm.Matrix[T])
-	sumsAt                 func(i int) gemm.Matrix[T]
 }
 
 // factor is a number in memory.
@@ -46,7 +45,7 @@ type addend struct {
 func floatMatmul[T gemm.Element](c *call) {
 	p := productOf(c.upward(c.Operands[0]), c.upward(c.Operands[1]))
 	r := &productRun[T]{product: p, mem: c.l.mem}
-	r.at, r.sumsAt = r.matrices, r.addends
+	r.at = r.matrices
 	r.options.Limiter = c.l.limiter
 	reads := []operand{{buf: p.a.Buf}, {buf: p.b.Buf}}
 	if c.Epilogue != nil {
@@ -81,7 +80,7 @@ func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
 		v = c.l.Copied(c.Instr, v)
 		r.residual, r.hasResidual = r.addend(v)
 	}
-	r.options.Residuals = r.sumsAt
+	r.options.Residuals = r.addends
 	return append(reads, operand{buf: v.Buf})
 }
 

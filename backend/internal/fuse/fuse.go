@@ -92,6 +92,8 @@ type Groups struct {
 	templates *Templates
 	ref       []int32 // by ID: scratch of structure
 	key       []byte  // scratch of fromTemplate
+	filler    builder // scratch of fromTemplate
+	steps     Slab[int]
 
 	records *Script // takes what is decided, if not nil
 	follows *Script // has what is decided, if not nil

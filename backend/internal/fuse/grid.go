@@ -24,13 +24,13 @@ type Dim struct {
 // lay merges the dimensions of operands where all of them allow it, and
 // chooses among the merged ones. A reduction's geometry does not depend on the
 // operands.
-func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
-	var runs []Dim
+func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg, room *Slab[int]) Grid {
+	runs := make([]Dim, 0, len(dims))
 	for d, n := range dims {
 		if n == 1 {
 			continue
 		}
-		steps := make([]int, len(args))
+		steps := room.Take(len(args))
 		for i := range args {
 			if args[i].Role != Scratch {
 				steps[i] = args[i].View.Strides[d]
@@ -43,7 +43,7 @@ func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg) Grid {
 		}
 		runs = append(runs, Dim{n, steps, mask[d]})
 	}
-	one := Dim{N: 1, Steps: make([]int, len(args))}
+	one := Dim{N: 1, Steps: room.Take(len(args))}
 	g := Grid{Rows: one, Cols: one}
 	take := func(reduced bool) Dim {
 		for k := len(runs) - 1; k >= 0; k-- {

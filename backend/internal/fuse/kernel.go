@@ -81,17 +81,20 @@ func (k *Kernel) Bytes(a *Arg) int {
 // pass. bytes returns the size of a buffer; all operands have theirs.
 func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 	direct := func(a *Arg) bool { return a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf) }
-	last := map[int]int{} // of buffers that are only read in order
-	for i := range k.Args {
-		a := &k.Args[i]
-		if a.Role.Writes() {
-			continue
+	// read returns the last pass that reads a buffer, or -1 if it is not only read in order.
+	read := func(buf int) int {
+		last := -1
+		for i := range k.Args {
+			a := &k.Args[i]
+			if a.Role.Writes() || a.Buf != buf {
+				continue
+			}
+			if a.Role != Input || !direct(a) {
+				return -1
+			}
+			last = max(last, a.Last)
 		}
-		if at, seen := last[a.Buf]; a.Role == Input && direct(a) && (!seen || at >= 0) {
-			last[a.Buf] = max(at, a.Last)
-		} else {
-			last[a.Buf] = -1
-		}
+		return last
 	}
 	return func(yield func(result, operand int) bool) {
 		for i := range k.Args {
@@ -101,8 +104,10 @@ func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 			}
 			for j := range k.Args {
 				r := &k.Args[j]
-				at, ok := last[r.Buf]
-				if r.Role == Input && ok && at >= 0 && at <= w.Last && bytes(r.Buf) == bytes(w.Buf) && !yield(w.Buf, r.Buf) {
+				if r.Role != Input || bytes(r.Buf) != bytes(w.Buf) {
+					continue
+				}
+				if at := read(r.Buf); at >= 0 && at <= w.Last && !yield(w.Buf, r.Buf) {
 					return
 				}
 			}
@@ -113,19 +118,19 @@ func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 // compile lays the grid of a kernel out and has it compiled; false if there is no
 // code for it.
 func (gs *Groups) compile(k *Kernel, dims []int, mask [ir.MaxRank]bool) (emit func(), ok bool) {
-	if !k.layOut(dims, mask) {
+	if !k.layOut(dims, mask, &gs.steps) {
 		return nil, false
 	}
 	return gs.b.Kernel(k)
 }
 
 // layOut finds the grid and with it how the operands move. It reports whether
-// kernels can be such.
-func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool) bool {
+// kernels can be such. The numbers of the grid are in memory of room.
+func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool, room *Slab[int]) bool {
 	if len(k.Args) > loop.MaxArgs {
 		return false
 	}
-	k.Grid = lay(k.Loop.Axis, dims, mask, k.Args)
+	k.Grid = lay(k.Loop.Axis, dims, mask, k.Args, room)
 	for _, o := range k.Grid.Outer {
 		if o.Reduced {
 			return false // operands keep what is reduced from being one run
@@ -253,5 +258,5 @@ func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
 		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: d, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
 	}}
-	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{})
+	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
 }

@@ -145,7 +145,8 @@ func (gs *Groups) fromTemplate(g *group) *Kernel {
 		return b.kernel(gs.instrs(g), g.parts)
 	}
 	t, outside := g.template, g.outside
-	b := &builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args))}
+	b := &gs.filler
+	*b = builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args))}
 	for i := range t.args {
 		a := &t.args[i]
 		b.pass = a.last

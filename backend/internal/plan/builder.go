@@ -43,6 +43,10 @@ type Builder struct {
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
 	standIns  ir.StandIns // scratch of args
+	// Numbers is the memory of the buffers that steps read and write, inPlace that of their pairs.
+	Numbers fuse.Slab[int]
+	inPlace fuse.Slab[Pair]
+	pairs   []Pair // scratch of KernelStep
 	// recorded is what Build decided, once it is done; records asks for it, and follows has it.
 	records  bool
 	recorded *fuse.Script
@@ -273,7 +277,7 @@ func (b *Builder) results(outputs []strided.View) (err error) {
 // operands that have none.
 func KernelStep[P any](b *Builder, k *fuse.Kernel) Step[P] {
 	s := Step[P]{Instr: k.Instrs[0], Ops: k.Instrs}
-	room := make([]int, 2*len(k.Args))
+	room := b.Numbers.Take(2 * len(k.Args))
 	s.Reads, s.Writes = room[:0:len(k.Args)], room[len(k.Args):len(k.Args)]
 	for i := range k.Args {
 		a := &k.Args[i]
@@ -289,8 +293,14 @@ func KernelStep[P any](b *Builder, k *fuse.Kernel) Step[P] {
 			s.Reads = append(s.Reads, a.Buf)
 		}
 	}
+	pairs := b.pairs[:0]
 	for w, r := range k.InPlace(func(buf int) int { return b.Buffers[buf].Bytes }) {
-		s.InPlace = append(s.InPlace, Pair{w, r})
+		pairs = append(pairs, Pair{w, r})
+	}
+	b.pairs = pairs
+	if len(pairs) > 0 {
+		s.InPlace = b.inPlace.Take(len(pairs))
+		copy(s.InPlace, pairs)
 	}
 	return s
 }
