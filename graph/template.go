@@ -39,7 +39,7 @@ type alike struct {
 const (
 	maxAlike        = 4
 	maxTemplates    = 1 << 10
-	maxTemplateSize = 1 << 17
+	maxTemplateSize = 1 << 16
 )
 
 // find returns the templates of a structure. The first Program of a structure makes none: most have no

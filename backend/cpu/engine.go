@@ -63,7 +63,7 @@ type engine struct {
 // maxScripts and maxScripted bound the scripts that an engine keeps, and their instructions.
 const (
 	maxScripts  = 256
-	maxScripted = 1 << 17
+	maxScripted = 1 << 15
 )
 
 // script returns what was decided of a Program of a Template, or nil.
