@@ -279,14 +279,6 @@ func normal(log func(float64) float64) func(float64) float64 {
 	}
 }
 
-// pow is math.Pow, which goes through math.Log, made right for subnormal bases.
-func pow(x, y float64) float64 {
-	if a := math.Abs(x); 0 < a && a < 0x1p-1022 {
-		return math.Pow(x*0x1p52, y) * math.Exp2(-52*y)
-	}
-	return math.Pow(x, y)
-}
-
 // log2 is math.Log2, which is exact for powers of 2 but cancels near 1.
 func log2(x float64) float64 {
 	if 0.5 < x && x < 2 {

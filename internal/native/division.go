@@ -29,10 +29,16 @@ func divisions() map[ir.Op]emitters {
 	}
 	trunc := func(g *gen, x []val) val { return g.trunc(g.div(8, x[0], x[1])) }
 	return map[ir.Op]emitters{
-		aten.FloorDivide: row(true, false, viaDouble(func(g *gen, x []val) val { return g.floorDivide(x[0], x[1]) })),
+		aten.FloorDivide: row(true, false, onDoubles(
+			func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], g.fmod(x[0], x[1])) },
+			func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], g.fmod64(x[0], x[1])) })),
 		aten.TruncDivide: row(false, false, onDoubles(trunc, trunc)),
-		aten.Remainder:   row(true, true, viaDouble(func(g *gen, x []val) val { return g.floorRest(x[0], x[1]) })),
-		aten.Fmod:        row(false, true, viaDouble(func(g *gen, x []val) val { return g.fmod(x[0], x[1]) })),
+		aten.Remainder: row(true, true, onDoubles(
+			func(g *gen, x []val) val { return g.floorRest(x[1], g.fmod(x[0], x[1])) },
+			func(g *gen, x []val) val { return g.floorRest(x[1], g.fmod64(x[0], x[1])) })),
+		aten.Fmod: row(false, true, onDoubles(
+			func(g *gen, x []val) val { return g.fmod(x[0], x[1]) },
+			func(g *gen, x []val) val { return g.fmod64(x[0], x[1]) })),
 	}
 }
 
@@ -59,17 +65,15 @@ func (g *gen) opposite(rest, y val) val {
 	return g.and(g.cmpF(8, cmpNE, rest, zero), g.xor(g.cmpF(8, cmpLT, rest, zero), g.cmpF(8, cmpLT, y, zero)))
 }
 
-// floorRest is fmod with the sign of y.
-func (g *gen) floorRest(x, y val) val {
-	m := g.fmod(x, y)
+// floorRest is m, the fmod of some x and y, with the sign of y.
+func (g *gen) floorRest(y, m val) val {
 	return g.blend(8, g.opposite(m, y), g.addF(8, m, y), m)
 }
 
-// floorDivide is ATen's div_floor_floating, as ir has it.
-func (g *gen) floorDivide(x, y val) val {
+// floorDivide is ATen's div_floor_floating, as ir has it; m is the fmod.
+func (g *gen) floorDivide(x, y, m val) val {
 	const w = 8
 	zero, one, ratio := g.konst(w, 0), g.num(w, 1), g.div(w, x, y)
-	m := g.fmod(x, y)
 	q := g.div(w, g.subF(w, x, m), y)
 	q = g.blend(w, g.opposite(m, y), g.subF(w, q, one), q)
 	f := g.op1i(x64.ROUNDPD, g.vl(w), q, 9)

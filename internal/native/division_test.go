@@ -2,9 +2,12 @@ package native
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
 	"github.com/loris-ml/loris/ir"
@@ -99,6 +102,46 @@ func TestLeastByMinusOne(t *testing.T) {
 					}
 				}
 				compareRun(t, k, c, looptest.NewGrid(nil, k, 2, 21, c.SpillBytes(), fill), 0)
+			}
+		}
+	}
+}
+
+// TestRests64 holds remainders of f64 of all sizes against package math's, which are exact.
+func TestRests64(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 64))
+	special := []float64{0, math.Copysign(0, -1), 1, -1, 3, 0.1, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, -math.MaxFloat64, 5e-324, 0x1p-1022, 0x1p53, 0x1p53 + 2}
+	var x, y []float64
+	for _, a := range special {
+		for _, b := range special {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	for i := range 20_000 {
+		a, b := math.Float64frombits(r.Uint64()), math.Float64frombits(r.Uint64())
+		if i%2 == 0 {
+			b = a * math.Exp2(-110*r.Float64()) * (1 + r.Float64())
+		}
+		x, y = append(x, a), append(y, b)
+	}
+	z := make([]float64, len(x))
+	for _, isa := range Available() {
+		for _, op := range []ir.Op{aten.Fmod, aten.Remainder, aten.FloorDivide} {
+			b := looptest.New(loop.None)
+			u, v := b.Load(b.Arg(ir.F64, loop.Unit, false)), b.Load(b.Arg(ir.F64, loop.Unit, false))
+			b.Store(b.Arg(ir.F64, loop.Unit, true), b.Op(op, u, v))
+			c, err := Compile(&b.Kernel, isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := loop.Frame{Rows: 1, Cols: len(x), Spill: looptest.Aligned(c.SpillBytes())}
+			f.Ptr[0], f.Ptr[1], f.Ptr[2] = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0]), unsafe.Pointer(&z[0])
+			c.Run(&f)
+			for i, got := range z {
+				want := op.Spec().Scalar.F2(x[i], y[i])
+				if math.Float64bits(got) != math.Float64bits(want) && !(math.IsNaN(got) && math.IsNaN(want)) {
+					t.Fatalf("%v: %v of %v and %v is %v, want %v", isa, op, x[i], y[i], got, want)
+				}
 			}
 		}
 	}

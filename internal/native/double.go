@@ -48,12 +48,13 @@ func rare() map[ir.Op]emitters {
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
 		aten.Asinh: one((*gen).asinh), aten.Acosh: one((*gen).acosh), aten.Atanh: one((*gen).atanh),
-		aten.Atan:  one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
-		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
-		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
-		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
-		aten.Erfc:  one(func(g *gen, x val) val { return g.erfc(x, &erfcP) }),
-		aten.Pow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
+		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
+		aten.Asin:   one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
+		aten.Acos:   one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
+		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
+		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP) }),
+		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP) }),
+		aten.Pow:    func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
@@ -163,10 +164,14 @@ func (g *gen) atanh(x val) val {
 // cases: 1 for y = 0 and x = 1, NaN for finite negative x and y that is no
 // integer.
 func (g *gen) pow(x, y val) val {
+	return g.powEnds(x, y, g.exp2(8, g.mulF(8, y, g.log(8, g.abs(8, x), base2))))
+}
+
+// powEnds gives p = |x|^y its sign, and what it is in the special cases.
+func (g *gen) powEnds(x, y, p val) val {
 	const w = 8
 	one, zero := g.num(w, 1), g.konst(w, 0)
 	a := g.abs(w, x)
-	p := g.exp2(w, g.mulF(w, y, g.log(w, a, base2)))
 	p = g.blend(w, g.cmpF(w, cmpEQ, a, one), one, p)
 	whole := g.cmpF(w, cmpEQ, g.trunc(y), y)
 	h := g.half(y)

@@ -20,11 +20,13 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 	return map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
 		aten.Asinh: one((*gen).asinh64), aten.Acosh: one((*gen).acosh64), aten.Atanh: one((*gen).atanh),
-		aten.Atan:  one(func(g *gen, x val) val { return g.arctan(x, atanP64) }),
-		aten.Asin:  one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
-		aten.Acos:  one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
-		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
-		aten.Erfc:  one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
+		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP64) }),
+		aten.Asin:   one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
+		aten.Acos:   one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
+		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
+		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
+		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP64) }),
+		aten.Pow:    func(g *gen, x []val) val { return g.pow64(x[0], x[1]) },
 	}
 }
 

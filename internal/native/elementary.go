@@ -181,18 +181,28 @@ func (g *gen) expOf(f *format, x val) val {
 }
 
 // exp2 is 2ˣ: x without its nearest integer is exact.
-func (g *gen) exp2(w int, x val) val {
+func (g *gen) exp2(w int, x val) val { return g.exp2Of(w, x, none) }
+
+// exp2Of is 2ˣ⁺ʳᵉˢᵗ for a rest that is far below x, or none.
+func (g *gen) exp2Of(w int, x, rest val) val {
 	f := formatOf(w)
-	x = g.atMost(w, g.atLeast(w, x, math.Floor(f.expLow*math.Log2E)), float64(f.bias+1))
+	x = g.atMost(w, g.atLeast(w, x, math.Floor(f.expLow*math.Log2E)), float64(f.bias+2)) // with a rest, bias+1 may be finite
 	t := g.addF(w, x, g.num(w, f.magic))
 	k := g.subF(w, t, g.num(w, f.magic))
 	part := g.subF(w, x, k)
+	if rest != none {
+		sum := g.addF(w, part, rest)
+		part, rest = sum, g.addF(w, g.subF(w, part, sum), rest)
+	}
 	r := g.mulF(w, part, g.num(w, math.Ln2))
 	// What ln 2 and the product lose is r's relative error, made up for by adding it
 	// to the end.
 	hi := g.num(w, math.Ln2)
 	lost := g.fma(by(w, x64.FMSUB213PS, x64.FMSUB213PD), g.vl(w), part, hi, r)
 	lost = g.addMul(w, lost, part, g.num(w, ln2Rest(w)))
+	if rest != none {
+		lost = g.addMul(w, lost, rest, hi)
+	}
 	p := g.addF(w, g.addF(w, g.expm1Small(f, r, f.expQ), lost), g.num(w, 1))
 	return g.scaled(f, p, k, t)
 }

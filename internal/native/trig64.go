@@ -137,11 +137,20 @@ func (g *gen) eachHuge64(n uint8, huge, x val, a angle) angle {
 
 // hugeLanes64 emits the test whether there are such lanes, and a loop over them.
 func (g *gen) hugeLanes64(lanes int, s hugeSlots, keep [3]int32, table x64.Label) {
+	g.onLanes64(lanes, s.mask, keep, func(at func(int32) x64.Mem) {
+		g.hugeProduct(s, at, table)
+		g.hugeAngle(s, at, table)
+	})
+}
+
+// onLanes64 emits a test whether a mask in memory has a lane of f64, and code for each that it has,
+// which finds a lane's element of a slot by at. Registers 13 to 15 are free, and kept in slots.
+func (g *gen) onLanes64(lanes int, mask int32, keep [3]int32, one func(at func(slot int32) x64.Mem)) {
 	a := &g.asm
 	none := a.Label()
-	a.MovLoad(x64.RAX, inSpill(s.mask))
+	a.MovLoad(x64.RAX, inSpill(mask))
 	for i := 1; i < lanes; i++ {
-		a.ArithLoad(x64.Or, x64.RAX, inSpill(s.mask+int32(8*i)))
+		a.ArithLoad(x64.Or, x64.RAX, inSpill(mask+int32(8*i)))
 	}
 	a.ArithImm(x64.Cmp, x64.RAX, 0)
 	a.JumpIf(x64.Zero, none)
@@ -160,11 +169,10 @@ func (g *gen) hugeLanes64(lanes int, s hugeSlots, keep [3]int32, table x64.Label
 	for i := range lanes {
 		next := a.Label()
 		at := func(slot int32) x64.Mem { return inSpill(slot + int32(8*i)) }
-		a.MovLoad(x64.RAX, at(s.mask))
+		a.MovLoad(x64.RAX, at(mask))
 		a.ArithImm(x64.Cmp, x64.RAX, 0)
 		a.JumpIf(x64.Zero, next)
-		g.hugeProduct(s, at, table)
-		g.hugeAngle(s, at, table)
+		one(at)
 		a.Bind(next)
 	}
 	saved(x64.MOVUPS)

@@ -1,0 +1,56 @@
+package ir
+
+import "math"
+
+// pow is math.Pow where that is exact, and elsewhere 2^(y·log2|x|) with a logarithm of more digits than a
+// float has: math.Pow multiplies as many times as y has bits, and errs by thousands of units for large y.
+func pow(x, y float64) float64 {
+	a := math.Abs(x)
+	if y == 0 || a == 1 || !(0 < a && a < math.Inf(1)) || y-y != 0 || x < 0 && y != math.Trunc(y) {
+		return math.Pow(x, y)
+	}
+	hi, lo := log2Pair(a)
+	t := y * hi
+	p := math.Exp2(t)
+	if math.Abs(t) < 2000 { // beyond, p is 0 or infinite
+		k := math.RoundToEven(t)
+		rest := math.FMA(y, hi, -t) + y*lo
+		p = math.Ldexp(math.FMA(math.Exp2(t-k), rest*math.Ln2, math.Exp2(t-k)), int(k))
+	}
+	if x < 0 && math.Abs(math.Mod(y, 2)) == 1 {
+		return -p
+	}
+	return p
+}
+
+// times is the product of two pairs of floats, each of which stands for its sum, without the product
+// of the small ones.
+func times(xh, xl, yh, yl float64) (hi, lo float64) {
+	hi = xh * yh
+	return hi, math.FMA(xl, yh, math.FMA(xh, yl, math.FMA(xh, yh, -hi)))
+}
+
+// log2Pair returns log2 a for positive finite a as the sum of two floats: with a = m·2ᵉ and
+// s = (m-1)/(m+1), at most 1/5, it is e + 2/ln 2·atanh s.
+func log2Pair(a float64) (hi, lo float64) {
+	m, e := math.Frexp(a)
+	if m < 0.75 {
+		m, e = 2*m, e-1
+	}
+	f, d := m-1, m+1
+	sh := f / d
+	sl := math.FMA(-sh, m-(d-1), math.FMA(-sh, d, f)) / d
+	zh, zl := times(sh, sl, sh, sl)
+	tail := 0.0 // (atanh(s)/s - 1 - z/3)/z² over z = s²
+	for n := 27; n >= 5; n -= 2 {
+		tail = math.FMA(tail, zh, 1/float64(n))
+	}
+	th, tl := times(zh, zl, 1./3, 0x1.5555555555555p-56)
+	tl = math.FMA(zh*zh, tail, tl)
+	uh := 1 + (th + tl)
+	ul := 1 - uh + (th + tl) + (th - (th + tl) + tl)
+	wh, wl := times(sh, sl, 2*math.Log2E, 4.0710547481862066e-17)
+	hi, lo = times(wh, wl, uh, ul)
+	sum := float64(e) + hi
+	return sum, float64(e) - sum + hi + lo
+}
