@@ -203,3 +203,25 @@ func TestSharedMemoryRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Inputs of a request that lie in one region count each: a short request takes no more memory than one
+// that holds its tensors.
+func TestSharedMemoryOfAllInputs(t *testing.T) {
+	_, key := sharedFile(t, make([]byte, 3000))
+	dir := t.TempDir()
+	writeProgram(t, dir, "m", 1, "2")
+	s, err := New(Options{Models: dir, AllowClientSharedMemory: true, Allow: []string{"shared-memory"}, MaxBody: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hs := startServer(t, s)
+	if code, answer := ask(t, "POST", hs.URL+"/v2/systemsharedmemory/region/r/register", fmt.Sprintf(`{"key":%q,"byte_size":3000}`, key)); code != 200 {
+		t.Fatal(code, answer)
+	}
+	const input = `{"name":"x","shape":[1,750],"datatype":"FP32","parameters":{"shared_memory_region":"r","shared_memory_byte_size":3000}}`
+	for inputs, want := range map[string]string{input: "shape", input + "," + strings.Replace(input, "x", "y", 1): "are more than"} {
+		if code, answer := ask(t, "POST", hs.URL+"/v2/models/m/infer", `{"inputs":[`+inputs+`]}`); code < 400 || !strings.Contains(answer, want) {
+			t.Errorf("%d %s, want %q", code, answer, want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ type Region struct {
 // Regions are those of a server. A nil Regions offers none. Its methods are safe for
 // concurrent use, and their errors are *inference.Errors.
 type Regions struct {
-	most int64 // bytes of an input
+	most int64 // bytes of all inputs of a request
 	root *os.Root
 	mu   sync.Mutex
 	all  map[string]*Region
@@ -96,7 +96,11 @@ func (r *Regions) Register(name, key string, offset, size uint64) error {
 		return badf("region %q: there is no shared memory %q that may be read and written", name, key)
 	}
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || uint64(info.Size()) < offset+size {
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return badf("region %q: %w", name, err)
+	}
+	if !info.Mode().IsRegular() || uint64(info.Size()) < offset+size {
 		_ = f.Close() // nothing was written
 		return badf("region %q: expected %d bytes from %d on in %q, which has %d", name, size, offset, key, info.Size())
 	}
@@ -206,7 +210,7 @@ func bytesOf(tensor string, p inference.Parameters, key string) (int64, error) {
 // read returns a copy of a part.
 func (p part) read(tensor string, most int64) ([]byte, error) {
 	if p.size > most {
-		return nil, inference.Errorf(inference.TooLarge, "%s: %d bytes in shared memory are more than the %d that this server takes", tensor, p.size, most)
+		return nil, inference.Errorf(inference.TooLarge, "%s: %d bytes in shared memory are more than the %d that are left of what a request may have", tensor, p.size, most)
 	}
 	b := make([]byte, p.size)
 	if _, err := io.ReadFull(io.NewSectionReader(p.region.file, p.offset, p.size), b); err != nil {

@@ -27,6 +27,7 @@ func (s *service) Metadata() inference.ServerMetadata {
 // Infer reads the inputs that are in shared memory, and writes the outputs that are to be
 // there, whose data the answer does not have.
 func (s *service) Infer(ctx context.Context, r *inference.Request) (*inference.Response, error) {
+	taken := int64(0) // by inputs before, which may lie in the same place
 	for i := range r.Inputs {
 		t := &r.Inputs[i]
 		if !t.Parameters.Shared() {
@@ -37,9 +38,10 @@ func (s *service) Infer(ctx context.Context, r *inference.Request) (*inference.R
 		if err != nil {
 			return nil, err
 		}
-		if t.Data, err = p.read(what, s.regions.most); err != nil {
+		if t.Data, err = p.read(what, s.regions.most-taken); err != nil {
 			return nil, err
 		}
+		taken += p.size
 	}
 	parts, err := s.outputs(r)
 	if err != nil {
