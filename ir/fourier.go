@@ -30,6 +30,9 @@ func init() {
 			dims := transformed(a)
 			return []Value{b.normalized(a, b.fft(a.In[0], dims, a.Bool("forward")), a.In[0], dims)}
 		},
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
+			return []Value{b.callNamed("_fft_c2c", []any{grad[0], a.Ints("dim"), a.Int("normalization"), !a.Bool("forward")})}
+		},
 	})
 	register("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", Spec{
 		Category: Fourier, HostOnly: true, Doc: "Fourier transform of reals" + rows + " With onesided the last of dim has the half that the other follows from. ATen's _fft_r2c.",
@@ -47,10 +50,11 @@ func init() {
 			}
 			return []Value{b.normalized(a, b.fft(y, dims[:len(dims)-1], true), x, dims)}
 		},
+		VJP: vjpR2C,
 	})
 	register("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", Spec{
 		Category: Fourier, HostOnly: true, Doc: "Inverse Fourier transform to last_dim_size reals of the half of their transform" + rows + " ATen's _fft_c2r.",
-		Decompose: decomposeC2R,
+		Decompose: decomposeC2R, VJP: vjpC2R,
 	})
 	initTransforms()
 	initShifts()
@@ -133,6 +137,39 @@ func decomposeC2R(b *Builder, a Args) []Value {
 	return []Value{b.normalized(a, re, re, dims)}
 }
 
+// halves multiplies what stands for itself and its conjugate in the last dimension of dims, of n reals,
+// by a factor.
+func (b *Builder) halves(x Value, dims []int, n int, factor float64) Value {
+	last := dims[len(dims)-1]
+	d := x.DType().Part()
+	sizes := make([]int, x.Rank()-last+1)
+	for i := range sizes {
+		sizes[i] = 1
+	}
+	sizes[0] = x.Dim(last)
+	i := b.Iota(sizes[0], I64)
+	once := b.logicalOr(b.eq(i, b.Const(0, I64)), b.eq(b.Add(i, i), b.Const(n, I64)))
+	w := b.Where(once, b.Const(1, d), b.Const(factor, d))
+	return b.viewAsComplex(b.Mul(b.viewAsReal(x), b.Reshape(w, sizes...)))
+}
+
+func vjpR2C(b *Builder, a Args, out, grad []Value) []Value {
+	dims, g, norm := transformed(a), grad[0], a.Int("normalization")
+	if !a.Bool("onesided") {
+		re, _ := b.parts(b.callNamed("_fft_c2c", []any{g, dims, norm, false}))
+		return []Value{re}
+	}
+	n := a.In[0].Dim(dims[len(dims)-1])
+	return []Value{b.callNamed("_fft_c2r", []any{b.halves(g, dims, n, 0.5), dims, norm, n})}
+}
+
+func vjpC2R(b *Builder, a Args, out, grad []Value) []Value {
+	dims := transformed(a)
+	last := dims[len(dims)-1]
+	g := b.callNamed("_fft_r2c", []any{grad[0], dims, a.Int("normalization"), true})
+	return []Value{b.resized(b.halves(g, dims, a.Int("last_dim_size"), 2), last, a.In[0].Dim(last))}
+}
+
 // resized cuts a dimension to n elements, or adds zeros behind them.
 func (b *Builder) resized(x Value, dim, n int) Value {
 	if have := x.Dim(dim); have > n {
@@ -177,16 +214,13 @@ func (t spectrum) apply(b *Builder, a Args, x Value, dims, sizes []int) Value {
 	switch {
 	case t.from == "r" && x.DType().IsComplex():
 		a.Fail(ErrDType, "expects a real input tensor, got %v", x.DType())
-	case t.from == "c" && !x.DType().IsComplex() || t.from == "r" && !x.DType().IsFloat():
+	case t.row() == "_fft_c2r" && !x.DType().IsComplex():
 		d := F32
 		if x.DType() == F64 {
 			d = F64
 		}
-		if t.from == "c" {
-			d = d.complexOf()
-		}
-		x = b.Cast(x, d)
-	case t.from == "r" && x.DType() != F64:
+		x = b.Cast(x, d.complexOf())
+	case !x.DType().IsComplex() && x.DType() != F64:
 		x = b.Cast(x, F32)
 	}
 	last := len(dims) - 1
@@ -207,12 +241,18 @@ func (t spectrum) apply(b *Builder, a Args, x Value, dims, sizes []int) Value {
 		}
 	}
 	args := []any{x, dims, t.normalization(a)}
-	switch t.row() {
-	case "_fft_c2c":
+	switch row := t.row(); {
+	case row == "_fft_c2c" && !x.DType().IsComplex(): // of reals
+		y := b.callNamed("_fft_r2c", append(args, false))
+		if !t.forward {
+			y = b.callNamed("conj", []any{y})
+		}
+		return y
+	case row == "_fft_c2c":
 		args = append(args, t.forward)
-	case "_fft_r2c":
+	case row == "_fft_r2c":
 		args = append(args, true)
-	case "_fft_c2r":
+	default:
 		args = append(args, size)
 	}
 	return b.callNamed(t.row(), args)

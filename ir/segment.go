@@ -12,12 +12,22 @@ func init() {
 			"axis. Of no elements it is initial, or 0, NaN, 1 and infinities. Stretches that data does not have are an error at run " +
 			"time. ATen's segment_reduce.",
 		Decompose: decomposeSegmentReduce,
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
+			grads := make([]Value, len(a.In))
+			named := []Named{A("axis", a.Int("axis")), A("initial", a.Get("initial"))}
+			for _, name := range []string{"lengths", "offsets"} {
+				if v := a.Tensor(name); !v.IsNil() {
+					named = append(named, A(name, v))
+				}
+			}
+			grads[0] = first(b.call(byName["_segment_reduce_backward"], []any{grad[0], out[0], a.In[0], a.Str("reduce")}, named))
+			return grads
+		},
 	})
 	register("_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, float? initial=None) -> Tensor", Spec{
 		Category: Reduction, Unlisted: true,
 		Doc:       "The gradient of segment_reduce by data: equal largest or least elements share it. ATen's _segment_reduce_backward.",
 		Decompose: decomposeSegmentBackward,
-		NoGrad:    "ATen has no gradient of it",
 	})
 }
 

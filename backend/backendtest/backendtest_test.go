@@ -39,9 +39,9 @@ func TestDiff(t *testing.T) {
 		{"two ulps of f16", ir.F16, within(4), 0, 1 + 0x1p-9, 1, false},
 		{"flushed", ir.F32, within(4), 0, 0, 1e-40, true},
 		{"flushed in f16", ir.F16, within(4), 0, 0, 1e-6, false},
-		{"sum", ir.F32, accuracy{within(2).ulps, true}, 1000, 1e-4, 0, true},
-		{"sum too far off", ir.F32, accuracy{within(2).ulps, true}, 10, 1e-4, 0, false},
-		{"sum of f64", ir.F64, accuracy{within(2).ulps, true}, 1000, 1e-4, 0, false},
+		{"sum", ir.F32, accuracy{ulps: within(2).ulps, accumulates: true}, 1000, 1e-4, 0, true},
+		{"sum too far off", ir.F32, accuracy{ulps: within(2).ulps, accumulates: true}, 10, 1e-4, 0, false},
+		{"sum of f64", ir.F64, accuracy{ulps: within(2).ulps, accumulates: true}, 1000, 1e-4, 0, false},
 		{"integers", ir.I32, within(16), 0, 3, 2, false},
 		{"equal integers", ir.I32, exact, 0, -3, -3, true},
 	} {

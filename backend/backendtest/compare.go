@@ -20,10 +20,21 @@ type accuracy struct {
 	// be taken in any order. Its error is measured against the same computation
 	// on absolute values.
 	accumulates bool
+	// largest is what elements may be off by, in units in the last place of the largest element.
+	largest float64
 }
 
+// transformULPs is the error of a Fourier transform, whose elements are sums of all elements of a line.
+const transformULPs = 8
+
 // accuracyOf returns what the row of an op asks for.
-func accuracyOf(sp *ir.Spec) accuracy { return accuracy{sp.Tolerance, sp.Accumulates} }
+func accuracyOf(sp *ir.Spec) accuracy {
+	a := accuracy{ulps: sp.Tolerance, accumulates: sp.Accumulates}
+	if sp.Category == ir.Fourier {
+		a.largest = transformULPs
+	}
+	return a
+}
 
 // within is the accuracy of ulps units in the last place.
 func within(ulps float64) accuracy {
@@ -106,6 +117,12 @@ func (c *comparison) diffFloats(s ir.Shape, o int, gotRaw, wantRaw []byte) strin
 	if c.ulps != nil {
 		ulps = c.ulps(d)
 	}
+	largest := 0.0
+	if c.largest > 0 {
+		for _, w := range want {
+			largest = max(largest, math.Abs(w))
+		}
+	}
 	accEps, _ := epsilon(ir.F64)
 	if d != ir.F64 {
 		accEps, _ = epsilon(ir.F32)
@@ -119,7 +136,7 @@ func (c *comparison) diffFloats(s ir.Shape, o int, gotRaw, wantRaw []byte) strin
 		if g == w || (g != g && w != w) {
 			continue
 		}
-		tol := ulps * eps * math.Abs(w)
+		tol := eps * (ulps*math.Abs(w) + c.largest*largest)
 		if ulps > 0 {
 			tol += tiny
 		}

@@ -1,12 +1,15 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/kernels/linalg"
 )
 
 func init() {
 	for _, op := range linalg.Ops() {
-		lowerings[op] = lowerFactor
+		if op != aten.FftLine { // which has kernels of its own
+			lowerings[op] = lowerFactor
+		}
 	}
 }
 

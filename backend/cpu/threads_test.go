@@ -89,6 +89,16 @@ var threaded = []struct{ name, text string }{
 		%2, %3 = sort(%i, 1, true)
 		%4, %5 = topk(%x, 5)
 		return %0, %1, %2, %3, %4, %5`},
+	{"stretches and counts", `
+		%x = parameter "x" : f32[20000]
+		%i = parameter "i" : i64[9000]
+		%0 = segment_reduce(reshape(%x, [2000,10]), "mean", offsets=reshape(cumsum(slice(%i, 0, 0, 300, 1), 0), [300]))
+		return %0, histc(%x, 30), bincount(%i, minlength=8), nonzero_static(%i, size=8000)`},
+	{"transforms", `
+		%x = parameter "x" : f32[60,500]
+		%y = parameter "y" : f64[4096]
+		%0 = _fft_r2c(%x, [0,1], 0, true)
+		return view_as_real(%0), _fft_c2r(%0, [0,1], 2, 500), view_as_real(_fft_c2c(complex(%y, %y), [0], 1, true))`},
 	{"norms and losses", `
 		%x = parameter "x" : f32[40,16,15,9]
 		%w = parameter "w" : f32[16]

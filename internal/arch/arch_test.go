@@ -124,6 +124,7 @@ var allowed = map[string][]string{
 
 	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "ir"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
+	"internal/kernels/fft":       {"internal/kernels/gemm", "internal/isa"},
 	"internal/kernels/igemm":     {"internal/isa"},
 	"internal/kernels/tile":      {"internal/isa"},
 	"internal/kernels/vec":       {"internal/kernels", "internal/half", "internal/isa"},

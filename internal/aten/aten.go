@@ -18,6 +18,14 @@ var (
 	Nanmedian         = op("nanmedian")
 	Searchsorted      = op("searchsorted")
 	Bucketize         = op("bucketize")
+	SegmentReduce     = op("segment_reduce")
+	SegmentGradient   = op("_segment_reduce_backward")
+	Bincount          = op("bincount")
+	Histc             = op("histc")
+	NonzeroStatic     = op("nonzero_static")
+	FftC2c            = op("_fft_c2c")
+	FftR2c            = op("_fft_r2c")
+	FftC2r            = op("_fft_c2r")
 )
 
 // op returns the op of a row that there is.

@@ -203,15 +203,9 @@ func combine[T Number](how Combine, a, b T) T {
 	case CombineProd:
 		return a * b
 	case CombineMax:
-		if b > a || b != b {
-			return b
-		}
-		return a
+		return max(a, b)
 	case CombineMin:
-		if b < a || b != b {
-			return b
-		}
-		return a
+		return min(a, b)
 	}
 	return a + b
 }
@@ -271,6 +265,15 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 // which is added in index order.
 func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi int) {
 	n := len(index)
+	if inner == 1 {
+		for ; lo < hi; lo++ {
+			row, from := dst[lo*size:(lo+1)*size], source[lo*n:(lo+1)*n]
+			for j, ix := range index {
+				row[checked(ix, size)] += from[j]
+			}
+		}
+		return
+	}
 	for lo < hi {
 		o, c := lo/inner, lo%inner
 		k := min(inner-c, hi-lo)

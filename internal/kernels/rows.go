@@ -32,10 +32,15 @@ func ReduceRows[T Number](dst []T, index []int64, source []T, how Combine, count
 		switch how {
 		case CombineProd:
 			Mul(row, row, from)
-		case CombineMax, CombineMin:
+		case CombineMax:
 			from = from[:len(row)]
 			for i, v := range row {
-				row[i] = combine(how, v, from[i])
+				row[i] = max(v, from[i])
+			}
+		case CombineMin:
+			from = from[:len(row)]
+			for i, v := range row {
+				row[i] = min(v, from[i])
 			}
 		default:
 			Add(row, row, from)

@@ -1,0 +1,159 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/kernels/fft"
+	"github.com/loris-ml/loris/ir"
+)
+
+// Fourier transforms.
+
+func init() {
+	composites[aten.FftC2c], composites[aten.FftR2c], composites[aten.FftC2r] = true, true, true
+	lowerings[aten.FftLine] = func(c *call) {
+		lowerTransform(c, fft.Complex, []int{c.Operands[0].Shape.Rank() - 1}, !c.Bool("forward"), c.Operands[0].Shape.Dim(-1), 1)
+	}
+	lowerings[aten.FftC2c] = func(c *call) {
+		dims := c.Ints("dim")
+		lowerTransform(c, fft.Complex, dims, !c.Bool("forward"), 0, c.fftScale(dims, c.Operands[0].Shape))
+	}
+	lowerings[aten.FftR2c] = func(c *call) {
+		kind, dims := fft.RealToAll, c.Ints("dim")
+		if c.Bool("onesided") {
+			kind = fft.RealToHalf
+		}
+		lowerTransform(c, kind, dims, false, 0, c.fftScale(dims, c.Operands[0].Shape))
+	}
+	lowerings[aten.FftC2r] = func(c *call) {
+		dims := c.Ints("dim")
+		lowerTransform(c, fft.HalfToReal, dims, true, c.Int("last_dim_size"), c.fftScale(dims, c.Shapes[0]))
+	}
+}
+
+// fftScale returns the factor of a normalization over dims, whose transforms are as long as they are
+// in full.
+func (c *call) fftScale(dims []int, full ir.Shape) float64 {
+	n := 1.0
+	for _, d := range dims {
+		n *= float64(full.Dim(d))
+	}
+	switch c.Int("normalization") {
+	case 0:
+		return 1
+	case 1:
+		return 1 / math.Sqrt(n)
+	}
+	return 1 / n
+}
+
+// lowerTransform transforms along each of dims; the last of them, if kind says so, from or to reals, to
+// n of them in the latter case.
+func lowerTransform(c *call, kind fft.Kind, dims []int, inverse bool, n int, scale float64) {
+	if d := c.Operands[0].DType().Part(); d == ir.F64 {
+		transforms[float64](c, kind, dims, inverse, n, scale)
+	} else {
+		transforms[float32](c, kind, dims, inverse, n, scale)
+	}
+}
+
+// transformed is a tensor while it is transformed along one dimension after the other.
+type transformed[T fft.Float] struct {
+	*call
+	at   operand // in floats
+	dims []int
+	left int     // transforms that are still to come; the last one makes the result
+	rest float64 // the factor that the last one multiplies by
+}
+
+func transforms[T fft.Float](c *call, kind fft.Kind, dims []int, inverse bool, n int, scale float64) {
+	shape := c.Operands[0].Shape
+	x := c.dense(c.Operands[0])
+	if shape.DType().IsComplex() {
+		x.off, x.n = 2*x.off, 2*x.n
+	}
+	t := &transformed[T]{c, x, shape.Dims(), len(dims), scale}
+	last := (dims[len(dims)-1] + shape.Rank()) % shape.Rank()
+	switch kind {
+	case fft.RealToHalf, fft.RealToAll:
+		n = t.dims[last]
+		t.along(last, kind, n, inverse)
+		dims = dims[:len(dims)-1]
+	case fft.HalfToReal:
+		dims = dims[:len(dims)-1]
+	}
+	for _, d := range dims {
+		d = (d + shape.Rank()) % shape.Rank()
+		t.along(d, fft.Complex, t.dims[d], inverse)
+	}
+	if kind == fft.HalfToReal {
+		t.along(last, kind, n, inverse)
+	}
+	if got := ir.MakeShape(c.Shapes[0].DType(), t.dims...); got != c.Shapes[0] {
+		panic(fmt.Errorf("%w: transforms make %v, not %v", ir.ErrShape, got, c.Shapes[0]))
+	}
+}
+
+// along emits the transform of one dimension to n elements.
+func (t *transformed[T]) along(d int, kind fft.Kind, n int, inverse bool) {
+	outer, have, inner := ir.MakeShape(ir.U8, t.dims...).Around(d)
+	width := 2
+	switch t.dims[d] = n; kind {
+	case fft.RealToHalf:
+		t.dims[d] = n/2 + 1
+	case fft.HalfToReal:
+		width = 1
+	}
+	scale := 1.0
+	var out operand
+	if t.left--; t.left == 0 {
+		scale, out = t.rest, t.result()
+		out.n = width * out.n
+	} else {
+		out = t.room(width * outer * t.dims[d] * inner)
+	}
+	in, to := fft.Layout{Inner: inner, Len: have}, fft.Layout{Inner: inner, Len: t.dims[d]}
+	lines := outer * inner
+	if kind == fft.Complex && inner == 1 {
+		if first, second, n1, n2, ok := fft.Long[T](n, lines, inverse, scale); ok {
+			mid := t.room(out.n)
+			t.run(first, mid, t.at, lines*n2, n1)
+			t.run(second, out, mid, lines*n1, n2)
+			t.at = out
+			return
+		}
+	}
+	t.run(fft.New[T](kind, n, inverse, in, to, scale), out, t.at, lines, n)
+	t.at = out
+}
+
+func (t *transformed[T]) room(floats int) operand { return t.l.bytesTemp(sizeOf[T](), floats) }
+
+// scratchLimit is the size of scratch memory that a goroutine keeps; more is planned for, so that it
+// counts.
+const scratchLimit = 1 << 24
+
+// run emits a transform of so many lines.
+func (t *transformed[T]) run(f *fft.Lines[T], out, in operand, lines, n int) {
+	if !f.Fits() {
+		panic(fmt.Errorf("%w: a Fourier transform of %d elements, which have a prime factor above 97: pad them with zeros or cut them", backend.ErrUnsupported, n))
+	}
+	m, room := t.l.mem, f.Scratch()
+	if room*sizeOf[T]() > scratchLimit {
+		scratch := t.room(room)
+		t.emit(1, 1, []operand{out, scratch}, []operand{in}, func(_, _ int) {
+			f.Run(elements[T](m, out), elements[T](m, in), elements[T](m, scratch), lines, 0, fft.Blocks[T](lines))
+		})
+		return
+	}
+	cost := float64(n*fft.Lanes[T]()) * (1 + 0.2*float64(bits.Len(uint(n))))
+	t.emit(fft.Blocks[T](lines), t.l.grain(cost), []operand{out}, []operand{in}, func(lo, hi int) {
+		w := workers.Get().(*worker)
+		f.Run(elements[T](m, out), elements[T](m, in), as[T](w.scratch.bytes(room*sizeOf[T]())), lines, lo, hi)
+		workers.Put(w)
+	})
+}

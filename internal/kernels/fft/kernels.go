@@ -1,0 +1,155 @@
+// Package fft has Fourier transforms of many lines at a time: the lines lie side by side in the lanes
+// of vectors, so that each step of a transform is the same for whole rows.
+//
+// A row has one element of each of Lanes lines, as complex numbers of two floats. A transform of n
+// elements is a sequence of passes over n rows (Stockham's, whose results are in order), by factors 4,
+// 2 and odd primes; lengths with large primes are convolutions (Bluestein). Sums and products are in
+// the elements' own type; the factors are computed in float64.
+package fft
+
+// Float is the element types.
+type Float interface{ float32 | float64 }
+
+// rowBytes is the size of a row: two of the widest vectors.
+const rowBytes = 128
+
+// Lanes returns how many lines are transformed at a time.
+func Lanes[T Float]() int { return rowFloats[T]() / 2 }
+
+func rowFloats[T Float]() int {
+	if half := T(1) / 3; float64(half) == 1.0/3 {
+		return rowBytes / 8
+	}
+	return rowBytes / 4
+}
+
+// maxPrime is the largest factor that has passes.
+const maxPrime = 97
+
+// kernels are the passes and what is done beside them, for one kind of processor. Lengths of rows and
+// distances of parts are in floats.
+type kernels[T Float] struct {
+	// pass2 and pass4 do a pass: for each of m blocks of row floats in each part of src, the transform
+	// of the parts, times the block's factors in tw, to blocks of dst that follow each other. sign has
+	// the sign bits that turn by -i or i.
+	pass2 func(dst, src, tw []T, m, row int)
+	pass4 func(dst, src, tw, sign []T, m, row int)
+	// odd does one block of a pass of radix 2h+1. cs has cos and sin of 2πjk/(2h+1) for j and k of 1 to
+	// h, scratch has room for 2h vectors.
+	odd func(dst, src, tw, sign, cs, scratch []T, h, part, row int)
+	// tangle sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated; conj has the sign bits of
+	// imaginary parts.
+	tangle func(up, down, a, b, tw, conj []T, h T)
+	// rows multiplies rows of x by a complex number each.
+	rows func(x, tw []T, row int)
+	// scale multiplies x by a real number.
+	scale func(x []T, f T)
+}
+
+// portable are the kernels in Go.
+func portable[T Float]() *kernels[T] {
+	return &kernels[T]{pass2[T], pass4[T], oddPass[T], tangle[T], mulRows[T], scale[T]}
+}
+
+func pass2[T Float](dst, src, tw []T, m, row int) {
+	for p := range m {
+		wr, wi := tw[2*p], tw[2*p+1]
+		a, b := src[p*row:(p+1)*row], src[(m+p)*row:(m+p+1)*row]
+		y0, y1 := dst[2*p*row:(2*p+1)*row], dst[(2*p+1)*row:(2*p+2)*row]
+		for i := 0; i+1 < row; i += 2 {
+			re, im := a[i]-b[i], a[i+1]-b[i+1]
+			y0[i], y0[i+1] = a[i]+b[i], a[i+1]+b[i+1]
+			y1[i], y1[i+1] = re*wr-im*wi, im*wr+re*wi
+		}
+	}
+}
+
+func pass4[T Float](dst, src, tw, sign []T, m, row int) {
+	turn := direction(sign)
+	for p := range m {
+		w := tw[6*p : 6*p+6]
+		a, b := src[p*row:(p+1)*row], src[(m+p)*row:(m+p+1)*row]
+		c, d := src[(2*m+p)*row:(2*m+p+1)*row], src[(3*m+p)*row:(3*m+p+1)*row]
+		y := dst[4*p*row : (4*p+4)*row]
+		for i := 0; i+1 < row; i += 2 {
+			acr, aci, sr, si := a[i]+c[i], a[i+1]+c[i+1], a[i]-c[i], a[i+1]-c[i+1]
+			bdr, bdi, tr, ti := b[i]+d[i], b[i+1]+d[i+1], turn*(b[i+1]-d[i+1]), -turn*(b[i]-d[i])
+			y[i], y[i+1] = acr+bdr, aci+bdi
+			re, im := sr+tr, si+ti
+			y[row+i], y[row+i+1] = re*w[0]-im*w[1], im*w[0]+re*w[1]
+			re, im = acr-bdr, aci-bdi
+			y[2*row+i], y[2*row+i+1] = re*w[2]-im*w[3], im*w[2]+re*w[3]
+			re, im = sr-tr, si-ti
+			y[3*row+i], y[3*row+i+1] = re*w[4]-im*w[5], im*w[4]+re*w[5]
+		}
+	}
+}
+
+// direction is 1 for signs that turn by -i, and -1 for those that turn by i.
+func direction[T Float](sign []T) T {
+	if 1/sign[0] < 0 {
+		return -1
+	}
+	return 1
+}
+
+func oddPass[T Float](dst, src, tw, sign, cs, _ []T, h, part, row int) {
+	turn := direction(sign)
+	var pairs [2 * maxPrime]T
+	for i := 0; i+1 < row; i += 2 {
+		x, y := src[i], src[i+1]
+		sumX, sumY := x, y
+		for j := 1; j <= h; j++ {
+			a, b := src[j*part+i:], src[(2*h+1-j)*part+i:]
+			p := pairs[4*(j-1) : 4*j]
+			p[0], p[1], p[2], p[3] = a[0]+b[0], a[1]+b[1], turn*(a[1]-b[1]), -turn*(a[0]-b[0])
+			sumX += p[0]
+			sumY += p[1]
+		}
+		dst[i], dst[i+1] = sumX, sumY
+		for k := 1; k <= h; k++ {
+			er, ei, or, oi := x, y, T(0), T(0)
+			c := cs[2*h*(k-1) : 2*h*k]
+			for j := range h {
+				p := pairs[4*j : 4*j+4]
+				er += p[0] * c[2*j]
+				ei += p[1] * c[2*j]
+				or += p[2] * c[2*j+1]
+				oi += p[3] * c[2*j+1]
+			}
+			set := func(k int, re, im T) {
+				wr, wi := tw[2*k-2], tw[2*k-1]
+				dst[k*row+i], dst[k*row+i+1] = re*wr-im*wi, im*wr+re*wi
+			}
+			set(k, er+or, ei+oi)
+			set(2*h+1-k, er-or, ei-oi)
+		}
+	}
+}
+
+func tangle[T Float](up, down, a, b, tw, _ []T, h T) {
+	wr, wi := tw[0], tw[1]
+	for i := 0; i+1 < len(up); i += 2 {
+		re, im := a[i]-b[i], a[i+1]+b[i+1]
+		dr, di := re*wr-im*wi, im*wr+re*wi
+		sr, si := h*(a[i]+b[i]), h*(a[i+1]-b[i+1])
+		up[i], up[i+1] = sr+dr, si+di
+		down[i], down[i+1] = sr-dr, di-si
+	}
+}
+
+func mulRows[T Float](x, tw []T, row int) {
+	for ; len(x) >= row; x, tw = x[row:], tw[2:] {
+		wr, wi := tw[0], tw[1]
+		for i := 0; i+1 < row; i += 2 {
+			re, im := x[i], x[i+1]
+			x[i], x[i+1] = re*wr-im*wi, im*wr+re*wi
+		}
+	}
+}
+
+func scale[T Float](x []T, f T) {
+	for i := range x {
+		x[i] *= f
+	}
+}

@@ -1,0 +1,322 @@
+package fft
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+)
+
+// Kind is what a transform is from and to.
+type Kind uint8
+
+// The kinds: complex lines; the half of the transform of reals, or all of it; and back from a half.
+const (
+	Complex Kind = iota
+	RealToHalf
+	RealToAll
+	HalfToReal
+)
+
+// Layout is how lines lie in memory: element j of line u is element ((u/Inner)·Len+j)·Inner + u%Inner.
+type Layout struct{ Inner, Len int }
+
+func (l Layout) at(u int) int { return u/l.Inner*l.Len*l.Inner + u%l.Inner }
+
+// Lines is a transform of many lines of one length. Its factors are computed by the first Run, so that
+// one that is too large for the memory is found out before.
+type Lines[T Float] struct {
+	kind    Kind
+	n       int
+	inverse bool
+	in, out Layout
+	scale   float64
+	k       *kernels[T]
+	long    bool // results are multiplied by turns, see Long
+
+	once  sync.Once
+	plan  *Plan[T]
+	tw    []T // of tangle, for reals of an even number
+	conj  []T
+	turns []T
+}
+
+// New returns the transform of lines of n elements; the elements beyond those of in are zeros. Results
+// are multiplied by scale. The inverse of Complex, and HalfToReal, have no other factor.
+func New[T Float](kind Kind, n int, inverse bool, in, out Layout, scale float64) *Lines[T] {
+	return newLines(kind, n, inverse, in, out, scale, available[T]()[0])
+}
+
+func newLines[T Float](kind Kind, n int, inverse bool, in, out Layout, scale float64, k *kernels[T]) *Lines[T] {
+	return &Lines[T]{kind: kind, n: n, inverse: inverse || kind == HalfToReal, in: in, out: out, scale: scale, k: k}
+}
+
+// prepare computes the factors.
+func (l *Lines[T]) prepare() {
+	l.conj = signs[T](false)
+	l.plan = newPlan(l.core(), l.inverse, l.k)
+	if l.long {
+		for k := range l.n {
+			for j := range l.in.Inner {
+				l.turns = appendRoot(l.turns, k*j, l.n*l.in.Inner, l.inverse)
+			}
+		}
+	}
+	if !l.halved() {
+		return
+	}
+	h := l.tangled()
+	for j := 0; j <= l.n/4; j++ { // -i·w forwards, i·w̄ back
+		re, im := root(j, l.n)
+		if !l.inverse {
+			re, im = im, -re
+		} else {
+			re, im = im, re
+		}
+		l.tw = append(l.tw, T(re*h), T(im*h))
+	}
+}
+
+// tangled returns the factor that tangle multiplies by.
+func (l *Lines[T]) tangled() float64 {
+	if l.kind == HalfToReal {
+		return l.scale
+	}
+	return l.scale / 2
+}
+
+// halved reports whether reals are transformed as half as many complex numbers.
+func (l *Lines[T]) halved() bool { return l.kind != Complex && l.n%2 == 0 }
+
+// core returns how many complex numbers are transformed.
+func (l *Lines[T]) core() int {
+	if l.halved() {
+		return l.n / 2
+	}
+	return l.n
+}
+
+// Fits reports whether the tables of the transform have a reasonable size: those of a length with large
+// primes have many times the size of a line.
+func (l *Lines[T]) Fits() bool {
+	_, ok := factorize(l.core())
+	return ok || planRows(l.core()) <= 1<<20
+}
+
+// Scratch returns how many floats of scratch memory Run needs.
+func (l *Lines[T]) Scratch() int { return (2*l.rows() + maxPrime) * rowFloats[T]() }
+
+func (l *Lines[T]) rows() int {
+	return max(planRows(l.core()), l.n/2+1, l.out.Len, min(l.in.Len, l.n))
+}
+
+// Blocks returns how many blocks of lines, the units of Run, so many lines have.
+func Blocks[T Float](lines int) int { return (lines + Lanes[T]() - 1) / Lanes[T]() }
+
+// Run transforms blocks lo..hi-1 of the lines of src to dst. Complex numbers are two floats.
+func (l *Lines[T]) Run(dst, src, scratch []T, lines, lo, hi int) {
+	l.once.Do(l.prepare)
+	row, rows := rowFloats[T](), l.rows()
+	a, b, rest := scratch[:rows*row], scratch[rows*row:2*rows*row], scratch[2*rows*row:]
+	for lo < hi {
+		first := lo * Lanes[T]()
+		g := group{first, min(Lanes[T](), lines-first)}
+		if l.kind == HalfToReal {
+			l.loadHalf(a, b, src, g)
+		} else {
+			l.load(a, src, g)
+		}
+		y := l.plan.Run(a, b, rest)
+		other := b
+		if &y[0] == &b[0] {
+			other = a
+		}
+		l.finish(y, other, dst, g)
+		lo++
+	}
+}
+
+// group is the lines of a block.
+type group struct{ first, n int }
+
+// segments calls f for stretches of lines that lie side by side: lanes lo..hi-1, the first of which
+// begins at element at.
+func (g group) segments(l Layout, f func(lo, hi, at int)) {
+	for lane := 0; lane < g.n; {
+		u := g.first + lane
+		k := min(l.Inner-u%l.Inner, g.n-lane)
+		f(lane, lane+k, l.at(u))
+		lane += k
+	}
+}
+
+// load fills the rows of a with the lines of a group.
+func (l *Lines[T]) load(a, src []T, g group) {
+	row := rowFloats[T]()
+	if g.n < Lanes[T]() {
+		clear(a)
+	}
+	n := min(l.in.Len, l.n)
+	switch {
+	case l.kind == Complex:
+		read(a, src, l.in, g, n)
+	case l.halved() && l.in.Inner == 1 && n%2 == 0 && l.in.Len%2 == 0:
+		n /= 2
+		read(a, src, Layout{1, l.in.Len / 2}, g, n)
+	case l.halved():
+		g.segments(l.in, func(lo, hi, at int) {
+			for j := range n {
+				to, from := a[j/2*row+j%2:], src[at+j*l.in.Inner:]
+				for c := range hi - lo {
+					to[2*(lo+c)] = from[c]
+				}
+			}
+			if n%2 == 1 {
+				for c := lo; c < hi; c++ {
+					a[n/2*row+2*c+1] = 0
+				}
+			}
+		})
+		n = (n + 1) / 2
+	default:
+		g.segments(l.in, func(lo, hi, at int) {
+			for j := range n {
+				to, from := a[j*row:(j+1)*row], src[at+j*l.in.Inner:]
+				for c := range hi - lo {
+					to[2*(lo+c)], to[2*(lo+c)+1] = from[c], 0
+				}
+			}
+		})
+	}
+	if want := l.plan.n; n < want {
+		clear(a[n*row : want*row])
+	}
+}
+
+// loadHalf fills a with what the inverse transform takes: of b, which gets the halves.
+func (l *Lines[T]) loadHalf(a, b, src []T, g group) {
+	row := rowFloats[T]()
+	if g.n < Lanes[T]() {
+		clear(b)
+	}
+	half := l.n/2 + 1
+	n := min(l.in.Len, half)
+	read(b, src, l.in, g, n)
+	clear(b[n*row : half*row])
+	real := func(j int) { // has no imaginary part
+		for i := j*row + 1; i < (j+1)*row; i += 2 {
+			b[i] = 0
+		}
+	}
+	real(0)
+	if l.halved() {
+		real(half - 1)
+		m := l.n / 2
+		for j := 0; j <= m/2; j++ {
+			l.plan.k.tangle(a[j*row:(j+1)*row], a[(m-j)*row:(m-j+1)*row], b[j*row:], b[(m-j)*row:], l.tw[2*j:], l.conj, T(l.tangled()))
+		}
+		return
+	}
+	copy(a, b[:half*row])
+	conjugate(a, l.n, row)
+}
+
+// conjugate sets the rows behind the first half of n to the conjugates of those before.
+func conjugate[T Float](a []T, n, row int) {
+	for j := n/2 + 1; j < n; j++ {
+		to, from := a[j*row:(j+1)*row], a[(n-j)*row:(n-j+1)*row]
+		for i := 0; i+1 < row; i += 2 {
+			to[i], to[i+1] = from[i], -from[i+1]
+		}
+	}
+}
+
+// finish writes the lines of a group, whose transform is in y; other is as long.
+func (l *Lines[T]) finish(y, other, dst []T, g group) {
+	row, m := rowFloats[T](), l.n/2
+	switch {
+	case l.halved() && l.kind != HalfToReal:
+		for j := 0; j <= m/2; j++ {
+			l.plan.k.tangle(other[j*row:(j+1)*row], other[(m-j)*row:(m-j+1)*row], y[j*row:], y[(m-j)%m*row:], l.tw[2*j:], l.conj, T(l.tangled()))
+		}
+		y = other
+	case l.scale != 1 && !l.halved():
+		l.plan.k.scale(y[:l.n*row], T(l.scale))
+	}
+	if l.kind == RealToAll {
+		conjugate(y, l.n, row)
+	}
+	if l.long {
+		l.turn(y, g)
+	}
+	switch {
+	case l.kind != HalfToReal:
+		write(dst, y, l.out, g, l.out.Len)
+	case l.halved() && l.out.Inner == 1:
+		write(dst, y, Layout{1, m}, g, m)
+	default:
+		g.segments(l.out, func(lo, hi, at int) {
+			for j := range l.n {
+				from := y[j*row:]
+				if l.halved() {
+					from = y[j/2*row+j%2:]
+				}
+				to := dst[at+j*l.out.Inner:]
+				for c := range hi - lo {
+					to[c] = from[2*(lo+c)]
+				}
+			}
+		})
+	}
+}
+
+// read fills the first n rows with complex lines.
+func read[T Float](a, src []T, l Layout, g group, n int) {
+	row := rowFloats[T]()
+	if l.Inner == 1 {
+		transpose(a, row, src[2*g.first*l.Len:], 2*l.Len, g.n, n)
+		return
+	}
+	g.segments(l, func(lo, hi, at int) {
+		for j := range n {
+			copy(a[j*row+2*lo:j*row+2*hi], src[2*(at+j*l.Inner):])
+		}
+	})
+}
+
+// write is the inverse of read.
+func write[T Float](dst, a []T, l Layout, g group, n int) {
+	row := rowFloats[T]()
+	if l.Inner == 1 {
+		transpose(dst[2*g.first*l.Len:], 2*l.Len, a, row, n, g.n)
+		return
+	}
+	g.segments(l, func(lo, hi, at int) {
+		for j := range n {
+			copy(dst[2*(at+j*l.Inner):2*(at+j*l.Inner+hi-lo)], a[j*row+2*lo:])
+		}
+	})
+}
+
+// transpose sets element i of row j of dst to element j of row i of src, complex numbers both, for
+// rows rows of cols of src; rows are so many floats apart.
+func transpose[T Float](dst []T, dstRow int, src []T, srcRow, rows, cols int) {
+	if rowFloats[T]() == rowBytes/4 { // two floats move like one of 64 bits
+		gemm.Transpose(words(dst), dstRow/2, words(src), srcRow/2, rows, cols)
+		return
+	}
+	const block = 4
+	for i := 0; i < rows; i += block {
+		for j := range cols {
+			to, from := dst[j*dstRow+2*i:], src[i*srcRow+2*j:]
+			for k := range min(block, rows-i) {
+				to[2*k], to[2*k+1] = from[k*srcRow], from[k*srcRow+1]
+			}
+		}
+	}
+}
+
+// words returns pairs of float32 as numbers of 64 bits, which are moved only.
+func words[T Float](x []T) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/2)
+}

@@ -1,0 +1,150 @@
+package kernels
+
+// Bounds sets bounds, [outer, count+1], to where the stretches of lines of along elements begin and
+// end: ends has their lengths, [outer, count], or with offsets the bounds themselves. It panics with
+// an IndexError if a line does not have them.
+func Bounds(bounds, ends []int64, offsets bool, count, along int) {
+	outer := len(bounds) / (count + 1)
+	n := len(ends) / max(outer, 1)
+	for o := range outer {
+		line, from := bounds[o*(count+1):(o+1)*(count+1)], ends[o*n:(o+1)*n]
+		if offsets {
+			copy(line, from)
+		} else {
+			line[0] = 0
+			for i, v := range from {
+				line[i+1] = line[i] + v
+			}
+		}
+		before := int64(0)
+		for _, v := range line {
+			if v < before || v > int64(along) {
+				panic(IndexError{v, along + 1})
+			}
+			before = v
+		}
+	}
+}
+
+// Segments is the geometry of x, [outer, Along, Inner], whose lines are cut into Count stretches each;
+// Bounds are those of Bounds.
+type Segments struct {
+	Bounds              []int64
+	Count, Along, Inner int
+}
+
+// segment returns where stretch u lies in x.
+func (s *Segments) segment(u int) (from, to int) {
+	o, i := u/s.Count, u%s.Count
+	line := s.Bounds[o*(s.Count+1)+i:]
+	return (o*s.Along + int(line[0])) * s.Inner, (o*s.Along + int(line[1])) * s.Inner
+}
+
+// ReduceSegments sets rows lo..hi-1 of dst, [outer·Count, Inner], to the reductions by f of the stretches of x
+// and of start; with mean each is divided by the number of its elements, by at least least.
+func ReduceSegments[T Float, A Number](dst, x []T, s *Segments, start A, f *Reducer[T, T, A], mean bool, least, lo, hi int) {
+	var accs [reduceBlock]A
+	for u := lo; u < hi; u++ {
+		from, to := s.segment(u)
+		row := dst[u*s.Inner : (u+1)*s.Inner]
+		if s.Inner == 1 {
+			row[0] = f.Finish(f.Row(start, x[from:to]))
+		} else {
+			for c := 0; c < len(row); c += reduceBlock {
+				acc := accs[:min(reduceBlock, len(row)-c)]
+				for i := range acc {
+					acc[i] = start
+				}
+				for p := from; p < to; p += s.Inner {
+					f.Col(acc, x[p+c:p+c+len(acc)])
+				}
+				for i, a := range acc {
+					row[c+i] = f.Finish(a)
+				}
+			}
+		}
+		if mean {
+			n := T(max((to-from)/max(s.Inner, 1), least))
+			for i := range row {
+				row[i] /= n
+			}
+		}
+	}
+}
+
+// SegmentGradient sets dst, of the shape of x, in the stretches lo..hi-1 to the gradient of their
+// reductions: grad and y, [outer·Count, Inner], are the cotangents and the results, start is what
+// products begin with. Equal largest or least elements share it. What is in no stretch gets 0 with the
+// first and the last of its line.
+func SegmentGradient[T Float](dst, x, grad, y []T, s *Segments, how Combine, start float64, lo, hi int) {
+	for u := lo; u < hi; u++ {
+		from, to := s.segment(u)
+		o, i := u/s.Count, u%s.Count
+		if i == 0 {
+			clear(dst[o*s.Along*s.Inner : from])
+		}
+		if i == s.Count-1 {
+			clear(dst[to : (o+1)*s.Along*s.Inner])
+		}
+		g, out := grad[u*s.Inner:(u+1)*s.Inner], y[u*s.Inner:(u+1)*s.Inner]
+		if how == CombineSum || how == CombineMean {
+			n := T(1)
+			if how == CombineMean {
+				n = T((to - from) / max(s.Inner, 1))
+			}
+			for p := from; p < to; p += s.Inner {
+				for c, v := range g {
+					dst[p+c] = v / n
+				}
+			}
+			continue
+		}
+		for c := range g {
+			line, values := dst[from:to], x[from:to]
+			if how == CombineProd {
+				prodGradient(line, values, c, s.Inner, g[c], start)
+			} else {
+				shareGradient(line, values, c, s.Inner, g[c], out[c])
+			}
+		}
+	}
+}
+
+// prodGradient multiplies g with the product of the other elements, for the elements c, c+step, …
+func prodGradient[T Float](dst, x []T, c, step int, g T, start float64) {
+	product, zeros := start, 0
+	for p := c; p < len(x); p += step {
+		if v := x[p]; v == 0 {
+			zeros++
+		} else {
+			product *= float64(v)
+		}
+	}
+	for p := c; p < len(x); p += step {
+		switch v := x[p]; {
+		case zeros == 0:
+			dst[p] = g * T(product/float64(v))
+		case zeros == 1 && v == 0:
+			dst[p] = g * T(product)
+		default:
+			dst[p] = g * 0
+		}
+	}
+}
+
+// shareGradient divides g among the elements c, c+step, … that are y or NaN.
+func shareGradient[T Float](dst, x []T, c, step int, g, y T) {
+	n := 0
+	for p := c; p < len(x); p += step {
+		if v := x[p]; v == y || v != v {
+			n++
+		}
+	}
+	share := g / T(max(n, 1))
+	for p := c; p < len(x); p += step {
+		dst[p] = 0
+		if v := x[p]; v == y || v != v {
+			dst[p] = share
+		}
+	}
+}
