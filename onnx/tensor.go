@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"github.com/loris-ml/loris"
@@ -18,6 +19,7 @@ import (
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
+	"golang.org/x/sync/errgroup"
 )
 
 // contents are the elements of a tensor in a file, in the dtype that holds them.
@@ -154,8 +156,23 @@ func (x *externals) upload(ctx context.Context, m loris.Maker, t *pb.Tensor, sha
 	return importer.Read(ctx, m, shape, func(data []byte) error { return readAt(f, data, offset) })
 }
 
-// readAt fills b. A file that became shorter meanwhile is an error.
+// readPiece is what one processor reads at a time of a large tensor.
+const readPiece = 4 << 20
+
+// readAt fills b, on all processors: that the system clears and copies memory takes longer than all
+// else. A file that became shorter meanwhile is an error.
 func readAt(f *os.File, b []byte, offset int64) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for len(b) > readPiece {
+		piece, at := b[:readPiece], offset
+		g.Go(func() error { return readPieceAt(f, piece, at) })
+		b, offset = b[readPiece:], offset+readPiece
+	}
+	return errors.Join(readPieceAt(f, b, offset), g.Wait())
+}
+
+func readPieceAt(f *os.File, b []byte, offset int64) error {
 	n, err := f.ReadAt(b, offset)
 	switch {
 	case n == len(b):
