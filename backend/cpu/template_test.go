@@ -20,7 +20,7 @@ import (
 func TestSizesOfKnownStructure(t *testing.T) {
 	programs := uint64(80)
 	if longtest.Enabled() {
-		programs = 1_500
+		programs = 600
 	}
 	for _, mode := range []struct {
 		name string
