@@ -7,7 +7,11 @@
 // It prints two tables. One is an all-reduce (f32, sum, 2 ranks) by its size: for Loris as one step of a
 // program with that collective alone (step), with recording, agreement and the wait for the result, and
 // as one of a chain of collectives in a step (chain); for the others a call that blocks. The other is a
-// training step that 2 ranks of 1 thread divide, and the same step on 1 rank of 2 threads.
+// training step that 2 ranks of 1 thread divide, and the same step on 1 rank of 2 threads. Columns that
+// say "library" have sums of the MPI library's own order (dist.WithLibrarySums), and the form divided has
+// optimisers whose work is divided (parallel.Optimizer). What each collective cost is printed by
+//
+//	mpiexec -n 2 ./bench-dist --rank --train --report
 //
 // Systems have their turns one after another, --rounds times, as jobs that start anew. A time is the median
 // over the rounds of the median run of each, and in brackets the least run of all.
@@ -36,6 +40,8 @@ type settings struct {
 	rank    bool   // this process is a rank of a job
 	threads int    // of a rank
 	trains  bool   // the rank measures training steps, otherwise all-reduces
+	library bool   // sums are the library's own
+	report  bool   // the first rank prints what each collective cost
 }
 
 func main() { tool.Main("dist", parse, run) }
@@ -51,6 +57,8 @@ func parse(args []string) (settings, error) {
 	f.StringVar(&s.only, "only", "", "a part of the `name` of the systems that are measured")
 	f.BoolVar(&s.rank, "rank", false, "be a rank of a job (for this command itself)")
 	f.IntVar(&s.threads, "threads", 1, "threads of a rank")
+	f.BoolVar(&s.library, "library", false, "add by the engine's own all-reduce as a rank")
+	f.BoolVar(&s.report, "report", false, "print what each collective cost, as a rank, to standard error")
 	f.BoolVar(&s.trains, "train", false, "measure training steps as a rank")
 	if err := f.Parse(args); err != nil {
 		return s, err

@@ -34,11 +34,11 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestDivided trains each network on one rank and on two that divide its batch: what is measured is the same
+// TestDivided trains each network on one rank, on two that divide its batch, and the update as well: what is measured is the same
 // work.
 func TestDivided(t *testing.T) {
 	for name, build := range nets {
-		losses := func(ranks int) float64 {
+		losses := func(ranks int, divided bool) float64 {
 			var out float64
 			err := local.Run(t.Context(), ranks, func(ctx context.Context, g *dist.Group) error {
 				s, err := g.Session()
@@ -47,7 +47,7 @@ func TestDivided(t *testing.T) {
 				}
 				defer s.Close(context.WithoutCancel(ctx))
 				n := build(s.With())
-				step := trainer(ctx, g, s, n)
+				step := trainer(ctx, g, s, n, divided)
 				for range 2 {
 					if err := step(); err != nil {
 						return err
@@ -64,8 +64,11 @@ func TestDivided(t *testing.T) {
 			}
 			return out
 		}
-		if one, two := losses(1), losses(2); math.Abs(one-two) > 1e-4*math.Abs(one) || one == 0 {
-			t.Errorf("%s: the loss is %v on one rank and %v on two", name, one, two)
+		one := losses(1, false)
+		for _, divided := range []bool{false, true} {
+			if two := losses(2, divided); math.Abs(one-two) > 1e-4*math.Abs(one) || one == 0 {
+				t.Errorf("%s, update divided %v: the loss is %v on one rank and %v on two", name, divided, one, two)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -34,7 +35,11 @@ var forms = []struct {
 
 // runRank is the main function of a rank of Loris.
 func runRank(ctx context.Context, s settings, w io.Writer) error {
-	g, err := dist.Init(ctx, dist.WithLimit(time.Minute))
+	opts := []dist.Option{dist.WithLimit(time.Minute)}
+	if s.library {
+		opts = append(opts, dist.WithLibrarySums())
+	}
+	g, err := dist.Init(ctx, opts...)
 	if err != nil {
 		return err
 	}
@@ -52,6 +57,9 @@ func runRank(ctx context.Context, s settings, w io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.report && g.Rank() == 0 {
+		fmt.Fprint(os.Stderr, session.Report())
 	}
 	return g.Close(ctx)
 }

@@ -67,6 +67,8 @@ func findSystems(ctx context.Context, s settings, log io.Writer) (found []system
 		}
 		add("Loris all_reduce "+m.name, "Loris on "+m.name, job(self, "--rank"))
 		add("Loris train "+m.name, "Loris on "+m.name, job(self, "--rank", "--train"))
+		add("Loris library all_reduce "+m.name, "Loris on "+m.name+", library", job(self, "--rank", "--library"))
+		add("Loris library train "+m.name, "Loris on "+m.name+", library", job(self, "--rank", "--train", "--library"))
 		if program, err := compile(ctx, home, dir, m.variable); err != nil {
 			fmt.Fprintf(log, "the C program on %s is left out: %v\n", m.name, err)
 		} else {

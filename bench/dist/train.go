@@ -12,6 +12,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/bench/workloads"
 	"github.com/loris-ml/loris/dist"
+	"github.com/loris-ml/loris/dist/parallel"
 	"github.com/loris-ml/loris/optim"
 )
 
@@ -96,17 +97,30 @@ func (n *network) named() iter.Seq2[string, *loris.Variable] {
 // training measures steps of SGD with momentum on this rank's part of the batch.
 func training(ctx context.Context, g *dist.Group, s *loris.Session, w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(nets)) {
-		step := trainer(ctx, g, s, nets[name](s.With()))
-		if err := measure(w, "train/"+name, "-", 5, 20, 1, step); err != nil {
-			return err
+		for _, form := range []string{"-", "divided"} {
+			step := trainer(ctx, g, s, nets[name](s.With()), form == "divided")
+			if err := measure(w, "train/"+name, form, 5, 20, 1, step); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// trainer returns a step that waits for its end.
-func trainer(ctx context.Context, g *dist.Group, s *loris.Session, n *network) func() error {
-	opt := optim.NewSGD(n.named(), 0.01, optim.Momentum(0.9))
+// trainer returns a step that waits for its end. Where it is divided each rank updates its part of the
+// parameters.
+func trainer(ctx context.Context, g *dist.Group, s *loris.Session, n *network, divided bool) func() error {
+	algorithm := func(named iter.Seq2[string, *loris.Variable]) *optim.Optimizer {
+		return optim.NewSGD(named, 0.01, optim.Momentum(0.9))
+	}
+	var update func(grads []*loris.Tensor)
+	if divided {
+		opt := parallel.NewOptimizer(g, n.named(), algorithm)
+		update = func(grads []*loris.Tensor) { opt.Step(grads) }
+	} else {
+		opt := algorithm(n.named())
+		update = func(grads []*loris.Tensor) { opt.Step(g.Average(grads)) }
+	}
 	params := make([]any, len(n.params))
 	for i, p := range n.params {
 		params[i] = p
@@ -114,7 +128,7 @@ func trainer(ctx context.Context, g *dist.Group, s *loris.Session, n *network) f
 	rows := n.batch / g.Size()
 	return func() error {
 		err := s.Step(ctx, func() error {
-			opt.Step(g.Average(loris.Grad(n.loss(g.Rank()*rows, rows), params...)))
+			update(loris.Grad(n.loss(g.Rank()*rows, rows), params...))
 			return nil
 		})
 		if err != nil {

@@ -27,6 +27,7 @@ const beat = 100 * time.Millisecond
 // MPI, whose calls return no error or wait for ever then.
 type control struct {
 	rank  int
+	spin  time.Duration // how long waits ask without sleeping
 	conn  net.Conn
 	moves atomic.Uint64
 	ended chan struct{} // closed by close

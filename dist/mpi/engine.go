@@ -20,7 +20,23 @@ import (
 
 // stageBytes is the size of the memory through which elements go to and from MPI: it fits into a cache,
 // and what is longer goes in pieces.
-const stageBytes = 1 << 20
+const stageBytes = 2 << 20
+
+// How long a wait asks without sleeping. Libraries move the elements of a long message bit by bit while
+// both ends ask, so that one that sleeps holds up the other; a rank without a processor of its own
+// holds it up more by asking.
+const (
+	spinAlone  = time.Millisecond
+	spinShared = 50 * time.Microsecond
+)
+
+// spinFor returns how long the ranks of a machine ask that have so many processors.
+func spinFor(ranks, processors int) time.Duration {
+	if ranks > processors {
+		return spinShared
+	}
+	return spinAlone
+}
 
 // stage is memory of MPI, which it may have registered with a network, and cells for one call. MPI sees
 // no other memory, so that nothing of Go's is used by a call that was given up.
@@ -151,7 +167,7 @@ func (e *engine) finish(ctx context.Context, s *stage) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if waited := time.Since(begun); waited > 50*time.Microsecond {
+		if waited := time.Since(begun); waited > e.control.spin {
 			nap(min(waited/16, 200*time.Microsecond))
 		} else {
 			runtime.Gosched()

@@ -101,6 +101,17 @@ func TestABIs(t *testing.T) {
 	}
 }
 
+func TestSpinFor(t *testing.T) {
+	for _, x := range []struct {
+		ranks, processors int
+		want              time.Duration
+	}{{1, 1, spinAlone}, {2, 2, spinAlone}, {2, 64, spinAlone}, {3, 2, spinShared}, {2, 1, spinShared}} {
+		if got := spinFor(x.ranks, x.processors); got != x.want {
+			t.Errorf("%d ranks on %d processors ask for %v, want %v", x.ranks, x.processors, got, x.want)
+		}
+	}
+}
+
 // TestLibrarySums runs the sums of whole numbers, which no order changes, by the library's all-reduce.
 func TestLibrarySums(t *testing.T) {
 	for _, x := range installations(t) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -166,5 +167,20 @@ func joinControl(ctx, limited context.Context, e *engine, l dist.Launch) (*contr
 	if at == host {
 		at = "127.0.0.1"
 	}
-	return dialControl(limited, net.JoinHostPort(at, root.Addr), root.Token, e.rank)
+	local := 0 // ranks of this machine
+	for r := range e.size {
+		var p place
+		if err := json.NewDecoder(bytes.NewReader(all[r*room:][:room])).Decode(&p); err != nil {
+			return nil, err
+		}
+		if p.Host == host {
+			local++
+		}
+	}
+	k, err := dialControl(limited, net.JoinHostPort(at, root.Addr), root.Token, e.rank)
+	if err != nil {
+		return nil, err
+	}
+	k.spin = spinFor(local, min(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	return k, nil
 }
