@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/loris-ml/loris"
@@ -48,4 +49,23 @@ func (t *Trainer) sharded(b *digits.Dataset) result {
 	p := len(means) - 2
 	t.opt.Step(means[:p])
 	return result{means[p], means[p+1].Mul(all), images}
+}
+
+// AgreeOnStart returns an error on all ranks if they are not at the same step, as ranks whose folders have
+// other checkpoints are.
+func (t *Trainer) AgreeOnStart(ctx context.Context) error {
+	g := t.cfg.World
+	if g == nil {
+		return nil
+	}
+	all, err := g.AllGather(t.session.With().FromSlice([]int64{t.opt.Steps()}, 1), 0).Int64s(ctx)
+	if err != nil {
+		return err
+	}
+	for r, steps := range all {
+		if steps != all[0] {
+			return fmt.Errorf("rank 0 begins after step %d and rank %d begins after step %d: the folder of the checkpoint must be one that all ranks reach", all[0], r, steps)
+		}
+	}
+	return nil
 }

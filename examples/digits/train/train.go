@@ -269,6 +269,10 @@ func (t *Trainer) step(ctx context.Context, b *digits.Dataset) (result, error) {
 	t.model.SetTraining(true)
 	var r result
 	if t.cfg.World != nil {
+		// One that fails is found before the next is recorded on top of it: what is left can be saved.
+		if err := t.session.WaitDeviceOps(context.WithoutCancel(ctx)); err != nil {
+			return r, err
+		}
 		r = t.sharded(b)
 	} else {
 		var grads []*loris.Tensor

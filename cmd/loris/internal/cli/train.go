@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +45,7 @@ type trainFlags struct {
 	device, out, resume string
 	cache, debug        string
 	json, report        bool
-	dist                bool
+	dist, autoResume    bool
 }
 
 func newTrainDigits() *cobra.Command {
@@ -60,7 +62,12 @@ func newTrainDigits() *cobra.Command {
 
 An interrupt ends the training after the present step; what is there is written.
 With --resume training goes on exactly as it would have: the settings are those of
-the checkpoint, and --epochs may be raised.`,
+the checkpoint, and --epochs may be raised.
+
+With --auto-resume the same command may be started again and again: it writes the
+checkpoint after each epoch, and where another rank fails before it ends with status
+75, and goes on from the one that it finds in --out, on any number of ranks. --out is
+a folder that all ranks reach then.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
@@ -73,6 +80,7 @@ the checkpoint, and --epochs may be raised.`,
 	fl.Float64Var(&f.Dropout, "dropout", f.Dropout, "probability of dropout after each hidden layer")
 	fl.StringVar(&f.out, "out", "digits-out", "`folder` to write to")
 	fl.StringVar(&f.resume, "resume", "", "checkpoint `file` to go on from")
+	fl.BoolVar(&f.autoResume, "auto-resume", false, "go on from the checkpoint in --out if there is one, and keep one there")
 	fl.BoolVar(&f.json, "json", false, "print an object a line")
 	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
 	fl.StringVar(&f.debug, "debug", "", "`address` at which to publish the report, for loris top")
@@ -116,11 +124,65 @@ func (f *trainFlags) takeOver(changed func(flag string) bool) error {
 	return nil
 }
 
-func (f *trainFlags) run(c *cobra.Command) (err error) {
+// findCheckpoint has --auto-resume go on from the checkpoint in --out, if there is one; it must be of the
+// same settings.
+func (f *trainFlags) findCheckpoint() error {
 	if f.resume != "" {
-		if err := f.takeOver(c.Flags().Changed); err != nil {
+		return usagef("--resume and --auto-resume: give one of them")
+	}
+	path := f.checkpoint()
+	cfg, err := train.ReadConfig(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if mine := f.Config; cfg.Batch != mine.Batch || cfg.LR != mine.LR || cfg.Seed != mine.Seed || cfg.Dropout != mine.Dropout || !slices.Equal(cfg.Hidden, mine.Hidden) {
+		return usagef("%s is of a training with other settings: give another --out, or the same --%s", path, strings.Join(settings, ", --"))
+	}
+	f.resume = path
+	return nil
+}
+
+// checkpoint is where the checkpoint is written.
+func (f *trainFlags) checkpoint() string { return filepath.Join(f.out, "checkpoint.safetensors") }
+
+// load goes on from the checkpoint, if there is one to go on from.
+func (f *trainFlags) load(ctx context.Context, t *train.Trainer) error {
+	if f.resume != "" {
+		if err := t.LoadCheckpoint(ctx, f.resume); err != nil {
 			return err
 		}
+		if t.Done() >= f.Epochs && !f.autoResume {
+			return fmt.Errorf("%s: all of %d epochs are done: give more by --epochs", f.resume, f.Epochs)
+		}
+	}
+	return t.AgreeOnStart(ctx)
+}
+
+// rescue saves what a rank has when another one has failed.
+func (f *trainFlags) rescue(c *cobra.Command, t *train.Trainer, failed error) error {
+	if rank := (*dist.RankError)(nil); !f.autoResume || !errors.As(failed, &rank) {
+		return failed
+	}
+	ctx := context.WithoutCancel(c.Context())
+	if err := t.SaveCheckpoint(ctx, f.checkpoint()); err != nil {
+		return errors.Join(failed, err)
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "saved %s: started again, this goes on in epoch %d\n", f.checkpoint(), t.Done()+1)
+	return failed
+}
+
+func (f *trainFlags) run(c *cobra.Command) (err error) {
+	switch {
+	case f.autoResume:
+		err = f.findCheckpoint()
+	case f.resume != "":
+		err = f.takeOver(c.Flags().Changed)
+	}
+	if err != nil {
+		return err
 	}
 	if f.Config.Device, _, err = parseDevice(f.device); err != nil {
 		return err
@@ -141,13 +203,8 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close(context.WithoutCancel(c.Context()))) }()
-	if f.resume != "" {
-		if err := t.LoadCheckpoint(c.Context(), f.resume); err != nil {
-			return err
-		}
-		if t.Done() >= f.Epochs {
-			return fmt.Errorf("%s: all of %d epochs are done: give more by --epochs", f.resume, f.Epochs)
-		}
+	if err := f.load(c.Context(), t); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return err
@@ -164,7 +221,7 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 	r := trainRun{f: f, t: t, out: out}
 	err = r.loop(c.Context())
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return err
+		return f.rescue(c, t, err)
 	}
 	// What is there is evaluated and saved, also after an interrupt.
 	return r.finish(context.WithoutCancel(c.Context()), start, err != nil)
@@ -180,6 +237,9 @@ type trainRun struct {
 	chart chart.Run
 }
 
+// first reports whether this rank writes.
+func (r *trainRun) first() bool { return r.f.World == nil || r.f.World.Rank() == 0 }
+
 func (r *trainRun) loop(ctx context.Context) error {
 	r.chart.First = r.t.Done() + 1
 	r.out.start()
@@ -188,6 +248,11 @@ func (r *trainRun) loop(ctx context.Context) error {
 		e, err := r.t.RunEpoch(ctx)
 		if err != nil {
 			return err
+		}
+		if r.f.autoResume && r.first() {
+			if err := r.t.SaveCheckpoint(ctx, r.f.checkpoint()); err != nil {
+				return err
+			}
 		}
 		u := r.t.Usage()
 		r.last, r.usage = e.Test, append(r.usage, u)
@@ -201,7 +266,7 @@ func (r *trainRun) loop(ctx context.Context) error {
 
 // finish writes the files and prints the summary.
 func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool) error {
-	if interrupted {
+	if interrupted || r.usage == nil {
 		var err error
 		if r.last, err = r.t.Evaluate(ctx); err != nil {
 			return err
@@ -211,12 +276,12 @@ func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool
 		Event: "done", Interrupted: interrupted, Epochs: r.t.Done(), Seconds: time.Since(start).Seconds(),
 		TestAccuracy: number(r.last.Accuracy), TestLoss: number(r.last.Loss), Right: r.last.Right, Images: r.last.Images,
 		Weights:    filepath.Join(r.f.out, "digits.safetensors"),
-		Checkpoint: filepath.Join(r.f.out, "checkpoint.safetensors"),
+		Checkpoint: r.f.checkpoint(),
 		Plot:       filepath.Join(r.f.out, "digits.png"),
 	}
 	report := r.t.Report()
 	s.Compiles, s.CachedHits, s.DiskHits = report.Compiles, report.CachedHits, report.DiskHits
-	if r.f.World != nil && r.f.World.Rank() > 0 {
+	if !r.first() {
 		return nil // all ranks have the same
 	}
 	if err := r.t.SaveWeights(ctx, s.Weights); err != nil {
