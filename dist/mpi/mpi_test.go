@@ -112,6 +112,16 @@ func TestSpinFor(t *testing.T) {
 	}
 }
 
+// TestNothingIsLeft kills a rank with -9: no file of the job's stays in /dev/shm.
+func TestNothingIsLeft(t *testing.T) {
+	for _, x := range installations(t) {
+		stdout, stderr, err := x.mpiexec(2, "leftovers", "LORIS_TEST_LIMIT=2s")
+		if err == nil || strings.Count(stdout, "shares nothing that has a name") != 2 {
+			t.Errorf("%s: %v\n%s%s", x.name, err, stdout, stderr)
+		}
+	}
+}
+
 // TestLibrarySums runs the sums of whole numbers, which no order changes, by the library's all-reduce.
 func TestLibrarySums(t *testing.T) {
 	for _, x := range installations(t) {

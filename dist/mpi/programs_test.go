@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +55,20 @@ var programs = map[string]program{
 	"stop":  fault(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }),
 	"panic": fault(func() { panic("a rank panics") }),
 	"exit":  fault(func() { os.Exit(0) }),
+	"leftovers": func(ctx context.Context, g *dist.Group, s *loris.Session) error {
+		if _, err := g.AllReduce(s.With().Ones(1<<19), dist.Sum).Float32s(ctx); err != nil {
+			return err
+		}
+		if err := shared(); err != nil {
+			return err
+		}
+		fmt.Printf("rank %d shares nothing that has a name\n", g.Rank())
+		if err := g.Wait(ctx); err != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond) // until the launcher has the line
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	},
 	"sleep": fault(func() { time.Sleep(time.Minute) }),
 	"slow":  fault(func() { time.Sleep(3500 * time.Millisecond) }),
 }
@@ -99,6 +114,29 @@ func main1(p program) {
 		dist.Exit(2)
 	}
 	dist.Exit(0)
+}
+
+// shared returns an error that names the files in /dev/shm that this process has mapped. MPICH and Open MPI
+// share memory by such files, or there would be none that is deleted either.
+func shared() error {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return err
+	}
+	deleted := 0
+	for line := range strings.Lines(string(maps)) {
+		switch {
+		case !strings.Contains(line, "/dev/shm/"):
+		case strings.HasSuffix(line, " (deleted)\n"):
+			deleted++
+		default:
+			return errors.New(line)
+		}
+	}
+	if deleted == 0 {
+		return errors.New("no file of /dev/shm is mapped")
+	}
+	return nil
 }
 
 // fault is a program whose last rank has a fault after some collectives.

@@ -70,8 +70,13 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if e.size != l.Size || e.rank != l.Rank {
 		return nil, fmt.Errorf("%s (%s) says that this is rank %d of %d: it is not the library of the launcher; set LORIS_MPI to that one", lib.path, lib.version(), e.rank, e.size)
 	}
-	e.control, err = joinControl(ctx, limited, e, l)
-	return e, err
+	if e.control, err = joinControl(ctx, limited, e, l); err != nil {
+		return nil, err
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil { // all ranks have come to the channel
+		unlinkShared(string(maps))
+	}
+	return e, nil
 }
 
 // initialise starts MPI, which blocks until all ranks have come and cannot be given up: where ctx ends
