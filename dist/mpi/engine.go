@@ -55,6 +55,7 @@ type engine struct {
 	comm       uintptr
 	rank, size int
 	control    *control // of the job
+	alone      bool     // ranks were brought together without an mpiexec
 
 	mu     sync.Mutex
 	stages []*stage // free ones
@@ -283,9 +284,10 @@ func (e *engine) Close(ctx context.Context) error {
 }
 
 // Exit ends the process through C's exit, whose handlers tell mpiexec of MPICH that this rank has not
-// crashed.
+// crashed. Nobody else wants that, and handlers of the library's have been seen to crash beside the threads
+// of Go.
 func (e *engine) Exit(status int) {
-	if exit := e.lib.symbol("exit"); exit != 0 {
+	if exit := e.lib.symbol("exit"); exit != 0 && !e.alone {
 		purego.SyscallN(exit, uintptr(status))
 	}
 	os.Exit(status)

@@ -67,6 +67,7 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.alone = l.Address != ""
 	if e.size != l.Size || e.rank != l.Rank {
 		return nil, fmt.Errorf("%s (%s) says that this is rank %d of %d: it is not the library of the launcher; set LORIS_MPI to that one", lib.path, lib.version(), e.rank, e.size)
 	}
