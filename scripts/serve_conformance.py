@@ -10,6 +10,7 @@ import tritonclient.grpc as tg
 import tritonclient.grpc.aio as tga
 import tritonclient.http as th
 import tritonclient.http.aio as tha
+import tritonclient.utils.shared_memory as shm
 from tritonclient.utils import InferenceServerException
 
 HTTP, GRPC = sys.argv[1:3]
@@ -95,6 +96,26 @@ async def aio():
     return a and b
 
 
+def shared(c, m, name):
+    """Both inputs from shared memory, one output into it and the other in the answer."""
+    c.unregister_system_shared_memory()
+    region = shm.create_shared_memory_region(name, "/" + name, 192)
+    try:
+        shm.set_shared_memory_region(region, [A, B])
+        c.register_system_shared_memory(name, "/" + name, 192)
+        ins = [m.InferInput(n, [1, 16], "INT32") for n in ("INPUT0", "INPUT1")]
+        outs = [m.InferRequestedOutput(n) for n in ("out0", "out1")]
+        for i, tensor in enumerate((*ins, outs[0])):
+            tensor.set_shared_memory(name, 64, offset=64 * i)
+        r = c.infer("simple", ins, outputs=outs)
+        sum = shm.get_contents_as_numpy(region, np.int32, [1, 16], offset=128)
+        good = bool((sum == A + B).all() and (r.as_numpy("out1") == A - B).all() and c.get_system_shared_memory_status())
+        c.unregister_system_shared_memory(name)
+        return good
+    finally:
+        shm.destroy_shared_memory_region(region)
+
+
 for _ in range(300):
     try:
         if th.InferenceServerClient(HTTP).is_server_ready():
@@ -110,6 +131,7 @@ for how in ("gzip", "deflate"):
     call(f"http infer, {how}", lambda: right(h.infer("simple", inputs(th), request_compression_algorithm=how, response_compression_algorithm=how)))
 call("http async infer", lambda: right(h.async_infer("simple", inputs(th)).get_result()))
 call("http shared memory: no regions", lambda: not h.get_system_shared_memory_status())
+call("http shared memory", lambda: shared(h, th, "loris-conformance-http"))
 g = tg.InferenceServerClient(GRPC)
 common("grpc", g, tg)
 one = tg.InferenceServerClient(HTTP)
@@ -117,6 +139,7 @@ call("grpc on the shared port", lambda: right(one.infer("simple", inputs(tg))))
 for how in ("gzip", "deflate"):
     call(f"grpc infer, {how}", lambda: right(g.infer("simple", inputs(tg), compression_algorithm=how)))
 call("grpc shared memory: no regions", lambda: not g.get_system_shared_memory_status().regions)
+call("grpc shared memory", lambda: shared(g, tg, "loris-conformance-grpc"))
 call("grpc stream", stream)
 call("aio, both", lambda: asyncio.run(aio()))
 bad = [(n, r) for n, r in results if r != "ok"]

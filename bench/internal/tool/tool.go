@@ -10,16 +10,18 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Main runs the command of a name with the process's arguments: parse reads them
-// into S, run does the work until it is done or the user interrupts it. An error of
-// either is printed, and ends the process with status 1. flag.ErrHelp, for which
-// the flags have been printed already, is none.
+// into S, run does the work until it is done or a signal asks it to end (SIGINT or
+// SIGTERM), so that processes which it has started end with it. An error of either is
+// printed, and ends the process with status 1. flag.ErrHelp, for which the flags have
+// been printed already, is none.
 func Main[S any](name string, parse func(args []string) (S, error), run func(context.Context, S) error) {
 	s, err := parse(os.Args[1:])
 	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		err = run(ctx, s)
 		stop()
 	}
