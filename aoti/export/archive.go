@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ func rootOf(torch, model string) (string, error) {
 	minor, _, _ = strings.Cut(minor, ".")
 	n, err := strconv.Atoi(minor)
 	if !ok || major != "2" || err != nil || n < 6 {
-		return "", fmt.Errorf("export: %w: there is no archive for PyTorch %q: 2.6 and later are known", ir.ErrArg, torch)
+		return "", fmt.Errorf("%w: there is no archive for PyTorch %q: 2.6 and later are known", ir.ErrArg, torch)
 	}
 	if n == 6 {
 		return "", nil
@@ -111,8 +112,17 @@ func (m *model) source() string {
 		q := &m.inputs[i]
 		fmt.Fprintf(&b, "int32_t %s_expected_dtype = aoti_torch_dtype_%s();\nint32_t %s_expected_device_type = 0;\n", q.name, torchNames[q.shape.DType()], q.name)
 		steps := strides(q.shape)
-		for d, n := range q.shape.Dims() {
-			fmt.Fprintf(&b, "if (%d != %s_size[%d]) {\nif (%d != %s_stride[%d]) {\n", n, q.name, d, steps[d], q.name, d)
+		dense := true
+		for d, n := range slices.Backward(q.shape.Dims()) {
+			if dense {
+				fmt.Fprintf(&b, "if (%d != %s_stride[%d]) {\n", steps[d], q.name, d)
+			}
+			if s := m.symbolAt(i, d); s != nil {
+				fmt.Fprintf(&b, "if (%s_size[%d] < %d) {\nif (%s_size[%d] > %d) {\n", q.name, d, s.Min, q.name, d, s.Max)
+				dense = false
+				continue
+			}
+			fmt.Fprintf(&b, "if (%d != %s_size[%d]) {\n", n, q.name, d)
 		}
 	}
 	return b.String()

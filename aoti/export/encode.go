@@ -35,6 +35,11 @@ const (
 	wordOutSpec
 	wordWorkspace
 	wordWeights
+	wordWords
+	wordSymbols
+	wordSymbolAt
+	wordPatches
+	wordPatchAt
 	headWords
 )
 
@@ -67,11 +72,27 @@ type encoder struct {
 	code      []byte
 	kernels   [][2]int64 // offsets of code
 	functions []string
+	tuning    map[int]tuning // by word
+	titles    []title
 	err       error
 }
 
+// tuning says that a word may be another than the sizes ask for.
+type tuning uint8
+
+const (
+	roomy   tuning = iota + 1 // what it is for the largest sizes serves all
+	anyWill                   // so does what it is for any, where it is no simple function of them
+)
+
+// title names the step whose words begin at a place.
+type title struct {
+	at   int
+	text string
+}
+
 func newEncoder(m *model) *encoder {
-	return &encoder{m: m, words: make([]int64, headWords), texts: map[string]int64{}}
+	return &encoder{m: m, words: make([]int64, headWords), texts: map[string]int64{}, tuning: map[int]tuning{}}
 }
 
 func (e *encoder) bytes() []byte {
@@ -83,6 +104,14 @@ func (e *encoder) bytes() []byte {
 }
 
 func (e *encoder) put(words ...int64) { e.words = append(e.words, words...) }
+
+// tuned puts words that may be others.
+func (e *encoder) tuned(t tuning, words ...int64) {
+	for _, w := range words {
+		e.tuning[len(e.words)] = t
+		e.put(w)
+	}
+}
 
 // string returns where a text lies.
 func (e *encoder) string(s string) int64 {
@@ -136,7 +165,8 @@ func (e *encoder) encode() error {
 		if p.Space == ahead.Output {
 			p = m.results[p.Index]
 		}
-		e.put(e.base(p), int64(p.Offset))
+		e.put(e.base(p))
+		e.tuned(roomy, int64(p.Offset))
 	}
 	e.kernelCode()
 	h[wordStepAt] = int64(len(e.words))
@@ -145,6 +175,7 @@ func (e *encoder) encode() error {
 	}
 	h[wordAssigned], h[wordAssignedAt] = int64(len(m.assigned)), e.assignments()
 	copy(e.words, h[:])
+	e.tuning[wordWorkspace] = roomy
 	return e.err
 }
 
@@ -185,8 +216,14 @@ func (e *encoder) assignments() int64 {
 	}
 	at := int64(len(e.words))
 	e.put(all...)
+	for i := range e.m.assigned {
+		e.tuning[int(at)+assignedWords*i+1] = roomy
+	}
 	return at
 }
+
+// assignedWords is the number of words of an assignment.
+const assignedWords = 6
 
 // base returns the number of the memory of a place: inputs, constants, outputs, the workspace, the
 // literals and returned tensors, in this order.
@@ -226,15 +263,16 @@ func (e *encoder) kernelCode() {
 
 func (e *encoder) step(s *ahead.Step) {
 	at := len(e.words)
-	title := s.Op
+	name := s.Op
 	if s.Line != "" {
-		title += " (at " + s.Line + ")"
+		name += " (at " + s.Line + ")"
 	}
+	e.titles = append(e.titles, title{at, name})
 	kind := int64(stepKernel)
 	if s.Call != nil {
 		kind = stepCall
 	}
-	e.put(kind, 0, e.string(title))
+	e.put(kind, 0, e.string(name))
 	if s.Call != nil {
 		e.call(s.Call)
 	} else {
@@ -262,17 +300,24 @@ func (e *encoder) kernel(s *ahead.Step) {
 		k := &e.m.plan.Kernels[s.Kernel]
 		at, spill = e.kernels[s.Kernel], [2]int64{int64(k.AVX2.Spill), int64(k.AVX512.Spill)}
 	}
-	e.put(at[0], at[1], spill[0], spill[1], int64(n.Scratch), rows, cols, int64(u.RowSize), int64(u.ColSize), parts, int64(s.Grain), int64(len(n.Outer)), int64(len(n.Args)))
+	e.put(at[0], at[1], spill[0], spill[1])
+	e.tuned(roomy, int64(n.Scratch))
+	e.put(rows, cols)
+	e.tuned(anyWill, int64(u.RowSize), int64(u.ColSize))
+	e.put(parts)
+	e.tuned(roomy, int64(s.Grain))
+	e.put(int64(len(n.Outer)), int64(len(n.Args)))
 	for _, o := range n.Outer {
 		e.put(int64(o))
 	}
 	for i := range n.Args {
 		a := &n.Args[i]
 		place := int64(a.Buf)
-		if a.Buf == loop.Private {
-			place = -1
-		}
 		e.put(place, int64(a.Off), int64(a.Row), int64(a.Col), int64(a.Part))
+		if a.Buf == loop.Private {
+			e.words[len(e.words)-5] = -1
+			e.tuning[len(e.words)-4] = roomy
+		}
 		for _, o := range a.Outer {
 			e.put(int64(o))
 		}

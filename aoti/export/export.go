@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -35,6 +36,10 @@ type Options struct {
 	// which is overwritten (a cache of keys). The inputs of a function are "input0", "input1", …; what
 	// it assigns to variables needs no mention.
 	Assign map[string]int
+	// DynamicShapes says which sizes of a function's inputs vary, by input and dimension; at most two
+	// names. The others are those of the example inputs. It is an error wrapping backend.ErrUnsupported
+	// if what is computed depends on them in other ways than by sizes.
+	DynamicShapes []map[int]Dim
 	// Module names the variables that a function uses, see Function: its parameters and buffers, by
 	// their names in it.
 	Module nn.Module
@@ -42,6 +47,13 @@ type Options struct {
 	// newest known. PyTorch 2.6 expects another root folder than its successors. The library in the
 	// archive is the same for all.
 	Torch string
+}
+
+// Dim is a size that varies between bounds, which belong to it: a batch, the length of a sequence.
+// Dimensions whose Dims have one name are of one size.
+type Dim struct {
+	Name     string
+	Min, Max int
 }
 
 // Program writes a package of a Program to w. Sizes are those of the Program's parameters.
@@ -61,30 +73,42 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 	if err := m.assignAll(o.Assign, len(p.Returns)); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	return m.write(ctx, w, p, &o)
-}
-
-// write writes the package of a Program whose parameters are known.
-func (m *model) write(ctx context.Context, w io.Writer, p *graph.Program, o *Options) (err error) {
-	m.name = cmp.Or(o.Model, "model")
-	if m.name != identifier(m.name, map[string]bool{}) {
-		return fmt.Errorf("export: %w: %q cannot be the name of a model: it becomes that of files", ir.ErrArg, m.name)
+	if len(o.DynamicShapes) > 0 {
+		return fmt.Errorf("export: %w: the sizes of a Program are fixed: export a function for DynamicShapes", ir.ErrArg)
 	}
-	if m.root, err = rootOf(o.Torch, m.name); err != nil {
-		return err
-	}
-	m.hash = p.Hash()
-	var optimised *graph.Program
-	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	if err := m.describe(optimised); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	lib, err := m.library()
+	lib, err := link([]*model{m}, []*graph.Program{p}, &o)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
+	return m.write(ctx, w, lib)
+}
+
+// link makes the library of a Program whose parameters are known, for one choice of sizes or several.
+func link(models []*model, programs []*graph.Program, o *Options) (*elfwrite.Library, error) {
+	m := models[0]
+	m.name = cmp.Or(o.Model, "model")
+	if m.name != identifier(m.name, map[string]bool{}) {
+		return nil, fmt.Errorf("%w: %q cannot be the name of a model: it becomes that of files", ir.ErrArg, m.name)
+	}
+	var err error
+	if m.root, err = rootOf(o.Torch, m.name); err != nil {
+		return nil, err
+	}
+	m.hash = programs[0].Hash()
+	plans, optimised, err := cpu.PlanAhead(programs, m.seed())
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range models {
+		m.plan = plans[i]
+		if err := m.describe(optimised[i]); err != nil {
+			return nil, err
+		}
+	}
+	return library(models)
+}
+
+func (m *model) write(ctx context.Context, w io.Writer, lib *elfwrite.Library) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -27,6 +28,17 @@ func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*
 	if len(o.Constants) > 0 {
 		return fmt.Errorf("export: %w: the constants of a function are its variables", ir.ErrArg)
 	}
+	symbols, err := symbolsOf(o.DynamicShapes, inputs)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if len(symbols) > 0 {
+		m, lib, err := dynamic(ctx, fn, inputs, symbols, &o)
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		return m.write(ctx, w, lib)
+	}
 	r, err := record(ctx, fn, inputs)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -38,7 +50,11 @@ func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*
 	if err := m.assignAll(o.Assign, r.Results); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	return m.write(ctx, w, r.Program, &o)
+	lib, err := link([]*model{m}, []*graph.Program{r.Program}, &o)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return m.write(ctx, w, lib)
 }
 
 // record records fn.

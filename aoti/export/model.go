@@ -24,8 +24,9 @@ type model struct {
 	assigned   []assignment
 	results    []ahead.Place // of the Program's returns: outputs, or places in the workspace of values to assign
 	workspace  int           // bytes
-	numbers    []byte        // values of parameters that are neither inputs nor constants
-	weights    int64         // bytes
+	symbols    []symbol
+	numbers    []byte // values of parameters that are neither inputs nor constants
+	weights    int64  // bytes
 	names      map[string]bool
 }
 
@@ -151,10 +152,17 @@ func (m *model) describe(p *graph.Program) error {
 	return nil
 }
 
-// library links all but the weights.
-func (m *model) library() (*elfwrite.Library, error) {
-	e := newEncoder(m)
-	if err := e.encode(); err != nil {
+// library links all but the weights. The models are one for several sizes, the first for the largest.
+func library(models []*model) (*elfwrite.Library, error) {
+	encoders := make([]*encoder, len(models))
+	for i, m := range models {
+		encoders[i] = newEncoder(m)
+		if err := encoders[i].encode(); err != nil {
+			return nil, err
+		}
+	}
+	m, e := models[0], encoders[0]
+	if err := e.vary(encoders[1:]); err != nil {
 		return nil, err
 	}
 	return elfwrite.Link(&elfwrite.Input{

@@ -145,3 +145,16 @@ func TestRootOfTheArchive(t *testing.T) {
 		load(t, out.Bytes())
 	}
 }
+
+// Texts of errors are those of the place that failed. The object's sources have local names in common.
+func TestErrorsOfLibraries(t *testing.T) {
+	s := sampleOf(t, parse(t, `program @p { %x = parameter "x" : f32[3,4] %i = parameter "i" : i64[2] return index_select(%x, 0, %i) }`), 1)
+	r := load(t, s.export(t))
+	bad, err := aoti.FromBytes([]byte{0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0}, ir.I64, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Run(context.Background(), s.in[0], bad); err == nil || !strings.Contains(err.Error(), "index_select: index 9 is out of range for 3 elements") {
+		t.Errorf("%v", err)
+	}
+}

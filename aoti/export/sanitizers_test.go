@@ -49,11 +49,12 @@ func encoded(t *testing.T, program string) (*model, *encoder) {
 	if err := m.assignAll(map[string]int{"w.n": 2}, len(p.Returns)); err != nil {
 		t.Fatal(err)
 	}
-	var optimised *graph.Program
-	if m.plan, optimised, err = cpu.PlanAhead(p, m.seed()); err != nil {
+	plans, optimised, err := cpu.PlanAhead([]*graph.Program{p}, m.seed())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.describe(optimised); err != nil {
+	m.plan = plans[0]
+	if err := m.describe(optimised[0]); err != nil {
 		t.Fatal(err)
 	}
 	e := newEncoder(m)

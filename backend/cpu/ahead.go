@@ -9,15 +9,19 @@ import (
 )
 
 // PlanAhead optimises a Program and plans it for another process, for package aoti/export: with the
-// kernels and the memory plan of this backend, as data. It works on any platform and makes nothing
-// executable. seed is the number of the parameter that stands for the random generator of the process
-// that runs the plan, or -1. What has neither machine code nor a function of libtorch is named in one error that
-// wraps backend.ErrUnsupported.
-func PlanAhead(p *graph.Program, seed int) (*ahead.Plan, *graph.Program, error) {
-	p, _ = graph.Optimize(p, graph.Options{Supports: emit.Supports, Takes: emit.Takes})
-	out, err := emit.Plan(p, seed)
-	if err != nil {
-		return nil, nil, fmt.Errorf("program %q: %w", p.Name, err)
+// kernels and the memory plan of this backend, as data. Given one Program recorded for several sizes,
+// the largest first, it makes plans that differ in numbers alone. It works on any platform and makes
+// nothing executable. seed is the number of the parameter that stands for the random generator of the
+// process that runs the plan, or -1. What has neither machine code nor a function of libtorch, and what
+// is planned differently for different sizes, is named in one error that wraps backend.ErrUnsupported.
+func PlanAhead(sizes []*graph.Program, seed int) ([]*ahead.Plan, []*graph.Program, error) {
+	optimised := make([]*graph.Program, len(sizes))
+	for i, p := range sizes {
+		optimised[i], _ = graph.Optimize(p, graph.Options{Supports: emit.Supports, Takes: emit.Takes})
 	}
-	return out, p, nil
+	plans, err := emit.Plans(optimised, seed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("program %q: %w", sizes[0].Name, err)
+	}
+	return plans, optimised, nil
 }

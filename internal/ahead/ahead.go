@@ -33,8 +33,9 @@ type Place struct {
 type Plan struct {
 	Places    []Place // by buffer
 	Literals  []byte
-	Workspace int // bytes
-	Returned  int // tensors
+	Sizes     []int // bytes of the buffers for these sizes of the Program
+	Workspace int   // bytes
+	Returned  int   // tensors
 	Kernels   []Kernel
 	Steps     []Step
 }

@@ -178,7 +178,7 @@ func (l *linker) takeBlobs() {
 
 func (l *linker) takeSymbols(syms []elf.Symbol) error {
 	for _, s := range syms {
-		if p, ok := l.sections[int(s.Section)]; ok && s.Name != "" {
+		if p, ok := l.sections[int(s.Section)]; ok && elf.ST_BIND(s.Info) != elf.STB_LOCAL {
 			if _, twice := l.places[s.Name]; twice && elf.ST_BIND(s.Info) == elf.STB_GLOBAL {
 				return fmt.Errorf("elfwrite: symbol %s is there twice", s.Name)
 			}

@@ -33,11 +33,9 @@ func (l *linker) relocate(f *elf.File, syms []elf.Symbol) error {
 // relocation notes what is to be written at a place.
 func (l *linker) relocation(at place, kind elf.R_X86_64, sym *elf.Symbol, add int64) error {
 	name := sym.Name
-	if elf.ST_TYPE(sym.Info) == elf.STT_SECTION {
-		name = fmt.Sprintf(".%d", sym.Section)
-		if p, ok := l.sections[int(sym.Section)]; ok {
-			l.places[name] = p
-		}
+	if p, ok := l.sections[int(sym.Section)]; ok && elf.ST_BIND(sym.Info) == elf.STB_LOCAL {
+		name = fmt.Sprintf(".%d+%d", sym.Section, sym.Value) // local names are not unique: each source has its .LC0
+		l.places[name] = place{p.seg, p.off + int64(sym.Value)}
 	}
 	_, here := l.places[name]
 	x := fix{at: at, symbol: name, slot: -1, add: add}

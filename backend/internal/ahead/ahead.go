@@ -39,6 +39,8 @@ type emitter struct {
 	kernels   []ahead.Kernel
 	returned  map[int]int // numbers of returned tensors, by buffer
 	seed      int         // the parameter that stands for the generator of the process, or -1
+	varies    bool        // there are plans for other sizes, too
+	sizes     []int       // bytes of the buffers
 	failures  []error
 }
 
@@ -54,25 +56,54 @@ func Supports(op ir.Op) bool {
 // Takes reports whether a use of a composite op that Supports reports is one that has a function.
 func Takes(a ir.Args) bool { return a.Spec.Op != aten.Attention || takesAttention(a) }
 
-// Plan returns the plan of a Program that graph.Optimize made with Supports. Where instructions have
-// neither a kernel nor a function, the error names all of them, with the user's lines, and wraps
-// backend.ErrUnsupported. Random ops whose seed is the parameter of that number draw from the
-// generator of the process that runs the plan; -1 stands for none.
-func Plan(p *graph.Program, seed int) (*ahead.Plan, error) {
+// Plans returns the plans of a Program that graph.Optimize made with Supports, for one choice of its
+// sizes or for several, the largest first. Plans for several have the same steps in the same order over
+// buffers in the same places, with room for the largest; only numbers in them differ. Where
+// instructions have neither a kernel nor a function, or sizes decide what is computed, the error names
+// all of them, with the user's lines, and wraps backend.ErrUnsupported. Random ops whose seed is the
+// parameter of that number draw from the generator of the process that runs the plan; -1 stands for
+// none.
+func Plans(sizes []*graph.Program, seed int) ([]*ahead.Plan, error) {
+	drafts := make([]*emitter, len(sizes))
+	for i, p := range sizes {
+		e, err := draft(p, seed, len(sizes) > 1)
+		if err != nil {
+			return nil, err
+		}
+		drafts[i] = e
+	}
+	if err := agree(drafts); err != nil {
+		return nil, err
+	}
+	plans := make([]*ahead.Plan, len(drafts))
+	for i, e := range drafts {
+		plans[i] = e.finish()
+	}
+	return plans, nil
+}
+
+// draft emits the steps of a Program.
+func draft(p *graph.Program, seed int, varies bool) (*emitter, error) {
 	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
 	e := &emitter{
-		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{}, seed: seed,
+		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{},
+		seed: seed, varies: varies,
 	}
 	if err := e.Build(e, nil); err != nil {
 		return nil, err
 	}
-	if len(e.failures) > 0 {
-		return nil, errors.Join(e.failures...)
+	for i := range e.Buffers {
+		e.sizes = append(e.sizes, e.Buffers[i].Bytes)
 	}
-	m := plan.Make(e.steps, e.Buffers, plan.Options[ahead.Step]{Alignment: lineBytes, Inputs: len(p.Params), Eager: true})
-	out := &ahead.Plan{Workspace: m.Workspace, Kernels: e.kernels, Returned: len(e.returned)}
+	return e, errors.Join(e.failures...)
+}
+
+// finish orders the steps and places the buffers.
+func (e *emitter) finish() *ahead.Plan {
+	m := plan.Make(e.steps, e.Buffers, plan.Options[ahead.Step]{Alignment: lineBytes, Inputs: len(e.Program.Params), Eager: true})
+	out := &ahead.Plan{Workspace: m.Workspace, Kernels: e.kernels, Returned: len(e.returned), Sizes: e.sizes}
 	for i := range m.Buffers {
 		out.Places = append(out.Places, e.place(m, i, out))
 	}
@@ -85,7 +116,7 @@ func Plan(p *graph.Program, seed int) (*ahead.Plan, error) {
 		}
 		out.Steps = append(out.Steps, s)
 	}
-	return out, nil
+	return out
 }
 
 // place returns where buffer i lies, and adds constants to the literals.
@@ -136,8 +167,14 @@ func assemble(k *loop.Kernel) (out ahead.Kernel, err error) {
 // Templates returns the templates of kernels.
 func (e *emitter) Templates() *fuse.Templates { return e.templates }
 
-// Parts returns into how many parts the lines of a reduction are cut.
-func (e *emitter) Parts(r fuse.Reduction) int { return nest.Cuts().Parts(r) }
+// Parts returns into how many parts the lines of a reduction are cut, which is one where sizes vary:
+// the best number is no simple function of them.
+func (e *emitter) Parts(r fuse.Reduction) int {
+	if e.varies {
+		return 1
+	}
+	return nest.Cuts().Parts(r)
+}
 
 // Epilogue says what the kernel of a dense instruction does to its results: nothing, as functions of
 // libtorch are called for those.

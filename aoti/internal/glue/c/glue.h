@@ -34,7 +34,17 @@ typedef struct lx_plan {
 	int64_t input_at, output_at, constant_at, place_at, step_at, assigned_at; // words
 	int64_t in_spec, out_spec; // texts
 	int64_t workspace, weights; // bytes
+	int64_t words, symbols, symbol_at, patches, patch_at;
 } lx_plan;
+
+// A symbol is a size that varies: that of a dimension of an input. Words that depend on symbols hold
+// what they are where each symbol is its origin. A patch says what one of them is elsewhere: the word,
+// the number of terms, and for each term the orders i and j and a difference d. The word is the sum of
+// d·(k over i)·(l over j) over the terms, where k and l are how far below their origins the symbols are.
+typedef struct lx_symbol {
+	int64_t name, input, dim, min, max, origin;
+} lx_symbol;
+enum { LX_MAX_SYMBOLS = 2 };
 
 typedef struct lx_param {
 	int64_t name, dtype, ndim, dims; // dims: where the sizes are

@@ -17,6 +17,7 @@ enum { FAULT_AT = LX_MAX_ARGS * 8 + 24 }; // in the spill memory: the instructio
 enum { ON_STACK = 16 << 10 };
 
 typedef struct run {
+	const int64_t *words; // for the sizes of this run
 	char **base;
 	lx_handle *returned;
 	int level;
@@ -242,12 +243,12 @@ static lx_error run_call(const run *r, const lx_call *c)
 }
 
 // take_inputs finds the memory of the inputs. What does not lie dense is copied to tensors of copies.
-static lx_error take_inputs(char **base, lx_handle *inputs, lx_handle *copies)
+static lx_error take_inputs(const int64_t *words, char **base, lx_handle *inputs, lx_handle *copies)
 {
 	const lx_plan *p = lx_plan_of();
-	const lx_param *q = (const lx_param *)(loris_words + p->input_at);
+	const lx_param *q = (const lx_param *)(words + p->input_at);
 	for (int64_t n = 0; n < p->inputs; n++, q++) {
-		const int64_t *sizes = loris_words + q->dims;
+		const int64_t *sizes = words + q->dims;
 		int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
 		lx_handle x = inputs[n];
 		if (lx_check(x, "input", lx_text(q->name), q->dtype, q->ndim, sizes, strides))
@@ -271,14 +272,14 @@ static lx_error take_inputs(char **base, lx_handle *inputs, lx_handle *copies)
 	return LX_OK;
 }
 
-static lx_error make_outputs(char **base, lx_handle *outputs)
+static lx_error make_outputs(const int64_t *words, char **base, lx_handle *outputs)
 {
 	const lx_plan *p = lx_plan_of();
-	const lx_param *q = (const lx_param *)(loris_words + p->output_at);
+	const lx_param *q = (const lx_param *)(words + p->output_at);
 	for (int64_t n = 0; n < p->outputs; n++, q++) {
 		int64_t strides[LX_MAX_DIMS];
-		lx_dense(q->ndim, loris_words + q->dims, strides);
-		if (aoti_torch_empty_strided(q->ndim, loris_words + q->dims, strides, (int32_t)q->dtype, 0, 0, &outputs[n]) ||
+		lx_dense(q->ndim, words + q->dims, strides);
+		if (aoti_torch_empty_strided(q->ndim, words + q->dims, strides, (int32_t)q->dtype, 0, 0, &outputs[n]) ||
 		    aoti_torch_get_data_ptr(outputs[n], (void **)&base[n])) {
 			lx_fail("output %s: there is no memory for it", lx_text(q->name));
 			return LX_FAILED;
@@ -290,7 +291,7 @@ static lx_error make_outputs(char **base, lx_handle *outputs)
 static lx_error run_steps(const run *r)
 {
 	const lx_plan *p = lx_plan_of();
-	const int64_t *w = loris_words + p->step_at;
+	const int64_t *w = r->words + p->step_at;
 	for (int64_t n = 0; n < p->steps; n++) {
 		const lx_step *s = (const lx_step *)w;
 		if (s->kind == LX_KERNEL ? run_kernel(r, (const lx_kernel *)s) : run_call(r, (const lx_call *)s))
@@ -302,17 +303,17 @@ static lx_error run_steps(const run *r)
 
 // assign gives inputs and constants the values that the steps have computed for them. What may fail,
 // which is all that concerns the caller's inputs, comes first.
-static lx_error assign(const lx_set *set, lx_handle *inputs, const char *workspace)
+static lx_error assign(const int64_t *words, const lx_set *set, lx_handle *inputs, const char *workspace)
 {
 	const lx_plan *p = lx_plan_of();
-	const lx_assigned *all = (const lx_assigned *)(loris_words + p->assigned_at);
+	const lx_assigned *all = (const lx_assigned *)(words + p->assigned_at);
 	for (const lx_assigned *a = all; a < all + p->assigned; a++) {
 		int64_t strides[LX_MAX_DIMS];
 		lx_handle value = NULL;
 		if (a->target >= p->inputs)
 			continue;
-		lx_dense(a->ndim, loris_words + a->dims, strides);
-		lx_error e = aoti_torch_create_tensor_from_blob((void *)(workspace + a->from), a->ndim, loris_words + a->dims, strides, 0,
+		lx_dense(a->ndim, words + a->dims, strides);
+		lx_error e = aoti_torch_create_tensor_from_blob((void *)(workspace + a->from), a->ndim, words + a->dims, strides, 0,
 								(int32_t)a->dtype, 0, 0, &value);
 		if (!e)
 			e = aoti_torch_copy_(inputs[a->target], value, 0);
@@ -330,7 +331,77 @@ static lx_error assign(const lx_set *set, lx_handle *inputs, const char *workspa
 	return LX_OK;
 }
 
-// lx_run borrows the inputs. spare keeps a workspace for the next run. On an error no output is left.
+// What a run leaves to the next one: the words as they are for some sizes, if sizes vary, and behind
+// them the workspace, each from a line on.
+typedef struct spare {
+	int64_t filled, values[LX_MAX_SYMBOLS];
+} spare_header;
+
+static size_t lines(int64_t bytes) { return ((size_t)bytes + LX_LINE - 1) & -(size_t)LX_LINE; }
+static size_t words_size(const lx_plan *p) { return p->symbols ? lines(p->words * (int64_t)sizeof(int64_t)) : 0; }
+
+// read_sizes finds the values of the symbols and compares them with their bounds.
+static lx_error read_sizes(lx_handle *inputs, int64_t *values)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_symbol *s = (const lx_symbol *)(loris_words + p->symbol_at);
+	for (int64_t n = 0; n < p->symbols; n++, s++) {
+		const lx_param *q = (const lx_param *)(loris_words + p->input_at) + s->input;
+		int64_t ndim, *sizes;
+		if (!inputs[s->input] || aoti_torch_get_dim(inputs[s->input], &ndim) || aoti_torch_get_sizes(inputs[s->input], &sizes)) {
+			lx_fail("input %s: there is no tensor", lx_text(q->name));
+			return LX_FAILED;
+		}
+		if (ndim != q->ndim) {
+			lx_fail("input %s: has %lld dimensions, want %lld", lx_text(q->name), (long long)ndim, (long long)q->ndim);
+			return LX_FAILED;
+		}
+		values[n] = sizes[s->dim];
+		if (values[n] < s->min || values[n] > s->max) {
+			lx_fail("input %s: dimension %lld (%s) has size %lld, want %lld to %lld", lx_text(q->name), (long long)s->dim, lx_text(s->name),
+				(long long)values[n], (long long)s->min, (long long)s->max);
+			return LX_FAILED;
+		}
+	}
+	return LX_OK;
+}
+
+static int64_t choose(int64_t k, int64_t i) { return i == 0 ? 1 : i == 1 ? k : k * (k - 1) / 2; }
+
+// patch writes words as they are for some sizes.
+static void patch(int64_t *words, const int64_t *values)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_symbol *s = (const lx_symbol *)(loris_words + p->symbol_at);
+	const int64_t *w = loris_words + p->patch_at;
+	int64_t below[LX_MAX_SYMBOLS] = {0};
+	for (int64_t n = 0; n < p->symbols; n++)
+		below[n] = s[n].origin - values[n];
+	memcpy(words, loris_words, (size_t)p->words * sizeof *words);
+	for (int64_t n = 0; n < p->patches; n++) {
+		int64_t *word = words + *w++, terms = *w++;
+		for (*word = 0; terms > 0; terms--, w += 3)
+			*word += w[2] * choose(below[0], w[0]) * choose(below[1], w[1]);
+	}
+}
+
+// words_for returns the words for the sizes of the inputs, or NULL.
+static const int64_t *words_for(lx_handle *inputs, spare_header *h)
+{
+	int64_t values[LX_MAX_SYMBOLS] = {0}, *words = (int64_t *)((char *)h + LX_LINE);
+	if (!lx_plan_of()->symbols)
+		return loris_words;
+	if (read_sizes(inputs, values))
+		return NULL;
+	if (!h->filled || memcmp(h->values, values, sizeof values)) {
+		patch(words, values);
+		memcpy(h->values, values, sizeof values);
+		h->filled = 1;
+	}
+	return words;
+}
+
+// lx_run borrows the inputs. spare keeps memory for the next run. On an error no output is left.
 lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs)
 {
 	const lx_plan *p = lx_plan_of();
@@ -339,18 +410,21 @@ lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *o
 	lx_handle handles[in + returned + 1];
 	memset(handles, 0, sizeof handles);
 	memset(outputs, 0, out * sizeof *outputs);
-	run r = {base, handles + in, lx_level()};
-	void *workspace = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQUIRE);
+	spare_header *h = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQUIRE);
+	if (!h && (h = aligned_alloc(LX_LINE, LX_LINE + words_size(p) + lines(p->workspace))))
+		h->filled = 0;
+	char *workspace = (char *)h + LX_LINE + words_size(p);
+	run r = {NULL, base, handles + in, lx_level()};
 	lx_error e = LX_FAILED;
-	if (!workspace && p->workspace && !(workspace = aligned_alloc(LX_LINE, ((size_t)p->workspace + LX_LINE - 1) & -(size_t)LX_LINE))) {
+	if (!h) {
 		lx_fail("there is no memory for %lld bytes of workspace", (long long)p->workspace);
-	} else if (!take_inputs(base, inputs, handles) && !make_outputs(base + in + constants, outputs)) {
+	} else if ((r.words = words_for(inputs, h)) && !take_inputs(r.words, base, inputs, handles) && !make_outputs(r.words, base + in + constants, outputs)) {
 		memcpy(base + in, set->data, constants * sizeof *base);
 		base[in + constants + out] = workspace;
 		base[in + constants + out + 1] = (char *)loris_literals;
 		e = run_steps(&r);
 		if (!e)
-			e = assign(set, inputs, workspace);
+			e = assign(r.words, set, inputs, workspace);
 	}
 	for (size_t n = 0; n < in + returned; n++)
 		if (handles[n])
@@ -360,6 +434,6 @@ lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *o
 			aoti_torch_delete_tensor_object(outputs[n]);
 			outputs[n] = NULL;
 		}
-	free(__atomic_exchange_n(spare, workspace, __ATOMIC_RELEASE));
+	free(__atomic_exchange_n(spare, h, __ATOMIC_RELEASE));
 	return e;
 }
