@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
@@ -268,8 +269,10 @@ func readCheckpoint(w *workspace, b []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = nn.Load(context.Background(), p, nn.NewLinear(3, 2))
-	return err
+	return loadInSession(func(ctx context.Context, in loris.Maker) error {
+		_, err := nn.Load(ctx, p, nn.NewLinear(3, 2, nn.With(in)))
+		return err
+	})
 }
 
 // readEntry puts an input in the place of a file of the disk cache. The cache gives back what was put
