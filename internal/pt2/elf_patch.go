@@ -81,6 +81,8 @@ const (
 	baseLibrary = "libc.so.6"
 	// dtIgnored is a tag of the dynamic segment that no linker knows.
 	dtIgnored = 0x60004c6f
+	// elfHeader is how long the header at the beginning is.
+	elfHeader = 64
 )
 
 // HostEdits returns the changes that make a copy of the library one that this
@@ -121,16 +123,18 @@ func (l *Library) edits(renames []Rename) ([]Edit, error) {
 	p.weakenUnique()
 	p.dropExecutableStack()
 	var edits []Edit
-	for _, c := range []struct {
-		old table
-		new []byte
-	}{
-		{l.segments, p.segments}, {l.dynamic, p.dynamic}, {l.strings, p.strings},
-		{l.symbols, p.symbols}, {l.versions, p.versions}, {l.needs, p.needs},
-	} {
-		if e, ok := difference(c.old, c.new); ok {
-			edits = append(edits, e)
+	old := []table{l.segments, l.dynamic, l.strings, l.symbols, l.versions, l.needs}
+	for i, data := range [][]byte{p.segments, p.dynamic, p.strings, p.symbols, p.versions, p.needs} {
+		e, ok := difference(old[i], data)
+		if !ok {
+			continue
 		}
+		for j, other := range append(old, table{data: make([]byte, elfHeader)}) {
+			if j != i && e.Offset < other.offset+int64(len(other.data)) && other.offset < e.Offset+int64(len(e.Data)) {
+				return nil, problem("what has to be changed at %d belongs to two tables, or to the header", e.Offset)
+			}
+		}
+		edits = append(edits, e)
 	}
 	slices.SortFunc(edits, func(a, b Edit) int { return cmp.Compare(a.Offset, b.Offset) })
 	return edits, nil
