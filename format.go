@@ -3,11 +3,11 @@ package loris
 import (
 	"context"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"strings"
 
 	"github.com/loris-ml/loris/internal/npformat"
 	"github.com/loris-ml/loris/internal/tracing"
+	"github.com/loris-ml/loris/ir"
 )
 
 // String describes the tensor without waiting or syncing: its elements as NumPy prints

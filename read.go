@@ -3,13 +3,13 @@ package loris
 import (
 	"context"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/memlimit"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Elem are the Go types that elements are read as and made from. int counts as

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/internal/pt2"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a

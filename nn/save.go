@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"maps"
 	"strings"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

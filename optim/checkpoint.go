@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"iter"
 	"maps"
 	"strconv"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/tensorfile"
+	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
 )
 
@@ -17,13 +18,11 @@ import (
 // of tensors are those of nn.Load.
 var ErrCheckpoint = errors.New("not the expected checkpoint")
 
-// The entries of a file's metadata.
+// The entries of a file's metadata beside those of tensorfile.
 const (
 	metaAlgorithm = "loris.optim.algorithm"
 	metaSteps     = "loris.optim.steps"
 	metaLR        = "loris.optim.lr"
-	metaSeed      = "loris.seed"
-	metaStep      = "loris.step"
 )
 
 // Checkpoint is the state from which training resumes. Training from a loaded checkpoint
@@ -64,8 +63,8 @@ func (c *Checkpoint) Save(ctx context.Context, path string) error {
 	if c.Optimizer != nil {
 		maps.Copy(meta, c.Optimizer.Metadata())
 	}
-	meta[metaStep] = strconv.FormatInt(c.Step, 10)
-	meta[metaSeed] = strconv.FormatUint(s.Seed(), 10)
+	meta[tensorfile.MetaStep] = strconv.FormatInt(c.Step, 10)
+	meta[tensorfile.MetaSeed] = strconv.FormatUint(s.Seed(), 10)
 	return nn.Save(ctx, path, c.module(), meta)
 }
 
@@ -87,11 +86,11 @@ func (c *Checkpoint) Load(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	step, err := number(meta, metaStep, strconv.ParseInt)
+	step, err := number(meta, tensorfile.MetaStep, strconv.ParseInt)
 	if err != nil {
 		return fail(err)
 	}
-	seed, err := number(meta, metaSeed, strconv.ParseUint)
+	seed, err := number(meta, tensorfile.MetaSeed, strconv.ParseUint)
 	if err != nil {
 		return fail(err)
 	}
@@ -106,7 +105,7 @@ func (c *Checkpoint) Load(ctx context.Context, path string) error {
 		return fail(err)
 	}
 	s.SetSeed(seed)
-	for _, k := range []string{metaAlgorithm, metaSteps, metaLR, metaSeed, metaStep} {
+	for _, k := range []string{metaAlgorithm, metaSteps, metaLR, tensorfile.MetaSeed, tensorfile.MetaStep} {
 		delete(meta, k)
 	}
 	c.Step, c.Metadata = step, meta

@@ -2,10 +2,10 @@ package container
 
 import (
 	"context"
-	"github.com/loris-ml/loris/ir"
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
 )
 
 // Pending is a run that has been started and may not be done.

@@ -3,10 +3,10 @@ package container
 import (
 	"context"
 	"fmt"
-	"github.com/loris-ml/loris/ir"
 	"sort"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/ir"
 )
 
 // get returns a set with a reference.

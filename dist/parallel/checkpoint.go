@@ -45,12 +45,6 @@ type Checkpoint struct {
 	Step int64
 }
 
-// The entries of the files' metadata, which are those of optim.Checkpoint.
-const (
-	metaSeed = "loris.seed"
-	metaStep = "loris.step"
-)
-
 // entry is a tensor of the checkpoint.
 type entry struct {
 	name  string
@@ -253,7 +247,7 @@ func (c *Checkpoint) optimizer() *optim.Optimizer {
 }
 
 func (c *Checkpoint) metadata() map[string]string {
-	meta := map[string]string{"format": "pt", metaStep: strconv.FormatInt(c.Step, 10), metaSeed: strconv.FormatUint(c.session().Seed(), 10)}
+	meta := map[string]string{"format": "pt", tensorfile.MetaStep: strconv.FormatInt(c.Step, 10), tensorfile.MetaSeed: strconv.FormatUint(c.session().Seed(), 10)}
 	if o := c.optimizer(); o != nil {
 		maps.Copy(meta, o.Metadata())
 	}
@@ -317,8 +311,8 @@ func (c *Checkpoint) load(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	step, err := strconv.ParseInt(meta[metaStep], 10, 64)
-	seed, seedErr := strconv.ParseUint(meta[metaSeed], 10, 64)
+	step, err := strconv.ParseInt(meta[tensorfile.MetaStep], 10, 64)
+	seed, seedErr := strconv.ParseUint(meta[tensorfile.MetaSeed], 10, 64)
 	if err := errors.Join(err, seedErr); err != nil {
 		return fmt.Errorf("%w: %w", optim.ErrCheckpoint, err)
 	}

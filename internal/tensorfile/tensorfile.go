@@ -8,6 +8,12 @@ import (
 	"github.com/loris-ml/loris/safetensors"
 )
 
+// The entries of a checkpoint's metadata that all kinds of checkpoints have.
+const (
+	MetaSeed = "loris.seed" // of the session, decimal
+	MetaStep = "loris.step" // the caller's number, decimal
+)
+
 // dtypes are the dtypes that both Loris and the file format have.
 var dtypes = map[ir.DType]safetensors.DType{
 	ir.Bool: safetensors.Bool, ir.U8: safetensors.U8, ir.I8: safetensors.I8, ir.I16: safetensors.I16,

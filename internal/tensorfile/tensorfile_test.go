@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
-	"os"
 )
 
 // Every dtype that a file can have comes back, with its shape and bytes.
