@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -209,7 +211,7 @@ func (c *Client) get(ctx context.Context, method, address string, header map[str
 
 // status returns the error of a reply.
 func status(res *http.Response) error {
-	text := cmp.Or(res.Header.Get("X-Error-Message"), res.Status)
+	text := escape.Text(cmp.Or(res.Header.Get("X-Error-Message"), res.Status))
 	switch {
 	case res.StatusCode < 400:
 		return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/escape"
 	"github.com/loris-ml/loris/nn"
 )
 
@@ -132,9 +133,9 @@ func (f *Folder) Load(ctx context.Context, m nn.Module, opts ...nn.LoadOption) (
 	return nn.Load(ctx, path, m, opts...)
 }
 
-// checkName refuses names of files that are not below their folder on every system.
+// checkName refuses names of files that are not below their folder on every system, or not text.
 func checkName(name string) error {
-	if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\:") || !filepath.IsLocal(filepath.FromSlash(name)) {
+	if escape.Text(name) != name || strings.ContainsAny(name, "\n\t") || !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\:") || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("hub: %q is no name of a file in a folder", name)
 	}
 	return nil

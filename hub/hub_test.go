@@ -329,6 +329,10 @@ func TestDownloadSaysWhatIsMissing(t *testing.T) {
 	if _, err := c.Download(t.Context(), "org/tiny", "main"); err == nil || !strings.Contains(err.Error(), "escape") {
 		t.Error(err)
 	}
+	f.files = map[string]string{"a\x1b[2J.json": "{}"}
+	if _, err := c.Download(t.Context(), "org/tiny", "main"); err == nil || !strings.Contains(err.Error(), `\x1b`) || strings.Contains(err.Error(), "\x1b") {
+		t.Error(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Download(ctx, "org/tiny", "main"); !errors.Is(err, context.Canceled) {

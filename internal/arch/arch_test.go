@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"onnx":                  {"", "ir", "graph", "model", "internal/importer", "internal/elements", "internal/memlimit", "onnx"},
 	"onnx/internal/pb":      {},
 	"internal/importer":     {"", "ir", "internal/executor"},
-	"hub":                   {"internal/atomicfile", "internal/filelock", "ir", "nn"},
+	"hub":                   {"internal/atomicfile", "internal/escape", "internal/filelock", "ir", "nn"},
 	"optim":                 {"", "nn", "ir", "internal"},
 	"tensorboard":           {"internal/figure"},
 	"safetensors":           {"internal/atomicfile", "internal/memlimit"},

@@ -23,8 +23,11 @@ type candidate struct {
 	weight float64 // the logit, and then its exponential
 }
 
-// draw returns a token; NaN among the logits is an error.
+// draw returns a token; no logits, and NaN among them, are errors.
 func (s *sampler) draw(logits []float64) (int64, error) {
+	if len(logits) == 0 {
+		return 0, inference.Errorf(inference.Internal, "the model gives no logits")
+	}
 	best := 0
 	for i, v := range logits {
 		if math.IsNaN(v) {
