@@ -12,17 +12,11 @@ import (
 // bits there are exact but for the last rounding. On f64 itself some are native,
 // with the few bits lost.
 
-// viaDouble makes the emitter of a function from its one on f64, for f32 alone.
-func viaDouble(f func(g *gen, x []val) val) emitters { return onDoubles(f, nil) }
-
 // onDoubles makes the emitter of a function from one on f64 that is for f32 and
-// one that is for f64, nil if it is not native there.
+// one that is for f64.
 func onDoubles(f, f64 func(g *gen, x []val) val) emitters {
 	return emitters{f: func(g *gen, w int, x []val) val {
-		switch {
-		case w == 8 && f64 == nil:
-			fail("the function is native on f32 only")
-		case w == 8:
+		if w == 8 {
 			return f64(g, x)
 		}
 		var halves [2][]val
