@@ -356,6 +356,7 @@ func (r *Repository) publish(e *entry, fresh map[int64]*version) {
 
 // retire closes a version when its last request is answered.
 func (r *Repository) retire(e *entry, n int64, v *version, gone bool) {
+	defer close(v.retired)
 	v.leave()
 	<-v.closed
 	if v.err != nil {
@@ -409,7 +410,7 @@ func (r *Repository) Close(ctx context.Context) error {
 		e.mu.Unlock()
 		for _, v := range all {
 			select {
-			case <-v.closed:
+			case <-v.retired:
 			case <-ctx.Done():
 				return fmt.Errorf("model %q has requests: %w", v.name, ctx.Err())
 			}

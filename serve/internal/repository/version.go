@@ -33,6 +33,8 @@ type version struct {
 	users  atomic.Int64
 	closed chan struct{}
 	err    error // of closing; valid when closed is
+	// retired is closed when the repository has told of the version's end and does nothing more for it.
+	retired chan struct{}
 }
 
 func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, allow *allowList, ro *Options) (*version, error) {
@@ -53,7 +55,7 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 	}
 	v := &version{
 		name: name, number: strconv.FormatInt(f.number, 10), model: m,
-		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), tracer: ro.Tracer,
+		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), retired: make(chan struct{}), tracer: ro.Tracer,
 	}
 	if err = checkTensors(c, m); err == nil {
 		v.labels, err = readLabels(c, m, f.dir)
