@@ -11,9 +11,9 @@ require (
 	github.com/sugarme/tokenizer v0.3.0
 	golang.org/x/image v0.30.0
 	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.46.0
+	golang.org/x/sys v0.48.0
 	golang.org/x/text v0.43.0
-	gonum.org/v1/gonum v0.16.0
+	gonum.org/v1/gonum v0.17.0
 	gonum.org/v1/plot v0.17.0
 )
 
