@@ -18,7 +18,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // listed is what `go list` says of a package.
@@ -26,7 +27,6 @@ type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
 	ImportMap       map[string]string
-	Standard        bool
 	DepOnly         bool
 	Module          *struct{ GoVersion string }
 	Error           *struct{ Err string }
@@ -75,7 +75,7 @@ func check(target string, patterns []string) (int, error) {
 		if err := c.check(p); err != nil {
 			return 0, err
 		}
-		if !p.DepOnly && !p.Standard {
+		if !p.DepOnly {
 			n++
 		}
 	}
@@ -85,7 +85,7 @@ func check(target string, patterns []string) (int, error) {
 // list returns the packages and all that they import, each behind what it imports.
 func list(system, machine string, patterns []string) (packages []listed, err error) {
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-test", "-e",
-		"-json=ImportPath,Dir,GoFiles,ImportMap,Standard,DepOnly,Module,Error"}, patterns...)...)
+		"-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly,Module,Error"}, patterns...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+machine)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -132,18 +132,17 @@ func (i importer) Import(path string) (*types.Package, error) {
 // check checks one package. Errors in packages of others are theirs: what counts are declarations.
 func (c *checker) check(p listed) error {
 	files := make([]*ast.File, len(p.GoFiles))
-	failures := make([]error, len(p.GoFiles))
-	var all sync.WaitGroup
+	var work errgroup.Group
 	for i, name := range p.GoFiles {
-		all.Go(func() {
+		work.Go(func() (err error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(p.Dir, name)
 			}
-			files[i], failures[i] = parser.ParseFile(c.fset, name, nil, parser.SkipObjectResolution)
+			files[i], err = parser.ParseFile(c.fset, name, nil, parser.SkipObjectResolution)
+			return err
 		})
 	}
-	all.Wait()
-	if err := errors.Join(failures...); err != nil {
+	if err := work.Wait(); err != nil {
 		return err
 	}
 	var found []error
