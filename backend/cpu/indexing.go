@@ -118,17 +118,20 @@ func (c *call) source() (operand, strided.View) {
 	return c.dense(v), view
 }
 
-// rowSource returns the rows that scatter reads where rowIndex is ok, if they are as long as those of
-// self.
-func (c *call) rowSource() (src operand, ok bool) {
+// rowScatter returns the vector of rowIndex and the rows that a scatter reads, if there is one and they
+// are as long as those of self.
+func (c *call) rowScatter() (index, src operand, inner int, ok bool) {
+	if index, inner, ok = c.rowIndex(); !ok {
+		return
+	}
 	v, _ := c.Operand("src")
-	index := c.Operands[1].Shape
-	for d := c.Dim("dim", index.Rank()) + 1; d < index.Rank(); d++ {
-		if v.Shape.Dim(d) != index.Dim(d) {
-			return operand{}, false
+	places := c.Operands[1].Shape
+	for d := c.Dim("dim", places.Rank()) + 1; d < places.Rank(); d++ {
+		if v.Shape.Dim(d) != places.Dim(d) {
+			return index, src, inner, false
 		}
 	}
-	return c.dense(v), true
+	return index, c.dense(v), inner, true
 }
 
 // columnGrain is how many columns of n rows are worth a goroutine; not so few that processors write
@@ -143,14 +146,12 @@ func (c *call) scatterGrain(l *kernels.Lines) int {
 // scatter's units write to different elements: where an index repeats, the order counts.
 func scatter[T strided.Bits](c *call) {
 	m := c.l.mem
-	if index, inner, ok := c.rowIndex(); ok {
-		if src, ok := c.rowSource(); ok {
-			size, out := c.indexed(), c.selfCopy()
-			c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
-				kernels.ScatterRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
-			})
-			return
-		}
+	if index, src, inner, ok := c.rowScatter(); ok {
+		size, out := c.indexed(), c.selfCopy()
+		c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
+			kernels.ScatterRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
+		})
+		return
 	}
 	l := c.lineGeometry()
 	index := c.index()
@@ -179,13 +180,8 @@ func scatterReduce[T kernels.Number](c *call) {
 	if c.Operands[0].DType() == ir.Bool {
 		how = boolCombines[how]
 	}
-	if how == kernels.CombineSum && include && c.addRows(func(index, src, out operand, size, inner, lo, hi int) {
-		m := c.l.mem
-		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
-	}) {
-		return
-	}
-	if reduceRows[T](c, how, include) {
+	if index, src, inner, ok := c.rowScatter(); ok {
+		reduceRows[T](c, index, src, inner, how, include)
 		return
 	}
 	index := c.index()
@@ -205,18 +201,16 @@ func scatterReduce[T kernels.Number](c *call) {
 	})
 }
 
-// reduceRows emits a scatter_reduce by rows, if it is one. Which of the rows comes first where self's do
-// not count, and how many there are of each, is found out before.
-func reduceRows[T kernels.Number](c *call, how kernels.Combine, include bool) bool {
-	index, inner, ok := c.rowIndex()
-	if !ok {
-		return false
-	}
-	src, ok := c.rowSource()
-	if !ok {
-		return false
-	}
+// reduceRows emits a scatter_reduce by rows. Which of the rows comes first where self's do not count,
+// and how many there are of each, is found out before, but for sums with self.
+func reduceRows[T kernels.Number](c *call, index, src operand, inner int, how kernels.Combine, include bool) {
 	size, out, m := c.indexed(), c.selfCopy(), c.l.mem
+	if how == kernels.CombineSum && include {
+		c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
+			kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
+		})
+		return
+	}
 	counts, firsts := c.l.temp(ir.I64, size), c.l.temp(ir.Bool, index.n)
 	c.emit(1, 1, []operand{counts, firsts}, []operand{index}, func(_, _ int) {
 		kernels.CountRows(elements[int64](m, counts), elements[uint8](m, firsts), elements[int64](m, index), include)
@@ -225,22 +219,6 @@ func reduceRows[T kernels.Number](c *call, how kernels.Combine, include bool) bo
 		kernels.ReduceRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), how,
 			elements[int64](m, counts), elements[uint8](m, firsts), inner, lo, hi)
 	})
-	return true
-}
-
-// addRows emits f, which adds rows to those of self, if that is what the scatter does.
-func (c *call) addRows(f func(index, src, out operand, size, inner, lo, hi int)) bool {
-	index, inner, ok := c.rowIndex()
-	if !ok {
-		return false
-	}
-	src, ok := c.rowSource()
-	if !ok {
-		return false
-	}
-	size, out := c.indexed(), c.selfCopy()
-	c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) { f(index, src, out, size, inner, lo, hi) })
-	return true
 }
 
 // rows returns self as [outer, size, inner] around the indexed dimension.

@@ -48,8 +48,8 @@ func intMM(c *call) {
 // left one's signs count.
 func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product, out operand, signed bool) {
 	f := igemm.FormOf[X](kn)
-	signed = signed && f == igemm.Quads
-	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, signed)
+	sizes := igemm.Product{Form: f, M: p.m, N: p.n, K: p.k, Signed: signed}
+	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, sizes.Biased())
 	b, bSize := packWords[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, false)
 	if p.aOnce {
 		aSize = 0
@@ -62,7 +62,6 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 	rowTiles := ceilDiv(rows, tileRows)
 	m, size := c.l.mem, p.m*p.n
 	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*f.Words(p.k))
-	sizes := igemm.Product{Form: f, M: p.m, N: p.n, K: p.k, Signed: signed}
 	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
 		dst, x, y := elements[R](m, out), elements[uint32](m, a), elements[uint32](m, b)
 		for u := lo; u < hi; u++ {

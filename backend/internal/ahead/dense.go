@@ -63,11 +63,11 @@ func broadcast(x, y []int) []int {
 	return out
 }
 
-// list returns the first n of some integers.
-func list(v [3]int, n int) ahead.List {
-	out := make(ahead.List, n)
-	for i := range out {
-		out[i] = int64(v[i])
+// list returns integers as an argument.
+func list(v []int) ahead.List {
+	out := make(ahead.List, len(v))
+	for i, n := range v {
+		out[i] = int64(n)
 	}
 	return out
 }
@@ -94,7 +94,7 @@ func (c *call) convolution() {
 	}
 	size := ahead.Int(n)
 	x, w := c.tensor(c.Operands[0]), c.tensor(c.Operands[1])
-	c.emit("aoti_torch_cpu_convolution", 0, x, w, bias, list(g.Stride, n), size, list(g.Padding, n), size, list(g.Dilation, n), size,
+	c.emit("aoti_torch_cpu_convolution", 0, x, w, bias, list(g.Stride[:n]), size, list(g.Padding[:n]), size, list(g.Dilation[:n]), size,
 		flag(g.Transposed), more, size, ahead.Int(g.Groups), c.returned(strided.Dense(c.Shapes[0].Dims())))
 }
 
@@ -113,11 +113,7 @@ func (c *call) maxPool() {
 		if n == 1 {
 			v = []int{one, v[0]}
 		}
-		l := ahead.List{}
-		for _, x := range v {
-			l = append(l, int64(x))
-		}
-		return l
+		return list(v)
 	}
 	lead := 1
 	for _, d := range dims[:len(dims)-n] {

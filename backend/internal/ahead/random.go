@@ -18,10 +18,7 @@ func (c *call) drawn(function string, args ...ahead.Arg) {
 		c.unsupported("numbers of %v cannot be drawn", s.DType())
 		return
 	}
-	var sizes ahead.List
-	for _, d := range s.Dims() {
-		sizes = append(sizes, int64(d))
-	}
+	sizes := list(s.Dims())
 	args = append(args, sizes, ahead.Int(len(sizes)))
 	if function != randint {
 		args = append(args, ahead.Int(0)) // the default generator

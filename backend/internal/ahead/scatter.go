@@ -7,8 +7,10 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// indices returns an operand as libtorch takes indices that it writes through: of 64 bits.
+// indices computes the operands and returns the index as libtorch takes one that it writes through: of
+// 64 bits.
 func (c *call) indices() (v plan.Value, ok bool) {
+	c.Compute()
 	v, _ = c.Operand("index")
 	if v.DType() != ir.I64 {
 		c.unsupported("its function takes indices of i64, not of %v: cast them", v.DType())
@@ -19,7 +21,6 @@ func (c *call) indices() (v plan.Value, ok bool) {
 
 // scatter calls scatter.src, which begins with a copy of self.
 func (c *call) scatter() {
-	c.Compute()
 	index, ok := c.indices()
 	if !ok {
 		return
@@ -32,7 +33,6 @@ func (c *call) scatter() {
 
 // scatterReduce calls scatter_reduce.
 func (c *call) scatterReduce() {
-	c.Compute()
 	index, ok := c.indices()
 	if !ok {
 		return
@@ -43,7 +43,6 @@ func (c *call) scatterReduce() {
 
 // indexAdd calls scatter_reduce with an index that says the same of all elements of a slice.
 func (c *call) indexAdd() {
-	c.Compute()
 	index, ok := c.indices()
 	if !ok {
 		return

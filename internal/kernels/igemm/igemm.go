@@ -262,6 +262,9 @@ type Product struct {
 	Signed bool
 }
 
+// Biased reports whether the left words have the bias of Bias.
+func (p Product) Biased() bool { return p.Signed && p.Form == Quads }
+
 // Mul sets the part of the dense matrix c that lies in row panels rowLo..rowHi-1 and
 // column panels colLo..colHi-1 to the product of operands that Pack has packed for this
 // kernel, cut to the type.
@@ -269,11 +272,11 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 	var tile, excess [maxTile]int32
 	words := p.Form.Words(p.K)
 	f := kn.tile(p.Form)
-	signed := p.Signed && p.Form == Quads
+	biased := p.Biased()
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*kn.NR*words:][:kn.NR*words]
 		cols := min(kn.NR, p.N-col*kn.NR)
-		if signed {
+		if biased {
 			kn.excess(&excess, pb)
 		}
 		for row := rowLo; row < rowHi; row++ {
@@ -283,7 +286,7 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 			for i := range min(kn.MR, p.M-row*kn.MR) {
 				to := c[(row*kn.MR+i)*p.N+col*kn.NR:][:cols]
 				from := tile[i*kn.NR:][:cols]
-				if signed {
+				if biased {
 					for j, v := range excess[:cols] {
 						from[j] -= v
 					}
@@ -297,7 +300,7 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 }
 
 // Bias adds 128 to bytes that have a sign, as Mul expects those of the left operand of a
-// Signed product of Quads.
+// Biased product.
 func Bias(words []uint32) {
 	for i := range words {
 		words[i] ^= 0x80808080

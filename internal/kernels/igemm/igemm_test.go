@@ -97,7 +97,7 @@ func checkWide[T int8 | uint8](t *testing.T, kn *Kernel) {
 		Pack(f, a, x, kn.MR, m, k, 0, k, 1, 0, rows)
 		Pack(f, b, y, kn.NR, n, k, 0, 1, n, 0, cols)
 		p := Product{Form: f, M: m, N: n, K: k, Signed: least < 0}
-		if p.Signed && f == Quads {
+		if p.Biased() {
 			Bias(a)
 		}
 		got := make([]int32, m*n)

@@ -842,8 +842,8 @@ loop:
 	ADDQ    $0x00000040, AX
 	ADDQ    $0x00000040, CX
 	ADDQ    $0x00000040, DX
-	SUBQ    $0x00000010, BX
-	JNE     loop
+	SUBQ    $0x10, BX
+	JG      loop
 	VZEROUPPER
 	RET
 
@@ -1484,7 +1484,7 @@ loop:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
-	SUBQ    $0x00000008, BX
-	JNE     loop
+	SUBQ    $0x08, BX
+	JG      loop
 	VZEROUPPER
 	RET

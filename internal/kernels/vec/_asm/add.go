@@ -15,16 +15,10 @@ func (s *isa) add() {
 	Doc(fmt.Sprintf("%s is Add of n > 0 elements, a multiple of %d.", name, s.lanes))
 	Pragma("noescape")
 	dst, x, y, n := param("dst"), param("x"), param("y"), param("n")
-	Label("loop")
-	v := s.vec()
-	VMOVUPS(Mem{Base: x}, v)
-	VADDPS(Mem{Base: y}, v, v)
-	VMOVUPS(v, Mem{Base: dst})
-	for _, p := range []reg.GPVirtual{dst, x, y} {
-		ADDQ(U32(s.bytes()), p)
-	}
-	SUBQ(U32(s.lanes), n)
-	JNE(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	s.loop(n, []reg.GPVirtual{dst, x, y}, func() {
+		v := s.vec()
+		VMOVUPS(Mem{Base: x}, v)
+		VADDPS(Mem{Base: y}, v, v)
+		VMOVUPS(v, Mem{Base: dst})
+	})
 }

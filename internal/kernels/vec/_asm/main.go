@@ -152,6 +152,31 @@ func (s *isa) bytes() int { return 4 * s.lanes }
 // param reads a parameter into a register of its own.
 func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
+// broadcast returns a vector of a parameter of 32 bits.
+func (s *isa) broadcast(name string) reg.VecVirtual {
+	addr, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v := s.vec()
+	VBROADCASTSS(addr.Addr, v)
+	return v
+}
+
+// loop writes body for each vector of n elements, which the pointers go along, and the end of the
+// function.
+func (s *isa) loop(n reg.GPVirtual, pointers []reg.GPVirtual, body func()) {
+	Label("loop")
+	body()
+	for _, p := range pointers {
+		ADDQ(U32(s.bytes()), p)
+	}
+	SUBQ(Imm(uint64(s.lanes)), n)
+	JG(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
@@ -172,22 +197,12 @@ func (s *isa) scale() {
 	Doc(fmt.Sprintf("%s sets dst to src·f, n > 0 elements, a multiple of %d.", name, s.lanes))
 	Pragma("noescape")
 	dst, src, n := param("dst"), param("src"), param("n")
-	f := s.vec()
-	addr, err := Param("f").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	VBROADCASTSS(addr.Addr, f)
-	Label("loop")
-	v := s.vec()
-	VMULPS(Mem{Base: src}, f, v)
-	VMOVUPS(v, Mem{Base: dst})
-	ADDQ(U32(s.bytes()), src)
-	ADDQ(U32(s.bytes()), dst)
-	SUBQ(Imm(uint64(s.lanes)), n)
-	JG(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	f := s.broadcast("f")
+	s.loop(n, []reg.GPVirtual{src, dst}, func() {
+		v := s.vec()
+		VMULPS(Mem{Base: src}, f, v)
+		VMOVUPS(v, Mem{Base: dst})
+	})
 }
 
 // softmax writes the step of the softmax of k vectors of columns.
@@ -198,12 +213,7 @@ func (s *isa) softmax(k int) {
 	Pragma("noescape")
 	x, stride := param("x"), param("stride")
 	SHLQ(Imm(2), stride)
-	scale := s.vec()
-	addr, err := Param("scale").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	VBROADCASTSS(addr.Addr, scale)
+	scale := s.broadcast("scale")
 	at := func(p reg.GPVirtual, j int) Mem { return Mem{Base: p, Disp: j * s.bytes()} }
 	most, sum, shrink := param("most"), param("sum"), param("shrink")
 	m := make([]reg.VecVirtual, k)
