@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/loris-ml/loris/serve/internal/answer"
 )
 
 // logged writes a line for each request, with an id that the client gets, too: its own
@@ -18,11 +20,11 @@ func logged(log *slog.Logger, h http.Handler) http.Handler {
 			id = rand.Text()
 		}
 		w.Header().Set("X-Request-Id", id)
-		counted := &countedWriter{ResponseWriter: w, status: http.StatusOK}
+		counted := &answer.Writer{ResponseWriter: w}
 		h.ServeHTTP(counted, r)
 		attrs := []slog.Attr{
-			slog.String("id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", counted.status),
-			slog.Int64("in", r.ContentLength), slog.Int64("out", counted.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr),
+			slog.String("id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", counted.Status()),
+			slog.Int64("in", r.ContentLength), slog.Int64("out", counted.Bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr),
 		}
 		if _, rest, traced := strings.Cut(w.Header().Get("Traceresponse"), "-"); traced {
 			id, _, _ := strings.Cut(rest, "-")
@@ -31,29 +33,3 @@ func logged(log *slog.Logger, h http.Handler) http.Handler {
 		log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 	})
 }
-
-// countedWriter remembers the status and the size of an answer.
-type countedWriter struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-// WriteHeader passes the status on.
-func (w *countedWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write passes bytes on.
-func (w *countedWriter) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap lets http.ResponseController find the writer's other methods.
-func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Flush is asked for by gRPC.
-func (w *countedWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }

@@ -208,3 +208,18 @@ func TestTraceSettingsWithoutTraces(t *testing.T) {
 		t.Error(code, answer)
 	}
 }
+
+// What is set of all models and taken back is as the server was started.
+func TestTraceSettingsTakenBack(t *testing.T) {
+	dir := t.TempDir()
+	writeProgram(t, dir, "m", 1, "2")
+	hs := start(t, Options{Models: dir, TraceEndpoint: newCollector(t).URL, TraceRate: 7, Allow: []string{"trace"}})
+	path := hs.URL + "/v2/trace/setting"
+	_, initial := ask(t, "GET", path, "")
+	if code, answer := ask(t, "POST", path, `{"trace_level":["OFF"],"trace_rate":"3","trace_count":"5"}`); code != 200 || answer == initial {
+		t.Fatal(code, answer)
+	}
+	if code, answer := ask(t, "POST", path, `{"trace_level":null,"trace_rate":null,"trace_count":null}`); code != 200 || answer != initial || !strings.Contains(answer, `"trace_rate":"7"`) {
+		t.Errorf("%d %s, not %s", code, answer, initial)
+	}
+}

@@ -13,6 +13,9 @@ type settings struct {
 	count int64 // how many are left; -1 for no bound
 }
 
+// untraced are the settings of a server that sends traces nowhere.
+var untraced = settings{rate: 1}
+
 // override are the settings of a model; nil for those of all.
 type override struct {
 	on          *bool
@@ -46,7 +49,7 @@ func (s settings) values() map[string]any {
 // Settings returns the settings of a model, or of all for "", by Triton's names.
 func (t *Tracer) Settings(model string) map[string]any {
 	if t == nil {
-		return settings{rate: 1}.values()
+		return untraced.values()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +57,7 @@ func (t *Tracer) Settings(model string) map[string]any {
 }
 
 // Set changes settings of a model, or of all for "". A nil value takes back what was set
-// for a model, or sets that of all to its default. All are changed or, with an
+// for a model, or sets that of all to what the server was started with. All are changed or, with an
 // *inference.Error, none.
 func (t *Tracer) Set(model string, values map[string]any) error {
 	var o override
@@ -66,8 +69,7 @@ func (t *Tracer) Set(model string, values map[string]any) error {
 		cleared[key] = value == nil
 	}
 	if t == nil {
-		now := settings{rate: 1}
-		if o.over(now) != now {
+		if o.over(untraced) != untraced {
 			return inference.Errorf(inference.Unimplemented, "the server sends traces nowhere; start it with --otlp URL")
 		}
 		return nil
@@ -76,13 +78,13 @@ func (t *Tracer) Set(model string, values map[string]any) error {
 	defer t.mu.Unlock()
 	if model == "" {
 		if cleared["trace_level"] {
-			t.global.on = true
+			t.global.on = t.initial.on
 		}
 		if cleared["trace_rate"] {
-			t.global.rate = 1
+			t.global.rate = t.initial.rate
 		}
 		if cleared["trace_count"] {
-			t.global.count = -1
+			t.global.count = t.initial.count
 		}
 		t.global = o.over(t.global)
 		return nil

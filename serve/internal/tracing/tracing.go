@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/loris-ml/loris/serve/internal/answer"
 )
 
 // Tracer decides which requests are traced and makes their spans. A nil Tracer traces
@@ -24,6 +27,8 @@ import (
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
+
+	initial settings // of all models, as the server was started
 
 	mu     sync.Mutex
 	global settings
@@ -64,10 +69,8 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 func newTracer(rate int64, options ...sdk.TracerProviderOption) *Tracer {
 	// Whether a request is traced is decided here, before a span is begun.
 	p := sdk.NewTracerProvider(append(options, sdk.WithSampler(sdk.AlwaysSample()))...)
-	return &Tracer{
-		provider: p, tracer: p.Tracer("github.com/loris-ml/loris/serve"),
-		global: settings{on: true, rate: max(rate, 1), count: -1}, models: map[string]override{},
-	}
+	initial := settings{on: true, rate: max(rate, 1), count: -1}
+	return &Tracer{provider: p, tracer: p.Tracer("github.com/loris-ml/loris/serve"), initial: initial, global: initial, models: map[string]override{}}
 }
 
 // Close sends the spans that are left, and stops.
@@ -101,30 +104,27 @@ func (t *Tracer) Handler(h http.Handler) http.Handler {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isInference(r.URL.Path) || !t.active() {
+		if !slices.Contains(inferences, lastPart(r.URL.Path)) || !t.active() {
 			h.ServeHTTP(w, r)
 			return
 		}
 		ctx := propagator.Extract(context.WithoutCancel(r.Context()), propagation.HeaderCarrier(r.Header))
 		q := &request{begin: time.Now(), remote: trace.SpanContextFromContext(ctx), http: r, header: w.Header()}
-		status := &statusWriter{ResponseWriter: w, request: q, tracer: t}
-		h.ServeHTTP(status, r.WithContext(context.WithValue(r.Context(), requestKey{}, q)))
-		status.end()
+		aw := &answer.Writer{ResponseWriter: w, Before: func(status int) {
+			if status >= http.StatusBadRequest { // of a model that is not known, if nobody has begun the span
+				t.start(q, "")
+			}
+		}}
+		h.ServeHTTP(aw, r.WithContext(context.WithValue(r.Context(), requestKey{}, q)))
+		q.end(aw.Status())
 	})
 }
 
 // inferences are the last parts of the paths whose requests are traced.
-var inferences = []string{"/infer", "/generate", "/generate_stream", "/ModelInfer", "/ModelStreamInfer"}
+var inferences = []string{"infer", "generate", "generate_stream", "ModelInfer", "ModelStreamInfer"}
 
-func isInference(path string) bool {
-	last := path[strings.LastIndexByte(path, '/')+1:]
-	for _, i := range inferences {
-		if last == i[1:] {
-			return true
-		}
-	}
-	return false
-}
+// lastPart returns what is behind the last slash of a path.
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // active reports whether any request may be traced.
 func (t *Tracer) active() bool {
@@ -154,8 +154,7 @@ func (t *Tracer) start(q *request, model string) {
 	if q.remote.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, q.remote)
 	}
-	name := q.http.URL.Path[strings.LastIndexByte(q.http.URL.Path, '/')+1:]
-	q.ctx, q.span = t.tracer.Start(ctx, strings.TrimSpace(name+" "+model), trace.WithTimestamp(q.begin), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+	q.ctx, q.span = t.tracer.Start(ctx, strings.TrimSpace(lastPart(q.http.URL.Path)+" "+model), trace.WithTimestamp(q.begin), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("http.request.method", q.http.Method), attribute.String("url.path", q.http.URL.Path),
 		attribute.String("network.protocol.version", strings.TrimPrefix(q.http.Proto, "HTTP/")), attribute.String("user_agent.original", q.http.UserAgent()),
 		attribute.String("client.address", q.http.RemoteAddr),
@@ -163,6 +162,28 @@ func (t *Tracer) start(q *request, model string) {
 	// As the draft for answers has it: the client learns by which id to find the trace.
 	c := q.span.SpanContext()
 	q.header.Set("Traceresponse", fmt.Sprintf("00-%s-%s-%s", c.TraceID(), c.SpanID(), c.TraceFlags()))
+}
+
+// end ends the span of the request, whose answer has a status.
+func (q *request) end(status int) {
+	span := q.span
+	if span == nil {
+		return
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", status))
+	if status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, http.StatusText(status))
+	}
+	// gRPC has its status behind the answer.
+	for _, name := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
+		if code := q.header.Get(name); code != "" {
+			span.SetAttributes(attribute.String("rpc.response.status_code", code))
+			if code != "0" {
+				span.SetStatus(codes.Error, "grpc-status "+code)
+			}
+		}
+	}
+	span.End()
 }
 
 // Step is a part of an inference, in the order of time.
