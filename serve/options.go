@@ -52,6 +52,14 @@ type Options struct {
 	// KeepGoing serves what could be loaded where something could not. The server is
 	// not ready then.
 	KeepGoing bool
+	// MemoryBudget bounds the bytes that loaded models hold: the sizes of their files and of the sets of
+	// weights that they got since. The models that were not used for the longest time are unloaded to
+	// keep within it; the next request for one loads it again, and waits LoadWait for that at most, 30
+	// seconds by default. Models with a state, and those whose weights were updated, stay. 0 is no
+	// bound.
+	MemoryBudget int64
+	LoadWait     time.Duration
+
 	// AllowDigests are the sha256 sums that packages may have; nil allows all.
 	AllowDigests []string
 
@@ -137,12 +145,17 @@ func (o *Options) check() error {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = 30 * time.Second
 	}
+	if o.LoadWait == 0 {
+		o.LoadWait = 30 * time.Second
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
 	case o.Mode != ModeNone && o.Mode != ModeExplicit && o.Mode != ModePoll:
 		return fmt.Errorf("mode %q: there are %s, %s and %s", o.Mode, ModeNone, ModeExplicit, ModePoll)
+	case o.MemoryBudget < 0 || o.LoadWait < 0:
+		return fmt.Errorf("a memory budget of %d bytes and a wait of %v for a load: expected none below 0", o.MemoryBudget, o.LoadWait)
 	case len(o.Files) == 0 && o.Models == "":
 		return errors.New("there are neither files nor a folder of models to serve")
 	case o.ModelName != "" && o.Models == "":

@@ -59,7 +59,7 @@ func New(o Options) (*Server, error) {
 	}
 	ro := repository.Options{
 		Dir: o.Models, Files: files, Weights: weights, AllowDigests: o.AllowDigests, Log: o.Log, Level: o.Level, Version: o.Version,
-		UpdateWeights: o.AllowWeightUpdate, Tracer: s.tracer,
+		UpdateWeights: o.AllowWeightUpdate, Tracer: s.tracer, MemoryBudget: o.MemoryBudget, LoadWait: o.LoadWait,
 	}
 	if file, single := singleModel(o.Models); o.ModelName != "" && single {
 		ro.Single = o.ModelName

@@ -161,6 +161,11 @@ type Gauge struct {
 	Name, Version string
 	// InFlight is the number of requests, and Waiting that of those in the queue.
 	InFlight, Waiting int
+	// Memory is what it holds in bytes, its files and the sets of weights that it got. Idle says that
+	// it was unloaded to keep within the memory budget, and Sleeps how often that was so.
+	Memory int64
+	Idle   bool
+	Sleeps uint64
 	// Failures counts failed requests by the kind of error.
 	Failures map[string]uint64
 	// Latencies are the times from request to answer.

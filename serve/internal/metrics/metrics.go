@@ -17,6 +17,8 @@ type Source interface {
 	inference.Service
 	// Gauges returns what is so at the moment, by version.
 	Gauges() []inference.Gauge
+	// MemoryBudget is how many bytes loaded models may hold; 0 is no bound.
+	MemoryBudget() int64
 }
 
 // Handler answers with all metrics; with triton, also under Triton's names.
@@ -33,6 +35,10 @@ func Handler(s Source, allow func(*http.Request, inference.Scope) error, triton 
 		}
 		var p page
 		p.own(stats, s.Gauges(), s.Ready())
+		if budget := s.MemoryBudget(); budget > 0 {
+			p.family("loris_memory_budget_bytes", "gauge", "what loaded models may hold")
+			p.sample("loris_memory_budget_bytes", float64(budget))
+		}
 		if triton {
 			p.triton(stats)
 		}
@@ -111,11 +117,7 @@ func (p *page) columns(all []column, stats []inference.ModelStatistics) {
 
 func (p *page) own(stats []inference.ModelStatistics, gauges []inference.Gauge, ready bool) {
 	p.family("loris_ready", "gauge", "1 if all selected models are served")
-	value := 0.0
-	if ready {
-		value = 1
-	}
-	p.sample("loris_ready", value)
+	p.sample("loris_ready", number(ready))
 	p.columns(own, stats)
 	p.family("loris_requests_failed_total", "counter", "requests that failed, by kind of error")
 	for _, g := range gauges {
@@ -131,12 +133,31 @@ func (p *page) own(stats []inference.ModelStatistics, gauges []inference.Gauge, 
 	for _, g := range gauges {
 		p.sample("loris_queue_length", float64(g.Waiting), "model", g.Name, "version", g.Version)
 	}
+	p.family("loris_model_memory_bytes", "gauge", "size of the files and the further sets of weights of what is loaded, 0 while idle")
+	for _, g := range gauges {
+		p.sample("loris_model_memory_bytes", float64(g.Memory), "model", g.Name, "version", g.Version)
+	}
+	p.family("loris_model_idle", "gauge", "1 if the model was unloaded to keep within the memory budget")
+	for _, g := range gauges {
+		p.sample("loris_model_idle", number(g.Idle), "model", g.Name, "version", g.Version)
+	}
+	p.family("loris_model_idle_unloads_total", "counter", "how often the model was unloaded to keep within the memory budget")
+	for _, g := range gauges {
+		p.sample("loris_model_idle_unloads_total", float64(g.Sleeps), "model", g.Name, "version", g.Version)
+	}
 	p.family("loris_batch_runs_total", "counter", "runs by their number of rows")
 	for _, s := range stats {
 		for _, b := range s.BatchStats {
 			p.sample("loris_batch_runs_total", float64(b.ComputeInfer.Count), "model", s.Name, "version", s.Version, "rows", strconv.FormatUint(b.BatchSize, 10))
 		}
 	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (p *page) triton(stats []inference.ModelStatistics) { p.columns(tritons, stats) }

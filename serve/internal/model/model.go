@@ -242,6 +242,28 @@ func (m *Model) Instances() int { return m.instances }
 // model has none or was not opened as Updatable.
 func (m *Model) Weights() *weights.Sets { return m.weights }
 
+// AddedBytes is the size of the sets of weights that it got since it was opened.
+func (m *Model) AddedBytes() int64 {
+	if m.weights == nil {
+		return 0
+	}
+	return m.weights.AddedBytes()
+}
+
+// Reopens reports whether Open with the same files gives the same model: it has no state, and no
+// other weights than those that it was opened with.
+func (m *Model) Reopens() bool {
+	return !m.files.stateful && (m.weights == nil || m.weights.Initially())
+}
+
+// Description returns what is known of the model, without the memory that it holds: it cannot run.
+func (m *Model) Description() *Model {
+	return &Model{
+		Platform: m.Platform, Inputs: m.Inputs, Outputs: m.Outputs, Rows: m.Rows, FixedRows: m.FixedRows, Note: m.Note,
+		inputs: m.inputs, outputs: m.outputs, padding: m.padding,
+	}
+}
+
 // Close waits for runs in flight and unloads the model.
 func (m *Model) Close() error {
 	if m.weights != nil {

@@ -14,7 +14,7 @@ import (
 
 // Generate continues a text by a model that has a tokenizer, all of it by one version.
 func (r *Repository) Generate(ctx context.Context, req *inference.GenerateRequest, emit func(string) error) (*inference.GenerateResponse, error) {
-	v, err := r.find(req.Model, req.Version)
+	v, err := r.find(ctx, req.Model, req.Version)
 	if err != nil {
 		return nil, err
 	}

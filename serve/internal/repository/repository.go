@@ -16,7 +16,9 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"golang.org/x/sync/singleflight"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
@@ -45,6 +47,11 @@ type Options struct {
 	Level *slog.LevelVar
 	// Tracer makes spans of inferences; nil makes none.
 	Tracer *tracing.Tracer
+	// MemoryBudget bounds the bytes that loaded versions hold, their files and the sets of weights that
+	// they get: those that were not used for the longest time are unloaded, and loaded again by the
+	// next request, which waits LoadWait for it at most. 0 unloads nothing.
+	MemoryBudget int64
+	LoadWait     time.Duration
 	// Version is the server's.
 	Version string
 }
@@ -60,6 +67,8 @@ type Repository struct {
 	started  atomic.Bool
 	stopping atomic.Bool
 	writing  sync.Mutex // held by who replaces served
+	loads    sync.Mutex // see lockLoads
+	waking   singleflight.Group
 }
 
 // served is what requests find. It never changes.
@@ -170,12 +179,13 @@ func (r *Repository) entry(name string) *entry {
 // it is. config replaces the configuration on disk if it is not nil.
 func (r *Repository) load(ctx context.Context, name string, config *pb.ModelConfig) error {
 	if r.stopping.Load() {
-		return inference.Errorf(inference.Unavailable, "the server is stopping")
+		return errStopping()
 	}
 	src, err := r.source(name)
 	if err != nil {
 		return err
 	}
+	defer r.lockLoads()()
 	e := r.entry(name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,11 +193,13 @@ func (r *Repository) load(ctx context.Context, name string, config *pb.ModelConf
 	if err != nil {
 		return fmt.Errorf("load model %q: %w", name, err)
 	}
-	fresh := map[int64]*version{}
+	keep := map[int64]bool{}
 	var errs []error
 	for _, f := range want {
-		if old := e.loaded[f.number]; old != nil && old.fingerprint == f.fingerprint {
-			fresh[f.number] = old
+		keep[f.number] = true
+		old := e.loaded[f.number]
+		same := old != nil && old.fingerprint == f.fingerprint
+		if same && !old.idle {
 			continue
 		}
 		v, err := r.swapWeights(ctx, e, f)
@@ -198,18 +210,22 @@ func (r *Repository) load(ctx context.Context, name string, config *pb.ModelConf
 			errs = append(errs, fmt.Errorf("load model %q version %d: %w", name, f.number, err))
 			continue
 		}
-		fresh[f.number] = v
-	}
-	if errs != nil { // nothing that is served goes away for it
-		for n, v := range e.loaded {
-			if fresh[n] == nil {
-				fresh[n] = v
-			}
+		if same {
+			v.stats = old.stats
 		}
+		now := maps.Clone(e.loaded)
+		now[f.number] = v
+		r.publish(e, now)
 	}
-	r.publish(e, fresh)
+	if errs == nil { // nothing that is served goes away for a load that fails
+		now := maps.Clone(e.loaded)
+		maps.DeleteFunc(now, func(n int64, _ *version) bool { return !keep[n] })
+		r.publish(e, now)
+	}
 	return errors.Join(errs...)
 }
+
+func errStopping() error { return inference.Errorf(inference.Unavailable, "the server is stopping") }
 
 // planned is a version that should be served.
 type planned struct {
@@ -269,7 +285,8 @@ func (s source) config() (*pb.ModelConfig, error) {
 
 // open loads a version, and says in the index what happens.
 func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.ModelConfig) (*version, error) {
-	served := e.loaded[p.number] != nil
+	old := e.loaded[p.number]
+	served := old != nil && !old.idle
 	if !served {
 		r.setIndex(e, p.number, inference.StateLoading, "")
 	}
@@ -278,7 +295,7 @@ func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.M
 	if err == nil {
 		f := p.files
 		if err = src.find(&f, config); err == nil {
-			v, err = openVersion(ctx, e.name, f, config, r.allow, &r.options)
+			v, err = r.openFiles(ctx, e, f, config)
 		}
 	}
 	if err != nil {
@@ -295,11 +312,28 @@ func (r *Repository) open(ctx context.Context, e *entry, p planned, config *pb.M
 	return v, nil
 }
 
+// openFiles makes room for a version and loads it.
+func (r *Repository) openFiles(ctx context.Context, e *entry, f files, config *pb.ModelConfig) (*version, error) {
+	size, err := f.size()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.makeRoom(ctx, e, strconv.FormatInt(f.number, 10), size); err != nil {
+		return nil, err
+	}
+	v, err := openVersion(ctx, e.name, f, config, r.allow, &r.options)
+	if err != nil {
+		return nil, err
+	}
+	v.size = size
+	return v, nil
+}
+
 // swapWeights has the version that is served compute with other weights, where nothing else has
 // changed and the model can do that; otherwise it returns nil.
 func (r *Repository) swapWeights(ctx context.Context, e *entry, p planned) (*version, error) {
 	old := e.loaded[p.number]
-	if old == nil || p.weights == "" {
+	if old == nil || old.idle || p.weights == "" {
 		return nil, nil
 	}
 	now := old.fingerprint
@@ -321,10 +355,10 @@ func (r *Repository) swapWeights(ctx context.Context, e *entry, p planned) (*ver
 	return old, nil
 }
 
-// publish makes versions those that requests find, and unloads the others in the
-// background, when their last request is answered.
-func (r *Repository) publish(e *entry, fresh map[int64]*version) {
+// serve makes versions those that requests find. The caller has e.mu.
+func (r *Repository) serve(e *entry, fresh map[int64]*version) {
 	r.writing.Lock()
+	defer r.writing.Unlock()
 	now := maps.Clone(*r.served.Load())
 	if len(fresh) == 0 {
 		delete(now, e.name)
@@ -337,7 +371,12 @@ func (r *Repository) publish(e *entry, fresh map[int64]*version) {
 		now[e.name] = m
 	}
 	r.served.Store(&now)
-	r.writing.Unlock()
+}
+
+// publish serves versions, and unloads those before them in the background, when their last request
+// is answered.
+func (r *Repository) publish(e *entry, fresh map[int64]*version) {
+	r.serve(e, fresh)
 	for n, v := range fresh {
 		if e.loaded[n] != v {
 			r.setIndex(e, n, inference.StateReady, v.model.Note)
@@ -357,12 +396,14 @@ func (r *Repository) publish(e *entry, fresh map[int64]*version) {
 // retire closes a version when its last request is answered.
 func (r *Repository) retire(e *entry, n int64, v *version, gone bool) {
 	defer close(v.retired)
-	v.leave()
-	<-v.closed
-	if v.err != nil {
-		r.options.Log.Error("a model cannot be closed", "model", v.name, "version", v.number, "err", v.err)
+	if !v.idle {
+		v.leave()
+		<-v.closed
+		if v.err != nil {
+			r.options.Log.Error("a model cannot be closed", "model", v.name, "version", v.number, "err", v.err)
+		}
+		r.options.Log.Info("unloaded", "model", v.name, "version", v.number)
 	}
-	r.options.Log.Info("unloaded", "model", v.name, "version", v.number)
 	if !gone {
 		return
 	}
@@ -417,43 +458,4 @@ func (r *Repository) Close(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// find returns a version with a user counted in.
-func (r *Repository) find(name, number string) (*version, error) {
-	for {
-		m := (*r.served.Load())[name]
-		if m == nil {
-			return nil, r.absent(name, number)
-		}
-		v := m.latest
-		if number != "" {
-			if v = m.byNumber[number]; v == nil {
-				return nil, r.absent(name, number)
-			}
-		}
-		if v.use() {
-			return v, nil
-		} // replaced meanwhile: look again
-	}
-}
-
-// absent says why a version is not served.
-func (r *Repository) absent(name, number string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e := r.entries[name]; e != nil {
-		for n, x := range e.index {
-			if x.State != inference.StateReady && (number == "" || number == strconv.FormatInt(n, 10)) {
-				if x.State == inference.StateLoading {
-					return inference.Errorf(inference.Unavailable, "model %q version %d is being loaded", name, n)
-				}
-				return inference.Errorf(inference.NotFound, "model %q version %d is not served: %s", name, n, x.Reason)
-			}
-		}
-	}
-	if number != "" {
-		return inference.Errorf(inference.NotFound, "there is no model %q with a version %s", name, number)
-	}
-	return inference.Errorf(inference.NotFound, "there is no model %q", name)
 }

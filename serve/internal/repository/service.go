@@ -49,11 +49,11 @@ func (r *Repository) Metadata() inference.ServerMetadata {
 
 // Weights returns the sets of weights of a version, which stays loaded until done is
 // called.
-func (r *Repository) Weights(name, number string) (sets *weights.Sets, done func(), err error) {
+func (r *Repository) Weights(ctx context.Context, name, number string) (sets *weights.Sets, done func(), err error) {
 	if !r.options.UpdateWeights {
 		return nil, nil, inference.Errorf(inference.PermissionDenied, "the server was started without leave to update weights (loris serve --allow-weight-update)")
 	}
-	v, err := r.find(name, number)
+	v, err := r.find(ctx, name, number)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,26 +64,24 @@ func (r *Repository) Weights(name, number string) (sets *weights.Sets, done func
 	return sets, v.leave, nil
 }
 
-// ModelReady reports whether a version is served.
+// ModelReady reports whether a version is served; an idle one is.
 func (r *Repository) ModelReady(name, number string) (bool, error) {
-	v, err := r.find(name, number)
+	_, err := r.lookup(name, number)
 	if err != nil {
 		if inference.AsError(err).Kind == inference.Unavailable {
 			return false, nil
 		}
 		return false, err
 	}
-	v.leave()
 	return true, nil
 }
 
 // ModelMetadata describes a model.
 func (r *Repository) ModelMetadata(name, number string) (*inference.ModelMetadata, error) {
-	v, err := r.find(name, number)
+	v, err := r.lookup(name, number)
 	if err != nil {
 		return nil, err
 	}
-	defer v.leave()
 	m := &inference.ModelMetadata{Name: name, Platform: v.model.Platform, Inputs: []inference.TensorMetadata{}, Outputs: []inference.TensorMetadata{}}
 	for i := range v.model.Inputs {
 		in := &v.model.Inputs[i]
@@ -107,11 +105,10 @@ func byNumber(a, b string) int {
 
 // ModelConfig returns a model's configuration.
 func (r *Repository) ModelConfig(name, number string) ([]byte, error) {
-	v, err := r.find(name, number)
+	v, err := r.lookup(name, number)
 	if err != nil {
 		return nil, err
 	}
-	defer v.leave()
 	return configJSON(v.config)
 }
 
@@ -141,7 +138,7 @@ func (r *Repository) Statistics(name, number string) ([]inference.ModelStatistic
 }
 
 func (v *version) statistics() inference.ModelStatistics {
-	s := &v.stats
+	s := v.stats
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := inference.ModelStatistics{
@@ -158,7 +155,7 @@ func (v *version) statistics() inference.ModelStatistics {
 
 // Infer computes the outputs.
 func (r *Repository) Infer(ctx context.Context, req *inference.Request) (*inference.Response, error) {
-	v, err := r.find(req.Model, req.Version)
+	v, err := r.find(ctx, req.Model, req.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +239,9 @@ func (r *Repository) Unload(_ context.Context, name string) error {
 	return nil
 }
 
+// MemoryBudget is how many bytes loaded versions may hold; 0 is no bound.
+func (r *Repository) MemoryBudget() int64 { return r.options.MemoryBudget }
+
 // Gauges returns what versions have at the moment.
 func (r *Repository) Gauges() []inference.Gauge {
 	var all []inference.Gauge
@@ -249,14 +249,17 @@ func (r *Repository) Gauges() []inference.Gauge {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		for _, n := range slices.SortedFunc(maps.Keys(now[name].byNumber), byNumber) {
 			v := now[name].byNumber[n]
-			g := inference.Gauge{Name: name, Version: n, InFlight: int(max(v.users.Load()-1, 0)), Waiting: v.scheduler.Waiting(), Failures: map[string]uint64{}}
+			g := inference.Gauge{Name: name, Version: n, Memory: v.memory(), Idle: v.idle, Failures: map[string]uint64{}}
+			if !v.idle {
+				g.InFlight, g.Waiting = int(max(v.users.Load()-1, 0)), v.scheduler.Waiting()
+			}
 			v.stats.mu.Lock()
 			for kind, n := range v.stats.failures {
 				if n > 0 {
 					g.Failures[inference.Kind(kind).String()] = n
 				}
 			}
-			g.Latencies = v.stats.latencies
+			g.Latencies, g.Sleeps = v.stats.latencies, v.stats.sleeps
 			v.stats.mu.Unlock()
 			all = append(all, g)
 		}

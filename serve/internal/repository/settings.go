@@ -10,11 +10,9 @@ import (
 // Settings returns the settings of the log, or of traces.
 func (r *Repository) Settings(kind inference.SettingsKind, name string) (map[string]any, error) {
 	if name != "" {
-		v, err := r.find(name, "")
-		if err != nil {
+		if _, err := r.lookup(name, ""); err != nil {
 			return nil, err
 		}
-		v.leave()
 	}
 	if kind == inference.TraceSettings {
 		return r.options.Tracer.Settings(name), nil

@@ -21,12 +21,20 @@ type version struct {
 	name, number string
 	model        *model.Model
 	scheduler    *batch.Scheduler
+	files        files
+	given        *pb.ModelConfig // what it was loaded with; config is that and what the model says
+	size         int64           // of the files, in bytes
+	opened       time.Time
 	config       *pb.ModelConfig
 	labels       [][]string // of the classes, by output
 	fingerprint  fingerprint
-	stats        stats
+	stats        *stats
 	tracer       *tracing.Tracer
 	generator    *generate.Generator // nil for a model without a tokenizer
+
+	// idle says that this stands for a version that is not loaded. Such a one has no scheduler, no
+	// generator and no users, and its model cannot run.
+	idle bool
 
 	// users counts the repository and the requests in it. With the last one gone the
 	// model is closed.
@@ -54,7 +62,7 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 		return nil, err
 	}
 	v := &version{
-		name: name, number: strconv.FormatInt(f.number, 10), model: m,
+		name: name, number: strconv.FormatInt(f.number, 10), model: m, files: f, given: c, opened: time.Now(), stats: &stats{},
 		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), retired: make(chan struct{}), tracer: ro.Tracer,
 	}
 	if err = checkTensors(c, m); err == nil {
@@ -214,6 +222,13 @@ type stats struct {
 	// latencies are those of the requests that were answered.
 	latencies inference.Latencies
 	failures  [inference.TooLarge + 1]uint64
+	sleeps    uint64 // how often it was unloaded to keep within the memory budget
+}
+
+func (s *stats) slept() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sleeps++
 }
 
 func (s *stats) fail(took time.Duration, e *inference.Error) {

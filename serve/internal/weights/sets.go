@@ -117,6 +117,22 @@ func (s *Sets) List() []Set {
 	return slices.Clone(s.sets)
 }
 
+// AddedBytes is the size of the sets that were made since New.
+func (s *Sets) AddedBytes() (n int64) {
+	for _, e := range s.List() {
+		if e.Name != Initial {
+			n += e.Bytes
+		}
+	}
+	return n
+}
+
+// Initially reports whether the only set is the first one.
+func (s *Sets) Initially() bool {
+	all := s.List()
+	return len(all) == 1 && all[0].Name == Initial
+}
+
 // Constants describes the tensors of a set.
 func (s *Sets) Constants() []backend.Constant { return s.c.Constants() }
 

@@ -22,8 +22,8 @@ func (a *api) registerGRPC(r *grpcapi.Registrar) {
 	grpcapi.AddClientStream(r, serviceName, "UpdateWeights", inference.ScopeWeights, a.updateGRPC)
 }
 
-func (a *api) getGRPC(_ context.Context, r *weightspb.GetWeightsRequest) (*weightspb.GetWeightsResponse, error) {
-	in, err := a.info(r.GetModelName(), r.GetModelVersion())
+func (a *api) getGRPC(ctx context.Context, r *weightspb.GetWeightsRequest) (*weightspb.GetWeightsResponse, error) {
+	in, err := a.info(ctx, r.GetModelName(), r.GetModelVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func (a *api) dropGRPC(ctx context.Context, r *weightspb.DropWeightsRequest) (*w
 	return &weightspb.DropWeightsResponse{}, a.drop(ctx, r.GetModelName(), r.GetModelVersion(), r.GetWeightVersion())
 }
 
-func (a *api) trafficGRPC(_ context.Context, r *weightspb.SetTrafficRequest) (*weightspb.SetTrafficResponse, error) {
+func (a *api) trafficGRPC(ctx context.Context, r *weightspb.SetTrafficRequest) (*weightspb.SetTrafficResponse, error) {
 	t := r.GetTraffic()
-	now, report, err := a.setTraffic(r.GetModelName(), r.GetModelVersion(), weights.Traffic{Canary: t.GetCanary(), Percent: t.GetCanaryPercent(), Shadow: t.GetShadow()})
+	now, report, err := a.setTraffic(ctx, r.GetModelName(), r.GetModelVersion(), weights.Traffic{Canary: t.GetCanary(), Percent: t.GetCanaryPercent(), Shadow: t.GetShadow()})
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,8 @@ func trafficOf(t weights.Traffic, r weights.ShadowReport) trafficJSON {
 }
 
 func (a *api) getHTTP(_ http.ResponseWriter, r *http.Request) (any, error) {
-	in, err := a.info(place(r))
+	model, version := place(r)
+	in, err := a.info(r.Context(), model, version)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +222,7 @@ func (a *api) trafficHTTP(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	model, version := place(r)
-	t, report, err := a.setTraffic(model, version, weights.Traffic{Canary: in.Canary, Percent: in.Percent, Shadow: in.Shadow})
+	t, report, err := a.setTraffic(r.Context(), model, version, weights.Traffic{Canary: in.Canary, Percent: in.Percent, Shadow: in.Shadow})
 	if err != nil {
 		return nil, err
 	}

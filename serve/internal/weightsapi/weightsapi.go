@@ -23,7 +23,7 @@ type Models interface {
 	// chooses, and what ends their use: the model stays loaded until then. A model
 	// that is not loaded is NotFound, one whose weights cannot be replaced
 	// Unimplemented, all are PermissionDenied where updates are not allowed.
-	Weights(model, version string) (sets *weights.Sets, done func(), err error)
+	Weights(ctx context.Context, model, version string) (sets *weights.Sets, done func(), err error)
 }
 
 // Options say who may do what.
@@ -50,7 +50,7 @@ func Register(mux *http.ServeMux, r *grpcapi.Registrar, m Models, o Options) {
 // update runs an update of a model's weights by the file in body, or, if source is
 // given, by the one that it names.
 func (a *api) update(ctx context.Context, model, version, source string, body io.Reader, u weights.Update) (*weights.Updated, error) {
-	sets, done, err := a.Weights(model, version)
+	sets, done, err := a.Weights(ctx, model, version)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ type constant struct {
 	Folded   bool               `json:"folded"`
 }
 
-func (a *api) info(model, version string) (*info, error) {
-	sets, done, err := a.Weights(model, version)
+func (a *api) info(ctx context.Context, model, version string) (*info, error) {
+	sets, done, err := a.Weights(ctx, model, version)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (a *api) info(model, version string) (*info, error) {
 }
 
 func (a *api) activate(ctx context.Context, model, version, name string) (previous string, took time.Duration, err error) {
-	sets, done, err := a.Weights(model, version)
+	sets, done, err := a.Weights(ctx, model, version)
 	if err != nil {
 		return "", 0, err
 	}
@@ -137,7 +137,7 @@ func (a *api) activate(ctx context.Context, model, version, name string) (previo
 }
 
 func (a *api) drop(ctx context.Context, model, version, name string) error {
-	sets, done, err := a.Weights(model, version)
+	sets, done, err := a.Weights(ctx, model, version)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (a *api) drop(ctx context.Context, model, version, name string) error {
 	return sets.Drop(ctx, name)
 }
 
-func (a *api) setTraffic(model, version string, t weights.Traffic) (weights.Traffic, weights.ShadowReport, error) {
-	sets, done, err := a.Weights(model, version)
+func (a *api) setTraffic(ctx context.Context, model, version string, t weights.Traffic) (weights.Traffic, weights.ShadowReport, error) {
+	sets, done, err := a.Weights(ctx, model, version)
 	if err != nil {
 		return weights.Traffic{}, weights.ShadowReport{}, err
 	}

@@ -40,7 +40,7 @@ type models struct {
 	uses int
 }
 
-func (m *models) Weights(model, version string) (*weights.Sets, func(), error) {
+func (m *models) Weights(_ context.Context, model, version string) (*weights.Sets, func(), error) {
 	if model != "m" || version != "" && version != "1" {
 		return nil, nil, inference.Errorf(inference.NotFound, "no model %q in version %q", model, version)
 	}

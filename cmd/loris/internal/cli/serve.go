@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
@@ -59,6 +61,7 @@ SIGTERM and SIGINT make the server unready, drain it and stop it.`,
 // serveFlags are the flags that are no field of the options.
 type serveFlags struct {
 	mode, digests, logLevel string
+	budget                  string
 	verify, exitOnError     bool
 	page                    bool
 }
@@ -72,6 +75,8 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 	fs.StringArrayVar(&o.Load, "load-model", nil, "`name` of a model to load in mode explicit")
 	fs.DurationVar(&o.PollInterval, "poll-interval", 0, "how often mode poll looks (default 15s)")
 	fs.BoolVar(&f.exitOnError, "exit-on-error", true, "stop if a model cannot be loaded at the start")
+	fs.StringVar(&f.budget, "memory-budget", "", "`bytes`, such as 8GiB, that loaded models may hold; those used least recently are unloaded until they are asked for again")
+	fs.DurationVar(&o.LoadWait, "load-wait", 0, "how long a request waits for such a model (default 30s)")
 	fs.StringVar(&f.digests, "allow-digest", "", "sha256 sums that packages may have, with commas, or a `file` of them")
 	fs.BoolVar(&f.verify, "verify", false, "inspect the models without running them, and stop")
 	fs.StringVar(&o.HTTPAddress, "http", ":8080", "`address` of REST, gRPC and metrics")
@@ -110,6 +115,13 @@ func (f *serveFlags) finish(c *cobra.Command, o *serve.Options) error {
 		return usagef("--log-level: %v", err)
 	}
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: o.Level}))
+	if f.budget != "" {
+		bytes, err := humanize.ParseBytes(f.budget)
+		if err != nil || bytes == 0 || bytes > math.MaxInt64 {
+			return usagef("--memory-budget: %q is no number of bytes, such as 8GiB", f.budget)
+		}
+		o.MemoryBudget = int64(bytes)
+	}
 	if f.digests == "" {
 		return nil
 	}
