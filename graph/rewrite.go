@@ -56,10 +56,11 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	st := Stats{Before: len(p.Instrs), Applied: map[string]int{}}
 	b := ir.NewConsing(2 * len(p.Instrs))
 	b.Decompositions = o.Decompositions
+	inParts := p.needsParts(o)
 	b.Rewrite = func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 		sp := op.Spec()
 		use := ir.Args{Spec: sp, Attr: attr, In: in}
-		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex()) {
+		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex() || inParts && gradientOfParts(sp)) {
 			st.Applied["decompose"]++
 			if rec != nil {
 				rec.decomposed(use)
@@ -90,6 +91,25 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	out.inferred = true
 	st.After = len(out.Instrs)
 	return out, st
+}
+
+// gradientOfParts reports whether the gradient of a composite is that of its decomposition.
+func gradientOfParts(sp *ir.Spec) bool { return sp.VJP == nil && sp.Differentiable() }
+
+// needsParts reports whether composites whose gradient is that of their decomposition are decomposed
+// where the backend could compute them whole: the Program has the gradient of a loop, as of a recurrent
+// layer, and would run the layer a second time in parts.
+func (p *Program) needsParts(o Options) bool {
+	whole := func(in *Instr) bool {
+		sp := in.Op.Spec()
+		return sp.Decompose != nil && gradientOfParts(sp) && o.Supports != nil && o.Supports(in.Op)
+	}
+	for i := range p.Instrs {
+		if whole(&p.Instrs[i]) {
+			return p.usesKept()
+		}
+	}
+	return false
 }
 
 // Rules returns the rewrites in the order in which they are tried.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/ir"
@@ -86,20 +87,10 @@ func (c *cutter) copy(n *ir.Node) {
 // optimizeLoops rewrites the bodies of a Program's loops, drops kept values that nobody uses, and
 // writes loops out that the backend does not run. It returns p itself if there are none.
 func optimizeLoops(p *Program, o Options, st *Stats) *Program {
-	uses := make([]bool, len(p.Shapes))
-	loops := false
-	for i := range p.Instrs {
-		loops = loops || p.Instrs[i].Op == aten.Scan
-		for _, id := range p.Instrs[i].Args {
-			uses[id] = true
-		}
-	}
-	if !loops {
+	if !p.hasLoops() {
 		return p
 	}
-	for _, id := range p.Returns {
-		uses[id] = true
-	}
+	uses := p.uses()
 	b := ir.NewConsing(len(p.Instrs))
 	params := NewParams(p.Params)
 	var ordered []ir.Value
@@ -119,7 +110,9 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 			continue
 		}
 		l := LoopOf(a)
-		l.dropKept(uses[in.Out : int(in.Out)+in.NOut])
+		if !usesKept(a, uses[in.Out:int(in.Out)+in.NOut]) {
+			l.Every = 0
+		}
 		var inner Stats
 		l.Body, inner = Optimize(l.Body, o)
 		for name, n := range inner.Applied {
@@ -135,14 +128,41 @@ func optimizeLoops(p *Program, o Options, st *Stats) *Program {
 	return fromOrdered(p.Name, params, ordered, roots)
 }
 
-// dropKept lets the loop keep nothing if the kept values are not among its used outputs.
-func (l *Loop) dropKept(used []bool) {
-	for _, u := range used[len(used)-l.keptOutputs():] {
-		if u {
-			return
+func (p *Program) hasLoops() bool {
+	return slices.ContainsFunc(p.Instrs, func(in Instr) bool { return in.Op == aten.Scan })
+}
+
+// uses says of each value whether an instruction or the Program's results use it.
+func (p *Program) uses() []bool {
+	uses := make([]bool, len(p.Shapes))
+	for i := range p.Instrs {
+		for _, id := range p.Instrs[i].Args {
+			uses[id] = true
 		}
 	}
-	l.Every = 0
+	for _, id := range p.Returns {
+		uses[id] = true
+	}
+	return uses
+}
+
+// usesKept reports whether something uses values that a loop keeps, as its gradient does.
+func (p *Program) usesKept() bool {
+	if !p.hasLoops() {
+		return false
+	}
+	uses := p.uses()
+	return slices.ContainsFunc(p.Instrs, func(in Instr) bool {
+		return in.Op == aten.Scan && usesKept(p.Args(&in), uses[in.Out:int(in.Out)+in.NOut])
+	})
+}
+
+// usesKept reports whether the values that a loop keeps, its last outputs, are among those that are used.
+func usesKept(a ir.Args, used []bool) bool {
+	if a.Int("every") == 0 {
+		return false
+	}
+	return slices.Contains(used[len(used)-len(a.Tensors("init")):], true)
 }
 
 func (l *Loop) keptOutputs() int {

@@ -9,7 +9,8 @@ import (
 
 // Recurrent is a stack of recurrent layers, as torch.nn.RNN, GRU and LSTM, with PyTorch's
 // names of the weights: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, for the second
-// direction with the suffix _reverse.
+// direction with the suffix _reverse. Where a step takes no gradients of them, the CPU computes a
+// stack as one kernel, else as loops over time.
 type Recurrent struct {
 	Base
 	// Weights has for each layer, and in it for each direction, the weights of the input

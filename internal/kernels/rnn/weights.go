@@ -1,10 +1,10 @@
-// Package rnn computes layers of recurrent networks, LSTM and GRU, one layer
+// Package rnn computes layers of recurrent networks, LSTM, GRU and RNN, one layer
 // and one direction at a time.
 //
 // Weights are packed by blocks of hidden units: the rows of all gates of a
 // block are neighbouring columns of the register tiles, so that one tile has
 // all that the block's new state needs. What the inputs contribute is
-// multiplied for all times at once; then each time adds what the state
+// multiplied for many times at once; then each time adds what the state
 // contributes and applies the gates.
 package rnn
 
@@ -32,25 +32,37 @@ type Mode uint8
 //	      c′ = f·c + i·g, h′ = o·tanh(c′)
 //	GRU:  r, z = σ(Wx + b + Vh + d), n = tanh(Wx + b + r·(Vh + d)),
 //	      h′ = (1−z)·n + z·h
+//	Tanh: h′ = tanh(Wx + b + Vh + d)
+//	ReLU: h′ = max(Wx + b + Vh + d, 0)
 //
 // The gates follow each other in weights as PyTorch orders them: i, f, g, o,
 // and r, z, n.
 const (
 	LSTM Mode = iota
 	GRU
+	Tanh
+	ReLU
 )
 
 // Gates returns the number of gates.
 func (m Mode) Gates() int {
-	if m == GRU {
+	switch m {
+	case LSTM:
+		return 4
+	case GRU:
 		return 3
 	}
-	return 4
+	return 1
 }
 
-// slots is the number of sums that tiles make for each hidden unit. A GRU's are
-// r, z, and the parts of n from the input and from the state.
-const slots = 4
+// slots returns the number of sums that tiles make for each hidden unit. A GRU's
+// are r, z, and the parts of n from the input and from the state.
+func (m Mode) slots() int {
+	if m == GRU {
+		return 4
+	}
+	return m.Gates()
+}
 
 // slot returns the slot of a gate of the input's or the state's weights.
 func (m Mode) slot(gate int, state bool) int {
@@ -60,13 +72,14 @@ func (m Mode) slot(gate int, state bool) int {
 	return gate
 }
 
-// Weights are the packed weights of one layer and direction.
+// Weights are the packed weights of one layer and direction. Use and PackBlocks
+// fill those that NewWeights makes.
 type Weights[A Float] struct {
 	Mode          Mode
 	Input, Hidden int
 
 	set    *tile.Set[A]
-	blocks int // of hidden units, half a panel each
+	blocks int // of hidden units, whose slots are two panels
 	input  []A // for each block two panels: for each feature the slots' columns
 	state  []A
 	bias   []A // for each block the slots
@@ -85,57 +98,105 @@ func Pack[A Float, T Element](mode Mode, input, hidden int, wx, wh Matrix[T], bx
 }
 
 func pack[A Float, T Element](set *tile.Set[A], mode Mode, input, hidden int, wx, wh Matrix[T], bx, bh []T) *Weights[A] {
-	if mode > GRU {
-		panic(fmt.Sprintf("rnn: no mode %d", mode))
-	}
-	half := set.Width / 2
-	w := &Weights[A]{Mode: mode, Input: input, Hidden: hidden, set: set, blocks: (hidden + half - 1) / half}
-	w.input = make([]A, w.blocks*slots*half*input)
-	w.state = make([]A, w.blocks*slots*half*hidden)
-	w.bias = make([]A, w.blocks*slots*half)
-	packMatrix(w, w.input, wx, input, false)
-	packMatrix(w, w.state, wh, hidden, true)
-	packBias(w, bx, false)
-	packBias(w, bh, true)
+	w := newWeights(set, mode, input, hidden)
+	w.Use(make([]A, w.Len()))
+	PackBlocks(w, wx, wh, bx, bh, 0, w.Blocks())
 	return w
 }
+
+// NewWeights returns weights that have no memory yet.
+func NewWeights[A Float](mode Mode, input, hidden int) *Weights[A] {
+	return newWeights(tile.Best[A](), mode, input, hidden)
+}
+
+func newWeights[A Float](set *tile.Set[A], mode Mode, input, hidden int) *Weights[A] {
+	if mode > ReLU {
+		panic(fmt.Sprintf("rnn: no mode %d", mode))
+	}
+	units := 2 * set.Width / mode.slots()
+	return &Weights[A]{Mode: mode, Input: input, Hidden: hidden, set: set, blocks: ceil(hidden, units)}
+}
+
+// Len returns the number of elements of the packed weights.
+func (w *Weights[A]) Len() int { return w.row() * (w.Input + w.Hidden + 1) }
+
+// row returns the number of slots of all hidden units, in whole blocks.
+func (w *Weights[A]) row() int { return w.blocks * 2 * w.set.Width }
+
+// units returns the number of hidden units of a block.
+func (w *Weights[A]) units() int { return 2 * w.set.Width / w.Mode.slots() }
+
+// Use gives the weights memory for Len elements, which PackBlocks fills; nil takes it away.
+func (w *Weights[A]) Use(mem []A) {
+	if mem == nil {
+		w.input, w.state, w.bias = nil, nil, nil
+		return
+	}
+	row := w.row()
+	w.input, mem = mem[:row*w.Input], mem[row*w.Input:]
+	w.state, w.bias = mem[:row*w.Hidden], mem[row*w.Hidden:][:row]
+}
+
+// Blocks returns the number of blocks that PackBlocks packs.
+func (w *Weights[A]) Blocks() int { return w.blocks }
 
 // Bytes returns the size of the packed weights.
 func (w *Weights[A]) Bytes() int {
 	return (len(w.input) + len(w.state) + len(w.bias)) * int(unsafe.Sizeof(*new(A)))
 }
 
-// column returns the block of a hidden unit, and where in the block's two
-// panels the column of its slot is: the panel and the column in it.
-func (w *Weights[A]) column(unit, slot int) (block, panel, col int) {
-	half := w.set.Width / 2
-	return unit / half, slot / 2, slot%2*half + unit%half
+// PackBlocks packs blocks lo..hi-1 of weights as Pack takes them.
+func PackBlocks[A Float, T Element](w *Weights[A], wx, wh Matrix[T], bx, bh []T, lo, hi int) {
+	for block := lo; block < hi; block++ {
+		packMatrix(w, w.input, wx, w.Input, block, false)
+		packMatrix(w, w.state, wh, w.Hidden, block, true)
+		bias := w.bias[block*2*w.set.Width:][:2*w.set.Width]
+		clear(bias)
+		packBias(w, bias, bx, block, false)
+		packBias(w, bias, bh, block, true)
+	}
 }
 
-func packMatrix[A Float, T Element](w *Weights[A], dst []A, m Matrix[T], depth int, state bool) {
-	width := w.set.Width
+// gateOf returns the row of the weights in column col of a block, among its two
+// panels, or -1 for a column of zeros.
+func (w *Weights[A]) gateOf(block, col int, state bool) int {
+	units := w.units()
+	unit, slot := block*units+col%units, col/units
 	for gate := range w.Mode.Gates() {
-		for unit := range w.Hidden {
-			block, panel, col := w.column(unit, w.Mode.slot(gate, state))
-			to := (block*2+panel)*width*depth + col
-			from := (gate*w.Hidden + unit) * m.Row
-			for range depth {
-				dst[to] = vec.Wide[A](m.Data[from])
-				to += width
-				from += m.Step
+		if unit < w.Hidden && w.Mode.slot(gate, state) == slot {
+			return gate*w.Hidden + unit
+		}
+	}
+	return -1
+}
+
+func packMatrix[A Float, T Element](w *Weights[A], dst []A, m Matrix[T], depth, block int, state bool) {
+	width := w.set.Width
+	dst = dst[block*2*width*depth:][:2*width*depth]
+	for col := range 2 * width {
+		to, from := col/width*width*depth+col%width, w.gateOf(block, col, state)
+		if from < 0 {
+			for k := range depth {
+				dst[to+k*width] = 0
 			}
+			continue
+		}
+		from *= m.Row
+		for range depth {
+			dst[to] = vec.Wide[A](m.Data[from])
+			to += width
+			from += m.Step
 		}
 	}
 }
 
-func packBias[A Float, T Element](w *Weights[A], b []T, state bool) {
+func packBias[A Float, T Element](w *Weights[A], dst []A, b []T, block int, state bool) {
 	if b == nil {
 		return
 	}
-	for gate := range w.Mode.Gates() {
-		for unit := range w.Hidden {
-			block, panel, col := w.column(unit, w.Mode.slot(gate, state))
-			w.bias[(block*2+panel)*w.set.Width+col] += vec.Wide[A](b[gate*w.Hidden+unit])
+	for col := range dst {
+		if row := w.gateOf(block, col, state); row >= 0 {
+			dst[col] += vec.Wide[A](b[row])
 		}
 	}
 }
