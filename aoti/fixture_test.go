@@ -222,10 +222,12 @@ func fixtures(t testing.TB) []string {
 
 // refused are the packages that must not load, with what the error says.
 var refused = map[string]string{
-	"custom_proxy":  "loris::scaled",
-	"custom_shim":   "aoti_torch_cpu_scaled",
-	"exported":      "torch.export.save",
-	"proxy_refused": "linalg",
+	"collectives":     "_c10d_functional::all_gather_into_tensor",
+	"custom_proxy":    "loris::scaled",
+	"custom_shim":     "aoti_torch_cpu_scaled",
+	"exported":        "torch.export.save",
+	"proxy_refused":   "linalg",
+	"tensor_parallel": "aoti_torch_cpu__c10d_functional_all_reduce_",
 }
 
 // TestFixtures runs every package and prints a line for each.

@@ -74,6 +74,9 @@ func openLibrary(ctx context.Context, m *pt2.Model, o *options) (*hostedModel, e
 	if err != nil {
 		return nil, err
 	}
+	if err := checkGroups(m, calls, o); err != nil {
+		return nil, err
+	}
 	spec, err := m.Spec()
 	if err != nil {
 		return nil, err
@@ -95,6 +98,8 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 		KeepNothing: o.unpackedWeights,
 		CheckInputs: !o.unchecked && (o.libraryChecks || m.SourceFile == ""),
 		Constants:   constantInfo(spec),
+		Groups:      o.groups,
+		Model:       fmt.Sprintf("model %q", m.Name),
 	}
 	for _, x := range m.Externs {
 		lo.Externs = append(lo.Externs, x.Node)
@@ -230,6 +235,28 @@ func supported(m *pt2.Model, libtorch bool) (calls []string, err error) {
 		return nil, e
 	}
 	return calls, nil
+}
+
+// checkGroups returns an error if a model computes with other processes, and the options do not say with
+// whom or are not for that.
+func checkGroups(m *pt2.Model, calls []string, o *options) error {
+	ops := make([]string, len(m.Externs))
+	for i, x := range m.Externs {
+		ops[i] = x.Target
+	}
+	uses := host.Collectives(calls, ops)
+	kind, _, _ := strings.Cut(o.device, ":")
+	switch {
+	case len(uses) == 0:
+		return nil
+	case o.groups == nil:
+		return fmt.Errorf("aoti: %w: model %q computes with other processes (%s): say with whom by aoti.Groups", ir.ErrArg, m.Name, strings.Join(uses, ", "))
+	case accelerator.Of(kind) != nil:
+		return fmt.Errorf("aoti: model %q: %w: collectives (%s) run on the CPU, not on %s", m.Name, backend.ErrUnsupported, strings.Join(uses, ", "), o.device)
+	case max(o.instances, o.maxInstances) > 1:
+		return fmt.Errorf("aoti: %w: model %q computes with other processes and cannot have %d instances: their collectives would begin in an order of chance", ir.ErrArg, m.Name, max(o.instances, o.maxInstances))
+	}
+	return nil
 }
 
 // constantInfo is what the source tells about the constants.

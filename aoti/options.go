@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/collective"
 )
 
 // Option changes how a package is loaded.
@@ -37,6 +38,8 @@ type options struct {
 	threads int
 	// tempDir is for systems that have no files in memory.
 	tempDir string
+	// groups are those that the model's collectives are of, by PyTorch's names.
+	groups map[string]Group
 	// step is what a run does with its instance; nil runs it.
 	step Step
 }
@@ -100,6 +103,17 @@ func Threads(n int) Option { return func(o *options) { o.threads = n } }
 // TempDir is where the private copy of a library is made on systems that have no
 // files in memory. It is removed there before it is used.
 func TempDir(dir string) Option { return func(o *options) { o.tempDir = dir } }
+
+// Group is a group of processes that compute together, such as a *dist.Group.
+type Group = collective.Group
+
+// Groups gives a model for the CPU the groups of processes that it computes with, by PyTorch's names
+// for them: "0" is that of all processes. All ranks load the model and run it the same number of
+// times; each run compares each collective with those of the other ranks as it begins. A run that
+// fails on one rank ends those of the others, with errors that are those of package dist; waits end
+// with the context of the run and the limit of the group. Such a model has one instance. Without the
+// option a model with collectives is not loaded.
+func Groups(groups map[string]Group) Option { return func(o *options) { o.groups = groups } }
 
 // RunStep makes step run the instances.
 func RunStep(step Step) Option { return func(o *options) { o.step = step } }

@@ -127,6 +127,9 @@ func (g *Group) Rank() int { return g.engine.Rank() }
 // Size returns the number of ranks.
 func (g *Group) Size() int { return g.engine.Size() }
 
+// Communicator is what packages that PyTorch compiled reach the group by, see aoti.Groups.
+func (g *Group) Communicator() (collective.Communicator, string) { return g.world, g.name }
+
 // Shards returns the shards of a step that are this rank's: n of them from first on, of all in all. The
 // sums of shards are the same bits on any number of ranks, see Average. first and n are those of
 // WithShards divided among the ranks of the group that Init or New returned.

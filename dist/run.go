@@ -22,6 +22,11 @@ const (
 
 // execute runs this rank's part of a collective.
 func (g *Group) execute(ctx context.Context, u *collective.Use, out, in []byte) error {
+	if u.Unagreed {
+		if err := g.agree(ctx, []Use{{g.Rank(), u.Text, u.Line}}); err != nil {
+			return err
+		}
+	}
 	d := u.In.DType()
 	switch u.Op {
 	case "all_reduce":

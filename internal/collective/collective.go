@@ -26,8 +26,19 @@ type Use struct {
 	Line      string // file:line of the user's call
 	// Text says what it is, in words that are the same on all ranks that agree about it.
 	Text string
+	// Unagreed says that Agree is not asked about it before: it is of a program that does not tell its
+	// collectives in advance. The ranks compare it as it begins.
+	Unagreed bool
 	// Meter is the Communicator's own, from its first run on: one Use is not run twice at a time.
 	Meter any
+}
+
+// Group is a group of ranks, seen from one of them.
+type Group interface {
+	Rank() int
+	Size() int
+	// Communicator returns who runs the group's collectives, and the name that Uses have for the group.
+	Communicator() (c Communicator, name string)
 }
 
 // Request is a collective under way.
@@ -45,7 +56,8 @@ type Communicator interface {
 	// caller's goroutine if it can.
 	Run(ctx context.Context, u *Use, out, in []byte) error
 	// Start begins a collective. in holds the elements of the operand and out is to hold those of the
-	// result, both dense and little endian, aligned for their dtypes; they are left alone until Wait.
+	// result, both dense and little endian, aligned for their dtypes; they are left alone until Wait. For
+	// all_reduce and broadcast they may be the same memory.
 	Start(u *Use, out, in []byte) Request
 	// Fail tells the other ranks that a run of this one has failed and will start no more collectives.
 	Fail(err error)

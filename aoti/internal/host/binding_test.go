@@ -39,7 +39,6 @@ func TestBindingsNameFunctions(t *testing.T) {
 // Every function of the shim for the CPU is bound but for those that need other parts of PyTorch.
 func TestFunctionsForTheCPUAreBound(t *testing.T) {
 	absent := map[string]bool{
-		"cpu__c10d_functional_all_reduce": true, "cpu__c10d_functional_all_reduce_": true, "cpu__c10d_functional_wait_tensor": true,
 		"cpu__to_sparse": true, "cpu_to_sparse": true,
 	}
 	for line := range signatures {

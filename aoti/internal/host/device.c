@@ -27,6 +27,7 @@ bool lori_gpu_set(lori_gpu *g, int i, uintptr_t address)
 _Thread_local lori_context lori_here;
 
 uintptr_t lori_here_token(void) { return lori_here.token; }
+uintptr_t lori_here_instance(void) { return lori_here.instance; }
 
 lori_context lori_enter(const lori_context *p)
 {

@@ -67,11 +67,12 @@ const char *lori_gpu_symbol(int i);
 bool lori_gpu_set(lori_gpu *g, int i, uintptr_t address);
 
 // lori_context is where the calls of a thread go. The token is that of the stream context in
-// Go.
+// Go; instance is that of the instance that runs, 0 for none.
 typedef struct lori_context {
 	const lori_gpu *gpu;
 	void *stream;
 	uintptr_t token;
+	uintptr_t instance;
 } lori_context;
 
 // lori_here is the thread's stream context; without a GPU all is on the CPU. A library
@@ -80,6 +81,8 @@ extern _Thread_local lori_context lori_here;
 
 // lori_here_token returns the token of the thread's stream context, 0 on the CPU.
 uintptr_t lori_here_token(void);
+// lori_here_instance returns the token of the instance that runs on the thread, 0 for none.
+uintptr_t lori_here_instance(void);
 
 // lori_enter makes a stream context the thread's until lori_leave gets the result.
 lori_context lori_enter(const lori_context *p);

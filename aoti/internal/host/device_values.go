@@ -20,7 +20,7 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// deviceError is the failure of a run with the cause that the device gave.
+// deviceError is the failure of a run with the cause that the device, or a collective, gave.
 type deviceError struct {
 	text string
 	err  error

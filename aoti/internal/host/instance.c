@@ -164,7 +164,7 @@ static lori_tensor *lend(lori_instance *m, int32_t i)
 			lori_fail("out of memory");
 			return NULL;
 		}
-		*b = (boxed){.token = m->token, .index = i};
+		*b = (boxed){.token = m->context.instance, .index = i};
 	}
 	lori_storage *s = lori_storage_wrap(v->data, v->nbytes, LORI_BORROWED, b ? dropped : NULL, b);
 	if (!s) {

@@ -46,6 +46,8 @@ type Instance struct {
 	used  []accelerator.Memory // of the inputs of the run in progress
 	token cgo.Handle           // of the instance, while it is open
 	boxed []*Boxed             // by input of the run in progress; empty if none is
+
+	collectives collectives // of the run in progress
 }
 
 // mutable is an instance's own copy of a constant that the library may write.
@@ -81,7 +83,7 @@ func (l *Library) NewInstance() (*Instance, error) {
 	m.in, m.out = unsafe.Slice(m.c.in, in), unsafe.Slice(m.c.out, out)
 	m.results, m.pairs = unsafe.Slice(m.c.results, out), unsafe.Slice(m.c.pair, n)
 	m.token = cgo.NewHandle(m)
-	m.c.token = C.uintptr_t(m.token)
+	m.c.context.instance = C.uintptr_t(m.token)
 	return m, nil
 }
 
@@ -139,7 +141,7 @@ func (m *Instance) Run(ctx context.Context, inputs []backend.Buffer, _ []bool) (
 	if err := m.load(ctx, inputs); err != nil {
 		return nil, err
 	}
-	if err := m.call(nil); err != nil {
+	if err := m.call(ctx, nil); err != nil {
 		return nil, err
 	}
 	return m.take()
@@ -156,7 +158,7 @@ func (m *Instance) RunInto(ctx context.Context, inputs []backend.Buffer, _ []boo
 	if err := m.load(ctx, inputs); err != nil {
 		return err
 	}
-	if err := m.call(outputs); err != nil {
+	if err := m.call(ctx, outputs); err != nil {
 		return err
 	}
 	if !slices.Contains(outputs, nil) {
@@ -274,7 +276,7 @@ var codes = func() (t [256]int32) {
 
 // call runs with the inputs that were loaded. Outputs go to the given buffers, if
 // any.
-func (m *Instance) call(outputs []backend.Buffer) error {
+func (m *Instance) call(ctx context.Context, outputs []backend.Buffer) error {
 	for i := range m.out {
 		storePointer(unsafe.Pointer(&m.out[i].data), nil)
 	}
@@ -294,6 +296,9 @@ func (m *Instance) call(outputs []backend.Buffer) error {
 			// Of no bytes: any address that is not NULL.
 			storePointer(unsafe.Pointer(&m.out[i].data), unsafe.Pointer(m.c))
 		}
+	}
+	if m.lib.groups != nil {
+		return m.callInGroups(ctx)
 	}
 	code := C.lori_instance_run(m.c)
 	var err error

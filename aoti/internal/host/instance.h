@@ -31,7 +31,6 @@ typedef struct lori_instance {
 	lori_tensor **results;                 // of the last run, until lori_instance_drop
 	lori_pair *pair; // one for each constant
 	bool boxed;      // tell of each input that the library has dropped
-	uintptr_t token; // of the instance, for lori_input_dropped
 	char text[LORI_INSTANCE_TEXT]; // why the last call failed
 } lori_instance;
 
@@ -58,7 +57,7 @@ lori_error lori_instance_run(lori_instance *m);
 // lori_instance_drop deletes the results.
 void lori_instance_drop(lori_instance *m);
 
-// lori_input_dropped is called during a run of a boxed instance with its token
+// lori_input_dropped is called during a run of a boxed instance with its context's token
 // when the library has no more need of the memory of input i.
 extern void lori_input_dropped(uintptr_t token, int32_t i);
 

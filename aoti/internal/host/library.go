@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -32,6 +33,9 @@ type Library struct {
 	deviceContext *deviceContext // of the device; nil for the CPU
 
 	strides func(i int, inputs []backend.Buffer, dst []int64) []int64 // of inputs; may be nil
+
+	groups map[string]collective.Group // of processes, by PyTorch's names; nil for none
+	model  string                      // what errors about collectives have in the place of a line
 
 	all         []constant // of the library, in its order; immutable
 	keepNothing bool       // beside the constants
@@ -96,6 +100,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 	l.c.proxy = l.proxy
 	l.device = C.CString(l.where().String())
 	l.blob, l.strides = o.Weights, o.Strides
+	l.groups, l.model = o.Groups, o.Model
 	l.from = C.lori_source{device: l.device}
 	if err := l.learn(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.Close())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -51,6 +52,10 @@ type LibraryOptions struct {
 	// Externs are the ops that the library calls by name, as the package lists
 	// them, in order.
 	Externs []json.RawMessage
+	// Groups are the groups of processes by PyTorch's names, and Model is what errors about
+	// their collectives have in the place of a line.
+	Groups map[string]collective.Group
+	Model  string
 }
 
 // ConstantInfo is what a package tells about a constant that its library does not.

@@ -28,7 +28,7 @@ type opEntry struct {
 var opTable = newOpTable(
 	[]map[string]eagerFunc{
 		viewKernels, creationKernels, randomKernels, linalgKernels, histogramKernels,
-		fbgemmKernels, quantKernels, observerKernels,
+		fbgemmKernels, quantKernels, observerKernels, collectiveKernels,
 	},
 	[]map[string]decomposeFunc{mathDecompositions, randomDecompositions, attentionDecompositions},
 	selectOps, orderOps,

@@ -56,8 +56,11 @@ func externOp(target string) eagerFunc {
 	if op := customOp(target); op != nil {
 		return func(v values) ([]*tensor, error) { return runCustom(op, v) }
 	}
-	if ns, op := opName(target); ns == "aten" || ns == "prims" {
+	switch ns, op := opName(target); ns {
+	case "aten", "prims":
 		return eagerKernelOf(op)
+	case collectiveSpace:
+		return collectiveKernels[collectiveSpace+"_"+op]
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -89,4 +90,18 @@ func opName(target string) (ns, op string) {
 	}
 	op, _, _ = strings.Cut(op, ".")
 	return ns, op
+}
+
+// collectiveSpace is the namespace of PyTorch's functional collectives.
+const collectiveSpace = "_c10d_functional"
+
+// Collectives returns which of some functions and ops that libraries call compute with other processes.
+func Collectives(functions, ops []string) []string {
+	var out []string
+	for _, name := range slices.Concat(functions, ops) {
+		if strings.Contains(name, collectiveSpace) {
+			out = append(out, name)
+		}
+	}
+	return out
 }

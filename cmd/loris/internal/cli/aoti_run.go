@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
+	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -25,6 +27,8 @@ type loadFlags struct {
 	random                   bool
 	seed                     uint64
 	sizes                    map[string]int64
+	// ranks are those that the model computes with; nil for a model on its own.
+	ranks *dist.Group
 }
 
 func (f *loadFlags) add(c *cobra.Command, random string) {
@@ -43,6 +47,9 @@ func (f *loadFlags) load(ctx context.Context, path string, instances int) (*aoti
 	opts := []aoti.Option{aoti.ModelName(f.model), aoti.Instances(instances), aoti.Threads(f.threads)}
 	if f.libtorch != "" {
 		opts = append(opts, aoti.WithLibtorch(f.libtorch))
+	}
+	if f.ranks != nil {
+		opts = append(opts, aoti.Groups(map[string]aoti.Group{"0": f.ranks}))
 	}
 	r, err := aoti.Load(ctx, path, opts...)
 	if err != nil || f.weights == "" {
@@ -141,6 +148,7 @@ func newAOTIRun() *cobra.Command {
 	var f loadFlags
 	var out, compare string
 	var rtol, atol float64
+	var ranks bool
 	c := &cobra.Command{
 		Use:   "run PACKAGE",
 		Short: "Run a compiled model once",
@@ -153,13 +161,24 @@ the model's names) and prints the largest errors. An element is past the
 tolerances if its error exceeds atol + rtol·|wanted|; then the exit code is 1. The
 tolerances are by default those of torch.testing.assert_close for the dtype.
 
+With --dist the model computes with all ranks of the job that mpiexec, torchrun or
+loris launch has started, each of which runs this command: they are the group that
+PyTorch calls "0". {rank} in the names of files is the number of the rank.
+
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: packageArgs,
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.instances < 1 {
 				return usagef("--instances is %d: it takes at least one", f.instances)
+			}
+			if ranks {
+				leave, failed := f.join(c.Context(), &out, &compare)
+				if failed != nil {
+					return failed
+				}
+				defer func() { err = errors.Join(err, leave()) }()
 			}
 			outs, err := f.run(c.Context(), args[0])
 			if err != nil {
@@ -184,11 +203,24 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	}
 	f.add(c, "make up the inputs that are missing")
 	c.Flags().IntVar(&f.instances, "instances", 1, "instances of the model to make")
+	c.Flags().BoolVar(&ranks, "dist", false, "compute with all ranks of the job that mpiexec, torchrun or loris launch has started")
 	c.Flags().StringVar(&out, "out", "", "safetensors `file` for the outputs; printed if not given")
 	c.Flags().StringVar(&compare, "compare", "", "safetensors `file` of wanted outputs")
 	c.Flags().Float64Var(&rtol, "rtol", 0, "relative tolerance of --compare; by default the dtype's")
 	c.Flags().Float64Var(&atol, "atol", 0, "absolute tolerance of --compare; by default the dtype's")
 	return c
+}
+
+// join makes the run one of all ranks of the job. It puts the rank into the names of files, those of the
+// flags and more.
+func (f *loadFlags) join(ctx context.Context, more ...*string) (leave func() error, err error) {
+	if f.ranks, err = dist.Init(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range append(more, &f.in, &f.weights) {
+		*name = strings.ReplaceAll(*name, "{rank}", strconv.Itoa(f.ranks.Rank()))
+	}
+	return func() error { return f.ranks.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 func (f *loadFlags) run(ctx context.Context, path string) (outs []tensors.Tensor, err error) {
