@@ -21,13 +21,13 @@ type ours struct {
 	outputs []aoti.Buffer // of the last run
 	load    time.Duration
 	threads int
-	batch   int // of runs that are waited for together
-	there   bool
+	batch   int  // of runs that are waited for together
+	fresh   bool // runs make new outputs
 }
 
 // openLoris loads a package and runs it once.
 func openLoris(ctx context.Context, path string, in []stored, threads int, s settings, opts ...aoti.Option) (*ours, error) {
-	o := &ours{threads: threads, batch: s.batch, there: s.gpu()}
+	o := &ours{threads: threads, batch: s.batch, fresh: s.gpu() || s.export}
 	for i, one := range in {
 		b, err := placed(ctx, one, s.device)
 		if err != nil {
@@ -60,10 +60,10 @@ func placed(ctx context.Context, in stored, d ir.Device) (aoti.Buffer, error) {
 	return be.Upload(ctx, in.shape, d, in.data)
 }
 
-// run runs the package once and may return before the device is done. On the CPU
-// the outputs are written over; a device makes new ones, as PyTorch does in both cases.
+// run runs the package once and may return before the device is done. PyTorch makes new outputs
+// always. Here packages of PyTorch's on the CPU have theirs copied over those of the run before.
 func (o *ours) run(ctx context.Context) error {
-	if !o.there {
+	if !o.fresh {
 		return o.runner.RunInto(ctx, o.inputs, o.outputs)
 	}
 	outs, err := o.runner.Run(ctx, o.inputs...)

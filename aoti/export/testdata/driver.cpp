@@ -121,16 +121,16 @@ Err aoti_torch_copy_(H to, H from, int32_t)
 }
 bool aoti_torch_grad_mode_is_enabled() { return grad; }
 void aoti_torch_grad_mode_set_enabled(bool on) { grad = on; }
-Err aoti_torch_cpu_mm_out(H c, H a, H b)
+Err aoti_torch_cpu_addmm_out(H c, H self, H a, H b, double beta, double alpha)
 {
-	NEED(!grad);
+	NEED(!grad && beta == 1 && alpha == 1);
 	if (fails()) return 1;
 	auto at = [](H t, int64_t i, int64_t j) -> float & { return ((float *)t->data)[i * t->strides[0] + j * t->strides[1]]; };
 	for (int64_t i = 0; i < a->sizes[0]; i++)
 		for (int64_t j = 0; j < b->sizes[1]; j++) {
 			float s = 0;
 			for (int64_t k = 0; k < a->sizes[1]; k++) s += at(a, i, k) * at(b, k, j);
-			at(c, i, j) = s;
+			at(c, i, j) = s + at(self, i, j);
 		}
 	return 0;
 }
@@ -349,7 +349,7 @@ static void rule_gradients(Box b)
 	for (bool on : {true, false}) {
 		grad = on;
 		H in[2] = {make(6, {4, 8}), index3(0, 1, 2)}, out[2] = {};
-		NEED(!C(Run)(b, in, 2, out, 2, nullptr, nullptr) && grad == on); // mm_out looks whether they are off
+		NEED(!C(Run)(b, in, 2, out, 2, nullptr, nullptr) && grad == on); // addmm_out looks whether they are off
 		for (H t : out) aoti_torch_delete_tensor_object(t);
 	}
 	grad = true;

@@ -176,9 +176,12 @@ func (e *emitter) Parts(r fuse.Reduction) int {
 	return nest.Cuts().Parts(r)
 }
 
-// Epilogue says what the kernel of a dense instruction does to its results: nothing, as functions of
-// libtorch are called for those.
-func (e *emitter) Epilogue(*graph.Instr) (fuse.Rule, bool) { return fuse.Rule{}, false }
+// Epilogue says what the function of a dense instruction does to its results: addmm_out adds a vector.
+func (e *emitter) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
+	out := e.Program.Shape(in.Out)
+	adds := in.Op == aten.MatMul && out.DType().IsFloat() && out.Rank() > 0 && e.Program.Shape(in.Args[1]).Rank() == 2
+	return fuse.Rule{Channel: out.Rank() - 1, Vector: true}, adds
+}
 
 // Kernel assembles a kernel.
 func (e *emitter) Kernel(k *fuse.Kernel) (emit func(), ok bool) {

@@ -10,7 +10,8 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// matmul calls mm_out, or bmm_out for a batch of matrices on both sides.
+// matmul calls mm_out, addmm_out where a vector is added to the rows, or bmm_out for a batch of matrices
+// on both sides.
 func (c *call) matmul() {
 	c.Compute()
 	x, y := c.Operands[0], c.Operands[1]
@@ -33,7 +34,13 @@ func (c *call) matmul() {
 		}
 		x = c.Reshape(x, x.Shape.WithDims(rows, k))
 		dst := c.Reshape(out, out.Shape.WithDims(rows, n))
-		c.emit("aoti_torch_cpu_mm_out", 1, c.tensor(dst), c.tensor(x), c.tensor(y))
+		if c.Epilogue == nil {
+			c.emit("aoti_torch_cpu_mm_out", 1, c.tensor(dst), c.tensor(x), c.tensor(y))
+			return
+		}
+		bias := c.e.Computed(c.Epilogue.Links[0].ID)
+		bias = c.Reshape(bias, bias.Shape.WithDims(n)).Expand([]int{rows, n})
+		c.emit("aoti_torch_cpu_addmm_out", 1, c.tensor(dst), c.tensor(bias), c.tensor(x), c.tensor(y), ahead.Float(1), ahead.Float(1))
 		return
 	}
 	lead := broadcast(x.Shape.Dims()[:x.Shape.Rank()-2], y.Shape.Dims()[:y.Shape.Rank()-2])

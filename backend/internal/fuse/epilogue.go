@@ -52,6 +52,8 @@ type Rule struct {
 	Factor func(id graph.ID) bool
 	// Acts are the activations that a chain may end with; nil stands for all.
 	Acts []Activation
+	// Vector says that the kernel adds one vector and nothing else.
+	Vector bool
 }
 
 // matcher finds epilogues.
@@ -121,7 +123,7 @@ func (m *matcher) dtype(id graph.ID) ir.DType { return m.p.Shape(id).DType() }
 func (m *matcher) follow(i int32, rule Rule) (e *Epilogue, chain []int32) {
 	e = &Epilogue{Anchor: i, Residual: NoValue}
 	for cur := m.p.Instrs[i].Out; !m.Kept[cur]; {
-		if act, ops, ok := m.activation(cur); ok && (rule.Acts == nil || slices.Contains(rule.Acts, act)) {
+		if act, ops, ok := m.activation(cur); ok && !rule.Vector && (rule.Acts == nil || slices.Contains(rule.Acts, act)) {
 			e.Act = act
 			return e, append(chain, ops...)
 		}
@@ -159,7 +161,7 @@ func (m *matcher) extend(e *Epilogue, rule Rule, in *graph.Instr, cur graph.ID) 
 	switch {
 	case (os.Numel() == 1 || alongOnly(os, shape, rule.Channel)) && m.canLink(e, rule, l, shape.Dim(rule.Channel)):
 		e.Links = append(e.Links, l)
-	case in.Op == aten.Add && os == shape && e.Residual == NoValue && m.lies(other):
+	case !rule.Vector && in.Op == aten.Add && os == shape && e.Residual == NoValue && m.lies(other):
 		e.Residual = other
 	default:
 		return false
@@ -190,7 +192,7 @@ func (m *matcher) canLink(e *Epilogue, rule Rule, l Link, channels int) bool {
 	}
 	switch l.Op {
 	case aten.Mul, aten.Div:
-		return m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue && (rule.Factor == nil || rule.Factor(l.ID))
+		return !rule.Vector && m.p.Shape(l.ID).Numel() == 1 && e.Residual == NoValue && (rule.Factor == nil || rule.Factor(l.ID))
 	case aten.Add:
 		return m.p.Shape(l.ID).Numel() == channels
 	}
