@@ -63,6 +63,7 @@ type Scheduler struct {
 	arrived time.Time
 	gap     float64 // smoothed time between arrivals, in seconds
 	fit     fit
+	sizes   sizes
 }
 
 // New returns a Scheduler.

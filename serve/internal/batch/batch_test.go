@@ -21,6 +21,7 @@ import (
 // a time for each row; the number -1 fails.
 type doubler struct {
 	base, row time.Duration
+	cost      func(rows int) time.Duration // instead of these, if it is not nil
 	mu        sync.Mutex
 	batches   []int
 	running   atomic.Int32
@@ -46,7 +47,9 @@ func (d *doubler) Run(_ context.Context, works ...*model.Work) (*model.Result, e
 	d.mu.Lock()
 	d.batches = append(d.batches, int(rows))
 	d.mu.Unlock()
-	r.Infer = d.base + time.Duration(rows)*d.row
+	if r.Infer = d.base + time.Duration(rows)*d.row; d.cost != nil {
+		r.Infer = d.cost(int(rows))
+	}
 	time.Sleep(r.Infer)
 	if bad {
 		return nil, errRefused
@@ -258,6 +261,104 @@ func TestWaitsWhereItPays(t *testing.T) {
 		if got := s.pays(4); got != c.pays {
 			t.Errorf("%v + n·%v: pays %v", c.base, c.row, got)
 		}
+	}
+}
+
+// A run has as many rows as there are, unless rows of smaller runs are known to cost less.
+func TestSizes(t *testing.T) {
+	flat := func(int64) float64 { return 1 }
+	for _, c := range []struct {
+		name   string
+		perRow func(n int64) float64
+		tried  []int64
+		there  int64
+		want   []int64 // one decision after the other, each of which is run
+	}{
+		{"nothing is known", flat, nil, 15, []int64{15}},
+		{"one row alone is known", flat, []int64{1}, 15, []int64{15, 15}},
+		{"rows cost the same", flat, []int64{1, 15}, 15, []int64{15}},
+		{"larger runs are cheaper", func(n int64) float64 { return 1 + 1/float64(n) }, []int64{1, 15}, 15, []int64{15, 15}},
+		{"hardly dearer", func(n int64) float64 { return 1 + float64(n)/1000 }, []int64{1, 15}, 15, []int64{15}},
+		{"dearer", func(n int64) float64 { return 1 + float64(n)/10 }, []int64{1, 15}, 15, []int64{3, 5, 1, 1}},
+		{"dearest are those of one and those of many", func(n int64) float64 { return 2/float64(n) + float64(n)/8 }, []int64{1, 15}, 15, []int64{15, 15}},
+		{"best in the middle", func(n int64) float64 { return 1/float64(n) + float64(n)/8 }, []int64{1, 16}, 16, []int64{3, 6, 8, 3, 3}},
+		{"cut evenly", func(n int64) float64 { return 1/float64(n) + float64(n)/8 }, []int64{1, 2, 4, 8, 16}, 16, []int64{6, 6}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s sizes
+			run := func(n int64) {
+				s.add(n, time.Duration(c.perRow(n)*float64(n)*float64(time.Second)))
+			}
+			for _, n := range c.tried {
+				run(n)
+			}
+			var got []int64
+			for range c.want {
+				n := s.best(c.there)
+				got = append(got, n)
+				run(n)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// What was dear once is tried again after some time.
+func TestSizesAreTriedAgain(t *testing.T) {
+	var s sizes
+	for n := range int64(3) {
+		s.add(1<<n, time.Duration(1<<n)*time.Second)
+	}
+	s.add(8, 80*time.Second)
+	whole := 0
+	for range 2 * (tryAgain + 1) {
+		n := s.best(8)
+		if n == 8 {
+			whole++
+		}
+		s.add(n, time.Duration(n)*time.Second)
+	}
+	if whole != 2 {
+		t.Errorf("%d runs of 8 rows, want 2", whole)
+	}
+}
+
+// Sixteen clients of a model whose rows cost more in large runs get runs of one; those of a model
+// where each run costs the same share them.
+func TestClientsShareWherePays(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cost func(rows int) time.Duration
+		most float64 // seconds for each answer
+	}{
+		{"dearer together", func(rows int) time.Duration {
+			return time.Duration(rows) * (time.Second + time.Duration(rows)*20*time.Millisecond)
+		}, 1.08},
+		{"cheaper together", func(rows int) time.Duration { return time.Second + time.Duration(rows)*time.Millisecond }, 0.14},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &doubler{cost: c.cost}
+				s := New(d, Config{MaxRows: 64})
+				begin := time.Now()
+				var wg sync.WaitGroup
+				for i := range 16 {
+					wg.Go(func() {
+						for range 40 {
+							o, err := s.Do(t.Context(), Request{Work: work(uint64(i), 1, 1)})
+							check(t, uint64(i), o, err)
+							time.Sleep(time.Microsecond)
+						}
+					})
+				}
+				wg.Wait()
+				if each := time.Since(begin).Seconds() / (16 * 40); each > c.most {
+					t.Errorf("%.3f s for each answer, want %.3f; runs of %v rows", each, c.most, d.batches)
+				}
+			})
+		})
 	}
 }
 

@@ -27,7 +27,9 @@ func (s *Scheduler) lead(it *item) (Outcome, error) {
 	result, err := s.runner.Run(ctx, works...)
 	if err == nil {
 		s.mu.Lock()
-		s.fit.add(float64(max(rows, 1)), result.Input+result.Infer+result.Output)
+		took := result.Input + result.Infer + result.Output
+		s.fit.add(float64(max(rows, 1)), took)
+		s.sizes.add(rows, took)
 		s.mu.Unlock()
 	}
 	if err != nil && len(items) > 1 {
@@ -115,7 +117,7 @@ func (s *Scheduler) collect(it *item, items []*item) []*item {
 }
 
 // target returns how many rows a run should have: the largest preferred number that
-// is there, or as many as fit.
+// is there, or as many as fit, unless smaller runs cost less.
 func (s *Scheduler) target(rows int64) int64 {
 	there := rows
 	for _, q := range s.levels {
@@ -131,6 +133,9 @@ func (s *Scheduler) target(rows int64) int64 {
 	}
 	if best > 0 {
 		return best
+	}
+	if n := s.sizes.best(min(there, s.config.MaxRows)); n < there {
+		return n
 	}
 	return s.config.MaxRows
 }
