@@ -84,6 +84,15 @@ func TestPage(t *testing.T) {
 	if err := lines.Err(); err != nil {
 		t.Error(err)
 	}
+	_, text := ask(t, "GET", hs.URL+"/page/models/m/versions/1", "")
+	if !strings.Contains(text, `"files":[{"name":"model.lir","bytes":92,"sha256":"`) || strings.Contains(text, `"changed"`) || !strings.Contains(text, `"inputs":[{"name":"x","datatype":"FP32","shape":"[4, 2]"}]`) {
+		t.Error(text)
+	}
+	for path, want := range map[string]int{"/page/models/m/versions/2": 404, "/page/models/none/versions/1": 404} {
+		if code, text := ask(t, "GET", hs.URL+path, ""); code != want {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
 	without := start(t, Options{Models: dir, NoPage: true})
 	for _, path := range []string{"/", "/page/events"} {
 		if code, _ := ask(t, "GET", without.URL+path, ""); code != 404 {

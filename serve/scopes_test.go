@@ -21,7 +21,8 @@ import (
 func everyRoute() (public, admin []rest.Route) {
 	// The page's numbers also need metadata, which all have who have statistics here.
 	public = append(rest.Routes(), rest.Route{Method: "GET", Path: "/metrics", Scope: inference.ScopeMetrics},
-		rest.Route{Method: "HEAD", Path: "/page/events", Scope: inference.ScopeStatistics})
+		rest.Route{Method: "HEAD", Path: "/page/events", Scope: inference.ScopeStatistics},
+		rest.Route{Method: "GET", Path: "/page/models/{model}/versions/{version}", Scope: inference.ScopeMetadata})
 	for _, r := range weightsapi.Routes() {
 		public = append(public, rest.Route{Method: r.Method, Path: strings.Replace(r.Path, "{weights}", "none", 1), Scope: inference.ScopeWeights})
 	}

@@ -2,6 +2,7 @@ package pagetest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"go/format"
 	"image"
@@ -90,7 +91,7 @@ func TestChosenTwice(t *testing.T) {
 	url := start(t, serve.Options{})
 	p := open(t, url, 1280, 900)
 	p.choose("double")
-	p.exec(`window.held = []; const real = window.fetch; window.fetch = (...a) => String(a[0]).endsWith('/versions/1')
+	p.exec(`window.held = []; const real = window.fetch; window.fetch = (...a) => /^v2.*\/versions\/1$/.test(a[0])
 		? new Promise((done) => window.held.push(() => done(real(...a)))) : real(...a)`)
 	click := "document.querySelector('[data-key^=\"double/\"]').click()"
 	p.exec(click + ";" + click)
@@ -271,6 +272,80 @@ func TestPhoneAndNames(t *testing.T) {
 	}
 }
 
+// What a model is stands there: its files with their digests, what they were compiled for, inputs,
+// outputs and constants.
+func TestPackage(t *testing.T) {
+	fixture := filepath.FromSlash("../../aoti/testdata/dynamic_batch.pt2")
+	data, err := os.ReadFile(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, start(t, serve.Options{Files: []string{fixture}}), 1280, 900)
+	text := func(id string) string {
+		t.Helper()
+		return eval[string](p, fmt.Sprintf("document.getElementById('%s').innerText", id))
+	}
+	check := func(id string, want ...string) {
+		t.Helper()
+		got := strings.Join(strings.Fields(text(id)), " ")
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s lacks %q: %s", id, w, got)
+			}
+		}
+	}
+	p.choose("dynamic_batch")
+	p.until("!document.getElementById('package').hidden")
+	check("facts", fmt.Sprintf("dynamic_batch.pt2 %.1f KiB, sha256 %x", float64(len(data))/1024, sha256.Sum256(data)), "Compiled for cpu, linux, x86_64", "AVX2", "PyTorch 2.15", "Rows of a run up to 64")
+	check("tensors", "input arg4_1 FP32 [s31 in 0..1024, 24]", "output output0 FP32 [rows from 0, 6]")
+	p.exec("document.querySelector('#constants summary').click()")
+	check("constants", "3 constants, 3.9 KiB", "0.0.weight float32 [32, 24] 3 KiB")
+	p.choose("picture")
+	p.until("!document.getElementById('package').hidden && document.getElementById('facts').innerText.includes('lazy program')")
+	p.exec("document.querySelector('#constants summary').click()")
+	check("facts", "weights.safetensors", "Instructions 3")
+	check("constants", "1 constant, 4 B", "b F32 [1] 4 B")
+	check("tensors", "input x FP32 [1, 3, 16, 16]", "output out0 FP32 [1, 3, 16, 16]")
+}
+
+// Requests that failed are listed with their reasons, those with one reason once.
+func TestFailures(t *testing.T) {
+	url := start(t, serve.Options{})
+	p := open(t, url, 1280, 900)
+	p.choose("double")
+	if !eval[bool](p, "document.getElementById('failures').hidden") {
+		t.Error("failures are shown where there are none")
+	}
+	for range 2 {
+		post(t, url+"/v2/models/double/infer", `{"inputs":[{"name":"y","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}`)
+	}
+	post(t, url+"/v2/models/double/infer", `{"inputs":[{"name":"x","shape":[1,3],"datatype":"INT8","data":[1,2,3]}]}`)
+	p.until("document.querySelectorAll('#failures tbody tr').length === 2")
+	got := eval[[]string](p, "[...document.querySelectorAll('#failures tbody tr')].map((r) => r.innerText)")
+	if !strings.Contains(got[0], "1\tinvalid argument") || !strings.Contains(got[0], "INT8") || !strings.Contains(got[1], "2\tinvalid argument") || !strings.Contains(got[1], `there is no input "y"`) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A model that was unloaded to keep within the memory budget is shown as idle, looking at it does not
+// load it, and running it does.
+func TestIdle(t *testing.T) {
+	p := open(t, start(t, serve.Options{MemoryBudget: 200, AllowWeightUpdate: true, Allow: []string{"weights"}}), 1280, 900)
+	badge := func(name string) string {
+		return fmt.Sprintf("document.querySelector('[data-key^=\"%s/\"]').closest('tr').querySelector('.badge').textContent", name)
+	}
+	p.choose("double")
+	p.until("!document.getElementById('package').hidden && document.getElementById('reason').textContent.startsWith('idle: unloaded')")
+	time.Sleep(1200 * time.Millisecond) // an event later
+	if got := eval[[]string](p, "["+badge("double")+", "+badge("picture")+"]"); fmt.Sprint(got) != "[idle ready]" {
+		t.Fatal(got)
+	}
+	if got := p.run(); !strings.Contains(got, "FP32 [") {
+		t.Error(got)
+	}
+	p.until(badge("double") + " === 'ready' && " + badge("picture") + " === 'idle'")
+}
+
 // LORIS_SCREENSHOT names a file for the picture of the page that the documentation has.
 func TestScreenshot(t *testing.T) {
 	file := os.Getenv("LORIS_SCREENSHOT")
@@ -287,6 +362,8 @@ func TestScreenshot(t *testing.T) {
 	}
 	p.exec("document.querySelector('#inputs input[type=number]').value = 2; document.querySelector('#input-0-numbers').value = '1, 2.5, 3, 4, -5, 6'")
 	p.run()
+	post(t, url+"/v2/models/double/infer", `{"inputs":[{"name":"x","shape":[1,3],"datatype":"INT8","data":[1,2,3]}]}`)
+	p.until("!document.getElementById('failures').hidden")
 	p.exec("document.getElementById('code').open = true; scrollTo(0, 0)")
 	if err := os.WriteFile(file, do(p, chromedp.FullScreenshot(100)), 0o600); err != nil {
 		t.Fatal(err)

@@ -168,6 +168,8 @@ type Gauge struct {
 	Sleeps uint64
 	// Failures counts failed requests by the kind of error.
 	Failures map[string]uint64
+	// Recent are the last failures, the last one at the end.
+	Recent []Failure
 	// Latencies are the times from request to answer.
 	Latencies Latencies
 }

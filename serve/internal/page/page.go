@@ -27,6 +27,8 @@ type Source interface {
 	inference.Service
 	// Gauges returns what is so at the moment, by version.
 	Gauges() []inference.Gauge
+	// Describe says what a version is.
+	Describe(name, version string) (*inference.Description, error)
 	// Stopping reports whether the server is about to end.
 	Stopping() bool
 }
@@ -59,6 +61,18 @@ func Handler(s Source, allow func(*http.Request, inference.Scope) error, every t
 			return
 		}
 		stream(w, r, s, every)
+	})
+	mux.HandleFunc("GET /page/models/{model}/versions/{version}", func(w http.ResponseWriter, r *http.Request) {
+		err := allow(r, inference.ScopeMetadata)
+		var d *inference.Description
+		if err == nil {
+			d, err = s.Describe(r.PathValue("model"), r.PathValue("version"))
+		}
+		if err != nil {
+			rest.WriteError(w, err)
+			return
+		}
+		rest.WriteJSON(w, http.StatusOK, d)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -97,6 +111,10 @@ type model struct {
 	InFlight int               `json:"in_flight"`
 	Waiting  int               `json:"waiting"`
 	Batches  map[uint64]uint64 `json:"batches"` // runs by their rows, ever
+	Memory   int64             `json:"memory"`  // bytes
+	Idle     bool              `json:"idle,omitempty"`
+
+	Failures []inference.Failure `json:"failures,omitempty"` // the last ones
 }
 
 // seen is what was counted at the event before, by name and version.
@@ -164,7 +182,7 @@ func look(s Source, before *seen) (*event, seen, error) {
 		m := model{Name: x.Name, Version: x.Version, State: x.State, Reason: x.Reason, Batches: map[uint64]uint64{}}
 		if st, served := now.stats[key]; served {
 			g := gauges[key]
-			m.InFlight, m.Waiting = g.InFlight, g.Waiting
+			m.InFlight, m.Waiting, m.Memory, m.Idle, m.Failures = g.InFlight, g.Waiting, g.Memory, g.Idle, g.Recent
 			m.since(&st, before.stats[key], now.at.Sub(before.at))
 			m.times(&g.Latencies, before.latencies[key])
 		}

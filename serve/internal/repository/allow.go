@@ -3,8 +3,6 @@ package repository
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
@@ -33,17 +31,12 @@ func (a *allowList) check(path string) error {
 	if a == nil {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := describeFile(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
-	}
-	if sum := hex.EncodeToString(h.Sum(nil)); !a.digests[sum] {
-		return inference.Errorf(inference.PermissionDenied, "%s has the sha256 %s, which is not allowed", path, sum)
+	if !a.digests[f.SHA256] {
+		return inference.Errorf(inference.PermissionDenied, "%s has the sha256 %s, which is not allowed", path, f.SHA256)
 	}
 	return nil
 }

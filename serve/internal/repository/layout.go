@@ -56,6 +56,7 @@ func (s source) find(v *files, c *pb.ModelConfig) error {
 	if s.file != "" {
 		return nil
 	}
+	v.others = nil
 	for _, o := range c.Output {
 		if o.LabelFilename != "" {
 			v.others = append(v.others, filepath.Join(s.dir, o.LabelFilename))

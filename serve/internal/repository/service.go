@@ -259,7 +259,7 @@ func (r *Repository) Gauges() []inference.Gauge {
 					g.Failures[inference.Kind(kind).String()] = n
 				}
 			}
-			g.Latencies, g.Sleeps = v.stats.latencies, v.stats.sleeps
+			g.Latencies, g.Sleeps, g.Recent = v.stats.latencies, v.stats.sleeps, slices.Clone(v.stats.recent)
 			v.stats.mu.Unlock()
 			all = append(all, g)
 		}

@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,9 @@ type version struct {
 	// idle says that this stands for a version that is not loaded. Such a one has no scheduler, no
 	// generator and no users, and its model cannot run.
 	idle bool
+
+	describing  sync.Mutex
+	description *inference.Description // nil before Describe
 
 	// users counts the repository and the requests in it. With the last one gone the
 	// model is closed.
@@ -222,7 +226,8 @@ type stats struct {
 	// latencies are those of the requests that were answered.
 	latencies inference.Latencies
 	failures  [inference.TooLarge + 1]uint64
-	sleeps    uint64 // how often it was unloaded to keep within the memory budget
+	recent    []inference.Failure // the last ones, the last at the end
+	sleeps    uint64              // how often it was unloaded to keep within the memory budget
 }
 
 func (s *stats) slept() {
@@ -236,7 +241,19 @@ func (s *stats) fail(took time.Duration, e *inference.Error) {
 	defer s.mu.Unlock()
 	s.times.Fail.Add(took)
 	s.failures[e.Kind]++
+	if last := len(s.recent) - 1; last >= 0 && s.recent[last].Message == e.Msg && s.recent[last].Kind == e.Kind.String() {
+		s.recent[last].At = time.Now()
+		s.recent[last].Count++
+		return
+	}
+	if len(s.recent) == maxRecent {
+		s.recent = slices.Delete(s.recent, 0, 1)
+	}
+	s.recent = append(s.recent, inference.Failure{At: time.Now(), Kind: e.Kind.String(), Message: e.Msg, Count: 1})
 }
+
+// maxRecent is how many failures with their reasons are remembered.
+const maxRecent = 8
 
 func (s *stats) success(took time.Duration, rows int64, o *batch.Outcome) {
 	s.mu.Lock()

@@ -2,6 +2,7 @@
 import { $, el, number, size } from "./dom.js";
 import { call, events, json, modelPath, post, setToken, token } from "./api.js";
 import { Charts, batches, remember } from "./charts.js";
+import { Package } from "./package.js";
 import { Trial } from "./trial.js";
 
 const histories = new Map();
@@ -10,9 +11,11 @@ let described = null; // the same with its state, when the rest was fetched
 let charts = null;
 let last = null;
 const trial = new Trial();
+const file = new Package();
 
 const keyOf = (m) => `${m.name}/${m.version}`;
 const tone = { READY: "good", LOADING: "warn", UNLOADING: "warn", UNAVAILABLE: "bad" };
+const stateOf = (m) => (m.idle ? "idle" : m.state ? m.state.toLowerCase() : "not loaded");
 const ms = (v) => (v ? `${number(v, 2)} ms` : "–");
 
 function message(text) {
@@ -26,9 +29,9 @@ function row(m) {
   return el("tr", { className: key === chosen ? "chosen" : "" },
     el("th", { scope: "row" }, el("button", { type: "button", className: "link", "data-key": key, "aria-pressed": String(key === chosen), onclick: () => choose(m) }, m.name)),
     cell("version", m.version || "–", ""),
-    el("td", { "data-label": "state" }, el("span", { className: `badge ${tone[m.state] ?? ""}`, title: m.reason ?? "" }, m.state ? m.state.toLowerCase() : "not loaded")),
+    el("td", { "data-label": "state" }, el("span", { className: `badge ${m.idle ? "" : tone[m.state] ?? ""}`, title: m.reason ?? "" }, stateOf(m))),
     cell("requests/s", number(m.rate)), cell("p50", ms(m.p50)), cell("p99", ms(m.p99)), cell("rows/run", number(m.rows)),
-    cell("in flight", number(m.in_flight)), cell("queue", number(m.waiting)), cell("answered", m.total.toLocaleString("en")), cell("failed", m.failed.toLocaleString("en")));
+    cell("in flight", number(m.in_flight)), cell("queue", number(m.waiting)), cell("memory", m.memory ? size(m.memory) : "–"), cell("answered", m.total.toLocaleString("en")), cell("failed", m.failed.toLocaleString("en")));
 }
 
 function show(event) {
@@ -63,11 +66,20 @@ function detail() {
   charts ??= new Charts();
   charts.show(histories.get(chosen) ?? []);
   batches(m.batches);
-  if (described === chosen + m.state) return;
-  described = chosen + m.state;
+  failures(m.failures ?? []);
+  if (described === chosen + stateOf(m)) return;
+  described = chosen + stateOf(m);
   actions(m);
   weights(m);
   trial.show(m.state === "READY" ? m : null);
+  file.show(m.state === "READY" ? m : null);
+}
+
+function failures(all) {
+  $("failures").hidden = all.length === 0;
+  $("failures").querySelector("tbody").replaceChildren(...all.toReversed().map((f) => el("tr", {},
+    el("td", {}, new Date(f.at).toLocaleTimeString()), el("td", { className: "number" }, f.count.toLocaleString("en")),
+    el("td", {}, f.kind.replaceAll("_", " ")), el("td", { className: "text" }, f.message))));
 }
 
 // act runs something that changes the server, and says what went wrong.
@@ -91,7 +103,7 @@ function actions(m) {
 async function weights(m) {
   const box = $("weights");
   box.hidden = true;
-  if (m.state !== "READY") return;
+  if (m.state !== "READY" || m.idle) return; // asking for those of an idle model would load it
   let all;
   try {
     all = await json(`${modelPath(m)}/weights`);
@@ -106,6 +118,9 @@ async function weights(m) {
     el("td", { className: "number" }, size(s.bytes)), el("td", { title: s.sha256 ?? "" }, s.source), el("td", {}, new Date(s.time).toLocaleString()),
     el("td", {}, s.name === all.active ? "" : el("button", { type: "button", "aria-label": `Activate ${s.name}`,
       onclick: () => act(() => post(`${modelPath(m)}/weights/activate`, { weight_version: s.name }), m) }, "Activate")))));
+  const { shadow, shadow_report: report } = all.traffic;
+  $("shadow").hidden = !shadow;
+  if (shadow) $("shadow").textContent = `${shadow} computes runs a second time: ${report.different} of ${report.compared} answers differ, by ${report.max_abs_difference} at most`;
   box.hidden = false;
 }
 
