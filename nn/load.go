@@ -134,7 +134,6 @@ func (p *pair) upload(f *safetensors.File) (t *loris.Tensor, err error) {
 
 // match finds the tensor of each variable and reports what has no partner.
 func (l *loading) match(f *safetensors.File, vars []named) ([]pair, LoadReport, error) {
-	var report LoadReport
 	var errs []error
 	files := map[string]safetensors.Info{} // by the module's names
 	var order []string
@@ -150,42 +149,23 @@ func (l *loading) match(f *safetensors.File, vars []named) ([]pair, LoadReport, 
 		files[name] = info
 		order = append(order, name)
 	}
-	own := make(map[string]bool, len(vars))
+	places := make([]tensorfile.Place, len(vars))
+	for i, n := range vars {
+		places[i] = tensorfile.Place{Name: n.name, Shape: n.v.Shape()}
+	}
+	found := tensorfile.Match(files, order, places, l.fits)
+	errs = append(errs, found.Err(l.report == nil))
+	if err := errors.Join(errs...); err != nil {
+		return nil, LoadReport{}, err
+	}
 	var pairs []pair
 	for _, n := range vars {
-		own[n.name] = true
-		info, ok := files[n.name]
-		if !ok {
-			report.Missing = append(report.Missing, n.name)
-			continue
-		}
-		s, err := tensorfile.Shape(info)
-		if err != nil || !l.fits(s, n.v.Shape()) {
-			errs = append(errs, fmt.Errorf("%q: %w: the file has %s, the module %s", n.name, ErrMismatch, describe(info), describeShape(n.v.Shape())))
-		}
-		pairs = append(pairs, pair{n, info.Name, s})
-	}
-	for _, name := range order {
-		if !own[name] {
-			report.Unexpected = append(report.Unexpected, files[name].Name)
+		if info, ok := files[n.name]; ok {
+			s, _ := tensorfile.Shape(info) // it fits
+			pairs = append(pairs, pair{n, info.Name, s})
 		}
 	}
-	if l.report == nil {
-		errs = append(errs, report.errors()...)
-	}
-	return pairs, report, errors.Join(errs...)
-}
-
-// errors are those of a file that must have exactly the module's tensors.
-func (r *LoadReport) errors() []error {
-	var errs []error
-	for _, name := range r.Missing {
-		errs = append(errs, fmt.Errorf("%q: %w", name, ErrMissing))
-	}
-	for _, name := range r.Unexpected {
-		errs = append(errs, fmt.Errorf("%q: %w", name, ErrUnexpected))
-	}
-	return errs
+	return pairs, LoadReport{found.Missing, found.Unexpected}, nil
 }
 
 // fits reports whether a tensor of the file can be a variable's value.

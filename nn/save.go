@@ -2,10 +2,8 @@ package nn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/tensorfile"
@@ -16,11 +14,11 @@ import (
 // Errors of Load, for errors.Is. Each is wrapped with the tensor's name.
 var (
 	// ErrMissing says that the file lacks a tensor of the module.
-	ErrMissing = errors.New("tensor is missing in the file")
+	ErrMissing = tensorfile.ErrMissing
 	// ErrUnexpected says that the file has a tensor that the module lacks.
-	ErrUnexpected = errors.New("unexpected tensor in the file")
+	ErrUnexpected = tensorfile.ErrUnexpected
 	// ErrMismatch says that a tensor of the file has another shape or dtype.
-	ErrMismatch = errors.New("shape or dtype mismatch")
+	ErrMismatch = tensorfile.ErrMismatch
 )
 
 // named is a variable of a module with its name.
@@ -86,12 +84,6 @@ func fetch(ctx context.Context, vars []named) ([]safetensors.Tensor, error) {
 	}
 	return out, nil
 }
-
-func describe(info safetensors.Info) string {
-	return strings.ToLower(string(info.DType)) + fmt.Sprint(info.Shape)
-}
-
-func describeShape(s loris.Shape) string { return s.DType().String() + fmt.Sprint(s.Dims()) }
 
 // Metadata returns the metadata of a safetensors file without reading its
 // tensors; nil without any.

@@ -342,25 +342,18 @@ func (c *Checkpoint) load(ctx context.Context, dir string) error {
 
 // match reports all tensors that are missing, not expected or of another shape.
 func match(f *safetensors.File, list []entry) error {
-	var errs []error
-	known := map[string]bool{}
-	for _, e := range list {
-		known[e.name] = true
-		info, ok := f.Lookup(e.name)
-		if !ok {
-			errs = append(errs, fmt.Errorf("%w: %q", nn.ErrMissing, e.name))
-			continue
-		}
-		if s, err := tensorfile.Shape(info); err != nil || s != e.whole {
-			errs = append(errs, fmt.Errorf("%w: %q is %v in the file, %v here", nn.ErrMismatch, e.name, s, e.whole))
-		}
-	}
+	files := map[string]safetensors.Info{}
+	var order []string
 	for _, info := range f.Tensors() {
-		if !known[info.Name] {
-			errs = append(errs, fmt.Errorf("%w: %q", nn.ErrUnexpected, info.Name))
-		}
+		files[info.Name] = info
+		order = append(order, info.Name)
 	}
-	return errors.Join(errs...)
+	places := make([]tensorfile.Place, len(list))
+	for i, e := range list {
+		places[i] = tensorfile.Place{Name: e.name, Shape: e.whole}
+	}
+	equal := func(file, own loris.Shape) bool { return file == own }
+	return tensorfile.Match(files, order, places, equal).Err(true)
 }
 
 // read returns the value of the entry's variable, this rank's part computed.

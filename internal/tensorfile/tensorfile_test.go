@@ -90,3 +90,20 @@ func TestTensorsThatMemoryCannotHold(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A file that lacks a tensor, has one too many and another of another shape is told of all three.
+func TestMatch(t *testing.T) {
+	info := func(name string, dims ...int64) safetensors.Info {
+		return safetensors.Info{Name: name, DType: safetensors.F32, Shape: dims}
+	}
+	files := map[string]safetensors.Info{"a": info("a", 2), "b": info("file.b", 3), "d": info("file.d", 4)}
+	places := []Place{{"a", ir.MakeShape(ir.F32, 2)}, {"b", ir.MakeShape(ir.F32, 2)}, {"c", ir.MakeShape(ir.F32)}}
+	m := Match(files, []string{"a", "b", "d"}, places, func(file, own ir.Shape) bool { return file == own })
+	want := "\"b\": shape or dtype mismatch: the file has f32[3], the program f32[2]\n\"c\": tensor is missing in the file\n\"file.d\": unexpected tensor in the file"
+	if err := m.Err(true); err == nil || err.Error() != want || !errors.Is(err, ErrMismatch) || !errors.Is(err, ErrMissing) || !errors.Is(err, ErrUnexpected) {
+		t.Errorf("%v, want %v", err, want)
+	}
+	if err := m.Err(false); !errors.Is(err, ErrMismatch) || errors.Is(err, ErrMissing) {
+		t.Errorf("%v", err)
+	}
+}
