@@ -38,23 +38,19 @@ func NewShape(dtype DType, dims []int) (Shape, error) {
 		return Shape{}, fmt.Errorf("%w: %v", ErrDType, dtype)
 	}
 	s := Shape{rank: uint8(len(dims)), dtype: dtype}
-	size := dtype.Size()
 	for i, d := range dims {
 		if d < 0 {
 			return Shape{}, fmt.Errorf("%w: dimension %d is %d", ErrShape, i, d)
 		}
-		if d != 0 && size > math.MaxInt/d {
-			return Shape{}, fmt.Errorf("%w: %v elements overflow", ErrShape, dims)
-		}
-		if d != 0 {
-			size *= d
-		}
 		s.dims[i] = d
+	}
+	if !s.countable() {
+		return Shape{}, fmt.Errorf("%w: %v elements overflow", ErrShape, dims)
 	}
 	return s, nil
 }
 
-// countable reports whether NewShape takes the dimensions.
+// countable reports whether NewShape takes the dimensions: none is negative, and an int counts their bytes.
 func (s *Shape) countable() bool {
 	if !s.dtype.Valid() {
 		return false

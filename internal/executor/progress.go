@@ -41,12 +41,7 @@ func (c *compilations) end(p *progress) {
 // set notes how many parts are done. Of calls at once the one that knows of more counts.
 func (p *progress) set(done, total int) {
 	p.total.Store(int64(total))
-	for {
-		now := p.done.Load()
-		if int64(done) <= now || p.done.CompareAndSwap(now, int64(done)) {
-			return
-		}
-	}
+	raise(&p.done, int64(done))
 }
 
 func (c *compilations) list() (out []report.Compiling) {

@@ -42,9 +42,14 @@ func (s *stats) init() {
 
 func (s *stats) graph(n int) {
 	s.nodes.Add(int64(n))
+	raise(&s.maxNodes, int64(n))
+}
+
+// raise sets v to n unless it is more already.
+func raise(v *atomic.Int64, n int64) {
 	for {
-		m := s.maxNodes.Load()
-		if int64(n) <= m || s.maxNodes.CompareAndSwap(m, int64(n)) {
+		now := v.Load()
+		if n <= now || v.CompareAndSwap(now, n) {
 			return
 		}
 	}
