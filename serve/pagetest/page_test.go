@@ -265,8 +265,12 @@ func TestPhoneAndNames(t *testing.T) {
 	}
 	for _, width := range []int64{360, 768, 1280} {
 		do(p, chromedp.EmulateViewport(width, 740))
-		p.until("true")
-		if got := eval[int64](p, "document.scrollingElement.scrollWidth"); got > width {
+		// A chart takes its new size a frame after the page.
+		wide := func() int64 { return eval[int64](p, "document.scrollingElement.scrollWidth") }
+		for deadline := time.Now().Add(5 * time.Second); wide() > width && time.Now().Before(deadline); {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := wide(); got > width {
 			t.Errorf("at a width of %d the page has %d: %s", width, got, eval[string](p, fmt.Sprintf("[...document.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > %d && !e.closest('.scroll, pre')).map(e => e.tagName + '#' + e.id + '.' + e.className).join(' ')", width)))
 		}
 	}
