@@ -223,6 +223,77 @@ class Rows(nn.Module):
         return b, image, *turned, u * v, s - t, *close, torch.trace(y), y.tile(2), y[0].tile(2, 3), F.channel_shuffle(x, 4)
 
 
+class Splits(nn.Module):
+    """Views that ATen makes of other views, written to, and copies."""
+
+    def forward(self, x, y):
+        ups = [f(t) for f in (torch.atleast_1d, torch.atleast_2d, torch.atleast_3d) for t in (x[0, 0, 0], x[0, 0], x[0], x)]
+        z = x.clone()
+        first, _ = torch.hsplit(z, 2)
+        first.mul_(2)
+        torch.vsplit(z, [1])[1].add_(1)
+        torch.dsplit(z, (1, 3))[1].neg_()
+        torch.tensor_split(z, 3, 2)[0].sub_(1)
+        parts = torch.tensor_split(y, (1, 3, 2), 1)
+        copies = torch.ops.aten.permute_copy(z, [2, 0, 1]), torch.ops.aten.t_copy(y), *torch.ops.aten.unbind_copy(y), torch.ops.aten.squeeze_copy(y[:1])
+        copies[0].add_(1)  # does not reach z
+        return *ups, z, *parts, *copies, y.mH, torch.column_stack((y[0], y.t())), *torch.broadcast_tensors(y[0], y)
+
+
+class Matrices(nn.Module):
+    def forward(self, x, y):
+        a, b, v = x @ x.T + torch.eye(3), y[:, :2], y[0]
+        lu, pivots = torch.linalg.lu_factor(a)
+        u, s, w = torch.svd(y)
+        made = torch.diag(v), torch.diag(y, 1), torch.diag_embed(y, 1, 0, -1), torch.diagflat(b, -1), torch.fliplr(y), torch.flipud(y)
+        joined = torch.hstack((v, v)), torch.vstack((v, y)), torch.dstack((y, y)), torch.cartesian_prod(v, v[:2]), torch.combinations(v, 3), torch.combinations(v, 2, True)
+        solved = torch.lu_solve(b, lu, pivots), torch.logdet(a), torch.pinverse(y), s, (u * s) @ w.mH, *torch._lu_with_info(a)
+        norms = torch.linalg.norm(y, "nuc"), torch.linalg.matrix_norm(y, 1), torch.linalg.matrix_rank(y, rtol=0.5), torch.linalg.pinv(a, hermitian=True, atol=torch.tensor(0.1)), torch.linalg.pinv(y, rcond=0.4)
+        tensors = torch.linalg.tensorinv(a.reshape(3, 1, 3), 1), torch.linalg.tensorsolve(a.reshape(3, 3, 1), v[:3]), torch.linalg.vecdot(y, y), torch.linalg.vander(v, N=3), torch.linalg.diagonal(y)
+        grown = torch.linspace(v[0], v[1], 5), torch.logspace(0.5, v[1], 3, 2.0), torch.ops.aten.fill(v, 3), torch.tensor(2.0).index_fill(0, torch.tensor([0]), 5)
+        bag = F.embedding_bag(torch.tensor([[0, 2], [1, 2]]), y, mode="max"), F.embedding_bag(torch.tensor([0, 2, 1]), y, torch.tensor([0, 2]), padding_idx=2, mode="sum")
+        sampled = F.grid_sample(y[None, None], x[None, :, :2, None].transpose(2, 3), mode="nearest", padding_mode="border", align_corners=True)
+        return *norms, *tensors, *grown, *bag, sampled, *made, *joined, *solved, torch.kron(y, x[0]), torch.cross(x, a, 1), torch.vdot(v, v), y.sum_to_size(1, 4), y.put(torch.tensor([1, 5]), v[:2])
+
+
+class Statistics(nn.Module):
+    def forward(self, x):
+        q = torch.tensor([0.25, 0.5, 0.9])
+        holes = torch.where(x > 1, torch.nan, x)
+        quantiles = [torch.quantile(x, q, 1, keepdim=True), torch.quantile(x, 0.3), torch.nanquantile(holes, q, 0), torch.quantile(holes, 0.5, 1)]
+        quantiles += [torch.quantile(x, 0.4, 0, interpolation=m) for m in ("lower", "higher", "nearest", "midpoint")]
+        means = torch.nanmean(holes), torch.nanmean(holes, 1, True), torch.msort(x)
+        areas = torch.trapezoid(x), torch.trapezoid(x, x.cumsum(0), dim=0), torch.cumulative_trapezoid(x, dx=0.5)
+        slopes = *torch.gradient(x), *torch.gradient(x, spacing=(x[0].abs().cumsum(0),), dim=1, edge_order=2)
+        parts = *torch.frexp(torch.cat((x.flatten(), torch.tensor([0.0, 1e-42, -3e38, torch.inf, 0.5])))), torch.ldexp(x, torch.tensor(3))
+        return *quantiles, *means, *areas, *slopes, *parts, torch.float_power(x.abs(), 2), torch.isreal(x), F.pairwise_distance(x, x.roll(1, 0)), torch.renorm(x, 2, 0, 1.5)
+
+
+class Losses(nn.Module):
+    def forward(self, x, y, label, sign, several):
+        pair = [f(x, y, sign[:, None], margin=0.3) for f in (F.margin_ranking_loss,)]
+        rows = F.cosine_embedding_loss(x, y, sign, 0.2, reduction="none"), F.triplet_margin_loss(x, y, y.roll(1, 0), 0.5, swap=True, reduction="sum")
+        target = y.abs() * 2
+        counts = F.poisson_nll_loss(x, target, full=True), F.poisson_nll_loss(x.abs(), target, log_input=False, reduction="none")
+        classes = F.multi_margin_loss(x, label, p=2, weight=target[0]), F.multi_margin_loss(x[0], label[0]), F.multilabel_margin_loss(x, several), F.multilabel_margin_loss(x[1], several[1])
+        return *pair, F.hinge_embedding_loss(x, sign[:, None].expand_as(x), margin=0.7), *rows, *counts, *classes, F.soft_margin_loss(x, sign[:, None].float().expand_as(x), reduction="sum")
+
+
+class Norms(nn.Module):
+    """Statistics that change, rows that are scaled, attention in which a row sees nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.each, self.table = nn.InstanceNorm2d(3, affine=True, track_running_stats=True), nn.Embedding(6, 4, max_norm=0.8)
+
+    def forward(self, x, ids):
+        mean, var = torch.zeros(3), torch.ones(3)
+        y, m, s = torch.native_batch_norm(x, None, None, mean, var, True, 0.2, 1e-3)
+        none = torch.ops.aten._safe_softmax(x.masked_fill(x < 0.5, -torch.inf)[0, 0], -1)
+        picked = torch.ops.aten._unsafe_masked_index(x[0, 0, 0], torch.tensor([True, False, True]), [torch.tensor([0, 99, 2])], 7)
+        return y, m, s, mean, var, self.each(x), self.table(ids), none, picked, torch.bincount(ids.flatten())
+
+
 def models():
     g = torch.Generator().manual_seed(1)
     r = lambda *s: torch.randn(*s, generator=g)
@@ -252,6 +323,12 @@ def models():
     yield "halves", Halves().to(torch.bfloat16), dict(cases=[(r(3, 8).to(torch.bfloat16),), (r(1, 8).to(torch.bfloat16),)], dynamic=({0: batch},))
     yield "data", Data(), dict(cases=[(r(4, 3), torch.tensor(3)), (r(4, 3), torch.tensor(5))])
     yield "rows", Rows().eval(), dict(cases=[(r(2, 8, 6), r(3, 3)), (r(3, 8, 6), r(3, 3))], dynamic=({0: batch}, None), train=True)
+    yield "splits", Splits(), dict(cases=[(r(2, 4, 5), r(3, 4))])
+    yield "matrices", Matrices(), dict(cases=[(r(3, 3), r(3, 4))])
+    yield "statistics", Statistics(), dict(cases=[(r(5, 4),)])
+    several = torch.tensor([[1, 4, -1, 0, 2], [3, -1, 1, 1, 1], [0, 1, 2, 3, 4]])
+    yield "losses", Losses(), dict(cases=[(r(3, 5), r(3, 5), ids(5, 3), torch.tensor([1, -1, 1]), several)])
+    yield "norms", Norms().train(), dict(cases=[(r(2, 3, 4, 4), ids(6, 2, 3))])
 
 
 def flat(out):

@@ -20,7 +20,8 @@ type operation struct {
 
 // adapters are the ops that differ from the row of their name, or have none: by namespace and name,
 // "aten.sum", or with the overload, "aten.max.dim", which counts first.
-var adapters = gather(pointwiseOps, castOps, copyOps, viewOps, sizeOps, factoryOps, reductionOps, indexOps, neuralOps, recurrentOps, controlOps, dataOps, symbolOps)
+var adapters = gather(pointwiseOps, castOps, copyOps, viewOps, splitOps, sizeOps, factoryOps,
+	reductionOps, statisticOps, indexOps, matrixOps, linalgOps, neuralOps, normOps, lossOps, randomOps, recurrentOps, controlOps, dataOps, symbolOps)
 
 func gather(tables ...map[string]func(c *call) []any) map[string]func(c *call) []any {
 	out := map[string]func(c *call) []any{}
@@ -39,8 +40,9 @@ var aliases = map[string]string{
 	"special_softmax": "softmax", "special_log_softmax": "log_softmax", "special_logsumexp": "logsumexp", "special_xlogy": "xlogy",
 	"swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "linalg_matmul": "matmul", "linalg_norm_vector": "linalg_vector_norm",
 	"log_sigmoid_forward": "log_sigmoid", "arctan2": "atan2", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "fix": "trunc", "ger": "outer",
-	"_unsafe_index": "index", "_unsafe_index_put": "index_put", "_index_put_impl": "index_put", "_reshape_alias": "view", "_safe_softmax": "softmax",
+	"_unsafe_index": "index", "_unsafe_index_put": "index_put", "_index_put_impl": "index_put", "_reshape_alias": "view",
 	"special_logit": "logit", "special_exp2": "exp2", "special_sinc": "sinc",
+	"conj_physical": "conj", "trapz": "trapezoid",
 	"_upsample_nearest_exact1d": "upsample_nearest_exact1d",
 	"_upsample_nearest_exact2d": "upsample_nearest_exact2d", "_upsample_nearest_exact3d": "upsample_nearest_exact3d", "_conv_depthwise2d": "conv2d",
 }
@@ -83,8 +85,11 @@ func functional(name, overload string) *operation {
 	}
 	for _, key := range []string{"aten." + name + "." + overload, "aten." + name} {
 		if run := adapters[key]; run != nil {
-			return &operation{run: run, needsData: needData[key], shares: viewOps[key] != nil || castOps[key] != nil}
+			return &operation{run: run, needsData: needData[key], shares: viewOps[key] != nil || splitOps[key] != nil || castOps[key] != nil}
 		}
+	}
+	if base, ok := viewOfCopy(name); ok {
+		return &operation{run: copied(functional(base, overload).run)}
 	}
 	if op, ok := ir.Lookup(name); ok {
 		return &operation{run: generic(op)}
@@ -152,7 +157,12 @@ var inPlaceOps = map[string]func(c *call) []any{
 	"bernoulli_": randomInPlace(func(c *call, m loris.Maker, dims []int) *loris.Tensor {
 		return m.Bernoulli(c.floatOr("p", 0.5), dims...)
 	}),
-	"requires_grad_": sameTensor,
+	"requires_grad_":    sameTensor,
+	"exponential_":      exponentialInPlace,
+	"geometric_":        geometricInPlace,
+	"cauchy_":           cauchyInPlace,
+	"log_normal_":       logNormalInPlace,
+	"embedding_renorm_": embeddingRenorm,
 }
 
 // sameTensor returns the first tensor.

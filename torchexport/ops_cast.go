@@ -30,12 +30,8 @@ var castOps = map[string]func(c *call) []any{
 var copyOps = map[string]func(c *call) []any{
 	"aten.clone":           copyOf,
 	"aten.lift_fresh_copy": copyOf,
-	"aten.detach_copy":     copyOf,
-	"aten.alias_copy":      copyOf,
 	"aten._to_copy":        copyOf,
 	"aten._unsafe_view":    func(c *call) []any { return one(c.value("self").Reshape(c.ints("size")...)) },
-	"aten.view_copy":       func(c *call) []any { return one(c.value("self").Reshape(c.ints("size")...)) },
-	"aten.expand_copy":     func(c *call) []any { return one(c.expanded(c.ints("size"))[0].(*tensor).value()) },
 	"prims.convert_element_type": func(c *call) []any {
 		return one(castTo(c.value("a"), c.dtypeOr(ir.F32)))
 	},

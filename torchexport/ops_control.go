@@ -265,7 +265,7 @@ var dataOps = map[string]func(c *call) []any{
 var needData = map[string]bool{
 	"aten.nonzero": true, "aten.nonzero_numpy": true, "aten.masked_select": true, "aten.item": true, "aten._local_scalar_dense": true,
 	"aten.repeat_interleave.self_Tensor": true, "aten.repeat_interleave.Tensor": true, "aten._unique2": true, "aten.where.default": true,
-	"higher_order.while_loop": true,
+	"higher_order.while_loop": true, "aten.argwhere": true, "aten.tensor_split.tensor_indices_or_sections": true, "aten.bincount": true,
 }
 
 // failure carries an error of the environment through a recording.

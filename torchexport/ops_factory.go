@@ -27,13 +27,15 @@ var factoryOps = map[string]func(c *call) []any{
 	"aten.zeros_like": func(c *call) []any { return one(c.like(0)) },
 	"aten.ones_like":  func(c *call) []any { return one(c.like(1)) },
 	"aten.empty_like": func(c *call) []any { return one(c.like(0)) },
+	"aten.fill":       func(c *call) []any { return one(c.like(c.operand("value"))) },
 	"aten.full_like":  func(c *call) []any { return one(c.like(c.operand("fill_value"))) },
 	"aten.eye": func(c *call) []any {
 		n := c.int("n")
 		return one(c.do("eye", n, c.intOr("m", n), c.dtypeOr(ir.F32)))
 	},
-	"aten.linspace": func(c *call) []any {
-		return one(c.do("linspace", c.number("start"), c.number("end"), c.int("steps"), c.dtypeOr(ir.F32)))
+	"aten.linspace": func(c *call) []any { return one(c.linspace(c.dtypeOr(ir.F32))) },
+	"aten.logspace": func(c *call) []any {
+		return one(c.do("pow", c.floatOr("base", 10), c.linspace(ir.F64)))
 	},
 	"aten.tril_indices": func(c *call) []any { return one(c.triangle(true)) },
 	"aten.triu_indices": func(c *call) []any { return one(c.triangle(false)) },
@@ -100,6 +102,18 @@ func (c *call) like(v any) *loris.Tensor {
 		return castTo(t, c.dtypeOr(x.DType())).Expand(x.Dims()...)
 	}
 	return c.filled(x.Dims(), v, x.DType())
+}
+
+// linspace returns steps numbers from start to end, either of which may be a tensor of rank 0.
+func (c *call) linspace(d ir.DType) *loris.Tensor {
+	start, end, steps := c.operand("start"), c.operand("end"), c.int("steps")
+	_, t1 := start.(*loris.Tensor)
+	_, t2 := end.(*loris.Tensor)
+	if !t1 && !t2 {
+		return c.do("linspace", start, end, steps, d)
+	}
+	from, to := c.wide(start, ir.F64), c.wide(end, ir.F64)
+	return castTo(from.Add(to.Sub(from).Mul(c.do("linspace", 0.0, 1.0, steps, ir.F64))), d)
 }
 
 func arange(c *call) []any {

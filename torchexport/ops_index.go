@@ -14,6 +14,7 @@ var indexOps = map[string]func(c *call) []any{
 	"aten.scatter.value_reduce": unsupportedArgs("a reduction of one number"),
 	"aten.index_fill":           indexFill,
 	"aten.index_add":            indexAdd,
+	"aten._unsafe_masked_index": maskedIndex,
 	"aten.repeat_interleave.self_int": func(c *call) []any {
 		if _, ok := c.arg("dim"); !ok {
 			return one(c.do("repeat_interleave", c.value("self").Reshape(-1), c.int("repeats"), 0))
@@ -30,8 +31,6 @@ var indexOps = map[string]func(c *call) []any{
 		return one(c.do("argsort", c.value("self"), c.intOr("dim", -1), c.boolOr("descending", false)))
 	},
 	"aten.one_hot": func(c *call) []any { return one(c.do("one_hot", c.value("self"), c.int("num_classes"))) },
-	"aten.hstack":  func(c *call) []any { return one(joinAt(c.tensors("tensors"), 1)) },
-	"aten.vstack":  func(c *call) []any { return one(joinAt(c.tensors("tensors"), 0)) },
 	"aten.roll":    roll,
 	"aten.cat":     func(c *call) []any { return one(c.do("cat", c.joined(), c.intOr("dim", 0))) },
 	"aten.stack":   func(c *call) []any { return one(c.do("stack", c.joined(), c.intOr("dim", 0))) },
@@ -226,13 +225,10 @@ func scatterReduce(c *call) []any {
 
 func indexFill(c *call) []any {
 	x, index := c.value("self"), c.value("index")
-	dim := c.int("dim")
 	dims := x.Dims()
-	if dim < 0 {
-		dim += len(dims)
-	}
-	if dim < 0 || dim >= len(dims) {
-		panic(misuse(c.n.target, "dimension %d of %v", dim, x.Shape()))
+	dim := c.dim(c.int("dim"), len(dims))
+	if len(dims) == 0 {
+		return one(c.filledLike(x, dims, c.operand("value")))
 	}
 	dims[dim] = index.Numel()
 	return one(c.do("index_copy", x, dim, index.Reshape(-1), c.filledLike(x, dims, c.operand("value"))))
@@ -258,24 +254,36 @@ func (c *call) joined() []*loris.Tensor {
 	return ts
 }
 
-func joinAt(ts []*loris.Tensor, dim int) *loris.Tensor {
-	up := make([]*loris.Tensor, len(ts))
-	for i, t := range ts {
-		switch {
-		case dim == 0 && t.Rank() == 1:
-			t = t.Unsqueeze(0)
-		case dim == 1 && t.Rank() <= 1:
-			t, dim = t.Reshape(-1), 0
-		}
-		up[i] = t
-	}
-	return loris.Cat(up, loris.Dim(dim))
-}
-
 func roll(c *call) []any {
 	x, shifts, dims := c.value("self"), c.ints("shifts"), c.intsOr("dims", nil)
 	if len(dims) == 0 {
 		return one(c.do("roll", x.Reshape(-1), shifts, []int{0}).Reshape(x.Dims()...))
 	}
 	return one(c.do("roll", x, shifts, dims))
+}
+
+// embeddingRenorm scales the rows of a table that the indices name to a norm of at most max_norm.
+func embeddingRenorm(c *call) []any {
+	x := c.tensor("self")
+	table := x.value()
+	index := c.value("indices").Reshape(-1)
+	used := c.do("index_put", c.do("full", []int{table.Dim(0), 1}, 0, ir.Bool), []*loris.Tensor{index}, c.do("full", []int{1}, 1, ir.Bool), false)
+	c.assign(x, c.renormed(table, c.floatOr("norm_type", 2), 0, c.floatOr("max_norm", 1), used))
+	return []any{x}
+}
+
+// maskedIndex is index in which places may lie outside where the mask is false; fill stands there.
+func maskedIndex(c *call) []any {
+	x := c.value("self")
+	list, at := c.indices()
+	for i, t := range list {
+		list[i] = c.do("clamp", t, 0, max(x.Dim(at[i])-1, 0))
+	}
+	with := *c
+	items := make([]any, at[len(at)-1]+1)
+	for i, t := range list {
+		items[at[i]] = newTensor(t)
+	}
+	with.args = []argument{{"self", newTensor(x)}, {"indices", items}}
+	return one(c.do("where", c.value("mask"), with.indexed(), c.operand("fill")))
 }

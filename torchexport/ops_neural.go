@@ -10,16 +10,6 @@ import (
 
 // neuralOps are layers whose arguments differ from those of the row of the name.
 var neuralOps = map[string]func(c *call) []any{
-	"aten.batch_norm":    batchNorm,
-	"aten.instance_norm": instanceNorm,
-	"aten._native_batch_norm_legit": func(c *call) []any {
-		mean, variance := c.value("input"), c.value("input")
-		return append(batchNorm(c), many(mean, variance)...)
-	},
-	"aten.native_dropout":                              nativeDropout,
-	"aten.dropout":                                     dropout,
-	"aten.feature_dropout":                             inferenceOnly,
-	"aten.alpha_dropout":                               inferenceOnly,
 	"aten.scaled_dot_product_attention":                attention,
 	"aten._scaled_dot_product_flash_attention_for_cpu": attentionWithSums,
 	"aten.conv1d.padding":                              convPadding,
@@ -34,83 +24,22 @@ var neuralOps = map[string]func(c *call) []any{
 	"aten.constant_pad_nd": func(c *call) []any {
 		return one(c.do("constant_pad_nd", c.value("self"), c.ints("pad"), c.operandOr("value", 0)))
 	},
-	"aten.upsample_nearest1d":               upsample("nearest", 1),
-	"aten.upsample_nearest2d":               upsample("nearest", 2),
-	"aten.upsample_nearest3d":               upsample("nearest", 3),
-	"aten.upsample_nearest_exact1d":         upsample("nearest-exact", 1),
-	"aten.upsample_nearest_exact2d":         upsample("nearest-exact", 2),
-	"aten.upsample_nearest_exact3d":         upsample("nearest-exact", 3),
-	"aten.upsample_linear1d":                upsample("upsample_linear1d", 1),
-	"aten.upsample_bilinear2d":              upsample("upsample_bilinear2d", 2),
-	"aten._upsample_bilinear2d_aa":          unsupportedArgs("antialiasing"),
-	"aten.upsample_trilinear3d":             upsample("upsample_trilinear3d", 3),
-	"aten.upsample_bicubic2d":               upsample("upsample_bicubic2d", 2),
-	"aten.cross_entropy_loss":               loss("cross_entropy"),
-	"aten.nll_loss":                         loss("nll_loss"),
-	"aten.nll_loss_nd":                      loss("nll_loss"),
-	"aten.nll_loss2d":                       loss("nll_loss"),
-	"aten.mse_loss":                         loss("mse_loss"),
-	"aten.l1_loss":                          loss("l1_loss"),
-	"aten.smooth_l1_loss":                   loss("smooth_l1_loss"),
-	"aten.huber_loss":                       loss("huber_loss"),
-	"aten.kl_div":                           loss("kl_div"),
-	"aten.binary_cross_entropy":             loss("binary_cross_entropy"),
-	"aten.binary_cross_entropy_with_logits": loss("binary_cross_entropy_with_logits"),
-	"transformers.grouped_mm_fallback":      groupedProduct,
-}
-
-// batchNorm normalises, and gives the running statistics their new values in training.
-func batchNorm(c *call) []any {
-	training := c.boolOr("training", false)
-	outs := c.all("batch_norm", []any{c.value("input"), c.optional("weight"), c.optional("bias"), c.optional("running_mean"),
-		c.optional("running_var"), training, c.floatOr("momentum", 0.1), c.floatOr("eps", 1e-5)})
-	if training {
-		for i, name := range []string{"running_mean", "running_var"} {
-			if _, ok := c.arg(name); ok {
-				c.assign(c.tensor(name), outs[1+i])
-			}
-		}
-	}
-	return one(outs[0])
-}
-
-func instanceNorm(c *call) []any {
-	x := c.value("input")
-	if !c.boolOr("use_input_stats", true) {
-		return one(c.all("batch_norm", []any{x, c.optional("weight"), c.optional("bias"), c.optional("running_mean"),
-			c.optional("running_var"), false, c.floatOr("momentum", 0.1), c.floatOr("eps", 1e-5)})[0])
-	}
-	if _, ok := c.arg("running_mean"); ok {
-		panic(misuse(c.n.target, "running statistics in training are not supported"))
-	}
-	return one(c.do("group_norm", x, x.Dim(1), c.optional("weight"), c.optional("bias"), c.floatOr("eps", 1e-5)))
-}
-
-// dropout drops elements where the program was exported in training.
-func dropout(c *call) []any {
-	p := c.floatOr("p", 0.5)
-	if !c.boolOr("train", false) || p == 0 {
-		return aliasOf(c)
-	}
-	return one(c.value("input").Dropout(p))
-}
-
-func nativeDropout(c *call) []any {
-	x := c.value("input")
-	p := c.floatOr("p", 0.5)
-	if !c.boolOr("train", true) || p == 0 {
-		return many(x, c.do("full", x.Dims(), 1, ir.Bool))
-	}
-	kept := c.do("full", x.Dims(), 1.0, ir.F32).Dropout(p)
-	return many(x.Mul(castTo(kept, x.DType())), kept.Ne(0))
-}
-
-// inferenceOnly is a layer that does nothing outside training.
-func inferenceOnly(c *call) []any {
-	if c.boolOr("train", false) {
-		panic(misuse(c.n.target, "in training it is not supported: export the model in evaluation mode (model.eval())"))
-	}
-	return aliasOf(c)
+	"aten.upsample_nearest1d":          upsample("nearest", 1),
+	"aten.upsample_nearest2d":          upsample("nearest", 2),
+	"aten.upsample_nearest3d":          upsample("nearest", 3),
+	"aten.upsample_nearest_exact1d":    upsample("nearest-exact", 1),
+	"aten.upsample_nearest_exact2d":    upsample("nearest-exact", 2),
+	"aten.upsample_nearest_exact3d":    upsample("nearest-exact", 3),
+	"aten.upsample_linear1d":           upsample("upsample_linear1d", 1),
+	"aten.upsample_bilinear2d":         upsample("upsample_bilinear2d", 2),
+	"aten._upsample_bilinear2d_aa":     unsupportedArgs("antialiasing"),
+	"aten.upsample_trilinear3d":        upsample("upsample_trilinear3d", 3),
+	"aten.upsample_bicubic2d":          upsample("upsample_bicubic2d", 2),
+	"aten.grid_sampler":                gridSample,
+	"aten.grid_sampler_2d":             gridSample,
+	"aten.grid_sampler_3d":             gridSample,
+	"aten.embedding_bag":               embeddingBag,
+	"transformers.grouped_mm_fallback": groupedProduct,
 }
 
 // attention records the fused op, and its parts where it drops weights in training.
@@ -236,29 +165,6 @@ func (c *call) scales(n int) []any {
 	return out
 }
 
-// reductions are the words of the numbers that ATen's losses take.
-var reductions = []string{"none", "mean", "sum"}
-
-// loss records a loss, whose reduction is a number in ATen and a word in the row.
-func loss(op string) func(c *call) []any {
-	row, _ := ir.Lookup(op)
-	record := generic(row)
-	return func(c *call) []any {
-		n := c.intOr("reduction", 1)
-		if n < 0 || n >= len(reductions) {
-			panic(misuse(c.n.target, "reduction %d", n))
-		}
-		with := *c
-		with.args = []argument{{"reduction", reductions[n]}}
-		for _, a := range c.args {
-			if a.name != "reduction" {
-				with.args = append(with.args, a)
-			}
-		}
-		return record(&with)
-	}
-}
-
 // groupedProduct multiplies groups of rows by matrices of their own, as transformers' experts do:
 // input [rows, in], weight [groups, in, out], offs the ends of the groups.
 func groupedProduct(c *call) []any {
@@ -274,4 +180,38 @@ func groupedProduct(c *call) []any {
 		ts[i] = x.value()
 	}
 	return one(c.all("_grouped_mm", []any{ts[0], ts[1], ts[2].Cast(ir.I32)})[0])
+}
+
+// gridSample reads an image at the places of a grid. The numbers of modes are those of the lists.
+func gridSample(c *call) []any {
+	mode, ok1 := pick([]string{"bilinear", "nearest", "bicubic"}, c.intOr("interpolation_mode", 0))
+	padding, ok2 := pick([]string{"zeros", "border", "reflection"}, c.intOr("padding_mode", 0))
+	if !ok1 || !ok2 {
+		panic(misuse(c.n.target, "interpolation_mode %d, padding_mode %d", c.intOr("interpolation_mode", 0), c.intOr("padding_mode", 0)))
+	}
+	return one(c.do("grid_sample", c.value("input"), c.value("grid"), mode, padding, c.boolOr("align_corners", false)))
+}
+
+func pick(of []string, n int) (string, bool) {
+	if n < 0 || n >= len(of) {
+		return "", false
+	}
+	return of[n], true
+}
+
+// embeddingBag also names results that only gradients take, which are not made here.
+func embeddingBag(c *call) []any {
+	mode, ok := pick([]string{"sum", "mean", "max"}, c.intOr("mode", 0))
+	if !ok {
+		panic(misuse(c.n.target, "mode %d", c.intOr("mode", 0)))
+	}
+	var weights, padding any
+	if w := c.optional("per_sample_weights"); w != nil {
+		weights = w
+	}
+	if n := c.intOr("padding_idx", -1); n >= 0 {
+		padding = n
+	}
+	out := c.do("embedding_bag", c.value("indices"), c.value("weight"), c.optional("offsets"), mode, weights, c.boolOr("include_last_offset", false), padding)
+	return append(one(out), nil, nil, nil)
 }

@@ -29,16 +29,9 @@ var pointwiseOps = map[string]func(c *call) []any{
 	"aten.lerp":           func(c *call) []any { return one(lerp(c)) },
 	"aten._prelu_kernel":  prelu,
 	"aten.round.decimals": roundDecimals,
-	"aten.rrelu": func(c *call) []any {
-		if c.boolOr("training", false) {
-			panic(misuse(c.n.target, "in training it is random and not supported"))
-		}
-		slope := (c.floatOr("lower", 0.125) + c.floatOr("upper", 1.0/3)) / 2
-		return one(c.do("leaky_relu", c.value("self"), slope))
-	},
-	"aten.logical_not": func(c *call) []any { return one(c.value("self").LogicalNot()) },
-	"aten.sgn":         func(c *call) []any { return one(c.value("self").Sign()) },
-	"aten.signbit":     func(c *call) []any { return one(c.value("self").Signbit()) },
+	"aten.logical_not":    func(c *call) []any { return one(c.value("self").LogicalNot()) },
+	"aten.sgn":            func(c *call) []any { return one(c.value("self").Sign()) },
+	"aten.signbit":        func(c *call) []any { return one(c.value("self").Signbit()) },
 	"aten.heaviside": func(c *call) []any {
 		x := c.value("self")
 		return one(c.do("where", x.Eq(0), c.operand("values"), x.Gt(0).Cast(x.DType())))

@@ -27,11 +27,6 @@ var reductionOps = map[string]func(c *call) []any{
 	"aten.std_mean": func(c *call) []any { return many(c.variance("std_mean")...) },
 	"aten.norm":     norm,
 	"aten.linalg_norm": func(c *call) []any {
-		if v, _ := c.arg("ord"); v != nil {
-			if _, isString := v.(string); isString {
-				panic(misuse(c.n.target, "norms by name are not supported"))
-			}
-		}
 		return one(c.all("linalg_vector_norm", []any{c.value("self"), c.floatOr("ord", 2), c.dims("dim"), c.boolOr("keepdim", false)})[0])
 	},
 	"aten.logsumexp": func(c *call) []any {

@@ -81,16 +81,11 @@ var viewOps = map[string]func(c *call) []any{
 	"aten.unsafe_split":            func(c *call) []any { return c.equalPieces(c.int("split_size")) },
 	"aten.split_with_sizes":        func(c *call) []any { return c.pieces(c.ints("split_sizes")) },
 	"aten.unsafe_split_with_sizes": func(c *call) []any { return c.pieces(c.ints("split_sizes")) },
-	"aten.split_with_sizes_copy":   func(c *call) []any { return c.pieces(c.ints("split_sizes")) },
 	"aten.split.sizes":             func(c *call) []any { return c.pieces(c.ints("split_size")) },
 	"aten.chunk":                   chunk,
 	"aten.unsafe_chunk":            chunk,
-	"aten.tensor_split.sections":   tensorSplit,
-	"aten.diagonal": func(c *call) []any {
-		offset, d1, d2 := c.intOr("offset", 0), c.intOr("dim1", 0), c.intOr("dim2", 1)
-		return []any{c.tensor("self").view(func(t *loris.Tensor) *loris.Tensor { return c.do("diagonal", t, offset, d1, d2) },
-			func(base, v *loris.Tensor) *loris.Tensor { return c.do("diagonal_scatter", base, v, offset, d1, d2) })}
-	},
+	"aten.diagonal":                func(c *call) []any { return c.diagonal("self", 0, 1) },
+	"aten.linalg_diagonal":         func(c *call) []any { return c.diagonal("A", -2, -1) },
 	"aten.as_strided": func(c *call) []any {
 		size, stride := c.ints("size"), c.ints("stride")
 		offset := c.intOr("storage_offset", 0)
@@ -103,6 +98,13 @@ var viewOps = map[string]func(c *call) []any{
 		dim, size, step := c.int("dimension"), c.int("size"), c.int("step")
 		return []any{c.tensor("self").view(func(t *loris.Tensor) *loris.Tensor { return c.do("unfold", t, dim, size, step) }, nil)}
 	},
+}
+
+// diagonal is a view of the diagonals of the matrices of dim1 and dim2.
+func (c *call) diagonal(name string, dim1, dim2 int) []any {
+	offset, d1, d2 := c.intOr("offset", 0), c.intOr("dim1", dim1), c.intOr("dim2", dim2)
+	return []any{c.tensor(name).view(func(t *loris.Tensor) *loris.Tensor { return c.do("diagonal", t, offset, d1, d2) },
+		func(base, v *loris.Tensor) *loris.Tensor { return c.do("diagonal_scatter", base, v, offset, d1, d2) })}
 }
 
 func unsupportedArgs(what string) func(c *call) []any {
@@ -300,9 +302,10 @@ func (c *call) selected(dim, index int) *tensor {
 		func(base, v *loris.Tensor) *loris.Tensor { return c.do("select_scatter", base, v, dim, index) })
 }
 
-// pieces are views of the given sizes along dim.
-func (c *call) pieces(sizes []int) []any {
-	dim := c.intOr("dim", 0)
+// pieces are views of the given sizes along the argument dim.
+func (c *call) pieces(sizes []int) []any { return c.piecesAlong(c.intOr("dim", 0), sizes) }
+
+func (c *call) piecesAlong(dim int, sizes []int) []any {
 	total := 0
 	for _, n := range sizes {
 		if n < 0 {
@@ -344,20 +347,4 @@ func chunk(c *call) []any {
 	}
 	size := c.value("self").Dim(c.intOr("dim", 0))
 	return c.equalPieces(max((size+n-1)/n, 1))
-}
-
-func tensorSplit(c *call) []any {
-	n := c.int("sections")
-	size := c.value("self").Dim(c.intOr("dim", 0))
-	if n <= 0 || n > 1<<16 {
-		panic(misuse(c.n.target, "%d sections", n))
-	}
-	sizes := make([]int, n)
-	for i := range sizes {
-		sizes[i] = size / n
-		if i < size%n {
-			sizes[i]++
-		}
-	}
-	return c.pieces(sizes)
 }
