@@ -54,6 +54,7 @@ type world struct {
 	root    *Group
 
 	meters meters
+	trace  *trace // of all ranks; nil for none
 
 	mu     sync.Mutex
 	groups map[string]*Group
@@ -109,7 +110,13 @@ func (w *world) begin(ctx context.Context, e Engine) (*Group, error) {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.root = w.add("world", e)
 	w.unwatch = context.AfterFunc(ctx, func() { e.Abort(context.Cause(ctx)) })
-	return w.root, nil
+	if w.trace == nil {
+		return w.root, nil
+	}
+	return w.root, w.root.together(ctx, "trace", func(ctx context.Context) (err error) {
+		w.trace.begin, err = w.trace.compareClocks(ctx, e)
+		return err
+	})
 }
 
 // add makes a group.
@@ -141,7 +148,13 @@ func (g *Group) Shards() (first, n, all int) {
 
 // Session returns a session whose programs may use the group and those that are split from it.
 func (g *Group) Session(opts ...loris.SessionOption) (*loris.Session, error) {
-	return loris.New(append(slices.Clone(opts), func(c *executor.Config) { c.Collectives = g.world })...)
+	s, err := loris.New(append(slices.Clone(opts), func(c *executor.Config) { c.Collectives = g.world })...)
+	if err != nil || g.world.trace == nil {
+		return s, err
+	}
+	g.world.mu.Lock()
+	defer g.world.mu.Unlock()
+	return s, g.world.trace.add(s)
 }
 
 // Split returns the group of the ranks that give the same color, ordered by key and then by rank. All
@@ -171,6 +184,10 @@ func (g *Group) Wait(ctx context.Context) error {
 // until the other ranks have called it, too, or have failed. Collectives fail afterwards.
 func (g *Group) Close(ctx context.Context) error {
 	w := g.world
+	var traced error
+	if w.trace != nil {
+		traced = w.trace.finish(ctx, w.root)
+	}
 	err := w.root.together(ctx, "close", w.root.engine.Close)
 	if err != nil {
 		w.root.engine.Abort(err) // the others must not wait for this rank
@@ -185,7 +202,7 @@ func (g *Group) Close(ctx context.Context) error {
 		g.mu.Unlock()
 		delete(w.groups, name)
 	}
-	return err
+	return errors.Join(traced, err)
 }
 
 var errClosed = errors.New("the group is closed")

@@ -46,7 +46,10 @@ func Register(start Starter) {
 // Intel MPI or Open MPI, srun, torchrun, Kubeflow's trainer, or whatever sets RANK and WORLD_SIZE. In a
 // process without a launcher it is a group of one. It blocks until all have called it. ctx bounds the life
 // of the group. Several ranks need an engine: import dist/mpi for its effect.
+//
+// LORIS_TRACE is the file of WithTrace, where that is not given.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
+	opts = append([]Option{WithTrace(os.Getenv("LORIS_TRACE"))}, opts...)
 	l, err := launched(os.LookupEnv)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -21,7 +22,10 @@ import (
 )
 
 // launchFlags are the flags of `launch`.
-type launchFlags struct{ ranks, restarts int }
+type launchFlags struct {
+	ranks, restarts int
+	trace           string
+}
 
 func newLaunch() *cobra.Command {
 	f := &launchFlags{}
@@ -37,6 +41,7 @@ ended with status 75.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	c.Flags().IntVarP(&f.ranks, "ranks", "n", 2, "number of ranks")
+	c.Flags().StringVar(&f.trace, "trace", "", "have dist write a trace of all ranks to this `file`, for https://ui.perfetto.dev; by other launchers: LORIS_TRACE")
 	c.Flags().IntVar(&f.restarts, "restarts", 0, "how often to start the ranks again")
 	return c
 }
@@ -67,6 +72,14 @@ func (f *launchFlags) once(c *cobra.Command, args []string) (restart bool, err e
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	token := rand.Text()
+	env := os.Environ()
+	if f.trace != "" {
+		path, err := filepath.Abs(f.trace)
+		if err != nil {
+			return false, err
+		}
+		env = append(env, "LORIS_TRACE="+path)
+	}
 	out, errOut := &lockedWriter{to: c.OutOrStdout()}, &lockedWriter{to: c.ErrOrStderr()}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -75,7 +88,7 @@ func (f *launchFlags) once(c *cobra.Command, args []string) (restart bool, err e
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = grace
 		cmd.Stdout, cmd.Stderr = out, errOut
-		cmd.Env = append(os.Environ(), "RANK="+strconv.Itoa(r), "LOCAL_RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(f.ranks),
+		cmd.Env = append(slices.Clone(env), "RANK="+strconv.Itoa(r), "LOCAL_RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(f.ranks),
 			"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port, "LORIS_PORT="+port, "LORIS_TOKEN="+token)
 		wg.Go(func() {
 			failed := cmd.Run()
