@@ -140,6 +140,7 @@ func nilContextCalls(t *testing.T) map[string]func() error {
 			return second(loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor { return in }).Call(ctx, x))
 		},
 		"loris.Nonzero": func() error { return second(loris.Nonzero(ctx, x)) },
+		"loris.NMS":     func() error { return second(loris.NMS(ctx, loris.Zeros(1, 4), loris.Zeros(1), 0.5)) },
 		"loris.Unique": func() error {
 			_, _, _, err := loris.Unique(ctx, x)
 			return err

@@ -20,6 +20,19 @@ func Nonzero(ctx context.Context, t *Tensor) (*Tensor, error) {
 	return t.NonzeroStatic(int(n)), nil
 }
 
+// NMS returns the places of the boxes [n, 4], from (x1, y1) to (x2, y2), that remain, i64[count] from
+// the best of scores [n] on, when each is left out that overlaps a better one by more than
+// iouThreshold of what both cover. It blocks until the count is known; [NMSStatic], whose result has
+// a size that the caller chooses, does not. As torchvision.ops.nms.
+func NMS(ctx context.Context, boxes, scores *Tensor, iouThreshold float64) (*Tensor, error) {
+	kept := NMSStatic(boxes, scores, iouThreshold, scores.Numel())
+	n, err := kept.Ge(0).CountNonzero().Item(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("loris: nms: %w", err)
+	}
+	return kept.Narrow(0, 0, int(n)), nil
+}
+
 // Unique returns the different elements of t in order, [count], for each element of t its place among
 // them, i64 of t's dimensions, and how often each is there, i64[count]. Each NaN is different. It
 // blocks until the count is known. As torch.unique with sorted.

@@ -584,6 +584,11 @@ func Histc(self *Tensor, opts ...HistcOption) *Tensor {
 	return self.Histc(opts...)
 }
 
+// Histogram is [Tensor.Histogram] as a function.
+func Histogram(self *Tensor, bins *Tensor, opts ...HistogramOption) (hist, binEdges *Tensor) {
+	return self.Histogram(bins, opts...)
+}
+
 // LinalgVectorNorm is [Tensor.LinalgVectorNorm] as a function.
 func LinalgVectorNorm(self *Tensor, opts ...LinalgVectorNormOption) *Tensor {
 	return self.LinalgVectorNorm(opts...)
@@ -1329,6 +1334,11 @@ func CrossEntropy(self *Tensor, target *Tensor, opts ...CrossEntropyOption) *Ten
 	return self.CrossEntropy(target, opts...)
 }
 
+// DeformConv2d is [Tensor.DeformConv2d] as a function.
+func DeformConv2d(input *Tensor, offset *Tensor, weight *Tensor, opts ...DeformConv2dOption) *Tensor {
+	return input.DeformConv2d(offset, weight, opts...)
+}
+
 // DequantizePerChannel is [Tensor.DequantizePerChannel] as a function.
 func DequantizePerChannel(input *Tensor, scales *Tensor, zeroPoints *Tensor, axis int, quantMin int, quantMax int, dtype DType, opts ...DequantizePerChannelOption) *Tensor {
 	return input.DequantizePerChannel(scales, zeroPoints, axis, quantMin, quantMax, dtype, opts...)
@@ -1422,6 +1432,11 @@ func L1Loss(self *Tensor, target *Tensor, opts ...L1LossOption) *Tensor {
 // LayerNorm is [Tensor.LayerNorm] as a function.
 func LayerNorm(input *Tensor, normalizedShape []int, opts ...LayerNormOption) *Tensor {
 	return input.LayerNorm(normalizedShape, opts...)
+}
+
+// LocalResponseNorm is [Tensor.LocalResponseNorm] as a function.
+func LocalResponseNorm(input *Tensor, size int, opts ...LocalResponseNormOption) *Tensor {
+	return input.LocalResponseNorm(size, opts...)
 }
 
 // LogSoftmax is [Tensor.LogSoftmax] as a function.
@@ -1537,6 +1552,11 @@ func RNNTanh(input *Tensor, hx *Tensor, params []*Tensor, hasBiases bool, numLay
 // RNNTanhCell is [Tensor.RNNTanhCell] as a function.
 func RNNTanhCell(input *Tensor, hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNTanhCellOption) *Tensor {
 	return input.RNNTanhCell(hx, wIh, wHh, opts...)
+}
+
+// ROIAlign is [Tensor.ROIAlign] as a function.
+func ROIAlign(input *Tensor, rois *Tensor, spatialScale float64, pooledHeight int, pooledWidth int, opts ...ROIAlignOption) *Tensor {
+	return input.ROIAlign(rois, spatialScale, pooledHeight, pooledWidth, opts...)
 }
 
 // SmoothL1Loss is [Tensor.SmoothL1Loss] as a function.

@@ -121,6 +121,7 @@ var (
 	opBincount                     = lookup("bincount")
 	opCountNonzero                 = lookup("count_nonzero")
 	opHistc                        = lookup("histc")
+	opHistogram                    = lookup("histogram")
 	opLinalgVectorNorm             = lookup("linalg_vector_norm")
 	opLogSumExp                    = lookup("logsumexp")
 	opMaxDim                       = lookup("max_dim")
@@ -209,6 +210,7 @@ var (
 	opMedian                       = lookup("median")
 	opMode                         = lookup("mode")
 	opNanmedian                    = lookup("nanmedian")
+	opNMSStatic                    = lookup("nms_static")
 	opNonzeroStatic                = lookup("nonzero_static")
 	opOneHot                       = lookup("one_hot")
 	opScatter                      = lookup("scatter")
@@ -305,6 +307,7 @@ var (
 	opConvolution                  = lookup("convolution")
 	opCosineSimilarity             = lookup("cosine_similarity")
 	opCrossEntropy                 = lookup("cross_entropy")
+	opDeformConv2d                 = lookup("deform_conv2d")
 	opDequantizePerChannel         = lookup("dequantize_per_channel")
 	opDequantizePerTensor          = lookup("dequantize_per_tensor")
 	opEmbeddingBag                 = lookup("embedding_bag")
@@ -324,6 +327,7 @@ var (
 	opKlDiv                        = lookup("kl_div")
 	opL1Loss                       = lookup("l1_loss")
 	opLayerNorm                    = lookup("layer_norm")
+	opLocalResponseNorm            = lookup("local_response_norm")
 	opLogSoftmax                   = lookup("log_softmax")
 	opLSTM                         = lookup("lstm")
 	opLSTMCell                     = lookup("lstm_cell")
@@ -347,6 +351,7 @@ var (
 	opRNNReLUCell                  = lookup("rnn_relu_cell")
 	opRNNTanh                      = lookup("rnn_tanh")
 	opRNNTanhCell                  = lookup("rnn_tanh_cell")
+	opROIAlign                     = lookup("roi_align")
 	opScaledDotProductAttention    = lookup("scaled_dot_product_attention")
 	opSmoothL1Loss                 = lookup("smooth_l1_loss")
 	opSoftMarginLoss               = lookup("soft_margin_loss")
@@ -1536,6 +1541,20 @@ func (t *Tensor) Histc(opts ...HistcOption) *Tensor {
 	return call1With(opHistc, []any{t.ex()}, opts)
 }
 
+// Histogram records ATen's histogram.bins_tensor: how many elements of self, or the sum of whose
+// weights, are between each edge of the sorted vector bins and the next, the last edge included;
+// with density the part of all in a bin over its width. Of self's dtype, f32 or f64, with the edges
+// behind it.
+//
+//	histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)
+//
+// No gradient flows through it: counts do not change with the elements. Options: [Weight] and
+// [BinDensity].
+func (t *Tensor) Histogram(bins *Tensor, opts ...HistogramOption) (hist, binEdges *Tensor) {
+	out := callWith(opHistogram, []any{t.ex(), bins.ex()}, opts)
+	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
 // LinalgVectorNorm records ATen's linalg_vector_norm: norm with p given as ord, of self converted
 // to dtype first if that is given.
 //
@@ -2439,6 +2458,19 @@ func (t *Tensor) Mode(opts ...ModeOption) (values, indices *Tensor) {
 func (t *Tensor) Nanmedian(opts ...NanmedianOption) (values, indices *Tensor) {
 	out := callWith(opNanmedian, []any{t.ex()}, opts)
 	return (*Tensor)(out[0]), (*Tensor)(out[1])
+}
+
+// NMSStatic records the op nms_static: the first size of the boxes dets [n, 4], from (x1, y1) to
+// (x2, y2), that remain, by their places from the best of scores [n] on, when each is left out that
+// overlaps a better one by more than iou_threshold of what both cover; i64[size], with fill_value
+// in the places that are left. Floating dtypes. As torchvision.ops.nms, whose result's size depends
+// on the data.
+//
+//	nms_static(Tensor dets, Tensor scores, float iou_threshold, *, int size, int fill_value=-1) -> Tensor
+//
+// No gradient flows through it: the result is an index. Options: [FillValue].
+func NMSStatic(dets *Tensor, scores *Tensor, iouThreshold float64, size int, opts ...NMSStaticOption) *Tensor {
+	return call1With(opNMSStatic, []any{dets.ex(), scores.ex(), iouThreshold, size}, opts)
 }
 
 // NonzeroStatic records ATen's nonzero_static: the places of the first size elements of self that
@@ -3485,6 +3517,19 @@ func (t *Tensor) CrossEntropy(target *Tensor, opts ...CrossEntropyOption) *Tenso
 	return call1With(opCrossEntropy, []any{t.ex(), target.ex()}, opts)
 }
 
+// DeformConv2d records the op deform_conv2d: convolution of input [N, C, H, W] with weight [O,
+// C/groups, kH, kW] whose taps are read bilinearly at places moved by offset [N, 2·parts·kH·kW,
+// oH, oW], pairs (y, x), and multiplied by mask [N, parts·kH·kW, oH, oW]; channels are in equal
+// parts, each with its own offsets. What lies outside counts as 0. Floating dtypes. As
+// torchvision.ops.deform_conv2d.
+//
+//	deform_conv2d(Tensor input, Tensor offset, Tensor weight, Tensor? bias=None, int[] stride=[1, 1], int[] padding=[0, 0], int[] dilation=[1, 1], Tensor? mask=None) -> Tensor
+//
+// Differentiable. Options: [Bias], [Stride], [Padding], [Dilation] and [TapMask].
+func (t *Tensor) DeformConv2d(offset *Tensor, weight *Tensor, opts ...DeformConv2dOption) *Tensor {
+	return call1With(opDeformConv2d, []any{t.ex(), offset.ex(), weight.ex()}, opts)
+}
+
 // DequantizePerChannel records the op dequantize_per_channel: dequantize_per_tensor with a scale
 // and a zero point, 0 if absent, for each slice along axis. As
 // quantized_decomposed::dequantize_per_channel.
@@ -3705,6 +3750,18 @@ func (t *Tensor) L1Loss(target *Tensor, opts ...L1LossOption) *Tensor {
 // Differentiable. Options: [Weight], [Bias] and [Eps].
 func (t *Tensor) LayerNorm(normalizedShape []int, opts ...LayerNormOption) *Tensor {
 	return call1With(opLayerNorm, []any{t.ex(), normalizedShape}, opts)
+}
+
+// LocalResponseNorm records the op local_response_norm: input [N, C, …] over (k +
+// alpha·mean)^beta, the mean that of the squares of size channels around each one, size/2 of them
+// before it; channels that are not there count as 0. Floating dtypes; f16 and bf16 compute in f32.
+// As torch.nn.functional.local_response_norm.
+//
+//	local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1) -> Tensor
+//
+// Differentiable. Options: [Alpha], [Beta] and [ResponseBias].
+func (t *Tensor) LocalResponseNorm(size int, opts ...LocalResponseNormOption) *Tensor {
+	return call1With(opLocalResponseNorm, []any{t.ex(), size}, opts)
 }
 
 // LogSoftmax records the op log_softmax: x - log Σ exp(x) along dim, of a floating dtype (self is
@@ -3971,6 +4028,21 @@ func (t *Tensor) RNNTanh(hx *Tensor, params []*Tensor, hasBiases bool, numLayers
 // Differentiable. Options: [InputBias] and [HiddenBias].
 func (t *Tensor) RNNTanhCell(hx *Tensor, wIh *Tensor, wHh *Tensor, opts ...RNNTanhCellOption) *Tensor {
 	return call1With(opRNNTanhCell, []any{t.ex(), hx.ex(), wIh.ex(), wHh.ex()}, opts)
+}
+
+// ROIAlign records the op roi_align: means of input [N, C, H, W] in pooled_height·pooled_width
+// bins of each of the regions rois [K, 5], an image's number and the corners (x1, y1) and (x2, y2),
+// scaled by spatial_scale; [K, C, pooled_height, pooled_width]. A bin is read bilinearly at
+// sampling_ratio² places, or where that is not above 0 at as many along a side as it has pixels,
+// rounded up; aligned takes pixels by their centres. No gradient flows to rois. Without a
+// sampling_ratio a region larger than the image is an error at run time, since shapes do not depend
+// on data. Floating dtypes. As torchvision.ops.roi_align.
+//
+//	roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int sampling_ratio=-1, bool aligned=False) -> Tensor
+//
+// Differentiable. Options: [SamplingRatio] and [Aligned].
+func (t *Tensor) ROIAlign(rois *Tensor, spatialScale float64, pooledHeight int, pooledWidth int, opts ...ROIAlignOption) *Tensor {
+	return call1With(opROIAlign, []any{t.ex(), rois.ex(), spatialScale, pooledHeight, pooledWidth}, opts)
 }
 
 // ScaledDotProductAttention records the op scaled_dot_product_attention: softmax(query @

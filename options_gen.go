@@ -336,6 +336,16 @@ type CumprodOption interface{ cumprodOption() }
 //   - [As]: ScalarType? dtype=None
 type CumsumOption interface{ cumsumOption() }
 
+// DeformConv2dOption is an optional argument of [Tensor.DeformConv2d]: one of these, with ATen's
+// type, name and default.
+//
+//   - [Bias]: Tensor? bias=None
+//   - [Stride]: int[] stride=[1, 1]
+//   - [Padding]: int[] padding=[0, 0]
+//   - [Dilation]: int[] dilation=[1, 1]
+//   - [TapMask]: Tensor? mask=None
+type DeformConv2dOption interface{ deformConv2dOption() }
+
 // DequantizePerChannelOption is an optional argument of [Tensor.DequantizePerChannel]: one of
 // these, with ATen's type, name and default.
 //
@@ -538,6 +548,13 @@ type HardtanhOption interface{ hardtanhOption() }
 //   - [BinsFrom]: float min=0
 //   - [BinsTo]: float max=0
 type HistcOption interface{ histcOption() }
+
+// HistogramOption is an optional argument of [Tensor.Histogram]: one of these, with ATen's type,
+// name and default.
+//
+//   - [Weight]: Tensor? weight=None
+//   - [BinDensity]: bool density=False
+type HistogramOption interface{ histogramOption() }
 
 // HuberLossOption is an optional argument of [Tensor.HuberLoss]: one of these, with ATen's type,
 // name and default.
@@ -864,6 +881,14 @@ type LinalgVectorNormOption interface{ linalgVectorNormOption() }
 //   - [Bias]: Tensor? bias=None
 type LinearOption interface{ linearOption() }
 
+// LocalResponseNormOption is an optional argument of [Tensor.LocalResponseNorm]: one of these, with
+// ATen's type, name and default.
+//
+//   - [Alpha]: float alpha=0.0001
+//   - [Beta]: float beta=0.75
+//   - [ResponseBias]: float k=1
+type LocalResponseNormOption interface{ localResponseNormOption() }
+
 // LogSoftmaxOption is an optional argument of [Tensor.LogSoftmax]: one of these, with ATen's type,
 // name and default.
 //
@@ -982,6 +1007,12 @@ type ModeOption interface{ modeOption() }
 //   - [Reduction]: str reduction='mean'
 type MseLossOption interface{ mseLossOption() }
 
+// NMSStaticOption is an optional argument of [NMSStatic]: one of these, with ATen's type, name and
+// default.
+//
+//   - [FillValue]: int fill_value=-1
+type NMSStaticOption interface{ nmsStaticOption() }
+
 // NanToNumOption is an optional argument of [Tensor.NanToNum]: one of these, with ATen's type, name
 // and default.
 //
@@ -1097,6 +1128,13 @@ type RNNReLUCellOption interface{ rnnReLUCellOption() }
 //   - [InputBias]: Tensor? b_ih=None
 //   - [HiddenBias]: Tensor? b_hh=None
 type RNNTanhCellOption interface{ rnnTanhCellOption() }
+
+// ROIAlignOption is an optional argument of [Tensor.ROIAlign]: one of these, with ATen's type, name
+// and default.
+//
+//   - [SamplingRatio]: int sampling_ratio=-1
+//   - [Aligned]: bool aligned=False
+type ROIAlignOption interface{ roiAlignOption() }
 
 // RepeatInterleaveOption is an optional argument of [Tensor.RepeatInterleave]: one of these, with
 // ATen's type, name and default.
@@ -1399,22 +1437,32 @@ func (alignCornersOption) affineGridOption()  {}
 func (alignCornersOption) gridSampleOption()  {}
 func (alignCornersOption) interpolateOption() {}
 
+// Aligned takes the places of pixels by their centres. It is the argument aligned of
+// [Tensor.ROIAlign].
+func Aligned(v bool) alignedOption { return alignedOption{v} }
+
+type alignedOption struct{ v any }
+
+func (alignedOption) roiAlignOption() {}
+
 // Alpha sets a factor, a number or a *Tensor of rank 0: of the second operand, of the product, or
 // of the negative part. It is the argument alpha of [Tensor.Add], [Tensor.Addbmm], [Tensor.Addmm],
-// [Tensor.Addmv], [Tensor.Addr], [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu] and [Tensor.Sub].
+// [Tensor.Addmv], [Tensor.Addr], [Tensor.Baddbmm], [Tensor.Celu], [Tensor.Elu],
+// [Tensor.LocalResponseNorm] and [Tensor.Sub].
 func Alpha(v any) alphaOption { return alphaOption{arg(v)} }
 
 type alphaOption struct{ v any }
 
-func (alphaOption) addOption()     {}
-func (alphaOption) subOption()     {}
-func (alphaOption) celuOption()    {}
-func (alphaOption) eluOption()     {}
-func (alphaOption) addbmmOption()  {}
-func (alphaOption) addmmOption()   {}
-func (alphaOption) addmvOption()   {}
-func (alphaOption) addrOption()    {}
-func (alphaOption) baddbmmOption() {}
+func (alphaOption) addOption()               {}
+func (alphaOption) subOption()               {}
+func (alphaOption) celuOption()              {}
+func (alphaOption) eluOption()               {}
+func (alphaOption) addbmmOption()            {}
+func (alphaOption) addmmOption()             {}
+func (alphaOption) addmvOption()             {}
+func (alphaOption) addrOption()              {}
+func (alphaOption) baddbmmOption()           {}
+func (alphaOption) localResponseNormOption() {}
 
 // Approximate chooses the formula, "none" or "tanh". It is the argument approximate of
 // [Tensor.Gelu].
@@ -1489,23 +1537,25 @@ func (bagModeOption) embeddingBagOption() {}
 
 // Beta sets a factor of the addend, the sharpness of the curve, or where a loss turns linear. It is
 // the argument beta of [Tensor.Addbmm], [Tensor.Addmm], [Tensor.Addmv], [Tensor.Addr],
-// [Tensor.Baddbmm], [Tensor.SmoothL1Loss] and [Tensor.Softplus].
+// [Tensor.Baddbmm], [Tensor.LocalResponseNorm], [Tensor.SmoothL1Loss] and [Tensor.Softplus].
 func Beta(v any) betaOption { return betaOption{arg(v)} }
 
 type betaOption struct{ v any }
 
-func (betaOption) softplusOption()     {}
-func (betaOption) addbmmOption()       {}
-func (betaOption) addmmOption()        {}
-func (betaOption) addmvOption()        {}
-func (betaOption) addrOption()         {}
-func (betaOption) baddbmmOption()      {}
-func (betaOption) smoothL1LossOption() {}
+func (betaOption) softplusOption()          {}
+func (betaOption) addbmmOption()            {}
+func (betaOption) addmmOption()             {}
+func (betaOption) addmvOption()             {}
+func (betaOption) addrOption()              {}
+func (betaOption) baddbmmOption()           {}
+func (betaOption) localResponseNormOption() {}
+func (betaOption) smoothL1LossOption()      {}
 
 // Bias sets the tensor added to the result, for each channel or feature; nil is none. It is the
 // argument bias of [Bilinear], [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d],
-// [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d], [Tensor.GroupNorm],
-// [Tensor.LayerNorm], [Tensor.Linear] and [Tensor.ScaledMM].
+// [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d],
+// [Tensor.DeformConv2d], [Tensor.GroupNorm], [Tensor.LayerNorm], [Tensor.Linear] and
+// [Tensor.ScaledMM].
 func Bias(v *Tensor) biasOption { return biasOption{v.ex()} }
 
 type biasOption struct{ v any }
@@ -1519,8 +1569,17 @@ func (biasOption) conv3dOption()          {}
 func (biasOption) convTranspose1dOption() {}
 func (biasOption) convTranspose2dOption() {}
 func (biasOption) convTranspose3dOption() {}
+func (biasOption) deformConv2dOption()    {}
 func (biasOption) groupNormOption()       {}
 func (biasOption) layerNormOption()       {}
+
+// BinDensity asks for the part of all that is in a bin, over the bin's width. It is the argument
+// density of [Tensor.Histogram].
+func BinDensity(v bool) binDensityOption { return binDensityOption{v} }
+
+type binDensityOption struct{ v any }
+
+func (binDensityOption) histogramOption() {}
 
 // Bins sets the number of bins. It is the argument bins of [Tensor.Histc].
 func Bins(v int) binsOption { return binsOption{v} }
@@ -1671,8 +1730,9 @@ func (diffPrependOption) diffOption() {}
 // Dilation sets the distance between the elements of a window, one number for all dimensions or one
 // for each. It is the argument dilation of [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d],
 // [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d],
-// [Tensor.MaxPool1dWithIndices], [Tensor.MaxPool1d], [Tensor.MaxPool2dWithIndices],
-// [Tensor.MaxPool2d], [Tensor.MaxPool3dWithIndices] and [Tensor.MaxPool3d].
+// [Tensor.DeformConv2d], [Tensor.MaxPool1dWithIndices], [Tensor.MaxPool1d],
+// [Tensor.MaxPool2dWithIndices], [Tensor.MaxPool2d], [Tensor.MaxPool3dWithIndices] and
+// [Tensor.MaxPool3d].
 func Dilation(v ...int) dilationOption { return dilationOption{intsArg(v)} }
 
 type dilationOption struct{ v any }
@@ -1683,6 +1743,7 @@ func (dilationOption) conv3dOption()               {}
 func (dilationOption) convTranspose1dOption()      {}
 func (dilationOption) convTranspose2dOption()      {}
 func (dilationOption) convTranspose3dOption()      {}
+func (dilationOption) deformConv2dOption()         {}
 func (dilationOption) maxPool1dOption()            {}
 func (dilationOption) maxPool1dWithIndicesOption() {}
 func (dilationOption) maxPool2dOption()            {}
@@ -1874,12 +1935,13 @@ func (fftSizesOption) irfftnOption() {}
 func (fftSizesOption) rfft2Option()  {}
 func (fftSizesOption) rfftnOption()  {}
 
-// FillValue sets what is in the rows that are left. It is the argument fill_value of
-// [Tensor.NonzeroStatic].
+// FillValue sets what is in the rows that are left. It is the argument fill_value of [NMSStatic]
+// and [Tensor.NonzeroStatic].
 func FillValue(v int) fillValueOption { return fillValueOption{v} }
 
 type fillValueOption struct{ v any }
 
+func (fillValueOption) nmsStaticOption()     {}
 func (fillValueOption) nonzeroStaticOption() {}
 
 // FullMatrices is the argument full_matrices of [LinalgSVD].
@@ -2257,9 +2319,9 @@ func (padValueOption) padOption() {}
 // Padding sets the padding on both sides, one number for all dimensions or one for each. It is the
 // argument padding of [Tensor.AvgPool1d], [Tensor.AvgPool2d], [Tensor.AvgPool3d], [Tensor.Conv1d],
 // [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d], [Tensor.ConvTranspose2d],
-// [Tensor.ConvTranspose3d], [Tensor.MaxPool1dWithIndices], [Tensor.MaxPool1d],
-// [Tensor.MaxPool2dWithIndices], [Tensor.MaxPool2d], [Tensor.MaxPool3dWithIndices] and
-// [Tensor.MaxPool3d].
+// [Tensor.ConvTranspose3d], [Tensor.DeformConv2d], [Tensor.MaxPool1dWithIndices],
+// [Tensor.MaxPool1d], [Tensor.MaxPool2dWithIndices], [Tensor.MaxPool2d],
+// [Tensor.MaxPool3dWithIndices] and [Tensor.MaxPool3d].
 func Padding(v ...int) paddingOption { return paddingOption{intsArg(v)} }
 
 type paddingOption struct{ v any }
@@ -2273,6 +2335,7 @@ func (paddingOption) conv3dOption()               {}
 func (paddingOption) convTranspose1dOption()      {}
 func (paddingOption) convTranspose2dOption()      {}
 func (paddingOption) convTranspose3dOption()      {}
+func (paddingOption) deformConv2dOption()         {}
 func (paddingOption) maxPool1dOption()            {}
 func (paddingOption) maxPool1dWithIndicesOption() {}
 func (paddingOption) maxPool2dOption()            {}
@@ -2387,6 +2450,14 @@ func (reductionOption) nllLossOption()                      {}
 func (reductionOption) smoothL1LossOption()                 {}
 func (reductionOption) softMarginLossOption()               {}
 
+// ResponseBias sets what is added to the mean of squares, 1 unless given. It is the argument k of
+// [Tensor.LocalResponseNorm].
+func ResponseBias(v float64) responseBiasOption { return responseBiasOption{v} }
+
+type responseBiasOption struct{ v any }
+
+func (responseBiasOption) localResponseNormOption() {}
+
 // ReturnComplex asks for complex numbers instead of pairs of reals, or instead of reals. It is the
 // argument return_complex of [Tensor.Istft] and [Tensor.Stft].
 func ReturnComplex(v bool) returnComplexOption { return returnComplexOption{v} }
@@ -2428,6 +2499,14 @@ type sampleSpacingOption struct{ v any }
 
 func (sampleSpacingOption) fftFreqOption()  {}
 func (sampleSpacingOption) rfftFreqOption() {}
+
+// SamplingRatio sets at how many places along each side a bin is read. It is the argument
+// sampling_ratio of [Tensor.ROIAlign].
+func SamplingRatio(v int) samplingRatioOption { return samplingRatioOption{v} }
+
+type samplingRatioOption struct{ v any }
+
+func (samplingRatioOption) roiAlignOption() {}
 
 // Scale sets what the scores are multiplied by, 1/√(features of a head) unless given. It is the
 // argument scale of [ScaledDotProductAttention].
@@ -2564,9 +2643,9 @@ func (storageOffsetOption) asStridedScatterOption() {}
 // Stride sets the distance between windows, one number for all dimensions or one for each. It is
 // the argument stride of [Tensor.AvgPool1d], [Tensor.AvgPool2d], [Tensor.AvgPool3d],
 // [Tensor.Conv1d], [Tensor.Conv2d], [Tensor.Conv3d], [Tensor.ConvTranspose1d],
-// [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d], [Tensor.MaxPool1dWithIndices],
-// [Tensor.MaxPool1d], [Tensor.MaxPool2dWithIndices], [Tensor.MaxPool2d],
-// [Tensor.MaxPool3dWithIndices] and [Tensor.MaxPool3d].
+// [Tensor.ConvTranspose2d], [Tensor.ConvTranspose3d], [Tensor.DeformConv2d],
+// [Tensor.MaxPool1dWithIndices], [Tensor.MaxPool1d], [Tensor.MaxPool2dWithIndices],
+// [Tensor.MaxPool2d], [Tensor.MaxPool3dWithIndices] and [Tensor.MaxPool3d].
 func Stride(v ...int) strideOption { return strideOption{intsArg(v)} }
 
 type strideOption struct{ v any }
@@ -2580,12 +2659,21 @@ func (strideOption) conv3dOption()               {}
 func (strideOption) convTranspose1dOption()      {}
 func (strideOption) convTranspose2dOption()      {}
 func (strideOption) convTranspose3dOption()      {}
+func (strideOption) deformConv2dOption()         {}
 func (strideOption) maxPool1dOption()            {}
 func (strideOption) maxPool1dWithIndicesOption() {}
 func (strideOption) maxPool2dOption()            {}
 func (strideOption) maxPool2dWithIndicesOption() {}
 func (strideOption) maxPool3dOption()            {}
 func (strideOption) maxPool3dWithIndicesOption() {}
+
+// TapMask sets what each tap of a deformable convolution is multiplied by. It is the argument mask
+// of [Tensor.DeformConv2d].
+func TapMask(v *Tensor) tapMaskOption { return tapMaskOption{v.ex()} }
+
+type tapMaskOption struct{ v any }
+
+func (tapMaskOption) deformConv2dOption() {}
 
 // Transposed is the argument transpose of [Tensor.Ormqr] and [Tensor.TriangularSolve].
 func Transposed(v bool) transposedOption { return transposedOption{v} }
@@ -2655,12 +2743,13 @@ func (useFastAccumOption) scaledMMOption() {}
 
 // Weight sets a tensor of factors, for each class, channel or feature; nil is none. It is the
 // argument weight of [Tensor.BinaryCrossEntropyWithLogits], [Tensor.BinaryCrossEntropy],
-// [Tensor.CrossEntropy], [Tensor.GroupNorm], [Tensor.LayerNorm], [Tensor.NllLoss] and
-// [Tensor.RmsNorm].
+// [Tensor.CrossEntropy], [Tensor.GroupNorm], [Tensor.Histogram], [Tensor.LayerNorm],
+// [Tensor.NllLoss] and [Tensor.RmsNorm].
 func Weight(v *Tensor) weightOption { return weightOption{v.ex()} }
 
 type weightOption struct{ v any }
 
+func (weightOption) histogramOption()                    {}
 func (weightOption) binaryCrossEntropyOption()           {}
 func (weightOption) binaryCrossEntropyWithLogitsOption() {}
 func (weightOption) crossEntropyOption()                 {}
@@ -2706,6 +2795,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "adjoint", Value: o.v})
 	case alignCornersOption:
 		return append(dst, ir.Named{Name: "align_corners", Value: o.v})
+	case alignedOption:
+		return append(dst, ir.Named{Name: "aligned", Value: o.v})
 	case alphaOption:
 		return append(dst, ir.Named{Name: "alpha", Value: o.v})
 	case approximateOption:
@@ -2724,6 +2815,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "beta", Value: o.v})
 	case biasOption:
 		return append(dst, ir.Named{Name: "bias", Value: o.v})
+	case binDensityOption:
+		return append(dst, ir.Named{Name: "density", Value: o.v})
 	case binsOption:
 		return append(dst, ir.Named{Name: "bins", Value: o.v})
 	case binsFromOption:
@@ -2917,6 +3010,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "rcond", Value: o.v})
 	case reductionOption:
 		return append(dst, ir.Named{Name: "reduction", Value: o.v})
+	case responseBiasOption:
+		return append(dst, ir.Named{Name: "k", Value: o.v})
 	case returnComplexOption:
 		return append(dst, ir.Named{Name: "return_complex", Value: o.v})
 	case rotationDimsOption:
@@ -2927,6 +3022,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "rtol", Value: o.v})
 	case sampleSpacingOption:
 		return append(dst, ir.Named{Name: "d", Value: o.v})
+	case samplingRatioOption:
+		return append(dst, ir.Named{Name: "sampling_ratio", Value: o.v})
 	case scaleOption:
 		return append(dst, ir.Named{Name: "scale", Value: o.v})
 	case scaleFactorOption:
@@ -2961,6 +3058,8 @@ func appendOption(dst []ir.Named, op ir.Op, o any) []ir.Named {
 		return append(dst, ir.Named{Name: "storage_offset", Value: o.v})
 	case strideOption:
 		return append(dst, ir.Named{Name: "stride", Value: o.v})
+	case tapMaskOption:
+		return append(dst, ir.Named{Name: "mask", Value: o.v})
 	case transposedOption:
 		return append(dst, ir.Named{Name: "transpose", Value: o.v})
 	case turnsOption:

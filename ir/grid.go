@@ -57,6 +57,7 @@ type gridSampler struct {
 	*Builder
 	n, mode, padding int
 	align            bool
+	join             func(x, y Value) Value // takes what the taps read together
 }
 
 func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
@@ -71,7 +72,7 @@ func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
 	if mode == slices.Index(gridModes, "bicubic") && n != 2 {
 		a.Fail(ErrArg, "bicubic sampling is for 2 spatial dimensions")
 	}
-	s := gridSampler{b, n, mode, padding, a.Bool("align_corners")}
+	s := gridSampler{b, n, mode, padding, a.Bool("align_corners"), b.Add}
 	batch, channels := x.Dim(0), x.Dim(1)
 	size, out := x.Shape().Dims()[2:], grid.Shape().Dims()[1:n+1]
 	_, pixels := planesOf(x, n)
@@ -95,7 +96,7 @@ func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
 	return []Value{b.Cast(b.Reshape(y, append([]int{batch, channels}, out...)...), d)}
 }
 
-// sum adds up what all combinations of the axes' taps read. t combines those of the axes in front.
+// sum joins what all combinations of the axes' taps read. t combines those of the axes in front.
 func (s *gridSampler) sum(rows Value, size []int, axes [][]gridTap, t gridTap, image Value) Value {
 	if len(axes) == 0 {
 		value := s.IndexSelect(rows, 0, s.Add(image, s.Where(t.inside, t.at, s.Const(0, I64))))
@@ -116,7 +117,7 @@ func (s *gridSampler) sum(rows Value, size []int, axes [][]gridTap, t gridTap, i
 		}
 		part := s.sum(rows, size[1:], axes[1:], next, image)
 		if i > 0 {
-			part = s.Add(y, part)
+			part = s.join(y, part)
 		}
 		y = part
 	}
@@ -130,10 +131,7 @@ func (s *gridSampler) taps(place Value, size int) []gridTap {
 	if s.align {
 		x = s.Mul(s.Mul(s.Add(place, c(1)), c(0.5)), c(float64(size-1)))
 	}
-	tap := func(at, weight Value) gridTap {
-		inside := s.logicalAnd(s.ge(at, c(0)), s.lt(at, c(float64(size))))
-		return gridTap{s.Cast(at, I64), weight, inside}
-	}
+	tap := func(at, weight Value) gridTap { return s.tap(at, weight, size) }
 	switch gridModes[s.mode] {
 	case "nearest":
 		return []gridTap{tap(s.round(s.far(s.padded(x, size))), Value{})}
@@ -147,10 +145,22 @@ func (s *gridSampler) taps(place Value, size int) []gridTap {
 		}
 		return taps
 	}
-	x = s.far(s.padded(x, size))
+	return s.bilinear(s.padded(x, size), size)
+}
+
+// tap is the pixel at, of size along its axis, of which a place reads weight.
+func (s *gridSampler) tap(at, weight Value, size int) gridTap {
+	inside := s.logicalAnd(s.ge(at, s.Const(0, at.DType())), s.lt(at, s.Const(float64(size), at.DType())))
+	return gridTap{s.Cast(at, I64), weight, inside}
+}
+
+// bilinear returns the two pixels around a coordinate.
+func (s *gridSampler) bilinear(x Value, size int) []gridTap {
+	x = s.far(x)
+	one := s.Const(1, x.DType())
 	first := s.floor(x)
 	t := s.Sub(x, first)
-	return []gridTap{tap(first, s.Sub(c(1), t)), tap(s.Add(first, c(1)), t)}
+	return []gridTap{s.tap(first, s.Sub(one, t), size), s.tap(s.Add(first, one), t, size)}
 }
 
 // far puts what is no number, or beyond all images, outside.

@@ -10,6 +10,13 @@ func init() {
 		Decompose: decomposeHistc,
 		NoGrad:    "counts do not change with the elements",
 	})
+	register("histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", Spec{
+		Category: Reduction,
+		Doc: "How many elements of self, or the sum of whose weights, are between each edge of the sorted vector bins and the next, the last edge " +
+			"included; with density the part of all in a bin over its width. Of self's dtype, f32 or f64, with the edges behind it. ATen's histogram.bins_tensor.",
+		Decompose: decomposeHistogram,
+		NoGrad:    "counts do not change with the elements",
+	})
 	register("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", Spec{
 		Category: Reduction,
 		Doc: "How often each of the numbers below minlength is in the integer vector self, or the sum of the weights of its " +
@@ -47,6 +54,37 @@ func decomposeHistc(b *Builder, a Args) []Value {
 	at = b.minimum(at, b.Const(bins-1, I64))
 	counts := b.ScatterReduce(b.Full([]int{bins}, 0, F64), 0, at, b.Cast(inside, F64), "sum")
 	return []Value{b.Cast(counts, d)}
+}
+
+func decomposeHistogram(b *Builder, a Args) []Value {
+	x, edges, weight := a.In[0], a.Tensor("bins"), a.Tensor("weight")
+	d := x.DType()
+	switch {
+	case d != F32 && d != F64:
+		a.Fail(ErrDType, "not defined for %v operands", d)
+	case edges.DType() != d || !weight.IsNil() && weight.DType() != d:
+		a.Fail(ErrDType, "bins and weight must be %v, like self", d)
+	case edges.Rank() != 1 || edges.Dim(0) < 2:
+		a.Fail(ErrShape, "bins must be a vector of two edges or more, got %v", edges.Shape())
+	case !weight.IsNil() && !weight.Shape().SameDims(x.Shape()):
+		a.Fail(ErrShape, "weight must have the dimensions of self %v, got %v", x.Shape(), weight.Shape())
+	}
+	bins := edges.Dim(0) - 1
+	x = b.flatten(x)
+	first, last := b.Slice(edges, 0, 0, 1, 1), b.Slice(edges, 0, bins, bins+1, 1)
+	inside := b.logicalAnd(b.ge(x, first), b.le(x, last))
+	at := b.Sub(b.search(edges, x, true, false), b.Const(1, I64))
+	at = b.minimum(b.Where(inside, at, b.Const(0, I64)), b.Const(bins-1, I64))
+	amount := b.Cast(inside, d)
+	if !weight.IsNil() {
+		amount = b.Where(inside, b.flatten(weight), b.Const(0, d))
+	}
+	hist := b.IndexAdd(b.Full([]int{bins}, 0, d), 0, at, amount)
+	if a.Bool("density") {
+		widths := b.Sub(b.Slice(edges, 0, 1, bins+1, 1), b.Slice(edges, 0, 0, bins, 1))
+		hist = b.Div(b.Div(hist, b.Sum(hist, nil, false)), widths)
+	}
+	return []Value{hist, edges}
 }
 
 func decomposeBincount(b *Builder, a Args) []Value {

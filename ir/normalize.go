@@ -19,6 +19,10 @@ func init() {
 		Doc:      "layer_norm over each of num_groups groups of channels of input [N, C, …], then weight [C] and bias [C]. As torch.nn.functional.group_norm.",
 		Category: Neural, Decompose: groupNorm,
 	})
+	register("local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1) -> Tensor", Spec{
+		Doc:      "input [N, C, …] over (k + alpha·mean)^beta, the mean that of the squares of size channels around each one, size/2 of them before it; channels that are not there count as 0. Floating dtypes; f16 and bf16 compute in f32. As torch.nn.functional.local_response_norm.",
+		Category: Neural, Decompose: localResponseNorm,
+	})
 	register("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, Scalar momentum, float eps) -> (Tensor output, Tensor running_mean, Tensor running_var)", Spec{
 		Doc:      "Normalises each channel of input [N, C, …]: with the batch's mean and biased variance when training, with running_mean and running_var [C] otherwise. It changes nothing in place: outputs 1 and 2 are the updated running statistics, old·(1-momentum) + batch·momentum with the unbiased variance when training, and the old ones otherwise; without running statistics they are the batch's own. They carry no gradient. As ATen's _native_batch_norm_legit_functional.",
 		Category: Neural, Promote: PromoteScalars, Decompose: batchNorm, VJP: vjpBatchNorm,
@@ -271,4 +275,21 @@ func vjpBatchNorm(b *Builder, a Args, out, grad []Value) []Value {
 		gs[a.InputIndex("bias")] = b.Cast(b.Reshape(b.Sum(g, dims, true), v.Dim(0)), v.DType())
 	}
 	return gs
+}
+
+func localResponseNorm(b *Builder, a Args) []Value {
+	x, size := a.Tensor("input"), a.Int("size")
+	switch d := x.DType(); {
+	case !d.IsFloat():
+		a.Fail(ErrDType, "not defined for %v operands", d)
+	case x.Rank() < 3:
+		a.Fail(ErrShape, "input must have at least 3 dimensions, got %v", x.Shape())
+	case size < 1:
+		a.Fail(ErrArg, "size must be positive, got %d", size)
+	}
+	wide := b.widen(x)
+	squares := b.padDim(b.Mul(wide, wide), 1, size/2, (size-1)/2, 0)
+	mean := b.Mean(b.callNamed("unfold", []any{squares, 1, size, 1}), []int{x.Rank()}, false)
+	factor := b.pow(b.shift(b.scale(mean, a.float("alpha")), a.float("k")), b.Const(a.float("beta"), wide.DType()))
+	return []Value{b.Cast(b.Div(wide, factor), x.DType())}
 }

@@ -29,7 +29,8 @@ func init() {
 		as_strided slice_scatter select_scatter diagonal_scatter diff max_dim min_dim
 		native_layer_norm native_group_norm _softmax _log_softmax
 		glu prelu instance_norm bilinear _weight_norm fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
-		pixel_shuffle pixel_unshuffle channel_shuffle tile rot90 meshgrid block_diag inner tensordot addr trace linalg_cross dist index_fill stft linalg_cond linalg_norm`) {
+		pixel_shuffle pixel_unshuffle channel_shuffle tile rot90 meshgrid block_diag inner tensordot addr trace linalg_cross dist index_fill stft linalg_cond linalg_norm
+		nms_static roi_align deform_conv2d local_response_norm histogram`) {
 		vectors[name] = name
 	}
 }

@@ -128,7 +128,10 @@ func groupedProducts(b *Builder, a Args, x, y Value) []Value {
 		return []Value{b.Cast(b.MatMul(x, y), d)}
 	}
 	ends := a.Tensor("offs")
-	if ends.IsNil() || ends.Rank() != 1 || !flat[0] && x.Dim(0) != ends.Dim(0) || !flat[1] && y.Dim(0) != ends.Dim(0) {
+	if ends.IsNil() {
+		a.Fail(ErrShape, "the groups of %v and %v have no ends: offs is missing", x.Shape(), y.Shape())
+	}
+	if ends.Rank() != 1 || !flat[0] && x.Dim(0) != ends.Dim(0) || !flat[1] && y.Dim(0) != ends.Dim(0) {
 		a.Fail(ErrShape, "offs must say where the groups of %v and %v end, got %v", x.Shape(), y.Shape(), ends.Shape())
 	}
 	groups := ends.Dim(0)

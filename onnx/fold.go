@@ -28,20 +28,40 @@ func bounded(dims []int, limit int) bool {
 	return true
 }
 
-// maxHost bounds the tables that are made while recording: indices of windows, weights of resampling.
-const maxHost = 1 << 26
+// hostBytes and hostFactor bound the values that a call makes while recording, all together: windows,
+// indices, elements that it waits for. It may make so many bytes, and the factor times what the model
+// and its inputs have. So a file of some hundred bytes cannot ask for more than it is worth.
+const (
+	hostBytes  = 64 << 20
+	hostFactor = 16
+)
 
-// table refuses a table of more than maxHost elements, which no model needs.
+// perElement is what an element of a table takes: as it is made, encoded, and as a constant.
+const perElement = 24
+
+// table counts a table that is made while recording, and ends the call where it makes too much.
 func (c *call) table(dims ...int) {
 	for _, d := range dims {
 		if d < 0 {
 			c.fail("%v is no size", dims)
 		}
 	}
-	if !bounded(dims, maxHost) {
+	if !bounded(dims, math.MaxInt/perElement) {
 		c.unsupported("a table of %v elements", dims)
 	}
+	c.hold(product(dims) * perElement)
 }
+
+// hold counts bytes that are made while recording.
+func (c *call) hold(bytes int) {
+	if c.run.host -= bytes; c.run.host < 0 {
+		c.unsupported("more than %d MiB of values that are computed while recording, for a model and inputs of %d bytes",
+			c.run.model.hostLimit(c.run.inputs)>>20, c.run.model.bytes+c.run.inputs)
+	}
+}
+
+// hostLimit is how many bytes a call may make while recording for inputs of so many bytes.
+func (m *Model) hostLimit(inputs int) int { return hostBytes + hostFactor*(m.bytes+inputs) }
 
 // numbers are the elements of a known value: ints for integers and bool, floats otherwise.
 type numbers struct {

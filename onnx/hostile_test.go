@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -292,6 +293,113 @@ func TestLoopsAreBounded(t *testing.T) {
 		if _, err := loaded.Call(ctx, loris.Zeros(1)); err == nil || ctx.Err() != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What is computed while recording is in proportion to the file and its inputs, whatever sizes the file
+// asks for: each of these models has some hundred bytes.
+func TestRecordingIsBounded(t *testing.T) {
+	const large = 1 << 25
+	ints := func(v ...int64) []*pb.Attribute { return []*pb.Attribute{{Type: pb.AttrInts, Ints: v}} }
+	named := func(name string, a []*pb.Attribute) []*pb.Attribute { a[0].Name = name; return a }
+	text := func(name, v string) *pb.Attribute { return &pb.Attribute{Name: name, Type: pb.AttrString, S: v} }
+	doubled := []string{"Concat n n -> c0"}
+	for i := range 24 {
+		doubled = append(doubled, fmt.Sprintf("Concat c%d c%d -> c%d", i, i, i+1))
+	}
+	looped := &pb.Graph{Inputs: []*pb.ValueInfo{{Name: "i"}, {Name: "c"}, {Name: "s"}}, Outputs: []*pb.ValueInfo{{Name: "c"}, {Name: "t"}},
+		Nodes: []*pb.Node{{OpType: "ConstantOfShape", Inputs: []string{"small"}, Outputs: []string{"v"}}, {OpType: "SequenceInsert", Inputs: []string{"s", "v"}, Outputs: []string{"t"}}}}
+	for name, c := range map[string]struct {
+		nodes []string
+		attrs []*pb.Attribute // of the first node
+	}{
+		"Pad":               {[]string{"Pad x pads -> y"}, []*pb.Attribute{text("mode", "reflect")}},
+		"Resize":            {[]string{"Unsqueeze x zero -> a", "Resize a   both -> y"}, nil},
+		"Resize, smoothed":  {[]string{"Upsample x wide -> y"}, []*pb.Attribute{text("mode", "linear")}},
+		"HannWindow":        {[]string{"HannWindow n -> w", "Add w x -> y"}, nil},
+		"MelWeightMatrix":   {[]string{"MelWeightMatrix bins length rate f0 f1 -> y"}, nil},
+		"AveragePool":       {[]string{"Expand x image -> a", "LpPool a -> y"}, nil},
+		"RandomUniform":     {[]string{"RandomUniform -> y"}, append(named("shape", ints(large, 4)), &pb.Attribute{Name: "seed", Type: pb.AttrFloat, F: 1})},
+		"Concat":            {append(doubled, "ConstantOfShape c24 -> y"), named("axis", ints(0))},
+		"NonZero":           {[]string{"Expand x n -> a", "NonZero a -> y"}, nil},
+		"Compress":          {[]string{"Expand x n -> a", "Cast a -> b", "Compress a b -> y"}, nil},
+		"Unique":            {[]string{"Expand x n -> a", "Unique a -> y"}, nil},
+		"Reshape":           {[]string{"Expand x n -> a", "Reshape x a -> y"}, nil},
+		"SplitToSequence":   {[]string{"Expand x n -> a", "SplitToSequence a -> s", "ConcatFromSequence s -> y"}, nil},
+		"Loop of sequences": {[]string{"SequenceEmpty -> s", "Loop n  s -> u", "ConcatFromSequence u -> y"}, nil},
+		"NonMaxSuppression": {[]string{"Expand x boxes -> a", "Expand x scores -> b", "NonMaxSuppression a b -> y"}, nil},
+		"TfIdfVectorizer":   {[]string{"Cast x -> i", "TfIdfVectorizer i -> y"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := modelOf(22, c.nodes...)
+			if strings.HasPrefix(name, "Resize, ") {
+				m = modelOf(9, c.nodes...)
+			}
+			list := func(name string, v ...int64) {
+				m.Graph.Initializers = append(m.Graph.Initializers, &pb.Tensor{Name: name, DType: int64(tInt64), Dims: []int64{int64(len(v))}, HasRaw: true, Raw: elements.EncodeInts(loris.I64, v)})
+			}
+			number := func(name string, v float64) {
+				m.Graph.Initializers = append(m.Graph.Initializers, &pb.Tensor{Name: name, DType: int64(tFloat), Dims: []int64{1}, HasRaw: true, Raw: elements.EncodeFloats(loris.F32, []float64{v})})
+			}
+			list("n", large)
+			list("pads", large, large)
+			list("zero", 0)
+			list("both", 2, large)
+			list("small", maxKnown)
+			list("bins", 1<<11)
+			list("length", 1<<20)
+			list("rate", 16000)
+			list("image", 1, 1, 1<<16, 1)
+			list("boxes", 1, large, 4)
+			list("scores", 1, 1, large)
+			number("wide", large)
+			number("f0", 0)
+			number("f1", 8000)
+			m.Graph.Nodes[0].Attributes = c.attrs
+			for _, n := range m.Graph.Nodes {
+				switch n.OpType {
+				case "Resize":
+					n.Inputs = []string{"a", "", "", "both"}
+					n.Attributes = []*pb.Attribute{text("mode", "cubic")}
+				case "Loop":
+					n.Inputs = []string{"n", "", "s"}
+					n.Attributes = []*pb.Attribute{{Name: "body", Type: pb.AttrGraph, G: looped}}
+				case "Cast":
+					n.Attributes = []*pb.Attribute{{Name: "to", Type: pb.AttrInt, I: int64(tInt64)}}
+					if name == "Compress" {
+						n.Attributes[0].I = int64(tBool)
+					}
+				case "LpPool":
+					n.Attributes = named("kernel_shape", ints(1<<15, 1))
+				case "Concat", "ConcatFromSequence":
+					n.Attributes = []*pb.Attribute{{Name: "axis", Type: pb.AttrInt}}
+				case "TfIdfVectorizer":
+					n.Attributes = append(named("pool_int64s", ints(1)), named("ngram_counts", ints(0))[0], named("ngram_indexes", ints(1<<23))[0],
+						&pb.Attribute{Name: "max_skip_count", Type: pb.AttrInt, I: 1 << 62}, &pb.Attribute{Name: "max_gram_length", Type: pb.AttrInt, I: 1 << 62}, text("mode", "TF"))
+				}
+			}
+			file := pb.EncodeModel(m)
+			if len(file) > 4096 {
+				t.Fatalf("%d bytes", len(file))
+			}
+			loaded, err := Decode("m.onnx", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err = loaded.CallNested(ctx, loris.Zeros(1))
+			runtime.ReadMemStats(&after)
+			var u *UnsupportedError
+			if !errors.As(err, &u) || !strings.Contains(err.Error(), "while recording") {
+				t.Errorf("%v", err)
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > 4*hostBytes {
+				t.Errorf("%d MiB were allocated", got>>20)
+			}
+		})
 	}
 }
 

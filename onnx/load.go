@@ -139,6 +139,7 @@ func (l *loader) load(b []byte) (*Model, error) {
 	l.unsupported = map[string]bool{}
 	l.functions = map[string]*function{}
 	l.model = newModel(l.path, p)
+	l.model.bytes = len(b)
 	opsets := l.opsets(p.Opsets)
 	for _, f := range p.Functions {
 		l.functions[functionKey(f.Domain, f.Name, f.Overload)] = &function{source: f}

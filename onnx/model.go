@@ -35,6 +35,7 @@ type Model struct {
 	inputs, outputs []arg
 	make            loris.Maker
 	maxNodes        int // that a call records
+	bytes           int // of the file and the weights beside it
 
 	mu     sync.Mutex
 	synced []string
@@ -203,7 +204,9 @@ func (m *Model) record(ctx context.Context, inputs []any) ([]any, error) {
 			return nil, err
 		}
 		f.vals[a.Name] = v
+		r.inputs = min(r.inputs+v.bytes(), 1<<50)
 	}
+	r.host = m.hostLimit(r.inputs)
 	if err := checkSymbols(m.inputs, f); err != nil {
 		return nil, err
 	}

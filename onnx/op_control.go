@@ -62,7 +62,7 @@ func (c *call) stacked(vs []*value, axis int) *value {
 	if len(vs) == 0 {
 		return &value{elem: tFloat, dims: []int{0}, data: []byte{}}
 	}
-	if allKnown(vs) && axis == 0 {
+	if allKnown(vs) && axis == 0 && vs[0].numel() <= maxKnown/len(vs) {
 		v := &value{elem: vs[0].elem, dims: append([]int{len(vs)}, vs[0].dims...)}
 		for _, p := range vs {
 			if !slices.Equal(p.dims, vs[0].dims) {

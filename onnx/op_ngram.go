@@ -63,8 +63,8 @@ func (c *call) grams() ngrams {
 // count adds the stretches of a row to its counts. Elements of a stretch are next to each other, or up to
 // skips elements apart; single ones are counted once.
 func (g ngrams) count(row []int64, counts []float64) {
-	for apart := 1; apart <= g.skips+1; apart++ {
-		for size := g.least; size <= g.longest; size++ {
+	for apart := 1; apart <= min(g.skips, len(row)-1)+1; apart++ {
+		for size := max(g.least, 1); size <= min(g.longest, len(row)); size++ {
 			if size == 1 && apart > 1 {
 				continue
 			}

@@ -156,17 +156,25 @@ func lpNormalization(c *call, x *loris.Tensor) *loris.Tensor {
 }
 
 // lrn divides by a power of the sum of squares over neighbouring channels.
+// lrn is local_response_norm, which has the longer part of an even window before a channel where ONNX
+// has it behind.
 func lrn(c *call, in []*value) *value {
 	x := c.tensor(in[0])
-	size := c.int("size", 0)
-	if x.Rank() < 2 || size < 1 {
+	size, rank := c.int("size", 0), x.Rank()
+	if rank < 2 || size < 1 {
 		c.fail("size %d of %v", size, in[0])
 	}
-	list := make([]int, 2*(x.Rank()-1))
-	list[len(list)-2], list[len(list)-1] = (size-1)/2, size-1-(size-1)/2
-	squares := x.Mul(x).ConstantPadNd(list, 0).Unfold(1, size, 1).Sum(loris.Dim(-1))
-	scale := squares.Mul(c.float("alpha", 1e-4) / float64(size)).Add(c.float("bias", 1))
-	return out(in[0].elem, x.Div(scale.Pow(c.float("beta", 0.75))))
+	if rank == 2 {
+		x = x.Unsqueeze(2)
+	}
+	if size%2 == 0 {
+		x = x.Flip(1)
+	}
+	y := x.LocalResponseNorm(size, loris.Alpha(c.float("alpha", 1e-4)), loris.Beta(c.float("beta", 0.75)), loris.ResponseBias(c.float("bias", 1)))
+	if size%2 == 0 {
+		y = y.Flip(1)
+	}
+	return out(in[0].elem, y.Reshape(in[0].dims...))
 }
 
 // softmaxRow is the row of a function along an axis. Before opset 13 it was along all dimensions from

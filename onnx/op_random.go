@@ -51,9 +51,7 @@ func (c *call) drawn(dims []int, normal bool) *loris.Tensor {
 		}
 		return c.run.make.Rand(dims...)
 	}
-	if product(dims) > 1<<24 {
-		c.unsupported("%v numbers from a seed", dims)
-	}
+	c.table(dims...)
 	r := rand.New(rand.NewPCG(math.Float64bits(c.float("seed", 0)), uint64(c.node.index)))
 	v := make([]float32, product(dims))
 	for i := range v {

@@ -132,10 +132,10 @@ func (c *call) resample(v *value, axes []axisScale, r resampling) *value {
 		if a.size == v.dims[i] && a.scale == 1 && r.coordinates != "tf_crop_and_resize" {
 			continue
 		}
-		c.table(a.size)
 		if r.antialias && a.scale < 1e-3 {
 			c.unsupported("smoothing at the scale %v", a.scale)
 		}
+		c.table(a.size, 3+r.reach(a.scale))
 		taps := make([]tap, a.size)
 		beyond := make([]int64, a.size)
 		for x := range taps {
@@ -193,6 +193,18 @@ func (c *call) coordinate(x float64, size int, a axisScale, mode string) float64
 type tap struct {
 	first   int
 	weights []float64
+}
+
+// reach is about how many elements an output element is made of.
+func (r resampling) reach(scale float64) int {
+	n := map[string]int{"nearest": 1, "cubic": 4}[r.mode]
+	if n == 0 {
+		n = 2
+	}
+	if r.antialias && scale < 1 {
+		n = int(float64(n)/scale) + 2
+	}
+	return n
 }
 
 func (c *call) tap(at float64, size int, scale float64, r resampling) tap {

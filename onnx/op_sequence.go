@@ -90,16 +90,17 @@ func splitToSequence(c *call, in []*value) *value {
 	keep := true
 	var sizes []int
 	size := v.dims[axis]
-	c.table(size)
 	switch s := opt(in, 1); {
 	case s == nil:
 		keep = c.bool("keepdims", true)
+		c.table(size)
 		sizes = slices.Repeat([]int{1}, size)
 	case s.rank() == 0:
 		each := c.oneInt(s)
 		if each < 1 {
 			c.fail("parts of %d", each)
 		}
+		c.table(size / each)
 		for left := size; left > 0; left -= each {
 			sizes = append(sizes, min(each, left))
 		}
@@ -109,6 +110,7 @@ func splitToSequence(c *call, in []*value) *value {
 	var parts []*value
 	start := 0
 	for _, n := range sizes {
+		c.spend()
 		if n < 0 || start+n > size {
 			c.fail("the sizes %v do not split %v", sizes, v)
 		}

@@ -295,16 +295,17 @@ func transpose(c *call, in []*value) *value {
 func concat(c *call, in []*value) *value {
 	first := in[0]
 	axis := c.axis(c.int("axis", 1), max(first.rank(), 1))
-	known := allKnown(in)
+	known, size := allKnown(in), 0
 	for _, v := range in {
 		if v == nil || v.rank() != first.rank() || v.elem != first.elem {
 			c.fail("%v and %v cannot be joined", first, v)
 		}
+		size += v.numel()
 	}
 	if len(in) == 1 {
 		return first
 	}
-	if known && axis == 0 && first.rank() == 1 {
+	if known && axis == 0 && first.rank() == 1 && size <= maxKnown {
 		v := &value{elem: first.elem, dims: []int{0}, data: []byte{}}
 		for _, p := range in {
 			v.dims[0] += p.dims[0]

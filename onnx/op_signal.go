@@ -22,9 +22,7 @@ var signalRows = map[string]*row{
 func window1(f func(x float64) float64) *row {
 	return one(1, 1, func(c *call, in []*value) *value {
 		n := c.oneInt(in[0])
-		if n < 0 || n > 1<<24 {
-			c.fail("a window of %d elements", n)
-		}
+		c.table(n)
 		period := float64(n)
 		if !c.bool("periodic", true) {
 			period--

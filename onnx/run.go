@@ -13,7 +13,7 @@ import (
 
 // maxNodes bounds the nodes that one call records, loops written out: functions that call functions
 // and nested loops can ask for more than any machine has.
-const maxNodes = 1 << 22
+const maxNodes = 1 << 20
 
 // run is the recording of one call.
 type run struct {
@@ -21,6 +21,8 @@ type run struct {
 	model  *Model
 	make   loris.Maker
 	budget int
+	// inputs are the bytes of the call's inputs, host those that it may still make while recording.
+	inputs, host int
 }
 
 // frame is a graph that is being recorded: its names, and the one around it.
@@ -114,6 +116,9 @@ func (r *run) node(f *frame, n *node) (err error) {
 		}
 		if i >= len(outs) || outs[i] == nil {
 			c.fail("output %d, %q, is not one of the op", i, name)
+		}
+		if outs[i].known() && n.constant == nil {
+			c.hold(len(outs[i].data))
 		}
 		f.vals[name] = outs[i]
 	}

@@ -302,7 +302,7 @@ func fromFields(e elemType, t *pb.Tensor, n int) ([]byte, error) {
 		}
 		return nil
 	}
-	out := make([]byte, 0, min(n, 1<<24)*d.Size())
+	out := make([]byte, 0, max(4*len(t.Floats), d.Size()*len(t.Int32s)))
 	switch e {
 	case tFloat:
 		for _, v := range t.Floats {

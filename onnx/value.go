@@ -31,6 +31,18 @@ func (v *value) known() bool { return v.data != nil && v.variable == nil && !v.i
 
 func (v *value) numel() int { return product(v.dims) }
 
+// bytes is the size of a value's elements, all together.
+func (v *value) bytes() int {
+	n := 0
+	for _, e := range v.seq {
+		n += e.bytes()
+	}
+	if !v.isSeq && !v.empty {
+		n = v.numel() * v.elem.dtype().Size()
+	}
+	return n
+}
+
 func (v *value) rank() int { return len(v.dims) }
 
 func product(dims []int) int {
@@ -106,6 +118,7 @@ func (c *call) contents(v *value) []byte {
 		if c.run.ctx == nil {
 			panic(&fault{err: ir.NewOpError(c.node.op, ir.ErrArg, nil, "the elements of %v decide what is recorded, which Forward cannot wait for: use Call", v)})
 		}
+		c.table(v.dims...) // they are computed with as numbers
 		c.run.sync(c.node)
 		b, err := v.lazy.Bytes(c.run.ctx)
 		if err != nil {

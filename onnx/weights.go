@@ -22,6 +22,9 @@ func (l *loader) initializer(t *pb.Tensor, top bool) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Location == pb.External {
+		l.model.bytes += len(c.data)
+	}
 	v := &value{elem: c.elem, dims: c.dims, data: c.data}
 	float := c.elem.float() && !(l.plain[t.Name] && len(c.data) <= maxKnown)
 	if !top || !float && v.numel() <= maxKnown {
@@ -52,6 +55,7 @@ func (l *loader) external(t *pb.Tensor) (*value, error) {
 		return nil, err
 	}
 	v.variable = loris.NewVariable(x)
+	l.model.bytes += shape.Bytes()
 	return v, l.weight(t.Name, v.variable, e.float())
 }
 

@@ -2,14 +2,14 @@
 
     python scripts/torchexport_fixtures.py torchexport/testdata [NAME...]
 
-Needs PyTorch 2.15 and safetensors. Each NAME.pt2 is a program that torch.export.save wrote, of a tiny
+Needs PyTorch 2.15, torchvision and safetensors. Each NAME.pt2 is a program that torch.export.save wrote, of a tiny
 model with random weights. NAME.safetensors holds for each case K its inputs (K.in0, ...) and outputs
 (K.out0, ...); for a model that trains, the gradients of the mean square of the first output after five
 steps of SGD (grad.PARAMETER), and the buffers then (buffer.BUFFER). The fixtures torch2.6_NAME and
 torch2.11_NAME are what the script writes as NAME under PyTorch 2.6 and 2.11.
 """
 import sys, pathlib, copy
-import torch, torch.nn as nn, torch.nn.functional as F
+import torch, torch.nn as nn, torch.nn.functional as F, torchvision
 from torch.export import Dim, export, save
 from safetensors.torch import save_file
 
@@ -294,6 +294,29 @@ class Norms(nn.Module):
         return y, m, s, mean, var, self.each(x), self.table(ids), none, picked, torch.bincount(ids.flatten())
 
 
+class Detect(nn.Module):
+    """torchvision's ops."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset, self.weight = nn.Conv2d(4, 18, 3, padding=1), nn.Parameter(torch.randn(6, 2, 3, 3))
+
+    def forward(self, x, rois):
+        x = torchvision.ops.deform_conv2d(x, self.offset(x), self.weight, padding=1)
+        y = torchvision.ops.roi_align(x, rois, 2, sampling_ratio=2, aligned=True)
+        return y, torchvision.ops.roi_align(x, rois, (3, 2), 0.5), F.local_response_norm(x, 3, alpha=0.5)
+
+
+class Unique(nn.Module):
+    """Results whose sizes depend on data, and histograms."""
+
+    def forward(self, x, y, boxes, scores):
+        kept = torchvision.ops.nms(boxes, scores, 0.2)
+        rows, places, counts = torch.unique(x, return_inverse=True, return_counts=True, dim=1)
+        runs, lengths = torch.unique_consecutive(x[0], return_counts=True)
+        return kept, torch.unique(x), rows, places, counts, runs, lengths, *torch.histogram(y, 5), *torch.histogram(y, 4, range=(-1.0, 1.0), density=True)
+
+
 def models():
     g = torch.Generator().manual_seed(1)
     r = lambda *s: torch.randn(*s, generator=g)
@@ -329,6 +352,11 @@ def models():
     several = torch.tensor([[1, 4, -1, 0, 2], [3, -1, 1, 1, 1], [0, 1, 2, 3, 4]])
     yield "losses", Losses(), dict(cases=[(r(3, 5), r(3, 5), ids(5, 3), torch.tensor([1, -1, 1]), several)])
     yield "norms", Norms().train(), dict(cases=[(r(2, 3, 4, 4), ids(6, 2, 3))])
+    at = torch.cat([torch.tensor([[0.0], [1], [1], [0], [1]]), torch.tensor([[0.3, 0.4, 4.1, 3.9], [1.2, 0.6, 4.7, 5.3], [1.0, 0.5, 4.6, 5.2], [2.1, 2.2, 5.6, 5.9], [0.2, 0.1, 4.4, 3.7]])], 1)
+    ops = dict(cases=[(r(2, 4, 7, 8), at)], train=True)
+    small = dict(cases=[(ids(2, 4, 6), r(20), at[:, 1:], torch.tensor(s)) for s in ([0.3, 0.9, 0.8, 0.7, 0.6], [0.9, 0.1, 0.5, 0.6, 0.2])])
+    yield "detect", Detect().eval(), ops
+    yield "unique", Unique(), small
 
 
 def flat(out):

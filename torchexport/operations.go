@@ -21,7 +21,7 @@ type operation struct {
 // adapters are the ops that differ from the row of their name, or have none: by namespace and name,
 // "aten.sum", or with the overload, "aten.max.dim", which counts first.
 var adapters = gather(pointwiseOps, castOps, copyOps, viewOps, splitOps, sizeOps, factoryOps,
-	reductionOps, statisticOps, indexOps, matrixOps, linalgOps, neuralOps, normOps, lossOps, randomOps, recurrentOps, controlOps, dataOps, symbolOps)
+	reductionOps, statisticOps, indexOps, matrixOps, linalgOps, neuralOps, normOps, lossOps, randomOps, recurrentOps, controlOps, dataOps, detectionOps, uniqueOps, symbolOps)
 
 func gather(tables ...map[string]func(c *call) []any) map[string]func(c *call) []any {
 	out := map[string]func(c *call) []any{}

@@ -254,18 +254,14 @@ var dataOps = map[string]func(c *call) []any{
 		repeats := c.value("repeats")
 		return one(c.repeatEach(c.do("arange", 0, repeats.Numel(), 1, ir.I64), repeats))
 	},
-	"aten._unique2": func(c *call) []any {
-		values, inverse, counts, err := loris.Unique(c.wait(), c.value("self"))
-		c.check(err)
-		return many(values, inverse, counts)
-	},
 }
 
 // needData are the ops that may wait for elements.
 var needData = map[string]bool{
 	"aten.nonzero": true, "aten.nonzero_numpy": true, "aten.masked_select": true, "aten.item": true, "aten._local_scalar_dense": true,
-	"aten.repeat_interleave.self_Tensor": true, "aten.repeat_interleave.Tensor": true, "aten._unique2": true, "aten.where.default": true,
+	"aten.repeat_interleave.self_Tensor": true, "aten.repeat_interleave.Tensor": true, "aten.where.default": true,
 	"higher_order.while_loop": true, "aten.argwhere": true, "aten.tensor_split.tensor_indices_or_sections": true, "aten.bincount": true,
+	"aten._unique2": true, "aten.unique_dim": true, "aten.unique_consecutive": true, "torchvision.nms": true, "torchvision.roi_align": true,
 }
 
 // failure carries an error of the environment through a recording.

@@ -33,8 +33,12 @@ var reductionOps = map[string]func(c *call) []any{
 		return one(c.do("logsumexp", c.value("self"), c.ints("dim"), c.boolOr("keepdim", false)))
 	},
 	"aten.median.default": func(c *call) []any { return many(c.all("median", []any{c.value("self")})[:1]...) },
-	"aten.cumsum":         cumulative("cumsum"),
-	"aten.cumprod":        cumulative("cumprod"),
+	"aten.histogram.bin_ct": func(c *call) []any {
+		x := c.value("self")
+		return many(c.all("histogram", []any{x, c.binEdges(x)}, ir.A("weight", c.optional("weight")), ir.A("density", c.boolOr("density", false)))...)
+	},
+	"aten.cumsum":  cumulative("cumsum"),
+	"aten.cumprod": cumulative("cumprod"),
 	"aten.nansum": func(c *call) []any {
 		x := c.value("self")
 		return one(c.do("sum", loris.Where(x.IsNaN(), x.ZerosLike(), x), c.dims("dim"), c.boolOr("keepdim", false)))
@@ -50,6 +54,32 @@ func (c *call) dims(name string) any {
 		return d
 	}
 	return nil
+}
+
+// binEdges returns the edges of equal bins over a range, that of the elements unless it is given.
+func (c *call) binEdges(x *loris.Tensor) *loris.Tensor {
+	n := c.intOr("bins", 100)
+	at := c.do("arange", 0, n+1, 1, x.DType())
+	var lo, hi *loris.Tensor
+	if v, ok := c.arg("range"); ok {
+		list, _ := v.([]any)
+		var ends [2]float64
+		ok := len(list) == 2
+		for i := 0; ok && i < 2; i++ {
+			ends[i], ok = toFloat(list[i])
+		}
+		if !ok {
+			panic(c.wrong("range", "two numbers", v))
+		}
+		m := c.maker().With(loris.As(x.DType()))
+		lo, hi = m.Scalar(ends[0]), m.Scalar(ends[1])
+	} else {
+		lo, hi = x.Amin(), x.Amax()
+	}
+	same := lo.Eq(hi)
+	lo, hi = loris.Where(same, lo.Sub(0.5), lo), loris.Where(same, hi.Add(0.5), hi)
+	step := hi.Sub(lo).Div(n)
+	return loris.Where(at.Lt(float64(n+1)/2), lo.Add(at.Mul(step)), hi.Sub(at.Neg().Add(n).Mul(step))) // as linspace, from both ends
 }
 
 func maxDim(op string) func(c *call) []any {

@@ -87,6 +87,8 @@ var recipes = map[string]string{
 	"index_reduce":                     "index=r:i64<r source=r,c dim=0 reduce=amax",
 	"index_select":                     "index=r:i64<c dim=1",
 	"kthvalue":                         "k=10",
+	"histogram":                        "bins=c:sorted",
+	"nms_static":                       "-", // torchvision's, which the peer lacks,
 	"masked_scatter":                   "source=2*r,c",
 	"nonzero_static":                   "size=1000",
 	"one_hot":                          "self=r:i64<c num_classes=c",
@@ -167,6 +169,9 @@ var recipes = map[string]string{
 	"fractional_max_pool2d": "self=b,k,s,s kernel_size=2,2 output_size=7,7 " +
 		"random_samples=b,k,2:unit",
 	"fractional_max_pool3d":   "self=b,4,s,s,8 kernel_size=2,2,2 output_size=7,7,3 random_samples=b,4,3:unit",
+	"deform_conv2d":           "-",
+	"roi_align":               "-",
+	"local_response_norm":     "input=b,k,s,s size=5",
 	"grid_sample":             "input=b,k,s,s grid=b,s,s,2",
 	"group_norm":              "input=b,k,s,s num_groups=8 weight=k bias=k",
 	"gru":                     "input=t,b,64 hx=1,b,64 params=192,64:small;192,64:small;192:small;192:small",

@@ -361,3 +361,20 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 		}
 	}
 }
+
+// Go takes a test whose file's name ends in _windows_test.go, or in another system's name, for that
+// system alone, so a test about windows would run nowhere else. Such a name belongs to the test of
+// code for that system.
+func TestNamesOfTestsAreNoSystems(t *testing.T) {
+	systems := map[string]bool{"windows": true, "darwin": true, "js": true, "ios": true, "android": true, "plan9": true, "solaris": true, "illumos": true, "aix": true}
+	goFiles(t, func(path string, _ []byte) {
+		name, isTest := strings.CutSuffix(filepath.Base(path), "_test.go")
+		at := strings.LastIndexByte(name, '_')
+		if !isTest || at < 0 || !systems[name[at+1:]] {
+			return
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(path), name+".go")); err != nil {
+			t.Errorf("%s is built for %s alone, and there is no %s.go", path, name[at+1:], name)
+		}
+	})
+}

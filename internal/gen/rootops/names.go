@@ -41,6 +41,7 @@ var optionNames = map[string]string{
 	"dim1": "DiagonalDims", "dim2": "DiagonalDims",
 	"softplus.threshold": "SoftplusThreshold", "elu.scale": "EluScale", "elu.input_scale": "EluInputScale",
 	"interpolate.size": "OutputSize", "interpolate.mode": "InterpolateMode", "pad.mode": "PadMode",
+	"local_response_norm.k": "ResponseBias", "density": "BinDensity", "deform_conv2d.mask": "TapMask",
 	"histc.min": "BinsFrom", "histc.max": "BinsTo", "right": "SearchRight", "side": "SearchSide",
 	"transpose": "Transposed", "linalg_matrix_norm.ord": "MatrixOrd", "linalg_qr.mode": "QRMode",
 	"norm": "FFTNorm", "n": "FFTSize", "s": "FFTSizes", "d": "SampleSpacing",

@@ -50,6 +50,35 @@ func TestSamplingShapes(t *testing.T) {
 	})
 }
 
+func TestDetectionShapes(t *testing.T) {
+	x, rois := tensor(F32, 2, 4, 6, 5), tensor(F32, 3, 5)
+	boxes, scores := tensor(F32, 7, 4), tensor(F32, 7)
+	weight, offset := tensor(F32, 6, 2, 3, 3), tensor(F32, 2, 36, 4, 3)
+	checkUses(t, []use{
+		{op: "nms_static", args: []any{boxes, scores, 0.5, 3}, want: "i64[3]"},
+		{op: "nms_static", args: []any{tensor(F64, 0, 4), tensor(F64, 0), 0.5, 2}, want: "i64[2]"},
+		{op: "nms_static", args: []any{boxes, tensor(F32, 6), 0.5, 3}, err: ErrShape, msg: "scores [n]"},
+		{op: "nms_static", args: []any{tensor(I64, 7, 4), tensor(I64, 7), 0.5, 3}, err: ErrDType, msg: "i64"},
+		{op: "nms_static", args: []any{boxes, scores, 0.5, -1}, err: ErrArg, msg: "size"},
+		{op: "roi_align", args: []any{x, rois, 0.25, 7, 5, 2, true}, want: "f32[3,4,7,5]"},
+		{op: "roi_align", args: []any{tensor(BF16, 1, 2, 9, 9), tensor(BF16, 0, 5), 1.0, 2, 2}, want: "bf16[0,2,2,2]"},
+		{op: "roi_align", args: []any{x, tensor(F32, 3, 4), 1.0, 2, 2}, err: ErrShape, msg: "[K, 5]"},
+		{op: "roi_align", args: []any{x, rois, 1.0, 0, 2}, err: ErrArg, msg: "pooled_height"},
+		{op: "_roi_align", args: []any{x, rois, 1.0, 2, 2, 0, false, 3, "min"}, err: ErrArg, msg: "min"},
+		{op: "deform_conv2d", args: []any{x, offset, weight}, want: "f32[2,6,4,3]"},
+		{op: "deform_conv2d", args: []any{x, tensor(F32, 2, 18, 3, 3), weight, tensor(F32, 6), []int{2, 2}, []int{1, 1}, []int{1, 1}, tensor(F32, 2, 9, 3, 3)}, want: "f32[2,6,3,3]"},
+		{op: "deform_conv2d", args: []any{x, tensor(F32, 2, 18, 4, 4), weight}, err: ErrShape, msg: "offset"},
+		{op: "deform_conv2d", args: []any{x, offset, tensor(F32, 6, 3, 3, 3)}, err: ErrShape, msg: "weight"},
+		{op: "deform_conv2d", args: []any{x, offset, weight, nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, tensor(F32, 2, 9, 4, 3)}, err: ErrShape, msg: "mask"},
+		{op: "local_response_norm", args: []any{x, 3}, want: "f32[2,4,6,5]"},
+		{op: "local_response_norm", args: []any{tensor(F32, 2, 4), 3}, err: ErrShape, msg: "3 dimensions"},
+		{op: "local_response_norm", args: []any{x, 0}, err: ErrArg, msg: "size"},
+		{op: "histogram", args: []any{x, tensor(F32, 5)}, want: "f32[4] f32[5]"},
+		{op: "histogram", args: []any{x, tensor(F64, 5)}, err: ErrDType, msg: "bins"},
+		{op: "histogram", args: []any{x, tensor(F32, 1)}, err: ErrShape, msg: "two edges"},
+	})
+}
+
 func TestBagAndDistanceShapes(t *testing.T) {
 	table, at, off := tensor(F16, 5, 4), tensor(I32, 6), tensor(I32, 3)
 	x, y := tensor(F32, 2, 1, 3, 4), tensor(F32, 6, 5, 4)
