@@ -36,9 +36,9 @@ type Options struct {
 	// which is overwritten (a cache of keys). The inputs of a function are "input0", "input1", …; what
 	// it assigns to variables needs no mention.
 	Assign map[string]int
-	// DynamicShapes says which sizes of a function's inputs vary, by input and dimension; at most two
-	// names. The others are those of the example inputs. It is an error wrapping backend.ErrUnsupported
-	// if what is computed depends on them in other ways than by sizes.
+	// DynamicShapes says which sizes of the inputs vary, by input and dimension; at most two names. The
+	// others are those of the example inputs, or of the Program's parameters. It is an error wrapping
+	// backend.ErrUnsupported if what is computed depends on them in other ways than by sizes.
 	DynamicShapes []map[int]Dim
 	// Module names the variables that a function uses, see Function: its parameters and buffers, by
 	// their names in it.
@@ -56,7 +56,8 @@ type Dim struct {
 	Min, Max int
 }
 
-// Program writes a package of a Program to w. Sizes are those of the Program's parameters.
+// Program writes a package of a Program to w. Sizes are those of the Program's parameters, but for
+// those of Options.DynamicShapes, for which shapes are inferred again.
 //
 // It returns an error wrapping backend.ErrUnsupported that names each op, with its line, for which
 // there is neither machine code nor a function of libtorch; one wrapping ir.ErrArg or ir.ErrShape for
@@ -66,21 +67,27 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 	if err := ir.CheckContext("export", ctx); err != nil {
 		return err
 	}
-	m := &model{}
-	if err := m.constantsOf(p, o.Constants); err != nil {
-		return fmt.Errorf("export: %w", err)
+	var inputs []ir.Shape
+	for _, q := range p.Params {
+		if _, ok := o.Constants[q.Name]; !ok {
+			inputs = append(inputs, q.Shape)
+		}
 	}
-	if err := m.assignAll(o.Assign, len(p.Returns)); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	if len(o.DynamicShapes) > 0 {
-		return fmt.Errorf("export: %w: the sizes of a Program are fixed: export a function for DynamicShapes", ir.ErrArg)
-	}
-	lib, err := link([]*model{m}, []*graph.Program{p}, &o)
+	symbols, err := symbolsOf(o.DynamicShapes, inputs)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	return m.write(ctx, w, lib)
+	return (&variants{
+		symbols: symbols, inputs: inputs,
+		at: func(shapes []ir.Shape) (variant, error) { return programAt(p, o.Constants, shapes) },
+		model: func(v *variant) (*model, error) {
+			m := &model{}
+			if err := m.constantsOf(v.program, o.Constants); err != nil {
+				return nil, err
+			}
+			return m, m.assignAll(o.Assign, len(p.Returns))
+		},
+	}).write(ctx, w, &o)
 }
 
 // link makes the library of a Program whose parameters are known, for one choice of sizes or several.
@@ -108,7 +115,12 @@ func link(models []*model, programs []*graph.Program, o *Options) (*elfwrite.Lib
 	return library(models)
 }
 
-func (m *model) write(ctx context.Context, w io.Writer, lib *elfwrite.Library) error {
+// write writes the package.
+func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) error {
+	m, lib, err := vs.link(ctx, o)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
 )
@@ -28,33 +27,22 @@ func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*
 	if len(o.Constants) > 0 {
 		return fmt.Errorf("export: %w: the constants of a function are its variables", ir.ErrArg)
 	}
-	symbols, err := symbolsOf(o.DynamicShapes, inputs)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	if len(symbols) > 0 {
-		m, lib, err := dynamic(ctx, fn, inputs, symbols, &o)
-		if err != nil {
-			return fmt.Errorf("export: %w", err)
+	shapes := make([]ir.Shape, len(inputs))
+	for i, t := range inputs {
+		if t == nil {
+			return fmt.Errorf("export: %w: input %d is nil", ir.ErrArg, i)
 		}
-		return m.write(ctx, w, lib)
+		shapes[i] = t.Shape()
 	}
-	r, err := record(ctx, fn, inputs)
+	symbols, err := symbolsOf(o.DynamicShapes, shapes)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	m := &model{}
-	if err := m.parametersOf(ctx, r, inputs, &o); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	if err := m.assignAll(o.Assign, r.Results); err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	lib, err := link([]*model{m}, []*graph.Program{r.Program}, &o)
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	return m.write(ctx, w, lib)
+	return (&variants{
+		symbols: symbols, inputs: shapes,
+		at:    func(shapes []ir.Shape) (variant, error) { return recordAt(ctx, fn, inputs, shapes) },
+		model: func(v *variant) (*model, error) { return modelOf(ctx, v, &o) },
+	}).write(ctx, w, &o)
 }
 
 // record records fn.
@@ -62,9 +50,6 @@ func record(ctx context.Context, fn func(in ...*loris.Tensor) []*loris.Tensor, i
 	s := loris.Default()
 	handles := make([]*executor.Tensor, len(inputs))
 	for i, t := range inputs {
-		if t == nil {
-			return nil, fmt.Errorf("%w: input %d is nil", ir.ErrArg, i)
-		}
 		s, handles[i] = t.Session(), (*executor.Tensor)(t)
 	}
 	r, err := (*executor.Session)(s).Record(ctx, handles, func() *executor.Tensor { return new(executor.Tensor) }, func(in []*executor.Tensor) (outs []*executor.Tensor, err error) {
@@ -85,12 +70,21 @@ func record(ctx context.Context, fn func(in ...*loris.Tensor) []*loris.Tensor, i
 	return r, nil
 }
 
+// modelOf returns the model of a recording with its parameters.
+func modelOf(ctx context.Context, v *variant, o *Options) (*model, error) {
+	m := &model{}
+	for i, s := range v.inputs {
+		m.inputs = append(m.inputs, m.named(fmt.Sprintf("input%d", i), s, nil))
+	}
+	if err := m.parametersOf(ctx, v.recording, o); err != nil {
+		return nil, err
+	}
+	return m, m.assignAll(o.Assign, v.recording.Results)
+}
+
 // parametersOf says what the parameters of a recording are. Inputs keep the places that they have in
 // the call, used or not.
-func (m *model) parametersOf(ctx context.Context, r *executor.Recording, inputs []*loris.Tensor, o *Options) error {
-	for i, t := range inputs {
-		m.inputs = append(m.inputs, m.named(fmt.Sprintf("input%d", i), t.Shape(), nil))
-	}
+func (m *model) parametersOf(ctx context.Context, r *executor.Recording, o *Options) error {
 	names := map[*executor.Variable]string{}
 	if o.Module != nil {
 		for name, v := range o.Module.Params() {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
@@ -43,16 +44,16 @@ func (m *model) symbolAt(input, dim int) *symbol {
 }
 
 // symbolsOf reads Options.DynamicShapes.
-func symbolsOf(shapes []map[int]Dim, inputs []*loris.Tensor) (list []symbol, err error) {
+func symbolsOf(shapes []map[int]Dim, inputs []ir.Shape) (list []symbol, err error) {
 	if len(shapes) > len(inputs) {
-		return nil, fmt.Errorf("%w: DynamicShapes has %d inputs, the function %d", ir.ErrArg, len(shapes), len(inputs))
+		return nil, fmt.Errorf("%w: DynamicShapes has %d inputs, there are %d", ir.ErrArg, len(shapes), len(inputs))
 	}
 	for i, dims := range shapes {
 		for d, dim := range dims {
-			if inputs[i] == nil || d < 0 || d >= inputs[i].Shape().Rank() {
+			if d < 0 || d >= inputs[i].Rank() {
 				return nil, fmt.Errorf("%w: input %d has no dimension %d to vary", ir.ErrArg, i, d)
 			}
-			if size := inputs[i].Shape().Dim(d); dim.Name == "" || dim.Min < 1 || dim.Min > size || size > dim.Max {
+			if size := inputs[i].Dim(d); dim.Name == "" || dim.Min < 1 || dim.Min > size || size > dim.Max {
 				return nil, fmt.Errorf("%w: dimension %d of input %d is %d, and is to vary as %+v", ir.ErrArg, d, i, size, dim)
 			}
 			n := slices.IndexFunc(list, func(s symbol) bool { return s.Name == dim.Name })
@@ -73,16 +74,46 @@ func symbolsOf(shapes []map[int]Dim, inputs []*loris.Tensor) (list []symbol, err
 	return list, nil
 }
 
-type function = func(in ...*loris.Tensor) []*loris.Tensor
+// variant is a program for some values of the symbols.
+type variant struct {
+	program   *graph.Program
+	inputs    []ir.Shape
+	recording *executor.Recording // of a function, or nil
+}
 
-// dynamic links the library of a function some of whose sizes vary. The function is recorded for some
-// sizes, and what differs between the plans is found out to be what function of the sizes.
-func dynamic(ctx context.Context, fn function, inputs []*loris.Tensor, symbols []symbol, o *Options) (m *model, lib *elfwrite.Library, first error) {
-	for n := range origins {
-		for i := range symbols {
-			symbols[i].origin = max(symbols[i].Max, samples+1) + n
+// variants makes the programs of a model, whose sizes may vary.
+type variants struct {
+	symbols []symbol
+	at      func(inputs []ir.Shape) (variant, error) // for inputs of other sizes
+	model   func(v *variant) (*model, error)         // whose parameters are known
+	inputs  []ir.Shape                               // an example
+}
+
+// resized returns the variant where symbols have other values.
+func (vs *variants) resized(value func(s *symbol, i int) int) (variant, error) {
+	inputs := slices.Clone(vs.inputs)
+	for k := range vs.symbols {
+		s := &vs.symbols[k]
+		for _, use := range s.uses {
+			dims := inputs[use[0]].Dims()
+			dims[use[1]] = value(s, k)
+			inputs[use[0]] = inputs[use[0]].WithDims(dims...)
 		}
-		m, lib, err := dynamicFrom(ctx, fn, inputs, symbols, o)
+	}
+	return vs.at(inputs)
+}
+
+// link links the library. Where sizes vary the program is made for some of them, and what differs
+// between the plans is found out to be what function of the sizes.
+func (vs *variants) link(ctx context.Context, o *Options) (m *model, lib *elfwrite.Library, first error) {
+	if len(vs.symbols) == 0 {
+		return vs.linkFrom(o)
+	}
+	for n := range origins {
+		for i := range vs.symbols {
+			vs.symbols[i].origin = max(vs.symbols[i].Max, samples+1) + n
+		}
+		m, lib, err := vs.linkFrom(o)
 		if err == nil {
 			return m, lib, nil
 		}
@@ -96,36 +127,36 @@ func dynamic(ctx context.Context, fn function, inputs []*loris.Tensor, symbols [
 	return nil, nil, first
 }
 
-// dynamicFrom is dynamic for one choice of origins.
-func dynamicFrom(ctx context.Context, fn function, inputs []*loris.Tensor, symbols []symbol, o *Options) (*model, *elfwrite.Library, error) {
-	origin, err := recordAt(ctx, fn, inputs, symbols, func(s *symbol, _ int) int { return s.origin })
+// linkFrom is link for one choice of origins.
+func (vs *variants) linkFrom(o *Options) (*model, *elfwrite.Library, error) {
+	origin, err := vs.resized(func(s *symbol, _ int) int { return s.origin })
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &model{symbols: symbols}
-	if err := m.parametersOf(ctx, origin.recording, origin.inputs, o); err != nil {
-		return nil, nil, err
-	}
-	if err := m.assignAll(o.Assign, origin.recording.Results); err != nil {
-		return nil, nil, err
-	}
-	models, programs := []*model{m}, []*graph.Program{origin.recording.Program}
-	least, err := recordAt(ctx, fn, inputs, symbols, func(s *symbol, _ int) int { return s.Min })
-	if err == nil {
-		err = sameRecording(origin.recording, least.recording)
-	}
+	m, err := vs.model(&origin)
 	if err != nil {
-		return nil, nil, fmt.Errorf("for the smallest sizes: %w", err)
+		return nil, nil, err
 	}
-	for n := 1; n < power(samples, len(symbols)); n++ {
-		at, err := recordAt(ctx, fn, inputs, symbols, func(s *symbol, i int) int { return s.origin - n/power(samples, i)%samples })
+	m.symbols = vs.symbols
+	models, programs := []*model{m}, []*graph.Program{origin.program}
+	if len(vs.symbols) > 0 {
+		least, err := vs.resized(func(s *symbol, _ int) int { return s.Min })
 		if err == nil {
-			err = sameRecording(origin.recording, at.recording)
+			err = origin.same(&least)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("for the smallest sizes: %w", err)
+		}
+	}
+	for n := 1; n < power(samples, len(vs.symbols)); n++ {
+		at, err := vs.resized(func(s *symbol, i int) int { return s.origin - n/power(samples, i)%samples })
+		if err == nil {
+			err = origin.same(&at)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		models, programs = append(models, m.withInputs(at.inputs)), append(programs, at.recording.Program)
+		models, programs = append(models, m.withInputs(at.inputs)), append(programs, at.program)
 	}
 	lib, err := link(models, programs, o)
 	return m, lib, err
@@ -140,62 +171,77 @@ func power(n, e int) int {
 }
 
 // withInputs returns the model, which has not been described yet, for inputs of other sizes.
-func (m *model) withInputs(inputs []*loris.Tensor) *model {
+func (m *model) withInputs(inputs []ir.Shape) *model {
 	n := *m
 	n.inputs, n.constants, n.assigned = slices.Clone(m.inputs), slices.Clone(m.constants), slices.Clone(m.assigned)
-	for i, t := range inputs {
-		n.inputs[i].shape = t.Shape()
+	for i, s := range inputs {
+		n.inputs[i].shape = s
 	}
 	return &n
 }
 
-// recorded is a function recorded on inputs of some sizes.
-type recorded struct {
-	recording *executor.Recording
-	inputs    []*loris.Tensor
-}
+var errVaries = errors.New("what is computed depends on sizes that vary")
 
-// recordAt records fn on inputs where symbols have other values.
-func recordAt(ctx context.Context, fn function, inputs []*loris.Tensor, symbols []symbol, value func(s *symbol, i int) int) (out recorded, err error) {
-	out.inputs = slices.Clone(inputs)
-	for i, t := range inputs {
-		if t == nil {
-			continue // which record tells
-		}
-		dims := t.Shape().Dims()
-		for k := range symbols {
-			for _, use := range symbols[k].uses {
-				if use[0] == i {
-					dims[use[1]] = value(&symbols[k], k)
-				}
-			}
-		}
-		if !slices.Equal(dims, t.Shape().Dims()) {
-			out.inputs[i] = t.Session().With(loris.On(t.Device()), loris.As(t.Shape().DType())).Zeros(dims...)
-			defer out.inputs[i].Discard() // only its shape counts
-		}
+// same returns an error unless both are the same ops on the same values for other sizes.
+func (v *variant) same(w *variant) error {
+	if len(v.program.Instrs) != len(w.program.Instrs) || len(v.program.Params) != len(w.program.Params) {
+		return fmt.Errorf("%w: %w: %d ops, for other sizes %d", ir.ErrArg, errVaries, len(v.program.Instrs), len(w.program.Instrs))
 	}
-	out.recording, err = record(ctx, fn, out.inputs)
-	return out, err
-}
-
-var errVaries = errors.New("what the function computes depends on sizes that vary")
-
-// sameRecording reports whether a function recorded the same ops on the same values for other sizes.
-func sameRecording(a, b *executor.Recording) error {
-	if len(a.Program.Instrs) != len(b.Program.Instrs) || len(a.Params) != len(b.Params) || a.Results != b.Results || !slices.Equal(a.Assigned, b.Assigned) {
-		return fmt.Errorf("%w: %w: %d ops, for other sizes %d", ir.ErrArg, errVaries, len(a.Program.Instrs), len(b.Program.Instrs))
-	}
-	for i := range a.Program.Instrs {
-		if x, y := &a.Program.Instrs[i], &b.Program.Instrs[i]; x.Op != y.Op || !slices.Equal(x.Args, y.Args) {
+	for i := range v.program.Instrs {
+		if x, y := &v.program.Instrs[i], &w.program.Instrs[i]; x.Op != y.Op || !slices.Equal(x.Args, y.Args) {
 			return fmt.Errorf("%w: %w: %v at %s, for other sizes %v", ir.ErrArg, errVaries, x.Called(), ir.FormatLine(x.Line), y.Called())
 		}
 	}
-	for i := range a.Params {
-		x, y := a.Params[i], b.Params[i]
+	if v.recording == nil {
+		return nil
+	}
+	if a, b := v.recording, w.recording; a.Results != b.Results || !slices.Equal(a.Assigned, b.Assigned) {
+		return fmt.Errorf("%w: %w: it has %d results, for other sizes %d, or assigns others", ir.ErrArg, errVaries, a.Results, b.Results)
+	}
+	for i := range v.recording.Params {
+		x, y := v.recording.Params[i], w.recording.Params[i]
 		if x.Input != y.Input || x.Variable != y.Variable || x.Seed != y.Seed || x.Number != y.Number || !bytes.Equal(x.Value, y.Value) {
 			return fmt.Errorf("%w: %w: a number or a tensor that it captures is another", ir.ErrArg, errVaries)
 		}
 	}
 	return nil
+}
+
+type function = func(in ...*loris.Tensor) []*loris.Tensor
+
+// recordAt records fn on inputs of other sizes.
+func recordAt(ctx context.Context, fn function, inputs []*loris.Tensor, shapes []ir.Shape) (v variant, err error) {
+	inputs = slices.Clone(inputs)
+	for i, t := range inputs {
+		if s := shapes[i]; s != t.Shape() {
+			inputs[i] = t.Session().With(loris.On(t.Device()), loris.As(s.DType())).Zeros(s.Dims()...)
+			defer inputs[i].Discard() // only its shape counts
+		}
+	}
+	v.inputs = shapes
+	if v.recording, err = record(ctx, fn, inputs); err == nil {
+		v.program = v.recording.Program
+	}
+	return v, err
+}
+
+// programAt infers the shapes of a Program again, for inputs of other sizes: the parameters whose
+// names are those of no constant.
+func programAt(p *graph.Program, constants map[string]aoti.ConstantValue, inputs []ir.Shape) (v variant, err error) {
+	params, n := slices.Clone(p.Params), 0
+	for i := range params {
+		if _, ok := constants[params[i].Name]; !ok {
+			params[i].Shape = inputs[n]
+			n++
+		}
+	}
+	v.inputs, v.program = inputs, p
+	if slices.EqualFunc(params, p.Params, func(a, b graph.Param) bool { return a.Shape == b.Shape }) {
+		return v, nil
+	}
+	err = loris.Try(func() {
+		leaves := graph.NewParams(params)
+		v.program = graph.FromValues(p.Name, leaves, p.Build(&ir.Builder{Lines: ir.LinesOff}, leaves))
+	})
+	return v, err
 }

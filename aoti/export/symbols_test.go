@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,10 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
 )
 
@@ -171,5 +177,60 @@ func TestSizesThatCannotVary(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) || pkg.Len() > 0 || !errors.Is(err, loris.ErrArg) && !errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("%s: %v, %d bytes", name, err, pkg.Len())
 		}
+	}
+}
+
+// The sizes of a Program's inputs vary as those of a function's do.
+func TestSizesOfAProgramVary(t *testing.T) {
+	ctx := context.Background()
+	p, err := graph.Parse(`program @p {
+  %x = parameter "x" : f32[2,3,4]
+  %w = parameter "w" : f32[4,8]
+  %g = parameter "w.gain" : f32[8]
+  %y = parameter "y" : f32[3]
+  %h = relu(matmul(reshape(%x, [-1,4]), %w))
+  return layer_norm(%h, [8], %g), sum(%y), softmax(%x, -1)
+}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sampleOf(t, p, 1)
+	batch := export.Dim{Name: "batch", Min: 1, Max: 9}
+	var pkg bytes.Buffer
+	if err := export.Program(ctx, &pkg, p, export.Options{Constants: s.constants, DynamicShapes: []map[int]export.Dim{{0: batch}}}); err != nil {
+		t.Fatal(err)
+	}
+	r := load(t, pkg.Bytes())
+	for _, n := range []int{9, 1, 2, 5} {
+		text := strings.Replace(p.String(), "f32[2,3,4]", fmt.Sprintf("f32[%d,3,4]", n), 1)
+		text = regexp.MustCompile(`\) : [^\n]*`).ReplaceAllString(text, ")") // types of results
+		q, err := graph.Parse(text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		one := sampleOf(t, q, 1)
+		for i, param := range q.Params { // the package's constants are those of the first sample
+			if c, ok := s.constants[param.Name]; ok {
+				if one.all[i], err = hostmem.Wrap(c.Shape, cpu.Device, c.Data, func() {}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		got, err := r.Run(ctx, one.in...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, got, one.want(t))
+	}
+	fixed, err := graph.Parse(`program @p {
+  %x = parameter "x" : f32[2,4]
+  return reshape(%x, [8])
+}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = export.Program(ctx, io.Discard, fixed, export.Options{DynamicShapes: []map[int]export.Dim{{0: batch}}})
+	if !errors.Is(err, ir.ErrShape) || !strings.Contains(err.Error(), "reshape") {
+		t.Error(err)
 	}
 }

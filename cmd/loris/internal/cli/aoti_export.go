@@ -1,32 +1,57 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/internal/atomicfile"
+	"github.com/loris-ml/loris/model"
 )
 
+// exportFlags are what loris aoti export is told.
+type exportFlags struct {
+	weights, out, model, torch string
+	assign                     map[string]int
+	dynamic                    []string
+	sizes                      map[string]int64
+}
+
 func newExport() *cobra.Command {
-	var weights, out, model, torch string
-	var assign map[string]int
+	var f exportFlags
 	c := &cobra.Command{
-		Use:   "export PROGRAM.lir --out PACKAGE.pt2",
+		Use:   "export PROGRAM --out PACKAGE.pt2",
 		Short: "Write a package that PyTorch runs from a program",
 		Long: `Write a package, as PyTorch's AOTInductor writes them, from a program in text form
-(PROGRAM - reads it from standard input). Nothing is compiled by others and nothing is
-run. The package runs on Linux on x86-64 processors with AVX2: in loris aoti run, in
-torch._inductor.aoti_load_package and in PyTorch's C++ runners.
+(PROGRAM.lir, or - for standard input) or from a model that loris run takes: ONNX, or what
+torch.export.save wrote. Nothing is compiled by others. The package runs on Linux on x86-64
+processors with AVX2: in loris aoti run, in torch._inductor.aoti_load_package and in
+PyTorch's C++ runners.
 
-Parameters of the program that the safetensors file of --weights has are the model's
-constants, the others its inputs. A tensor of the file that is no parameter is an error,
-and so are ops for which there is neither machine code nor a function of libtorch; all
-of them are listed.
+Parameters of a program that the safetensors file of --weights has are the package's
+constants, the others its inputs. A tensor of the file that is no parameter is an error. A
+model has its weights itself. Ops for which there is neither machine code nor a function of
+libtorch are an error; all of them are listed.
+
+A size of --dynamic-shapes INPUT:DIMENSION=NAME[MIN:MAX] varies between bounds, which belong
+to it; sizes of one NAME are the same, and there may be two NAMEs:
+
+    loris aoti export model.onnx -o model.pt2 --dynamic-shapes 'x:0=batch[1:64]'
+
+All other sizes are those of the program's parameters, or of the model's inputs, where --size
+gives those that the model leaves open.
 
 A result of --assign NAME=N is no output: each run writes result number N to the parameter
 NAME, which keeps it for the next run if it is a constant, and is overwritten in the
@@ -37,32 +62,147 @@ device or a FIFO is written to; other hard links of the file keep what they have
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: programArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := readProgram(c, args[0])
+			export := f.program
+			if isModel(args[0]) {
+				export = f.imported
+			}
+			inputs, constants, err := export(c, args[0])
 			if err != nil {
 				return err
 			}
-			o := export.Options{Model: model, Torch: torch, Assign: assign, Constants: map[string]aoti.ConstantValue{}}
-			if weights != "" {
-				all, _, err := tensors.ReadFile(weights)
-				if err != nil {
-					return err
-				}
-				for name, t := range all {
-					o.Constants[name] = aoti.ConstantValue{Shape: t.Shape, Data: t.Data}
-				}
-			}
-			if err := atomicfile.Write(out, func(w io.Writer) error { return export.Program(c.Context(), w, p, o) }); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s with %d inputs and %d constants\n", out, len(p.Params)-len(o.Constants), len(o.Constants))
+			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s with %d inputs and %d constants\n", f.out, inputs, constants)
 			return err
 		},
 	}
-	c.Flags().StringVar(&weights, "weights", "", "safetensors `file` of the constants")
-	c.Flags().StringVarP(&out, "out", "o", "", "`file` for the package")
-	c.Flags().StringVar(&model, "model", "", "`name` of the model in the package (model if not given)")
-	c.Flags().StringVar(&torch, "torch", "", "`version` of PyTorch whose archive to write, such as 2.6 (the newest if not given)")
-	c.Flags().StringToIntVar(&assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
+	c.Flags().StringVar(&f.weights, "weights", "", "safetensors `file` of the constants")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "`file` for the package")
+	c.Flags().StringVar(&f.model, "model", "", "`name` of the model in the package (model if not given)")
+	c.Flags().StringVar(&f.torch, "torch", "", "`version` of PyTorch whose archive to write, such as 2.6 (the newest if not given)")
+	c.Flags().StringToIntVar(&f.assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
+	c.Flags().StringArrayVar(&f.dynamic, "dynamic-shapes", nil, "`INPUT:DIMENSION=NAME[MIN:MAX]`: a size that varies")
+	c.Flags().StringToInt64Var(&f.sizes, "size", nil, "sizes that a model leaves open, such as batch=16")
 	_ = c.MarkFlagRequired("out") // fails only for a flag that doesn't exist
 	return c
+}
+
+// program exports a program in text form. It returns the numbers of inputs and constants.
+func (f *exportFlags) program(c *cobra.Command, path string) (inputs, constants int, err error) {
+	if len(f.sizes) > 0 {
+		return 0, 0, usagef("--size: a program in text form leaves no size open")
+	}
+	p, err := readProgram(c, path)
+	if err != nil {
+		return 0, 0, err
+	}
+	o := export.Options{Model: f.model, Torch: f.torch, Assign: f.assign, Constants: map[string]aoti.ConstantValue{}}
+	if f.weights != "" {
+		all, _, err := tensors.ReadFile(f.weights)
+		if err != nil {
+			return 0, 0, err
+		}
+		for name, t := range all {
+			o.Constants[name] = aoti.ConstantValue{Shape: t.Shape, Data: t.Data}
+		}
+	}
+	var names []string
+	for _, q := range p.Params {
+		if _, ok := o.Constants[q.Name]; !ok {
+			names = append(names, q.Name)
+		}
+	}
+	if o.DynamicShapes, err = dynamicShapes(f.dynamic, names); err != nil {
+		return 0, 0, err
+	}
+	err = atomicfile.Write(f.out, func(w io.Writer) error { return export.Program(c.Context(), w, p, o) })
+	return len(names), len(o.Constants), err
+}
+
+// imported exports an imported model. It returns the numbers of inputs and constants.
+func (f *exportFlags) imported(c *cobra.Command, path string) (inputs, constants int, err error) {
+	if f.weights != "" {
+		return 0, 0, usagef("--weights: a model has its weights itself")
+	}
+	ctx := c.Context()
+	s, err := loris.New()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close(context.WithoutCancel(ctx))) }()
+	m, err := loadModel(ctx, path, s.With())
+	if err != nil {
+		return 0, 0, err
+	}
+	o := export.Options{Model: f.model, Torch: f.torch, Module: m}
+	names, in, err := exampleInputs(s, m.Signature(), f.sizes)
+	if err != nil {
+		return 0, 0, err
+	}
+	if o.DynamicShapes, err = dynamicShapes(f.dynamic, names); err != nil {
+		return 0, 0, err
+	}
+	if o.Assign, err = assignedInputs(f.assign, names); err != nil {
+		return 0, 0, err
+	}
+	for _, list := range []iter.Seq2[string, *loris.Variable]{m.Params(), m.Buffers()} {
+		for range list {
+			constants++
+		}
+	}
+	err = atomicfile.Write(f.out, func(w io.Writer) error { return export.Function(ctx, w, m.Forward, in, o) })
+	return len(in), constants, err
+}
+
+// exampleInputs makes inputs of the sizes of a signature, and returns their names.
+func exampleInputs(s *loris.Session, sig *model.Signature, sizes map[string]int64) (names []string, in []*loris.Tensor, err error) {
+	if err := checkSizes(sig, sizes); err != nil {
+		return nil, nil, err
+	}
+	for i, a := range sig.Inputs {
+		shape, err := givenShape(&inputFile{}, i, a, true, sizes)
+		if err != nil {
+			return nil, nil, err
+		}
+		names, in = append(names, a.Name), append(in, s.With(loris.As(shape.DType())).Zeros(shape.Dims()...))
+	}
+	return names, in, nil
+}
+
+// assignedInputs gives the inputs of a function the names that package export has for them.
+func assignedInputs(assign map[string]int, names []string) (map[string]int, error) {
+	out := map[string]int{}
+	for name, n := range assign {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return nil, usagef("--assign %s: the inputs are %s", name, strings.Join(names, ", "))
+		}
+		out["input"+strconv.Itoa(i)] = n
+	}
+	return out, nil
+}
+
+var dynamicForm = regexp.MustCompile(`^(.+):(\d+)=(\w+)\[(\d+):(\d+)\]$`)
+
+// dynamicShapes reads the values of --dynamic-shapes for inputs of some names.
+func dynamicShapes(values, names []string) (list []map[int]export.Dim, err error) {
+	for _, v := range values {
+		m := dynamicForm.FindStringSubmatch(v)
+		if m == nil {
+			return nil, usagef("--dynamic-shapes %s: want INPUT:DIMENSION=NAME[MIN:MAX], such as x:0=batch[1:64]", v)
+		}
+		i := slices.Index(names, m[1])
+		if i < 0 {
+			return nil, usagef("--dynamic-shapes %s: the inputs are %s", v, strings.Join(names, ", "))
+		}
+		var numbers [3]int
+		for k, text := range []string{m[2], m[4], m[5]} {
+			if numbers[k], err = strconv.Atoi(text); err != nil {
+				return nil, usagef("--dynamic-shapes %s: %v", v, err)
+			}
+		}
+		for len(list) <= i {
+			list = append(list, map[int]export.Dim{})
+		}
+		list[i][numbers[0]] = export.Dim{Name: m[3], Min: numbers[1], Max: numbers[2]}
+	}
+	return list, nil
 }

@@ -31,8 +31,14 @@ func isModel(path string) bool {
 	return ext == ".onnx" || ext == ".pt2"
 }
 
+// importedModel is what the packages that read models return.
+type importedModel interface {
+	model.Model
+	Forward(inputs ...*loris.Tensor) []*loris.Tensor
+}
+
 // loadModel reads an imported model with its weights made by m.
-func loadModel(ctx context.Context, path string, m loris.Maker) (model.Model, error) {
+func loadModel(ctx context.Context, path string, m loris.Maker) (importedModel, error) {
 	if strings.ToLower(filepath.Ext(path)) == ".onnx" {
 		return onnx.Load(ctx, path, onnx.With(m))
 	}
