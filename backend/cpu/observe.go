@@ -90,6 +90,9 @@ func (m *model) describe(at int) Step {
 			o.FLOP += flop(m.program, in)
 		}
 		o.Name = strings.Join(names, "+")
+		if s.Payload.wait != nil {
+			o.Name = "wait " + o.Name
+		}
 		o.Line = ir.FormatLine(ops[0].Line)
 	}
 	var written int64

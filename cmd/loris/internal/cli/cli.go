@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newInspectModel(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache(), newLaunch(), newTop())
+	root.AddCommand(newRun(), newInspectModel(), newDump(), newOps(), newDevices(), newVersion(), newTrain(), newPredict(), newAOTI(), newServe(), newCache(), newLaunch(), newPlan(), newTop())
 	return root
 }
 
