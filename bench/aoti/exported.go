@@ -14,6 +14,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti/export"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
@@ -28,6 +29,7 @@ type exported struct {
 	copying time.Duration // for an archive of the weights alone
 	weights int64         // bytes
 	beyond  int64         // bytes that are no weights
+	exact   [][]float64   // results with f64 in the place of all other floats
 }
 
 // exportAll writes the programs whose names match, for a version of PyTorch, with what Loris computes beside
@@ -65,7 +67,8 @@ func (e *exported) write(ctx context.Context, torch string) error {
 	if err := loris.MarkStep(ctx); err != nil { // weights and inputs are there before anything is timed
 		return err
 	}
-	if err := e.writeText(ctx, b); err != nil {
+	p, values, err := e.writeText(ctx, b)
+	if err != nil {
 		return err
 	}
 	var pkg bytes.Buffer
@@ -87,7 +90,12 @@ func (e *exported) write(ctx context.Context, torch string) error {
 	}
 	var all []safetensors.Tensor
 	for i, t := range b.inputs {
-		all = append(all, tensorOf("in"+strconv.Itoa(i), t.Shape(), data[i]))
+		name := "in" + strconv.Itoa(i)
+		values[name] = stored{t.Shape(), data[i]}
+		all = append(all, tensorOf(name, t.Shape(), data[i]))
+	}
+	if e.exact, err = exactly(ctx, p, values); err != nil {
+		return fmt.Errorf("in f64: %w", err)
 	}
 	for i, t := range outs {
 		all = append(all, tensorOf("out"+strconv.Itoa(i), t.Shape(), data[len(b.inputs)+i]))
@@ -113,8 +121,8 @@ func tensorOf(name string, s ir.Shape, data []byte) safetensors.Tensor {
 }
 
 // writeText writes the program as NAME.lir and the values of its parameters that are no inputs as
-// NAME.weights. Inputs are called "in0", "in1", …
-func (e *exported) writeText(ctx context.Context, b *built) error {
+// NAME.weights, both of which it returns. Inputs are called "in0", "in1", …
+func (e *exported) writeText(ctx context.Context, b *built) (p *graph.Program, values map[string]stored, err error) {
 	s := b.inputs[0].Session()
 	handles := make([]*executor.Tensor, len(b.inputs))
 	for i, t := range b.inputs {
@@ -134,8 +142,9 @@ func (e *exported) writeText(ctx context.Context, b *built) error {
 	}
 	r, err := (*executor.Session)(s).Record(ctx, handles, func() *executor.Tensor { return new(executor.Tensor) }, fn)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	values = map[string]stored{}
 	var weights []safetensors.Tensor
 	for i, p := range r.Params {
 		q := &r.Program.Params[i]
@@ -147,9 +156,10 @@ func (e *exported) writeText(ctx context.Context, b *built) error {
 		data := p.Value
 		if p.Variable != nil {
 			if data, err = (*loris.Variable)(p.Variable).Value().Bytes(ctx); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
+		values[q.Name] = stored{q.Shape, data}
 		if !p.Number {
 			e.weights += int64(len(data))
 		}
@@ -157,7 +167,7 @@ func (e *exported) writeText(ctx context.Context, b *built) error {
 	}
 	stem := strings.TrimSuffix(e.path, ".pt2")
 	if err := safetensors.WriteFile(stem+".weights", weights, nil); err != nil {
-		return err
+		return nil, nil, err
 	}
-	return os.WriteFile(stem+".lir", []byte(r.Program.String()), 0o644)
+	return r.Program, values, os.WriteFile(stem+".lir", []byte(r.Program.String()), 0o644)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ type measured struct {
 	host, cpp, python          int64 // nanoseconds a run
 	inductor                   int64 // nanoseconds a run of Inductor's package in the C++ runner; 0 without one
 	hostOff, cppOff, pythonOff float64
+	lorisErr, cppErr           float64 // beside the same in f64, what Loris computes and the package in the C++ runner
 }
 
 // runExported writes the programs and prints a table for each PyTorch.
@@ -92,7 +94,12 @@ func (t *torch) measure(ctx context.Context, e *exported, s settings) (m *measur
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	m = &measured{exported: e}
+	m = &measured{exported: e, cppErr: math.NaN()}
+	own := make([][]byte, len(x.out))
+	for i := range own {
+		own[i] = x.out[i].data
+	}
+	m.lorisErr = unitsErred(own, x.out, e.exact)
 	results, err := o.results(ctx)
 	if err == nil {
 		m.hostOff, err = unitsOff(results, x.out)
@@ -103,10 +110,10 @@ func (t *torch) measure(ctx context.Context, e *exported, s settings) (m *measur
 		name, path string
 		line       []string
 		time       *int64
-		off        *float64
+		off, err   *float64
 	}{
-		{"the C++ runner", e.path, t.cpp, &m.cpp, &m.cppOff}, {"the Python loader", e.path, t.py, &m.python, &m.pythonOff},
-		{"Inductor's package", e.compiled(), t.cpp, &m.inductor, nil},
+		{"the C++ runner", e.path, t.cpp, &m.cpp, &m.cppOff, &m.cppErr}, {"the Python loader", e.path, t.py, &m.python, &m.pythonOff, nil},
+		{"Inductor's package", e.compiled(), t.cpp, &m.inductor, nil, nil},
 	} {
 		if _, err := os.Stat(one.path); err != nil {
 			continue
@@ -119,6 +126,9 @@ func (t *torch) measure(ctx context.Context, e *exported, s settings) (m *measur
 				var got [][]byte
 				if got, err = p.results(t.folder, x.out); err == nil {
 					*one.off, err = unitsOff(got, x.out)
+				}
+				if err == nil && one.err != nil {
+					*one.err = unitsErred(got, x.out, e.exact)
 				}
 			}
 		}
@@ -178,17 +188,17 @@ func (t *torch) compile(ctx context.Context, folder string, all []*exported) err
 }
 
 func exportedTable(w io.Writer, t *torch, threads int, rows []*measured) error {
-	fmt.Fprintf(w, "PyTorch %s, %d threads; medians of runs. \"off\" is the largest difference from what Loris computes, in units in the last place of the largest element.\n", t.version, threads)
+	fmt.Fprintf(w, "PyTorch %s, %d threads; medians of runs. \"off\" is the largest difference from what Loris computes, in units in the last place of the largest element, \"err\" the same from what f64 gives.\n", t.version, threads)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "program\texport\tweights alone\tweights\tbeyond\toff, Loris\toff, C++\toff, Python\tLoris\ttorch C++\ttorch Python\tInductor, C++\tratio\tmust\t")
+	fmt.Fprintln(tw, "program\texport\tweights alone\tweights\tbeyond\toff, Loris\toff, C++\toff, Python\terr, Loris\terr, C++\tLoris\ttorch C++\ttorch Python\tInductor, C++\tratio\tmust\t")
 	for _, m := range rows {
 		must := mustExported
 		if m.pointwise {
 			must = mustPointwise
 		}
 		r := row{CPP: m.inductor, Ratio: ratio(m.cpp, m.inductor), Must: must}
-		fmt.Fprintf(tw, "%s\t%v\t%v\t%.1f MB\t%.1f KB\t%.1f\t%.1f\t%.1f\t%v\t%v\t%v\t%s\t%s\t%s\t\n", m.name, m.took.Round(time.Millisecond/10), m.copying.Round(time.Millisecond/10),
-			float64(m.weights)/1e6, float64(m.beyond)/1e3, m.hostOff, m.cppOff, m.pythonOff, short(m.host), short(m.cpp), short(m.python),
+		fmt.Fprintf(tw, "%s\t%v\t%v\t%.1f MB\t%.1f KB\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%v\t%v\t%v\t%s\t%s\t%s\t\n", m.name, m.took.Round(time.Millisecond/10), m.copying.Round(time.Millisecond/10),
+			float64(m.weights)/1e6, float64(m.beyond)/1e3, m.hostOff, m.cppOff, m.pythonOff, m.lorisErr, m.cppErr, short(m.host), short(m.cpp), short(m.python),
 			known(m.inductor, short(m.inductor)), known(m.inductor, fmt.Sprintf("%.2f", r.Ratio)), r.verdict())
 	}
 	return tw.Flush()

@@ -232,6 +232,9 @@ func TestExportedPrograms(t *testing.T) {
 		if off, err := unitsOff(got, x.out); err != nil || off > 16 {
 			t.Errorf("%s is off by %g, %v", e.name, off, err)
 		}
+		if err := unitsErred(got, x.out, e.exact); !(err > 0 && err < 16) {
+			t.Errorf("%s errs by %g", e.name, err)
+		}
 		if err := o.close(); err != nil {
 			t.Error(err)
 		}
