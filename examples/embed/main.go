@@ -1,11 +1,12 @@
 // Command embed compares sentences with all-MiniLM-L6-v2, a model that PyTorch
-// compiled: it prints the matrix of their cosines.
+// compiled or wrote as ONNX: it prints the matrix of their cosines.
 //
 //	go run ./examples/embed "A man is eating food." "Someone has a meal." "The sky is blue."
 //
 // The package and its tokenizer are made once with PyTorch, as docs/export.md
 // says (python scripts/aoti_fixtures.py --large --only minilm --out models);
-// running them takes neither Python nor libtorch.
+// running them takes neither Python nor libtorch. examples/embed/export.py makes models/minilm.onnx,
+// which --model takes, too, and which needs no cgo.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	model := flag.String("model", filepath.Join("models", "minilm.pt2"), "package of the model")
+	model := flag.String("model", filepath.Join("models", "minilm.pt2"), "package of the model, or its ONNX form (.onnx)")
 	tokens := flag.String("tokenizer", "", "tokenizer.json (default: the one beside the package)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -4,14 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/data"
+	"github.com/loris-ml/loris/onnx"
 )
 
-// Embed runs the package on the tokens of sentences and their mask, and returns a
-// vector of unit length for each sentence.
-func Embed(ctx context.Context, path string, tokens, mask data.Array) (vectors [][]float32, err error) {
+// Embed runs the package, or the model of ONNX, on the tokens of sentences and their mask, and returns
+// a vector of unit length for each sentence.
+func Embed(ctx context.Context, path string, tokens, mask data.Array) ([][]float32, error) {
+	if filepath.Ext(path) == ".onnx" {
+		return embedONNX(ctx, path, tokens, mask)
+	}
+	return embedPackage(ctx, path, tokens, mask)
+}
+
+func embedONNX(ctx context.Context, path string, tokens, mask data.Array) ([][]float32, error) {
+	m, err := onnx.Load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	outs, err := m.Call(ctx, loris.FromBytes(tokens.Data, tokens.Shape), loris.FromBytes(mask.Data, mask.Shape))
+	if err != nil {
+		return nil, err
+	}
+	all, err := outs[0].Float32s(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return rowsOf(path, all, tokens.Shape.Dim(0))
+}
+
+// rowsOf returns the vectors of the sentences, of which all has the elements.
+func rowsOf(path string, all []float32, rows int) (vectors [][]float32, err error) {
+	if len(all) == 0 || len(all)%rows != 0 {
+		return nil, fmt.Errorf("%s returned %d numbers for %d sentences: it is not a model that embeds them", path, len(all), rows)
+	}
+	width := len(all) / rows
+	for i := range rows {
+		vectors = append(vectors, append([]float32(nil), all[i*width:(i+1)*width]...))
+	}
+	return vectors, nil
+}
+
+func embedPackage(ctx context.Context, path string, tokens, mask data.Array) (vectors [][]float32, err error) {
 	m, err := aoti.Load(ctx, path)
 	if err != nil {
 		return nil, err
@@ -27,18 +65,10 @@ func Embed(ctx context.Context, path string, tokens, mask data.Array) (vectors [
 	if err != nil {
 		return nil, err
 	}
-	rows := tokens.Shape.Dim(0)
 	defer out[0].Release()
 	all, err := aoti.Float32s(out[0])
 	if err != nil {
 		return nil, err
 	}
-	if len(out) != 1 || len(all)%rows != 0 {
-		return nil, fmt.Errorf("%s returned %d outputs, the first of shape %v: it is not a model that embeds sentences", path, len(out), out[0].Shape())
-	}
-	width := len(all) / rows
-	for i := range rows {
-		vectors = append(vectors, append([]float32(nil), all[i*width:(i+1)*width]...))
-	}
-	return vectors, nil
+	return rowsOf(path, all, tokens.Shape.Dim(0))
 }
