@@ -55,6 +55,8 @@ type world struct {
 
 	meters meters
 	trace  *trace // of all ranks; nil for none
+	// measured is the file with the sizes of buckets that were measured; nil leaves bucket as it is.
+	measured *string
 
 	mu     sync.Mutex
 	groups map[string]*Group
@@ -110,13 +112,21 @@ func (w *world) begin(ctx context.Context, e Engine) (*Group, error) {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.root = w.add("world", e)
 	w.unwatch = context.AfterFunc(ctx, func() { e.Abort(context.Cause(ctx)) })
-	if w.trace == nil {
-		return w.root, nil
+	if w.measured != nil && e.Size() > 1 {
+		if err := w.root.together(ctx, "measure buckets", w.measureBuckets); err != nil {
+			return nil, err
+		}
 	}
-	return w.root, w.root.together(ctx, "trace", func(ctx context.Context) (err error) {
-		w.trace.begin, err = w.trace.compareClocks(ctx, e)
-		return err
-	})
+	if w.trace != nil {
+		err := w.root.together(ctx, "trace", func(ctx context.Context) (err error) {
+			w.trace.begin, err = w.trace.compareClocks(ctx, e)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.root, nil
 }
 
 // add makes a group.

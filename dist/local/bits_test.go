@@ -12,7 +12,7 @@ import (
 	"github.com/loris-ml/loris/dist"
 )
 
-// perceptron trains two layers on made-up data, of which each step has 8 shards whatever the ranks.
+// perceptron trains two layers on made-up data, of which each step has as many shards whatever the ranks.
 type perceptron struct{ w [4]*loris.Variable }
 
 func newPerceptron(m loris.Maker, state [][]float32) *perceptron {
@@ -38,7 +38,7 @@ func (p *perceptron) gradients(m loris.Maker, step, shard int, d loris.DType) []
 	const batch = 6
 	x, y := make([]float32, batch*16), make([]int64, batch)
 	for i := range x {
-		x[i] = float32(math.Cos(float64((step*8+shard)*len(x) + i)))
+		x[i] = float32(math.Cos(float64((step*64+shard)*len(x) + i)))
 	}
 	for i := range y {
 		y[i] = int64(step+shard+i) % 4
@@ -51,8 +51,8 @@ func (p *perceptron) gradients(m loris.Maker, step, shard int, d loris.DType) []
 	return loris.Grad(loris.CrossEntropy(h.MatMul(w[2].(*loris.Tensor)).Add(w[3]), m.FromSlice(y, batch)), w...)
 }
 
-// train runs steps from one to another and returns the weights.
-func train(t *testing.T, ranks, from, to int, d loris.DType, state [][]float32) [][]float32 {
+// train runs steps from one to another, of so many shards, and returns the weights.
+func train(t *testing.T, ranks, shards, from, to int, d loris.DType, state [][]float32) [][]float32 {
 	out := make([][]float32, 4)
 	err := run(t, ranks, func(ctx context.Context, g *dist.Group, m loris.Maker, s *loris.Session) error {
 		p := newPerceptron(m, state)
@@ -82,7 +82,7 @@ func train(t *testing.T, ranks, from, to int, d loris.DType, state [][]float32) 
 			}
 		}
 		return nil
-	}, dist.WithShards(8), dist.WithBucketBytes(1000))
+	}, dist.WithShards(shards), dist.WithBucketBytes(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,17 +102,25 @@ func digest(state [][]float32) string {
 func TestSameBitsOnAnyNumberOfRanks(t *testing.T) {
 	const steps = 9
 	for _, d := range []loris.DType{loris.F32, loris.BF16} {
-		want := digest(train(t, 1, 0, steps, d, nil))
+		want := digest(train(t, 1, 8, 0, steps, d, nil))
 		t.Logf("%v: %s", d, want)
 		for _, n := range []int{2, 4, 8} {
-			if got := digest(train(t, n, 0, steps, d, nil)); got != want {
+			if got := digest(train(t, n, 8, 0, steps, d, nil)); got != want {
 				t.Errorf("%v: %d ranks give %s, 1 gives %s", d, n, got, want)
 			}
 		}
-		state := train(t, 4, 0, 3, d, nil)
-		state = train(t, 2, 3, 6, d, state)
-		if got := digest(train(t, 1, 6, steps, d, state)); got != want {
+		state := train(t, 4, 8, 0, 3, d, nil)
+		state = train(t, 2, 8, 3, 6, d, state)
+		if got := digest(train(t, 1, 8, 6, steps, d, state)); got != want {
 			t.Errorf("%v: restarts on 4, 2 and 1 ranks give %s, 1 rank gives %s", d, got, want)
 		}
+	}
+}
+
+// Sixty-four ranks train with the bits of one.
+func TestSixtyFourRanks(t *testing.T) {
+	want := digest(train(t, 1, 64, 0, 2, loris.F32, nil))
+	if got := digest(train(t, 64, 64, 0, 2, loris.F32, nil)); got != want {
+		t.Errorf("64 ranks give %s, 1 gives %s", got, want)
 	}
 }
