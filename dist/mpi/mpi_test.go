@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,9 +154,20 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestFaults has a rank with a fault. The others must say which, at which op and line, within the limit.
+// TestFaults has a rank with a fault. The others must say which, at which op and line, within the limit. With
+// -v it prints the table of docs/distributed.md.
 func TestFaults(t *testing.T) {
-	for _, x := range installations(t) {
+	mpis := installations(t)
+	var mu sync.Mutex
+	says, times := map[string]string{}, map[string]string{}
+	t.Cleanup(func() {
+		table := "| fault of rank 1 | what rank 0 says | after |\n|---|---|---|\n"
+		for _, name := range slices.Sorted(maps.Keys(says)) {
+			table += fmt.Sprintf("| %s | %s | %s |\n", name, says[name], strings.TrimPrefix(times[name], "; "))
+		}
+		t.Log("\n" + table)
+	})
+	for _, x := range mpis {
 		for _, f := range []struct {
 			program string
 			want    []string
@@ -167,24 +180,44 @@ func TestFaults(t *testing.T) {
 			{"shapes", []string{"disagree", "all_reduce(f32[4], sum)", "all_reduce(f32[5], sum)", "programs_test.go:"}},
 			{"order", []string{"disagree", "broadcast(f32[4], root 0)", "all_reduce(f32[4], sum)", "programs_test.go:"}},
 			{"one", []string{"disagree", "rank 0 has close", "rank 1 has all_reduce(f32[4], sum)", "programs_test.go:"}},
+			{"full", []string{"rank 0", "rank 1 could not write its part; the checkpoint from before stays", "it is whole"}},
 		} {
 			t.Run(x.name+"/"+f.program, func(t *testing.T) {
 				t.Parallel() // they wait most of the time
-				stdout, stderr, err := x.mpiexec(2, f.program, "LORIS_TEST_LIMIT=2s")
+				stdout, stderr, err := x.mpiexec(2, f.program, "LORIS_TEST_LIMIT=2s", "LORIS_TEST_DIR="+t.TempDir())
 				for _, want := range f.want {
 					if !strings.Contains(stderr, want) {
 						t.Errorf("nobody says %q: %v\n%s%s", want, err, stdout, stderr)
 						break
 					}
 				}
+				after := "at once" // there is no moment from which on it could be told
 				begun, told := moment(stderr, "fault"), moment(stderr, "rank 0")
-				if begun.IsZero() || told.IsZero() {
-					return
+				if !begun.IsZero() && !told.IsZero() {
+					after = told.Sub(begun).String()
 				}
-				t.Logf("told after %v", told.Sub(begun))
+				mu.Lock()
+				defer mu.Unlock()
+				says[f.program] = said(stderr)
+				times[f.program] += fmt.Sprintf("; %s %s", after, x.name)
 			})
 		}
 	}
+}
+
+// said returns why rank 0 has given up.
+func said(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		_, text, ok := strings.Cut(strings.TrimSpace(line), "rank 0: ")
+		if !ok {
+			continue
+		}
+		if _, cause, ok := strings.Cut(text, "gave up"); ok {
+			_, text, _ = strings.Cut(cause, "): ") // after the op and the line
+		}
+		return text[max(strings.Index(text, "dist: "), 0):]
+	}
+	return ""
 }
 
 // moment returns when the line was written that has a text.

@@ -29,7 +29,7 @@ import (
 type program = func(ctx context.Context, g *dist.Group, s *loris.Session) error
 
 var programs = map[string]program{
-	"sums": sums, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms,
+	"sums": sums, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms, "full": full,
 	"shapes": func(ctx context.Context, g *dist.Group, s *loris.Session) error {
 		_, err := g.AllReduce(s.With().Ones(4+g.Rank()), dist.Sum).Float32s(ctx)
 		return err
@@ -351,4 +351,52 @@ func signals(ctx context.Context, g *dist.Group, s *loris.Session) error {
 	var p *int
 	*p = 1
 	return errors.New("a write to nil was done")
+}
+
+// full saves a checkpoint, and another one of which rank 1 can write no more than the beginning, as on a
+// disk that is full: files may not grow beyond a limit. The first one must be there whole.
+func full(ctx context.Context, g *dist.Group, s *loris.Session) error {
+	dir := os.Getenv("LORIS_TEST_DIR")
+	net := nn.NewSequential(nn.NewLinear(100, 100, nn.With(s.With())), nn.NewLinear(100, 100, nn.With(s.With())))
+	c := &parallel.Checkpoint{Group: g, Model: net, Step: 1}
+	weights := func() (sum float64, err error) {
+		for _, v := range net.Params() {
+			x, failed := v.Value().Cast(loris.F64).Sum().Item(ctx)
+			sum, err = sum+x, errors.Join(err, failed)
+		}
+		return sum, err
+	}
+	before, err := weights()
+	if err := errors.Join(err, c.Save(ctx, dir)); err != nil {
+		return err
+	}
+	for _, v := range net.Params() {
+		v.Assign(v.Value().Add(1))
+	}
+	if err := s.MarkStep(ctx); err != nil {
+		return err
+	}
+	c.Step = 2
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return err
+	}
+	if g.Rank() == 1 {
+		fmt.Fprintf(os.Stderr, "%d: fault\n", time.Now().UnixMilli())
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 8 << 10, Max: old.Max}); err != nil {
+			return err
+		}
+	}
+	saved := c.Save(ctx, dir)
+	if err := errors.Join(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old), c.Load(ctx, dir)); err != nil {
+		return fmt.Errorf("the checkpoint from before is lost: %w", err)
+	}
+	after, err := weights()
+	if err != nil || c.Step != 1 || after != before {
+		return fmt.Errorf("the checkpoint of step %d has %v, want %v: %w", c.Step, after, before, err)
+	}
+	if saved == nil {
+		return nil // the test misses the error
+	}
+	return fmt.Errorf("%w; it is whole", saved)
 }
