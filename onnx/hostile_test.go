@@ -403,6 +403,29 @@ func TestRecordingIsBounded(t *testing.T) {
 	}
 }
 
+// Stretches of integers that no row is long enough for are not looked for.
+func TestGramsAreBounded(t *testing.T) {
+	m := modelOf(22, "Cast x -> i", "TfIdfVectorizer i -> y")
+	list := func(name string, v ...int64) *pb.Attribute {
+		return &pb.Attribute{Name: name, Type: pb.AttrInts, Ints: v}
+	}
+	m.Graph.Nodes[0].Attributes = []*pb.Attribute{{Name: "to", Type: pb.AttrInt, I: int64(tInt64)}}
+	m.Graph.Nodes[1].Attributes = []*pb.Attribute{list("pool_int64s", 0, 0, 0), list("ngram_counts", 0, 1), list("ngram_indexes", 0, 1),
+		{Name: "max_skip_count", Type: pb.AttrInt, I: 1<<63 - 1}, {Name: "max_gram_length", Type: pb.AttrInt, I: 1<<63 - 1}, {Name: "mode", Type: pb.AttrString, S: "TF"}}
+	loaded, err := Decode("m.onnx", pb.EncodeModel(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	outs, err := loaded.Call(t.Context(), loris.Zeros(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Three single zeros, and pairs of neighbours and of what is one apart.
+	if got, err := outs[0].Float32s(t.Context()); err != nil || fmt.Sprint(got) != "[3 3]" {
+		t.Error(got, err)
+	}
+}
+
 // FuzzLoad holds the reader to errors: what it accepts is recorded for small inputs, and neither panics.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/cases/*/model.onnx")

@@ -128,6 +128,8 @@ text("deberta", "DebertaModel", relative_attention=True, pos_att_type=["c2p", "p
 text("distilbert", "DistilBertModel", dim=32, n_layers=2, n_heads=4, hidden_dim=48)
 text("modernbert", "ModernBertModel", pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
 text("fnet", "FNetModel", names=("input_ids",), lengths=(16, 16))
+text("funnel", "FunnelModel", d_model=32, n_head=4, d_head=8, d_inner=48, block_sizes=[1, 1], num_decoder_layers=1, lengths=(16, 16))
+text("xlnet", "XLNetModel", d_model=32, n_layer=2, n_head=4, d_inner=48)
 text("mobilebert", "MobileBertModel", embedding_size=16, true_hidden_size=16, intra_bottleneck_size=16)
 
 CAUSAL = dict(num_key_value_heads=2, head_dim=8, pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -165,7 +167,7 @@ text("recurrent_gemma", "RecurrentGemmaForCausalLM", "state space", lru_width=32
 def seq2seq(name, cls, **kw):
     def make():
         import transformers
-        conf = getattr(transformers, cls.split("For")[0].replace("Model", "").replace("MTModel", "") + "Config")(
+        conf = getattr(transformers, re.sub("(MTModel|Model|For.*)$", "", cls) + "Config")(
             vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
             encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64, decoder_start_token_id=1, pad_token_id=0, eos_token_id=2, bos_token_id=1, use_cache=False, **kw)
         m = getattr(transformers, cls)(conf)
@@ -175,7 +177,7 @@ def seq2seq(name, cls, **kw):
 
 
 for n, c in dict(t5="T5ForConditionalGeneration", bart="BartForConditionalGeneration", pegasus="PegasusForConditionalGeneration", m2m_100="M2M100ForConditionalGeneration",
-                 mbart="MBartForConditionalGeneration", blenderbot="BlenderbotForConditionalGeneration", mt5="MT5ForConditionalGeneration", umt5="UMT5ForConditionalGeneration").items():
+                 mbart="MBartForConditionalGeneration", blenderbot="BlenderbotForConditionalGeneration", mt5="MT5ForConditionalGeneration", umt5="UMT5ForConditionalGeneration", marian="MarianMTModel").items():
     seq2seq(n, c)
 
 
@@ -209,6 +211,11 @@ other("swin", "vision", "SwinModel", ("pixel_values",), lambda: [(image(b, 32),)
 other("convnextv2", "vision", "ConvNextV2Model", ("pixel_values",), pics, [{0: Dim.AUTO}], hidden_sizes=[8, 8, 16, 16], depths=[1, 1, 1, 1])
 other("mobilevitv2", "vision", "MobileViTV2Model", ("pixel_values",), lambda: [(image(b, 64),) for b in (2, 3)], [{0: Dim.AUTO}], width_multiplier=0.25, image_size=64)
 other("regnet", "vision", "RegNetModel", ("pixel_values",), pics, [{0: Dim.AUTO}], embedding_size=8, hidden_sizes=[8, 8, 16, 16], depths=[1, 1, 1, 1], groups_width=4)
+other("cvt", "vision", "CvtModel", ("pixel_values",), lambda: [(image(b, 64),) for b in (2, 3)], [{0: Dim.AUTO}], embed_dim=[16, 16, 32], num_heads=[1, 2, 2], depth=[1, 1, 1])
+other("dpt", "vision", "DPTForSemanticSegmentation", ("pixel_values",), pics, [{0: Dim.AUTO}], **{**VIT, "num_hidden_layers": 4}, is_hybrid=False, backbone_out_indices=[0, 1, 2, 3],
+      neck_hidden_sizes=[8, 8, 16, 16], fusion_hidden_size=16, use_auxiliary_head=False)
+other("glpn", "vision", "GLPNForDepthEstimation", ("pixel_values",), lambda: [(image(b, 64),) for b in (2, 3)], [{0: Dim.AUTO}], hidden_sizes=[8, 16, 16, 16], depths=[1, 1, 1, 1],
+      num_attention_heads=[1, 2, 2, 2], decoder_hidden_size=16)
 other("bit", "vision", "BitModel", ("pixel_values",), pics, [{0: Dim.AUTO}], embedding_size=8, hidden_sizes=[8, 8, 16, 16], depths=[1, 1, 1, 1], num_groups=2)
 both = lambda: [(ids(99, b, t), image(b, 32)) for b, t in ((2, 8), (3, 6))]
 clip = dict(text_config=dict(TOWER, vocab_size=99, max_position_embeddings=16, eos_token_id=2, bos_token_id=1, pad_token_id=0), vision_config=VIT, projection_dim=16)
