@@ -12,7 +12,7 @@ import (
 )
 
 // wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.
-const wordsVersion = 2
+const wordsVersion = 3
 
 // The first words, by their place in the glue's lx_plan.
 const (
@@ -57,6 +57,7 @@ const (
 	argOptional
 	argIgnored
 	argText
+	argShared
 )
 
 // levels says that there is code for AVX2 and for AVX-512.
@@ -350,11 +351,25 @@ func (e *encoder) call(c *ahead.Call) {
 		case ahead.Ignored:
 			e.put(argIgnored)
 		case ahead.Tensor:
-			e.tensor(argTensor, &a, c.Function)
+			kind := int64(argTensor)
+			if e.shared(&a) {
+				kind = argShared
+			}
+			e.tensor(kind, &a, c.Function)
 		case ahead.Optional:
 			e.tensor(argOptional, &a.Tensor, c.Function)
 		}
 	}
+}
+
+// shared reports whether a tensor is a view of a constant that no run assigns, of which a host may want
+// to keep what it makes.
+func (e *encoder) shared(t *ahead.Tensor) bool {
+	p := e.m.plan.Places[t.Buf]
+	if !t.Weights || p.Space != ahead.Param || e.m.sources[p.Index].kind != fromConstant {
+		return false
+	}
+	return !e.m.constants[e.m.sources[p.Index].index].assigned
 }
 
 func (e *encoder) tensor(kind int64, t *ahead.Tensor, function string) {

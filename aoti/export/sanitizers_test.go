@@ -15,13 +15,14 @@ import (
 	"github.com/loris-ml/loris/aoti/internal/glue"
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/longtest"
 )
 
 // encoded returns the words and the code of a program of testdata, whose parameters "w…" are constants.
-func encoded(t *testing.T, program string) (*model, *encoder) {
+func encoded(t *testing.T, program string, assign map[string]int) (*model, *encoder) {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", program+".lir"))
 	if err != nil {
@@ -46,7 +47,7 @@ func encoded(t *testing.T, program string) (*model, *encoder) {
 	if err := m.constantsOf(p, values); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.assignAll(map[string]int{"w.n": 2}, len(p.Returns)); err != nil {
+	if err := m.assignAll(assign, len(p.Returns)); err != nil {
 		t.Fatal(err)
 	}
 	plans, optimised, err := cpu.PlanAhead([]*graph.Program{p}, m.seed())
@@ -77,7 +78,7 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 		t.Skipf("the test is compiled when it runs: %v", err)
 	}
 	dir := t.TempDir()
-	m, e := encoded(t, "driver")
+	m, e := encoded(t, "driver", map[string]int{"w.n": 2})
 	var weights bytes.Buffer
 	for i := range m.constants {
 		c := &m.constants[i]
@@ -136,4 +137,28 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+}
+
+// Filters are given to the host as views of the constants, so that it may keep them packed, unless runs
+// assign them.
+func TestFiltersShareTheConstants(t *testing.T) {
+	m, e := encoded(t, "conv", nil)
+	filters := 0
+	for _, s := range m.plan.Steps {
+		if s.Call == nil || s.Call.Function != "aoti_torch_cpu_convolution" {
+			continue
+		}
+		w := s.Call.Args[1].(ahead.Tensor)
+		if !e.shared(&w) {
+			t.Errorf("the filters of %s are no view of the constants", s.Op)
+		}
+		m.constants[m.sources[m.plan.Places[w.Buf].Index].index].assigned = true
+		if e.shared(&w) {
+			t.Errorf("the filters of %s, which runs assign, are said to stay", s.Op)
+		}
+		filters++
+	}
+	if filters != 2 {
+		t.Errorf("%d convolutions", filters)
+	}
 }

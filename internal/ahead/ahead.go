@@ -93,6 +93,8 @@ type Tensor struct {
 	Buf   int
 	DType ir.DType
 	View  strided.View
+	// Weights says that a host may want to keep what it makes of the elements, where they are constant.
+	Weights bool
 }
 
 // Optional is the address of a Tensor's handle. Where there is none, the argument is the Int 0.

@@ -102,6 +102,13 @@ Err aoti_torch_create_tensor_from_blob(void *p, int64_t n, const int64_t *s, con
 	*out = new Tensor{nullptr, new int(1), (char *)p, dtype, 0, {s, s + n}, {st, st + n}};
 	return 0;
 }
+Err aoti_torch__reinterpret_tensor(H t, int64_t n, const int64_t *s, const int64_t *st, int64_t offset, H *out)
+{
+	if (fails()) return 1;
+	++*t->users, live++;
+	*out = new Tensor{t->base, t->users, t->data + offset * width(t->dtype), t->dtype, t->device, {s, s + n}, {st, st + n}};
+	return 0;
+}
 Err aoti_torch_assign_tensors_out(H t, H *out)
 {
 	if (fails()) return 1;
@@ -132,6 +139,20 @@ Err aoti_torch_cpu_addmm_out(H c, H self, H a, H b, double beta, double alpha)
 			for (int64_t k = 0; k < a->sizes[1]; k++) s += at(a, i, k) * at(b, k, j);
 			at(c, i, j) = s + at(self, i, j);
 		}
+	return 0;
+}
+Err aoti_torch_cpu_convolution(H x, H w, H *bias, int64_t *, int64_t, int64_t *, int64_t, int64_t *, int64_t, int32_t, int64_t *, int64_t, int64_t, H *out)
+{
+	if (fails()) return 1;
+	NEED(w->users && *w->users > 1); // a constant's storage is shared
+	*out = make(x->dtype, {x->sizes[0], w->sizes[0], 1}, {w->sizes[0], 1, 1});
+	each(*out, [&](int64_t i, char *p) {
+		const int64_t row = i / w->sizes[0], channel = i % w->sizes[0];
+		float s = ((float *)(*bias)->data)[channel];
+		for (int64_t k = 0; k < w->sizes[1]; k++)
+			s += ((float *)x->data)[row * x->strides[0] + k * x->strides[1]] * ((float *)w->data)[channel * w->strides[0] + k * w->strides[1]];
+		*(float *)p = s;
+	});
 	return 0;
 }
 Err aoti_torch_cpu_cumsum(H x, int64_t dim, int32_t *dtype, H *out)

@@ -101,6 +101,7 @@ func (c *call) convolution() {
 	}
 	size := ahead.Int(n)
 	x, w := c.tensor(c.Operands[0]), c.tensor(c.Operands[1])
+	w.Weights = true
 	c.emit("aoti_torch_cpu_convolution", 0, x, w, bias, list(g.Stride[:n]), size, list(g.Padding[:n]), size, list(g.Dilation[:n]), size,
 		flag(g.Transposed), more, size, ahead.Int(g.Groups), c.returned(strided.Dense(c.Shapes[0].Dims())))
 }

@@ -52,6 +52,17 @@ const char *lx_dtype_name(int64_t dtype)
 	return "another dtype";
 }
 
+int64_t lx_dtype_size(int64_t dtype)
+{
+	switch (dtype) {
+	case 2: case 5: case 15: return 2;
+	case 3: case 6: return 4;
+	case 4: case 7: case 9: return 8;
+	case 10: return 16;
+	}
+	return 1;
+}
+
 void lx_dense(int64_t ndim, const int64_t *sizes, int64_t *strides)
 {
 	int64_t n = 1;

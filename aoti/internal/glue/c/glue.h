@@ -101,6 +101,7 @@ enum {
 	LX_OPTIONAL = 6, // as LX_TENSOR: the address of a handle
 	LX_IGNORED = 7, // where the function puts a handle that nobody needs
 	LX_TEXT = 8, // a place in the texts: its address
+	LX_SHARED = 9, // as LX_TENSOR, of a constant, whose storage the tensor shares: hosts keep with it what they make of weights
 };
 
 // A set of constants, which counts its users and never changes, but for the constants that runs
@@ -118,6 +119,7 @@ const char *lx_text(int64_t at);
 void lx_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *lx_last_error(void);
 const char *lx_dtype_name(int64_t dtype);
+int64_t lx_dtype_size(int64_t dtype); // of an element, in bytes
 void lx_dense(int64_t ndim, const int64_t *sizes, int64_t *strides);
 int lx_level(void); // which code runs here: 0, 1, or -1 if none does
 lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides);
@@ -137,6 +139,7 @@ lx_error aoti_torch_get_dtype(lx_handle, int32_t *);
 lx_error aoti_torch_get_device_type(lx_handle, int32_t *);
 lx_error aoti_torch_empty_strided(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, lx_handle *);
 lx_error aoti_torch_create_tensor_from_blob(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t, int32_t, lx_handle *);
+lx_error aoti_torch__reinterpret_tensor(lx_handle, int64_t, const int64_t *, const int64_t *, int64_t, lx_handle *);
 lx_error aoti_torch_assign_tensors_out(lx_handle, lx_handle *);
 lx_error aoti_torch_copy_(lx_handle self, lx_handle src, int32_t non_blocking);
 lx_error aoti_torch_delete_tensor_object(lx_handle);

@@ -18,6 +18,7 @@ enum { ON_STACK = 16 << 10 };
 
 typedef struct run {
 	const int64_t *words; // for the sizes of this run
+	const lx_set *set;
 	char **base;
 	lx_handle *returned;
 	int level;
@@ -144,6 +145,14 @@ typedef lx_error (*function)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_
 			     int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
 enum { MAX_INTS = 20, MAX_FLOATS = 8 };
 
+// share makes a tensor of a view of a constant over the constant's own storage.
+static lx_error share(const run *r, const int64_t *a, lx_handle *out)
+{
+	const lx_plan *p = lx_plan_of();
+	const lx_place *at = (const lx_place *)(loris_words + p->place_at) + a[0];
+	return aoti_torch__reinterpret_tensor(r->set->tensors[at->base - p->inputs], a[3], a + 4, a + 4 + a[3], (at->at + a[1]) / lx_dtype_size(a[2]), out);
+}
+
 // keep_returned takes a tensor that a function made; one that does not lie as the plan wants is copied.
 static lx_error keep_returned(const run *r, const int64_t *a)
 {
@@ -193,9 +202,11 @@ static lx_error run_call(const run *r, const lx_call *c)
 			break;
 		case LX_TENSOR:
 		case LX_OPTIONAL:
-			e = aoti_torch_create_tensor_from_blob(address(r, a[0], a[1]), a[3], a + 4, a + 4 + a[3], 0, (int32_t)a[2], 0, 0, &own[owned]);
+		case LX_SHARED:
+			e = kind == LX_SHARED ? share(r, a, &own[owned])
+					      : aoti_torch_create_tensor_from_blob(address(r, a[0], a[1]), a[3], a + 4, a + 4 + a[3], 0, (int32_t)a[2], 0, 0, &own[owned]);
 			if (!e)
-				i[ints++] = kind == LX_TENSOR ? (int64_t)own[owned] : (int64_t)&own[owned];
+				i[ints++] = kind == LX_OPTIONAL ? (int64_t)&own[owned] : (int64_t)own[owned];
 			owned += !e;
 			a += 4 + 2 * a[3];
 			break;
@@ -414,7 +425,7 @@ lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *o
 	if (!h && (h = aligned_alloc(LX_LINE, LX_LINE + words_size(p) + lines(p->workspace))))
 		h->filled = 0;
 	char *workspace = (char *)h + LX_LINE + words_size(p);
-	run r = {NULL, base, handles + in, lx_level()};
+	run r = {NULL, set, base, handles + in, lx_level()};
 	lx_error e = LX_FAILED;
 	if (!h) {
 		lx_fail("there is no memory for %lld bytes of workspace", (long long)p->workspace);
