@@ -97,6 +97,7 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 		Libtorch:    o.libtorch,
 		KeepNothing: o.unpackedWeights,
 		CheckInputs: !o.unchecked && (o.libraryChecks || m.SourceFile == ""),
+		RowsVary:    rowsVary(spec),
 		Constants:   constantInfo(spec),
 		Groups:      o.groups,
 		Model:       fmt.Sprintf("model %q", m.Name),
@@ -137,6 +138,13 @@ func (c *hostedModel) open(ctx context.Context, m *pt2.Model, spec *pt2.Spec, ca
 	}
 	c.lib, err = host.OpenLibrary(c.private.Path(), lo)
 	return err
+}
+
+// rowsVary reports whether the first dimension of an input has no fixed size, as far as is known.
+func rowsVary(spec *pt2.Spec) bool {
+	return slices.ContainsFunc(spec.Inputs, func(in pt2.InputSpec) bool {
+		return in.Known && len(in.Dims) > 0 && in.Dims[0].Min != in.Dims[0].Max
+	})
 }
 
 // target is what this process can run.

@@ -113,6 +113,14 @@ def conv_freezing():
 
 
 @fixture
+def conv_rows():
+    """A dynamic batch of small images, for many of which a convolution has other algorithms than for one; run with 2, 15 and 1."""
+    module = nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.ReLU())
+    rows = [torch.randn(n, 32, 4, 4) for n in (2, 15, 1)]  # Inductor has other code from 16 on
+    return Case(module, (rows[0],), cases=((rows[1],), (rows[2],)), dynamic=({0: Dim("rows", min=1, max=64)},))
+
+
+@fixture
 def conv_1d_3d():
     """1-d and 3-d convolutions and pooling, reflection padding, bilinear and nearest upsampling."""
 

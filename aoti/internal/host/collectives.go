@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/cgo"
 	"slices"
 
 	"github.com/loris-ml/loris/graph"
@@ -183,10 +182,8 @@ type underway struct {
 
 // runningInstance returns the instance whose run has called the host on this thread.
 func runningInstance() (*Instance, error) {
-	if t := C.lori_here_instance(); t != 0 {
-		if m := cgo.Handle(t).Value().(*Instance); m.lib.groups != nil {
-			return m, nil
-		}
+	if m := callingInstance(); m != nil && m.lib.groups != nil {
+		return m, nil
 	}
 	return nil, fmt.Errorf("%w: a collective outside of a model that was given groups", ir.ErrArg)
 }

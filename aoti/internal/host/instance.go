@@ -192,6 +192,21 @@ func (m *Instance) box(inputs []backend.Buffer) {
 	}
 }
 
+// callingInstance returns the instance whose run has called the host on this thread; nil for none.
+func callingInstance() *Instance {
+	t := C.lori_here_instance()
+	if t == 0 {
+		return nil
+	}
+	return cgo.Handle(t).Value().(*Instance)
+}
+
+// rowsVary reports whether rows are to be computed as if they were alone.
+func rowsVary() bool {
+	m := callingInstance()
+	return m != nil && m.lib.rowsVary
+}
+
 //export lori_input_dropped
 func lori_input_dropped(token C.uintptr_t, i C.int32_t) {
 	m := cgo.Handle(token).Value().(*Instance)

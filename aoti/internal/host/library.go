@@ -39,6 +39,7 @@ type Library struct {
 
 	all         []constant // of the library, in its order; immutable
 	keepNothing bool       // beside the constants
+	rowsVary    bool       // of inputs
 	shown       []int      // the indices of those that Constants tells of
 	foldable    bool       // some are folded
 	folds       sync.Mutex // held while constants are folded
@@ -93,7 +94,7 @@ func OpenLibrary(path string, o LibraryOptions) (*Library, error) {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.deviceContext.close())
 	}
 	l.c.check_inputs = C.bool(o.CheckInputs)
-	l.keepNothing = o.KeepNothing
+	l.keepNothing, l.rowsVary = o.KeepNothing, o.RowsVary
 	if l.proxy, err = newProxy(o.Externs); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), l.Close())
 	}

@@ -37,6 +37,9 @@ type LibraryOptions struct {
 	// Strides returns the strides in elements that input i of a run must have, built
 	// in dst; nothing for row-major ones. Nil says that all are row-major.
 	Strides func(i int, inputs []backend.Buffer, dst []int64) []int64
+	// RowsVary says that the first dimension of inputs has no fixed size, so that it may be a batch of
+	// rows: what is computed of a row does not depend on how many there are.
+	RowsVary bool
 	// Constants is what a package tells about constants by their names in the
 	// library.
 	Constants map[string]ConstantInfo

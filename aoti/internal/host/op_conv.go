@@ -164,7 +164,7 @@ func (k *convolution) geometryOf(xs []int64, w []int) (g conv.Geometry, out []in
 		return g, nil, fmt.Errorf("%w: convolution of %v with %v in %d groups", ir.ErrShape, xs, w, k.groups)
 	}
 	ones := [3]int{1, 1, 1}
-	g = conv.Geometry{N: int(xs[0]), Groups: k.groups, In: ones, Kernel: ones, Out: ones, Stride: ones, Dilation: ones, Transposed: k.transposed}
+	g = conv.Geometry{N: int(xs[0]), Groups: k.groups, In: ones, Kernel: ones, Out: ones, Stride: ones, Dilation: ones, Transposed: k.transposed, PerImage: rowsVary()}
 	if k.transposed {
 		g.CIn, g.COut = w[0]/k.groups, w[1]
 	} else {

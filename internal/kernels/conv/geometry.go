@@ -41,6 +41,9 @@ type Geometry struct {
 	In, Kernel, Out       [3]int
 	Stride, Pad, Dilation [3]int
 	Transposed            bool
+	// PerImage chooses the form as for one image, so that an image's bits do not depend on N. Where
+	// another form pays for many images only, those take longer.
+	PerImage bool
 }
 
 // Layout is the strides of an image in elements.

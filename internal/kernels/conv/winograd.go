@@ -284,9 +284,13 @@ func formOf[A Float](g *Geometry, set *tile.Set[A], once bool) Form {
 	if !g.allowsWinograd() || unsafe.Sizeof(*new(A)) != 4 || min(g.CIn, g.COut) < winogradChannels || g.CIn < set.Lanes() || g.empty() {
 		return Plain
 	}
-	shape := winogradShape(g.N, g.Out, g.CIn)
+	n := g.N
+	if g.PerImage {
+		n = 1
+	}
+	shape := winogradShape(n, g.Out, g.CIn)
 	blocks, tiles := float64(shape.blocks()), float64(shape.tiles)
-	plain := 9 * float64(g.N*g.Out[0]*g.Out[1]*g.Out[2])
+	plain := 9 * float64(n*g.Out[0]*g.Out[1]*g.Out[2])
 	winograd := coefficients*max(tiles, fewTiles)*blocks + costTransform*tiles*blocks*(1/float64(g.CIn)+1/float64(g.COut))
 	if coefficients*g.CIn*g.COut > streamed {
 		winograd += coefficients * costStream * blocks

@@ -244,6 +244,38 @@ func TestFormOf(t *testing.T) {
 	}
 }
 
+// TestFormPerImage tries many numbers of images: with PerImage the form is that of one. Shapes of
+// which the form would be another for many are among them.
+func TestFormPerImage(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		g       Geometry
+		differs bool
+	}{
+		{"small", square(1, 32, 32, 4, 4, 1), true},
+		{"ResNet's third stage", square(1, 256, 256, 14, 14, 1), true},
+		{"ResNet's last stage", square(1, 512, 512, 7, 7, 1), true},
+		{"large", square(1, 64, 64, 56, 56, 1), false},
+	} {
+		for _, once := range []bool{false, true} {
+			one := formOf(&c.g, tile.Best[float32](), once)
+			differs := false
+			for n := 1; n <= 64; n++ {
+				g := c.g
+				g.N = n
+				differs = differs || formOf(&g, tile.Best[float32](), once) != one
+				g.PerImage = true
+				if got := formOf(&g, tile.Best[float32](), once); got != one {
+					t.Errorf("%s, %d images, packed each time %v: form %d, for one it is %d", c.name, n, once, got, one)
+				}
+			}
+			if differs != c.differs {
+				t.Errorf("%s, packed each time %v: the form differs by the number of images: %v, want %v", c.name, once, differs, c.differs)
+			}
+		}
+	}
+}
+
 func TestWinogradAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes pools drop what they keep")
