@@ -34,15 +34,15 @@ func decode(ctx context.Context, w io.Writer, n int, cpuprofile string) error {
 }
 
 // decodeWith returns the median time of a token, the logits of each being read before the next.
-func decodeWith(ctx context.Context, n int, open func(g *gpt, m loris.Maker, places int) decoder) (typical time.Duration, err error) {
+func decodeWith(ctx context.Context, n int, open func(g *workloads.SmallGPT, m loris.Maker, places int) decoder) (typical time.Duration, err error) {
 	s, err := loris.New()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	m := s.With()
-	next := open(newGPT(m), m, n)
-	given := workloads.NewData(m).Ints(n, gptVocab)
+	next := open(workloads.NewSmallGPT(m), m, n)
+	given := workloads.NewData(m).Ints(n, workloads.SmallVocab)
 	if err := s.MarkStep(ctx); err != nil {
 		return 0, err
 	}
@@ -61,13 +61,13 @@ func decodeWith(ctx context.Context, n int, open func(g *gpt, m loris.Maker, pla
 }
 
 // growingCache appends each token's keys and values to those before.
-func growingCache(g *gpt, m loris.Maker, _ int) decoder {
+func growingCache(g *workloads.SmallGPT, m loris.Maker, _ int) decoder {
 	type cache struct{ keys, values *loris.Tensor }
-	caches := make([]cache, gptLayers)
+	caches := make([]cache, workloads.SmallLayers)
 	return func(place int, token *loris.Tensor) *loris.Tensor {
 		at := m.FromSlice([]int64{int64(place)})
-		x := loris.Embedding(g.words.Value(), token).Add(loris.Embedding(g.places.Value(), at))
-		return g.body(x, func(i int, q, k, v *loris.Tensor) *loris.Tensor {
+		x := loris.Embedding(g.Words.Value(), token).Add(loris.Embedding(g.Places.Value(), at))
+		return g.Body(x, func(i int, q, k, v *loris.Tensor) *loris.Tensor {
 			c := &caches[i]
 			if place > 0 {
 				k, v = loris.Cat([]*loris.Tensor{c.keys, k}, loris.Dim(1)), loris.Cat([]*loris.Tensor{c.values, v}, loris.Dim(1))
@@ -81,19 +81,21 @@ func growingCache(g *gpt, m loris.Maker, _ int) decoder {
 
 // fixedCache writes each token's keys and values to their places among all, of which those up to
 // the token are attended to.
-func fixedCache(g *gpt, m loris.Maker, places int) decoder {
+func fixedCache(g *workloads.SmallGPT, m loris.Maker, places int) decoder {
 	type cache struct{ keys, values *loris.Variable }
 	var caches []cache
-	for range gptLayers {
-		empty := func() *loris.Variable { return loris.NewVariable(m.Zeros(gptHeads, places, gptDim/gptHeads)) }
+	for range workloads.SmallLayers {
+		empty := func() *loris.Variable {
+			return loris.NewVariable(m.Zeros(workloads.SmallHeads, places, workloads.SmallDim/workloads.SmallHeads))
+		}
 		caches = append(caches, cache{empty(), empty()})
 	}
 	all := m.With(loris.As(loris.I64)).Arange(0, places, 1)
 	return func(place int, token *loris.Tensor) *loris.Tensor {
 		at := m.FromSlice([]int64{int64(place)})
 		mask := all.Le(at).Unsqueeze(0)
-		x := loris.Embedding(g.words.Value(), token).Add(loris.Embedding(g.places.Value(), at))
-		return g.body(x, func(i int, q, k, v *loris.Tensor) *loris.Tensor {
+		x := loris.Embedding(g.Words.Value(), token).Add(loris.Embedding(g.Places.Value(), at))
+		return g.Body(x, func(i int, q, k, v *loris.Tensor) *loris.Tensor {
 			c := caches[i]
 			k, v = c.keys.Value().IndexCopy(1, at, k), c.values.Value().IndexCopy(1, at, v)
 			c.keys.Assign(k)

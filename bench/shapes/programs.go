@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/bench/workloads"
 	"github.com/loris-ml/loris/optim"
 )
 
@@ -16,8 +17,12 @@ type program struct {
 }
 
 var programs = []program{
-	{"gpt", tokens, recorded(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor { return newGPT(s.With()).forward })},
-	{"gpt-compiled", tokens, compiled(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor { return newGPT(s.With()).forward })},
+	{"gpt", tokens, recorded(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor {
+		return workloads.NewSmallGPT(s.With()).Forward
+	})},
+	{"gpt-compiled", tokens, compiled(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor {
+		return workloads.NewSmallGPT(s.With()).Forward
+	})},
 	{"gpt-train", tokens, training},
 	{"gru", batches, recorded(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor { return newGRU(s.With()).forward })},
 	{"gru-compiled", batches, compiled(func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor { return newGRU(s.With()).forward })},
@@ -48,11 +53,11 @@ func compiled(open func(s *loris.Session) func(in *loris.Tensor) *loris.Tensor) 
 
 // training runs steps of AdamW on a GPT.
 func training(s *loris.Session) func(ctx context.Context, in *loris.Tensor) error {
-	g := newGPT(s.With())
-	opt := optim.NewAdamW(g.variables(), 1e-3)
+	g := workloads.NewSmallGPT(s.With())
+	opt := optim.NewAdamW(g.Params(), 1e-3)
 	return func(ctx context.Context, in *loris.Tensor) error {
 		n := in.Dim(0) - 1
-		opt.Minimize(g.forward(in.Narrow(0, 0, n)).CrossEntropy(in.Narrow(0, 1, n)))
+		opt.Minimize(g.Forward(in.Narrow(0, 0, n)).CrossEntropy(in.Narrow(0, 1, n)))
 		return s.MarkStep(ctx)
 	}
 }

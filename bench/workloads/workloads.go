@@ -137,6 +137,8 @@ func All() []*Workload {
 		chainCompiled(),
 		firstCompile(),
 		gpt2(),
+		gptTraining(), varyingLengths(),
+		gruGradients(), lstmInference(),
 		mlpOf("mlp-step-bf16", loris.BF16, 3e-2),
 		encoderOf("encoder-block-bf16", loris.BF16, 3e-2),
 	}

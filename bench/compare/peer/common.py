@@ -6,6 +6,8 @@ DEVICE = "cpu"  # main.py sets it before a system is imported
 
 CHAIN, CHAIN_SIZE = 1000, 4
 LAYERS, DIM, HEADS, SIZE, VOCAB, POSITIONS, CONTEXT, START = 12, 768, 12, 64, 50257, 1024, 256, 64
+SMALL_LAYERS, SMALL_DIM, SMALL_HEADS, SMALL_VOCAB, SMALL_PLACES = 3, 128, 4, 256, 1024
+VARYING_LEAST, VARYING_COUNT = 16, 257
 BLOCKS = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
 DIGITS_BATCH, DIGITS_RATE, DIGITS_DROP = 64, 0.01, 0.3
 
@@ -80,6 +82,29 @@ class Data:
             layers.append(one)
             caches.append([self.floats(1, HEADS, CONTEXT, SIZE), self.floats(1, HEADS, CONTEXT, SIZE)])
         return words, places, layers, caches, self.norm(DIM)
+
+    def small_gpt(self):
+        """Returns the embeddings, the last norm, and then each layer's weights."""
+
+        def norm():
+            return [self.floats(1, SMALL_DIM), self.floats(0.1, SMALL_DIM)]
+
+        params = [self.floats(0.05, SMALL_VOCAB, SMALL_DIM), self.floats(0.05, SMALL_PLACES, SMALL_DIM)] + norm()
+        for _ in range(SMALL_LAYERS):
+            params += norm() + self.linear(SMALL_DIM, 3 * SMALL_DIM) + self.linear(SMALL_DIM, SMALL_DIM)
+            params += norm() + self.linear(SMALL_DIM, 4 * SMALL_DIM) + self.linear(4 * SMALL_DIM, SMALL_DIM)
+        return params
+
+    def recurrent(self, gates, states):
+        """Returns the input, the states and the weights of a layer."""
+        x, n = self.floats(1, 100, 16, 256), gates * 256
+        h = [self.floats(1, 1, 16, 256) for _ in range(states)]
+        return x, h, [self.floats(1 / 16, *s) for s in ((n, 256), (n, 256), (n,), (n,))]
+
+
+def varying_size(run):
+    """Returns the batch and the length of a run."""
+    return 1 + run // VARYING_COUNT, VARYING_LEAST + run * 100 % VARYING_COUNT
 
 
 def gpt2_token(run):

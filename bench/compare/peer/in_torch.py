@@ -332,6 +332,90 @@ def gpt2():
     return common.Stateless(run, fetch)
 
 
+class SmallGPT(torch.nn.Module):
+    def __init__(self, data):
+        super().__init__()
+        self.params = torch.nn.ParameterList(put(p.copy()) for p in data.small_gpt())
+
+    def forward(self, tokens):
+        p = iter(self.params)
+        words, places, last = next(p), next(p), (next(p), next(p))
+        x = F.embedding(tokens, words) + places[: tokens.shape[-1]]
+        norm = (common.SMALL_DIM,)
+        for _ in range(common.SMALL_LAYERS):
+            n1, c1, wqkv, bqkv, wo, bo, n2, c2, wu, bu, wd, bd = itertools.islice(p, 12)
+            qkv = F.linear(F.layer_norm(x, norm, n1, c1), wqkv, bqkv).unflatten(-1, (3, common.SMALL_HEADS, -1))
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind()
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + F.linear(a.transpose(1, 2).flatten(2), wo, bo)
+            x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, norm, n2, c2), wu, bu)), wd, bd)
+        return F.linear(F.layer_norm(x, norm, *last), words)
+
+
+def gpt_train():
+    d = Data()
+    model = SmallGPT(d)
+    text = put(d.ints(16 * 129, common.SMALL_VOCAB)).reshape(16, 129)
+    x, y = text[:, :-1].contiguous(), text[:, 1:].flatten()
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True if MODE == "eager" else None)
+
+    def loss(x, y):
+        return F.cross_entropy(model(x).flatten(0, 1), y)
+
+    loss_of, update = loss, opt.step
+    if MODE == "compile":
+        torch._dynamo.reset()
+        loss_of, update = torch.compile(loss, fullgraph=True, dynamic=False), torch.compile(opt.step)
+
+    def step():
+        opt.zero_grad()
+        loss_of(x, y).backward()
+        update()
+
+    return common.Workload(step, lambda: fetch(model.params[0]).reshape(-1))
+
+
+def gpt_varying():
+    runs = itertools.count()
+    model = SmallGPT(Data()).eval()
+    call = model
+    if MODE == "compile":
+        torch._dynamo.reset()
+        call = torch.compile(model, fullgraph=True, dynamic=True)
+
+    def run():
+        batch, length = common.varying_size(next(runs))
+        tokens = (torch.arange(batch * length, device=DEVICE) * 31 % common.SMALL_VOCAB).reshape(batch, length)
+        with torch.inference_mode() if MODE == "eager" else torch.no_grad():
+            return call(tokens)[:, -1]
+
+    return common.Stateless(run, fetch)
+
+
+def gru_gradients():
+    x, h, weights = Data().recurrent(3, 1)
+    x, h, weights = put(x), put(h[0]), [put(w).requires_grad_() for w in weights]
+
+    def gradients(x, h, *weights):
+        y, _ = torch.gru(x, h, weights, True, 1, 0.0, True, False, False)
+        return y.square().mean()
+
+    loss_of = gradients
+    if MODE == "compile":
+        torch._dynamo.reset()
+        loss_of = torch.compile(gradients, fullgraph=True, dynamic=False)
+
+    def run():
+        return torch.cat([g.flatten() for g in torch.autograd.grad(loss_of(x, h, *weights), weights)])
+
+    return common.Stateless(run, fetch)
+
+
+def lstm():
+    x, states, weights = Data().recurrent(4, 2)
+    return lambda x, h, c, *w: torch.lstm(x, (h, c), w, True, 1, 0.0, False, False, False)[0], [x, *states], weights
+
+
 def peak(workload):
     """The largest sum of allocations less frees in a run, from the profiler's records."""
     if CUDA or MODE not in ("eager", "compile"):
@@ -371,7 +455,7 @@ def limits():
 
 FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet)
 FUNCTIONS["chain-compiled"] = lambda: (add_chain, [Data().floats(1, common.CHAIN_SIZE)], [])
-
+FUNCTIONS["lstm-inference"] = lstm
 
 
 def rounded(make):
@@ -392,6 +476,7 @@ WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
 WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
 if "torch-aoti" not in sys.argv:  # which exports no training
     WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits}
+    WORKLOADS |= {"gpt-train": gpt_train, "gpt-varying": gpt_varying, "gru-gradients": gru_gradients}
 WORKLOADS |= {f"{name}-bf16": rounded(WORKLOADS[name]) for name in ("mlp-step", "encoder-block") if name in WORKLOADS}
 if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
     WORKLOADS = {"chain-recorded": chain_recorded}
