@@ -1,6 +1,6 @@
 """Exports the programs of aoti/export/testdata and runs the packages in PyTorch.
 
-    go build -o /tmp/loris ./cmd/loris && python scripts/aoti_export.py /tmp/loris [--inductor] [--seconds 10]
+    go build -o /tmp/loris ./cmd/loris/full && python scripts/aoti_export.py /tmp/loris [--inductor] [--seconds 10]
 
 It needs torch and nothing else. For each program: how far the results are from `loris run`, in units of the largest, through Python's
 loader and through the C++ runner's binding; microseconds a run, of Inductor's package of the same model beside it where there is one

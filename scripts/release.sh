@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what a release has for one system: the command, built twice at two places and refused if
+# Builds what a release has for one system: the whole command, built twice at two places and refused if
 # the bytes differ, the list of its modules (SBOM, CycloneDX), their licences, and checksums.
 #
 #   scripts/release.sh OUT [VERSION]     GOOS, GOARCH and CGO_ENABLED as for go build
@@ -16,7 +16,7 @@ name=loris-$version-$os-$arch$ext
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 git clone -q . "$work/again"
-build() { go build -trimpath -buildvcs=false -ldflags "-s -w -buildid=" -o "$1" ./cmd/loris; }
+build() { go build -trimpath -buildvcs=false -ldflags "-s -w -buildid=" -o "$1" ./cmd/loris/full; }
 build "$out/$name"
 (cd "$work/again" && GOCACHE="$work/cache" build "$work/$name")
 cmp "$out/$name" "$work/$name" || { echo "two builds of the same source differ" >&2; exit 1; }
@@ -25,5 +25,5 @@ echo "$name: $(wc -c <"$out/$name") bytes, the same in two builds"
 # These run here, whatever system the program is for.
 host() { env -u GOOS -u GOARCH -u CGO_ENABLED go run "$@"; }
 host ./scripts/sbom "$out/$name" "$version" >"$out/$name.cdx.json"
-host ./scripts/notices ./cmd/loris >"$out/THIRD_PARTY_NOTICES.txt"
+host ./scripts/notices ./cmd/loris/full >"$out/THIRD_PARTY_NOTICES.txt"
 (cd "$out" && sha256sum "$name" "$name.cdx.json" THIRD_PARTY_NOTICES.txt >SHA256SUMS && cat SHA256SUMS)

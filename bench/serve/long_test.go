@@ -16,7 +16,7 @@ func TestModes(t *testing.T) {
 		t.Skip("it builds the command and serves for seconds; LORIS_LONG=1 runs it")
 	}
 	loris := filepath.Join(t.TempDir(), "loris")
-	if out, err := exec.Command("go", "build", "-o", loris, "github.com/loris-ml/loris/cmd/loris").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", loris, "github.com/loris-ml/loris/cmd/loris/full").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const models = "../../aoti/testdata"

@@ -85,7 +85,7 @@ func (c *config) prepare(ctx context.Context) (err error) {
 	}
 	if c.loris == "" {
 		c.loris = filepath.Join(c.work, "loris.bin")
-		build := exec.CommandContext(ctx, "go", "build", "-o", c.loris, "github.com/loris-ml/loris/cmd/loris")
+		build := exec.CommandContext(ctx, "go", "build", "-o", c.loris, "github.com/loris-ml/loris/cmd/loris/full")
 		build.Stderr = os.Stderr
 		err = build.Run()
 	}

@@ -1,20 +1,10 @@
-// Command loris runs and inspects Loris programs and trains the digits example.
+// Command loris trains the digits example and shows what the library has. What needs more of the
+// library, and takes longer to compile, is in package full, which this program runs for it.
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/loris-ml/loris/cmd/loris/internal/cli"
-	"github.com/loris-ml/loris/dist"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program
-	code := cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	dist.Exit(code)
-}
+func main() { command.Run(cli.NewRoot(cli.Rest{})) }

@@ -1,5 +1,5 @@
 // Notices prints the licences of all modules that a program is built of, with their texts, as
-// distributing the program asks for: go run ./scripts/notices ./cmd/loris. It fails if a module has no
+// distributing the program asks for: go run ./scripts/notices ./cmd/loris/full. It fails if a module has no
 // licence that it knows.
 package main
 

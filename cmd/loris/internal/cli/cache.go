@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/internal/cache"
 )
 
@@ -47,7 +48,7 @@ programs with loris.WithDiskCache keep from one start to the next. Other process
 may use the cache at the same time.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q: there are ls, stat, verify and clear", args[0])
+				return command.Usagef("unknown command %q: there are ls, stat, verify and clear", args[0])
 			}
 			return c.Help()
 		},
@@ -97,7 +98,7 @@ func newCacheList(dir *string) *cobra.Command {
 				for _, e := range entries {
 					list = append(list, cacheEntry{e.Key.String(), e.Size, e.Used})
 				}
-				return printJSON(c.OutOrStdout(), list)
+				return command.PrintJSON(c.OutOrStdout(), list)
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, e := range entries {

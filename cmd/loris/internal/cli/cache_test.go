@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/internal/cache"
 )
 
 func TestCacheCommands(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "loris")
-	if code, _, errOut := invoke(t, "", "cache", "stat", "--dir", dir); code != exitError || !strings.Contains(errOut, "there is no cache at "+dir) {
+	if code, _, errOut := invoke(t, "", "cache", "stat", "--dir", dir); code != command.ExitError || !strings.Contains(errOut, "there is no cache at "+dir) {
 		t.Errorf("no cache: exit code %d, %q", code, errOut)
 	}
 	d, err := cache.OpenDisk(dir, cache.DiskOptions{})
@@ -45,14 +46,14 @@ func TestCacheCommands(t *testing.T) {
 	if err := os.Truncate(files[0], 500); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := invoke(t, "", "cache", "verify", "--dir", dir); code != exitError || !strings.Contains(out, list[1].Key) || !strings.Contains(out, "1 damaged") {
+	if code, out, _ := invoke(t, "", "cache", "verify", "--dir", dir); code != command.ExitError || !strings.Contains(out, list[1].Key) || !strings.Contains(out, "1 damaged") {
 		t.Errorf("verify of a damaged entry: exit code %d, %q", code, out)
 	}
 	succeed(t, "cache", "clear", "--dir", dir)
 	if out := succeed(t, "cache", "ls", "--dir", dir); out != "" {
 		t.Errorf("after clear: %q", out)
 	}
-	if code, _, errOut := invoke(t, "", "cache", "purge"); code != exitUsage || !strings.Contains(errOut, "unknown command") {
+	if code, _, errOut := invoke(t, "", "cache", "purge"); code != command.ExitUsage || !strings.Contains(errOut, "unknown command") {
 		t.Errorf("purge: exit code %d, %q", code, errOut)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
@@ -10,27 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/ir"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// invoke runs one command line.
 func invoke(t *testing.T, stdin string, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	var o, e bytes.Buffer
-	code = Main(t.Context(), args, strings.NewReader(stdin), &o, &e)
-	return code, o.String(), e.String()
+	return commandtest.Invoke(t, NewRoot(Rest{}), stdin, args...)
 }
 
-// succeed runs one command line that must not fail.
 func succeed(t *testing.T, args ...string) string {
 	t.Helper()
-	code, out, errOut := invoke(t, "", args...)
-	if code != exitOK {
-		t.Fatalf("loris %s: exit code %d: %s", strings.Join(args, " "), code, errOut)
-	}
-	return out
+	return commandtest.Succeed(t, NewRoot(Rest{}), args...)
 }
 
 // golden compares with a file of testdata.
@@ -51,31 +44,18 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// write makes a file in a fresh folder.
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"fly"}, `loris: unknown command "fly" for "loris" (see loris --help)`},
-		{[]string{"run"}, "loris: accepts 1 arg(s), received 0 (see loris run --help)"},
-		{[]string{"run", "a.lir", "--speed"}, "loris: unknown flag: --speed (see loris run --help)"},
-		{[]string{"run", "a.lir", "--seed", "x"}, `loris: invalid argument "x" for "--seed" flag: strconv.ParseUint: parsing "x": invalid syntax (see loris run --help)`},
 		{[]string{"dump", "a.lir", "--format", "svg"}, `loris: --format is "svg": the formats are text, dot, json (see loris dump --help)`},
 		{[]string{"ops", "sum", "prod"}, "loris: accepts at most 1 arg(s), received 2 (see loris ops --help)"},
 		{[]string{"devices", "cpu"}, `loris: unknown command "cpu" for "loris devices" (see loris devices --help)`},
 	} {
 		code, out, errOut := invoke(t, "", c.args...)
-		if code != exitUsage || out != "" || errOut != c.want+"\n" {
+		if code != command.ExitUsage || out != "" || errOut != c.want+"\n" {
 			t.Errorf("%v: exit code %d, output %q, error\n%swant\n%s", c.args, code, out, errOut, c.want)
 		}
 	}
@@ -125,7 +105,7 @@ func TestOpsUnknown(t *testing.T) {
 		"qqq":      `loris: there is no op "qqq"; loris ops lists all` + "\n",
 	} {
 		code, _, errOut := invoke(t, "", "ops", name)
-		if code != exitError || errOut != want {
+		if code != command.ExitError || errOut != want {
 			t.Errorf("ops %s: exit code %d, error %q, want %q", name, code, errOut, want)
 		}
 	}
@@ -181,7 +161,7 @@ func TestCompletion(t *testing.T) {
 // What comes from files and their names is not obeyed by the terminal.
 func TestOutputIsEscaped(t *testing.T) {
 	code, out, errOut := invoke(t, "", "aoti", "inspect", "no\x1b[2J\u009bfile")
-	if code != exitError || out != "" || strings.ContainsAny(errOut, "\x1b\u009b") || !strings.Contains(errOut, `no\u001b[2J\u009bfile`) {
+	if code != command.ExitError || out != "" || strings.ContainsAny(errOut, "\x1b\u009b") || !strings.Contains(errOut, `no\u001b[2J\u009bfile`) {
 		t.Errorf("exit code %d, %q, %q", code, out, errOut)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -37,7 +37,7 @@ the line of cuda says why.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			list := devices()
 			if asJSON {
-				return printJSON(c.OutOrStdout(), list)
+				return command.PrintJSON(c.OutOrStdout(), list)
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "DEVICE\tBACKEND\tSTATE")
@@ -100,7 +100,7 @@ func newVersion() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := version()
 			if asJSON {
-				return printJSON(c.OutOrStdout(), v)
+				return command.PrintJSON(c.OutOrStdout(), v)
 			}
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(tw, "loris\t%s\n", v.Version)
@@ -118,29 +118,12 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-const modulePath = "github.com/loris-ml/loris"
-
-// version reads the build's own record: the module's version, or (devel) for a
-// build from a checkout.
+// version is what the build says of itself.
 func version() versionInfo {
-	v := versionInfo{
-		Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Backends: map[string]string{},
-	}
+	v := versionInfo{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Backends: map[string]string{}}
+	v.Version, v.Revision = command.Version()
 	for _, b := range backend.All() {
 		v.Backends[b.DeviceType().String()] = b.Version()
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Path == modulePath && info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Revision = s.Value
-		}
 	}
 	return v
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -23,18 +24,18 @@ func newDump() *cobra.Command {
 read back, as a Graphviz digraph or as JSON. With --lowered it is what the
 backend of --device compiles: ops that it lacks decomposed, rewrites applied.`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: programArgs,
+		ValidArgsFunction: command.ProgramArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(dumpFormats, format) {
-				return usagef("--format is %q: the formats are %s", format, strings.Join(dumpFormats, ", "))
+				return command.Usagef("--format is %q: the formats are %s", format, strings.Join(dumpFormats, ", "))
 			}
-			p, err := readProgram(c, args[0])
+			p, err := command.ReadProgram(c, args[0])
 			if err != nil {
 				return err
 			}
 			note := ""
 			if lowered {
-				d, be, err := parseDevice(device)
+				d, be, err := command.ParseDevice(device)
 				if err != nil {
 					return err
 				}
@@ -54,7 +55,7 @@ backend of --device compiles: ops that it lacks decomposed, rewrites applied.`,
 	c.Flags().BoolVar(&hash, "hash", false, "print the graph hash only")
 	// It fails only for a flag that does not exist.
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(dumpFormats, cobra.ShellCompDirectiveNoFileComp))
-	deviceFlag(c, &device)
+	command.DeviceFlag(c, &device)
 	return c
 }
 
@@ -66,7 +67,7 @@ func dump(w io.Writer, p *graph.Program, format, note string) error {
 		_, err := io.WriteString(w, p.DOT())
 		return err
 	case "json":
-		return printJSON(w, programJSON(p))
+		return command.PrintJSON(w, programJSON(p))
 	}
 	if _, err := io.WriteString(w, note); err != nil {
 		return err

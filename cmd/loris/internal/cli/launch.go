@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/dist"
 )
 
@@ -48,7 +49,7 @@ ended with status 75.`,
 
 func (f *launchFlags) run(c *cobra.Command, args []string) error {
 	if f.ranks < 1 || f.restarts < 0 {
-		return usagef("%d ranks and %d restarts: there is at least one rank", f.ranks, f.restarts)
+		return command.Usagef("%d ranks and %d restarts: there is at least one rank", f.ranks, f.restarts)
 	}
 	for try := 0; ; try++ {
 		restart, err := f.once(c, args)

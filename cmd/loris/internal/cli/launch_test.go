@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 )
 
 // TestLaunch starts shells as ranks: they get what dist.Init reads, one that fails is told, and those that
@@ -13,12 +15,12 @@ import (
 func TestLaunch(t *testing.T) {
 	launch := func(args ...string) (int, string) {
 		var out bytes.Buffer
-		code := Main(t.Context(), append([]string{"launch"}, args...), strings.NewReader(""), &out, &out)
+		code := command.Main(t.Context(), NewRoot(Rest{}), append([]string{"launch"}, args...), strings.NewReader(""), &out, &out)
 		return code, out.String()
 	}
 	dir := t.TempDir()
 	script := `echo "$WORLD_SIZE $MASTER_ADDR ${LORIS_TOKEN:+token} ${LORIS_PORT:+port}" > "$0/$RANK"`
-	if code, out := launch("-n", "3", "--", "sh", "-c", script, dir); code != exitOK {
+	if code, out := launch("-n", "3", "--", "sh", "-c", script, dir); code != command.ExitOK {
 		t.Fatalf("code %d: %s", code, out)
 	}
 	for _, r := range []string{"0", "1", "2"} {
@@ -26,11 +28,11 @@ func TestLaunch(t *testing.T) {
 			t.Errorf("rank %s has %q, %v", r, got, err)
 		}
 	}
-	if code, out := launch("-n", "2", "--", "sh", "-c", `exit $RANK`); code != exitError || !strings.Contains(out, "rank 1 of sh: exit status 1") {
+	if code, out := launch("-n", "2", "--", "sh", "-c", `exit $RANK`); code != command.ExitError || !strings.Contains(out, "rank 1 of sh: exit status 1") {
 		t.Errorf("code %d: %s", code, out)
 	}
 	again := `test -e "$0/again" || { touch "$0/again"; exit 75; }`
-	if code, out := launch("-n", "1", "--restarts", "1", "--", "sh", "-c", again, dir); code != exitOK {
+	if code, out := launch("-n", "1", "--restarts", "1", "--", "sh", "-c", again, dir); code != command.ExitOK {
 		t.Errorf("code %d: %s", code, out)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/null"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -53,7 +54,7 @@ backend whether it has a kernel or computes the op as a composite of others.`,
 				}
 				info := describe(op.Spec(), backends)
 				if asJSON {
-					return printJSON(c.OutOrStdout(), info)
+					return command.PrintJSON(c.OutOrStdout(), info)
 				}
 				return printOp(c.OutOrStdout(), info)
 			}
@@ -62,7 +63,7 @@ backend whether it has a kernel or computes the op as a composite of others.`,
 				infos = append(infos, describe(sp, backends))
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), infos)
+				return command.PrintJSON(c.OutOrStdout(), infos)
 			}
 			return printOps(c.OutOrStdout(), infos)
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/projection"
 )
 
@@ -28,11 +29,11 @@ that a batch grows with the ranks. docs/distributed.md has the formula.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if w.Beta <= 0 || w.Alpha < 0 {
-				return usagef("--alpha %v and --beta %g: a network takes some time and moves some bytes", w.Alpha, w.Beta)
+				return command.Usagef("--alpha %v and --beta %g: a network takes some time and moves some bytes", w.Alpha, w.Beta)
 			}
 			for _, n := range ranks {
 				if n < 1 {
-					return usagef("--ranks has %d: there is at least one rank", n)
+					return command.Usagef("--ranks has %d: there is at least one rank", n)
 				}
 			}
 			return plan(c, args[0], graph, ranks, w)

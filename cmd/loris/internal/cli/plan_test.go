@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/dist/local"
 )
@@ -33,7 +34,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if code := Main(t.Context(), []string{"plan", path, "--ranks", "2,1024", "--alpha", "1ms"}, nil, &out, &errOut); code != 0 {
+	if code := command.Main(t.Context(), NewRoot(Rest{}), []string{"plan", path, "--ranks", "2,1024", "--alpha", "1ms"}, nil, &out, &errOut); code != 0 {
 		t.Fatalf("%d: %s", code, errOut.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -49,7 +50,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"plan", empty}, {"plan", path, "--beta", "0"}, {"plan", path, "--ranks", "0"}, {"plan", path, "--graph", "x"}} {
-		if code := Main(t.Context(), args, nil, &out, &errOut); code == 0 {
+		if code := command.Main(t.Context(), NewRoot(Rest{}), args, nil, &out, &errOut); code == 0 {
 			t.Errorf("%v: no error", args)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/examples/digits"
 	"github.com/loris-ml/loris/examples/digits/train"
 )
@@ -39,9 +40,9 @@ those that are read wrong, or show one of them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if weights == "" {
-				return usagef("--weights is missing")
+				return command.Usagef("--weights is missing")
 			}
-			d, _, err := parseDevice(device)
+			d, _, err := command.ParseDevice(device)
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,7 @@ those that are read wrong, or show one of them.`,
 			}
 			switch {
 			case asJSON:
-				return printJSON(c.OutOrStdout(), all)
+				return command.PrintJSON(c.OutOrStdout(), all)
 			case image >= 0:
 				return printImage(c.OutOrStdout(), test.Image(image), all[0])
 			}
@@ -71,7 +72,7 @@ those that are read wrong, or show one of them.`,
 	c.Flags().StringVar(&weights, "weights", "", "safetensors `file` of the weights")
 	c.Flags().IntVar(&image, "image", -1, "number of one test image to show")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	deviceFlag(c, &device)
+	command.DeviceFlag(c, &device)
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/chart"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/examples/digits/train"
 )
@@ -26,7 +27,7 @@ func dataCommand(use, short string, subs ...*cobra.Command) *cobra.Command {
 		Short: short,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown data set %q: there is digits", args[0])
+				return command.Usagef("unknown data set %q: there is digits", args[0])
 			}
 			return c.Help()
 		},
@@ -35,8 +36,8 @@ func dataCommand(use, short string, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-func newTrain() *cobra.Command {
-	return dataCommand("train", "Train an example", newTrainDigits())
+func newTrain(rest Rest) *cobra.Command {
+	return dataCommand("train", "Train an example", newTrainDigits(rest))
 }
 
 // trainFlags are the flags of `train digits`.
@@ -46,10 +47,11 @@ type trainFlags struct {
 	cache, debug        string
 	json, report        bool
 	dist, autoResume    bool
+	rest                Rest
 }
 
-func newTrainDigits() *cobra.Command {
-	f := &trainFlags{Config: train.Defaults()}
+func newTrainDigits(rest Rest) *cobra.Command {
+	f := &trainFlags{Config: train.Defaults(), rest: rest}
 	c := &cobra.Command{
 		Use:   "digits",
 		Short: "Train a perceptron on handwritten digits",
@@ -85,7 +87,7 @@ a folder that all ranks reach then.`,
 	fl.BoolVar(&f.report, "report", false, "tell all that the executor did")
 	fl.StringVar(&f.debug, "debug", "", "`address` at which to publish the report, for loris top")
 	fl.BoolVar(&f.dist, "dist", false, "train on all ranks of the job that mpiexec, torchrun or loris launch has started")
-	deviceFlag(c, &f.device)
+	command.DeviceFlag(c, &f.device)
 	cacheFlag(c, &f.cache)
 	return c
 }
@@ -111,7 +113,7 @@ var settings = []string{"batch", "lr", "seed", "hidden", "dropout"}
 // takeOver puts the checkpoint's settings in place of the flags.
 func (f *trainFlags) takeOver(changed func(flag string) bool) error {
 	if i := slices.IndexFunc(settings, changed); i >= 0 {
-		return usagef("--%s is the checkpoint's and cannot be given with --resume", settings[i])
+		return command.Usagef("--%s is the checkpoint's and cannot be given with --resume", settings[i])
 	}
 	cfg, err := train.ReadConfig(f.resume)
 	if err != nil {
@@ -128,7 +130,7 @@ func (f *trainFlags) takeOver(changed func(flag string) bool) error {
 // same settings.
 func (f *trainFlags) findCheckpoint() error {
 	if f.resume != "" {
-		return usagef("--resume and --auto-resume: give one of them")
+		return command.Usagef("--resume and --auto-resume: give one of them")
 	}
 	path := f.checkpoint()
 	cfg, err := train.ReadConfig(path)
@@ -139,7 +141,7 @@ func (f *trainFlags) findCheckpoint() error {
 		return err
 	}
 	if mine := f.Config; cfg.Batch != mine.Batch || cfg.LR != mine.LR || cfg.Seed != mine.Seed || cfg.Dropout != mine.Dropout || !slices.Equal(cfg.Hidden, mine.Hidden) {
-		return usagef("%s is of a training with other settings: give another --out, or the same --%s", path, strings.Join(settings, ", --"))
+		return command.Usagef("%s is of a training with other settings: give another --out, or the same --%s", path, strings.Join(settings, ", --"))
 	}
 	f.resume = path
 	return nil
@@ -175,6 +177,9 @@ func (f *trainFlags) rescue(c *cobra.Command, t *train.Trainer, failed error) er
 }
 
 func (f *trainFlags) run(c *cobra.Command) (err error) {
+	if f.debug != "" && f.rest.Publish == nil {
+		return command.BecomeWhole(c, "--debug")
+	}
 	switch {
 	case f.autoResume:
 		err = f.findCheckpoint()
@@ -184,7 +189,7 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.Config.Device, _, err = parseDevice(f.device); err != nil {
+	if f.Config.Device, _, err = command.ParseDevice(f.device); err != nil {
 		return err
 	}
 	if f.Config.DiskCache, err = cacheDir(f.cache); err != nil {
@@ -210,7 +215,7 @@ func (f *trainFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if f.debug != "" && (f.World == nil || f.World.Rank() == 0) {
-		at, stop, err := serveReport(f.debug, t.Report)
+		at, stop, err := f.rest.Publish(f.debug, t.Report)
 		if err != nil {
 			return err
 		}
@@ -298,7 +303,7 @@ func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("%w in epoch %d: resume by --resume %s", errInterrupted, r.t.Done()+1, s.Checkpoint)
+		return fmt.Errorf("%w in epoch %d: resume by --resume %s", command.ErrInterrupted, r.t.Done()+1, s.Checkpoint)
 	}
 	return nil
 }

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/cmd/loris/internal/progress"
 	"github.com/loris-ml/loris/examples/digits/train"
 )
 
@@ -98,7 +97,7 @@ type trainOutput struct {
 	t    *train.Trainer
 	w    io.Writer
 	json *json.Encoder // nil for text
-	bar  *bar          // nil for none
+	bar  *progress.Bar // nil for none
 }
 
 func newTrainOutput(c *cobra.Command, f *trainFlags, t *train.Trainer) *trainOutput {
@@ -108,15 +107,10 @@ func newTrainOutput(c *cobra.Command, f *trainFlags, t *train.Trainer) *trainOut
 		o.json.SetEscapeHTML(false)
 		return o
 	}
-	if errOut := c.ErrOrStderr(); isTerminal(errOut) && isTerminal(o.w) {
-		o.bar = newBar(errOut, t.StepsPerEpoch()*f.Epochs)
+	if errOut := c.ErrOrStderr(); progress.OnTerminal(errOut) && progress.OnTerminal(o.w) {
+		o.bar = progress.New(errOut, t.StepsPerEpoch()*f.Epochs)
 	}
 	return o
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (o *trainOutput) start() {
@@ -138,14 +132,14 @@ func (o *trainOutput) start() {
 		return
 	}
 	o.t.Progress = func(step, steps int) {
-		o.bar.set(fmt.Sprintf("epoch %d of %d", o.t.Done()+1, o.f.Epochs), int(o.t.Done())*steps+step%steps)
+		o.bar.Set(fmt.Sprintf("epoch %d of %d", o.t.Done()+1, o.f.Epochs), int(o.t.Done())*steps+step%steps)
 	}
 }
 
 // stop takes the bar away.
 func (o *trainOutput) stop() {
 	if o.bar != nil {
-		o.bar.clear()
+		o.bar.Clear()
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 )
 
@@ -126,9 +128,9 @@ func TestTrainInterruptAndResume(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, errOut := &interrupter{cancel: cancel}, new(bytes.Buffer)
-	code := Main(ctx, trainArgs(dir, "--epochs", "3", "--json"), strings.NewReader(""), out, errOut)
+	code := command.Main(ctx, NewRoot(Rest{}), trainArgs(dir, "--epochs", "3", "--json"), strings.NewReader(""), out, errOut)
 	checkpoint := filepath.Join(dir, "checkpoint.safetensors")
-	if want := "interrupted in epoch 2: resume by --resume " + checkpoint + "\n"; code != exitInterrupted || errOut.String() != want {
+	if want := "interrupted in epoch 2: resume by --resume " + checkpoint + "\n"; code != command.ExitInterrupted || errOut.String() != want {
 		t.Errorf("exit code %d, error %q, want %q", code, errOut, want)
 	}
 	lines := jsonLines(t, out.String())
@@ -152,9 +154,9 @@ func TestTrainInterruptAndResume(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--resume", checkpoint}, exitError, "all of 3 epochs are done: give more by --epochs"},
-		{[]string{"--resume", checkpoint, "--batch", "9"}, exitUsage, "--batch is the checkpoint's"},
-		{[]string{"--resume", filepath.Join(dir, "digits.safetensors")}, exitError, "not the expected checkpoint"},
+		{[]string{"--resume", checkpoint}, command.ExitError, "all of 3 epochs are done: give more by --epochs"},
+		{[]string{"--resume", checkpoint, "--batch", "9"}, command.ExitUsage, "--batch is the checkpoint's"},
+		{[]string{"--resume", filepath.Join(dir, "digits.safetensors")}, command.ExitError, "not the expected checkpoint"},
 	} {
 		code, _, errOut := invoke(t, "", append([]string{"train", "digits", "--out", dir}, c.args...)...)
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") != 1 {
@@ -171,22 +173,22 @@ func TestTrainDiverges(t *testing.T) {
 }
 
 func TestTrainErrors(t *testing.T) {
-	file := write(t, "file", "")
+	file := commandtest.Write(t, "file", "")
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"train", "letters"}, exitUsage, `unknown data set "letters": there is digits`},
-		{[]string{"train", "digits", "--epochs", "0"}, exitError, "number of epochs is 0"},
-		{[]string{"train", "digits", "--hidden", "a"}, exitUsage, "--hidden"},
-		{[]string{"train", "digits", "--device", "abacus"}, exitError, "device error"},
-		{[]string{"train", "digits", "--out", filepath.Join(file, "x")}, exitError, "not a directory"},
-		{[]string{"train", "digits", "--resume", "nowhere"}, exitError, "no such file"},
-		{[]string{"train", "digits", "--resume", file}, exitError, "malformed file"},
-		{[]string{"predict", "digits"}, exitUsage, "--weights is missing"},
-		{[]string{"predict", "digits", "--weights", file}, exitError, "malformed file"},
-		{[]string{"predict", "digits", "--weights", file, "--image", "360"}, exitError, "there is no test image 360: they are 0 to 359"},
+		{[]string{"train", "letters"}, command.ExitUsage, `unknown data set "letters": there is digits`},
+		{[]string{"train", "digits", "--epochs", "0"}, command.ExitError, "number of epochs is 0"},
+		{[]string{"train", "digits", "--hidden", "a"}, command.ExitUsage, "--hidden"},
+		{[]string{"train", "digits", "--device", "abacus"}, command.ExitError, "device error"},
+		{[]string{"train", "digits", "--out", filepath.Join(file, "x")}, command.ExitError, "not a directory"},
+		{[]string{"train", "digits", "--resume", "nowhere"}, command.ExitError, "no such file"},
+		{[]string{"train", "digits", "--resume", file}, command.ExitError, "malformed file"},
+		{[]string{"predict", "digits"}, command.ExitUsage, "--weights is missing"},
+		{[]string{"predict", "digits", "--weights", file}, command.ExitError, "malformed file"},
+		{[]string{"predict", "digits", "--weights", file, "--image", "360"}, command.ExitError, "there is no test image 360: they are 0 to 359"},
 	} {
 		code, out, errOut := invoke(t, "", c.args...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) || strings.Count(errOut, "\n") != 1 {

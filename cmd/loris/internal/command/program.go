@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ import (
 // before it fills memory.
 const maxProgram = 256 << 20
 
-// readProgram parses the program at path, or that of standard input for "-". A
+// ReadProgram parses the program at path, or that of standard input for "-". A
 // mistake in the text is a *sourceError.
-func readProgram(c *cobra.Command, path string) (*graph.Program, error) {
+func ReadProgram(c *cobra.Command, path string) (*graph.Program, error) {
 	r, name := c.InOrStdin(), "<stdin>"
 	if path != "-" {
 		f, err := os.Open(path)
@@ -42,7 +42,18 @@ func readProgram(c *cobra.Command, path string) (*graph.Program, error) {
 	return p, err
 }
 
-// programArgs completes the names of program files.
-func programArgs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// ProgramArgs completes the names of program files.
+func ProgramArgs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"lir"}, cobra.ShellCompDirectiveFilterFileExt
 }
+
+// sourceError is a mistake in a program's text; it stands alone on its line, so
+// that editors find the place.
+type sourceError struct {
+	path string
+	err  *graph.ParseError
+}
+
+func (e *sourceError) Error() string { return e.path + ":" + e.err.Error() }
+
+func (e *sourceError) Unwrap() error { return e.err }

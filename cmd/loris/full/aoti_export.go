@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/internal/atomicfile"
 	"github.com/loris-ml/loris/model"
@@ -60,7 +61,7 @@ caller's memory if it is an input.
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: programArgs,
+		ValidArgsFunction: command.ProgramArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			export := f.program
 			if isModel(args[0]) {
@@ -88,9 +89,9 @@ device or a FIFO is written to; other hard links of the file keep what they have
 // program exports a program in text form. It returns the numbers of inputs and constants.
 func (f *exportFlags) program(c *cobra.Command, path string) (inputs, constants int, err error) {
 	if len(f.sizes) > 0 {
-		return 0, 0, usagef("--size: a program in text form leaves no size open")
+		return 0, 0, command.Usagef("--size: a program in text form leaves no size open")
 	}
-	p, err := readProgram(c, path)
+	p, err := command.ReadProgram(c, path)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -120,7 +121,7 @@ func (f *exportFlags) program(c *cobra.Command, path string) (inputs, constants 
 // imported exports an imported model. It returns the numbers of inputs and constants.
 func (f *exportFlags) imported(c *cobra.Command, path string) (inputs, constants int, err error) {
 	if f.weights != "" {
-		return 0, 0, usagef("--weights: a model has its weights itself")
+		return 0, 0, command.Usagef("--weights: a model has its weights itself")
 	}
 	ctx := c.Context()
 	s, err := loris.New()
@@ -173,7 +174,7 @@ func assignedInputs(assign map[string]int, names []string) (map[string]int, erro
 	for name, n := range assign {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return nil, usagef("--assign %s: the inputs are %s", name, strings.Join(names, ", "))
+			return nil, command.Usagef("--assign %s: the inputs are %s", name, strings.Join(names, ", "))
 		}
 		out["input"+strconv.Itoa(i)] = n
 	}
@@ -187,16 +188,16 @@ func dynamicShapes(values, names []string) (list []map[int]export.Dim, err error
 	for _, v := range values {
 		m := dynamicForm.FindStringSubmatch(v)
 		if m == nil {
-			return nil, usagef("--dynamic-shapes %s: want INPUT:DIMENSION=NAME[MIN:MAX], such as x:0=batch[1:64]", v)
+			return nil, command.Usagef("--dynamic-shapes %s: want INPUT:DIMENSION=NAME[MIN:MAX], such as x:0=batch[1:64]", v)
 		}
 		i := slices.Index(names, m[1])
 		if i < 0 {
-			return nil, usagef("--dynamic-shapes %s: the inputs are %s", v, strings.Join(names, ", "))
+			return nil, command.Usagef("--dynamic-shapes %s: the inputs are %s", v, strings.Join(names, ", "))
 		}
 		var numbers [3]int
 		for k, text := range []string{m[2], m[4], m[5]} {
 			if numbers[k], err = strconv.Atoi(text); err != nil {
-				return nil, usagef("--dynamic-shapes %s: %v", v, err)
+				return nil, command.Usagef("--dynamic-shapes %s: %v", v, err)
 			}
 		}
 		for len(list) <= i {

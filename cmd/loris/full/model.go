@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/tensorfile"
@@ -111,9 +112,9 @@ func checkSizes(sig *model.Signature, sizes map[string]int64) error {
 			continue
 		}
 		if len(have) == 0 {
-			return usagef("--size %s: no size of the model varies", name)
+			return command.Usagef("--size %s: no size of the model varies", name)
 		}
-		return usagef("--size %s: the sizes of the model that vary are %s", name, strings.Join(slices.Sorted(maps.Keys(have)), ", "))
+		return command.Usagef("--size %s: the sizes of the model that vary are %s", name, strings.Join(slices.Sorted(maps.Keys(have)), ", "))
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func givenShape(f *inputFile, i int, a model.Arg, random bool, sizes map[string]
 			size = int64(max(d.Min, 1))
 		}
 		if size < 0 || size > 1<<40 {
-			return ir.Shape{}, usagef("--size %s=%d is no size", d.Symbol, size)
+			return ir.Shape{}, command.Usagef("--size %s=%d is no size", d.Symbol, size)
 		}
 		dims[k] = int(size)
 	}
@@ -169,7 +170,7 @@ and Loris lacks is the error. For packages that PyTorch compiled see loris aoti 
 				return err
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), r)
+				return command.PrintJSON(c.OutOrStdout(), r)
 			}
 			return r.write(c.OutOrStdout())
 		},
@@ -189,7 +190,7 @@ type modelReport struct {
 
 func reportOf(c *cobra.Command, path string) (*modelReport, error) {
 	if !isModel(path) {
-		p, err := readProgram(c, path)
+		p, err := command.ReadProgram(c, path)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/progress"
 )
 
 // benchResult is what --json prints; times are in microseconds.
@@ -60,24 +62,24 @@ for, unless --instances says otherwise. Inputs that --in does not give are made 
 		ValidArgsFunction: packageArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(f.levels) == 0 || slices.Min(f.levels) < 1 {
-				return usagef("--concurrency is %v: it takes numbers from 1", f.levels)
+				return command.Usagef("--concurrency is %v: it takes numbers from 1", f.levels)
 			}
 			if f.duration <= 0 {
-				return usagef("--duration is %v: it must be positive", f.duration)
+				return command.Usagef("--duration is %v: it must be positive", f.duration)
 			}
 			f.random = true
 			if !c.Flags().Changed("instances") {
 				f.instances = slices.Max(f.levels)
 			}
 			if f.instances < 1 {
-				return usagef("--instances is %d: it takes at least one", f.instances)
+				return command.Usagef("--instances is %d: it takes at least one", f.instances)
 			}
 			r, err := f.bench(c, args[0])
 			if err != nil {
 				return err
 			}
 			if f.json {
-				return printJSON(c.OutOrStdout(), r)
+				return command.PrintJSON(c.OutOrStdout(), r)
 			}
 			return r.print(c.OutOrStdout())
 		},
@@ -111,14 +113,14 @@ func (f *benchFlags) bench(c *cobra.Command, path string) (res *benchResult, err
 	}
 	res.FirstRun = micros(time.Since(start))
 	release(outs)
-	var progress *bar
-	if errOut := c.ErrOrStderr(); !f.json && isTerminal(errOut) {
-		progress = newBar(errOut, len(f.levels)*benchTicks)
+	var bar *progress.Bar
+	if errOut := c.ErrOrStderr(); !f.json && progress.OnTerminal(errOut) {
+		bar = progress.New(errOut, len(f.levels)*benchTicks)
 	}
 	for i, n := range f.levels {
 		l, err := f.level(ctx, r, in, n, func(part float64) {
-			if progress != nil {
-				progress.set(fmt.Sprintf("%d at once", n), i*benchTicks+int(part*benchTicks))
+			if bar != nil {
+				bar.Set(fmt.Sprintf("%d at once", n), i*benchTicks+int(part*benchTicks))
 			}
 		})
 		if err != nil {
@@ -126,8 +128,8 @@ func (f *benchFlags) bench(c *cobra.Command, path string) (res *benchResult, err
 		}
 		res.Levels = append(res.Levels, l)
 	}
-	if progress != nil {
-		progress.clear()
+	if bar != nil {
+		bar.Clear()
 	}
 	return res, nil
 }

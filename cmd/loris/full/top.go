@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"cmp"
@@ -17,6 +17,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 )
 
 // topFlags are the flags of `top`.
@@ -43,7 +45,7 @@ http://127.0.0.1:6060/debug/vars if it is left out.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.interval <= 0 {
-				return usagef("--interval must be above 0, not %v", f.interval)
+				return command.Usagef("--interval must be above 0, not %v", f.interval)
 			}
 			url := "http://127.0.0.1:6060/debug/vars"
 			if len(args) > 0 {

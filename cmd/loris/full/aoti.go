@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 )
 
 func newAOTI() *cobra.Command {
@@ -31,7 +32,7 @@ func modelFlag(c *cobra.Command, model *string) {
 	c.Flags().StringVar(model, "model", "", "`name` of the model, if the package has several")
 }
 
-// packageArgs completes the name of a package.
+// packageArgs completes the names of compiled packages.
 func packageArgs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -55,7 +56,7 @@ that this host lacks, and sizes. Every file is read and checked.`,
 				return err
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), r)
+				return command.PrintJSON(c.OutOrStdout(), r)
 			}
 			return r.WriteText(c.OutOrStdout())
 		},
@@ -78,7 +79,7 @@ func newConstants() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), m.Constants)
+				return command.PrintJSON(c.OutOrStdout(), m.Constants)
 			}
 			return m.WriteConstants(c.OutOrStdout())
 		},
@@ -122,7 +123,7 @@ tensors, or nowhere, so that models which call them are refused.`,
 				}
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), list)
+				return command.PrintJSON(c.OutOrStdout(), list)
 			}
 			return printSymbols(c.OutOrStdout(), list)
 		},

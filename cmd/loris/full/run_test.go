@@ -1,28 +1,18 @@
-package cli
+package main
 
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
-
-const affine = `program @affine {
-  %x = parameter "x" : f32[2,3]
-  %s = parameter "scale" : f32[3]
-  %0 = mul(%x, %s) : f32[2,3]
-  %1 = sum(%0, dim=[1])
-  %2 = gt(%1, 10.0)
-  return %0, %2
-}
-`
 
 func f32s(name string, dims []int, v ...float32) tensors.Tensor {
 	t := tensors.Tensor{Name: name, Shape: ir.MakeShape(ir.F32, dims...)}
@@ -48,7 +38,7 @@ func TestRunPrints(t *testing.T) {
 		t.Name = name
 		return t
 	}
-	prog := write(t, "affine.lir", affine)
+	prog := commandtest.Write(t, "affine.lir", commandtest.Affine)
 	want := "out0: f32[2,3]\n[[  1.    1.   -6. ]\n [  4.    2.5 -12. ]]\nout1: bool[2]\n[False False]\n"
 	for name, in := range map[string][]tensors.Tensor{
 		"by name":     {x, scale},
@@ -62,7 +52,7 @@ func TestRunPrints(t *testing.T) {
 }
 
 func TestRunWrites(t *testing.T) {
-	prog := write(t, "affine.lir", affine)
+	prog := commandtest.Write(t, "affine.lir", commandtest.Affine)
 	out := filepath.Join(t.TempDir(), "b.safetensors")
 	in := inputsFile(t, f32s("x", []int{2, 3}, 1, 2, 3, 4, 5, 6), f32s("scale", []int{3}, 1, 2, 3))
 	if text := succeed(t, "run", prog, "--in", in, "--out", out, "--device", "ref"); text != "" {
@@ -84,7 +74,7 @@ func TestRunWrites(t *testing.T) {
 }
 
 func TestRunRandomInputs(t *testing.T) {
-	prog := write(t, "affine.lir", affine)
+	prog := commandtest.Write(t, "affine.lir", commandtest.Affine)
 	in := inputsFile(t, f32s("scale", []int{3}, 0, 0, 0))
 	got := succeed(t, "run", prog, "--in", in, "--random-inputs", "--device", "ref")
 	if !strings.Contains(got, "out1: bool[2]\n[False False]") {
@@ -101,7 +91,7 @@ func TestRunRandomInputs(t *testing.T) {
 // TestRunEveryDType passes random tensors of each dtype through and prints them.
 func TestRunEveryDType(t *testing.T) {
 	for _, d := range ir.DTypes() {
-		prog := write(t, "copy.lir", `program @copy { %x = parameter "x" : `+d.String()+`[2,5] return %x }`)
+		prog := commandtest.Write(t, "copy.lir", `program @copy { %x = parameter "x" : `+d.String()+`[2,5] return %x }`)
 		got := succeed(t, "run", prog, "--random-inputs", "--device", "ref")
 		if !strings.HasPrefix(got, "out0: "+d.String()+"[2,5]\n[[") {
 			t.Errorf("%v: %q", d, got)
@@ -127,13 +117,13 @@ func TestRunErrors(t *testing.T) {
 	wrong := f32s("scale", []int{4}, 1, 1, 1, 1)
 	ints := tensors.Tensor{Name: "scale", Shape: ir.MakeShape(ir.I32, 3), Data: make([]byte, 12)}
 	extra := f32s("bias", nil, 1)
-	index := write(t, "index.lir", `program @pick {
+	index := commandtest.Write(t, "index.lir", `program @pick {
   %x = parameter "x" : f32[2,3]
   %i = parameter "i" : i64[1]
   return index_select(%x, 0, %i)
 }`)
-	prog := write(t, "affine.lir", affine)
-	complexOut := write(t, "complex.lir", `program @c { %x = parameter "x" : c128[1] return %x }`)
+	prog := commandtest.Write(t, "affine.lir", commandtest.Affine)
+	complexOut := commandtest.Write(t, "complex.lir", `program @c { %x = parameter "x" : c128[1] return %x }`)
 	tooFar := tensors.Tensor{Name: "i", Shape: ir.MakeShape(ir.I64, 1), Data: []byte{7, 0, 0, 0, 0, 0, 0, 0}}
 	for _, c := range []struct {
 		name string
@@ -147,8 +137,8 @@ func TestRunErrors(t *testing.T) {
 		{"dtype", []string{prog, "--device", "ref", "--in", inputsFile(t, x, ints)}, `input "scale": expected f32[3], given i32[3]`},
 		{"unexpected", []string{prog, "--device", "ref", "--in", inputsFile(t, x, scale, extra)}, `unexpected input "bias": the program takes "x", "scale"`},
 		{"no such file", []string{prog, "--device", "ref", "--in", "nowhere.safetensors"}, "nowhere.safetensors: no such file"},
-		{"malformed file", []string{prog, "--device", "ref", "--in", write(t, "bad.safetensors", "\x08\x00\x00\x00\x00\x00\x00\x00{\"x\":1}}")}, "malformed file at byte "},
-		{"short file", []string{prog, "--device", "ref", "--in", write(t, "short.safetensors", "abc")}, "short.safetensors: safetensors: malformed file at byte 0: 3 bytes are too few"},
+		{"malformed file", []string{prog, "--device", "ref", "--in", commandtest.Write(t, "bad.safetensors", "\x08\x00\x00\x00\x00\x00\x00\x00{\"x\":1}}")}, "malformed file at byte "},
+		{"short file", []string{prog, "--device", "ref", "--in", commandtest.Write(t, "short.safetensors", "abc")}, "short.safetensors: safetensors: malformed file at byte 0: 3 bytes are too few"},
 		{"no backend", []string{prog, "--device", "cuda:7"}, `cuda:7: `},
 		{"no device", []string{prog, "--device", "abacus"}, `device error: "abacus": the device types are `},
 		{"no such ordinal", []string{prog, "--device", "ref:7"}, "device error: ref:7"},
@@ -157,7 +147,7 @@ func TestRunErrors(t *testing.T) {
 		{"output folder", []string{prog, "--device", "ref", "--random-inputs", "--out", filepath.Join(t.TempDir(), "no", "o")}, "no such file or directory"},
 	} {
 		code, out, errOut := invoke(t, "", append([]string{"run"}, c.args...)...)
-		if code != exitError || out != "" || !strings.Contains(errOut, c.want) {
+		if code != command.ExitError || out != "" || !strings.Contains(errOut, c.want) {
 			t.Errorf("%s: exit code %d, output %q, error %q, want %q", c.name, code, out, errOut, c.want)
 		}
 		if strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "loris: ") {
@@ -175,59 +165,16 @@ func TestMalformedPrograms(t *testing.T) {
 		{"program @p {\n  %x = parameter \"x\" : f32[2,3]\n  %0 = relu(%x) : f32[3,2]\n  return %0\n}", "3:19: result 0 of relu is f32[2,3], not f32[3,2]"},
 		{"program @p {\n  %x = parameter \"x\" : f32[2,3]\n  return matmul(%x, %x)\n}", "3:10: matmul(f32[2,3], f32[2,3]): shape error"},
 	} {
-		path := write(t, "bad.lir", c.text)
-		for _, command := range []string{"run", "dump"} {
-			code, out, errOut := invoke(t, "", command, path, "--device", "ref")
-			if code != exitError || out != "" || !strings.HasPrefix(errOut, path+":"+c.want) || strings.Count(errOut, "\n") != 1 {
-				t.Errorf("%s %q: exit code %d, output %q, error %q, want %q", command, c.text, code, out, errOut, c.want)
+		path := commandtest.Write(t, "bad.lir", c.text)
+		for _, name := range []string{"run", "dump"} {
+			code, out, errOut := invoke(t, "", name, path, "--device", "ref")
+			if code != command.ExitError || out != "" || !strings.HasPrefix(errOut, path+":"+c.want) || strings.Count(errOut, "\n") != 1 {
+				t.Errorf("%s %q: exit code %d, output %q, error %q, want %q", name, c.text, code, out, errOut, c.want)
 			}
-			code, _, errOut = invoke(t, c.text, command, "-", "--device", "ref")
-			if code != exitError || !strings.HasPrefix(errOut, "<stdin>:"+c.want) {
-				t.Errorf("%s -: %q: exit code %d, error %q, want %q", command, c.text, code, errOut, c.want)
+			code, _, errOut = invoke(t, c.text, name, "-", "--device", "ref")
+			if code != command.ExitError || !strings.HasPrefix(errOut, "<stdin>:"+c.want) {
+				t.Errorf("%s -: %q: exit code %d, error %q, want %q", name, c.text, code, errOut, c.want)
 			}
 		}
-	}
-}
-
-func TestDump(t *testing.T) {
-	prog := write(t, "affine.lir", affine)
-	golden(t, "dump_text.txt", succeed(t, "dump", prog))
-	golden(t, "dump_dot.txt", succeed(t, "dump", prog, "--format", "dot"))
-	p, err := graph.Parse(affine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asJSON := succeed(t, "dump", prog, "--format", "json")
-	golden(t, "dump_json.txt", strings.Replace(asJSON, p.Hash().String(), "HASH", 1))
-	if got := succeed(t, "dump", prog, "--hash"); got != p.Hash().String()+"\n" {
-		t.Errorf("hash %q, want %v", got, p.Hash())
-	}
-	back, err := graph.Parse(succeed(t, "dump", prog))
-	if err != nil || back.Hash() != p.Hash() {
-		t.Errorf("the text is read back with hash %v, want %v: %v", back.Hash(), p.Hash(), err)
-	}
-}
-
-func TestDumpLowered(t *testing.T) {
-	prog := write(t, "soft.lir", `program @soft {
-  %x = parameter "x" : f32[2,3]
-  return softmax(%x, dim=-1)
-}`)
-	text := succeed(t, "dump", prog, "--lowered", "--device", "ref")
-	if !strings.HasPrefix(text, "# for ref:0: 1 instructions became 6: decompose 1\n") || strings.Contains(text, "softmax") {
-		t.Errorf("lowered for ref:\n%s", text)
-	}
-	if _, err := graph.Parse(text); err != nil {
-		t.Errorf("the text is not read back: %v", err)
-	}
-	var p programJSONForm
-	if err := json.Unmarshal([]byte(succeed(t, "dump", prog, "--lowered", "--device", "ref", "--format", "json")), &p); err != nil {
-		t.Fatal(err)
-	}
-	if len(p.Instructions) != 6 || p.Instructions[0].Op != "amax" || p.Instructions[0].Attrs["keepdim"] != true {
-		t.Errorf("%+v", p)
-	}
-	if code, _, errOut := invoke(t, "", "dump", prog, "--lowered", "--device", "abacus"); code != exitError || !strings.Contains(errOut, "device error") {
-		t.Errorf("exit code %d, error %q", code, errOut)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/tensorfile"
@@ -37,9 +38,9 @@ those of --size, or else the least. Outputs are written to the safetensors file 
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: programArgs,
+		ValidArgsFunction: command.ProgramArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			d, be, err := parseDevice(device)
+			d, be, err := command.ParseDevice(device)
 			if err != nil {
 				return err
 			}
@@ -54,7 +55,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 			}
 			var outputs []tensors.Tensor
 			if !isModel(args[0]) && len(sizes) > 0 {
-				return usagef("--size: no size of a program in text form varies")
+				return command.Usagef("--size: no size of a program in text form varies")
 			}
 			if isModel(args[0]) {
 				outputs, err = runModel(c.Context(), args[0], d, given, r, sizes)
@@ -78,13 +79,13 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	c.Flags().BoolVar(&random, "random-inputs", false, "make up the inputs that are missing")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of --random-inputs")
 	c.Flags().StringToInt64Var(&sizes, "size", nil, "sizes of a model's made-up inputs that vary, such as batch=16")
-	deviceFlag(c, &device)
+	command.DeviceFlag(c, &device)
 	return c
 }
 
 // runProgram runs a program in text form.
 func runProgram(c *cobra.Command, path string, be backend.Backend, d ir.Device, given *inputFile, r *rand.Rand) ([]tensors.Tensor, error) {
-	p, err := readProgram(c, path)
+	p, err := command.ReadProgram(c, path)
 	if err != nil {
 		return nil, err
 	}

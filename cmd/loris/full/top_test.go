@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 )
 
 // TestTop shows a session that computes, through the address that `train digits --debug` serves.
@@ -35,7 +36,7 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if code := Main(t.Context(), []string{"top", "http://" + at + "/debug/vars", "--count", "1"}, strings.NewReader(""), &out, &out); code != exitOK {
+	if code := command.Main(t.Context(), newRoot(), []string{"top", "http://" + at + "/debug/vars", "--count", "1"}, strings.NewReader(""), &out, &out); code != command.ExitOK {
 		t.Errorf("code %d: %s", code, &out)
 	}
 	for _, want := range []string{"steps", "runs", "STAGE", "collect", "cpu:0", "compiled ", "first graph"} {

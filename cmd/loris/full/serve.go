@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/serve"
 )
 
@@ -106,19 +107,20 @@ func (f *serveFlags) add(c *cobra.Command, o *serve.Options) {
 
 // finish fills in the options that flags only hint at.
 func (f *serveFlags) finish(c *cobra.Command, o *serve.Options) error {
-	o.Mode, o.KeepGoing, o.NoPage, o.Version = serve.Mode(f.mode), !f.exitOnError, !f.page, version().Version
+	version, _ := command.Version()
+	o.Mode, o.KeepGoing, o.NoPage, o.Version = serve.Mode(f.mode), !f.exitOnError, !f.page, version
 	if len(o.Files) == 0 && o.Models == "" {
-		return usagef("there is nothing to serve: name models, or a folder with --models")
+		return command.Usagef("there is nothing to serve: name models, or a folder with --models")
 	}
 	o.Level = new(slog.LevelVar)
 	if err := o.Level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return usagef("--log-level: %v", err)
+		return command.Usagef("--log-level: %v", err)
 	}
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: o.Level}))
 	if f.budget != "" {
 		bytes, err := humanize.ParseBytes(f.budget)
 		if err != nil || bytes == 0 || bytes > math.MaxInt64 {
-			return usagef("--memory-budget: %q is no number of bytes, such as 8GiB", f.budget)
+			return command.Usagef("--memory-budget: %q is no number of bytes, such as 8GiB", f.budget)
 		}
 		o.MemoryBudget = int64(bytes)
 	}
@@ -179,7 +181,7 @@ func verifyModels(c *cobra.Command, o *serve.Options) error {
 
 func verifyModel(c *cobra.Command, path string) error {
 	if strings.EqualFold(filepath.Ext(path), ".lir") {
-		_, err := readProgram(c, path)
+		_, err := command.ReadProgram(c, path)
 		return err
 	}
 	report, err := aoti.Inspect(path)

@@ -1,4 +1,4 @@
-package cli
+package progress
 
 import (
 	"strings"
@@ -8,11 +8,11 @@ import (
 
 func TestBar(t *testing.T) {
 	var out strings.Builder
-	b := newBar(&out, 4)
-	b.set("epoch 1", 1)
-	b.set("epoch 1", 2) // too soon
-	b.set("epoch 2", 3)
-	b.clear()
+	b := New(&out, 4)
+	b.Set("epoch 1", 1)
+	b.Set("epoch 1", 2) // too soon
+	b.Set("epoch 2", 3)
+	b.Clear()
 	if n := strings.Count(out.String(), "\r\x1b[K"); n != 3 || !strings.Contains(out.String(), "epoch 2  75% |") || !strings.HasSuffix(out.String(), "\x1b[K") {
 		t.Errorf("drawn %d times: %q", n, out.String())
 	}

@@ -22,7 +22,7 @@ func TestCompiledModelOnRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testdata := filepath.Join("..", "..", "aoti", "testdata")
+	testdata := filepath.Join("..", "..", "..", "aoti", "testdata")
 	for _, name := range []string{"collectives", "tensor_parallel"} {
 		file := filepath.Join(testdata, name)
 		args := []string{self, "aoti", "run", file + ".pt2", "--dist", "--in", file + ".{rank}.safetensors", "--compare", file + ".{rank}.safetensors"}

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/ir"
@@ -171,7 +172,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 		ValidArgsFunction: packageArgs,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.instances < 1 {
-				return usagef("--instances is %d: it takes at least one", f.instances)
+				return command.Usagef("--instances is %d: it takes at least one", f.instances)
 			}
 			if ranks {
 				leave, failed := f.join(c.Context(), &out, &compare)

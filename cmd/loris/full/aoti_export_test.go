@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // A program in text form becomes a package, which computes what the program does.
 func TestAOTIExport(t *testing.T) {
 	dir := t.TempDir()
-	program := filepath.Join("..", "..", "..", "..", "aoti", "export", "testdata", "mlp.lir")
+	program := filepath.Join("..", "..", "..", "aoti", "export", "testdata", "mlp.lir")
 	text, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAOTIExport(t *testing.T) {
 func TestAOTIExportOfSizesThatVary(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	root := filepath.Join("..", "..", "..", "..")
+	root := filepath.Join("..", "..", "..")
 	program, imported := at("p.lir"), filepath.Join(root, "onnx", "testdata", "cases", "convnet", "model.onnx")
 	text := "program @p {\n  %x = parameter \"x\" : f32[4,8]\n  return softmax(relu(%x), -1)\n}\n"
 	if err := os.WriteFile(program, []byte(text), 0o644); err != nil {

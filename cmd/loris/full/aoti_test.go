@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/ir"
 )
@@ -16,7 +18,7 @@ import (
 // fixture returns the path of a package that PyTorch made, and of the file with
 // its inputs and outputs.
 func fixture(name string) (pkg, data string) {
-	dir := filepath.Join("..", "..", "..", "..", "aoti", "testdata")
+	dir := filepath.Join("..", "..", "..", "aoti", "testdata")
 	return filepath.Join(dir, name+".pt2"), filepath.Join(dir, name+".safetensors")
 }
 
@@ -69,7 +71,7 @@ func TestAOTIConstants(t *testing.T) {
 		t.Errorf("JSON: %v, %v", list, err)
 	}
 	code, _, errOut := invoke(t, "", "aoti", "constants", pkg, "--model", "other")
-	if code != exitError || !strings.Contains(errOut, `no model "other"`) {
+	if code != command.ExitError || !strings.Contains(errOut, `no model "other"`) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
@@ -104,7 +106,7 @@ func TestAOTIRun(t *testing.T) {
 		t.Errorf("printed\n%s", out)
 	}
 	code, _, errOut := invoke(t, "", "aoti", "run", pkg)
-	if want := "loris: missing input \"arg4_1\" (or in0): give --in or --random-inputs\n"; code != exitError || errOut != want {
+	if want := "loris: missing input \"arg4_1\" (or in0): give --in or --random-inputs\n"; code != command.ExitError || errOut != want {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
@@ -119,7 +121,7 @@ func TestAOTIUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errOut := invoke(t, "", "aoti", "update", pkg, "--weights", weights, "--out", changed)
-	if code != exitError || !strings.Contains(errOut, `constant "0.weight" has no new value`) {
+	if code != command.ExitError || !strings.Contains(errOut, `constant "0.weight" has no new value`) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	if _, err := os.Stat(changed); err == nil {
@@ -128,7 +130,7 @@ func TestAOTIUpdate(t *testing.T) {
 	succeed(t, "aoti", "update", pkg, "--weights", weights, "--out", changed, "--partial")
 	needLoading(t, pkg)
 	code, _, errOut = invoke(t, "", "aoti", "run", changed, "--in", data, "--compare", data)
-	if code != exitError || !strings.Contains(errOut, "80 elements are past the tolerances") {
+	if code != command.ExitError || !strings.Contains(errOut, "80 elements are past the tolerances") {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	// Updating the loaded model gives the same as the package that was written.
@@ -174,7 +176,7 @@ func TestAOTIUsage(t *testing.T) {
 		{[]string{"aoti", "update", pkg, "--out", "x"}, `loris: required flag(s) "weights" not set (see loris aoti update --help)`},
 	} {
 		code, _, errOut := invoke(t, "", c.args...)
-		if code != exitUsage || errOut != c.want+"\n" {
+		if code != command.ExitUsage || errOut != c.want+"\n" {
 			t.Errorf("%v: exit code %d:\n%swant\n%s", c.args, code, errOut, c.want)
 		}
 	}
@@ -182,10 +184,10 @@ func TestAOTIUsage(t *testing.T) {
 
 // A package that is no package, or one for a graph, is told apart.
 func TestAOTIErrors(t *testing.T) {
-	text := write(t, "x.pt2", "hello")
+	text := commandtest.Write(t, "x.pt2", "hello")
 	for _, cmd := range []string{"inspect", "constants", "run", "bench"} {
 		code, _, errOut := invoke(t, "", "aoti", cmd, text)
-		if code != exitError || !strings.Contains(errOut, "neither a zip archive nor a shared library") {
+		if code != command.ExitError || !strings.Contains(errOut, "neither a zip archive nor a shared library") {
 			t.Errorf("%s: exit code %d: %s", cmd, code, errOut)
 		}
 	}

@@ -1,14 +1,16 @@
-package cli
+package main
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/cmd/loris/internal/command"
+	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 )
 
-const convnet = "../../../../onnx/testdata/cases/convnet/model.onnx"
+const convnet = "../../../onnx/testdata/cases/convnet/model.onnx"
 
 func TestRunModel(t *testing.T) {
 	x := f32s("x", []int{1, 1, 8, 8}, make([]float32, 64)...)
@@ -33,11 +35,11 @@ func TestRunModel(t *testing.T) {
 		{[]string{"run", convnet, "--in", inputsFile(t, f32s("x", []int{1}, 1))}, "[batch, 1, 8, 8]"},
 		{[]string{"run", convnet, "--random-inputs", "--size", "batch=-3"}, "is no size"},
 		{[]string{"run", convnet, "--random-inputs", "--size", "n=3"}, "--size n: the sizes of the model that vary are batch"},
-		{[]string{"run", write(t, "affine.lir", affine), "--random-inputs", "--size", "n=3"}, "no size of a program in text form varies"},
-		{[]string{"run", write(t, "bad.onnx", "no model")}, "byte 0"},
+		{[]string{"run", commandtest.Write(t, "affine.lir", commandtest.Affine), "--random-inputs", "--size", "n=3"}, "no size of a program in text form varies"},
+		{[]string{"run", commandtest.Write(t, "bad.onnx", "no model")}, "byte 0"},
 	} {
 		code, _, errOut := invoke(t, "", c.args...)
-		if code == exitOK || !strings.Contains(errOut, c.says) {
+		if code == command.ExitOK || !strings.Contains(errOut, c.says) {
 			t.Errorf("loris %s: %d, %s", strings.Join(c.args, " "), code, errOut)
 		}
 	}
@@ -50,7 +52,7 @@ func TestInspectModel(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if out := succeed(t, "inspect", write(t, "affine.lir", affine), "--json"); !strings.Contains(out, `"out1: bool[2]"`) {
+	if out := succeed(t, "inspect", commandtest.Write(t, "affine.lir", commandtest.Affine), "--json"); !strings.Contains(out, `"out1: bool[2]"`) {
 		t.Error(out)
 	}
 }
