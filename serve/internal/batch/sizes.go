@@ -7,7 +7,7 @@ import (
 
 // sizes remembers what a row costs in runs of about the same number of rows, those of as many binary
 // digits, and says how large a run should be. For most models a row costs less the more rows a run
-// has; for one whose activations leave the cache it costs more.
+// has; for one whose activations leave the cache it may cost more.
 type sizes struct {
 	classes [32]struct {
 		perRow float64 // seconds, smoothed; 0 before any run
