@@ -134,6 +134,11 @@ func Deg2rad(self *Tensor) *Tensor {
 	return self.Deg2rad()
 }
 
+// Digamma is [Tensor.Digamma] as a function.
+func Digamma(self *Tensor) *Tensor {
+	return self.Digamma()
+}
+
 // Elu is [Tensor.Elu] as a function.
 func Elu(self *Tensor, opts ...EluOption) *Tensor {
 	return self.Elu(opts...)
@@ -249,6 +254,11 @@ func Hypot(self any, other any) *Tensor {
 	return binaryOp(opHypot, self, other)
 }
 
+// I0 is [Tensor.I0] as a function.
+func I0(self *Tensor) *Tensor {
+	return self.I0()
+}
+
 // IsFinite is [Tensor.IsFinite] as a function.
 func IsFinite(self *Tensor) *Tensor {
 	return self.IsFinite()
@@ -292,6 +302,11 @@ func LeakyRelu(self *Tensor, opts ...LeakyReluOption) *Tensor {
 // Lerp is [Tensor.Lerp] as a function.
 func Lerp(self *Tensor, end any, weight any) *Tensor {
 	return self.Lerp(end, weight)
+}
+
+// Lgamma is [Tensor.Lgamma] as a function.
+func Lgamma(self *Tensor) *Tensor {
+	return self.Lgamma()
 }
 
 // Log is [Tensor.Log] as a function.
@@ -399,6 +414,11 @@ func Neg(self *Tensor) *Tensor {
 	return self.Neg()
 }
 
+// Polygamma is [Tensor.Polygamma] as a function.
+func Polygamma(self *Tensor, n int) *Tensor {
+	return self.Polygamma(n)
+}
+
 // Pow is [Tensor.Pow] as a function, whose first operand may be a number, too.
 func Pow(self any, exponent any) *Tensor {
 	return binaryOp(opPow, self, exponent)
@@ -492,6 +512,47 @@ func Softshrink(self *Tensor, opts ...SoftshrinkOption) *Tensor {
 // Softsign is [Tensor.Softsign] as a function.
 func Softsign(self *Tensor) *Tensor {
 	return self.Softsign()
+}
+
+// SpecialEntr is [Tensor.SpecialEntr] as a function.
+func SpecialEntr(self *Tensor) *Tensor {
+	return self.SpecialEntr()
+}
+
+// SpecialErfcx is [Tensor.SpecialErfcx] as a function.
+func SpecialErfcx(self *Tensor) *Tensor {
+	return self.SpecialErfcx()
+}
+
+// SpecialI0e is [Tensor.SpecialI0e] as a function.
+func SpecialI0e(self *Tensor) *Tensor {
+	return self.SpecialI0e()
+}
+
+// SpecialI1 is [Tensor.SpecialI1] as a function.
+func SpecialI1(self *Tensor) *Tensor {
+	return self.SpecialI1()
+}
+
+// SpecialI1e is [Tensor.SpecialI1e] as a function.
+func SpecialI1e(self *Tensor) *Tensor {
+	return self.SpecialI1e()
+}
+
+// SpecialLogNdtr is [Tensor.SpecialLogNdtr] as a function.
+func SpecialLogNdtr(self *Tensor) *Tensor {
+	return self.SpecialLogNdtr()
+}
+
+// SpecialNdtr is [Tensor.SpecialNdtr] as a function.
+func SpecialNdtr(self *Tensor) *Tensor {
+	return self.SpecialNdtr()
+}
+
+// SpecialXlog1py is [Tensor.SpecialXlog1py] as a function, whose first operand may be a number,
+// too.
+func SpecialXlog1py(self any, other any) *Tensor {
+	return binaryOp(opSpecialXlog1py, self, other)
 }
 
 // Sqrt is [Tensor.Sqrt] as a function.

@@ -30,6 +30,7 @@ var (
 	opCos                          = lookup("cos")
 	opCosh                         = lookup("cosh")
 	opDeg2rad                      = lookup("deg2rad")
+	opDigamma                      = lookup("digamma")
 	opElu                          = lookup("elu")
 	opEq                           = lookup("eq")
 	opErf                          = lookup("erf")
@@ -53,6 +54,7 @@ var (
 	opHardswish                    = lookup("hardswish")
 	opHardtanh                     = lookup("hardtanh")
 	opHypot                        = lookup("hypot")
+	opI0                           = lookup("i0")
 	opIsFinite                     = lookup("isfinite")
 	opIsInf                        = lookup("isinf")
 	opIsNaN                        = lookup("isnan")
@@ -62,6 +64,7 @@ var (
 	opLe                           = lookup("le")
 	opLeakyRelu                    = lookup("leaky_relu")
 	opLerp                         = lookup("lerp")
+	opLgamma                       = lookup("lgamma")
 	opLog                          = lookup("log")
 	opLog10                        = lookup("log10")
 	opLog1p                        = lookup("log1p")
@@ -83,6 +86,7 @@ var (
 	opNanToNum                     = lookup("nan_to_num")
 	opNe                           = lookup("ne")
 	opNeg                          = lookup("neg")
+	opPolygamma                    = lookup("polygamma")
 	opPow                          = lookup("pow")
 	opRad2deg                      = lookup("rad2deg")
 	opReciprocal                   = lookup("reciprocal")
@@ -102,6 +106,14 @@ var (
 	opSoftplus                     = lookup("softplus")
 	opSoftshrink                   = lookup("softshrink")
 	opSoftsign                     = lookup("softsign")
+	opSpecialEntr                  = lookup("special_entr")
+	opSpecialErfcx                 = lookup("special_erfcx")
+	opSpecialI0e                   = lookup("special_i0e")
+	opSpecialI1                    = lookup("special_i1")
+	opSpecialI1e                   = lookup("special_i1e")
+	opSpecialLogNdtr               = lookup("special_log_ndtr")
+	opSpecialNdtr                  = lookup("special_ndtr")
+	opSpecialXlog1py               = lookup("special_xlog1py")
 	opSqrt                         = lookup("sqrt")
 	opSquare                       = lookup("square")
 	opTan                          = lookup("tan")
@@ -652,6 +664,16 @@ func (t *Tensor) Deg2rad() *Tensor {
 	return t.unary(opDeg2rad)
 }
 
+// Digamma records ATen's digamma: the derivative of log Γ(x): ∓∞ at ±0, NaN at negative
+// integers, elementwise, computed in f64; integers and bool give f32.
+//
+//	digamma(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Digamma() *Tensor {
+	return t.unary(opDigamma)
+}
+
 // Elu records ATen's elu: scale·x where x is positive, scale·alpha·(e^(input_scale·x) - 1)
 // elsewhere, of floats, elementwise.
 //
@@ -879,6 +901,16 @@ func (t *Tensor) Hypot(other any) *Tensor {
 	return t.binary(opHypot, other)
 }
 
+// I0 records ATen's i0: the modified Bessel function of the first kind of order 0, elementwise,
+// computed in f64; integers and bool give f32.
+//
+//	i0(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) I0() *Tensor {
+	return t.unary(opI0)
+}
+
 // IsFinite records ATen's isfinite: whether x is neither infinite nor NaN, elementwise, as bool.
 //
 //	isfinite(Tensor self) -> Tensor
@@ -962,6 +994,16 @@ func (t *Tensor) LeakyRelu(opts ...LeakyReluOption) *Tensor {
 // Differentiable.
 func (t *Tensor) Lerp(end any, weight any) *Tensor {
 	return call1(opLerp, []any{t.ex(), arg(end), arg(weight)}, nil)
+}
+
+// Lgamma records ATen's lgamma: log|Γ(x)|, ∞ at 0 and at negative integers, elementwise,
+// computed in f64; integers and bool give f32.
+//
+//	lgamma(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Lgamma() *Tensor {
+	return t.unary(opLgamma)
 }
 
 // Log records ATen's log: the natural logarithm, elementwise; integers and bool give f32.
@@ -1167,6 +1209,16 @@ func (t *Tensor) Neg() *Tensor {
 	return t.unary(opNeg)
 }
 
+// Polygamma records the op polygamma: the derivative of order n of digamma, n from 0 to 40,
+// elementwise, computed in f64; integers and bool give f32. ATen's polygamma, which has n first.
+//
+//	polygamma(Tensor self, int n) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) Polygamma(n int) *Tensor {
+	return call1(opPolygamma, []any{t.ex(), n}, nil)
+}
+
 // Pow records ATen's pow: x to the power y, elementwise with broadcasting. Integers wrap; a
 // negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number.
 // Two bools are not defined.
@@ -1348,6 +1400,86 @@ func (t *Tensor) Softshrink(opts ...SoftshrinkOption) *Tensor {
 // Differentiable.
 func (t *Tensor) Softsign() *Tensor {
 	return t.unary(opSoftsign)
+}
+
+// SpecialEntr records ATen's special_entr: -x·log(x), 0 at 0 and -∞ below, elementwise, computed
+// in f64; integers and bool give f32.
+//
+//	special_entr(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialEntr() *Tensor {
+	return t.unary(opSpecialEntr)
+}
+
+// SpecialErfcx records ATen's special_erfcx: erfc(x)·e^x², elementwise, computed in f64; integers
+// and bool give f32.
+//
+//	special_erfcx(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialErfcx() *Tensor {
+	return t.unary(opSpecialErfcx)
+}
+
+// SpecialI0e records ATen's special_i0e: i0(x)·e^-|x|, elementwise, computed in f64; integers and
+// bool give f32.
+//
+//	special_i0e(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialI0e() *Tensor {
+	return t.unary(opSpecialI0e)
+}
+
+// SpecialI1 records ATen's special_i1: the modified Bessel function of the first kind of order 1,
+// elementwise, computed in f64; integers and bool give f32.
+//
+//	special_i1(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialI1() *Tensor {
+	return t.unary(opSpecialI1)
+}
+
+// SpecialI1e records ATen's special_i1e: special_i1(x)·e^-|x|, elementwise, computed in f64;
+// integers and bool give f32.
+//
+//	special_i1e(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialI1e() *Tensor {
+	return t.unary(opSpecialI1e)
+}
+
+// SpecialLogNdtr records ATen's special_log_ndtr: the logarithm of special_ndtr, precise where that
+// is nearly 0, elementwise, computed in f64; integers and bool give f32.
+//
+//	special_log_ndtr(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialLogNdtr() *Tensor {
+	return t.unary(opSpecialLogNdtr)
+}
+
+// SpecialNdtr records ATen's special_ndtr: the distribution function of the standard normal
+// distribution, elementwise, computed in f64; integers and bool give f32.
+//
+//	special_ndtr(Tensor self) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialNdtr() *Tensor {
+	return t.unary(opSpecialNdtr)
+}
+
+// SpecialXlog1py records ATen's special_xlog1py: x·log(1 + y), 0 where x is 0 unless y is NaN,
+// elementwise with broadcasting; integers and bool give f32.
+//
+//	special_xlog1py(Tensor self, Tensor other) -> Tensor
+//
+// Differentiable.
+func (t *Tensor) SpecialXlog1py(other any) *Tensor {
+	return t.binary(opSpecialXlog1py, other)
 }
 
 // Sqrt records ATen's sqrt: √x, elementwise; integers and bool give f32.

@@ -21,6 +21,9 @@ func TestGradientsOfPointwiseOps(t *testing.T) {
 			c := opCall{op: sp.Name}
 			n := 0
 			for _, p := range sp.Schema.Params {
+				if p.Kind == ir.KindInt && !p.HasDef {
+					c.args = append(c.args, 2)
+				}
 				if !p.Kind.Operand() {
 					continue
 				}

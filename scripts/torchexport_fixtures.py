@@ -266,7 +266,9 @@ class Statistics(nn.Module):
         areas = torch.trapezoid(x), torch.trapezoid(x, x.cumsum(0), dim=0), torch.cumulative_trapezoid(x, dx=0.5)
         slopes = *torch.gradient(x), *torch.gradient(x, spacing=(x[0].abs().cumsum(0),), dim=1, edge_order=2)
         parts = *torch.frexp(torch.cat((x.flatten(), torch.tensor([0.0, 1e-42, -3e38, torch.inf, 0.5])))), torch.ldexp(x, torch.tensor(3))
-        return *quantiles, *means, *areas, *slopes, *parts, torch.float_power(x.abs(), 2), torch.isreal(x), F.pairwise_distance(x, x.roll(1, 0)), torch.renorm(x, 2, 0, 1.5)
+        z = x.abs() + 2
+        gammas = torch.lgamma(z), torch.special.gammaln(x), torch.mvlgamma(z, 3), torch.digamma(z), torch.special.polygamma(2, z), torch.special.i0(x), torch.special.i1e(x), torch.special.xlog1py(x, z)
+        return *gammas, *quantiles, *means, *areas, *slopes, *parts, torch.float_power(x.abs(), 2), torch.isreal(x), F.pairwise_distance(x, x.roll(1, 0)), torch.renorm(x, 2, 0, 1.5)
 
 
 class Losses(nn.Module):

@@ -1,6 +1,8 @@
 package torchexport
 
 import (
+	"math"
+
 	"github.com/loris-ml/loris"
 )
 
@@ -29,9 +31,20 @@ var pointwiseOps = map[string]func(c *call) []any{
 	"aten.lerp":           func(c *call) []any { return one(lerp(c)) },
 	"aten._prelu_kernel":  prelu,
 	"aten.round.decimals": roundDecimals,
-	"aten.logical_not":    func(c *call) []any { return one(c.value("self").LogicalNot()) },
-	"aten.sgn":            func(c *call) []any { return one(c.value("self").Sign()) },
-	"aten.signbit":        func(c *call) []any { return one(c.value("self").Signbit()) },
+	"aten.mvlgamma": func(c *call) []any {
+		x, p := c.value("self"), c.int("p")
+		if p < 1 || p > 1<<10 {
+			panic(misuse(c.n.target, "p is at least 1 and at most 1024, not %d", p))
+		}
+		sum := x.Lgamma().Add(float64(p*(p-1)) / 4 * math.Log(math.Pi))
+		for j := 1; j < p; j++ {
+			sum = sum.Add(x.Sub(float64(j) / 2).Lgamma())
+		}
+		return one(sum)
+	},
+	"aten.logical_not": func(c *call) []any { return one(c.value("self").LogicalNot()) },
+	"aten.sgn":         func(c *call) []any { return one(c.value("self").Sign()) },
+	"aten.signbit":     func(c *call) []any { return one(c.value("self").Signbit()) },
 	"aten.heaviside": func(c *call) []any {
 		x := c.value("self")
 		return one(c.do("where", x.Eq(0), c.operand("values"), x.Gt(0).Cast(x.DType())))

@@ -298,9 +298,24 @@ def swap_einsum(args, kwargs):
     return [args[1], args[0]], kwargs
 
 
+def check_finite(case):
+    """PyTorch's power series give NaN at infinity."""
+    if case.args["self"].is_floating_point() and not case.args["self"].isfinite().all():
+        raise Drop("an infinite operand, whose limit PyTorch does not give")
+
+
+def check_poles(case):
+    """PyTorch's trigamma takes the sine of a rounded multiple of pi, which is not 0 at poles."""
+    x = case.args["self"].double()
+    if ((x <= 0) & (x == x.round())).any():
+        raise Drop("a pole, where PyTorch's trigamma is a large number")
+
+
 UNARY = """neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan asin acos atan
 sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv floor ceil round trunc frac signbit isnan isinf isfinite logical_not
-bitwise_not""".split()
+bitwise_not lgamma""".split()
+
+SPECIAL = "i0e i1e entr erfcx ndtr log_ndtr".split()
 
 BINARY = """mul remainder fmod atan2 copysign maximum minimum eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and
 bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm""".split()
@@ -316,6 +331,7 @@ CONV_T = (
 def rows():
     F = "nn.functional."
     out = [Row(op, "Tensor self") for op in UNARY]
+    out += [Row("special_" + op, "Tensor self", ["special." + op]) for op in SPECIAL]
     out += [Row(op, "Operand self, Operand other") for op in BINARY]
     out += [
         Row("relu", "Tensor self", [F + "relu"]),
@@ -333,6 +349,11 @@ def rows():
             cap=10,
         ),
         Row("pow", "Operand self, Operand exponent"),
+        Row("special_xlog1py", "Tensor self, Tensor other", ["special.xlog1py"]),
+        Row("polygamma", "Tensor self, int n", [f"polygamma.polygamma_n_{n}" for n in range(5)], cap=8, check=check_poles),
+        Row("digamma", "Tensor self", check=check_poles),
+        Row("i0", "Tensor self", check=check_finite),
+        Row("special_i1", "Tensor self", ["special.i1"], check=check_finite),
         Row("where", "Tensor condition, Operand self, Operand other", adapt=reorder(1, 0, 2)),
         Row("clamp", "Tensor self, Operand? min=None, Operand? max=None"),
         Row("lerp", "Tensor self, Tensor end, Operand weight"),
