@@ -1,6 +1,9 @@
 package ir
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 func init() {
 	register("cdist(Tensor x1, Tensor x2, float p=2.0) -> Tensor", Spec{
@@ -22,8 +25,36 @@ func init() {
 	registerBackward("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
 		"The gradient of cdist with respect to x1. As at::_cdist_backward.",
 		func(b *Builder, a Args) []Value {
-			return []Value{cdistGradient(b, a, a.Tensor("grad_output"), a.Tensor("x1"), a.Tensor("x2"))}
+			x, y := a.Tensor("x1"), a.Tensor("x2")
+			requireDistances(b, a, x, y)
+			return []Value{cdistGradient(b, a, a.Tensor("grad_output"), b.norms(x, y, distanceExponent(a)), x, y)}
 		})
+	register("_row_distances(Tensor x, Tensor y, float p) -> Tensor", Spec{
+		Doc:      "The p-norms of the differences of each row of x [b, n, k] and each of y [b, m, k], [b, n, m]; p is 1, 2 or infinity. f32 or f64.",
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+			p := a.float("p")
+			requireRows(a, a.In[0], a.In[1])
+			if !plainNorm(p) {
+				a.Fail(ErrArg, "p must be 1, 2 or infinity, got %v", p)
+			}
+			return []Value{b.rowDistances(a.In[0], a.In[1], p)}
+		},
+	})
+	register("_row_differences(Tensor weights, Tensor x, Tensor y, bool signs) -> Tensor", Spec{
+		Doc:      "The sums over the rows of y [b, m, k] of weights [b, n, m] times the differences of each row of x [b, n, k] and them, or times the differences' signs, [b, n, k]. f32 or f64.",
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+			w, x, y := a.In[0], a.In[1], a.In[2]
+			requireRows(a, x, y)
+			if w.Shape() != MakeShape(x.DType(), x.Dim(0), x.Dim(1), y.Dim(1)) {
+				a.Fail(ErrShape, "weights are %v for %v and %v", w.Shape(), x.Shape(), y.Shape())
+			}
+			diff := differences(b, x, y)
+			if a.Bool("signs") {
+				diff = b.sign(diff)
+			}
+			return []Value{b.Sum(b.Mul(b.Unsqueeze(w, 3), diff), []int{2}, false)}
+		},
+	})
 	register("_pdist_forward(Tensor self, float p=2.0) -> Tensor", Spec{
 		Doc:      "pdist. As at::_pdist_forward.",
 		Category: Neural, Unlisted: true, Decompose: pdist,
@@ -47,50 +78,8 @@ func distanceExponent(a Args) float64 {
 	return p
 }
 
-// lastNorm is the p-norm along the last dimension, which stays.
-func (b *Builder) lastNorm(x Value, p float64) Value {
-	last, size := []int{x.Rank() - 1}, b.abs(x)
-	switch {
-	case p == 0:
-		return b.Sum(b.Cast(b.ne(x, b.Const(0, x.DType())), x.DType()), last, true)
-	case p == 1:
-		return b.Sum(size, last, true)
-	case p == 2:
-		return b.sqrt(b.Sum(b.Mul(x, x), last, true))
-	case math.IsInf(p, 1):
-		if x.Dim(-1) == 0 {
-			return b.Sum(size, last, true)
-		}
-		return b.Amax(size, last, true)
-	}
-	return b.pow(b.Sum(b.pow(size, b.Const(p, x.DType())), last, true), b.Const(1/p, x.DType()))
-}
-
-// normSlopes is the derivative of lastNorm by each element of x, and 0 where the norm is: ATen
-// chooses that, and for p = ∞ the largest elements alike.
-func (b *Builder) normSlopes(x Value, p float64) Value {
-	norm, zero := b.lastNorm(x, p), b.Const(0, x.DType())
-	var slope Value
-	switch {
-	case p == 0:
-		return b.fullLike(x, 0)
-	case p == 1:
-		slope = b.sign(x)
-	case p == 2:
-		slope = b.Div(x, norm)
-	case math.IsInf(p, 1):
-		slope = b.Where(b.eq(b.abs(x), norm), b.sign(x), zero)
-	default:
-		slope = b.Mul(b.sign(x), b.pow(b.Div(b.abs(x), norm), b.Const(p-1, x.DType())))
-		if p < 1 {
-			slope = b.Where(b.eq(x, zero), zero, slope)
-		}
-	}
-	return b.Where(b.eq(norm, zero), zero, slope)
-}
-
-// rowDifferences returns the differences of each row of x and each of y, [*, n, m, k].
-func rowDifferences(b *Builder, a Args, x, y Value) Value {
+// requireDistances fails unless x [*, n, k] and y [*, m, k] have distances.
+func requireDistances(b *Builder, a Args, x, y Value) {
 	d := x.DType()
 	if !d.IsFloat() || y.DType() != d {
 		a.Fail(ErrDType, "x1 and x2 must have one floating dtype, got %v and %v", d, y.DType())
@@ -101,66 +90,160 @@ func rowDifferences(b *Builder, a Args, x, y Value) Value {
 	if _, ok := BroadcastDims(b.Unsqueeze(x, -2).Shape(), b.Unsqueeze(y, -3).Shape()); !ok {
 		a.Fail(ErrShape, "the batches of x1 %v and x2 %v do not broadcast together", x.Shape(), y.Shape())
 	}
-	return b.Sub(b.Unsqueeze(b.widen(x), x.Rank()-1), b.Unsqueeze(b.widen(y), y.Rank()-2))
+}
+
+// plainNorm reports whether _row_distances has a norm.
+func plainNorm(p float64) bool { return p == 1 || p == 2 || math.IsInf(p, 1) }
+
+// matricesOf returns x [*, n, k] and y [*, m, k] with one batch dimension, and the batch.
+func (b *Builder) matricesOf(x, y Value) (xs, ys Value, batch []int) {
+	n, m, k := x.Dim(-2), y.Dim(-2), x.Dim(-1)
+	all, _ := BroadcastDims(b.Unsqueeze(x, -2).Shape(), b.Unsqueeze(y, -3).Shape())
+	rows := all.Dims()
+	batch = rows[:len(rows)-3]
+	spread := func(v Value, rows int) Value {
+		v = b.Expand(v, append(slices.Clone(batch), rows, k)...)
+		return b.Reshape(v, MakeShape(v.DType(), batch...).Numel(), rows, k)
+	}
+	return spread(x, n), spread(y, m), batch
+}
+
+// distances is the p-norms of the differences of each row of x and each of y, [*, n, m].
+func (b *Builder) distances(x, y Value, p float64) Value {
+	xs, ys, batch := b.matricesOf(x, y)
+	var norm Value
+	if plainNorm(p) {
+		norm = b.callNamed("_row_distances", []any{xs, ys, p})
+	} else {
+		norm = b.rowDistances(xs, ys, p)
+	}
+	return b.Reshape(norm, append(slices.Clone(batch), x.Dim(-2), y.Dim(-2))...)
+}
+
+// norms is distances in the dtype that is computed in, as a use of cdist: its gradient is 0 where a norm
+// is, and not that of a root.
+func (b *Builder) norms(x, y Value, p float64) Value {
+	return b.callNamed("_cdist_forward", []any{b.widen(x), b.widen(y), p, nil})
+}
+
+// rowDistances is distances of [b, n, k] and [b, m, k]. The rows of y lie along the last dimension
+// meanwhile, so that one vector has elements of many norms.
+func (b *Builder) rowDistances(x, y Value, p float64) Value {
+	diff := b.Sub(b.Unsqueeze(x, 3), b.Unsqueeze(b.Transpose(y, 1, 2), 1))
+	along, size, d := []int{2}, b.abs(diff), diff.DType()
+	switch {
+	case p == 0:
+		return b.Sum(b.Cast(b.ne(diff, b.Const(0, d)), d), along, false)
+	case p == 1 || diff.Dim(2) == 0:
+		return b.Sum(size, along, false)
+	case p == 2:
+		return b.sqrt(b.Sum(b.Mul(diff, diff), along, false))
+	case math.IsInf(p, 1):
+		return b.Amax(size, along, false)
+	}
+	return b.pow(b.Sum(b.pow(size, b.Const(p, d)), along, false), b.Const(1/p, d))
+}
+
+// distanceSlopes is the derivatives of distances by the elements of the rows of x, times g [b, n, m],
+// summed over the rows of y. They are 0 where the norm is: ATen chooses that, and for p = ∞ the largest
+// elements alike.
+func (b *Builder) distanceSlopes(g, norm, x, y Value, p float64) Value {
+	zero, one := b.Const(0, x.DType()), b.Const(1, x.DType())
+	// A norm of 0 is replaced where something is divided by it, so that no derivative is NaN either.
+	none := b.eq(norm, zero)
+	norm = b.Where(none, one, norm)
+	each := func(v Value) Value { return b.Unsqueeze(v, 3) }
+	switch {
+	case p == 0:
+		return b.fullLike(x, 0)
+	case p == 1:
+		return b.callNamed("_row_differences", []any{g, x, y, true})
+	case p == 2:
+		return b.callNamed("_row_differences", []any{b.Where(none, zero, b.Div(g, norm)), x, y, false})
+	}
+	diff := differences(b, x, y)
+	if math.IsInf(p, 1) {
+		largest := b.eq(b.abs(diff), each(norm))
+		return b.Sum(b.Where(largest, b.Mul(each(g), b.sign(diff)), zero), []int{2}, false)
+	}
+	diff = b.Where(each(none), one, diff)
+	slope := b.Mul(b.sign(diff), b.pow(b.Div(b.abs(diff), each(norm)), b.Const(p-1, diff.DType())))
+	if p < 1 {
+		slope = b.Where(b.eq(diff, zero), zero, slope)
+	}
+	return b.Sum(b.Mul(each(g), b.Where(each(none), zero, slope)), []int{2}, false)
+}
+
+// differences returns those of each row of x [b, n, k] and each of y, [b, n, m, k].
+func differences(b *Builder, x, y Value) Value { return b.Sub(b.Unsqueeze(x, 2), b.Unsqueeze(y, 1)) }
+
+// requireRows fails unless x and y are [b, n, k] and [b, m, k] of one floating dtype, f32 or f64.
+func requireRows(a Args, x, y Value) {
+	if d := x.DType(); d != F32 && d != F64 || y.DType() != d {
+		a.Fail(ErrDType, "x and y must both be f32 or f64, got %v and %v", d, y.DType())
+	}
+	if x.Rank() != 3 || y.Rank() != 3 || x.Dim(0) != y.Dim(0) || x.Dim(2) != y.Dim(2) {
+		a.Fail(ErrShape, "x and y must be [b, n, k] and [b, m, k], got %v and %v", x.Shape(), y.Shape())
+	}
 }
 
 func cdist(b *Builder, a Args) []Value {
-	x := a.Tensor("x1")
-	norm := b.lastNorm(rowDifferences(b, a, x, a.Tensor("x2")), distanceExponent(a))
-	return []Value{b.Cast(b.Reshape(norm, norm.Shape().Dims()[:norm.Rank()-1]...), x.DType())}
+	x, y := a.Tensor("x1"), a.Tensor("x2")
+	requireDistances(b, a, x, y)
+	return []Value{b.Cast(b.distances(b.widen(x), b.widen(y), distanceExponent(a)), x.DType())}
 }
 
 func vjpCdist(b *Builder, a Args, _, grad []Value) []Value {
-	g, x, y := grad[0], a.Tensor("x1"), a.Tensor("x2")
-	return []Value{cdistGradient(b, a, g, x, y), cdistGradient(b, a, b.Transpose(g, -2, -1), y, x)}
+	x, y := a.Tensor("x1"), a.Tensor("x2")
+	norm := b.norms(x, y, distanceExponent(a))
+	return []Value{
+		cdistGradient(b, a, grad[0], norm, x, y),
+		cdistGradient(b, a, b.Transpose(grad[0], -2, -1), b.Transpose(norm, -2, -1), y, x),
+	}
 }
 
-// cdistGradient is the gradient with respect to x, of which the distances are of the rows.
-func cdistGradient(b *Builder, a Args, g, x, y Value) Value {
-	diff := rowDifferences(b, a, x, y)
-	if dims := diff.Shape().Dims(); !g.Shape().SameDims(MakeShape(g.DType(), dims[:len(dims)-1]...)) {
+// cdistGradient is the gradient with respect to x, of which the distances norm are of the rows.
+func cdistGradient(b *Builder, a Args, g, norm, x, y Value) Value {
+	if !g.Shape().SameDims(norm.Shape()) {
 		a.Fail(ErrShape, "the gradient %v is not that of distances of %v and %v", g.Shape(), x.Shape(), y.Shape())
 	}
-	parts := b.Mul(b.Unsqueeze(b.Cast(g, diff.DType()), g.Rank()), b.normSlopes(diff, distanceExponent(a)))
-	sum := b.Sum(parts, []int{parts.Rank() - 2}, false)
+	xs, ys, batch := b.matricesOf(b.widen(x), b.widen(y))
+	each := func(v Value) Value { return b.Reshape(v, xs.Dim(0), xs.Dim(1), ys.Dim(1)) }
+	sum := b.distanceSlopes(each(b.Cast(g, norm.DType())), each(norm), xs, ys, distanceExponent(a))
+	sum = b.Reshape(sum, append(batch, xs.Dim(1), xs.Dim(2))...)
 	return b.Cast(b.sumTo(sum, x.Shape().WithDType(sum.DType())), x.DType())
 }
 
-// rowPairs returns the differences of each pair of rows, [pairs, k], and which rows they are of.
-func rowPairs(b *Builder, a Args, x Value) (diff, first, second Value) {
+// rowPairs returns the distances of all rows of x, [n, n], and the places of those of each pair of rows,
+// first and second, in it.
+func rowPairs(b *Builder, a Args, x Value) (wide, norm, places Value) {
 	if !x.DType().IsFloat() || x.Rank() != 2 {
 		a.Fail(ErrShape, "self must be a floating matrix, got %v", x.Shape())
 	}
 	n := x.Dim(0)
-	pairs := n * (n - 1) / 2
-	c := func(v int) Value { return b.Const(v, I64) }
-	f := func(v float64) Value { return b.Const(v, F64) }
-	// Pair k is in row i of the triangle where i(2n-i-1)/2 is at most k.
-	k, half := b.Iota(pairs, I64), float64(n)-0.5
-	root := b.sqrt(b.Sub(f(half*half), b.Mul(b.Cast(k, F64), f(2))))
-	first = b.Cast(b.floor(b.Sub(f(half), root)), I64)
-	before := func(i Value) Value { return b.floorDivide(b.Mul(i, b.Sub(c(2*n-1), i)), c(2)) }
-	// The root may be off by a rounding where it is a whole number.
-	first = b.Sub(first, b.Cast(b.gt(before(first), k), I64))
-	first = b.Add(first, b.Cast(b.le(before(b.Add(first, c(1))), k), I64))
-	second = b.Add(b.Sub(k, before(first)), b.Add(first, c(1)))
-	wide := b.widen(x)
-	return b.Sub(b.IndexSelect(wide, 0, first), b.IndexSelect(wide, 0, second)), first, second
+	at := b.callNamed("triu_indices", []any{n, n, 1})
+	row, col := b.flatten(b.Slice(at, 0, 0, 1, 1)), b.flatten(b.Slice(at, 0, 1, 2, 1))
+	wide = b.widen(x)
+	return wide, b.norms(x, x, distanceExponent(a)), b.Add(b.Mul(row, b.Const(n, I64)), col)
 }
 
 func pdist(b *Builder, a Args) []Value {
 	x := a.Tensor("self")
-	diff, _, _ := rowPairs(b, a, x)
-	norm := b.lastNorm(diff, distanceExponent(a))
-	return []Value{b.Cast(b.Reshape(norm, norm.Dim(0)), x.DType())}
+	_, norm, places := rowPairs(b, a, x)
+	return []Value{b.Cast(b.IndexSelect(b.flatten(norm), 0, places), x.DType())}
 }
 
+// pdistGradient gives both rows of a pair its cotangent, and a row with itself none.
 func pdistGradient(b *Builder, a Args, g, x Value) Value {
-	diff, first, second := rowPairs(b, a, x)
-	if g.Rank() != 1 || g.Dim(0) != diff.Dim(0) {
+	wide, norm, places := rowPairs(b, a, x)
+	if g.Rank() != 1 || g.Dim(0) != places.Dim(0) {
 		a.Fail(ErrShape, "the gradient %v is not that of the distances of %v", g.Shape(), x.Shape())
 	}
-	parts := b.Mul(b.Unsqueeze(b.Cast(g, diff.DType()), 1), b.normSlopes(diff, distanceExponent(a)))
-	sum := b.IndexAdd(b.Full(x.Shape().Dims(), 0, diff.DType()), 0, first, parts)
-	return b.Cast(b.IndexAdd(sum, 0, second, b.Neg(parts)), x.DType())
+	n, d := x.Dim(0), wide.DType()
+	each := b.Reshape(b.Scatter(b.Full([]int{n * n}, 0, d), 0, places, b.Cast(g, d)), n, n)
+	rows, cols := b.rowsAndColumns(n, n)
+	norm = b.Where(b.eq(rows, cols), b.Const(0, d), norm) // the difference of infinities is NaN
+	one := func(v Value) Value { return b.Unsqueeze(v, 0) }
+	sum := b.distanceSlopes(one(b.Add(each, b.Transpose(each, 0, 1))), one(norm), one(wide), one(wide), distanceExponent(a))
+	return b.Cast(b.Reshape(sum, x.Shape().Dims()...), x.DType())
 }

@@ -21,6 +21,11 @@ func init() {
 		Infer:    inferScan,
 		VJP:      vjpCumprod,
 	})
+	register("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor", Spec{
+		Category: Scan, Unlisted: true, Accumulates: true,
+		Doc:       "The gradient of cumprod by its operand input, of the dtype of its result output. ATen's cumprod_backward.",
+		Decompose: cumprodBackward,
+	})
 	register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,
 		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
@@ -97,26 +102,38 @@ func vjpCumsum(b *Builder, a Args, out, grad []Value) []Value {
 	return []Value{b.Cast(g, self.DType())}
 }
 
-// vjpCumprod computes, for elements x and cotangents g along dim,
-//
-//	dx[k] = (x[0]…x[k-1]) · s[k],  s[k] = g[k] + x[k+1]·s[k+1].
-//
-// The recurrence is solved by doubling: after the round for d, s[k] holds its
-// terms up to g[k+2d-1], and a[k] = x[k+1]…x[k+d] carries s[k+d] into s[k]. It
-// takes log n rounds of elementwise work and divides by nothing, so zeros are
-// like any number, in higher derivatives, too.
 func vjpCumprod(b *Builder, a Args, out, grad []Value) []Value {
 	self := a.In[0]
 	if !self.DType().IsFloat() {
 		return []Value{{}}
 	}
 	dim := a.Dim("dim", self.Rank())
-	n := AtLeast1D(self.Shape()).Dim(dim)
-	if self.Rank() == 0 || n <= 1 {
+	if self.Rank() == 0 || self.Dim(dim) <= 1 {
 		return []Value{b.Cast(grad[0], self.DType())}
 	}
-	x := b.Cast(self, out[0].DType())
-	s, carry := grad[0], b.Slice(x, dim, 1, n, 1)
+	g := b.callNamed("cumprod_backward", []any{grad[0], b.Cast(self, out[0].DType()), dim, out[0]})
+	return []Value{b.Cast(g, self.DType())}
+}
+
+// cumprodBackward computes, for elements x, their running products y and cotangents g along dim,
+//
+//	dx[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1]·s[k+1].
+//
+// The recurrence is solved by doubling: after the round for d, s[k] holds its
+// terms up to g[k+2d-1], and a[k] = x[k+1]…x[k+d] carries s[k+d] into s[k]. It
+// takes log n rounds of elementwise work and divides by nothing, so zeros are
+// like any number, in higher derivatives, too.
+func cumprodBackward(b *Builder, a Args) []Value {
+	s, x, y := a.Tensor("grad"), a.Tensor("input"), a.Tensor("output")
+	if s.Shape() != x.Shape() || y.Shape() != x.Shape() || !x.DType().IsFloat() || x.Rank() == 0 {
+		a.Fail(ErrShape, "grad, input and output must be floating, of one shape with dimensions, got %v, %v and %v", s.Shape(), x.Shape(), y.Shape())
+	}
+	dim := a.Dim("dim", x.Rank())
+	n := x.Dim(dim)
+	if n <= 1 {
+		return []Value{s}
+	}
+	carry := b.Slice(x, dim, 1, n, 1)
 	for d := 1; d < n; d *= 2 {
 		term := b.Mul(carry, b.Slice(s, dim, d, n, 1))
 		s = b.Add(s, b.padDim(term, dim, 0, d, 0))
@@ -124,7 +141,7 @@ func vjpCumprod(b *Builder, a Args, out, grad []Value) []Value {
 			carry = b.Mul(b.Slice(carry, dim, 0, n-2*d, 1), b.Slice(carry, dim, d, n-d, 1))
 		}
 	}
-	return []Value{b.Cast(b.Mul(b.exclusiveCumprod(x, dim), s), self.DType())}
+	return []Value{b.Mul(b.padDim(y, dim, 1, -1, 1), s)}
 }
 
 func vjpCummax(b *Builder, a Args, out, grad []Value) []Value {

@@ -12,6 +12,16 @@ func init() {
 	lowerings[aten.Full] = lowerFull
 	lowerings[aten.Arange] = widened(func(c *call) { aranges.of(c.Shapes[0].DType())(c) })
 	lowerings[aten.Linspace] = lowerLinspace
+	for _, op := range []ir.Op{aten.TrilIndices, aten.TriuIndices} {
+		composites[op] = true
+		lowerings[op] = func(c *call) {
+			if c.Shapes[0].DType() == ir.I32 {
+				triangleIndices[int32](c)
+			} else {
+				triangleIndices[int64](c)
+			}
+		}
+	}
 	lowerings[aten.Uniform] = lowerUniform
 	lowerings[aten.Normal] = widened(lowerNormal)
 	lowerings[aten.Randint] = widened(func(c *call) { randints.of(c.Shapes[0].DType())(c) })
@@ -48,6 +58,15 @@ func arangeFloat[T kernels.Number](c *call) {
 	start, _ := c.Number("start")
 	step, _ := c.Number("step")
 	fill(c, c.result(), 1, nil, func(dst []T, lo int) { kernels.ArangeFloat(dst, start, step, lo) })
+}
+
+func triangleIndices[T int32 | int64](c *call) {
+	rows, out, m := c.Int("row"), c.result(), c.l.mem
+	t := kernels.Triangle{Cols: c.Int("col"), Offset: c.Int("offset"), Upper: c.Instr.Op == aten.TriuIndices}
+	c.emit(rows, c.l.grain(float64(t.Cols)), []operand{out}, nil, func(lo, hi int) {
+		at := elements[T](m, out)
+		kernels.Places(at[:len(at)/2], at[len(at)/2:], t, lo, hi)
+	})
 }
 
 // lowerLinspace computes in f64 and converts.

@@ -26,6 +26,10 @@ func init() {
 		})(c)
 	}
 	lowerings[aten.MaxPoolWithIndices] = widened(func(c *call) { maxPools.of(c.Operands[0].DType())(c) })
+	for op := range adaptiveSpatial {
+		composites[op] = true
+		lowerings[op] = widened(func(c *call) { adaptiveMaxPools.of(c.Operands[0].DType())(c) })
+	}
 }
 
 var (
@@ -33,6 +37,8 @@ var (
 	floatMatmuls = byType[lowerFunc]{
 		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
 	}
+	adaptiveMaxPools = numbers(adaptiveMaxPool[uint8], adaptiveMaxPool[int8], adaptiveMaxPool[int16], adaptiveMaxPool[int32],
+		adaptiveMaxPool[int64], adaptiveMaxPool[float32], adaptiveMaxPool[float64])
 	maxPools = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
 )
 
@@ -265,6 +271,27 @@ func maxPool[T kernels.Number](c *call) {
 		N: 1, C: 1, In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
 		Stride: spatial(p.Stride, n, 1), Pad: spatial(p.Padding, n, 0), Dilation: spatial(p.Dilation, n, 1),
 	}
+	poolMaxima[T](c, g, n)
+}
+
+// adaptiveSpatial is the spatial dimensions of the ops that pool to a given size.
+var adaptiveSpatial = map[ir.Op]int{aten.AdaptiveMaxPool1d: 1, aten.AdaptiveMaxPool2d: 2, aten.AdaptiveMaxPool3d: 3}
+
+func adaptiveMaxPool[T kernels.Number](c *call) {
+	n := adaptiveSpatial[c.Instr.Op]
+	ones := [3]int{1, 1, 1}
+	g := pool.Geometry{N: 1, C: 1, In: ones, Kernel: ones, Out: ones, Stride: ones, Dilation: ones}
+	in, out := c.Operands[0].Shape.Dims(), c.Shapes[0].Dims()
+	for i := range n {
+		d, at := 3-n+i, len(in)-n+i
+		g.In[d], g.Out[d] = in[at], out[at]
+		g.Windows[d], g.Kernel[d] = pool.Adaptive(in[at], out[at])
+	}
+	poolMaxima[T](c, g, n)
+}
+
+// poolMaxima emits a pooling over the last n dimensions; N and C of g are found here.
+func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int) {
 	x := c.upward(c.Operands[0])
 	lead := x.View.Rank - n
 	if lead > 2 { // more than a batch and channels: all are taken for channels

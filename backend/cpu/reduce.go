@@ -17,7 +17,16 @@ func init() {
 	lowerings[aten.Argmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Cumsum] = lowerScan(cumsums)
 	lowerings[aten.Cumprod] = lowerScan(cumprods)
+	composites[aten.Cummin], composites[aten.CumprodGradient] = true, true
 	lowerings[aten.Cummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
+	lowerings[aten.Cummin] = lowerings[aten.Cummax]
+	lowerings[aten.CumprodGradient] = widened(func(c *call) {
+		if c.Operands[0].DType() == ir.F64 {
+			cumprodGradient[float64](c)
+		} else {
+			cumprodGradient[float32](c)
+		}
+	})
 }
 
 // The instantiations of each reduction by operand dtype. Those of sums are for
@@ -201,8 +210,18 @@ func cummax[T kernels.Number](c *call) {
 	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
-	m := c.l.mem
+	m, least := c.l.mem, c.Instr.Op == aten.Cummin
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
-		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, lo, hi)
+		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), least, n, inner, lo, hi)
+	})
+}
+
+func cumprodGradient[T kernels.Float](c *call) {
+	s := c.Operands[1].Shape
+	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
+	g, x, y, out := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.dense(c.Operands[2]), c.result()
+	m := c.l.mem
+	c.emit(outer*inner, c.l.grain(float64(4*n)), []operand{out}, []operand{g, x, y}, func(lo, hi int) {
+		kernels.CumprodGradient(elements[T](m, out), elements[T](m, g), elements[T](m, x), elements[T](m, y), n, inner, lo, hi)
 	})
 }

@@ -125,6 +125,8 @@ var allowed = map[string][]string{
 
 	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "ir"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
+	"internal/kernels/bags":      {"internal/kernels"},
+	"internal/kernels/distance":  {"internal/isa"},
 	"internal/kernels/fft":       {"internal/kernels/gemm", "internal/isa"},
 	"internal/kernels/igemm":     {"internal/isa"},
 	"internal/kernels/tile":      {"internal/isa"},

@@ -62,6 +62,10 @@ func (l *Lines) units(view *strided.View, lo, hi int, f func(i, pos, from, n int
 		l.runs(view, lo*l.n*l.inner, hi*l.n*l.inner, f)
 		return
 	}
+	if lo == 0 && hi == l.inner {
+		l.runs(view, 0, l.n*l.inner, f)
+		return
+	}
 	for j := range l.n {
 		l.runs(view, j*l.inner+lo, j*l.inner+hi, f)
 	}
@@ -103,6 +107,13 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	step := along(&l.base)
 	l.runs(&l.base, lo, hi, func(i, pos, _, n int) {
 		row := dst[i : i+n]
+		if step == 0 && l.step == 1 {
+			from := x[pos : pos+l.size]
+			for j, ix := range index[i : i+n] {
+				row[j] = from[checked(ix, len(from))]
+			}
+			return
+		}
 		for j, ix := range index[i : i+n] {
 			row[j] = x[pos+checked(ix, l.size)*l.step]
 			pos += step

@@ -168,7 +168,7 @@ func TestScans(t *testing.T) {
 	sum := make([]float64, 12)
 	Cumsum[float64, float64](sum, x, 3, 2, 0, 4)
 	values, at := make([]float64, 12), make([]int64, 12)
-	Cummax(values, at, x, 3, 2, 0, 4)
+	Cummax(values, at, x, false, 3, 2, 0, 4)
 	argmax, argmin := make([]int64, 4), make([]int64, 4)
 	Argmax(argmax, x, 3, 2, 0, 4)
 	Argmin(argmin, x, 3, 2, 0, 4)

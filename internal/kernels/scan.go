@@ -30,15 +30,51 @@ func Cumprod[T Number, A int64 | float64](dst, x []T, n, inner, lo, hi int) {
 	}
 }
 
-// Cummax sets values to the running maxima of x and indices to where they are;
-// of equal ones the later, and a NaN stays the maximum.
-func Cummax[T Number](values []T, indices []int64, x []T, n, inner, lo, hi int) {
+// gradientLines is how many lines that adjoin CumprodGradient goes along together. Others it takes one by
+// one: their elements would meet in the same places of the cache.
+const gradientLines = 8
+
+// CumprodGradient sets dst to the gradient of the running products y of x, from their cotangents g:
+//
+//	dst[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1] · s[k+1]
+func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
+	for lo < hi {
+		lines := min(gradientLines, hi-lo, inner-lo%inner)
+		p := lo/inner*n*inner + lo%inner + n*inner
+		var sums [gradientLines]float64
+		acc := sums[:lines]
+		for k := n - 1; k >= 0; k-- {
+			p -= inner
+			for i, s := range acc {
+				if k+1 < n {
+					s *= float64(x[p+inner+i])
+				}
+				s += float64(g[p+i])
+				acc[i] = s
+				if k > 0 {
+					s *= float64(y[p-inner+i])
+				}
+				dst[p+i] = T(s)
+			}
+		}
+		lo += lines
+	}
+}
+
+// Cummax sets values to the running maxima of x, or with least to the minima, and indices to where they
+// are; of equal ones the later, and a NaN stays the maximum.
+func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
 		p := l/inner*n*inner + l%inner
 		var best T
 		at := int64(0)
 		for i := range n {
-			if v := x[p]; i == 0 || v >= best || v != v {
+			v := x[p]
+			more := v >= best
+			if least {
+				more = v <= best
+			}
+			if more || i == 0 || v != v {
 				best, at = v, int64(i)
 			}
 			values[p], indices[p] = best, at

@@ -297,11 +297,16 @@ func (b *builder) arg(key argKey, make func() Arg) int {
 }
 
 // operand returns the number of a value from outside. A reduced dimension goes
-// in one stride, or the value is copied so that it does.
+// in one stride, or the value is copied so that it does. So is one that is read
+// again and again with its elements apart.
 func (b *builder) operand(id graph.ID) int {
 	return b.arg(argKey{id, Input}, func() Arg {
-		v := b.gs.b.Value(id)
-		v.View = v.View.Expand(b.g.key.shape.Dims())
+		v, dims := b.gs.b.Value(id), b.g.key.shape.Dims()
+		v.View = v.View.Expand(dims)
+		if once, ok := apart(&v.View); ok {
+			v = b.gs.b.Copy(b.dtype(id), Value{v.Buf, once})
+			v.View = v.View.Expand(dims)
+		}
 		if b.g.reduced && !reducedMerge(&v.View, &b.g.mask) {
 			v = b.gs.b.Copy(b.dtype(id), v)
 		}

@@ -99,6 +99,27 @@ func reducedMerge(v *strided.View, mask *[ir.MaxRank]bool) bool {
 	return true
 }
 
+// apartUses is how often the elements of an operand are read where a copy of them in the order of the
+// columns takes less time than to read them one by one.
+const apartUses = 8
+
+// apart returns the elements of an operand once each, if they lie apart along the last dimension and are
+// used often enough to be copied.
+func apart(v *strided.View) (once strided.View, ok bool) {
+	once = *v
+	last, uses := 0, 1
+	for d, n := range v.Dims[:v.Rank] {
+		if n > 1 {
+			last = v.Strides[d]
+		}
+		if v.Strides[d] == 0 {
+			uses *= n
+			once.Dims[d] = 1
+		}
+	}
+	return once, uses >= apartUses && last != 0 && last != 1
+}
+
 // axisOf returns how the reduction of the marked dimensions maps to lines; not
 // ok if it does not, or there is nothing to reduce.
 func axisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {

@@ -18,6 +18,20 @@ type Geometry struct {
 	N, C                  int
 	In, Kernel, Out       [3]int
 	Stride, Pad, Dilation [3]int
+	// Windows has for the dimensions where it is not nil the first element of each window and the one
+	// behind the last; Kernel is of the longest.
+	Windows [3][][2]int
+}
+
+// Adaptive returns windows that split n elements into the given number of parts as evenly as can be,
+// and the length of the longest.
+func Adaptive(n, parts int) (windows [][2]int, longest int) {
+	for i := range parts {
+		from, to := i*n/parts, ((i+1)*n+parts-1)/parts
+		windows = append(windows, [2]int{from, to})
+		longest = max(longest, to-from)
+	}
+	return windows, longest
 }
 
 func (g *Geometry) rows() int {
@@ -33,6 +47,9 @@ type span struct{ from, to, step int }
 
 // window returns the part of window o that is inside.
 func (g *Geometry) window(d, o int) span {
+	if w := g.Windows[d]; w != nil {
+		return span{w[o][0], w[o][1], 1}
+	}
 	s := span{from: o*g.Stride[d] - g.Pad[d], step: g.Dilation[d]}
 	s.to = min(s.from+(g.Kernel[d]-1)*s.step+1, g.In[d])
 	if s.from < 0 {

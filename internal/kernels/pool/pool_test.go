@@ -27,8 +27,18 @@ var geometries = []Geometry{
 	geometry(2, 9, cube(5), cube(2), cube(2), cube(1), cube(1)),
 	geometry(1, 20, [3]int{1, 6, 6}, [3]int{1, 4, 4}, [3]int{1, 1, 1}, [3]int{0, 2, 2}, cube(1)),
 	{N: 0, C: 4, In: cube(2), Kernel: cube(1), Out: cube(2), Stride: cube(1), Dilation: cube(1)},
+	adaptive(2, 11, [3]int{1, 13, 12}, [3]int{1, 5, 7}),
+	adaptive(1, 9, [3]int{3, 5, 4}, [3]int{2, 5, 9}),
 	// In ceil mode the last window may lie beyond the input's end.
 	{N: 1, C: 8, In: [3]int{1, 1, 5}, Kernel: [3]int{1, 1, 2}, Out: [3]int{1, 1, 3}, Stride: [3]int{1, 1, 2}, Dilation: cube(1)},
+}
+
+func adaptive(n, c int, in, out [3]int) Geometry {
+	g := Geometry{N: n, C: c, In: in, Out: out, Stride: cube(1), Dilation: cube(1)}
+	for d := range in {
+		g.Windows[d], g.Kernel[d] = Adaptive(in[d], out[d])
+	}
+	return g
 }
 
 type order func(channels int, dims [3]int) Layout
@@ -68,8 +78,12 @@ func (g *Geometry) inside(o [3]int, f func(at [3]int)) {
 			for k2 := range g.Kernel[2] {
 				at, ok := [3]int{k0, k1, k2}, true
 				for d := range at {
-					at[d] = o[d]*g.Stride[d] - g.Pad[d] + at[d]*g.Dilation[d]
-					ok = ok && at[d] >= 0 && at[d] < g.In[d]
+					first, end := o[d]*g.Stride[d]-g.Pad[d], g.In[d]
+					if w := g.Windows[d]; w != nil {
+						first, end = w[o[d]][0], w[o[d]][1]
+					}
+					at[d] = first + at[d]*g.Dilation[d]
+					ok = ok && at[d] >= 0 && at[d] < end
 				}
 				if ok {
 					f(at)

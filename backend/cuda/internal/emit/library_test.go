@@ -284,10 +284,10 @@ func TestScans(t *testing.T) {
 		kernels.Cumprod[int64, int64](dst, x, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cummax, ir.F32, rare, 0, func(dst []float32, at []int64, x []float32, n, inner, lines int) {
-		kernels.Cummax(dst, at, x, n, inner, 0, lines)
+		kernels.Cummax(dst, at, x, false, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cummax, ir.I8, byte8, 0, func(dst []int8, at []int64, x []int8, n, inner, lines int) {
-		kernels.Cummax(dst, at, x, n, inner, 0, lines)
+		kernels.Cummax(dst, at, x, false, n, inner, 0, lines)
 	})
 	for want, g := range map[string]Scan{
 		"loris_scan_f32_CumSum":      {aten.Cumsum, ir.F32, 100, 5000, 1},

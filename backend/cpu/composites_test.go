@@ -1,0 +1,68 @@
+package cpu
+
+import "testing"
+
+// TestComposites holds the kernels of composites against what these mean by ref, with dimensions that
+// do not divide into blocks, in the middle and at the end.
+func TestComposites(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		tolerance  float64
+		values     [][]float64
+	}{
+		{"gradients of running products", `program @p {
+			%x = parameter "x" : f32[3,5,11]
+			%g = parameter "g" : f32[3,5,11]
+			%y = cumprod(%x, 1)
+			%z = cumprod(%x, 2)
+			return cumprod_backward(%g, %x, 1, %y), cumprod_backward(%g, %x, 2, %z)
+		}`, 1e-6, [][]float64{hashed(165), hashed(165)}},
+		{"running minima", `program @p {
+			%x = parameter "x" : bf16[3,5,11]
+			%n = parameter "n" : i32[40]
+			%v, %i = cummin(%x, 1)
+			%w, %j = cummin(%n, 0)
+			return %v, %i, %w, %j
+		}`, 0, [][]float64{hashed(165), hashed(40)}},
+		{"places of triangles", `program @p {
+			return tril_indices(7, 5), triu_indices(5, 9, -2), tril_indices(4, 4, -6), triu_indices(6, 6, 1, dtype=i32), triu_indices(3, 0)
+		}`, 0, nil},
+		{"bags", `program @p {
+			%w = parameter "w" : f32[9,35]
+			%h = parameter "h" : bf16[9,35]
+			%i = parameter "i" : i64[10]
+			%o = parameter "o" : i64[4]
+			%s = parameter "s" : f32[10]
+			%a, %b, %c, %d = _embedding_bag(%w, %i, %o, mode=0, per_sample_weights=%s, padding_idx=2)
+			%e, %f, %g, %k = _embedding_bag(%w, %i, %o, mode=1, include_last_offset=true)
+			%l, %m, %n, %p = _embedding_bag(%h, %i, %o, mode=2, padding_idx=0)
+			%q, %r, %t, %u = _embedding_bag(%h, %i, %o, mode=0)
+			return %a, %b, %c, %d, %e, %f, %g, %k, %l, %m, %n, %p, %q, %r, %t, %u
+		}`, 1e-6, [][]float64{hashed(315), hashed(315), {3, 2, 0, 8, 8, 1, 0, 2, 5, 4}, {0, 3, 3, 8}, hashed(10)}},
+		{"maxima of parts", `program @p {
+			%x = parameter "x" : f32[2,9,7,10]
+			%a, %b = adaptive_max_pool2d(%x, [3,4])
+			%c, %d = adaptive_max_pool3d(%x, [2,7,12])
+			%e = reshape(%x, [18,70])
+			%f, %g = adaptive_max_pool1d(%e, [9])
+			return %a, %b, %c, %d, %f, %g
+		}`, 0, [][]float64{hashed(1260)}},
+		{"adding along one line", `program @p {
+			%x = parameter "x" : f32[20]
+			%i = parameter "i" : i64[10]
+			%s = parameter "s" : f32[10]
+			return scatter_reduce(%x, 0, %i, %s, "sum"), scatter(%x, 0, %i, %s)
+		}`, 1e-6, [][]float64{hashed(20), {3, 2, 0, 8, 8, 1, 0, 2, 19, 4}, hashed(10)}},
+		{"an operand that lies across and is read often", `program @p {
+			%x = parameter "x" : f32[40,13]
+			%y = parameter "y" : f32[37,13]
+			return sub(reshape(%x, [40,13,1]), permute(%y, [1,0])), sum(mul(reshape(%x, [40,13,1]), permute(%y, [1,0])), [1])
+		}`, 1e-6, [][]float64{hashed(520), hashed(481)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, b := range map[string]*Backend{"native": New(), "portable": NewPortable()} {
+				t.Run(name, func(t *testing.T) { sameAsRef(t, b, c.text, c.tolerance, c.values...) })
+			}
+		})
+	}
+}

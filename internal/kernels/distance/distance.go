@@ -1,0 +1,133 @@
+// Package distance computes the norms of the differences of all rows of two matrices, and sums of such
+// differences, which gradients are made of.
+//
+// One operand is packed into panels of some columns: those that adjoin are in the lanes of vectors, so
+// that nothing is added across lanes. Sums are in the element's type and in the order of the rows.
+package distance
+
+// Float is the element types.
+type Float interface{ float32 | float64 }
+
+// Norm says which one.
+type Norm int
+
+// The norms: the sum of magnitudes, the root of the sum of squares, the greatest magnitude. A NaN among
+// differences makes any of them one.
+const (
+	Manhattan Norm = iota
+	Euclidean
+	Greatest
+)
+
+// Panel returns the width of a panel.
+func Panel[T Float]() int { return best[T]().width }
+
+// PackedLen returns the elements of a packed matrix of n columns and the given depth.
+func PackedLen[T Float](n, depth int) int {
+	width := Panel[T]()
+	return (n + width - 1) / width * width * depth
+}
+
+// Pack packs panels lo..hi-1 of a matrix of n columns: element p of column i is src[i·step+p·depthStep].
+// What a panel has beyond n is zero.
+func Pack[T Float](dst, src []T, n, depth, step, depthStep, lo, hi int) {
+	width := Panel[T]()
+	for panel := lo; panel < hi; panel++ {
+		out := dst[panel*width*depth : (panel+1)*width*depth]
+		first := panel * width
+		cols := min(width, n-first)
+		if cols < width {
+			clear(out)
+		}
+		if step == 1 {
+			for p := range depth {
+				copy(out[p*width:][:cols], src[first+p*depthStep:][:cols])
+			}
+			continue
+		}
+		for i := range cols {
+			at := (first + i) * step
+			for p := range depth {
+				out[p*width+i] = src[at]
+				at += depthStep
+			}
+		}
+	}
+}
+
+// Distances sets rows lo..hi-1 of a panel of dst, [n, m], to the norms of the differences of rows of x,
+// [n, depth], and columns of y, which is packed.
+func Distances[T Float](norm Norm, dst, x, y []T, m, depth, panel, lo, hi int) {
+	k := best[T]()
+	t := &k.norms[norm]
+	from := func(row int) []T { return x[row*depth:] }
+	k.tiles(dst, m, panel, lo, hi, normRows, func(to []T, step, row, rows int) {
+		if depth == 0 {
+			k.clear(to, step, rows)
+			return
+		}
+		f := t.one
+		if rows > 1 {
+			f = t.many
+		}
+		_ = from(row)[rows*depth-1]
+		f(&to[0], &from(row)[0], &y[panel*k.width*depth:][:k.width*depth][0], step*sizeOf[T](), depth*sizeOf[T](), depth)
+	})
+}
+
+// normRows is the rows of a tile of norms.
+const normRows = 4
+
+// Sums sets rows lo..hi-1 of a panel of dst, [n, width], to sums over all rows j of y, [m, width]: of
+// weights[i, j] times the difference of row i of x, [n, width], and row j, or with signs of
+// weights[i, j] with the difference's sign, where that is not 0 or NaN. x and y are packed.
+func Sums[T Float](signs bool, dst, weights, x, y []T, n, m, width, panel, lo, hi int) {
+	k := best[T]()
+	t := &k.sums[1]
+	if signs {
+		t = &k.sums[0]
+	}
+	k.tiles(dst, width, panel, lo, hi, k.sumRows, func(to []T, step, row, rows int) {
+		if m == 0 {
+			k.clear(to, step, rows)
+			return
+		}
+		f := t.one
+		if rows > 1 {
+			f = t.many
+		}
+		w := weights[row*m:][:rows*m]
+		f(&to[0], &w[0], &x[(panel*n+row)*k.width:][:rows*k.width][0], &y[panel*m*k.width:][:m*k.width][0], step*sizeOf[T](), m*sizeOf[T](), m)
+	})
+}
+
+// tiles calls f for the tiles of rows lo..hi-1 of a panel of dst, of many rows each or of one, to write
+// them to rows that lie step elements apart. A panel that is not whole is written to other memory first.
+func (k *kernels[T]) tiles(dst []T, cols, panel, lo, hi, many int, f func(to []T, step, row, rows int)) {
+	var whole [normRows * maxWidth]T
+	first := panel * k.width
+	left := min(k.width, cols-first)
+	for row := lo; row < hi; {
+		rows := 1
+		if row+many <= hi {
+			rows = many
+		}
+		to := dst[row*cols+first:][:(rows-1)*cols+left]
+		if left == k.width {
+			f(to, cols, row, rows)
+		} else {
+			f(whole[:rows*k.width], k.width, row, rows)
+			for i := range rows {
+				copy(to[i*cols:][:left], whole[i*k.width:])
+			}
+		}
+		row += rows
+	}
+}
+
+// clear sets a tile to zero.
+func (k *kernels[T]) clear(to []T, step, rows int) {
+	for i := range rows {
+		clear(to[i*step:][:k.width])
+	}
+}

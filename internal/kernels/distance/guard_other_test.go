@@ -1,0 +1,5 @@
+//go:build !linux
+
+package distance
+
+func guarded[T Float](n int) []T { return make([]T, n) }
