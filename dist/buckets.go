@@ -21,7 +21,7 @@ import (
 )
 
 // WithMeasuredBuckets sets the bytes of WithBucketBytes to what is quickest here. Where the group begins
-// the ranks time sums of some sizes, which takes about a second in shared memory, and rank 0 keeps the
+// the ranks time sums of some sizes, which takes part of a second in shared memory, and rank 0 keeps the
 // result in a file by the engine, the number of ranks and the number of machines; later starts read it
 // there. All ranks give the option; path, "" for loris/buckets.json in the user's cache folder, is rank
 // 0's. Results are the same bits with any size.
@@ -29,11 +29,11 @@ func WithMeasuredBuckets(path string) Option {
 	return func(w *world) { w.measured = &path }
 }
 
-// bucketSizes are those that are timed, each by moving bucketTotal bytes bucketRounds times.
-var bucketSizes = []int{256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20}
+// bucketSizes are those that are timed, each by moving bucketTotal bytes, or one bucket, bucketRounds times.
+var bucketSizes = []int{256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20}
 
 const (
-	bucketTotal  = 32 << 20
+	bucketTotal  = 8 << 20
 	bucketRounds = 3
 	// bucketSlack is by how much a smaller bucket may be slower than the quickest: more of it is sent while
 	// the rest of the gradients is computed.
@@ -118,7 +118,7 @@ func (g *Group) timeBuckets(ctx context.Context) (int, error) {
 					return 0, err
 				}
 			}
-			took[i] = min(took[i], time.Since(begun))
+			took[i] = min(took[i], time.Since(begun)*bucketTotal/time.Duration(max(bucketTotal, n)))
 		}
 	}
 	quickest := slices.Min(took)
