@@ -163,10 +163,13 @@ func check[T Element, A Float](t *testing.T, n *network, set *tile.Set[A], batch
 }
 
 func TestLayer(t *testing.T) {
-	tests := []sizes{{1, 1, 1, 1}, {5, 3, 4, 7}, {3, 1, 20, 33}, {7, 9, 65, 64}, {2, 40, 10, 16}, {0, 2, 3, 4}, {3, 0, 3, 4}, {4, 2, 0, 5}, {65, 9, 3, 5}, {2, 600, 2, 3}}
+	tests := []sizes{{1, 1, 1, 1}, {5, 3, 4, 7}, {3, 1, 20, 33}, {3, 9, 65, 64}, {2, 40, 10, 16}, {0, 2, 3, 4}, {3, 0, 3, 4}, {4, 2, 0, 5}, {60, 9, 2, 3}, {2, 600, 1, 2}}
 	for i, s := range tests {
 		for _, mode := range []Mode{LSTM, GRU, Tanh, ReLU} {
 			for form := range 8 {
+				if mode != LSTM && form%3 != 0 {
+					continue // they differ from LSTM in a step alone
+				}
 				bias, zero, reverse := form&1 != 0, form&2 != 0, form&4 != 0
 				t.Run(fmt.Sprintf("%v/%d/%d", s, mode, form), func(t *testing.T) {
 					n := newNetwork(s, mode, bias, zero, reverse)
