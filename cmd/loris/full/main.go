@@ -17,5 +17,6 @@ func newRest() cli.Rest {
 	return cli.Rest{
 		Commands: []*cobra.Command{newRun(), newInspectModel(), newAOTI(), newServe(), newTop()},
 		Publish:  serveReport,
+		Package:  packageDigits,
 	}
 }

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris"
@@ -16,6 +18,8 @@ type Rest struct {
 	// Publish publishes the report of a session at an address for loris top, until stop is called. It
 	// returns the address: addr may leave the port to the system.
 	Publish func(addr string, report func() loris.Report) (at string, stop func() error, err error)
+	// Package writes the model of a file of digits' weights as a package that PyTorch runs.
+	Package func(ctx context.Context, weights, path string) error
 }
 
 // NewRoot returns the command line of loris.

@@ -45,6 +45,7 @@ type trainFlags struct {
 	train.Config
 	device, out, resume string
 	cache, debug        string
+	pkg                 string
 	json, report        bool
 	dist, autoResume    bool
 	rest                Rest
@@ -61,6 +62,10 @@ func newTrainDigits(rest Rest) *cobra.Command {
   digits.safetensors      the weights, for loris predict digits or PyTorch
   checkpoint.safetensors  what --resume needs
   digits.png              the curves and the confusion matrix
+
+With --package it also writes the trained network as a package that PyTorch runs:
+
+    torch._inductor.aoti_load_package("digits.pt2")(images)   # float32[n, 64] -> [n, 10]
 
 An interrupt ends the training after the present step; what is there is written.
 With --resume training goes on exactly as it would have: the settings are those of
@@ -81,6 +86,7 @@ a folder that all ranks reach then.`,
 	fl.IntSliceVar(&f.Hidden, "hidden", f.Hidden, "sizes of the hidden layers")
 	fl.Float64Var(&f.Dropout, "dropout", f.Dropout, "probability of dropout after each hidden layer")
 	fl.StringVar(&f.out, "out", "digits-out", "`folder` to write to")
+	fl.StringVar(&f.pkg, "package", "", "`file` for a package (.pt2) of the network that PyTorch runs")
 	fl.StringVar(&f.resume, "resume", "", "checkpoint `file` to go on from")
 	fl.BoolVar(&f.autoResume, "auto-resume", false, "go on from the checkpoint in --out if there is one, and keep one there")
 	fl.BoolVar(&f.json, "json", false, "print an object a line")
@@ -179,6 +185,9 @@ func (f *trainFlags) rescue(c *cobra.Command, t *train.Trainer, failed error) er
 func (f *trainFlags) run(c *cobra.Command) (err error) {
 	if f.debug != "" && f.rest.Publish == nil {
 		return command.BecomeWhole(c, "--debug")
+	}
+	if f.pkg != "" && f.rest.Package == nil {
+		return command.BecomeWhole(c, "--package")
 	}
 	switch {
 	case f.autoResume:
@@ -298,6 +307,11 @@ func (r *trainRun) finish(ctx context.Context, start time.Time, interrupted bool
 	r.chart.Confusion = r.last.Confusion
 	if err := writeChart(s.Plot, r.chart); err != nil {
 		return err
+	}
+	if s.Package = r.f.pkg; s.Package != "" {
+		if err := r.f.rest.Package(ctx, s.Weights, s.Package); err != nil {
+			return err
+		}
 	}
 	if err := r.out.done(s, report, r.usage); err != nil {
 		return err

@@ -68,7 +68,8 @@ type trainSummary struct {
 	Weights      string       `json:"weights"`
 	Checkpoint   string       `json:"checkpoint"`
 	Plot         string       `json:"plot"`
-	Report       *trainReport `json:"report,omitempty"` // with --report
+	Package      string       `json:"package,omitempty"` // with --package
+	Report       *trainReport `json:"report,omitempty"`  // with --report
 }
 
 type trainReport struct {
@@ -180,6 +181,9 @@ func (o *trainOutput) done(s trainSummary, r loris.Report, usage []train.Usage) 
 	}
 	if o.f.report {
 		fmt.Fprintf(o.w, "\n%v\n", r)
+	}
+	if s.Package != "" {
+		fmt.Fprintf(o.w, "wrote %s for PyTorch\n", s.Package)
 	}
 	_, err := fmt.Fprintf(o.w, "wrote %s, %s and %s\n", s.Weights, s.Checkpoint, s.Plot)
 	return err
