@@ -122,6 +122,10 @@ func TestHostileFiles(t *testing.T) {
 		"times as long":                  {`"type": "BertNormalizer"`, `"type": "Sequence", "normalizers":[` + nested + `,` + double + `]`},
 		"more than 64 times as long":     {`"type": "BertNormalizer"`, `"type": "Replace", "pattern":{"String":"a"}, "content":"` + strings.Repeat("a", 65) + `"`},
 		"may make a text more than 64 t": {`"type": "BertNormalizer"`, `"type": "Prepend", "prepend":"` + strings.Repeat("a", 65) + `"`},
+		"the normalizer may":             {`"type": "BertNormalizer"`, `"type": "Prepend", "Prepend":"", "prepend":"` + strings.Repeat("a", 65) + `"`},
+		"the pre_tokenizer may":          {`"pre_tokenizer": {`, `"pre_tokenizer": {"type":"Metaspace", "replacement":"` + strings.Repeat("a", 65) + `"}, "x": {`},
+		"the post_processor may":         {`"single": [`, `"single": [` + strings.Repeat(`{"Sequence":{"id":"A","type_id":0}},`, 64)},
+		"post_processor may make":        {`"ids": [`, `"ids": [` + strings.Repeat("1,", 64)},
 	} {
 		text := strings.Replace(string(good), change[0], change[1], 1)
 		if text == string(good) {
