@@ -294,7 +294,9 @@ func adaptiveMaxPool[T kernels.Number](c *call) {
 func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int) {
 	x := c.upward(c.Operands[0])
 	lead := x.View.Rank - n
-	if lead > 2 { // more than a batch and channels: all are taken for channels
+	// More than a batch and channels are all taken for channels; and neither rows nor channels adjoin.
+	adjoins := func(d int) bool { return d >= 0 && (x.View.Strides[d] == 1 || x.View.Dims[d] == 1) }
+	if lead > 2 || !adjoins(x.View.Rank-1) && !adjoins(lead-1) {
 		x = c.l.Copied(c.Instr, x)
 	}
 	var strides [3]int
@@ -315,9 +317,12 @@ func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int) {
 	out := conv.ChannelsFirst(g.C, g.Out)
 	least, _ := kernels.Limits[T]()
 	run := &pool.Max[T]{Limiter: c.l.limiter, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
-	m := c.l.mem
+	m, places := c.l.mem, !c.unused(1)
 	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.Buf}}, func(_, _ int) {
-		run.X, run.Values, run.Indices = as[T](m.bufs[x.Buf])[x.View.Offset:], elements[T](m, values), elements[int64](m, indices)
+		run.X, run.Values = as[T](m.bufs[x.Buf])[x.View.Offset:], elements[T](m, values)
+		if places {
+			run.Indices = elements[int64](m, indices)
+		}
 		run.Run()
 		run.X, run.Values, run.Indices = nil, nil, nil
 	})

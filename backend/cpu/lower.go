@@ -183,6 +183,12 @@ func (c *call) result() operand {
 	return operand{v.Buf, 0, v.Shape.Numel()}
 }
 
+// unused says that nothing wants result i of the instruction, of which there are several.
+func (c *call) unused(i int) bool {
+	id := c.Instr.Out + graph.ID(i)
+	return !c.l.Kept[id] && len(c.l.Users[id]) == 0
+}
+
 // dense returns a value's elements in order, copying them if they are not so.
 func (c *call) dense(v plan.Value) operand {
 	o, _ := contiguous(c.Dense(v))

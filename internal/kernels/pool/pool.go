@@ -2,7 +2,8 @@
 //
 // Where channels adjoin in memory, all channels of a position are treated
 // together. Images whose planes are dense are transposed a few rows at a time
-// to be treated so.
+// to be treated so, but for windows within long rows, which are treated one
+// element of each window at a time.
 package pool
 
 import "github.com/loris-ml/loris/internal/kernels/conv"
@@ -32,13 +33,6 @@ func Adaptive(n, parts int) (windows [][2]int, longest int) {
 		longest = max(longest, to-from)
 	}
 	return windows, longest
-}
-
-func (g *Geometry) rows() int {
-	if g.C == 0 || g.Out[2] == 0 {
-		return 0
-	}
-	return g.N * g.Out[0] * g.Out[1]
 }
 
 // span is the positions of a window in one dimension: from, from+step, … below

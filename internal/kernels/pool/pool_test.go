@@ -26,6 +26,13 @@ var geometries = []Geometry{
 	geometry(1, 16, [3]int{1, 1, 30}, [3]int{1, 1, 5}, [3]int{1, 1, 4}, [3]int{0, 0, 2}, cube(1)),
 	geometry(2, 9, cube(5), cube(2), cube(2), cube(1), cube(1)),
 	geometry(1, 20, [3]int{1, 6, 6}, [3]int{1, 4, 4}, [3]int{1, 1, 1}, [3]int{0, 2, 2}, cube(1)),
+	// Few channels of many images; long rows, of which the windows' elements adjoin.
+	geometry(37, 3, [3]int{4, 5, 6}, cube(2), cube(2), cube(1), cube(1)),
+	geometry(5, 2, [3]int{3, 6, 8}, cube(3), [3]int{1, 2, 1}, cube(1), cube(1)),
+	geometry(2, 3, [3]int{1, 1, 70}, [3]int{1, 1, 3}, [3]int{1, 1, 2}, cube(0), cube(1)),
+	geometry(2, 3, [3]int{2, 3, 41}, [3]int{1, 1, 4}, [3]int{1, 2, 1}, [3]int{0, 0, 2}, [3]int{1, 1, 2}),
+	geometry(1, 5, [3]int{1, 4, 100}, [3]int{1, 1, 7}, [3]int{1, 3, 5}, [3]int{0, 0, 3}, cube(1)),
+	{N: 1, C: 2, In: [3]int{1, 1, 33}, Kernel: [3]int{1, 1, 2}, Out: [3]int{1, 1, 17}, Stride: [3]int{1, 1, 2}, Dilation: cube(1)},
 	{N: 0, C: 4, In: cube(2), Kernel: cube(1), Out: cube(2), Stride: cube(1), Dilation: cube(1)},
 	adaptive(2, 11, [3]int{1, 13, 12}, [3]int{1, 5, 7}),
 	adaptive(1, 9, [3]int{3, 5, 4}, [3]int{2, 5, 9}),
@@ -109,6 +116,14 @@ func testMax[T kernels.Number](t *testing.T, special []T) {
 				m.Values, m.Indices = make([]T, size(g.N, g.C, g.Out)), make([]int64, size(g.N, g.C, g.Out))
 				m.Do(m.Units()/2, m.Units())
 				m.Do(0, m.Units()/2)
+				alone := *m
+				alone.Values, alone.Indices = make([]T, len(m.Values)), nil
+				alone.Do(0, alone.Units())
+				for i, v := range alone.Values {
+					if v != m.Values[i] && (v == v || m.Values[i] == m.Values[i]) {
+						t.Fatalf("%+v %s→%s: element %d is %v without indices, %v with them", g, xName, yName, i, v, m.Values[i])
+					}
+				}
 				g.each(func(n, c int, o [3]int) {
 					best, index := least, int64(-1)
 					g.inside(o, func(at [3]int) {

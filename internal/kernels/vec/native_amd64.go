@@ -109,15 +109,56 @@ func addNative(dst, x, y []float32) int {
 
 // greaterNative does whole vectors and returns how many elements.
 func greaterNative(best []float32, at []int32, x []float32, index int32) int {
+	if level == none {
+		return 0
+	}
+	n, all := 0, len(best)&^7
+	if level == avx512 && all >= 16 {
+		n = all &^ 15
+		greaterAVX512(&best[0], &at[0], &x[0], n, index)
+	}
+	if n < all { // rows are often of 8 or 24 channels
+		greaterAVX2(&best[n], &at[n], &x[n], all-n, index)
+	}
+	return all
+}
+
+// greaterAlongNative does whole vectors and returns how many elements.
+func greaterAlongNative(best []float32, at []int32, x []float32, index, step int32) int {
 	n := whole(len(best))
 	if n == 0 {
 		return 0
 	}
 	if level == avx512 {
-		greaterAVX512(&best[0], &at[0], &x[0], n, index)
+		greaterAlongAVX512(&best[0], &at[0], &x[0], n, index, step)
 	} else {
-		greaterAVX2(&best[0], &at[0], &x[0], n, index)
+		greaterAlongAVX2(&best[0], &at[0], &x[0], n, index, step)
 	}
+	return n
+}
+
+// mostNative does whole vectors and returns how many elements.
+func mostNative(best, x []float32) int {
+	n := whole(len(best))
+	if n == 0 {
+		return 0
+	}
+	if level == avx512 {
+		mostAVX512(&best[0], &x[0], n)
+	} else {
+		mostAVX2(&best[0], &x[0], n)
+	}
+	return n
+}
+
+// halvesNative splits whole vectors and returns how many pairs.
+func halvesNative(even, odd, x []float32) int {
+	n := len(x) / 2 &^ 7
+	if level == none || n == 0 {
+		return 0
+	}
+	_, _ = even[n-1], odd[n-1]
+	halvesAVX2(&even[0], &odd[0], &x[0], n)
 	return n
 }
 

@@ -29,6 +29,16 @@ func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
 //go:noescape
 func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
 
+// greaterAlongAVX512 is GreaterAlong of n > 0 elements, a multiple of 16.
+//
+//go:noescape
+func greaterAlongAVX512(best *float32, at *int32, x *float32, n int, index int32, step int32)
+
+// mostAVX512 is Most of n > 0 elements, a multiple of 16.
+//
+//go:noescape
+func mostAVX512(best *float32, x *float32, n int)
+
 // addAVX512 is Add of n > 0 elements, a multiple of 16.
 //
 //go:noescape
@@ -59,7 +69,22 @@ func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
 //go:noescape
 func greaterAVX2(best *float32, at *int32, x *float32, n int, index int32)
 
+// greaterAlongAVX2 is GreaterAlong of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func greaterAlongAVX2(best *float32, at *int32, x *float32, n int, index int32, step int32)
+
+// mostAVX2 is Most of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func mostAVX2(best *float32, x *float32, n int)
+
 // addAVX2 is Add of n > 0 elements, a multiple of 8.
 //
 //go:noescape
 func addAVX2(dst *float32, x *float32, y *float32, n int)
+
+// halvesAVX2 sets even and odd to the elements at even and odd places of x, n > 0 each, a multiple of 8.
+//
+//go:noescape
+func halvesAVX2(even *float32, odd *float32, x *float32, n int)

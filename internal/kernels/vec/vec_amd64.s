@@ -827,6 +827,78 @@ loop:
 	VZEROUPPER
 	RET
 
+// func greaterAlongAVX512(best *float32, at *int32, x *float32, n int, index int32, step int32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·greaterAlongAVX512(SB), NOSPLIT, $0-40
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VBROADCASTSS index+32(FP), Z0
+	VBROADCASTSS step+36(FP), Z1
+	VPMULLD      iota<>+0(SB), Z1, Z2
+	VPADDD       Z2, Z0, Z0
+	VPSLLD       $0x04, Z1, Z1
+
+loop:
+	VMOVUPS   (AX), Z2
+	VMOVUPS   (CX), Z3
+	VMOVUPS   (DX), Z4
+	VCMPPS    $0x1e, Z2, Z4, K1
+	VCMPPS    $0x03, Z4, Z4, K2
+	KORW      K1, K2, K1
+	VPMOVD2M  Z3, K2
+	KORW      K1, K2, K1
+	VMOVUPS   Z4, K1, (AX)
+	VMOVDQU32 Z0, K1, (CX)
+	VPADDD    Z1, Z0, Z0
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000040, DX
+	SUBQ      $0x10, BX
+	JG        loop
+	VZEROUPPER
+	RET
+
+DATA iota<>+0(SB)/4, $0x00000000
+DATA iota<>+4(SB)/4, $0x00000001
+DATA iota<>+8(SB)/4, $0x00000002
+DATA iota<>+12(SB)/4, $0x00000003
+DATA iota<>+16(SB)/4, $0x00000004
+DATA iota<>+20(SB)/4, $0x00000005
+DATA iota<>+24(SB)/4, $0x00000006
+DATA iota<>+28(SB)/4, $0x00000007
+DATA iota<>+32(SB)/4, $0x00000008
+DATA iota<>+36(SB)/4, $0x00000009
+DATA iota<>+40(SB)/4, $0x0000000a
+DATA iota<>+44(SB)/4, $0x0000000b
+DATA iota<>+48(SB)/4, $0x0000000c
+DATA iota<>+52(SB)/4, $0x0000000d
+DATA iota<>+56(SB)/4, $0x0000000e
+DATA iota<>+60(SB)/4, $0x0000000f
+GLOBL iota<>(SB), RODATA|NOPTR, $64
+
+// func mostAVX512(best *float32, x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·mostAVX512(SB), NOSPLIT, $0-24
+	MOVQ best+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVUPS (AX), Z0
+	VMOVUPS (CX), Z1
+	VMAXPS  Z0, Z1, Z0
+	VCMPPS  $0x03, Z1, Z1, K1
+	VMOVAPS Z1, K1, Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x10, DX
+	JG      loop
+	VZEROUPPER
+	RET
+
 // func addAVX512(dst *float32, x *float32, y *float32, n int)
 // Requires: AVX, AVX512F
 TEXT ·addAVX512(SB), NOSPLIT, $0-32
@@ -1469,6 +1541,61 @@ loop:
 	VZEROUPPER
 	RET
 
+// func greaterAlongAVX2(best *float32, at *int32, x *float32, n int, index int32, step int32)
+// Requires: AVX, AVX2
+TEXT ·greaterAlongAVX2(SB), NOSPLIT, $0-40
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	VBROADCASTSS index+32(FP), Y0
+	VBROADCASTSS step+36(FP), Y1
+	VPMULLD      iota<>+0(SB), Y1, Y2
+	VPADDD       Y2, Y0, Y0
+	VPSLLD       $0x03, Y1, Y1
+
+loop:
+	VMOVUPS   (AX), Y2
+	VMOVUPS   (CX), Y3
+	VMOVUPS   (DX), Y4
+	VCMPPS    $0x1e, Y2, Y4, Y5
+	VCMPPS    $0x03, Y4, Y4, Y6
+	VORPS     Y6, Y5, Y5
+	VORPS     Y3, Y5, Y5
+	VBLENDVPS Y5, Y4, Y2, Y2
+	VBLENDVPS Y5, Y0, Y3, Y3
+	VMOVUPS   Y2, (AX)
+	VMOVUPS   Y3, (CX)
+	VPADDD    Y1, Y0, Y0
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x08, BX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func mostAVX2(best *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·mostAVX2(SB), NOSPLIT, $0-24
+	MOVQ best+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVUPS   (AX), Y0
+	VMOVUPS   (CX), Y1
+	VMAXPS    Y0, Y1, Y2
+	VCMPPS    $0x03, Y1, Y1, Y0
+	VBLENDVPS Y0, Y1, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x08, DX
+	JG        loop
+	VZEROUPPER
+	RET
+
 // func addAVX2(dst *float32, x *float32, y *float32, n int)
 // Requires: AVX
 TEXT ·addAVX2(SB), NOSPLIT, $0-32
@@ -1484,6 +1611,33 @@ loop:
 	ADDQ    $0x00000020, AX
 	ADDQ    $0x00000020, CX
 	ADDQ    $0x00000020, DX
+	SUBQ    $0x08, BX
+	JG      loop
+	VZEROUPPER
+	RET
+
+// func halvesAVX2(even *float32, odd *float32, x *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·halvesAVX2(SB), NOSPLIT, $0-32
+	MOVQ even+0(FP), AX
+	MOVQ odd+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	VSHUFPS $0x88, Y1, Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (CX)
+	ADDQ    $0x00000040, DX
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
 	SUBQ    $0x08, BX
 	JG      loop
 	VZEROUPPER

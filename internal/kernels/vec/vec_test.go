@@ -311,6 +311,76 @@ func TestGreater(t *testing.T) {
 	})
 }
 
+// searched are rows of more than one vector and a rest, with all kinds of special values.
+func searched() (best []float32, at []int32, x []float32) {
+	special := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1, 2}
+	for i := range 16*7 - 5 {
+		best = append(best, special[i%7])
+		at = append(at, int32(i%3)-1)
+		x = append(x, special[(i*i+i/7)%7])
+	}
+	return best, at, x
+}
+
+func TestGreaterAlong(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{0, 7, 8, 31, 100} {
+			best, at, x := searched()
+			b, a := append([]float32(nil), best...), append([]int32(nil), at...)
+			GreaterAlong(b[:n], a[:n], x[:n], -7, 3)
+			for i := range n {
+				if x[i] > best[i] || x[i] != x[i] || at[i] < 0 {
+					best[i], at[i] = x[i], int32(3*i-7)
+				}
+			}
+			for i := range best {
+				if a[i] != at[i] || math.Float32bits(b[i]) != math.Float32bits(best[i]) {
+					t.Errorf("%d elements: element %d is %v at %d, want %v at %d", n, i, b[i], a[i], best[i], at[i])
+				}
+			}
+		}
+	})
+}
+
+func TestMost(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{0, 7, 8, 31, 100} {
+			best, _, x := searched()
+			b := append([]float32(nil), best...)
+			Most(b[:n], x[:n])
+			for i := range best {
+				if i < n && (x[i] > best[i] || x[i] != x[i]) {
+					best[i] = x[i]
+				}
+				if math.Float32bits(b[i]) != math.Float32bits(best[i]) {
+					t.Errorf("%d elements: element %d is %v, want %v", n, i, b[i], best[i])
+				}
+			}
+		}
+	})
+}
+
+func TestHalves(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{0, 1, 15, 16, 33, 70} {
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = float32(i + 1)
+			}
+			even, odd := make([]float32, (n+1)/2+1), make([]float32, n/2+1)
+			Halves(even[:(n+1)/2], odd[:n/2], x)
+			for i := range x {
+				if half := [][]float32{even, odd}[i%2]; half[i/2] != x[i] {
+					t.Errorf("%d elements: %d is %v", n, i, half[i/2])
+				}
+			}
+			if even[(n+1)/2] != 0 || odd[n/2] != 0 {
+				t.Errorf("%d elements: one beyond was written", n)
+			}
+		}
+	})
+}
+
 func TestAdd(t *testing.T) {
 	for _, n := range []int{0, 1, 8, 16, 37, 64} {
 		x, y := make([]float32, n), make([]float32, n)

@@ -184,9 +184,12 @@ func main() {
 		s.softmax(4)
 		s.softmax(1)
 		s.lstm()
-		s.greater()
+		s.greater(false)
+		s.greater(true)
+		s.most()
 		s.add()
 	}
+	halves()
 	Generate()
 }
 

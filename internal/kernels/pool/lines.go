@@ -1,0 +1,118 @@
+package pool
+
+import (
+	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+)
+
+// lineOutputs is from how many outputs on a row is treated as a line.
+const lineOutputs = 16
+
+// inLines says that windows lie within rows that are dense and long: then the k-th elements of the
+// windows of a row adjoin, once the row is split by the remainders of its columns by the stride.
+func (m *Max[T]) inLines() bool {
+	if m.Kernel[0] != 1 || m.Kernel[1] != 1 || m.Windows[2] != nil || m.Out[2] < lineOutputs {
+		return false
+	}
+	return m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && (m.Indices == nil || m.IndicesLayout.Spatial[2] == 1)
+}
+
+// lines computes rows of outputs lo..hi-1, those of one plane after the other.
+func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
+	for i := lo; i < hi; i++ {
+		plane, o := i/(m.Out[0]*m.Out[1]), [3]int{i / m.Out[1] % m.Out[0], i % m.Out[1], 0}
+		n, c := plane/m.C, plane%m.C
+		i0, i1 := m.window(0, o[0]).from, m.window(1, o[1]).from
+		x := m.X[offset(&m.XLayout, n, [3]int{i0, i1, 0})+c*m.XLayout.Channel:][:m.In[2]]
+		best := m.Values[offset(&m.ValuesLayout, n, o)+c*m.ValuesLayout.Channel:][:m.Out[2]]
+		for j := range best {
+			best[j] = m.Least
+		}
+		if m.Indices == nil {
+			m.line(r, best, nil, x, 0)
+			continue
+		}
+		r.at = grow(r.at, m.Out[2])
+		for j := range r.at {
+			r.at[j] = -1
+		}
+		m.line(r, best, r.at, x, int32((i0*m.In[1]+i1)*m.In[2]))
+		widen(m.Indices[offset(&m.IndicesLayout, n, o)+c*m.IndicesLayout.Channel:][:m.Out[2]], r.at)
+	}
+}
+
+// line takes what is greatest in the windows of a row over into best, and where it is into at unless
+// that is nil; the row begins at place first.
+func (m *Max[T]) line(r *maxRow[T], best []T, at []int32, x []T, first int32) {
+	stride := m.Stride[2]
+	each := (len(x) + stride - 1) / stride
+	parts := x
+	if stride > 1 {
+		r.parts = grow(r.parts, each*stride)
+		parts = r.parts
+		split(parts, x, stride, each)
+	}
+	for k := range m.Kernel[2] {
+		shift := k*m.Dilation[2] - m.Pad[2] // of the input's column behind the output's times stride
+		// Outputs from..to-1 have this element inside.
+		from, to := max(0, (stride-1-shift)/stride), 0
+		if last := len(x) - 1 - shift; last >= 0 {
+			to = min(len(best), last/stride+1)
+		}
+		if from >= to {
+			continue
+		}
+		column := from*stride + shift
+		row := parts[column%stride*each+column/stride:][:to-from]
+		if at == nil {
+			most(best[from:to], row)
+		} else {
+			greaterAlong(best[from:to], at[from:to], row, first+int32(column), int32(stride))
+		}
+	}
+}
+
+// split sets row i of dst to the columns of x whose remainder by n is i, and leaves what is behind the
+// last one as it was.
+func split[T any](dst, x []T, n, each int) {
+	if f, ok := any(x).([]float32); ok && n == 2 {
+		d := any(dst).([]float32)
+		vec.Halves(d[:each], d[each:][:len(x)/2], f)
+		return
+	}
+	for i := range n {
+		row := dst[i*each:][:each]
+		for j, at := 0, i; at < len(x); j, at = j+1, at+n {
+			row[j] = x[at]
+		}
+	}
+}
+
+// most takes over what is greater than the best so far, or is NaN.
+func most[T kernels.Number](best, x []T) {
+	if b, ok := any(best).([]float32); ok {
+		vec.Most(b, any(x).([]float32))
+		return
+	}
+	x = x[:len(best)]
+	for i, v := range x {
+		if v > best[i] || v != v {
+			best[i] = v
+		}
+	}
+}
+
+// greaterAlong is greater of elements whose indices are step apart.
+func greaterAlong[T kernels.Number](best []T, at []int32, x []T, index, step int32) {
+	if b, ok := any(best).([]float32); ok {
+		vec.GreaterAlong(b, at, any(x).([]float32), index, step)
+		return
+	}
+	at, x = at[:len(best)], x[:len(best)]
+	for i, v := range x {
+		if v > best[i] || v != v || at[i] < 0 {
+			best[i], at[i] = v, index
+		}
+		index += step
+	}
+}
