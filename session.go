@@ -76,20 +76,24 @@ func WithNoOp() SessionOption { return func(c *executor.Config) { c.NoOp = true 
 // WithLines sets when ops note the user's source line.
 func WithLines(p LinePolicy) SessionOption { return func(c *executor.Config) { c.Lines = p } }
 
-// WithInstances bounds the instances of one computation that may run at once.
+// WithInstances bounds the instances of one computation that forks may run at once, each of which
+// has constants of its own. The default is GOMAXPROCS, or 1 with WithThreads. A further instance is
+// made when a fork finds all others in use.
 func WithInstances(n int) SessionOption { return func(c *executor.Config) { c.Instances = n } }
 
 // WithInFlight bounds how many steps are queued on a device that keeps the order of its
 // work, such as a GPU, so that it does not wait for the host between them. The default
 // is 3; with 1 a step waits for the one before. A step that fails gives its error to
 // the readers of its results, to the steps that used them, and, if the session has not
-// read it, to one of its next calls of MarkStep. The CPU backend runs one step after another.
+// read it, to one of its next calls of MarkStep. The CPU backend runs the steps of a session one
+// after another.
 func WithInFlight(n int) SessionOption { return func(c *executor.Config) { c.InFlight = n } }
 
 // WithThreads bounds how many processors the steps of a session and its forks use at a
 // time on the CPU backend. The default, 0, means GOMAXPROCS, which is never exceeded.
-// Sessions with different bounds may run side by side: all steps together use no more
-// than GOMAXPROCS processors, and a step waits for a free one. Neither results (but see
+// Steps of a session and its forks that are bounded take turns. Sessions with different bounds
+// may run side by side: all steps together use no more than GOMAXPROCS processors, and a step
+// waits for a free one. Neither results (but see
 // WithDeterministic) nor compiled code depend on the bound. Models that PyTorch compiled
 // have a bound of their own, aoti.Threads.
 func WithThreads(n int) SessionOption { return func(c *executor.Config) { c.Threads = n } }

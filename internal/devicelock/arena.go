@@ -71,15 +71,15 @@ func (a *Arena[K]) Stats() Stats {
 // unlocked without an error, and the error (see [Locker.Lock]) is returned
 // with the name of the device.
 func (a *Arena[K]) LockDevices(ctx context.Context, owner any, keys ...K) (*Held, error) {
-	return a.LockDevicesFor(ctx, owner, 0, keys...)
+	return a.LockDevicesFor(ctx, owner, Alone, 0, keys...)
 }
 
-// LockDevicesFor is LockDevices for work that takes about so long (see [Locker.LockFor]).
-func (a *Arena[K]) LockDevicesFor(ctx context.Context, owner any, long time.Duration, keys ...K) (*Held, error) {
-	h := &Held{lockers: make([]*Locker, 0, len(keys))}
+// LockDevicesFor is LockDevices for work of a Mode that takes about so long (see [Locker.LockFor]).
+func (a *Arena[K]) LockDevicesFor(ctx context.Context, owner any, mode Mode, long time.Duration, keys ...K) (*Held, error) {
+	h := &Held{owner: owner, lockers: make([]*Locker, 0, len(keys))}
 	for _, k := range a.ordered(keys) {
 		l := a.Locker(k)
-		if err := l.LockFor(ctx, owner, long); err != nil {
+		if err := l.LockFor(ctx, owner, mode, long); err != nil {
 			h.Unlock(nil)
 			return nil, l.wrap("lock", err)
 		}
@@ -133,6 +133,7 @@ func (a *Arena[K]) ordered(keys []K) []K {
 
 // Held is the set of locks taken by one call of LockDevices.
 type Held struct {
+	owner    any
 	lockers  []*Locker
 	unlocked atomic.Bool
 }
@@ -146,6 +147,6 @@ func (h *Held) Unlock(f *Failure) {
 		return
 	}
 	for _, l := range slices.Backward(h.lockers) {
-		l.Unlock(f)
+		l.Unlock(h.owner, f)
 	}
 }

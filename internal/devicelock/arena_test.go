@@ -55,7 +55,7 @@ func TestLockDevicesOrder(t *testing.T) {
 			}
 			var got []int
 			for _, l := range h.lockers {
-				if !l.locked {
+				if len(l.holders) == 0 {
 					t.Errorf("%s is not locked", l.name)
 				}
 				for _, k := range tt.want {
@@ -102,7 +102,7 @@ func TestLockDevicesIsAllOrNothing(t *testing.T) {
 		{"error of earlier work", t.Context(),
 			func(l *Locker) {
 				mustLock(t, l)
-				l.Unlock(failure(errWork))
+				l.Unlock(nil, failure(errWork))
 			},
 			asyncCause},
 		{"context", ended,
@@ -163,7 +163,7 @@ func TestHeldUnlock(t *testing.T) {
 	}
 	h.Unlock(failure(errWork)) // must not unlock what others hold now
 	for _, k := range []int{1, 2} {
-		a.Locker(k).Unlock(nil)
+		a.Locker(k).Unlock(nil, nil)
 	}
 	if err := a.Barrier(t.Context()); err != nil {
 		t.Error(err)
@@ -175,7 +175,7 @@ func TestArenaBarrier(t *testing.T) {
 	fail := func(a *Arena[int], keys ...int) {
 		for _, k := range keys {
 			mustLock(t, a.Locker(k))
-			a.Locker(k).Unlock(failure(fmt.Errorf("device %d: %w", k, errWork)))
+			a.Locker(k).Unlock(nil, failure(fmt.Errorf("device %d: %w", k, errWork)))
 		}
 	}
 	tests := []struct {
@@ -211,7 +211,7 @@ func TestArenaBarrierContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTestArena()
 		mustLock(t, a.Locker(1))
-		a.Locker(1).Unlock(failure(errWork))
+		a.Locker(1).Unlock(nil, failure(errWork))
 		mustLock(t, a.Locker(2))
 		a.Locker(3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

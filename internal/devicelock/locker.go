@@ -35,6 +35,8 @@
 //   - Short work may pass long work that waits ([Locker.LockFor]). No Lock is held up in this way for
 //     longer than its own work takes, and none passes a Barrier, a Lock that has not said how long its
 //     work takes, or one of the same owner.
+//   - Work of different owners may be under one Lock at a time where its [Mode] says so. Nobody goes
+//     before an earlier Lock for that reason.
 //   - A free Locker has an empty queue: whoever unlocks hands over directly.
 //   - Errors are delivered when a turn comes: a waiting Lock or Barrier gets those that there are
 //     when it would be given the lock or let pass, and a Lock that gets one does not get the lock.
@@ -120,6 +122,33 @@ func (s Stats) Add(o Stats) Stats {
 	}
 }
 
+// Mode says beside which other work a Lock may be held. Work of one owner is never beside other work
+// of it.
+type Mode uint8
+
+const (
+	// Alone is work that nothing may be beside.
+	Alone Mode = iota
+	// Reads is work that reads what work of mode Overwrites may overwrite.
+	Reads
+	// Overwrites is work that overwrites data which nobody reads but its owner, and work of mode
+	// Reads.
+	Overwrites
+	// Apart is work whose data nobody overwrites, and which overwrites none.
+	Apart
+)
+
+// beside reports whether work of two owners may go on at a time.
+func (m Mode) beside(o Mode) bool {
+	return m != Alone && o != Alone && (m == o || m == Apart || o == Apart)
+}
+
+// holder is work under a Lock.
+type holder struct {
+	owner any
+	mode  Mode
+}
+
 // Locker is the lock of one device. The zero value is an unlocked Locker
 // without a name; a Locker must not be copied after its first use. It may be
 // unlocked by another goroutine than the one that locked it.
@@ -127,16 +156,16 @@ type Locker struct {
 	name string
 
 	mu       sync.Mutex // guards what follows
-	locked   bool
+	holders  []holder   // of the lock, oldest first
 	failures []*Failure // not delivered yet, oldest first; some may have been told meanwhile
-	queue    list.List  // of *waiter, first come first; empty unless locked
+	queue    list.List  // of *waiter, first come first; empty unless the lock is held
 	stats    Stats
 }
 
 // waiter is a call of Lock or Barrier that found the lock held.
 type waiter struct {
 	barrier bool
-	owner   any           // of a Lock
+	holder                // what a Lock is for
 	long    time.Duration // what the work of a Lock takes, about; 0 if that is not known
 	passed  time.Duration // what the work takes that has gone before though it came later
 	settled chan struct{} // closed, under Locker.mu, once err is final
@@ -153,26 +182,26 @@ func (l *Locker) Name() string { return l.name }
 // an error the caller does not hold the lock. The error is ctx.Err() if the
 // context ended first, or an [*AsyncError] if earlier work of the owner
 // failed and the owner has not been told; this tells it, so a second Lock may succeed.
-func (l *Locker) Lock(ctx context.Context, owner any) error { return l.LockFor(ctx, owner, 0) }
+func (l *Locker) Lock(ctx context.Context, owner any) error { return l.LockFor(ctx, owner, Alone, 0) }
 
-// LockFor is Lock for work that takes about so long, or 0 if that is not known. It waits before the
-// Locks of other owners whose work takes more than twice as long and which nothing has held up for that
-// time yet.
-func (l *Locker) LockFor(ctx context.Context, owner any, long time.Duration) error {
+// LockFor is Lock for work of a Mode that takes about so long, or 0 if that is not known. It waits
+// before the Locks of other owners whose work takes more than twice as long and which nothing has held
+// up for that time yet.
+func (l *Locker) LockFor(ctx context.Context, owner any, mode Mode, long time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	h := holder{owner, mode}
 	l.mu.Lock()
-	if !l.locked {
+	if l.queue.Len() == 0 && l.admits(h) {
 		err := l.takeErr(owner, false)
 		if err == nil {
-			l.locked = true
-			l.stats.Locks++
+			l.hold(h)
 		}
 		l.mu.Unlock()
 		return err
 	}
-	w, e := l.enqueue(&waiter{owner: owner, long: long})
+	w, e := l.enqueue(&waiter{holder: h, long: long})
 	l.stats.Waits++
 	l.mu.Unlock()
 
@@ -184,15 +213,28 @@ func (l *Locker) LockFor(ctx context.Context, owner any, long time.Duration) err
 	return err
 }
 
-// Unlock gives the lock to the next in line. A Failure is that of the work done under the lock, to be
-// delivered as the package says. Unlock panics if the lock is not held.
-func (l *Locker) Unlock(f *Failure) {
+// admits reports whether work may begin beside what is under the lock. The caller holds mu.
+func (l *Locker) admits(h holder) bool {
+	for _, o := range l.holders {
+		if o.owner == h.owner || !h.mode.beside(o.mode) {
+			return false
+		}
+	}
+	return true
+}
+
+// hold puts work under the lock. The caller holds mu.
+func (l *Locker) hold(h holder) {
+	l.holders = append(l.holders, h)
+	l.stats.Locks++
+}
+
+// Unlock ends what an owner has under the lock and gives it to the next in line. A Failure is that of
+// the work, to be delivered as the package says. Unlock panics if the owner does not hold the lock.
+func (l *Locker) Unlock(owner any, f *Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.locked {
-		panic("devicelock: Unlock of an unlocked Locker " + l.name)
-	}
-	l.release(f)
+	l.release(owner, f)
 }
 
 // Fail tells of the failure of work that was done under the lock and went on after
@@ -224,7 +266,7 @@ func (l *Locker) Barrier(ctx context.Context) error {
 		return err
 	}
 	l.mu.Lock()
-	if !l.locked {
+	if len(l.holders) == 0 {
 		err := l.takeErr(nil, true)
 		l.mu.Unlock()
 		return err
@@ -280,25 +322,37 @@ func (l *Locker) wait(ctx context.Context, w *waiter, e *list.Element) error {
 			return w.err
 		}
 		if !w.barrier {
-			l.release(nil)
+			l.release(w.owner, nil)
 		}
 	default:
 		l.queue.Remove(e)
+		l.admit() // it may have kept those behind it from joining the present holders
 	}
 	return ctx.Err()
 }
 
-// release ends the holder's turn and settles waiters until one holds the lock
-// or none is left. The caller holds mu, and the lock is held.
-func (l *Locker) release(f *Failure) {
-	l.locked = false
+// release ends the turn of an owner. The caller holds mu.
+func (l *Locker) release(owner any, f *Failure) {
+	i := slices.IndexFunc(l.holders, func(h holder) bool { return h.owner == owner })
+	if i < 0 {
+		panic("devicelock: Unlock of a Locker that the owner does not hold: " + l.name)
+	}
+	l.holders = slices.Delete(l.holders, i, i+1)
 	l.add(f)
-	for !l.locked && l.queue.Len() > 0 {
-		w := l.queue.Remove(l.queue.Front()).(*waiter)
+	l.admit()
+}
+
+// admit settles waiters until one has to wait or none is left. The caller holds mu.
+func (l *Locker) admit() {
+	for l.queue.Len() > 0 {
+		w := l.queue.Front().Value.(*waiter)
+		if w.barrier && len(l.holders) > 0 || !w.barrier && !l.admits(w.holder) {
+			return
+		}
+		l.queue.Remove(l.queue.Front())
 		w.err = l.takeErr(w.owner, w.barrier)
 		if w.err == nil && !w.barrier {
-			l.locked = true
-			l.stats.Locks++
+			l.hold(w.holder)
 		}
 		close(w.settled)
 	}

@@ -49,7 +49,7 @@ func TestErrorIsDeliveredOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := NewLocker("cuda:0")
 			mustLock(t, l)
-			l.Unlock(failure(errWork))
+			l.Unlock(nil, failure(errWork))
 			err := tt.deliver(l, t.Context())
 			asyncCause(t, err)
 			if !strings.Contains(err.Error(), "cuda:0") {
@@ -57,7 +57,7 @@ func TestErrorIsDeliveredOnce(t *testing.T) {
 			}
 			// The failed call did not take the lock and reset the error.
 			mustLock(t, l)
-			l.Unlock(nil)
+			l.Unlock(nil, nil)
 			if err := l.Barrier(t.Context()); err != nil {
 				t.Errorf("second delivery: %v", err)
 			}
@@ -81,11 +81,11 @@ func TestFail(t *testing.T) {
 				f = failure(unlock)
 			}
 			if !held {
-				l.Unlock(f)
+				l.Unlock(nil, f)
 			}
 			l.Fail(failure(errWork))
 			if held {
-				l.Unlock(f)
+				l.Unlock(nil, f)
 			}
 			err := l.Lock(t.Context(), nil)
 			asyncCause(t, err)
@@ -93,7 +93,7 @@ func TestFail(t *testing.T) {
 				t.Errorf("held %v: %v does not wrap what was given to Unlock", held, err)
 			}
 			mustLock(t, l)
-			l.Unlock(nil)
+			l.Unlock(nil, nil)
 			if err := l.Barrier(t.Context()); err != nil {
 				t.Errorf("held %v: second delivery: %v", held, err)
 			}
@@ -109,7 +109,7 @@ func TestFailureBelongsToItsOwner(t *testing.T) {
 		return func(l *Locker) error {
 			err := l.Lock(t.Context(), who)
 			if err == nil {
-				l.Unlock(nil)
+				l.Unlock(who, nil)
 			}
 			return err
 		}
@@ -132,7 +132,7 @@ func TestFailureBelongsToItsOwner(t *testing.T) {
 			l := NewLocker("cpu:0")
 			mustLock(t, l)
 			f := &Failure{Err: errWork, Owner: tt.owner}
-			l.Unlock(f)
+			l.Unlock(nil, f)
 			if tt.told {
 				f.Tell()
 			}
@@ -157,7 +157,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	var l Locker
 	for i := range 3 * MaxFailures {
 		mustLock(t, &l)
-		l.Unlock(&Failure{Err: errWork, Owner: i})
+		l.Unlock(nil, &Failure{Err: errWork, Owner: i})
 	}
 	if n := len(l.failures); n != MaxFailures {
 		t.Errorf("%d failures are kept, want %d", n, MaxFailures)
@@ -173,7 +173,7 @@ func TestFailuresAreBounded(t *testing.T) {
 func TestAsyncErrorWithoutName(t *testing.T) {
 	var l Locker
 	mustLock(t, &l)
-	l.Unlock(failure(errWork))
+	l.Unlock(nil, failure(errWork))
 	err := l.Lock(t.Context(), nil)
 	asyncCause(t, err)
 	if want := "devicelock: earlier asynchronous work failed: kernel fault"; err.Error() != want {
@@ -187,7 +187,7 @@ func TestUnlockOfUnlockedPanics(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	new(Locker).Unlock(nil)
+	new(Locker).Unlock(nil, nil)
 }
 
 func TestFirstComeFirstServed(t *testing.T) {
@@ -206,7 +206,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 					if err := l.Lock(t.Context(), nil); err != nil {
 						t.Error(err)
 					}
-					defer l.Unlock(nil)
+					defer l.Unlock(nil, nil)
 				}
 				mu.Lock()
 				order = append(order, i)
@@ -215,7 +215,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		l.Unlock(nil)
+		l.Unlock(nil, nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		// A barrier passes at the same moment as the lock behind it is taken.
@@ -266,8 +266,8 @@ func TestShortWorkPassesLong(t *testing.T) {
 						var err error
 						if c.barrier {
 							err = l.Barrier(t.Context())
-						} else if err = l.LockFor(t.Context(), c.owner, c.long); err == nil {
-							defer l.Unlock(nil)
+						} else if err = l.LockFor(t.Context(), c.owner, Alone, c.long); err == nil {
+							defer l.Unlock(c.owner, nil)
 						}
 						if err != nil {
 							t.Error(err)
@@ -281,7 +281,7 @@ func TestShortWorkPassesLong(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				l.Unlock(nil)
+				l.Unlock(nil, nil)
 				time.Sleep(time.Second)
 				mu.Lock()
 				defer mu.Unlock()
@@ -302,13 +302,13 @@ func TestErrorGoesToFirstWaiterAndLockToSecond(t *testing.T) {
 			go func() { errs[i] = l.Lock(t.Context(), nil) }()
 			synctest.Wait()
 		}
-		l.Unlock(failure(errWork))
+		l.Unlock(nil, failure(errWork))
 		synctest.Wait()
 		asyncCause(t, errs[0])
 		if errs[1] != nil {
 			t.Fatalf("second waiter: %v", errs[1])
 		}
-		l.Unlock(nil)
+		l.Unlock(nil, nil)
 	})
 }
 
@@ -326,7 +326,7 @@ func TestBarrierWaitsForHolder(t *testing.T) {
 		if passed {
 			t.Fatal("passed a held lock")
 		}
-		l.Unlock(failure(errWork))
+		l.Unlock(nil, failure(errWork))
 		synctest.Wait()
 		if !passed {
 			t.Fatal("did not pass")
@@ -355,13 +355,13 @@ func TestCancelledWaiterLeaves(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				// A waiter that left must not be handed the lock or the error.
-				l.Unlock(failure(errWork))
+				l.Unlock(nil, failure(errWork))
 				asyncCause(t, l.Lock(t.Context(), nil))
 				mustLock(t, &l)
 				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("ended context on a held lock: got %v", err)
 				}
-				l.Unlock(nil)
+				l.Unlock(nil, nil)
 				if err := tt.wait(&l, ctx); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("ended context on a free lock: got %v", err)
 				}
@@ -381,15 +381,15 @@ func TestSettledAndCancelledAtOnce(t *testing.T) {
 		var l Locker
 		mustLock(t, &l)
 		w, e := l.enqueue(&waiter{})
-		l.Unlock(nil) // grants the lock to w
+		l.Unlock(nil, nil) // grants the lock to w
 		if err := l.wait(ended, w, e); err != nil {
 			mustLock(t, &l) // given back
 		}
-		l.Unlock(nil)
+		l.Unlock(nil, nil)
 
 		mustLock(t, &l)
 		w, e = l.enqueue(&waiter{barrier: true})
-		l.Unlock(failure(errWork))
+		l.Unlock(nil, failure(errWork))
 		asyncCause(t, l.wait(ended, w, e)) // never lost
 		mustLock(t, &l)
 	}
@@ -402,7 +402,7 @@ func TestWaitStats(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- l.Lock(t.Context(), nil) }()
 		time.Sleep(3 * time.Second)
-		l.Unlock(nil)
+		l.Unlock(nil, nil)
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -437,9 +437,9 @@ func TestLockerStress(t *testing.T) {
 					held--
 					if i%5 == 0 {
 						given++
-						l.Unlock(failure(errWork))
+						l.Unlock(nil, failure(errWork))
 					} else {
-						l.Unlock(nil)
+						l.Unlock(nil, nil)
 					}
 				case !errors.Is(err, context.Canceled):
 					t.Error(err)
@@ -459,8 +459,8 @@ func TestLockerStress(t *testing.T) {
 	if delivered != given {
 		t.Errorf("%d errors given, %d delivered", given, delivered)
 	}
-	if l.locked || l.queue.Len() != 0 {
-		t.Errorf("locked %v with %d waiters at rest", l.locked, l.queue.Len())
+	if len(l.holders) != 0 || l.queue.Len() != 0 {
+		t.Errorf("held by %v with %d waiters at rest", l.holders, l.queue.Len())
 	}
 }
 
@@ -472,6 +472,6 @@ func BenchmarkLockUnlock(b *testing.B) {
 		if err := l.Lock(ctx, nil); err != nil {
 			b.Fatal(err)
 		}
-		l.Unlock(nil)
+		l.Unlock(nil, nil)
 	}
 }

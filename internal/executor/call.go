@@ -40,7 +40,7 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	if err != nil {
 		return nil, err
 	}
-	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref}
+	j := &syncJob{coll: &SyncTensorCollection{Device: tr.device, Hash: tr.hash}, ref: ref, call: tr}
 	defer j.abandon()
 	start := time.Now()
 	if err := s.lockDevices(ctx, []*syncJob{j}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Computation struct {
 	Hash ir.Hash
 
 	container *container.Container
+	queues    bool // its runs follow each other on the device (backend.QueueModel)
 	program   *graph.Program
 	held      int64 // bytes of its instances, as they tell
 	plug      *Plug // runs in place of a container
@@ -127,11 +129,11 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		}
 		return m, err
 	}
-	pool, err := container.New(ctx, counted, container.Config{Instances: 1, Max: max(1, c.cfg.Instances)})
+	pool, err := container.New(ctx, counted, container.Config{Instances: 1, Max: c.instances()})
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
-	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, program: p, held: held.Load(), collectives: collective.Of(lowered)}
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, queues: pool.Queues(), program: p, held: held.Load(), collectives: collective.Of(lowered)}
 	if kept() {
 		c.stats.diskHits.Add(1)
 	} else {
@@ -139,4 +141,16 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		c.compiling(p, start)
 	}
 	return m, nil
+}
+
+// instances returns how many instances of one computation there may be: one for each that can run at a
+// time.
+func (c *core) instances() int {
+	switch {
+	case c.cfg.Instances > 0:
+		return c.cfg.Instances
+	case c.cfg.Threads > 0: // computations take turns
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
 }

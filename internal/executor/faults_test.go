@@ -132,7 +132,7 @@ func TestEqualGraphsCompileOnce(t *testing.T) {
 	f.compiling = compile
 	var collected sync.WaitGroup
 	collected.Add(n)
-	s := newSession(t, executor.Config{Device: fakeDevice(0), Hooks: executor.Hooks{
+	s := newSession(t, executor.Config{Device: fakeDevice(0), Instances: 1, Hooks: executor.Hooks{
 		RunPostOrder: func(roots []ir.Value, next func([]ir.Value) graph.PostOrder) graph.PostOrder {
 			collected.Done()
 			return next(roots)

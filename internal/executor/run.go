@@ -232,9 +232,8 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 		return nil, nil, ErrNoExecution
 	}
 	ctx := r.tracingKernels(context.Background())
-	queues := m.container != nil && m.container.Queues()
 	wait := (*Data).Wait
-	if queues {
+	if m.queues {
 		wait = (*Data).queued
 	}
 	in := make([]backend.Buffer, len(r.params))
@@ -249,7 +248,7 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 		}
 	}
 	switch {
-	case queues:
+	case m.queues:
 		return r.enqueue(ctx, m, in)
 	case m.plug != nil:
 		r.began = true

@@ -46,7 +46,7 @@ type Config struct {
 	Lines ir.LinePolicy
 	// Hooks override stages of the pipeline.
 	Hooks Hooks
-	// Instances bounds the model instances of one computation; 0 means 1.
+	// Instances bounds the model instances of one computation; 0 means as many as can run at a time.
 	Instances int
 	// InFlight bounds the computations in the queue of a device that runs them in order; 0 means
 	// 3. With 1 each waits for the one before.

@@ -49,6 +49,7 @@ type syncJob struct {
 	ref      *cache.Ref[*Computation]
 	held     *devicelock.Held
 	program  *graph.Program // on a cache miss only
+	call     *Traced        // the function, if it is that of a Call
 	plug     *Plug          // the model that runs in place of the computation
 	vars     []restore
 	endsStep bool // the step ends with the sync, and gradient histories with it
@@ -219,13 +220,32 @@ func (s *Session) lockDevices(ctx context.Context, jobs []*syncJob) error {
 		if h := s.core.cfg.Hooks.TensorCollectionBarrier; h != nil {
 			h(j.coll)
 		}
-		held, err := s.core.lockers.LockDevicesFor(ctx, s.owner, j.expected(), j.coll.Device)
+		held, err := s.core.lockers.LockDevicesFor(ctx, s.owner, s.core.mode(j), j.expected(), j.coll.Device)
 		if err != nil {
 			return err
 		}
 		j.held = held
 	}
 	return nil
+}
+
+// mode returns what may run on the device beside the job's computation. Sessions that are bounded
+// together take turns, and so does what a device keeps in order, what is to have the same order on
+// all ranks, and plugged models. Else a step may overwrite data of its own session's variables, which
+// others read in calls alone: what a sync without donation reads has escaped before.
+func (c *core) mode(j *syncJob) devicelock.Mode {
+	m := j.ref.Value()
+	switch {
+	case c.cfg.Threads > 0 || m.plug != nil || m.queues || len(m.collectives) > 0:
+		return devicelock.Alone
+	case j.call != nil && len(j.call.vars) > 0: // it may overwrite what other sessions' variables hold
+		return devicelock.Alone
+	case j.call != nil:
+		return devicelock.Reads
+	case j.donates:
+		return devicelock.Overwrites
+	}
+	return devicelock.Apart
 }
 
 // expected returns how long the computation held its device when it ran last; 0 if it has not run, or

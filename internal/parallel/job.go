@@ -30,6 +30,7 @@ type job struct {
 	workers []*worker    // that were offered the job
 	woke    bool         // one of them was asleep
 	fault   atomic.Pointer[fault]
+	clock   *clock // nil unless the loop is observed
 
 	// pending counts the workers that have not finished. A caller that stops
 	// spinning adds asleep to it, and the last worker then sends on done. After
@@ -64,7 +65,11 @@ func loop(metered bool, threads, n, grain int, body func(lo, hi int)) {
 	j := jobs.Get().(*job)
 	j.body, j.metered = body, metered
 	j.cut(n, (n+chunks-1)/chunks, threads)
-	j.start(len(j.parts))
+	if fn := observer.Load(); fn != nil {
+		j.measure(*fn)
+	} else {
+		j.start(len(j.parts))
+	}
 	f := j.fault.Swap(nil)
 	j.body = nil
 	jobs.Put(j)
@@ -168,6 +173,9 @@ func (j *job) work(first int, worker bool) {
 			}
 		}
 	}()
+	if j.clock != nil {
+		defer j.clock.enter()()
+	}
 	for i := range j.parts {
 		p := &j.parts[(first+i)%len(j.parts)]
 		for {

@@ -224,3 +224,31 @@ func TestSetThreads(t *testing.T) {
 		t.Errorf("%d calls on one goroutine", calls)
 	}
 }
+
+// An observer gets each loop that several goroutines were to do, with no more time than it took, and
+// panics pass through it.
+func TestObserve(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	var loops []Loop
+	Observe(func(l Loop) { loops = append(loops, l) })
+	defer Observe(nil)
+	For(30, 1, func(lo, hi int) { time.Sleep(time.Millisecond) })
+	For(1, 1, func(lo, hi int) {}) // on the caller alone
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is lost")
+			}
+		}()
+		For(30, 1, func(lo, hi int) { panic("unit") })
+	}()
+	Observe(nil)
+	For(30, 1, func(lo, hi int) {})
+	if len(loops) != 2 {
+		t.Fatalf("%d loops are seen, want 2", len(loops))
+	}
+	l := loops[0]
+	if l.Threads != 3 || l.Joined < 1 || l.Joined > 3 || l.Busy < 10*time.Millisecond || l.Busy+l.Late > 3*l.Wall || l.Late < 0 {
+		t.Errorf("%+v", l)
+	}
+}
