@@ -84,7 +84,7 @@ func (c Child) Run(ctx context.Context, out io.Writer) error {
 	if w.harmless(err) {
 		err = nil
 	}
-	w.say("steps %d saves %d loads %d numbers %d errors %d", w.counts.steps.Load(), w.counts.saves.Load(), w.counts.loads.Load(), w.counts.numbers.Load(), w.counts.errors.Load())
+	w.say("steps %d saves %d loads %d numbers %d errors %d times %d", w.counts.steps.Load(), w.counts.saves.Load(), w.counts.loads.Load(), w.counts.numbers.Load(), w.counts.errors.Load(), w.counts.jumps.Load())
 	w.say("end 0")
 	return err
 }
@@ -119,6 +119,10 @@ func (w *work) all(ctx context.Context, delay time.Duration) (err error) {
 			time.Sleep(delay)
 			return w.limit()
 		})
+	}
+	if w.Fault == Jumps {
+		installClock()
+		group.Go(func() error { return w.jump(ctx) })
 	}
 	return group.Wait()
 }
@@ -287,6 +291,24 @@ func (w *work) log(_ context.Context, rng *rand.Rand) error {
 	return errors.Join(err, t.Close())
 }
 
+// jump sets the clock back and ahead, by seconds to decades, until the context ends.
+func (w *work) jump(ctx context.Context) error {
+	rng := rand.New(rand.NewPCG(w.Seed, 99))
+	for {
+		seconds := rng.Int64N(1 << (1 + rng.IntN(30)))
+		if rng.IntN(2) == 0 {
+			seconds = -seconds
+		}
+		setAhead(seconds)
+		w.counts.jumps.Add(1)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Duration(rng.IntN(20)) * time.Millisecond):
+		}
+	}
+}
+
 // weights is a module of one variable.
 type weights struct{ w *loris.Variable }
 
@@ -300,4 +322,4 @@ func (weights) Buffers() iter.Seq2[string, *loris.Variable] {
 
 func (weights) SetTraining(bool) {}
 
-type atomicCounts struct{ steps, saves, loads, numbers, errors atomic.Int64 }
+type atomicCounts struct{ steps, saves, loads, numbers, errors, jumps atomic.Int64 }

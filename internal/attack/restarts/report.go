@@ -11,7 +11,7 @@ import (
 type Counts struct {
 	Steps, Saves, Loads int64
 	// Numbers are values that were read and right, Errors what the system refused, and Times how often a
-	// file got another time.
+	// file or the clock got another time, or the process was stopped.
 	Numbers, Errors, Times int64
 }
 
@@ -21,6 +21,7 @@ func (c *Counts) add(d Counts) {
 	c.Loads += d.Loads
 	c.Numbers += d.Numbers
 	c.Errors += d.Errors
+	c.Times += d.Times
 }
 
 // report is what a process has said.
@@ -48,7 +49,7 @@ func parse(out string) (r report, err error) {
 			r.Saves++
 		case "steps":
 			saves := int64(0)
-			n, err = fmt.Sscanf(line, "steps %d saves %d loads %d numbers %d errors %d\n", &r.Steps, &saves, &r.Loads, &r.Numbers, &r.Errors)
+			n, err = fmt.Sscanf(line, "steps %d saves %d loads %d numbers %d errors %d times %d\n", &r.Steps, &saves, &r.Loads, &r.Numbers, &r.Errors, &r.Times)
 		case "end":
 			r.ended, n = true, 1
 		}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/loris-ml/loris/internal/cache"
 )
 
@@ -25,7 +27,9 @@ type Fault int
 const (
 	None        Fault = iota // nothing
 	Kill                     // it is killed
-	Clock                    // the times of its files are set back and ahead, as by a clock that jumps
+	Clock                    // the times of its files are set back and ahead, as by another process
+	Jumps                    // its clock jumps back and ahead, by up to years
+	Pauses                   // it is stopped and goes on later, as on a machine that sleeps
 	Descriptors              // it may open few files
 	Memory                   // it may have little address space
 	Length                   // its files may not be long
@@ -35,7 +39,7 @@ const (
 
 // String says what happens.
 func (f Fault) String() string {
-	return [faults]string{"nothing", "killed", "times of files set", "few descriptors", "little address space", "short files", "full disk"}[f]
+	return [faults]string{"nothing", "killed", "times of files set", "clock jumps", "stopped for a time", "few descriptors", "little address space", "short files", "full disk"}[f]
 }
 
 // Options say how Run runs.
@@ -71,6 +75,9 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 	p := &parent{Options: o, rng: rand.New(rand.NewPCG(o.Seed, 1))}
 	for end := time.Now().Add(o.Time); time.Now().Before(end); {
 		f := p.rng.IntN(len(rows))
+		if Fault(f) == Jumps && !clockJumps {
+			continue
+		}
 		if err := p.start(ctx, &rows[f]); err != nil {
 			return rows, fmt.Errorf("start %d of seed %d (%v): %w", p.starts, o.Seed, Fault(f), err)
 		}
@@ -195,6 +202,13 @@ func (p *parent) disturb(row *Row, child *os.Process, seed uint64, ended chan st
 	case Clock:
 		for !wait(20 * time.Millisecond) {
 			row.Times += setTimes(p.Dir, rng)
+		}
+	case Pauses:
+		for !wait(time.Duration(rng.IntN(200)) * time.Millisecond) {
+			_ = child.Signal(unix.SIGSTOP)
+			wait(time.Duration(rng.IntN(300)) * time.Millisecond)
+			_ = child.Signal(unix.SIGCONT)
+			row.Times++
 		}
 	case Full:
 		filler := filepath.Join(p.Dir, "filler")

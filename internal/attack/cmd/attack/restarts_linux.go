@@ -61,7 +61,7 @@ func runRestarts(ctx context.Context, args []string) error {
 	}
 	rows, err := restarts.Run(ctx, o)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "what happens\tstarts\tkilled\tended for want of memory\tsteps\tsaved\tpackages loaded\tnumbers right\terrors of the system\ttimes set\t")
+	fmt.Fprintln(table, "what happens\tstarts\tkilled\tended for want of memory\tsteps\tsaved\tpackages loaded\tnumbers right\terrors of the system\ttimes set, or stopped\t")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", r.Fault, r.Starts, r.Killed, r.Ended, r.Steps, r.Saves, r.Loads, r.Numbers, r.Errors, r.Times)
 	}
