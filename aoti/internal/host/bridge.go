@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -65,7 +66,7 @@ func newProgramCache() *programCache {
 
 // get returns the program of a key, made by build at first. What build fails with is not kept.
 func (c *programCache) get(key []byte, build func() (*compiled, error)) (*compiled, error) {
-	if p, ok := c.find(string(key)); ok {
+	if p, ok := c.find(unsafe.String(unsafe.SliceData(key), len(key))); ok { // it is not kept
 		return p, nil
 	}
 	p, err, _ := c.building.Do(string(key), func() (any, error) {
@@ -178,39 +179,65 @@ func backendFor(p *graph.Program) (backend.Backend, error) {
 	return backend.For(cpuDevice())
 }
 
+// scratch is what a call of eager needs while it runs.
+type scratch struct {
+	key   []byte
+	loans []loan
+	bufs  []backend.Buffer
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// lend fills the scratch for operands: their memory, and the key of the program that what names.
+func (c *scratch) lend(what []byte, in []*tensor) error {
+	c.key = append(append(c.key[:0], what...), '|')
+	c.loans = slices.Grow(c.loans[:0], len(in)) // bufs has pointers into it
+	for i, t := range in {
+		s, err := shapeOf(t)
+		if err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+		l, err := loanOf(t, s)
+		if err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+		c.loans = append(c.loans, l)
+		c.bufs = append(c.bufs, &c.loans[i])
+		c.key = append(s.Append(c.key), ';')
+	}
+	return nil
+}
+
+// end gives back what was lent, and the scratch.
+func (c *scratch) end() {
+	for i := range c.loans {
+		c.loans[i].end()
+	}
+	clear(c.loans)
+	clear(c.bufs)
+	c.loans, c.bufs = c.loans[:0], c.bufs[:0]
+	scratches.Put(c)
+}
+
 // eager computes ops on tensors. what names the op and its attributes: two calls
 // with equal what and equal shapes build the same. The results are the caller's.
 func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) {
-	loans := make([]loan, len(in))
-	bufs := make([]backend.Buffer, len(in))
-	defer func() {
-		for i := range loans {
-			loans[i].end()
-		}
-	}()
-	key := append(what, '|')
-	for i, t := range in {
-		s, err := shapeOf(t)
-		if err == nil {
-			loans[i], err = loanOf(t, s)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("operand %d: %w", i, err)
-		}
-		bufs[i] = &loans[i]
-		key = append(s.Append(key), ';')
+	c := scratches.Get().(*scratch)
+	defer c.end()
+	if err := c.lend(what, in); err != nil {
+		return nil, err
 	}
-	p, err := bridge.get(key, func() (*compiled, error) {
-		shapes := make([]ir.Shape, len(loans))
-		for i := range loans {
-			shapes[i] = loans[i].shape
+	p, err := bridge.get(c.key, func() (*compiled, error) {
+		shapes := make([]ir.Shape, len(c.loans))
+		for i := range c.loans {
+			shapes[i] = c.loans[i].shape
 		}
 		return compileOps(shapes, build)
 	})
 	if err != nil {
 		return nil, err
 	}
-	outs, err := p.run(context.Background(), bufs)
+	outs, err := p.run(context.Background(), c.bufs)
 	if err != nil {
 		return nil, err
 	}
