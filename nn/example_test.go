@@ -77,3 +77,21 @@ func ExampleFreeze() {
 	// 2.weight
 	// 2.bias
 }
+
+func ExampleQuantizeLinear() {
+	ctx := context.Background()
+	s, err := loris.New()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	layer := nn.NewLinear(4096, 4096, nn.With(s.With()))
+	quantized := nn.QuantizeLinear(layer, 4, 128) // 4 bits, a scale for each 128 inputs of an output
+	if err := s.MarkStep(ctx); err != nil {       // computes the layers, so that the first can go
+		fmt.Println(err)
+		return
+	}
+	y := quantized.Forward(s.With().Randn(1, 4096))
+	fmt.Println(y.Shape(), quantized.Weight.Shape(), quantized.Scale.Shape())
+	// Output: f32[1,4096] u8[4096,32,64] f32[4096,32]
+}

@@ -38,6 +38,7 @@ type config struct {
 	dropout                         float64
 	bag                             string
 	lastOffset                      bool
+	gptqV2                          bool
 	layers                          int
 	bidirectional, batchFirst, relu bool
 }
