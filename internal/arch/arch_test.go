@@ -123,7 +123,8 @@ var allowed = map[string][]string{
 	"backend/cuda/internal/driver":   {},
 	"backend/cuda/internal/fakecuda": {},
 
-	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "ir"},
+	"internal/kernels/dense":     {"internal/isa"},
+	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "internal/kernels/dense", "ir"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
 	"internal/kernels/bags":      {"internal/kernels"},
 	"internal/kernels/distance":  {"internal/isa"},

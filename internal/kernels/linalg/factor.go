@@ -3,18 +3,16 @@ package linalg
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"sync"
 	"unsafe"
 
 	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/dsp/fourier"
 	"gonum.org/v1/gonum/lapack"
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/kernels/dense"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -50,25 +48,19 @@ func triangle(upper bool) blas.Uplo {
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
 	return func(in, out [][]float64) error {
-		l := out[0]
-		copy(l, in[0])
-		if n > 0 && !solver.Dpotrf(triangle(upper), n, l, n) {
-			// The order of the first leading minor that is not positive, which has no factor.
-			order := 1 + sort.Search(n-1, func(k int) bool {
-				return !solver.Dpotrf(triangle(upper), k+1, append([]float64(nil), in[0]...), n)
-			})
-			out[1][0] = float64(order)
-			if check {
-				return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
-					"(the leading minor of order %d is not positive-definite)", order)
-			}
+		l := dense.From(in[0], n, n)
+		if upper {
+			l = l.Transposed()
 		}
-		for i := range n {
-			for j := range n {
-				if upper && j < i || !upper && j > i {
-					l[i*n+j] = 0
-				}
-			}
+		order := dense.Cholesky(l)
+		if upper {
+			l = l.Transposed()
+		}
+		l.To(out[0])
+		out[1][0] = float64(order)
+		if order != 0 && check {
+			return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
+				"(the leading minor of order %d is not positive-definite)", order)
 		}
 		return nil
 	}
@@ -78,11 +70,9 @@ func factor(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	check := a.Bool("check_errors")
 	return func(in, out [][]float64) error {
-		lu, pivots := out[0], make([]int, min(m, n))
-		copy(lu, in[0])
-		if len(pivots) > 0 {
-			solver.Dgetrf(m, n, lu, n, pivots)
-		}
+		lu, factors, pivots := out[0], dense.From(in[0], m, n), make([]int, min(m, n))
+		dense.LU(factors, pivots)
+		factors.To(lu)
 		for i, p := range pivots {
 			out[1][i] = float64(p + 1)
 			if lu[i*n+i] == 0 && out[2][0] == 0 {
@@ -136,19 +126,18 @@ func unpack(a ir.Args) kernel {
 
 func solveTriangular(a ir.Args) kernel {
 	m, n := sizes(a.In[1])
-	uplo, side, diag := triangle(a.Bool("upper")), blas.Left, blas.NonUnit
-	if !a.Bool("left") {
-		side = blas.Right
-	}
-	if a.Bool("unitriangular") {
-		diag = blas.Unit
-	}
+	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
 	rank := a.In[0].Dim(-1)
 	return func(in, out [][]float64) error {
-		copy(out[0], in[1])
-		if m > 0 && n > 0 {
-			blas64.Implementation().Dtrsm(side, uplo, blas.NoTrans, diag, m, n, 1, in[0], rank, out[0], n)
+		t, x := dense.From(in[0], rank, rank), dense.From(in[1], m, n)
+		if left {
+			dense.Solve(t, x, upper, unit)
+		} else { // x·t = b is tᵀ·xᵀ = bᵀ
+			x = x.Transposed()
+			dense.Solve(t.Transposed(), x, !upper, unit)
+			x = x.Transposed()
 		}
+		x.To(out[0])
 		return nil
 	}
 }
@@ -287,7 +276,7 @@ func exponential(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
 	return func(in, out [][]float64) error {
 		if n > 0 {
-			mat.NewDense(n, n, out[0]).Exp(mat.NewDense(n, n, in[0]))
+			dense.Exp(dense.From(in[0], n, n)).To(out[0])
 		}
 		return nil
 	}

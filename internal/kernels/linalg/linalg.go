@@ -1,10 +1,12 @@
-// Package linalg has the kernels of dense linear algebra and of Fourier transforms, which are
-// gonum's, for all backends on the host. They compute one matrix or line of a batch at a time, in
+// Package linalg has the kernels of dense linear algebra, which are package dense's, and of eigenvalues,
+// reflections and Fourier transforms, which are gonum's, for all backends on the host. They compute one matrix or line of a batch at a time, in
 // float64, and round each result once.
 package linalg
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/ir"
@@ -145,6 +147,12 @@ func (o *operand) read(x []float64, data []byte, b int) {
 		b = o.from[b]
 	}
 	data = data[b*o.n*o.dtype.Size():]
+	if o.dtype == ir.F32 { // the others take longer
+		for i := range x {
+			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+		}
+		return
+	}
 	for i := range x {
 		if o.dtype.IsFloat() {
 			x[i] = elements.Float(o.dtype, data, i)
@@ -156,6 +164,13 @@ func (o *operand) read(x []float64, data []byte, b int) {
 
 func (o *operand) write(data []byte, x []float64, b int) {
 	size := o.dtype.Size()
+	if o.dtype == ir.F32 {
+		to := data[b*o.n*size:]
+		for i, v := range x {
+			binary.LittleEndian.PutUint32(to[4*i:], math.Float32bits(float32(v)))
+		}
+		return
+	}
 	to := data[b*o.n*size:][:0]
 	for _, v := range x {
 		if o.dtype.IsFloat() {

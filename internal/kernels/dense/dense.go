@@ -1,0 +1,106 @@
+// Package dense factors dense matrices of float64 and solves with the factors, by blocks: all but a
+// little is products, whose elements are added in one order by all kernels.
+package dense
+
+import (
+	"math"
+	"unsafe"
+)
+
+// block is the columns of a block, and what the room of rows is rounded up to.
+const block = 16
+
+// Matrix has rows of Stride elements, of which the first Cols are its own and the others room.
+type Matrix struct {
+	Data               []float64
+	Rows, Cols, Stride int
+}
+
+// New returns a matrix of zeros.
+func New(rows, cols int) *Matrix {
+	stride := (cols + block - 1) &^ (block - 1)
+	return &Matrix{make([]float64, rows*stride), rows, cols, stride}
+}
+
+// From returns a matrix with the elements of x, one row after the other.
+func From(x []float64, rows, cols int) *Matrix {
+	m := New(rows, cols)
+	for i := range rows {
+		copy(m.row(i), x[i*cols:(i+1)*cols])
+	}
+	return m
+}
+
+// To writes the elements to x, one row after the other.
+func (m *Matrix) To(x []float64) {
+	for i := range m.Rows {
+		copy(x[i*m.Cols:(i+1)*m.Cols], m.row(i))
+	}
+}
+
+// Transposed returns a copy with rows and columns exchanged.
+func (m *Matrix) Transposed() *Matrix {
+	t := New(m.Cols, m.Rows)
+	for i0 := 0; i0 < m.Rows; i0 += block {
+		for j := range m.Cols {
+			to := t.row(j)[i0:min(i0+block, m.Rows)]
+			for i := range to {
+				to[i] = m.Data[(i0+i)*m.Stride+j]
+			}
+		}
+	}
+	return t
+}
+
+func (m *Matrix) row(i int) []float64 { return m.Data[i*m.Stride:][:m.Cols] }
+
+// at returns what begins with an element.
+func (m *Matrix) at(i, j int) []float64 { return m.Data[i*m.Stride+j:] }
+
+// kernel computes tiles: of four rows or of one, and of so many columns.
+type kernel struct {
+	name      string
+	cols      int
+	four, one func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int)
+}
+
+// use is what the processor can run; tests change it.
+var use = available()[0]
+
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1)}
+
+func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+		n := 8 * tiles
+		dst, x := unsafe.Slice(c, (rows-1)*ldc+n), unsafe.Slice(b, (k-1)*ldb+n)
+		factors := unsafe.Slice(a, (rows-1)*row+(k-1)*col+1)
+		for i := range rows {
+			to := dst[i*ldc:][:n]
+			for p := range k {
+				f := -factors[i*row+p*col]
+				for j, v := range x[p*ldb:][:n] {
+					to[j] = math.FMA(f, v, to[j])
+				}
+			}
+		}
+	}
+}
+
+// subtract takes from rows of c, which lie ldc apart, the product of a matrix a of k columns with k rows
+// of b. Element i, p of a lies at i·row+p·col. Of the rows of c and b as many elements are treated as
+// make whole tiles, at least cols.
+func subtract(c []float64, ldc, rows, cols int, a []float64, row, col int, b []float64, ldb, k int) {
+	if rows <= 0 || cols <= 0 || k <= 0 {
+		return
+	}
+	tiles := (cols + use.cols - 1) / use.cols
+	n := tiles * use.cols
+	_, _, _ = c[(rows-1)*ldc+n-1], a[(rows-1)*row+(k-1)*col], b[(k-1)*ldb+n-1]
+	i := 0
+	for ; i+4 <= rows; i += 4 {
+		use.four(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
+	}
+	for ; i < rows; i++ {
+		use.one(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
+	}
+}

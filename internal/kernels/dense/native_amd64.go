@@ -1,0 +1,18 @@
+//go:build amd64 && !noasm
+
+package dense
+
+import "github.com/loris-ml/loris/internal/isa"
+
+//go:generate env GOWORK=off go run -C _asm . -out ../dense_amd64.s -stubs ../stubs_amd64.go -pkg dense
+
+// available returns the kernels that the processor can run, the fastest first.
+func available() (list []kernel) {
+	if isa.AVX512() {
+		list = append(list, kernel{"avx512", 16, subtract4AVX512, subtract1AVX512})
+	}
+	if isa.AVX2() {
+		list = append(list, kernel{"avx2", 8, subtract4AVX2, subtract1AVX2})
+	}
+	return append(list, portable)
+}
