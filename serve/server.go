@@ -14,6 +14,7 @@ import (
 
 	"github.com/loris-ml/loris/serve/internal/access"
 	"github.com/loris-ml/loris/serve/internal/grpcapi"
+	"github.com/loris-ml/loris/serve/internal/http1"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/metrics"
 	"github.com/loris-ml/loris/serve/internal/page"
@@ -148,7 +149,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	var servers []*http.Server
+	var servers []httpServing
 	listeners := s.listeners()
 	failed := make(chan error, len(listeners))
 	var running sync.WaitGroup
@@ -164,18 +165,29 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		hs := httpServer(at.handler, o.Log)
-		hs.TLSConfig = tlsConfig
-		servers = append(servers, hs)
 		o.Log.Info("listening", "address", l.Addr().String(), "tls", tlsConfig != nil)
-		running.Go(func() {
-			if tlsConfig != nil {
-				failed <- hs.ServeTLS(l, "", "")
-			} else {
-				failed <- hs.Serve(l)
-			}
-		})
+		if tlsConfig != nil {
+			hs.TLSConfig = tlsConfig
+			servers = append(servers, hs)
+			running.Go(func() { failed <- hs.ServeTLS(l, "", "") })
+			continue
+		}
+		plain := &http1.Server{HTTP: hs, Plain: isPlain}
+		servers = append(servers, plain)
+		running.Go(func() { failed <- plain.Serve(l) })
 	}
 	return s.until(ctx, servers, failed)
+}
+
+// httpServing is what of an http.Server ends it.
+type httpServing interface {
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+// isPlain reports whether the answers to a path are written at once: all of REST but streams of text.
+func isPlain(path string) bool {
+	return strings.HasPrefix(path, "/v2") && !strings.HasSuffix(path, "/generate_stream")
 }
 
 // listener is an address with what answers there.
@@ -196,7 +208,7 @@ func (s *Server) listeners() []listener {
 }
 
 // until loads the models, waits for the end and drains.
-func (s *Server) until(ctx context.Context, servers []*http.Server, failed <-chan error) error {
+func (s *Server) until(ctx context.Context, servers []httpServing, failed <-chan error) error {
 	err := s.Load(ctx)
 	if err != nil && (!s.options.KeepGoing || ctx.Err() != nil) {
 		return errors.Join(err, s.Close(context.WithoutCancel(ctx)))

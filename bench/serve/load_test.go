@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,6 +102,66 @@ func TestModel(t *testing.T) {
 		}
 		m.want[3]--
 		c.Close()
+	}
+	w, err := wireREST(hs.URL, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second on the same connection
+		if err := w(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	m.want[3]++
+	if err := w(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "element 3") {
+		t.Errorf("a wrong answer gave %v", err)
+	}
+	m.want[3]--
+	m.name = "none"
+	if w, err = wireREST(hs.URL, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := w(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a model that is not there gave %v", err)
+	}
+}
+
+// TestEcho holds that the server of the comparison gives the answers of the one that it repeats.
+func TestEcho(t *testing.T) {
+	var asked atomic.Int64
+	of := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("X-Path", r.URL.Path)
+		w.Header().Set(http.TrailerPrefix+"X-End", "yes")
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer of.Close()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := fmt.Sprintf("127.0.0.1:%d", port)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- echo(ctx, []string{host, strings.TrimPrefix(of.URL, "http://")}) }()
+	for i := 0; i < 3; {
+		resp, err := http.Post("http://"+host+"/a/b", "", strings.NewReader("hello"))
+		if err != nil { // it does not listen yet
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || string(body) != "hello" || resp.Header.Get("X-Path") != "/a/b" || resp.Trailer.Get("X-End") != "yes" {
+			t.Errorf("answer %d: %q, %v, %v, %v", i, body, resp.Header, resp.Trailer, err)
+		}
+		i++
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the other server was asked %d times", asked.Load())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

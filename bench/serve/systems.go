@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,7 +96,8 @@ func infers(address string, m *model) (*client.Client, caller, error) {
 func oip(ctx context.Context, name, dir string, line, env []string, m *model, addresses map[string]string, order ...string) (*running, error) {
 	out := &running{calls: map[string]caller{}, protocols: order}
 	for _, protocol := range order {
-		_, call, err := infers(addresses[protocol], m)
+		scheme, host, _ := strings.Cut(addresses[protocol], "://")
+		call, err := calling(scheme, host, m)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +202,10 @@ func startMosec(ctx context.Context, c *config, m *model) (*running, error) {
 	}
 	line := []string{c.python("mosec"), filepath.Join(c.scripts, "mosec_server.py"), "--address", "127.0.0.1", "--port", fmt.Sprint(ports[0])}
 	env := c.environment("MOSEC_PACKAGE="+m.file, "MOSEC_INPUTS="+m.shapes(), fmt.Sprintf("MOSEC_INSTANCES=%d", c.instances))
-	call := posts(fmt.Sprintf("http://127.0.0.1:%d/inference", ports[0]), m)
+	call, err := posts(fmt.Sprintf("http://127.0.0.1:%d/inference", ports[0]), m)
+	if err != nil {
+		return nil, err
+	}
 	s, err := process.StartServer(ctx, "mosec", c.work, line, env, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -214,29 +215,17 @@ func startMosec(ctx context.Context, c *config, m *model) (*running, error) {
 }
 
 // posts sends the inputs' bytes, and gets the output's.
-func posts(url string, m *model) caller {
-	var body []byte
+func posts(url string, m *model) (caller, error) {
+	var parts [][]byte
 	for i := range m.inputs {
-		body = append(body, m.inputs[i].Data...)
+		parts = append(parts, m.inputs[i].Data)
 	}
-	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openWorkers, DisableCompression: true}}
-	return func(ctx context.Context, _ int) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		resp, err := h.Do(r)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		data, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %.200s", resp.Status, data)
-		}
-		return m.check(&client.Tensor{Name: "answer", Datatype: "FP32", Data: data})
+	w, err := newWire(url, nil, parts...)
+	if err != nil {
+		return nil, err
 	}
+	w.check = func(body []byte, _ int) error {
+		return m.check(&client.Tensor{Name: "answer", Datatype: "FP32", Data: body})
+	}
+	return w.call, nil
 }

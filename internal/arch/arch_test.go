@@ -95,6 +95,7 @@ var allowed = map[string][]string{
 	"serve/internal/profiling":    {"serve/internal/inference", "serve/internal/rest"},
 	"serve/internal/sharedmemory": {"serve/internal/inference"},
 	"serve/internal/answer":       {},
+	"serve/internal/http1":        {},
 	"serve/internal/tracing":      {"serve/internal/answer", "serve/internal/inference"},
 	"serve/internal/page":         {"serve/internal/inference", "serve/internal/rest"},
 	"serve/internal/repository":   {"data/tokenizer", "internal/elements", "ir", "serve/internal/batch", "serve/internal/generate", "serve/internal/inference", "serve/internal/model", "serve/internal/pb", "serve/internal/tracing", "serve/internal/weights"},

@@ -3,7 +3,8 @@
 //
 // No goroutine belongs to a Scheduler. A request that finds a free slot runs at once, in
 // its caller's goroutine; others queue, and whoever ends a run hands his slot to the
-// first in the queue, who leads the next run: he takes along those that fit.
+// first in the queue, who leads the next run: he takes along those that fit. Where requests meet,
+// a leader gives way once before his run to those that could run and have not asked yet.
 package batch
 
 import (
@@ -62,8 +63,12 @@ type Scheduler struct {
 	leader  *item // has a slot and waits for more, nil for nobody
 	arrived time.Time
 	gap     float64 // smoothed time between arrivals, in seconds
+	crowd   float64 // smoothed share of requests that came while others were there
+	untried int     // runs since others were last let in
 	fit     fit
 	sizes   sizes
+
+	items sync.Pool // of *item
 }
 
 // New returns a Scheduler.
@@ -75,7 +80,9 @@ func New(r Runner, c Config) *Scheduler {
 	if len(c.Policies) == 0 {
 		c.Policies = []Policy{{Override: true}}
 	}
-	return &Scheduler{runner: r, config: c, free: c.Slots, levels: make([][]*item, c.Levels)}
+	s := &Scheduler{runner: r, config: c, free: c.Slots, levels: make([][]*item, c.Levels)}
+	s.items.New = func() any { return &item{signals: make(chan signal, 1)} }
+	return s
 }
 
 // Request is one request for Do.
@@ -107,7 +114,7 @@ type item struct {
 	level   int
 	entered time.Time
 	queued  bool
-	signals chan signal    // one message, to one who waits
+	signals chan signal    // one message, to one who waits; the next request uses it again
 	more    chan struct{}  // wakes a leader who waits for others
 	works   [8]*model.Work // room for those of the run that it leads
 }
@@ -119,25 +126,26 @@ type signal struct {
 	err  error
 }
 
-var items = sync.Pool{New: func() any { return new(item) }}
+// forget lets another request use an item that nobody else has any more, and whose signal, if there
+// was one, was received.
+func (s *Scheduler) forget(it *item) {
+	*it = item{signals: it.signals}
+	s.items.Put(it)
+}
 
 // Do waits for its turn and runs the request, alone or with others. The work's data is
 // read until Do returns. Its errors are *inference.Errors of the kinds
 // ResourceExhausted for a full queue, DeadlineExceeded for a wait that was too
 // long, and Canceled; and those of the run.
 func (s *Scheduler) Do(ctx context.Context, r Request) (Outcome, error) {
-	it := items.Get().(*item)
+	it := s.items.Get().(*item)
 	it.Request, it.ctx, it.entered = r, ctx, time.Now()
+	defer s.forget(it)
 	lead, err := s.enter(it)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if lead { // it was never in the queue: nobody else has it
-		defer func() {
-			*it = item{}
-			items.Put(it)
-		}()
-	} else {
+	if !lead {
 		sig, err := s.wait(it)
 		if err != nil || !sig.lead {
 			return sig.out, err
@@ -159,6 +167,7 @@ func (s *Scheduler) enter(it *item) (lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countArrival(it.entered)
+	s.countCrowd(s.free < s.config.Slots || s.waiting > 0)
 	if s.free > 0 && s.waiting == 0 && s.leader == nil {
 		s.free--
 		return true, nil
@@ -170,7 +179,7 @@ func (s *Scheduler) enter(it *item) (lead bool, err error) {
 			RetryAfter: max(s.fit.cost(float64(s.waiting)), time.Second),
 		}
 	}
-	it.signals, it.queued = make(chan signal, 1), true
+	it.queued = true
 	s.levels[it.level] = append(s.levels[it.level], it)
 	s.waiting++
 	if s.leader != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -374,5 +375,29 @@ func TestFit(t *testing.T) {
 	a, b, ok := f.line()
 	if !ok || math.Abs(a-0.001) > 1e-6 || math.Abs(b-0.005) > 1e-6 {
 		t.Errorf("a %v, b %v", a, b)
+	}
+}
+
+// TestCrowd has many ask for runs that are over before anybody else has a turn: on one processor each
+// would run alone, if leaders did not let others come in first.
+func TestCrowd(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, c := range []struct{ workers, most int }{{1, 400}, {16, 16 * 400 / 4}} {
+		d := &doubler{}
+		s := New(d, Config{MaxRows: 64})
+		var wg sync.WaitGroup
+		for i := range c.workers {
+			wg.Go(func() {
+				for range 400 {
+					o, err := s.Do(t.Context(), Request{Work: work(uint64(i), 1, 1)})
+					check(t, uint64(i), o, err)
+					runtime.Gosched() // as for the answer and the next request
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(d.batches); n > c.most {
+			t.Errorf("%d requests of %d workers took %d runs, more than %d", 400*c.workers, c.workers, n, c.most)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/loris-ml/loris/serve/internal/model"
@@ -79,6 +80,15 @@ func (s *Scheduler) collect(it *item, items []*item) []*item {
 	rows := it.Work.Rows
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.untried++; s.crowd > crowded || s.untried >= tryCrowd {
+		s.untried = 0
+		s.mu.Unlock()
+		runtime.Gosched() // to those whose requests have arrived and are not read yet
+		s.mu.Lock()
+		if s.waiting > 0 {
+			s.crowd = 1
+		}
+	}
 	var timer *time.Timer
 	for {
 		target := s.target(rows)
@@ -175,6 +185,24 @@ func (s *Scheduler) take(items []*item, rows, target int64) (_ []*item, _ int64,
 func (s *Scheduler) pays(rows int64) bool {
 	base, ok := s.fit.base()
 	return !ok || s.gap == 0 || float64(max(rows, 1))*s.gap < base
+}
+
+// crowded is the share of requests that meet others from which on a run lets those come in first that
+// are about to. Nobody waits for that: who could run has a turn before the leader, and if nobody can,
+// he goes on. On one processor requests do not meet by themselves, so one of tryCrowd runs tries it.
+const (
+	crowded  = 1. / 16
+	tryCrowd = 64
+)
+
+// countCrowd smooths whether requests meet others.
+func (s *Scheduler) countCrowd(met bool) {
+	const weight = 1. / 32
+	now := 0.
+	if met {
+		now = 1
+	}
+	s.crowd += weight * (now - s.crowd)
 }
 
 // countArrival smooths the time between arrivals.
