@@ -17,6 +17,7 @@ kernels=(
   ./bench/workloads
   ./examples/vision
   ./graph
+  ./internal/cxx
   ./internal/kernels/attention
   ./internal/kernels/conv
   ./internal/kernels/gemm

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
@@ -32,9 +31,9 @@ func rootOf(torch, model string) (string, error) {
 }
 
 // archive writes the package.
-func (m *model) archive(w io.Writer, lib *elfwrite.Library) error {
+func (m *model) archive(w io.Writer, lib *library) error {
 	meta, err := json.Marshal(map[string]string{
-		"AOTI_DEVICE_KEY": "cpu", "LORIS_ISA": "AVX2 AVX512", "LORIS_PROGRAM": m.hash.String(), "LORIS_PACKAGE": strconv.Itoa(wordsVersion),
+		"AOTI_DEVICE_KEY": "cpu", "LORIS_ISA": lib.isa, "LORIS_PROGRAM": m.hash.String(), "LORIS_PACKAGE": strconv.Itoa(wordsVersion),
 	})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -47,30 +46,12 @@ func (m *model) archive(w io.Writer, lib *elfwrite.Library) error {
 		pt2.MemberOf("byteorder", []byte("little")),
 		pt2.MemberOf(stem+".cpp", []byte(m.source())),
 		pt2.MemberOf(stem+"_metadata.json", meta),
-		{Name: stem + ".so", Size: int64(len(lib.Head)) + m.weights, Write: func(w io.Writer) error { return m.writeLibrary(w, lib) }},
+		{Name: stem + ".so", Size: lib.size, Write: lib.write},
 	}
 	if m.root == "" {
 		members[2] = pt2.MemberOf("version", []byte("6\n"))
 	}
 	return pt2.WriteArchive(w, m.root, members)
-}
-
-// writeLibrary writes the library with its weights.
-func (m *model) writeLibrary(w io.Writer, lib *elfwrite.Library) error {
-	if _, err := w.Write(lib.Head); err != nil {
-		return err
-	}
-	var zeros [weightAlign]byte
-	for i := range m.constants {
-		c := &m.constants[i]
-		if _, err := w.Write(c.data); err != nil {
-			return err
-		}
-		if _, err := w.Write(zeros[:-len(c.data)&(weightAlign-1)]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // torchNames are PyTorch's names of the dtypes.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -60,8 +61,11 @@ const (
 	argShared
 )
 
-// levels says that there is code for AVX2 and for AVX-512.
-const levels = 3
+// levels says that there is code for AVX2 and for AVX-512, compiledLevels that there is one code for all.
+const (
+	levels         = 3
+	compiledLevels = 1
+)
 
 // encoder writes a plan as words, texts and code.
 type encoder struct {
@@ -70,8 +74,9 @@ type encoder struct {
 	text      []byte
 	texts     map[string]int64
 	literals  []byte
+	compiled  bool // code is the source of functions, for a compiler
 	code      []byte
-	kernels   [][2]int64 // offsets of code
+	kernels   [][2]int64 // offsets of code, or numbers of functions
 	functions []string
 	tuning    map[int]tuning // by word
 	titles    []title
@@ -92,8 +97,8 @@ type title struct {
 	text string
 }
 
-func newEncoder(m *model) *encoder {
-	return &encoder{m: m, words: make([]int64, headWords), texts: map[string]int64{}, tuning: map[int]tuning{}}
+func newEncoder(m *model, compiled bool) *encoder {
+	return &encoder{m: m, compiled: compiled, words: make([]int64, headWords), texts: map[string]int64{}, tuning: map[int]tuning{}}
 }
 
 func (e *encoder) bytes() []byte {
@@ -145,6 +150,9 @@ func (e *encoder) dtype(d ir.DType, what string) int64 {
 func (e *encoder) encode() error {
 	m, h := e.m, [headWords]int64{}
 	h[wordVersion], h[wordLevels] = wordsVersion, levels
+	if e.compiled {
+		h[wordLevels] = compiledLevels
+	}
 	h[wordInputs], h[wordOutputs], h[wordConstants] = int64(len(m.inputs)), int64(len(m.outputs)), int64(len(m.constants))
 	h[wordPlaces], h[wordSteps], h[wordReturned] = int64(len(m.plan.Places)), int64(len(m.plan.Steps)), int64(m.plan.Returned)
 	h[wordWorkspace], h[wordWeights] = int64(m.workspace), m.weights
@@ -248,8 +256,12 @@ func (e *encoder) base(p ahead.Place) int64 {
 	return int64(work)
 }
 
-// kernelCode lays the machine code of both levels out.
+// kernelCode lays the machine code of both levels out, or writes the source of all kernels.
 func (e *encoder) kernelCode() {
+	if e.compiled {
+		e.kernelSource()
+		return
+	}
 	add := func(text []byte) int64 {
 		for len(e.code)%64 != 0 {
 			e.code = append(e.code, 0)
@@ -278,6 +290,7 @@ func (e *encoder) step(s *ahead.Step) {
 		e.call(s.Call)
 	} else {
 		e.kernel(s)
+		e.defined(s.Kernel, name)
 	}
 	e.words[at+1] = int64(len(e.words) - at)
 }
@@ -300,6 +313,9 @@ func (e *encoder) kernel(s *ahead.Step) {
 	if s.Kernel < len(e.kernels) {
 		k := &e.m.plan.Kernels[s.Kernel]
 		at, spill = e.kernels[s.Kernel], [2]int64{int64(k.AVX2.Spill), int64(k.AVX512.Spill)}
+		if e.compiled {
+			spill = [2]int64{cxx.Spill, cxx.Spill}
+		}
 	}
 	e.put(at[0], at[1], spill[0], spill[1])
 	e.tuned(roomy, int64(n.Scratch))

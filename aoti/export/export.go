@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
@@ -47,6 +46,13 @@ type Options struct {
 	// newest known. PyTorch 2.6 expects another root folder than its successors. The library in the
 	// archive is the same for all.
 	Torch string
+	// Emitter is what makes the library: empty stands for this package, which writes machine code for
+	// x86-64 itself, and "c++" for a compiler, which makes it of a source for any processor.
+	Emitter string
+	// Compiler is the command of the Emitter "c++", with arguments if need be:
+	// "aarch64-linux-gnu-g++ -mcpu=neoverse-n1". Empty stands for the environment's CXX or, without one,
+	// the first of g++, c++ and clang++ that is there.
+	Compiler string
 }
 
 // Dim is a size that varies between bounds, which belong to it: a batch, the length of a sequence.
@@ -61,7 +67,8 @@ type Dim struct {
 //
 // It returns an error wrapping backend.ErrUnsupported that names each op, with its line, for which
 // there is neither machine code nor a function of libtorch; one wrapping ir.ErrArg or ir.ErrShape for
-// Options that do not fit the Program; and what w returns. It blocks while it writes and looks at ctx
+// Options that do not fit the Program; one wrapping exec.ErrNotFound if there is no compiler, and a
+// *CompileError if it fails; and what w returns. It blocks while it writes and looks at ctx
 // before it does.
 func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) error {
 	if err := ir.CheckContext("export", ctx); err != nil {
@@ -90,8 +97,8 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 	}).write(ctx, w, &o)
 }
 
-// link makes the library of a Program whose parameters are known, for one choice of sizes or several.
-func link(models []*model, programs []*graph.Program, o *Options) (*elfwrite.Library, error) {
+// plan plans a Program whose parameters are known, for one choice of sizes or several.
+func plan(models []*model, programs []*graph.Program, o *Options) (*encoder, error) {
 	m := models[0]
 	m.name = cmp.Or(o.Model, "model")
 	if m.name != identifier(m.name, map[string]bool{}) {
@@ -112,19 +119,37 @@ func link(models []*model, programs []*graph.Program, o *Options) (*elfwrite.Lib
 			return nil, err
 		}
 	}
-	return library(models)
+	return encode(models, o.Emitter == emitCXX)
 }
 
 // write writes the package.
-func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) error {
-	m, lib, err := vs.link(ctx, o)
+func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("export: %w", err)
+		}
+	}()
+	compiler, err := o.compiler()
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
+	}
+	e, err := vs.plan(ctx, o)
+	if err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return m.archive(w, lib)
+	link := e.link
+	if compiler != nil {
+		link = func() (*library, error) { return e.compile(ctx, compiler) }
+	}
+	lib, err := link()
+	if err != nil {
+		return err
+	}
+	defer lib.remove()
+	return e.m.archive(w, lib)
 }
 
 // constantsOf finds which parameters are constants.

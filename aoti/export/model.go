@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
@@ -152,31 +153,76 @@ func (m *model) describe(p *graph.Program) error {
 	return nil
 }
 
-// library links all but the weights. The models are one for several sizes, the first for the largest.
-func library(models []*model) (*elfwrite.Library, error) {
+// encode writes the plans of models, which are one for several sizes, the first for the largest.
+func encode(models []*model, compiled bool) (*encoder, error) {
 	encoders := make([]*encoder, len(models))
 	for i, m := range models {
-		encoders[i] = newEncoder(m)
+		encoders[i] = newEncoder(m, compiled)
 		if err := encoders[i].encode(); err != nil {
 			return nil, err
 		}
 	}
-	m, e := models[0], encoders[0]
-	if err := e.vary(encoders[1:]); err != nil {
-		return nil, err
-	}
-	return elfwrite.Link(&elfwrite.Input{
-		Object: glue.AMD64,
-		Export: "AOTInductor",
-		ReadOnly: []elfwrite.Blob{
-			{Symbol: glue.Words, Data: e.bytes()}, {Symbol: glue.Text, Data: e.text}, {Symbol: glue.Literals, Data: e.literals},
-		},
+	return encoders[0], encoders[0].vary(encoders[1:])
+}
+
+// library is the library of a package, ready to be written.
+type library struct {
+	isa    string // what processors there is code for
+	size   int64
+	write  func(w io.Writer) error
+	remove func() // what only the writing needs
+}
+
+// blobs returns the plan as the object knows it.
+func (e *encoder) blobs() []elfwrite.Blob {
+	return []elfwrite.Blob{{Symbol: glue.Words, Data: e.bytes()}, {Symbol: glue.Text, Data: e.text}, {Symbol: glue.Literals, Data: e.literals}}
+}
+
+// link links a library of machine code.
+func (e *encoder) link() (*library, error) {
+	m := e.m
+	head, err := elfwrite.Link(&elfwrite.Input{
+		Object:      glue.AMD64,
+		Export:      "AOTInductor",
+		ReadOnly:    e.blobs(),
 		Code:        []elfwrite.Blob{{Symbol: glue.Code, Data: e.code}},
 		Table:       glue.Functions,
 		Functions:   e.functions,
-		Needed:      []string{"libtorch_cpu.so", "libc.so.6"},
+		Needed:      []string{neededLibrary, "libc.so.6"},
 		Weights:     glue.Weights,
 		WeightBytes: m.weights,
-		Bounds:      "_binary_constants_bin_",
+		Bounds:      weightBounds,
 	})
+	if err != nil {
+		return nil, err
+	}
+	write := func(w io.Writer) error {
+		if _, err := w.Write(head.Head); err != nil {
+			return err
+		}
+		return m.writeWeights(w)
+	}
+	return &library{isa: "AVX2 AVX512", size: int64(len(head.Head)) + m.weights, write: write, remove: func() {}}, nil
+}
+
+const (
+	// neededLibrary is what libraries need by name, since Python loads it for itself alone.
+	neededLibrary = "libtorch_cpu.so"
+	// weightBounds is how the names of the ends of the weights begin.
+	weightBounds = "_binary_constants_bin_"
+)
+
+// writeWeights writes the constants, each at its offset.
+func (m *model) writeWeights(w io.Writer) error {
+	var zeros [weightAlign]byte
+	for i := range m.constants {
+		c := &m.constants[i]
+		if _, err := w.Write(c.data); err != nil {
+			return err
+		}
+		if _, err := w.Write(zeros[:-len(c.data)&(weightAlign-1)]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

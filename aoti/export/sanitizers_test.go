@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,7 +21,7 @@ import (
 )
 
 // encoded returns the words and the code of a program of testdata, whose parameters "w…" are constants.
-func encoded(t *testing.T, program string, assign map[string]int) (*model, *encoder) {
+func encoded(t *testing.T, program string, assign map[string]int, compiled bool) (*model, *encoder) {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", program+".lir"))
 	if err != nil {
@@ -58,7 +57,7 @@ func encoded(t *testing.T, program string, assign map[string]int) (*model, *enco
 	if err := m.describe(optimised[0]); err != nil {
 		t.Fatal(err)
 	}
-	e := newEncoder(m)
+	e := newEncoder(m, compiled)
 	if err := e.encode(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,32 +77,16 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 		t.Skipf("the test is compiled when it runs: %v", err)
 	}
 	dir := t.TempDir()
-	m, e := encoded(t, "driver", map[string]int{"w.n": 2})
-	var weights bytes.Buffer
-	for i := range m.constants {
-		c := &m.constants[i]
-		weights.Write(c.data)
-		weights.Write(make([]byte, -len(c.data)&(weightAlign-1)))
+	_, e := encoded(t, "driver", map[string]int{"w.n": 2}, false)
+	if err := e.writeData(dir); err != nil {
+		t.Fatal(err)
 	}
-	var asm strings.Builder
-	blob := func(section, symbol string, data []byte) {
-		file := filepath.Join(dir, symbol)
-		if err := os.WriteFile(file, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&asm, ".section %s\n.balign 64\n.globl %s\n%s: .incbin %q\n", section, symbol, symbol, file)
+	code := filepath.Join(dir, glue.Code)
+	if err := os.WriteFile(code, e.code, 0o644); err != nil {
+		t.Fatal(err)
 	}
-	blob(".rodata", glue.Words, e.bytes())
-	blob(".rodata", glue.Text, e.text)
-	blob(".rodata", glue.Literals, e.literals)
-	blob(".rodata", glue.Weights, weights.Bytes())
-	blob(".text", glue.Code, e.code)
-	fmt.Fprintf(&asm, ".section .data.rel.ro,\"aw\"\n.balign 8\n.globl %s\n%s:\n", glue.Functions, glue.Functions)
-	for _, f := range e.functions {
-		fmt.Fprintf(&asm, ".quad %s\n", f)
-	}
-	asm.WriteString(".section .note.GNU-stack,\"\",@progbits\n")
-	if err := os.WriteFile(filepath.Join(dir, "plan.s"), []byte(asm.String()), 0o644); err != nil {
+	asm := fmt.Sprintf(".text\n.balign 64\n.globl %s\n%s: .incbin %q\n.section .note.GNU-stack,\"\",@progbits\n", glue.Code, glue.Code, code)
+	if err := os.WriteFile(code+".s", []byte(asm), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-sanitize=vla-bound", "-mno-red-zone"}
@@ -117,7 +100,7 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	objects := []string{filepath.Join(dir, "plan.s")}
+	objects := []string{filepath.Join(dir, "data.s"), code + ".s"}
 	for _, s := range sources {
 		o := filepath.Join(dir, filepath.Base(s)+".o")
 		build("gcc", "-c", "-std=gnu11", "-o", o, s)
@@ -142,7 +125,7 @@ func TestInterfaceUnderSanitizers(t *testing.T) {
 // Filters are given to the host as views of the constants, so that it may keep them packed, unless runs
 // assign them.
 func TestFiltersShareTheConstants(t *testing.T) {
-	m, e := encoded(t, "conv", nil)
+	m, e := encoded(t, "conv", nil, false)
 	filters := 0
 	for _, s := range m.plan.Steps {
 		if s.Call == nil || s.Call.Function != "aoti_torch_cpu_convolution" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/ir"
@@ -103,19 +102,19 @@ func (vs *variants) resized(value func(s *symbol, i int) int) (variant, error) {
 	return vs.at(inputs)
 }
 
-// link links the library. Where sizes vary the program is made for some of them, and what differs
-// between the plans is found out to be what function of the sizes.
-func (vs *variants) link(ctx context.Context, o *Options) (m *model, lib *elfwrite.Library, first error) {
+// plan plans the program. Where sizes vary that is done for some of them, and what differs between the
+// plans is found out to be what function of the sizes.
+func (vs *variants) plan(ctx context.Context, o *Options) (e *encoder, first error) {
 	if len(vs.symbols) == 0 {
-		return vs.linkFrom(o)
+		return vs.planFrom(o)
 	}
 	for n := range origins {
 		for i := range vs.symbols {
 			vs.symbols[i].origin = max(vs.symbols[i].Max, samples+1) + n
 		}
-		m, lib, err := vs.linkFrom(o)
+		e, err := vs.planFrom(o)
 		if err == nil {
-			return m, lib, nil
+			return e, nil
 		}
 		if first == nil {
 			first = err
@@ -124,18 +123,18 @@ func (vs *variants) link(ctx context.Context, o *Options) (m *model, lib *elfwri
 			break
 		}
 	}
-	return nil, nil, first
+	return nil, first
 }
 
-// linkFrom is link for one choice of origins.
-func (vs *variants) linkFrom(o *Options) (*model, *elfwrite.Library, error) {
+// planFrom is plan for one choice of origins.
+func (vs *variants) planFrom(o *Options) (*encoder, error) {
 	origin, err := vs.resized(func(s *symbol, _ int) int { return s.origin })
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m, err := vs.model(&origin)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m.symbols = vs.symbols
 	models, programs := []*model{m}, []*graph.Program{origin.program}
@@ -145,7 +144,7 @@ func (vs *variants) linkFrom(o *Options) (*model, *elfwrite.Library, error) {
 			err = origin.same(&least)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("for the smallest sizes: %w", err)
+			return nil, fmt.Errorf("for the smallest sizes: %w", err)
 		}
 	}
 	for n := 1; n < power(samples, len(vs.symbols)); n++ {
@@ -154,12 +153,11 @@ func (vs *variants) linkFrom(o *Options) (*model, *elfwrite.Library, error) {
 			err = origin.same(&at)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		models, programs = append(models, m.withInputs(at.inputs)), append(programs, at.program)
 	}
-	lib, err := link(models, programs, o)
-	return m, lib, err
+	return plan(models, programs, o)
 }
 
 func power(n, e int) int {

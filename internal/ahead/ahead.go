@@ -40,8 +40,11 @@ type Plan struct {
 	Steps     []Step
 }
 
-// Kernel is the machine code of a fused loop, position independent, by level of instructions.
-type Kernel struct{ AVX2, AVX512 Code }
+// Kernel is a fused loop and its machine code, position independent, by level of instructions.
+type Kernel struct {
+	Loop         *loop.Kernel
+	AVX2, AVX512 Code
+}
 
 // Code is machine code and the spill memory that it needs, see native.Assemble.
 type Code struct {

@@ -59,6 +59,7 @@ var allowed = map[string][]string{
 	"internal/aten":         {"ir"},
 	"internal/atomicfile":   {"internal/filelock"},
 	"internal/ctest":        {},
+	"internal/cxx":          {"internal/aten", "internal/loop", "ir"},
 	"internal/openmp":       {},
 	"internal/escape":       {},
 	"internal/elements":     {"internal/half", "ir"},
@@ -110,7 +111,7 @@ var allowed = map[string][]string{
 
 	"aoti/internal/elfwrite": {},
 	"aoti/internal/glue":     {},
-	"aoti/export":            {"", "aoti", "backend", "backend/cpu", "graph", "internal/ahead", "internal/executor", "internal/loop", "internal/pt2", "ir", "nn"},
+	"aoti/export":            {"", "aoti", "backend", "backend/cpu", "graph", "internal/ahead", "internal/cxx", "internal/executor", "internal/loop", "internal/pt2", "ir", "nn"},
 	"internal/ahead":         {"internal/loop", "internal/scalartype", "internal/strided", "ir"},
 
 	"backend/internal/check":         {"backend", "graph", "ir"},
@@ -118,7 +119,7 @@ var allowed = map[string][]string{
 	"backend/internal/ahead":         {"backend", "graph", "internal/aten", "internal/ahead", "internal/elements", "internal/kernels", "internal/loop", "internal/native", "internal/strided", "ir"},
 	"backend/internal/nest":          {"backend/internal/fuse", "internal/loop"},
 	"backend/internal/plan":          {"internal/aten", "backend", "graph", "internal/strided", "ir"},
-	"backend/cuda/internal/emit":     {"internal/aten", "ir", "internal/loop"},
+	"backend/cuda/internal/emit":     {"internal/aten", "internal/cxx", "ir", "internal/loop"},
 	"backend/cuda/internal/steps":    {"backend", "backend/cuda/internal/emit", "graph", "internal", "ir"},
 	"internal/loop/looptest":         {"internal/aten", "ir", "internal/half", "internal/loop"},
 	"backend/cuda/internal/driver":   {},

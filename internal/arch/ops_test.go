@@ -16,7 +16,7 @@ import (
 )
 
 // rowsAndEmitters are where ops are named one by one: their rows, and the native code for them.
-var rowsAndEmitters = []string{"ir/", "internal/native/", "backend/cuda/internal/emit/", "backend/cpu/blockops.go"}
+var rowsAndEmitters = []string{"ir/", "internal/native/", "backend/cuda/internal/emit/", "internal/cxx/", "backend/cpu/blockops.go"}
 
 // exempt name functions of others, which are called as ops are, or count what names an op.
 var exempt = []string{"aoti/internal/", "internal/kernels/", "internal/gen/shimstubs/", "scripts/count/", "onnx/", "torchexport/"}

@@ -3,12 +3,18 @@
 // build.sh makes the object again, byte for byte with the same compiler.
 package glue
 
-import _ "embed"
+import "embed"
 
 // AMD64 is the relocatable object for x86-64 under Linux.
 //
 //go:embed amd64.o
 var AMD64 []byte
+
+// Source is what the object is made of. With LORIS_COMPILED defined the code of kernels is the number of a
+// function in a table, loris_kernels, and the source is for any processor.
+//
+//go:embed c/*.c c/*.h
+var Source embed.FS
 
 // The symbols that the object leaves to whoever links it: the words of a plan, texts, literals,
 // machine code, weights, and the table of functions that calls name by number.

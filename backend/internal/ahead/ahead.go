@@ -157,6 +157,7 @@ func (e *emitter) Supports(q fuse.Probe) bool {
 }
 
 func assemble(k *loop.Kernel) (out ahead.Kernel, err error) {
+	out.Loop = k
 	if out.AVX2.Text, out.AVX2.Spill, err = native.Assemble(k, native.AVX2); err != nil {
 		return out, err
 	}

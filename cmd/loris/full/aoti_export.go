@@ -25,6 +25,7 @@ import (
 // exportFlags are what loris aoti export is told.
 type exportFlags struct {
 	weights, out, model, torch string
+	emitter, compiler          string
 	assign                     map[string]int
 	dynamic                    []string
 	sizes                      map[string]int64
@@ -58,6 +59,12 @@ A result of --assign NAME=N is no output: each run writes result number N to the
 NAME, which keeps it for the next run if it is a constant, and is overwritten in the
 caller's memory if it is an input.
 
+With --emitter c++ a compiler makes the library, of a source for any processor: the
+one that --compiler or the environment's CXX names, or g++ or clang++. A cross compiler
+makes packages for its processor:
+
+    loris aoti export program.lir -o arm.pt2 --emitter c++ --compiler aarch64-linux-gnu-g++
+
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
@@ -82,8 +89,15 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	c.Flags().StringToIntVar(&f.assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
 	c.Flags().StringArrayVar(&f.dynamic, "dynamic-shapes", nil, "`INPUT:DIMENSION=NAME[MIN:MAX]`: a size that varies")
 	c.Flags().StringToInt64Var(&f.sizes, "size", nil, "sizes that a model leaves open, such as batch=16")
+	c.Flags().StringVar(&f.emitter, "emitter", "", "what makes the library: c++ for a compiler (machine code is written directly if not given)")
+	c.Flags().StringVar(&f.compiler, "compiler", "", "`command` of --emitter c++ (CXX, or g++, c++ or clang++ if not given)")
 	_ = c.MarkFlagRequired("out") // fails only for a flag that doesn't exist
 	return c
+}
+
+// options returns what is the same for programs and models.
+func (f *exportFlags) options() export.Options {
+	return export.Options{Model: f.model, Torch: f.torch, Emitter: f.emitter, Compiler: f.compiler}
 }
 
 // program exports a program in text form. It returns the numbers of inputs and constants.
@@ -95,7 +109,8 @@ func (f *exportFlags) program(c *cobra.Command, path string) (inputs, constants 
 	if err != nil {
 		return 0, 0, err
 	}
-	o := export.Options{Model: f.model, Torch: f.torch, Assign: f.assign, Constants: map[string]aoti.ConstantValue{}}
+	o := f.options()
+	o.Assign, o.Constants = f.assign, map[string]aoti.ConstantValue{}
 	if f.weights != "" {
 		all, _, err := tensors.ReadFile(f.weights)
 		if err != nil {
@@ -133,7 +148,8 @@ func (f *exportFlags) imported(c *cobra.Command, path string) (inputs, constants
 	if err != nil {
 		return 0, 0, err
 	}
-	o := export.Options{Model: f.model, Torch: f.torch, Module: m}
+	o := f.options()
+	o.Module = m
 	names, in, err := exampleInputs(s, m.Signature(), f.sizes)
 	if err != nil {
 		return 0, 0, err

@@ -37,17 +37,23 @@ static char *address(const run *r, int64_t place, int64_t at)
 	return r->base[p->base] + p->at + at;
 }
 
+#ifdef LORIS_COMPILED
+// The exporter wrote kernels as functions for a compiler: code is their number.
+extern void (*const loris_kernels[])(frame *);
+
+static void call_code(int64_t code, frame *f) { loris_kernels[code](f); }
+#else
 // The code keeps rsp, rbp and r14 and nothing else, and uses no stack.
-static void call_code(const uint8_t *code, frame *f)
+static void call_code(int64_t at, frame *f)
 {
-#ifdef __x86_64__
+	const uint8_t *code = loris_code + at;
 	__asm__ volatile("call *%[code]"
 			 : "+D"(f), [code] "+a"(code)
 			 :
 			 : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
 			   "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-#endif
 }
+#endif
 
 static void piece(int64_t i, int64_t n, int64_t count, int64_t size, int64_t *lo, int64_t *hi)
 {
@@ -111,7 +117,7 @@ static void run_units(int64_t lo, int64_t hi, void *arg)
 	}
 	for (int64_t unit = lo; unit < hi; unit++) {
 		place_unit(j, &f, memory + spill, unit);
-		call_code(loris_code + k->code[level], &f);
+		call_code(k->code[level], &f);
 		if (*(int64_t *)(memory + FAULT_AT))
 			__atomic_store_n(&j->failed, 2, __ATOMIC_RELAXED);
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -125,7 +126,7 @@ func (g *Attention) Plan(dev Limits) *Plan {
 	r.launch(f, "AttentionFrame", s, [3]int{dev.blocks(blocks * splits), 1, 1}, [3]int{attentionThreads, 1, 1})
 	if splits > 1 {
 		join := &slots{slices.Clone(s.words), slices.Clone(s.addresses)}
-		r.each(fmt.Sprintf("attention_join<%s>", stored(g.DType)), "AttentionFrame", join, batch*g.Queries*g.ValueDim)
+		r.each(fmt.Sprintf("attention_join<%s>", cxx.Stored(g.DType)), "AttentionFrame", join, batch*g.Queries*g.ValueDim)
 	}
 	return &r.Plan
 }
@@ -135,14 +136,14 @@ func (g *Attention) products() string {
 	if g.DType == ir.F32 {
 		return fmt.Sprintf("Singles<%v>", !g.TF32)
 	}
-	return fmt.Sprintf("Pairs<%s>", stored(g.DType))
+	return fmt.Sprintf("Pairs<%s>", cxx.Stored(g.DType))
 }
 
 func (g *Attention) masks() string {
 	if g.Mask == ir.Invalid {
 		return "Never"
 	}
-	return stored(g.Mask)
+	return cxx.Stored(g.Mask)
 }
 
 // operands adds what an AttentionFrame begins with: of the operands with the numbers

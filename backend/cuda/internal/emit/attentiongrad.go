@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -55,7 +56,7 @@ func (g *AttentionGradient) Plan(dev Limits) *Plan {
 		}
 	}
 	kernel := fmt.Sprintf("<%s, %s, %d, %d, %v>", g.products(), g.masks(), width(g.Dim), width(g.ValueDim), g.Packed)
-	launch(fmt.Sprintf("attention_delta<%s>", stored(g.DType)), ceil(batch*g.Queries, attentionThreads/32))
+	launch(fmt.Sprintf("attention_delta<%s>", cxx.Stored(g.DType)), ceil(batch*g.Queries, attentionThreads/32))
 	launch("attention_grad_query"+kernel, batch*ceil(g.Queries, rows))
 	launch("attention_grad_key"+kernel, batch/g.Shared*ceil(g.Keys, rows))
 	return &r.Plan

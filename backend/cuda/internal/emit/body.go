@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -67,7 +68,7 @@ func (w *writer) use(v loop.Value) string {
 func (w *writer) consts() {
 	for v := range w.k.Instrs {
 		if in := &w.k.Instrs[v]; in.Code == loop.Const && w.last[v] >= 0 {
-			w.line("const %s %s = %s;", computed(in.DType), w.value(loop.Value(v)), constant(in))
+			w.line("const %s %s = %s;", cxx.Computed(in.DType), w.value(loop.Value(v)), cxx.Constant(in))
 		}
 	}
 }
@@ -86,7 +87,7 @@ func (w *writer) operands(list []loop.Value, code loop.Code) (args []int) {
 func (w *writer) fixedLoads(p int, at func(arg int) string) {
 	for _, a := range w.operands(w.k.Passes[p].Body, loop.Load) {
 		if w.k.Args[a].Cols == loop.Fixed {
-			w.line("const %[1]s in%[2]d = *(const %[1]s*)(%[3]s);", stored(w.k.Args[a].DType), a, at(a))
+			w.line("const %[1]s in%[2]d = *(const %[1]s*)(%[3]s);", cxx.Stored(w.k.Args[a].DType), a, at(a))
 		}
 	}
 }
@@ -95,7 +96,7 @@ func (w *writer) fixedLoads(p int, at func(arg int) string) {
 // those that are held from one pass to another.
 func (w *writer) arrays(p int) {
 	for _, a := range w.operands(w.k.Passes[p].Body, loop.Load) {
-		switch t := stored(w.k.Args[a].DType); {
+		switch t := cxx.Stored(w.k.Args[a].DType); {
 		case w.k.Args[a].Cols == loop.Fixed:
 		case !w.persists(a):
 			w.line("%s in%d[U][V];", t, a)
@@ -119,7 +120,7 @@ func (w *writer) fetches(p int, pl place) {
 			when = "if (!H) "
 		}
 		if pl.one {
-			w.line("%s one%d[1];", stored(arg.DType), a)
+			w.line("%s one%d[1];", cxx.Stored(arg.DType), a)
 		}
 		if arg.Cols == loop.Unit {
 			w.line("%sfetch<%s>(%s, %s + c * %d);", when, pl.width(), pl.of(a), pl.at(a), arg.DType.Size())
@@ -136,12 +137,12 @@ func (w *writer) compute(p int, pl place) {
 		w.fixedLoads(p, pl.at)
 	}
 	for _, a := range w.operands(body, loop.Load) {
-		if t := stored(w.k.Args[a].DType); w.k.Args[a].Cols != loop.Fixed {
+		if t := cxx.Stored(w.k.Args[a].DType); w.k.Args[a].Cols != loop.Fixed {
 			w.line("const %s* const x%d = %s;", t, a, pl.of(a))
 		}
 	}
 	for _, a := range w.operands(body, loop.Store) {
-		if t := stored(w.k.Args[a].DType); !pl.one && w.persists(a) {
+		if t := cxx.Stored(w.k.Args[a].DType); !pl.one && w.persists(a) {
 			w.line("%s (&out%d)[V] = in%d[u];", t, a, a)
 		} else {
 			w.line("%s out%d[%s];", t, a, pl.width())
@@ -214,16 +215,16 @@ func (w *writer) instr(v loop.Value, pl place) {
 		if w.k.Args[in.Arg].Cols == loop.Fixed {
 			elem = fmt.Sprintf("in%d", in.Arg)
 		}
-		w.line("const %s %s = widen(%s);", computed(in.DType), w.value(v), elem)
+		w.line("const %s %s = widen(%s);", cxx.Computed(in.DType), w.value(v), elem)
 	case loop.Index:
 		w.line("const i64 %s = %s;", w.value(v), pl.index)
 	case loop.Apply, loop.Round:
-		w.line("const %s %s = %s;", computed(in.Result()), w.value(v), w.expression(v))
+		w.line("const %s %s = %s;", cxx.Computed(in.Result()), w.value(v), w.expression(v))
 	case loop.Reduce:
 		from := w.k.Instrs[in.In[0]].Result()
-		f := foldOf(in, from)
+		f := cxx.FoldOf(in, from)
 		acc := w.accumulator(v)
-		w.line("%s = %s::fold(%s, %s);", acc, f.name, acc, f.in(w.use(in.In[0]), pl.index))
+		w.line("%s = %s::fold(%s, %s);", acc, f.Name, acc, f.In(w.use(in.In[0]), pl.index))
 	case loop.Store:
 		w.line("set(out%d[j], %s);", in.Arg, w.use(in.In[0]))
 	}
@@ -236,9 +237,9 @@ func (w *writer) expression(v loop.Value) string {
 		x = append(x, w.use(o))
 	}
 	if in.Code == loop.Round {
-		return fmt.Sprintf("round_to<%s>(%s)", stored(in.DType), x[0])
+		return fmt.Sprintf("round_to<%s>(%s)", cxx.Stored(in.DType), x[0])
 	}
-	return apply(in, v, w.k.Instrs[in.In[in.N-1]].Result(), x)
+	return cxx.Apply(in, v, w.k.Instrs[in.In[in.N-1]].Result(), x, "f.fault")
 }
 
 // accumulator returns the accumulator of a Reduce for element j.
@@ -259,9 +260,9 @@ func (w *writer) reduces(p int) (vals []loop.Value) {
 	return vals
 }
 
-func (w *writer) foldOf(v loop.Value) fold {
+func (w *writer) foldOf(v loop.Value) cxx.Fold {
 	in := &w.k.Instrs[v]
-	return foldOf(in, w.k.Instrs[in.In[0]].Result())
+	return cxx.FoldOf(in, w.k.Instrs[in.In[0]].Result())
 }
 
 // finals writes a Final. at returns the address of an operand's element of the
@@ -271,11 +272,11 @@ func (w *writer) finals(p int, at func(arg int) string, guard string) {
 		in := &w.k.Instrs[v]
 		switch in.Code {
 		case loop.Load:
-			w.define(v, fmt.Sprintf("widen(*(const %s*)(%s))", stored(w.k.Args[in.Arg].DType), at(in.Arg)))
+			w.define(v, fmt.Sprintf("widen(*(const %s*)(%s))", cxx.Stored(w.k.Args[in.Arg].DType), at(in.Arg)))
 		case loop.Apply, loop.Round:
 			w.define(v, w.expression(v))
 		case loop.Store:
-			w.line("if (%s) set(*(%s*)(%s), %s);", guard, stored(w.k.Args[in.Arg].DType), at(in.Arg), w.use(in.In[0]))
+			w.line("if (%s) set(*(%s*)(%s), %s);", guard, cxx.Stored(w.k.Args[in.Arg].DType), at(in.Arg), w.use(in.In[0]))
 		}
 	}
 }
@@ -285,13 +286,13 @@ func (w *writer) result(v loop.Value) ir.DType { return w.k.Instrs[v].Result() }
 
 // keep returns the address expression of a row statistic between launches.
 func (w *writer) keep(v loop.Value, line string) string {
-	return fmt.Sprintf("(%s*)(f.work + (%d * lines + %s) * 8)", computed(w.result(v)), w.slot[v], line)
+	return fmt.Sprintf("(%s*)(f.work + (%d * lines + %s) * 8)", cxx.Computed(w.result(v)), w.slot[v], line)
 }
 
 // partial returns the address expression of the accumulator that the part of a
 // line has found for reduction number k of its pass.
-func (w *writer) partial(k int, f fold, at string) string {
-	return fmt.Sprintf("(%s::A*)(f.work + %d * lines + (%d * lines * f.parts + %s) * 16)", f.name, 8*w.saved, k, at)
+func (w *writer) partial(k int, f cxx.Fold, at string) string {
+	return fmt.Sprintf("(%s::A*)(f.work + %d * lines + (%d * lines * f.parts + %s) * 16)", f.Name, 8*w.saved, k, at)
 }
 
 // define writes a row statistic of a Final. Those of several columns are in arrays,
@@ -301,5 +302,5 @@ func (w *writer) define(v loop.Value, x string) {
 		w.line("%s = %s;", w.use(v), x)
 		return
 	}
-	w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), x)
+	w.line("const %s %s = %s;", cxx.Computed(w.result(v)), w.value(v), x)
 }

@@ -63,7 +63,7 @@ func (d *device) add(name, source string, entries []string) {
 	if d.complete[name] == "" {
 		d.complete[name] = source
 	}
-	d.sources[name] = strings.TrimPrefix(source, prelude+opsSource+foldSource)
+	d.sources[name] = strings.TrimPrefix(source, prelude)
 	for _, e := range entries {
 		d.index[e] = len(d.entries)
 		d.entries = append(d.entries, e)
@@ -78,7 +78,7 @@ func (d *device) launches(p *Plan, work int) (all []deviceLaunch) {
 		l := &p.Launches[i]
 		if _, ok := d.index[l.Entry]; !ok {
 			d.complete[l.Entry] = l.Source()
-			source := strings.TrimPrefix(l.Source(), prelude+opsSource+foldSource+library)
+			source := strings.TrimPrefix(l.Source(), prelude+library)
 			d.add(l.Entry, source, []string{l.Entry})
 		}
 		dl := deviceLaunch{entry: d.index[l.Entry], barriers: true, grid: l.Grid, block: l.Block, slots: l.Params}
@@ -152,7 +152,7 @@ func (d *device) asProgram() []byte {
 		}
 		fmt.Fprintf(&b, "#include %q\n", source)
 	}
-	b.WriteString(prelude + opsSource + foldSource + library)
+	b.WriteString(prelude + library)
 	for _, name := range slices.Sorted(maps.Keys(d.sources)) {
 		b.WriteString(d.sources[name])
 	}

@@ -27,6 +27,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -38,12 +39,14 @@ var ErrUnsupported = errors.New("the kernel has no CUDA form")
 
 // The parts of all sources, in the order in which they need each other.
 var (
+	//go:embed cuda/begin.cuh
+	beginSource string
 	//go:embed cuda/prelude.cuh
-	prelude string
-	//go:embed cuda/ops.cuh
-	opsSource string
+	preludeSource string
 	//go:embed cuda/fold.cuh
 	foldSource string
+	// prelude is what every source begins with.
+	prelude = beginSource + cxx.Values + preludeSource + cxx.Ops + cxx.Folds + foldSource
 
 	//go:embed cuda/index.cuh
 	indexSource string
@@ -149,9 +152,8 @@ func (l *Loop) Source(entries ...string) string {
 		entries = l.Entries()
 	}
 	var b strings.Builder
-	for _, part := range []string{prelude, opsSource, foldSource, l.forms} {
-		b.WriteString(part)
-	}
+	b.WriteString(prelude)
+	b.WriteString(l.forms)
 	for _, name := range entries {
 		fmt.Fprintf(&b, "\nextern \"C\" __global__ void __launch_bounds__(%s) %s(const %s f) {\n%s  %s(f, own_grid(), pool);\n}\n",
 			l.boundsOf(name), name, l.Frame(), poolWords(l.pool()), l.instance(name))

@@ -115,7 +115,7 @@ func (t *horizontal) name() string {
 func (t *horizontal) source() string {
 	name := t.name()
 	var b, frame, calls strings.Builder
-	b.WriteString(prelude + opsSource + foldSource)
+	b.WriteString(prelude)
 	if slices.ContainsFunc(t.entries, func(l *Launch) bool { return l.part.forms == "" }) {
 		b.WriteString(library)
 	}

@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -124,7 +125,7 @@ func (g *ScatterReduce) Plan(dev Limits) *Plan {
 		self = 1
 	}
 	s := (&slots{}).at(0, 0).at(2, 0).at(Work, keys).at(Work, order).num(n, reductions[g.Reduce], self)
-	r.each(fmt.Sprintf("scatter_fold<%s>", stored(g.DType)), "FoldFrame", g.slots(s), n)
+	r.each(fmt.Sprintf("scatter_fold<%s>", cxx.Stored(g.DType)), "FoldFrame", g.slots(s), n)
 	return &r.Plan
 }
 
@@ -181,6 +182,6 @@ func (g *IndexAdd) Plan(dev Limits) *Plan {
 	y := dev.block() / x
 	grid := [3]int{dev.blocks(ceil(columns, x)), min(ceil(g.N, y), maxGridYZ), 1}
 	s := (&slots{}).at(0, 0).at(2, 0).at(Work, keys).at(Work, order).num(g.Outer, g.N, g.Size, g.Inner)
-	r.launch(fmt.Sprintf("index_add<%s>", stored(g.DType)), "AddFrame", s, grid, [3]int{x, y, 1})
+	r.launch(fmt.Sprintf("index_add<%s>", cxx.Stored(g.DType)), "AddFrame", s, grid, [3]int{x, y, 1})
 	return &r.Plan
 }

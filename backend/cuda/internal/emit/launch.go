@@ -167,7 +167,7 @@ func (r *routine) smallEach(function, frame string, s *slots, n int) {
 // librarySource returns the source of an entry that calls a function of the
 // library with its frame and more arguments.
 func librarySource(entry, frame, function string, more ...string) string {
-	return prelude + opsSource + foldSource + library + libraryEntry(entry, frame, function, more...)
+	return prelude + library + libraryEntry(entry, frame, function, more...)
 }
 
 func libraryEntry(entry, frame, function string, more ...string) string {

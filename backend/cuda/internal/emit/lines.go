@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
@@ -98,7 +99,7 @@ func (w *writer) whole() {
 	w.line("const I lo = 0, hi = live ? packs : 0;")
 	for a := range w.k.Args {
 		if w.persists(a) {
-			w.line("%s in%d[U][V];", stored(w.k.Args[a].DType), a)
+			w.line("%s in%d[U][V];", cxx.Stored(w.k.Args[a].DType), a)
 		}
 	}
 	for p := range w.k.Passes {
@@ -107,7 +108,7 @@ func (w *writer) whole() {
 		w.linePass(p)
 		for _, v := range w.reduces(p) {
 			f := w.foldOf(v)
-			w.line("const %s %s = %s;", computed(w.result(v)), w.value(v), f.out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.name, w.value(v))))
+			w.line("const %s %s = %s;", cxx.Computed(w.result(v)), w.value(v), f.Out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.Name, w.value(v))))
 		}
 		w.finals(p, w.finalAt, "live && g.thread.x == 0")
 	}
@@ -122,7 +123,7 @@ func (w *writer) finalAt(arg int) string { return pointer(arg) }
 func (w *writer) linePass(p int) {
 	for _, v := range w.reduces(p) {
 		f := w.foldOf(v)
-		w.line("%s::A %s_acc = %s::zero();", f.name, w.value(v), f.name)
+		w.line("%s::A %s_acc = %s::zero();", f.Name, w.value(v), f.Name)
 	}
 	w.line("{")
 	if w.k.Axis == loop.Both {
@@ -170,7 +171,7 @@ func (w *writer) bothPass(p int) {
 // loadKept declares the row statistics that a place needs from earlier launches.
 func (w *writer) loadKept(at int) {
 	for _, v := range w.uses(at) {
-		w.line("const %s %s = *%s;", computed(w.result(v)), w.value(v), w.keep(v, "line"))
+		w.line("const %s %s = *%s;", cxx.Computed(w.result(v)), w.value(v), w.keep(v, "line"))
 	}
 }
 
@@ -187,7 +188,7 @@ func (w *writer) part(p int) {
 	w.linePass(p)
 	for k, v := range w.reduces(p) {
 		f := w.foldOf(v)
-		w.line("%s_acc = fold_group<%s>(%s_acc, g, pool);", w.value(v), f.name, w.value(v))
+		w.line("%s_acc = fold_group<%s>(%s_acc, g, pool);", w.value(v), f.Name, w.value(v))
 		w.line("if (g.thread.x == 0) *%s = %s_acc;", w.partial(k, f, "line * f.parts + part"), w.value(v))
 	}
 	w.line("}")
@@ -208,10 +209,10 @@ func (w *writer) final(p int) {
 	for k, v := range w.reduces(p) {
 		f := w.foldOf(v)
 		name := w.value(v)
-		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
-		w.line("for (i64 k = g.thread.x; k < f.parts; k += g.threads.x) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name,
+		w.line("%s::A %s_acc = %s::zero();", f.Name, name, f.Name)
+		w.line("for (i64 k = g.thread.x; k < f.parts; k += g.threads.x) %s_acc = %s::fold(%s_acc, *%s);", name, f.Name, name,
 			w.partial(k, f, "line * f.parts + k"))
-		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.name, name)))
+		w.line("const %s %s = %s;", cxx.Computed(w.result(v)), name, f.Out(fmt.Sprintf("fold_group<%s>(%s_acc, g, pool)", f.Name, name)))
 	}
 	w.finals(p, w.finalAt, "live && g.thread.x == 0")
 	w.keeps(p, "line", "live && g.thread.x == 0")

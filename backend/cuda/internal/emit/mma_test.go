@@ -74,7 +74,7 @@ func TestMMA(t *testing.T) {
 		entries = append(entries, plans[i].Launches[0].Entry)
 		source += libraryEntry(entries[i], "MmaFrame", f)
 	}
-	d.complete["mma"] = prelude + opsSource + foldSource + library + source
+	d.complete["mma"] = prelude + library + source
 	d.add("mma", source, entries)
 
 	r := rand.New(rand.NewPCG(1, 1))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -37,7 +38,7 @@ func (g *MaxPool) Plan(dev Limits) *Plan {
 		if max(n, g.Batch*numel(g.In[:])) > math.MaxInt32 {
 			index = "i64"
 		}
-		r.each(fmt.Sprintf("max_pool<%s, %s>", stored(g.DType), index), "PoolFrame", s, n)
+		r.each(fmt.Sprintf("max_pool<%s, %s>", cxx.Stored(g.DType), index), "PoolFrame", s, n)
 	}
 	return &r.Plan
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -30,7 +31,7 @@ func (g *Product) Plan(dev Limits) *Plan {
 	r := &routine{dev: dev}
 	batch := numel(g.Batch)
 	t := &tiling{
-		problem: fmt.Sprintf("Matrices<%s>", stored(g.DType)), dtype: g.DType, batch: batch, m: g.M, n: g.N, k: g.K, tf32: g.TF32, post: &g.Post,
+		problem: fmt.Sprintf("Matrices<%s>", cxx.Stored(g.DType)), dtype: g.DType, batch: batch, m: g.M, n: g.N, k: g.K, tf32: g.TF32, post: &g.Post,
 		left:  way(dev, g.DType, g.XAlign, g.XRow, g.XCol, g.XBatch...),
 		right: way(dev, g.DType, g.YAlign, g.YCol, g.YRow, g.YBatch...),
 		total: batch * g.M * g.N, inner: 1, channels: g.N, operands: 3,
@@ -81,7 +82,7 @@ func (g *Convolution) Plan(dev Limits) *Plan {
 	total := g.Images * g.Groups * g.Results * numel(g.Out[:])
 	depth := g.Channels * numel(g.Kernel[:])
 	post := !g.Post.empty()
-	kind := fmt.Sprintf("%s, %v", stored(g.DType), g.Transposed)
+	kind := fmt.Sprintf("%s, %v", cxx.Stored(g.DType), g.Transposed)
 	switch {
 	case total == 0:
 	case g.Results > FewResults && g.small():
@@ -150,7 +151,7 @@ func (g *Convolution) tiling(dev Limits) *tiling {
 		t.left = alongDepth
 	}
 	t.twice = t.unit(dev) != byFMA && t.left == byChunks && last && !g.Transposed
-	t.problem = fmt.Sprintf("Convolution<%s, %v, %v>", stored(g.DType), g.Transposed, last)
+	t.problem = fmt.Sprintf("Convolution<%s, %v, %v>", cxx.Stored(g.DType), g.Transposed, last)
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -36,6 +37,6 @@ func (g *Random) Plan(dev Limits) *Plan {
 	}
 	s := (&slots{}).at(0, 0).at(1, 0)
 	s.words = append(s.words, uint64(g.Offset), uint64(g.N), uint64(g.Low), uint64(g.High-g.Low))
-	r.smallEach(fmt.Sprintf("random<%s, %s>", stored(g.DType), how), "RandomFrame", s, ceil(g.N, per))
+	r.smallEach(fmt.Sprintf("random<%s, %s>", cxx.Stored(g.DType), how), "RandomFrame", s, ceil(g.N, per))
 	return &r.Plan
 }

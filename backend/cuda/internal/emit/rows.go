@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
@@ -35,7 +36,7 @@ func (w *writer) rowsStart() {
 func (w *writer) lineArrays(vals []loop.Value) {
 	for _, v := range vals {
 		if w.k.Instrs[v].Code != loop.Store && w.k.Instrs[v].Code != loop.Const {
-			w.line("%s %s[V] = {};", computed(w.result(v)), w.value(v))
+			w.line("%s %s[V] = {};", cxx.Computed(w.result(v)), w.value(v))
 		}
 	}
 }
@@ -61,7 +62,7 @@ func (w *writer) rowsWhole() {
 		w.perColumn(func() {
 			for _, v := range w.reduces(p) {
 				f := w.foldOf(v)
-				w.line("%s = %s;", w.use(v), f.out(fmt.Sprintf("fold_rows<%s>(%s, g, pool)", f.name, w.accumulator(v))))
+				w.line("%s = %s;", w.use(v), f.Out(fmt.Sprintf("fold_rows<%s>(%s, g, pool)", f.Name, w.accumulator(v))))
 			}
 			if len(w.k.Passes[p].Final) > 0 {
 				w.line("if (t >= packs) continue;")
@@ -91,8 +92,8 @@ func (w *writer) columnAt(c string) func(arg int) string {
 func (w *writer) rowsPass(p int) {
 	for _, v := range w.reduces(p) {
 		f := w.foldOf(v)
-		w.line("%s::A %s_acc[V];", f.name, w.value(v))
-		w.perColumn(func() { w.line("%s = %s::zero();", w.accumulator(v), f.name) })
+		w.line("%s::A %s_acc[V];", f.Name, w.value(v))
+		w.perColumn(func() { w.line("%s = %s::zero();", w.accumulator(v), f.Name) })
 	}
 	pl := place{at: func(arg int) string { return fmt.Sprintf("at%d + r * f.arg[%d].row", arg, arg) }, index: "r + f.first"}
 	w.line("for (i64 q = t < packs ? lo + g.thread.y : hi; q < hi; q += U * g.threads.y) {")
@@ -120,7 +121,7 @@ func (w *writer) rowsPart(p int) {
 		w.perColumn(func() {
 			for k, v := range reds {
 				f := w.foldOf(v)
-				w.line("const %s::A %s_all = fold_rows<%s>(%s, g, pool);", f.name, w.value(v), f.name, w.accumulator(v))
+				w.line("const %s::A %s_all = fold_rows<%s>(%s, g, pool);", f.Name, w.value(v), f.Name, w.accumulator(v))
 				w.line("if (t < packs && g.thread.y == 0) *%s = %s_all;", w.partial(k, f, "part * lines + o * f.cols + c + j"), w.value(v))
 			}
 		})
@@ -146,10 +147,10 @@ func (w *writer) rowsFinal(p int) {
 	for k, v := range w.reduces(p) {
 		f := w.foldOf(v)
 		name := w.value(v)
-		w.line("%s::A %s_acc = %s::zero();", f.name, name, f.name)
+		w.line("%s::A %s_acc = %s::zero();", f.Name, name, f.Name)
 		w.line("#pragma unroll 4")
-		w.line("for (i64 k = g.thread.y; k < f.parts; k += g.threads.y) %s_acc = %s::fold(%s_acc, *%s);", name, f.name, name, w.partial(k, f, "k * lines + line"))
-		w.line("const %s %s = %s;", computed(w.result(v)), name, f.out(fmt.Sprintf("fold_rows<%s>(%s_acc, g, pool)", f.name, name)))
+		w.line("for (i64 k = g.thread.y; k < f.parts; k += g.threads.y) %s_acc = %s::fold(%s_acc, *%s);", name, f.Name, name, w.partial(k, f, "k * lines + line"))
+		w.line("const %s %s = %s;", cxx.Computed(w.result(v)), name, f.Out(fmt.Sprintf("fold_rows<%s>(%s_acc, g, pool)", f.Name, name)))
 	}
 	w.finals(p, w.columnAt("c"), "live && g.thread.y == 0")
 	w.keeps(p, "line", "live && g.thread.y == 0")

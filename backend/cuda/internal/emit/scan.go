@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -48,7 +49,7 @@ func (g *Scan) Plan(dev Limits) *Plan {
 
 func (g *Scan) plan(r *routine, parts int, byThread bool) {
 	lines := g.Outer * g.Inner
-	targs := fmt.Sprintf("<%s, %s>", stored(g.DType), scans[g.Op.String()])
+	targs := fmt.Sprintf("<%s, %s>", cxx.Stored(g.DType), scans[g.Op.String()])
 	indices, x := 1, 2
 	if g.Op != aten.Cummax {
 		indices, x = 0, 1

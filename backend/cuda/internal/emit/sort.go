@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -43,7 +44,7 @@ func (g *TopK) Plan(dev Limits) *Plan {
 	if lines*g.K == 0 {
 		return &r.Plan
 	}
-	s := sorting{t: stored(g.DType), x: Address{Operand: 2}, lines: lines, n: g.N, inner: g.Inner}
+	s := sorting{t: cxx.Stored(g.DType), x: Address{Operand: 2}, lines: lines, n: g.N, inner: g.Inner}
 	if g.Descending {
 		s.descending = 1
 	}

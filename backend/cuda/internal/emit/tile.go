@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -217,7 +218,7 @@ func (r *routine) tiled(t *tiling, frame string, s, rest *slots) {
 		l.Source = func() string { return librarySource("__launch_bounds__(256, 2) "+l.Entry, frame, function) }
 	}
 	if t.parts > 1 {
-		r.each(fmt.Sprintf("join_parts<%s, %v>", stored(t.dtype), post), "Tail", (&slots{}).extend(tail), t.total)
+		r.each(fmt.Sprintf("join_parts<%s, %v>", cxx.Stored(t.dtype), post), "Tail", (&slots{}).extend(tail), t.total)
 	}
 }
 

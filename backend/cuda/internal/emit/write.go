@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/cxx"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/ir"
 )
@@ -181,29 +182,15 @@ func (w *writer) holds(arg int) bool {
 func (w *writer) scratch(arg int) bool { return w.opt.Scratch != nil && w.opt.Scratch[arg] }
 
 func (w *writer) supported(in *loop.Instr, final bool) string {
-	switch in.Code {
-	case loop.Store:
-		if !final && w.k.Args[in.Arg].Cols == loop.Fixed {
+	if in.Code == loop.Store && w.k.Args[in.Arg].Cols == loop.Fixed {
+		switch {
+		case !final:
 			return "a store of a Body does not move along columns"
-		}
-		if final && w.k.Axis == loop.Rows && w.k.Args[in.Arg].Cols == loop.Fixed {
+		case w.k.Axis == loop.Rows:
 			return "a store of a Final does not move along lines"
 		}
-	case loop.Reduce:
-		from := w.k.Instrs[in.In[0]].Result()
-		if (in.Op == aten.Amax || in.Op == aten.Amin) && from != in.DType {
-			return fmt.Sprintf("%v of %v as %v", in.Op, from, in.DType)
-		}
-	case loop.Apply:
-		if in.Op != aten.Cast && in.Op != aten.Where && !ops[in.Op.String()] {
-			return in.Op.String()
-		}
-		s := &in.Op.Spec().Scalar
-		if from := w.k.Instrs[in.In[in.N-1]].Result(); from.IsFloat() && in.Op != aten.Cast && s.F1 == nil && s.F2 == nil && s.F3 == nil {
-			return fmt.Sprintf("%v of %v", in.Op, from)
-		}
 	}
-	return ""
+	return cxx.Lacks(w.k, in)
 }
 
 // liveness finds what must be kept between the launches of a split reduction.
