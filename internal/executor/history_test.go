@@ -187,3 +187,21 @@ func TestForksSeeHistoriesOfEachOther(t *testing.T) {
 	y := binaryOp(g, aten.Mul, h, x)
 	want(t, gradOf(g, y, x)[0], 27)
 }
+
+// A value so large that the histories of the step are dropped with its own can be used all the same.
+// Nothing is computed: the graph is only recorded.
+func TestVariableBeyondHistories(t *testing.T) {
+	newFake(t)
+	s := newSession(t, executor.Config{Device: fakeDevice(0), NoOp: true})
+	x := newTensor()
+	s.CallOn(s.Device(), aten.Full, x, []any{[]int{1 << 29}, 1.0, ir.F32})
+	v := s.NewVariable(x)
+	for range 2 {
+		y, z := newTensor(), newTensor()
+		v.Value(s, y)
+		s.Binary(aten.Mul, z, y, y)
+		if got := z.Shape().Numel(); got != 1<<29 {
+			t.Fatalf("%d elements", got)
+		}
+	}
+}

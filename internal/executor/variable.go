@@ -315,10 +315,12 @@ func (x *version) view() ir.Value {
 	if p.step != p.s.step {
 		return p.node() // whoever records with it syncs it first
 	}
-	if x.alias.value().IsNil() {
-		x.alias = p.s.newHistory(view(p.s.b, p.node()))
+	if v := x.alias.value(); !v.IsNil() {
+		return v
 	}
-	return x.alias.val
+	v := view(p.s.b, p.node())
+	x.alias = p.s.newHistory(v) // which may drop it at once
+	return v
 }
 
 // view records a node with the same value as v.
