@@ -69,8 +69,36 @@ var graphs newGraph
 // and runs it. Which of two ops the first groups of four begin with is the number
 // of the graph in binary.
 func firstCompile() *Workload {
+	return firstCompileOf("first-compile", 1e-5, func(x *loris.Tensor, number uint32) *loris.Tensor {
+		y := x
+		for i := range chainOps / 4 {
+			if i < 32 && number>>i&1 == 1 {
+				y = y.Sub(x)
+			} else {
+				y = y.Add(x)
+			}
+			y = y.Tanh().Mul(x).Sigmoid()
+		}
+		return y
+	})
+}
+
+// firstCompileSmall is firstCompile for a graph of 16 ops, each one of four, which are the number of the
+// graph to the base of four.
+func firstCompileSmall() *Workload {
+	ops := []func(*loris.Tensor) *loris.Tensor{(*loris.Tensor).Tanh, (*loris.Tensor).Sigmoid, (*loris.Tensor).Sin, (*loris.Tensor).Cos}
+	return firstCompileOf("first-compile-small", 1e-5, func(x *loris.Tensor, number uint32) *loris.Tensor {
+		for i := range 16 {
+			x = ops[number>>(2*i)&3](x)
+		}
+		return x
+	})
+}
+
+// firstCompileOf records, compiles and runs a graph with another number at each run.
+func firstCompileOf(name string, tolerance float64, graph func(x *loris.Tensor, number uint32) *loris.Tensor) *Workload {
 	return &Workload{
-		Name: "first-compile", Must: 0.1, Aim: 0.03, MustGPU: 0.2, Alone: true, Ops: 1, Runs: 1, Tolerance: 1e-5, Peers: []string{"compile", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
+		Name: name, Must: 0.1, Aim: 0.03, MustGPU: 0.2, Alone: true, Ops: 1, Runs: 1, Tolerance: tolerance, Peers: []string{"compile", "jax", "gomlx"}, Rivals: []string{"compile", "jax"},
 		open: func(ctx context.Context, s *loris.Session) (*Instance, error) {
 			x := NewData(s.With()).Tensor(1, chainSize)
 			if err := ready(ctx, x); err != nil {
@@ -78,19 +106,10 @@ func firstCompile() *Workload {
 			}
 			var out *loris.Tensor
 			run := func(ctx context.Context, number uint32) error {
-				y := x
-				for i := range chainOps / 4 {
-					if i < 32 && number>>i&1 == 1 {
-						y = y.Sub(x)
-					} else {
-						y = y.Add(x)
-					}
-					y = y.Tanh().Mul(x).Sigmoid()
-				}
-				out = y
+				out = graph(x, number)
 				return s.MarkStep(ctx)
 			}
-			in := &Instance{
+			return &Instance{
 				Start:  func(ctx context.Context) error { return run(ctx, graphs.n.Add(1)) },
 				Finish: func(ctx context.Context) error { return out.Wait(ctx) },
 				// What is compared is the graph with the number 0.
@@ -100,8 +119,7 @@ func firstCompile() *Workload {
 					}
 					return out.Float32s(ctx)
 				},
-			}
-			return in, nil
+			}, nil
 		},
 	}
 }

@@ -69,7 +69,7 @@ func (v variables) linear(x *loris.Tensor) *loris.Tensor {
 }
 
 func (v variables) norm(x *loris.Tensor) *loris.Tensor {
-	return x.LayerNorm([]int{SmallDim}, loris.Weight(v.w.Value()), loris.Bias(v.b.Value()))
+	return x.LayerNorm([]int{v.w.Shape().Dim(0)}, loris.Weight(v.w.Value()), loris.Bias(v.b.Value()))
 }
 
 // Forward returns the logits, [tokens, SmallVocab], or with a batch before both.

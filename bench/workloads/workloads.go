@@ -33,9 +33,9 @@ type Workload struct {
 	// to the largest element.
 	Runs      int
 	Tolerance float64
-	// Heavy ones take seconds or gigabytes; Memory says that the peak of tensor
-	// memory is compared, too.
-	Heavy, Memory bool
+	// Heavy ones take seconds or gigabytes, and Large ones so much that tests run smaller forms of
+	// them; Memory says that the peak of tensor memory is compared, too.
+	Heavy, Large, Memory bool
 	// Peers are the systems that it is meaningful for; nil means all.
 	Peers []string
 	// Session has what the session needs to compute as the peers do.
@@ -135,10 +135,16 @@ func All() []*Workload {
 		digitsCompiled(),
 		chainRecorded(),
 		chainCompiled(),
-		firstCompile(),
+		firstCompile(), firstCompileSmall(),
 		gpt2(),
 		gptTraining(), varyingLengths(),
 		gruGradients(), lstmInference(),
+		gpt2Training(gptSize{layers: gptLayers, dim: gptDim, heads: gptHeads, vocab: gptVocab, batch: 4, length: 512}),
+		vitTraining(vitSize{layers: 12, dim: 768, heads: 12, image: 224, patch: 16, classes: 1000, batch: 4}),
+		resnet50Training(resnet50, 224, 4),
+		llamaDecode(llamaSize{layers: 22, dim: 2048, heads: 32, hidden: 5632, vocab: 32000, context: 256, group: 128}),
+		longAttention(8, 8, 4096, 64),
+		embeddingTraining(1_000_000, 64, 4096),
 		mlpOf("mlp-step-bf16", loris.BF16, 3e-2),
 		encoderOf("encoder-block-bf16", loris.BF16, 3e-2),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris"
@@ -59,7 +60,7 @@ func results(t *testing.T, w *Workload, opts ...loris.SessionOption) []float32 {
 // all alike, and are the same again.
 func TestWorkloads(t *testing.T) {
 	for _, w := range All() {
-		if !longtest.Enabled() && (w.Heavy || w.FLOP > 1e8) {
+		if w.Large || !longtest.Enabled() && (w.Heavy || w.FLOP > 1e8) {
 			continue
 		}
 		first := results(t, w)
@@ -81,7 +82,7 @@ func TestWorkloads(t *testing.T) {
 // TestNoCompiles checks that runs after the first find their graph, but for the
 // workload that is about new ones.
 func TestNoCompiles(t *testing.T) {
-	for name, want := range map[string]uint64{"mlp-step": 0, "chain-recorded": 0, "chain-compiled": 0, "first-compile": 2} {
+	for name, want := range map[string]uint64{"mlp-step": 0, "chain-recorded": 0, "chain-compiled": 0, "first-compile": 2, "first-compile-small": 2} {
 		list, err := Select("^" + name + "$")
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestNoCompiles(t *testing.T) {
 func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
 	for _, w := range All() {
-		if w.Heavy || w.Name == "first-compile" || !longtest.Enabled() && w.FLOP > 1e9 {
+		if w.Heavy || strings.HasPrefix(w.Name, "first-compile") || !longtest.Enabled() && w.FLOP > 1e9 {
 			continue
 		}
 		want := results(t, w, loris.WithThreads(1))

@@ -128,6 +128,11 @@ def first_compile_ops(number):
     return [i < 32 and number >> i & 1 == 1 for i in range(CHAIN // 4)]
 
 
+def first_small_ops(number):
+    """Says for each of sixteen ops which of four it is."""
+    return [number >> 2 * i & 3 for i in range(16)]
+
+
 def functions(pointwise, softmax, layer_norm, matmul, encoder, conv, resnet):
     """Names the workloads that are functions; pointwise and matmul make those of given sizes."""
     return {

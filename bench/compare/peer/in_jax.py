@@ -148,23 +148,43 @@ def chain_compiled():
     return add_chain, [Data().floats(1, common.CHAIN_SIZE)]
 
 
-def first_compile():
-    x = jnp.asarray(Data().floats(1, common.CHAIN_SIZE))
-    numbers = itertools.count(1)
+def first_compile(graph):
+    """Makes a workload of graph, which computes the graph of a number."""
 
-    def run(number):
-        subtract = common.first_compile_ops(number)
+    def opened():
+        x = jnp.asarray(Data().floats(1, common.CHAIN_SIZE))
+        numbers = itertools.count(1)
 
-        def fn(x):
-            y = x
-            for s in subtract:
-                y = y - x if s else y + x
-                y = jax.nn.sigmoid(jnp.tanh(y) * x)
-            return y
+        def run(number):
+            return later(jax.jit(graph(number))(x))
 
-        return later(jax.jit(fn)(x))
+        return common.Workload(lambda: run(next(numbers)), lambda: np.asarray(run(0)))
 
-    return common.Workload(lambda: run(next(numbers)), lambda: np.asarray(run(0)))
+    return opened
+
+
+def thousand_ops(number):
+    subtract = common.first_compile_ops(number)
+
+    def fn(x):
+        y = x
+        for s in subtract:
+            y = y - x if s else y + x
+            y = jax.nn.sigmoid(jnp.tanh(y) * x)
+        return y
+
+    return fn
+
+
+def sixteen_ops(number):
+    which = [(jnp.tanh, jax.nn.sigmoid, jnp.sin, jnp.cos)[i] for i in common.first_small_ops(number)]
+
+    def fn(x):
+        for op in which:
+            x = op(x)
+        return x
+
+    return fn
 
 
 def loss_of(params, x, y, drop, key):
@@ -266,4 +286,4 @@ FUNCTIONS = common.functions(pointwise, softmax, layer_norm, matmul, encoder, co
 FUNCTIONS["chain-compiled"] = chain_compiled
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
-WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits, "gpt2-decode": gpt2, "first-compile": first_compile}
+WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits, "gpt2-decode": gpt2, "first-compile": first_compile(thousand_ops), "first-compile-small": first_compile(sixteen_ops)}

@@ -10,6 +10,7 @@ import torch._lazy
 import torch.nn.functional as F
 
 import common
+import large
 from common import Data
 
 MODE = "eager"
@@ -183,28 +184,48 @@ def chain_recorded():
     return common.Stateless(run, fetch)
 
 
-def first_compile():
-    if MODE != "compile":
-        return None
-    # A graph that an earlier run of this program has left on disk is not new.
-    torch._inductor.config.force_disable_caches = True
-    x = put(Data().floats(1, common.CHAIN_SIZE))
-    numbers = itertools.count(1)
+def first_compile(graph):
+    """Makes a workload of graph, which computes the graph of a number."""
 
-    def run(number):
-        torch._dynamo.reset()
-        subtract = common.first_compile_ops(number)
+    def opened():
+        if MODE != "compile":
+            return None
+        # A graph that an earlier run of this program has left on disk is not new.
+        torch._inductor.config.force_disable_caches = True
+        x = put(Data().floats(1, common.CHAIN_SIZE))
+        numbers = itertools.count(1)
 
-        def fn(x):
-            y = x
-            for s in subtract:
-                y = y - x if s else y + x
-                y = torch.sigmoid(torch.tanh(y) * x)
-            return y
+        def run(number):
+            torch._dynamo.reset()
+            return torch.compile(graph(number), dynamic=False)(x)
 
-        return torch.compile(fn, dynamic=False)(x)
+        return common.Workload(lambda: run(next(numbers)), lambda: fetch(run(0)))
 
-    return common.Workload(lambda: run(next(numbers)), lambda: fetch(run(0)))
+    return opened
+
+
+def thousand_ops(number):
+    subtract = common.first_compile_ops(number)
+
+    def fn(x):
+        y = x
+        for s in subtract:
+            y = y - x if s else y + x
+            y = torch.sigmoid(torch.tanh(y) * x)
+        return y
+
+    return fn
+
+
+def sixteen_ops(number):
+    which = [(torch.tanh, torch.sigmoid, torch.sin, torch.cos)[i] for i in common.first_small_ops(number)]
+
+    def fn(x):
+        for op in which:
+            x = op(x)
+        return x
+
+    return fn
 
 
 class Perceptron(torch.nn.Module):
@@ -473,9 +494,10 @@ def rounded(make):
 
 
 WORKLOADS = {name: function(make) for name, make in FUNCTIONS.items()}
-WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile}
+WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-compile": first_compile(thousand_ops), "first-compile-small": first_compile(sixteen_ops)}
 if "torch-aoti" not in sys.argv:  # which exports no training
     WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits}
+    WORKLOADS |= large.workloads(sys.modules[__name__])
     WORKLOADS |= {"gpt-train": gpt_train, "gpt-varying": gpt_varying, "gru-gradients": gru_gradients}
 WORKLOADS |= {f"{name}-bf16": rounded(WORKLOADS[name]) for name in ("mlp-step", "encoder-block") if name in WORKLOADS}
 if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
