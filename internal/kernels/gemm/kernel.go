@@ -2,6 +2,8 @@ package gemm
 
 import "unsafe"
 
+//go:generate go run _neon/main.go -out kernel_arm64.s -stubs kernel_stubs_arm64.go
+
 // kernel is the inner loops for one element type on one kind of processor.
 type kernel[A Float] struct {
 	name   string
