@@ -289,7 +289,21 @@ func localResponseNorm(b *Builder, a Args) []Value {
 	}
 	wide := b.widen(x)
 	squares := b.padDim(b.Mul(wide, wide), 1, size/2, (size-1)/2, 0)
-	mean := b.Mean(b.callNamed("unfold", []any{squares, 1, size, 1}), []int{x.Rank()}, false)
+	mean := b.windowMean(squares, 1, size)
 	factor := b.pow(b.shift(b.scale(mean, a.float("alpha")), a.float("k")), b.Const(a.float("beta"), wide.DType()))
 	return []Value{b.Cast(b.Div(wide, factor), x.DType())}
+}
+
+// windowMean is the mean of each window of size elements along a dimension.
+func (b *Builder) windowMean(x Value, dim, size int) Value {
+	const few = 16 // windows are sums of slices, which are read where they are
+	if size > few {
+		return b.Mean(b.callNamed("unfold", []any{x, dim, size, 1}), []int{x.Rank()}, false)
+	}
+	n := x.Dim(dim) - size + 1
+	sum := b.Slice(x, dim, 0, n, 1)
+	for i := 1; i < size; i++ {
+		sum = b.Add(sum, b.Slice(x, dim, i, i+n, 1))
+	}
+	return b.Div(sum, b.Const(float64(size), x.DType()))
 }
