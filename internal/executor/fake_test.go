@@ -33,6 +33,7 @@ type fake struct {
 	held int64 // what each model says that it holds
 
 	compiles, runs, uploads, releases atomic.Int64
+	computed                          atomic.Int64 // results of runs
 
 	mu      sync.Mutex
 	options []backend.CompileOptions // by compilation; guarded by mu
@@ -140,6 +141,7 @@ func (m *fakeModel) Run(ctx context.Context, inputs []backend.Buffer, donated []
 			inputs[i].(*fakeBuffer).spoil()
 		}
 	}
+	f.computed.Add(int64(len(results)))
 	out := make([]backend.Buffer, len(results))
 	for i, r := range results {
 		out[i] = &fakeBuffer{f: f, shape: m.p.Shape(m.p.Returns[i]), device: m.d, data: r}

@@ -24,9 +24,10 @@ func (s *Session) isolate(ctx context.Context, err error) {
 	}
 	c := s.core
 	c.mu.Lock()
-	all := s.stepRoots()
+	vars := s.dueVariables()
+	all := s.stepRoots(vars)
 	values := all[:0:0]
-	for _, v := range s.assigned {
+	for _, v := range vars {
 		if x := v.due(s); x != nil && x.pend != nil && x.pend.data == nil {
 			values = append(values, x.pend)
 		}
@@ -42,7 +43,7 @@ func (s *Session) isolate(ctx context.Context, err error) {
 	}
 	var faulty []*Tensor
 	c.mu.Lock()
-	rest := s.stepRoots()
+	rest := s.stepRoots(s.dueVariables())
 	c.mu.Unlock()
 	for _, t := range rest {
 		if !s.compiles(ctx, []*Tensor{t}) {
@@ -60,7 +61,7 @@ func (s *Session) isolate(ctx context.Context, err error) {
 	for _, t := range faulty {
 		t.bits = t.bits&^bitKeep | bitDiscarded
 	}
-	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
+	s.deleteDue(func(v *Variable) bool {
 		x := v.due(s)
 		return x == nil || slices.Contains(faulty, x.pend)
 	})

@@ -114,11 +114,15 @@ type Session struct {
 	id     uint64 // counts the sessions of the core from 0
 	// lastStep is when the step before ended, while the executor is traced.
 	lastStep atomic.Pointer[time.Time]
+	// initialBytes is what the initial values take that variables got since findDropped last looked.
+	initialBytes atomic.Int64
 
 	// Guarded by core.mu:
 	b        *ir.Builder
 	pending  []*Tensor // recorded since the last step, held until then
-	assigned []*Variable
+	assigned []due
+	// sweepAssignedAt is the length of assigned at which addInitial goes through it.
+	sweepAssignedAt int
 	// sweepPendingAt is the length of pending at which dropConsumed goes through it.
 	sweepPendingAt int
 	// histories are of the values synced in this step; historyBytes and stepNodes bound what

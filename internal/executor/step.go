@@ -44,6 +44,7 @@ func (s *Session) markStep(ctx context.Context, r *request) error {
 	if err := s.tracedMisuse("mark_step", "a step is marked"); err != nil {
 		return err
 	}
+	s.findDropped()
 	r.config, r.endsStep = stepConfig, true
 	ended := false
 	defer func() {
@@ -81,7 +82,8 @@ func (s *Session) stepRequest(r *request) error {
 		s.dropAssigned()
 		return err
 	}
-	r.tensors, r.variables = s.stepRoots(), slices.Clone(s.assigned)
+	r.variables = s.dueVariables()
+	r.tensors = s.stepRoots(r.variables)
 	s.marking, r.marks = true, true
 	return nil
 }
@@ -89,7 +91,11 @@ func (s *Session) stepRequest(r *request) error {
 // failedValue returns the error of a value that was assigned in this step and whose computation, at
 // a read in the middle of the step, has failed; core.mu is held.
 func (s *Session) failedValue() error {
-	for _, v := range s.assigned {
+	for _, d := range s.assigned {
+		v := d.v
+		if v == nil {
+			continue
+		}
 		x := v.pendingIn(s)
 		if x == nil {
 			continue
@@ -108,17 +114,17 @@ func (s *Session) failedValue() error {
 // dropAssigned takes back what the session has assigned in this step; core.mu is held. Initial values
 // that are pending stay in the step: no step but this one puts them back if their computation fails.
 func (s *Session) dropAssigned() {
-	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
+	s.deleteDue(func(v *Variable) bool {
 		v.drop(s)
 		return v.due(s) == nil
 	})
 	s.undoHost(0)
 }
 
-// stepRoots returns what a step computes; core.mu is held.
-func (s *Session) stepRoots() []*Tensor {
+// stepRoots returns what a step computes, where vars are its dueVariables; core.mu is held.
+func (s *Session) stepRoots(vars []*Variable) []*Tensor {
 	roots := make([]*Tensor, 0, 16)
-	for _, v := range s.assigned {
+	for _, v := range vars {
 		if x := v.due(s); x != nil && x.pend != nil && x.pend.data == nil {
 			roots = append(roots, x.pend)
 		}
@@ -127,7 +133,7 @@ func (s *Session) stepRoots() []*Tensor {
 		if t.data != nil || t.bits&bitDiscarded != 0 {
 			continue
 		}
-		if t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0 {
+		if t.unconsumed() {
 			roots = append(roots, t)
 		}
 	}
@@ -138,11 +144,15 @@ func (s *Session) stepRoots() []*Tensor {
 // one; core.mu is held. It returns the variables that had data before the jobs of the step.
 func (s *Session) endStep() (computed []restore) {
 	left := s.assigned[:0]
-	for _, v := range s.assigned {
+	for _, d := range s.assigned {
+		v := d.variable()
+		if v == nil {
+			continue
+		}
 		switch x := v.due(s); {
 		case x == nil: // committed with the job that computes it
 		case x.pend != nil && x.pend.data == nil:
-			left = append(left, v)
+			left = append(left, d)
 		case x.s == nil:
 			x.settle(v) // an initial value
 		default:
@@ -279,7 +289,7 @@ func (s *Session) dropStep() {
 		}
 		return t.dead()
 	})
-	s.assigned = slices.DeleteFunc(s.assigned, func(v *Variable) bool {
+	s.deleteDue(func(v *Variable) bool {
 		x := v.due(s)
 		return x == nil || x.pend != nil && x.pend.dead()
 	})

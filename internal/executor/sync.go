@@ -266,7 +266,7 @@ func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	defer c.mu.Unlock()
 	asyncs := make([]*Async, len(jobs))
 	if r.endsStep {
-		for _, v := range s.assigned {
+		for _, v := range r.variables {
 			v.keepViews(s)
 		}
 	}

@@ -31,6 +31,7 @@ const (
 	bitTraced                      // recorded while a function is traced
 	bitUnlisted                    // not in the session's pending list any more
 	bitOfStep                      // recorded inside Step, and outlives it if that succeeds
+	bitInitial                     // the initial value of a variable, for which it is computed
 )
 
 // dead reports whether t was recorded inside a Step that has ended or failed; core.mu is held.
@@ -136,6 +137,12 @@ func (t *Tensor) usable(s *Session, op string) {
 
 // stale reports whether t is IR of an earlier step; core.mu is held.
 func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
+
+// unconsumed reports whether MarkStep syncs t, which is IR, for itself: it is marked Keep, or no op
+// consumes it, and it is not the initial value of a variable, for which it is synced; core.mu is held.
+func (t *Tensor) unconsumed() bool {
+	return t.bits&bitKeep != 0 || t.bits&bitInitial == 0 && t.ir.Used>>min(t.out, 31)&1 == 0
+}
 
 // value returns the value of t in the graph; core.mu is held and t is not stale. A tensor that was
 // synced without SyncData has both IR and data; ops take its IR until the step ends. A handle of a

@@ -27,7 +27,10 @@ func (s *Session) trimCheck() {
 		line = s.pending[n-1].ir.Line()
 	}
 	s.core.stats.trimmed(s.b.Count(), line)
-	roots := s.stepRoots()
+	s.core.mu.Unlock()
+	s.findDropped()
+	s.core.mu.Lock()
+	roots := s.stepRoots(s.dueVariables())
 	s.core.mu.Unlock()
 	// The sync does not run in the background, so that recording waits for it.
 	_, err := s.SyncTensors(context.Background(), roots, stepConfig)
@@ -49,7 +52,7 @@ func (s *Session) dropConsumed() {
 		return
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(t *Tensor) bool {
-		if t.data == nil && t.bits&bitDiscarded == 0 && (t.bits&bitKeep != 0 || t.ir.Used>>min(t.out, 31)&1 == 0) {
+		if t.data == nil && t.bits&bitDiscarded == 0 && t.unconsumed() {
 			return false
 		}
 		t.bits |= bitUnlisted

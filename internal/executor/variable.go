@@ -38,7 +38,8 @@ type version struct {
 }
 
 // NewVariable returns a variable whose committed value is that of t. If t is pending, the next
-// MarkStep of its session computes it, or the first that reads it.
+// MarkStep of its session computes it, unless nothing refers to the variable any more, or the first
+// that reads it.
 func (s *Session) NewVariable(t *Tensor) *Variable {
 	if err := s.tracedMisuse("variable", "a variable is made"); err != nil {
 		panic(err)
@@ -49,6 +50,7 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 	if t.data != nil {
 		v.committed.assign(v, t)
 	} else {
+		t.bits |= bitInitial
 		v.begin(t)
 	}
 	v.kind = ir.NewLeafKind(v.shape, v.committed.device())
@@ -63,7 +65,7 @@ func (v *Variable) begin(t *Tensor) {
 		again.bits = bitUnlisted
 		v.initial = &again
 	}
-	t.s.assigned = append(t.s.assigned, v)
+	t.s.addInitial(v)
 }
 
 // Shape returns the dtype and dimensions, which never change.
@@ -212,7 +214,7 @@ func (v *Variable) settleInitial() {
 		v.initial = nil
 	default:
 		p := v.initial
-		p.s.assigned = slices.DeleteFunc(p.s.assigned, func(w *Variable) bool { return w == v && w.pendingIn(p.s) == nil })
+		p.s.deleteDue(func(w *Variable) bool { return w == v && w.pendingIn(p.s) == nil })
 		v.begin(p)
 	}
 }
@@ -448,7 +450,7 @@ func (v *Variable) renew(s *Session) *version {
 	if x == nil {
 		v.pending = append(v.pending, version{})
 		x = &v.pending[len(v.pending)-1]
-		s.assigned = append(s.assigned, v)
+		s.assigned = append(s.assigned, due{v: v})
 	}
 	*x = version{s: s}
 	return x
