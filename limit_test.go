@@ -44,6 +44,7 @@ func TestTooLargeATensorIsAnError(t *testing.T) {
 			{"a forgotten squeeze", "add", 1 << 44, func(m Maker) *Tensor { x := m.Arange(0, 1<<15, 1); return x.Unsqueeze(1).Mul(x).Unsqueeze(2).Add(x) }},
 			{"nearly the largest shape", "full", 1 << 60, func(m Maker) *Tensor { return m.Ones(1<<30, 1).Add(m.Ones(1, 1<<28)) }},
 			{"inside", "cumsum", 1 << 40, func(m Maker) *Tensor { return m.Ones(1, 1).Expand(1<<19, 1<<19).Cumsum(0).Relu().Cumsum(1).Sum() }},
+			{"a copy of a view", "expand", 1 << 44, func(m Maker) *Tensor { return m.FromSlice([]float32{1, 2, 3, 4, 5, 6}, 2, 3).Expand(1<<40, 2, 3).Sum() }},
 			{"full", "expand", 1 << 52, func(m Maker) *Tensor { return m.Full(2, 1<<50) }},
 			{"wider inside", "sort", 1 << 60, func(m Maker) *Tensor {
 				v, _ := m.With(As(U8)).Ones(1, 1).Expand(1<<30, 1<<28).Sort()

@@ -37,6 +37,9 @@ func (m *model) outOfMemory(err error, st *plan.Storage) error {
 			in = instrOf(m.program, m.program.Returns[st.Output])
 			e.Shape = m.spec.Outputs[st.Output].Shape
 		}
+		if in == nil { // a copy of a view, which no instruction stands for
+			in = instrOfSize(m.program, st.Bytes)
+		}
 		describe(e, m.program, in)
 	}
 	return err
