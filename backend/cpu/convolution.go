@@ -1,9 +1,14 @@
 package cpu
 
 import (
+	"slices"
+
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
@@ -46,7 +51,25 @@ type convRun[T conv.Element, A conv.Float] struct {
 	scale     []A    // of the output channels, or nil
 	grain     int
 	pack      func(lo, hi int)
-	asProduct *convProduct[T] // or nil
+	into      *conv.Weights[A] // what pack packs now
+	asProduct *convProduct[T]  // or nil
+	// steady says that the filters are an input which is likely to keep them packed, key what of.
+	steady bool
+	key    filtersKey
+}
+
+// filtersKey is what packed filters depend on besides the contents of the input.
+type filtersKey struct {
+	g       conv.Geometry
+	form    conv.Form
+	at      int
+	strides [5]int
+}
+
+// keptFilters are packed filters, multiplied by factors of the output channels unless these are nil.
+type keptFilters[A conv.Float] struct {
+	weights *conv.Weights[A]
+	scale   []A
 }
 
 // convolution emits one step.
@@ -65,6 +88,7 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 	r.out = c.result()
 	r.strides = filterStrides(r.flt, n)
 	writes, run := []operand{r.out}, r.run
+	r.steady = c.l.steadyFilters && r.flt.Buf < len(c.l.Program.Params)
 	if r.asProduct = r.product(c, g, n); r.asProduct != nil {
 		writes, run = append(writes, r.asProduct.columns), r.runProduct
 	} else {
@@ -81,12 +105,14 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 
 // plan makes ready for packed filters.
 func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.limiter.Threads(), true)
+	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.limiter.Threads(), !r.steady)
 	w := conv.WeightsWithout[A](g, r.call.Plan.Form())
 	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
 	r.call.Weights, r.call.FilterStrides = w, r.strides
 	r.grain = c.l.grain(packCost * float64(w.Len()) / float64(max(w.Units(), 1)))
 	r.pack = r.packUnits
+	r.key = filtersKey{g, r.call.Plan.Form(), r.flt.View.Offset, r.strides}
+	r.key.g.N, r.key.g.In, r.key.g.Out = 0, [3]int{}, [3]int{}
 }
 
 // finish has the convolution compute an epilogue. It returns the operands of the
@@ -112,6 +138,29 @@ func (r *convRun[T, A]) finish(c *call, e *fuse.Epilogue, g conv.Geometry, n int
 	return reads
 }
 
+// steadyFilters reports whether the filters of convolutions are likely to be the same for many runs: if
+// they are parameters that no run overwrites, and no convolution has computed ones, as those of
+// gradients do.
+func steadyFilters(p *graph.Program, aliases []backend.Alias) bool {
+	from := map[graph.ID]graph.ID{} // of views
+	for i := range p.Instrs {
+		in := &p.Instrs[i]
+		switch {
+		case plan.IsView(in.Op):
+			from[in.Out] = in.Args[0]
+		case in.Op == aten.Convolution:
+			w := in.Args[1]
+			for at, ok := from[w]; ok; at, ok = from[w] {
+				w = at
+			}
+			if int(w) >= len(p.Params) || slices.ContainsFunc(aliases, func(a backend.Alias) bool { return a.Input == int(w) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // even reports whether the positions of an image of results are evenly spaced, and
 // images of one channel, too: a convolution may take them for one row.
 func even(l conv.Layout, g conv.Geometry) bool {
@@ -121,9 +170,9 @@ func even(l conv.Layout, g conv.Geometry) bool {
 }
 
 func (r *convRun[T, A]) packUnits(lo, hi int) {
-	conv.SetWeights(r.call.Weights, r.src, r.strides, lo, hi)
+	conv.SetWeights(r.into, r.src, r.strides, lo, hi)
 	if r.scale != nil {
-		conv.ScaleWeights(r.call.Weights, r.scale, lo, hi)
+		conv.ScaleWeights(r.into, r.scale, lo, hi)
 	}
 }
 
@@ -133,10 +182,49 @@ func (r *convRun[T, A]) run(_, _ int) {
 		return
 	}
 	r.bind()
-	k.Weights.Use(elements[A](r.mem, r.packed))
-	k.Limiter.For(k.Weights.Units(), r.grain, r.pack)
+	own := k.Weights
+	if kept := r.kept(); kept != nil {
+		k.Weights = kept
+	} else {
+		own.Use(elements[A](r.mem, r.packed))
+		r.packFilters(own)
+	}
 	k.Run()
+	k.Weights = own
 	r.unbind()
+}
+
+// packFilters packs the filters of the run.
+func (r *convRun[T, A]) packFilters(w *conv.Weights[A]) {
+	r.into = w
+	r.call.Limiter.For(w.Units(), r.grain, r.pack)
+	r.into = nil
+}
+
+// kept returns the filters as the input keeps them packed; nil where it does not.
+func (r *convRun[T, A]) kept() *conv.Weights[A] {
+	if !r.steady {
+		return nil
+	}
+	in := r.mem.steady(r.flt.Buf)
+	if in == nil {
+		return nil
+	}
+	if had := hostmem.Kept[filtersKey, keptFilters[A]](in, &r.key); had != nil {
+		if !slices.Equal(had.scale, r.scale) {
+			return nil // statistics that have changed
+		}
+		return had.weights
+	}
+	made := hostmem.Keep(in, r.key, int64(r.call.Weights.Bytes()), r.mem.limit, func() *keptFilters[A] {
+		w := conv.NewWeights[A](r.key.g, r.key.form)
+		r.packFilters(w)
+		return &keptFilters[A]{w, slices.Clone(r.scale)}
+	})
+	if made == nil {
+		return nil
+	}
+	return made.weights
 }
 
 // bind takes the operands of a run.

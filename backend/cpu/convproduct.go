@@ -9,8 +9,8 @@ import (
 const columnCost = 0.5
 
 // convProduct is a convolution as the product of the filters, which are read where
-// they lie, and the columns of one image. Packing the filters would cost as much as
-// the convolution where they have more elements than the columns.
+// they lie, and the columns of one image. Packing the filters of each run would cost as
+// much as the convolution where they have more elements than the columns.
 type convProduct[T gemm.Element] struct {
 	g       conv.Geometry
 	columns operand
@@ -27,6 +27,9 @@ func (r *convRun[T, A]) product(c *call, g conv.Geometry, n int) *convProduct[T]
 	k, out := g.Kernel[0]*g.Kernel[1]*g.Kernel[2], g.Out[0]*g.Out[1]*g.Out[2]
 	want := g.Filters()
 	want[0] = r.strides[0]
+	if r.steady {
+		return nil
+	}
 	if _, same := any([]T(nil)).([]A); !same && r.affine != nil || g.N != 1 || g.Groups != 1 || g.Transposed || out == 0 || g.COut < out || r.strides != want {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/ir"
@@ -19,7 +20,25 @@ import (
 
 // memory is what the kernels of one model see: the storage of each buffer,
 // which Run sets.
-type memory struct{ bufs [][]byte }
+type memory struct {
+	bufs [][]byte
+	// inputs are the buffers that the first of bufs are of, nil where the run writes them or reads a
+	// copy; none in the body of a loop.
+	inputs []*hostmem.Buffer
+	run    uint64 // see hostmem.Allocator.NextRun
+	limit  int64  // of the host's memory, see backend.CompileOptions
+}
+
+// steady returns the input that a buffer is, if what is computed from its contents may be kept with
+// it; else nil.
+func (m *memory) steady(buf int) *hostmem.Buffer {
+	if buf < len(m.inputs) {
+		if in := m.inputs[buf]; in != nil && in.Steady(m.run) {
+			return in
+		}
+	}
+	return nil
+}
 
 // operand is a dense run of elements in a buffer.
 type operand struct {
@@ -81,6 +100,8 @@ type lowering struct {
 	flush   bool              // kernels may take subnormal numbers as zero
 	// order is the buffer that all collectives write, which keeps their order; nil if there is none.
 	order *int
+	// steadyFilters says that the filters of convolutions are likely to be the same for many runs.
+	steadyFilters bool
 	// workers is the number of goroutines that a step is cut for if its results
 	// depend on that; 0 stands for those of the limiter.
 	workers int
@@ -127,8 +148,9 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*l
 
 func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
 	l := &lowering{
-		Builder: b, tune: t, mem: &memory{}, steps: make([]step, 0, len(b.Program.Instrs)/2),
+		Builder: b, tune: t, mem: &memory{limit: o.MemoryLimit}, steps: make([]step, 0, len(b.Program.Instrs)/2),
 		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
+		steadyFilters: steadyFilters(b.Program, o.Aliases),
 	}
 	if o.Deterministic {
 		l.workers = fixedWorkers

@@ -69,6 +69,7 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 	m.workspace = ir.MakeShape(ir.U8, m.plan.Workspace)
 	m.outs = make([]*hostmem.Buffer, len(p.Returns))
 	m.table.bufs = make([][]byte, len(m.plan.Buffers))
+	m.table.inputs = make([]*hostmem.Buffer, len(p.Params))
 	for i := range m.plan.Buffers {
 		if m.plan.Buffers[i].Kind == plan.Constant {
 			m.table.bufs[i] = alignedCopy(m.plan.Buffers[i].Data)
@@ -133,11 +134,14 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		if err != nil {
 			return nil, fmt.Errorf("input %d (%s): %w", i, q.Name, err)
 		}
+		m.table.inputs[i], _ = in.(*hostmem.Buffer)
 		if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%8 != 0 {
 			data = alignedCopy(data)
+			m.table.inputs[i] = nil
 		}
 		m.table.bufs[i] = data
 	}
+	m.table.run = m.mem.NextRun()
 	outs := m.outs
 	defer clear(outs)
 	err := m.outputs(inputs, donated)
@@ -178,6 +182,8 @@ func (m *model) outputs(inputs []backend.Buffer, donated []bool) error {
 		shape := m.spec.Outputs[st.Output].Shape
 		if st.Donor >= 0 && donated != nil && donated[st.Donor] {
 			if in := donatedBuffer(inputs, st.Donor, m.table.bufs[st.Donor]); in != nil {
+				in.Written()
+				m.table.inputs[st.Donor] = nil
 				if in.Shape() == shape {
 					in.Retain()
 					outs[st.Output] = in
@@ -268,6 +274,7 @@ func (m *model) unbind() {
 	}
 	clear(m.work)
 	m.work = m.work[:0]
+	clear(m.table.inputs)
 	for i := range m.plan.Buffers {
 		if m.plan.Buffers[i].Kind != plan.Constant {
 			m.table.bufs[i] = nil

@@ -4,6 +4,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/strided"
@@ -22,6 +23,10 @@ type productRun[T gemm.Element] struct {
 	// residual has the dimensions of the result.
 	residual    addend
 	hasResidual bool
+
+	// keeps says that the right operand is one matrix of an input, which may be kept packed, packs
+	// whether it is packed; that is found out by the first run that may keep it.
+	keeps, planned, packs bool
 
 	options                gemm.Options[T]
 	dst, left, right, sums []T
@@ -56,6 +61,7 @@ func floatMatmul[T gemm.Element](c *call) {
 		swap[0] = strided.MaxRank + 1 // rows of several dimensions are one
 	}
 	r.out, r.swapped = c.resultFor(swap)
+	r.keeps = p.batch == 1 && !r.swapped && p.b.Buf < len(c.l.Program.Params)
 	c.emit(1, 1, []operand{r.out}, reads, r.run)
 }
 
@@ -141,6 +147,42 @@ func (r *productRun[T]) run(_, _ int) {
 		}
 		r.options.Alpha *= v
 	}
-	gemm.MulBatch(r.batch, r.at, &r.options)
+	if w := r.packed(); w != nil {
+		out, left, _ := r.matrices(0)
+		if r.hasResidual {
+			r.options.Residual = r.addends(0)
+		}
+		gemm.MulPacked(out, left, w, &r.options)
+		r.options.Residual = gemm.Matrix[T]{}
+	} else {
+		gemm.MulBatch(r.batch, r.at, &r.options)
+	}
 	r.dst, r.left, r.right, r.sums, r.options.ColBias = nil, nil, nil, nil, nil
+}
+
+// packedKey is what a packed matrix of an input depends on besides its contents.
+type packedKey struct{ at, rows, cols, row, col int }
+
+// packed returns the right operand as the input keeps it packed; nil where it is not kept, or
+// the product does not pack it.
+func (r *productRun[T]) packed() *gemm.Packed[T] {
+	if !r.keeps {
+		return nil
+	}
+	in := r.mem.steady(r.b.Buf)
+	if in == nil {
+		return nil
+	}
+	out, left, right := r.matrices(0)
+	if !r.planned {
+		r.packs, r.planned = gemm.Packs(out, left, right, &r.options), true
+	}
+	if !r.packs {
+		return nil
+	}
+	key := packedKey{r.bBatch[0], r.k, r.n, r.bK, r.bCol}
+	if w := hostmem.Kept[packedKey, gemm.Packed[T]](in, &key); w != nil {
+		return w
+	}
+	return hostmem.Keep(in, key, int64(gemm.PackedBytes(right)), r.mem.limit, func() *gemm.Packed[T] { return gemm.Pack(right) })
 }

@@ -74,20 +74,20 @@ func (e *example) off(outs [][]byte) (float64, error) {
 }
 
 // timed returns a turn of runs of f.
-func timed(threads int, f func(ctx context.Context) error) func(context.Context, time.Duration) (int64, error) {
-	return func(ctx context.Context, d time.Duration) (int64, error) {
+func timed(threads int, f func(ctx context.Context) error) func(context.Context, time.Duration) (median, least int64, err error) {
+	return func(ctx context.Context, d time.Duration) (median, least int64, err error) {
 		// One more than compute, for the Go runtime's own goroutines.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
 		var times []int64
 		for end := time.Now().Add(d); len(times) == 0 || time.Now().Before(end); {
 			begin := time.Now()
 			if err := f(ctx); err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			times = append(times, time.Since(begin).Nanoseconds())
 		}
 		slices.Sort(times)
-		return times[len(times)/2], nil
+		return times[len(times)/2], times[0], nil
 	}
 }
 

@@ -5,8 +5,9 @@
 //	go run ./bench/import --python .venv/bin/python models/resnet18 models/minilm models/gpt2 models/vit_b16
 //
 // All run on this machine, on the same inputs and as many threads, in turns of a fraction of a second; a peer's
-// process is stopped between its turns. The figures are medians over the turns of the median run of each, and every
-// system's outputs are held against those that PyTorch computed. "load" is from the file to the model, without a run.
+// process is stopped between its turns. "ms" is the median over the turns of the median run of each, "least" the
+// shortest run of all turns, which other work on the machine disturbs less. Every system's outputs are held against
+// those that PyTorch computed. "load" is from the file to the model, without a run.
 package main
 
 import (
@@ -15,10 +16,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -54,15 +57,18 @@ func parse(args []string) (s settings, err error) {
 
 func main() { tool.Main("import", parse, run) }
 
-// system runs one model. turn returns the median nanoseconds of a run.
+// system runs one model. turn returns the median and the least nanoseconds of a run.
 type system struct {
-	name  string
-	load  time.Duration
-	off   float64 // largest difference to PyTorch's outputs over the largest element
-	turn  func(ctx context.Context, d time.Duration) (int64, error)
-	close func() error
-	times []int64
+	name            string
+	load            time.Duration
+	off             float64 // largest difference to PyTorch's outputs over the largest element
+	turn            func(ctx context.Context, d time.Duration) (median, least int64, err error)
+	close           func() error
+	medians, leasts []int64 // of the turns
 }
+
+// runtimeName is the peer that the forms of ONNX are held against.
+const runtimeName = "onnxruntime"
 
 // tolerance is how far outputs may be off.
 const tolerance = 1e-3
@@ -76,7 +82,7 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "model\tsystem\tms\tof AOTI\tload ms\toff by")
+	fmt.Fprintln(w, "model\tsystem\tms\tof AOTI\tof ORT\tleast ms\tof AOTI\tof ORT\tload ms\toff by")
 	var wrong error
 	for _, base := range s.bases {
 		if err := one(ctx, s, peers, base, w); err != nil {
@@ -101,7 +107,7 @@ func startPeers(ctx context.Context, s settings) (peers []*process.Process, err 
 	if err := script.Close(); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"onnxruntime", "torch"} {
+	for _, name := range []string{runtimeName, "torch"} {
 		line := []string{s.python, script.Name(), name, strconv.Itoa(s.threads)}
 		p, err := process.Start(ctx, name, line, process.Environment(s.threads, false))
 		if err != nil {
@@ -144,16 +150,33 @@ func one(ctx context.Context, s settings, peers []*process.Process, base string,
 	}
 	for range s.rounds {
 		for _, x := range all {
-			t, err := x.turn(ctx, s.turn)
+			m, least, err := x.turn(ctx, s.turn)
 			if err != nil {
 				return fmt.Errorf("%s: %w", x.name, err)
 			}
-			x.times = append(x.times, t)
+			x.medians, x.leasts = append(x.medians, m), append(x.leasts, least)
 		}
 	}
+	return rows(w, filepath.Base(base), all)
+}
+
+// rows writes what the turns of a model took, beside AOTInductor's package and onnxruntime if that ran.
+func rows(w io.Writer, name string, all []*system) (err error) {
+	aoti, ort := all[0], (*system)(nil)
+	if i := slices.IndexFunc(all, func(x *system) bool { return strings.HasPrefix(x.name, runtimeName) }); i >= 0 {
+		ort = all[i]
+	}
 	for _, x := range all {
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.0f\t%.1e\n", filepath.Base(base), x.name, median(x.times)/1e6, median(x.times)/median(all[0].times),
-			float64(x.load)/1e6, x.off)
+		fmt.Fprintf(w, "%s\t%s", name, x.name)
+		for _, figure := range []func(x *system) float64{func(x *system) float64 { return median(x.medians) }, func(x *system) float64 { return float64(slices.Min(x.leasts)) }} {
+			fmt.Fprintf(w, "\t%.2f\t%.2f", figure(x)/1e6, figure(x)/figure(aoti))
+			if ort == nil {
+				fmt.Fprint(w, "\t-")
+			} else {
+				fmt.Fprintf(w, "\t%.2f", figure(x)/figure(ort))
+			}
+		}
+		fmt.Fprintf(w, "\t%.0f\t%.1e\n", float64(x.load)/1e6, x.off)
 		if !(x.off <= tolerance) {
 			err = errors.Join(err, fmt.Errorf("%s is off by %v of the largest element", x.name, x.off))
 		}
@@ -177,9 +200,6 @@ func openPeer(p *process.Process, base string) (*system, error) {
 		return nil, fmt.Errorf("%s said %q: %w", p.Name, answer, err)
 	}
 	x.load = time.Duration(load)
-	x.turn = func(_ context.Context, d time.Duration) (int64, error) {
-		m, _, err := p.Turn(d, 1)
-		return m, err
-	}
+	x.turn = func(_ context.Context, d time.Duration) (median, least int64, err error) { return p.Turn(d, 1) }
 	return x, nil
 }

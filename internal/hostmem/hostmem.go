@@ -46,6 +46,9 @@ type Allocator struct {
 	free   [numClasses][]*block // guarded by mu: by size class, last freed last
 
 	guarded bool // see Guard; set before the first buffer is made
+
+	runs    atomic.Uint64
+	keeping map[weak.Pointer[Buffer]]struct{} // guarded by mu: buffers that keep something
 }
 
 // block is one piece of storage. Its cleanup is attached once and outlives the
@@ -109,8 +112,10 @@ func (a *Allocator) PooledBytes() int64 {
 	return a.pooled
 }
 
-// Trim gives the storage kept for reuse to the garbage collector.
+// Trim gives the storage kept for reuse to the garbage collector, and what buffers keep beside their
+// contents.
 func (a *Allocator) Trim() {
+	a.dropKept()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.trimLocked(-1)
@@ -228,6 +233,10 @@ type Buffer struct {
 	leak   uint64  // number in the leak record; 0 if it is not tracked
 
 	foreign *foreign // of a wrapped buffer: who frees its memory
+
+	met  atomic.Uint64 // the last run that read the contents
+	runs atomic.Int32  // that have, up to steadyRuns
+	kept atomic.Pointer[keptList]
 }
 
 // foreign frees memory that is not an Allocator's, once: at the last Release,
@@ -372,6 +381,7 @@ func (b *Buffer) Release() {
 	case b.foreign != nil:
 		b.foreign.free()
 	case b.block != nil:
+		b.drop()
 		b.alloc.give(b.block)
 	}
 	b.block, b.parent = nil, nil

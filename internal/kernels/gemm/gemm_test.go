@@ -385,3 +385,49 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a call", n)
 	}
 }
+
+// TestPacksSaysWhatPackedGives checks that a product whose right operand is packed before has the bits
+// of one that packs it, wherever Packs says so, and that it says so of the sizes of networks.
+func TestPacksSaysWhatPackedGives(t *testing.T) {
+	yes := 0
+	for _, m := range []int{1, 43, 71, 330} {
+		for _, n := range []int{1, 7, 130} {
+			for _, k := range []int{1, 33, 600, 1600} {
+				for _, turned := range []bool{false, true} {
+					a, b := Dense(numbersOf(m*k, 1), m, k), Dense(numbersOf(k*n, 2), k, n)
+					if turned {
+						b = Dense(numbersOf(k*n, 2), n, k).T()
+					}
+					o := &Options[float32]{ColBias: numbersOf(n, 3), Act: Relu}
+					c, d := Dense(make([]float32, m*n), m, n), Dense(make([]float32, m*n), m, n)
+					if !Packs(c, a, b, o) {
+						continue
+					}
+					yes++
+					if PackedBytes(b) < 4*n*k {
+						t.Errorf("%d×%d takes %d bytes", k, n, PackedBytes(b))
+					}
+					Mul(c, a, b, o)
+					MulPacked(d, a, Pack(b), o)
+					if !slices.Equal(c.Data, d.Data) {
+						t.Errorf("%d×%d by %d×%d, turned %v: other bits", m, k, k, n, turned)
+					}
+				}
+			}
+		}
+	}
+	if yes < 10 {
+		t.Errorf("%d products are packed", yes)
+	}
+	if c := Dense(make([]BF16, 4), 2, 2); Packs(c, c, c, nil) {
+		t.Error("operands of 16 bits are packed in other ways")
+	}
+}
+
+func numbersOf(n, seed int) []float32 {
+	rng, x := rand.New(rand.NewPCG(uint64(seed), 0)), make([]float32, n)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	return x
+}

@@ -59,6 +59,39 @@ func (p *Packed[T]) operand() anyOperand {
 	return o
 }
 
+// Packs reports whether Mul would pack the whole right operand as Pack does, so that MulPacked gives
+// the same bits in less time. Operands of 16 bits are packed in other ways.
+func Packs[T Element](c, a, b Matrix[T], o *Options[T]) bool {
+	if c.RowStride == 1 && (c.ColStride != 1 || c.Cols == 1) || c.Rows == 0 || c.Cols == 0 || a.Cols == 0 {
+		return false // the product may be turned around
+	}
+	switch any(c.Data).(type) {
+	case []float64:
+		return packs[T, float64](c, a, b, o)
+	case []float32:
+		return packs[T, float32](c, a, b, o)
+	}
+	return false
+}
+
+func packs[T Element, A Float](c, a, b Matrix[T], o *Options[T]) bool {
+	p := poolsOf[A]()
+	s := p.states.Get().(*state[A])
+	s.kernel = kernelsFor[A]()[0]
+	set(s, c, operandOf(a), operandOf(b), o)
+	s.makePlan(s.limiter.Threads())
+	yes := s.plan.packB || s.plan.packCols
+	s.release()
+	p.states.Put(s)
+	return yes
+}
+
+// PackedBytes returns the size of what Pack makes of a matrix of numbers that are not narrow.
+func PackedBytes[T Element](b Matrix[T]) int {
+	size := int(unsafe.Sizeof(*new(T)))
+	return roundUp(b.Cols, kernels32[0].nr)*b.Rows*size + alignment
+}
+
 // MulPacked is Mul with a right operand packed by Pack.
 func MulPacked[T Element](c, a Matrix[T], b *Packed[T], o *Options[T]) {
 	a.check("left operand")
