@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,4 +82,32 @@ func dashboard(t *testing.T) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestUnit has systemd check the unit, whose program is this one here.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd's own check of units (Debian's package systemd) is not here")
+	}
+	unit, err := os.ReadFile("../deploy/loris.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = "/usr/local/bin/loris"
+	if !strings.Contains(string(unit), "ExecStart="+program+" serve ") {
+		t.Fatalf("the unit does not start %s serve", program)
+	}
+	file := filepath.Join(t.TempDir(), "loris.service")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), program, self)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput()
+	if err != nil || len(out) > 0 { // what it does not know is said, but no failure
+		t.Errorf("%v: %s", err, out)
+	}
 }

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,7 @@ import (
 // a time for each row; the number -1 fails.
 type doubler struct {
 	base, row time.Duration
+	panics    bool                         // instead of failing
 	cost      func(rows int) time.Duration // instead of these, if it is not nil
 	mu        sync.Mutex
 	batches   []int
@@ -52,6 +54,9 @@ func (d *doubler) Run(_ context.Context, works ...*model.Work) (*model.Result, e
 		r.Infer = d.cost(int(rows))
 	}
 	time.Sleep(r.Infer)
+	if bad && d.panics {
+		panic(errRefused)
+	}
 	if bad {
 		return nil, errRefused
 	}
@@ -153,10 +158,16 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// A request that the model refuses does not fail those that came with it.
+// A request that the model refuses, or in whose run it panics, does not fail those that came with it.
 func TestOneFailsAlone(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		oneFails(t, panics)
+	}
+}
+
+func oneFails(t *testing.T, panics bool) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &doubler{base: time.Second}
+		d := &doubler{base: time.Second, panics: panics}
 		s := New(d, Config{MaxRows: 8})
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -167,7 +178,8 @@ func TestOneFailsAlone(t *testing.T) {
 			wg.Go(func() {
 				o, err := s.Do(t.Context(), Request{Work: work(x, 1, 1)})
 				if i == 2 {
-					if !errors.Is(err, errRefused) {
+					p := new(PanicError)
+					if panics && (!errors.As(err, &p) || p.Value != errRefused || !bytes.Contains(p.Stack, []byte("doubler"))) || !panics && !errors.Is(err, errRefused) {
 						t.Error(err)
 					}
 					return

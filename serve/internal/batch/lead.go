@@ -2,7 +2,9 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/loris-ml/loris/serve/internal/model"
@@ -25,7 +27,7 @@ func (s *Scheduler) lead(it *item) (Outcome, error) {
 		works = append(works, other.Work)
 		rows += other.Work.Rows
 	}
-	result, err := s.runner.Run(ctx, works...)
+	result, err := s.run(ctx, works...)
 	if err == nil {
 		s.mu.Lock()
 		took := result.Input + result.Infer + result.Output
@@ -51,12 +53,33 @@ func (s *Scheduler) lead(it *item) (Outcome, error) {
 	return own.out, own.err
 }
 
+// PanicError is a run that panicked. Those whose requests it had are told as of any failure.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error says what the model panicked with.
+func (e *PanicError) Error() string { return fmt.Sprintf("the model panicked: %v", e.Value) }
+
+func (s *Scheduler) run(ctx context.Context, works ...*model.Work) (_ *model.Result, err error) {
+	ended := false
+	defer func() {
+		if !ended {
+			err = &PanicError{recover(), debug.Stack()}
+		}
+	}()
+	result, err := s.runner.Run(ctx, works...)
+	ended = true
+	return result, err
+}
+
 // alone runs each item by itself, after the run of all of them has failed: a request
 // that a model refuses is no reason to refuse others.
 func (s *Scheduler) alone(items []*item, started time.Time) (Outcome, error) {
 	var own signal
 	for i, it := range items {
-		result, err := s.runner.Run(context.WithoutCancel(it.ctx), it.Work)
+		result, err := s.run(context.WithoutCancel(it.ctx), it.Work)
 		sig := signal{err: err}
 		if err == nil {
 			sig.out = Outcome{Outputs: result.Outputs[0], Result: result, Queue: started.Sub(it.entered), Rows: it.Work.Rows, First: true}

@@ -56,7 +56,7 @@ func handler(w http.ResponseWriter, r *http.Request) {
 }
 
 // servers starts the server, and one of net/http beside it, with the same handler.
-func servers(t testing.TB, h http.HandlerFunc) (own *Server, addresses [2]string) {
+func servers(t testing.TB, h http.HandlerFunc, settings ...func(*http.Server)) (own *Server, addresses [2]string) {
 	t.Helper()
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -65,6 +65,9 @@ func servers(t testing.TB, h http.HandlerFunc) (own *Server, addresses [2]string
 	own = &Server{
 		HTTP:  &http.Server{Handler: h, Protocols: &protocols, ErrorLog: quiet, ReadTimeout: time.Minute, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute},
 		Plain: func(path string) bool { return strings.HasPrefix(path, "/v2") },
+	}
+	for _, set := range settings {
+		set(own.HTTP)
 	}
 	other := &http.Server{Handler: h, Protocols: &protocols, ErrorLog: quiet}
 	ended := make(chan error, 2)
@@ -315,6 +318,37 @@ func TestShutdown(t *testing.T) {
 	if conn, err := net.Dial("tcp", addresses[0]); err == nil {
 		conn.Close()
 		t.Error("the server still listens")
+	}
+}
+
+// TestSlowClients ends connections that say nothing, or never the end of a head or of a body, and
+// answers others meanwhile.
+func TestSlowClients(t *testing.T) {
+	_, addresses := servers(t, handler, func(s *http.Server) {
+		s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = 30*time.Millisecond, 60*time.Millisecond, 30*time.Millisecond
+	})
+	const get = "GET /v2/x HTTP/1.1\r\nHost: a\r\n"
+	var all []net.Conn
+	for _, begin := range []string{"", "G", get, get + "\r\n", "POST /v2/x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbegin"} {
+		for range 20 {
+			conn, err := net.Dial("tcp", addresses[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, begin); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, conn)
+		}
+	}
+	if got, _ := exchange(t, addresses[0], get+"\r\n"); len(got) != 1 {
+		t.Errorf("beside slow clients one got %q", got)
+	}
+	for _, conn := range all {
+		if _, err := io.Copy(io.Discard, conn); err != nil { // ends when the server closes it
+			t.Error(err)
+		}
 	}
 }
 

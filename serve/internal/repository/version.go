@@ -2,6 +2,8 @@ package repository
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -31,6 +33,7 @@ type version struct {
 	fingerprint  fingerprint
 	stats        *stats
 	tracer       *tracing.Tracer
+	log          *slog.Logger
 	generator    *generate.Generator // nil for a model without a tokenizer
 
 	// idle says that this stands for a version that is not loaded. Such a one has no scheduler, no
@@ -67,7 +70,7 @@ func openVersion(ctx context.Context, name string, f files, c *pb.ModelConfig, a
 	}
 	v := &version{
 		name: name, number: strconv.FormatInt(f.number, 10), model: m, files: f, given: c, opened: time.Now(), stats: &stats{},
-		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), retired: make(chan struct{}), tracer: ro.Tracer,
+		scheduler: batch.New(m, scheduling(c, m)), config: completed(c, name, m), closed: make(chan struct{}), retired: make(chan struct{}), tracer: ro.Tracer, log: ro.Log,
 	}
 	if err = checkTensors(c, m); err == nil {
 		v.labels, err = readLabels(c, m, f.dir)
@@ -119,6 +122,9 @@ func (v *version) infer(ctx context.Context, r *inference.Request) (_ *inference
 	span := v.tracer.Begin(ctx, v.name, v.number)
 	defer func() {
 		if err != nil {
+			if p := new(batch.PanicError); errors.As(err, &p) {
+				v.log.Error("a model panicked", "model", v.name, "version", v.number, "error", p.Value, "stack", string(p.Stack))
+			}
 			v.stats.fail(time.Since(begin), inference.AsError(err))
 			span.End(err, 0, "")
 		}
