@@ -13,7 +13,7 @@ import (
 )
 
 // wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.
-const wordsVersion = 3
+const wordsVersion = 4
 
 // The first words, by their place in the glue's lx_plan.
 const (
@@ -41,6 +41,9 @@ const (
 	wordSymbolAt
 	wordPatches
 	wordPatchAt
+	wordFolds
+	wordFoldAt
+	wordFolded
 	headWords
 )
 
@@ -178,6 +181,10 @@ func (e *encoder) encode() error {
 		e.tuned(roomy, int64(p.Offset))
 	}
 	e.kernelCode()
+	h[wordFolds], h[wordFoldAt], h[wordFolded] = int64(len(m.plan.Folds)), int64(len(e.words)), int64(m.plan.FoldedBytes)
+	for i := range m.plan.Folds {
+		e.step(&m.plan.Folds[i])
+	}
 	h[wordStepAt] = int64(len(e.words))
 	for i := range m.plan.Steps {
 		e.step(&m.plan.Steps[i])
@@ -235,7 +242,7 @@ func (e *encoder) assignments() int64 {
 const assignedWords = 6
 
 // base returns the number of the memory of a place: inputs, constants, outputs, the workspace, the
-// literals and returned tensors, in this order.
+// literals, folded constants and returned tensors, in this order.
 func (e *encoder) base(p ahead.Place) int64 {
 	outputs := len(e.m.inputs) + len(e.m.constants)
 	work := outputs + len(e.m.outputs)
@@ -250,8 +257,10 @@ func (e *encoder) base(p ahead.Place) int64 {
 		return int64(outputs + p.Index)
 	case ahead.Literal:
 		return int64(work + 1)
+	case ahead.Folded:
+		return int64(work + 2)
 	case ahead.Returned:
-		return int64(work + 2 + p.Index)
+		return int64(work + 3 + p.Index)
 	}
 	return int64(work)
 }

@@ -109,7 +109,7 @@ func plan(models []*model, programs []*graph.Program, o *Options) (*encoder, err
 		return nil, err
 	}
 	m.hash = programs[0].Hash()
-	plans, optimised, err := cpu.PlanAhead(programs, m.seed())
+	plans, optimised, err := cpu.PlanAhead(programs, m.seed(), m.stays)
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,18 @@ func (m *model) seed() int {
 	return slices.IndexFunc(m.sources, func(s source) bool { return s.kind == fromGenerator })
 }
 
+// stays reports whether a parameter of the Program has the same value in all runs with one set of
+// constants.
+func (m *model) stays(param int) bool {
+	switch s := m.sources[param]; s.kind {
+	case fromConstant:
+		return !m.constants[s.index].assigned
+	case fromNumber:
+		return true
+	}
+	return false
+}
+
 // weightAlign is what the offset of each constant in the weights is a multiple of, as Inductor's.
 const weightAlign = 64
 

@@ -49,7 +49,7 @@ func encoded(t *testing.T, program string, assign map[string]int, compiled bool)
 	if err := m.assignAll(assign, len(p.Returns)); err != nil {
 		t.Fatal(err)
 	}
-	plans, optimised, err := cpu.PlanAhead([]*graph.Program{p}, m.seed())
+	plans, optimised, err := cpu.PlanAhead([]*graph.Program{p}, m.seed(), m.stays)
 	if err != nil {
 		t.Fatal(err)
 	}

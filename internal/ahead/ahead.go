@@ -19,6 +19,7 @@ const (
 	Param           // a parameter of the Program
 	Output
 	Literal  // numbers that the plan knows
+	Folded   // values of constants alone, which last as long as those
 	Returned // a tensor that a call made
 )
 
@@ -37,7 +38,10 @@ type Plan struct {
 	Workspace int   // bytes
 	Returned  int   // tensors
 	Kernels   []Kernel
+	Folds     []Step // compute what is Folded, before the first run
 	Steps     []Step
+
+	FoldedBytes int
 }
 
 // Kernel is a fused loop and its machine code, position independent, by level of instructions.

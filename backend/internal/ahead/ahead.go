@@ -38,10 +38,13 @@ type emitter struct {
 	numbers   map[string]int // of kernels, by structure; -1: it has no code
 	kernels   []ahead.Kernel
 	returned  map[int]int // numbers of returned tensors, by buffer
+	folded    map[int]int // offsets of values of constants alone, by buffer
 	seed      int         // the parameter that stands for the generator of the process, or -1
 	varies    bool        // there are plans for other sizes, too
-	sizes     []int       // bytes of the buffers
-	failures  []error
+
+	foldedBytes int
+	sizes       []int // bytes of the buffers
+	failures    []error
 }
 
 // Supports reports whether an op can be part of a Program for Plan. A loop is written out.
@@ -62,8 +65,9 @@ func Takes(a ir.Args) bool { return a.Spec.Op != aten.Attention || takesAttentio
 // instructions have neither a kernel nor a function, or sizes decide what is computed, the error names
 // all of them, with the user's lines, and wraps backend.ErrUnsupported. Random ops whose seed is the
 // parameter of that number draw from the generator of the process that runs the plan; -1 stands for
-// none.
-func Plans(sizes []*graph.Program, seed int) ([]*ahead.Plan, error) {
+// none. What is computed of parameters alone that are constant is computed before the runs, unless sizes
+// vary.
+func Plans(sizes []*graph.Program, seed int, constant func(param int) bool) ([]*ahead.Plan, error) {
 	drafts := make([]*emitter, len(sizes))
 	for i, p := range sizes {
 		e, err := draft(p, seed, len(sizes) > 1)
@@ -77,7 +81,7 @@ func Plans(sizes []*graph.Program, seed int) ([]*ahead.Plan, error) {
 	}
 	plans := make([]*ahead.Plan, len(drafts))
 	for i, e := range drafts {
-		plans[i] = e.finish()
+		plans[i] = e.finish(constant)
 	}
 	return plans, nil
 }
@@ -88,7 +92,7 @@ func draft(p *graph.Program, seed int, varies bool) (*emitter, error) {
 		return nil, err
 	}
 	e := &emitter{
-		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{},
+		Builder: plan.NewBuilder(p, nil), templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}, numbers: map[string]int{}, returned: map[int]int{}, folded: map[int]int{},
 		seed: seed, varies: varies,
 	}
 	if err := e.Build(e, nil); err != nil {
@@ -101,20 +105,21 @@ func draft(p *graph.Program, seed int, varies bool) (*emitter, error) {
 }
 
 // finish orders the steps and places the buffers.
-func (e *emitter) finish() *ahead.Plan {
+func (e *emitter) finish(constant func(param int) bool) *ahead.Plan {
+	var folded []step
+	if !e.varies {
+		folded = e.fold(constant)
+	}
 	m := plan.Make(e.steps, e.Buffers, plan.Options[ahead.Step]{Alignment: lineBytes, Inputs: len(e.Program.Params), Eager: true})
-	out := &ahead.Plan{Workspace: m.Workspace, Kernels: e.kernels, Returned: len(e.returned), Sizes: e.sizes}
+	out := &ahead.Plan{Workspace: m.Workspace, Kernels: e.kernels, Returned: len(e.returned), Sizes: e.sizes, FoldedBytes: e.foldedBytes}
 	for i := range m.Buffers {
 		out.Places = append(out.Places, e.place(m, i, out))
 	}
+	for i := range folded {
+		out.Folds = append(out.Folds, titled(&folded[i]))
+	}
 	for i := range m.Steps {
-		s := m.Steps[i].Payload
-		if in := m.Steps[i].Instr; in != nil {
-			s.Op, s.Line = in.Called().String(), ir.FormatLine(in.Line)
-		} else {
-			s.Op = "the copy of a result"
-		}
-		out.Steps = append(out.Steps, s)
+		out.Steps = append(out.Steps, titled(&m.Steps[i]))
 	}
 	return out
 }
@@ -126,6 +131,9 @@ func (e *emitter) place(m *plan.Plan[ahead.Step], i int, out *ahead.Plan) ahead.
 	case plan.Input:
 		return ahead.Place{Space: ahead.Param, Index: i}
 	case plan.Returned:
+		if at, ok := e.folded[i]; ok {
+			return ahead.Place{Space: ahead.Folded, Offset: at}
+		}
 		return ahead.Place{Space: ahead.Returned, Index: e.returned[i]}
 	case plan.Constant:
 		for len(out.Literals)%lineBytes != 0 {

@@ -27,8 +27,37 @@ static lx_set *new_set(void)
 	}
 	s->users = 1;
 	pthread_mutex_init(&s->mu, NULL);
+	pthread_mutex_init(&s->folding, NULL);
 	s->tensors = (lx_handle *)(s->data + count());
 	return s;
+}
+
+static void drop_fold(lx_fold *f)
+{
+	if (f && !__atomic_sub_fetch(&f->users, 1, __ATOMIC_ACQ_REL))
+		free(f);
+}
+
+// take_fold returns what the constants of a set fold to, computed if it is not there or is to be computed
+// again: the caller may have changed tensors that he manages. NULL is a failure.
+static lx_fold *take_fold(lx_set *s, bool again)
+{
+	pthread_mutex_lock(&s->folding);
+	if (again || !s->fold) {
+		lx_fold *f = lx_fold_of(s);
+		if (f) {
+			drop_fold(s->fold);
+			s->fold = f;
+		} else if (again) {
+			pthread_mutex_unlock(&s->folding);
+			return NULL;
+		}
+	}
+	lx_fold *f = s->fold;
+	if (f)
+		__atomic_add_fetch(&f->users, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&s->folding);
+	return f;
 }
 
 static void drop(lx_set *s)
@@ -38,6 +67,8 @@ static void drop(lx_set *s)
 	for (size_t i = 0; i < count(); i++)
 		if (s->tensors[i])
 			aoti_torch_delete_tensor_object(s->tensors[i]);
+	drop_fold(s->fold);
+	pthread_mutex_destroy(&s->folding);
 	pthread_mutex_destroy(&s->mu);
 	free(s);
 }
@@ -274,14 +305,16 @@ API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle
 		lx_set *s = take(b, false);
 		const bool grad = aoti_torch_grad_mode_is_enabled();
 		aoti_torch_grad_mode_set_enabled(false);
-		if (complete(s)) {
+		lx_fold *fold = NULL;
+		if (complete(s) && (!p->folds || (fold = take_fold(s, false)))) {
 			if (p->assigned)
 				pthread_mutex_lock(&s->mu);
-			e = lx_run(s, &b->spare, in, out);
+			e = lx_run(s, fold, &b->spare, in, out);
 			if (p->assigned)
 				pthread_mutex_unlock(&s->mu);
 		}
 		aoti_torch_grad_mode_set_enabled(grad);
+		drop_fold(fold);
 		drop(s);
 	}
 	for (size_t i = 0; in && i < inputs; i++) {
@@ -310,7 +343,22 @@ UPDATE(UpdateInactiveConstantBufferPairs, of_pairs(p, n), true, true, false, con
 
 API AOTInductorModelContainerRunConstantFolding(box *b, bool inactive, void *stream, void *proxy)
 {
-	(void)b, (void)inactive, (void)stream, (void)proxy; // no constant is computed from others
+	(void)stream, (void)proxy;
+	if (!lx_plan_of()->folds)
+		return LX_OK;
+	lx_set *s = take(b, inactive);
+	if (!s) {
+		lx_fail("the inactive set of constants is empty");
+		return LX_FAILED;
+	}
+	const bool grad = aoti_torch_grad_mode_is_enabled();
+	aoti_torch_grad_mode_set_enabled(false);
+	lx_fold *f = complete(s) ? take_fold(s, true) : NULL;
+	aoti_torch_grad_mode_set_enabled(grad);
+	drop(s);
+	if (!f)
+		return LX_FAILED;
+	drop_fold(f);
 	return LX_OK;
 }
 

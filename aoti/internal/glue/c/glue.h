@@ -35,6 +35,7 @@ typedef struct lx_plan {
 	int64_t in_spec, out_spec; // texts
 	int64_t workspace, weights; // bytes
 	int64_t words, symbols, symbol_at, patches, patch_at;
+	int64_t folds, fold_at, folded; // steps before the first run, where they are, the bytes that they fill
 } lx_plan;
 
 // A symbol is a size that varies: that of a dimension of an input. Words that depend on symbols hold
@@ -62,7 +63,8 @@ typedef struct lx_assigned {
 } lx_assigned;
 
 // A place is where a buffer of the plan lies: an offset in the memory of an input, a constant, an
-// output, the workspace, the literals or a tensor that a function returned, counted in this order.
+// output, the workspace, the literals, the folded constants or a tensor that a function returned, counted
+// in this order.
 typedef struct lx_place {
 	int64_t base, at;
 } lx_place;
@@ -104,11 +106,19 @@ enum {
 	LX_SHARED = 9, // as LX_TENSOR, of a constant, whose storage the tensor shares: hosts keep with it what they make of weights
 };
 
+// What steps have made of constants alone. It counts its users and never changes.
+typedef struct lx_fold {
+	_Alignas(LX_LINE) long users;
+	_Alignas(LX_LINE) char memory[];
+} lx_fold;
+
 // A set of constants, which counts its users and never changes, but for the constants that runs
 // assign, which have tensors of the set's own. The data of tensors lies behind it.
 typedef struct lx_set {
 	long users;
 	pthread_mutex_t mu; // held by runs that assign constants, and by who reads those
+	pthread_mutex_t folding; // guards fold, while it is computed, too
+	lx_fold *fold; // or NULL
 	lx_handle *tensors;
 	const void *data[];
 } lx_set;
@@ -128,7 +138,8 @@ lx_error lx_index_select(char *to, const char *from, const void *index, int64_t 
 lx_error lx_gather(char *to, const char *from, const void *index, int64_t index_bytes, int64_t element, int64_t rank, const int64_t *sizes,
 		   const int64_t *strides, int64_t dim, int64_t size);
 
-lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs);
+lx_fold *lx_fold_of(const lx_set *set); // computes; NULL if that fails
+lx_error lx_run(const lx_set *set, lx_fold *fold, void **spare, lx_handle *inputs, lx_handle *outputs);
 
 // The functions of the host.
 lx_error aoti_torch_get_data_ptr(lx_handle, void **);

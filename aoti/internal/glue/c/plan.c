@@ -184,7 +184,7 @@ static lx_error keep_returned(const run *r, const int64_t *a)
 	}
 	if (aoti_torch_get_data_ptr(*slot, &data))
 		return LX_FAILED;
-	r->base[p->inputs + p->constants + p->outputs + 2 + a[0]] = data;
+	r->base[p->inputs + p->constants + p->outputs + 3 + a[0]] = data;
 	return LX_OK;
 }
 
@@ -305,11 +305,9 @@ static lx_error make_outputs(const int64_t *words, char **base, lx_handle *outpu
 	return LX_OK;
 }
 
-static lx_error run_steps(const run *r)
+static lx_error run_steps(const run *r, const int64_t *w, int64_t count)
 {
-	const lx_plan *p = lx_plan_of();
-	const int64_t *w = r->words + p->step_at;
-	for (int64_t n = 0; n < p->steps; n++) {
+	for (int64_t n = 0; n < count; n++) {
 		const lx_step *s = (const lx_step *)w;
 		if (s->kind == LX_KERNEL ? run_kernel(r, (const lx_kernel *)s) : run_call(r, (const lx_call *)s))
 			return LX_FAILED;
@@ -418,12 +416,36 @@ static const int64_t *words_for(lx_handle *inputs, spare_header *h)
 	return words;
 }
 
+// Steps that fold constants read and write nothing else, but for literals, and make no tensors.
+lx_fold *lx_fold_of(const lx_set *set)
+{
+	const lx_plan *p = lx_plan_of();
+	const size_t in = (size_t)p->inputs, constants = (size_t)p->constants, out = (size_t)p->outputs;
+	char *base[in + constants + out + 3];
+	lx_fold *f = aligned_alloc(LX_LINE, sizeof *f + lines(p->folded));
+	if (!f) {
+		lx_fail("there is no memory for %lld bytes of folded constants", (long long)p->folded);
+		return NULL;
+	}
+	f->users = 1;
+	memset(base, 0, sizeof base);
+	memcpy(base + in, set->data, constants * sizeof *base);
+	base[in + constants + out + 1] = (char *)loris_literals;
+	base[in + constants + out + 2] = f->memory;
+	const run r = {loris_words, set, base, NULL, lx_level()};
+	if (run_steps(&r, loris_words + p->fold_at, p->folds)) {
+		free(f);
+		return NULL;
+	}
+	return f;
+}
+
 // lx_run borrows the inputs. spare keeps memory for the next run. On an error no output is left.
-lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *outputs)
+lx_error lx_run(const lx_set *set, lx_fold *fold, void **spare, lx_handle *inputs, lx_handle *outputs)
 {
 	const lx_plan *p = lx_plan_of();
 	const size_t in = (size_t)p->inputs, constants = (size_t)p->constants, out = (size_t)p->outputs, returned = (size_t)p->returned;
-	char *base[in + constants + out + 2 + returned];
+	char *base[in + constants + out + 3 + returned];
 	lx_handle handles[in + returned + 1];
 	memset(handles, 0, sizeof handles);
 	memset(outputs, 0, out * sizeof *outputs);
@@ -439,7 +461,8 @@ lx_error lx_run(const lx_set *set, void **spare, lx_handle *inputs, lx_handle *o
 		memcpy(base + in, set->data, constants * sizeof *base);
 		base[in + constants + out] = workspace;
 		base[in + constants + out + 1] = (char *)loris_literals;
-		e = run_steps(&r);
+		base[in + constants + out + 2] = fold ? fold->memory : NULL;
+		e = run_steps(&r, r.words + p->step_at, p->steps);
 		if (!e)
 			e = assign(r.words, set, inputs, workspace);
 	}
