@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of the packages that have assembly for arm64: as they are on such a machine, else under
-# qemu-user (apt-get install qemu-user). Emulated they take a minute or two.
+# qemu-user (apt-get install qemu-user). Emulated they take some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 run=()
@@ -9,11 +9,13 @@ run=()
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export GOARCH=arm64 CGO_ENABLED=0
-for package in internal/kernels/vec internal/kernels/gemm; do
-  go vet "./$package"
-  go test -c -o "$folder/test" "./$package"
-  # That test starts itself in another process, which needs the emulator, too, so it is run apart, as
-  # that process.
-  (cd "$package" && "${run[@]}" "$folder/test" -test.short -test.skip 'TestNothingBeyondOperands|TestThreadsSameBits|TestSteadyState')
-  (cd "$package" && LORIS_GEMM_GUARD=1 "${run[@]}" "$folder/test" -test.run 'TestNothingBeyondOperands')
-done
+test() { # PACKAGE ARGUMENT...
+  go vet "./$1"
+  go test -c -o "$folder/test" "./$1"
+  (cd "$1" && shift && "${run[@]}" "$folder/test" -test.short "$@")
+}
+test internal/kernels/vec
+# What starts itself in another process, which would need the emulator, too, is run as that process; what
+# asks how goroutines share the work, or for allocations, is the same on all machines.
+test internal/kernels/gemm -test.skip 'TestNothingBeyondOperands|TestThreadsSameBits|TestSteadyState'
+LORIS_GEMM_GUARD=1 test internal/kernels/gemm -test.run 'TestNothingBeyondOperands'
