@@ -2,9 +2,11 @@ package executor_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/executor"
@@ -12,6 +14,8 @@ import (
 	"github.com/loris-ml/loris/internal/randprog"
 	"github.com/loris-ml/loris/ir"
 )
+
+var agreeTime = flag.Duration("agree.time", 0, "how long TestBackendsAgree makes random programs beyond its usual ones")
 
 // TestBackendsAgree runs random programs on ref and on cpu. Values without a
 // rounding must be equal, others as near as the ops between the inputs and them
@@ -23,8 +27,9 @@ func TestBackendsAgree(t *testing.T) {
 		n = 40
 	}
 	exact, cpu := newSession(t, executor.Config{}), newSession(t, executor.Config{Device: device(t, "cpu")})
-	compared := 0
-	for seed := range n {
+	compared, programs := 0, uint64(0)
+	for seed, start := uint64(0), time.Now(); seed < n || time.Since(start) < *agreeTime; seed++ {
+		programs++
 		p := randprog.New(seed, randprog.Options{Stmts: 4 + int(seed%30), Tame: true, NoRandom: true, NoCarry: true})
 		p.Steps = 1 // only the first is known to be tame
 		want, err := runProgram(exact, p, marked)
@@ -55,6 +60,7 @@ func TestBackendsAgree(t *testing.T) {
 			t.Errorf("seed %d: %d observations, want %d", seed, len(got), len(want))
 		}
 	}
+	t.Logf("%d programs, %d observations compared", programs, compared)
 	if compared < 3*int(n) {
 		t.Errorf("only %d observations were compared", compared)
 	}
