@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Async struct {
 	queuedInputs []*submission // of parameters, that were not done when it began
 	outputs      []*Data
 	ready        chan struct{} // closed when the outputs are final
+	awaited      atomic.Bool   // the computation of another session waits for them
 	done         chan struct{}
 	err          error
 
@@ -116,6 +118,11 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 			}
 		}
 		close(r.ready)
+		if r.awaited.Load() {
+			// What waits would stay behind the session that made this, which is about to get the
+			// lock and record, for as long as goroutines may run.
+			runtime.Gosched()
+		}
 		r.retire(err)
 		held, fault := r.held, r.failure(err)
 		r.release(err)
@@ -238,6 +245,9 @@ func (r *run) begin(m *Computation) (outs []backend.Buffer, p *container.Pending
 	}
 	in := make([]backend.Buffer, len(r.params))
 	for i, x := range r.params {
+		if by := x.by; by != nil && !x.Ready() {
+			by.awaited.Store(true)
+		}
 		if in[i], err = wait(x, ctx); err != nil {
 			return nil, nil, fmt.Errorf("loris: an input of the step on %v failed: %w", r.Device, err)
 		}

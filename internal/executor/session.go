@@ -91,7 +91,7 @@ type core struct {
 
 	// mu guards recording, tensor states, walks and the registries. It is held
 	// for short, bounded work only: never while compiling, waiting or running.
-	mu     sync.Mutex
+	mu     fairMutex
 	walker graph.Walker
 	live   map[ir.Device]*liveSet
 	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
