@@ -145,3 +145,21 @@ func TestFiltersShareTheConstants(t *testing.T) {
 		t.Errorf("%d convolutions", filters)
 	}
 }
+
+// Steps that read constants alone are taken out of the runs.
+func TestWhatIsFolded(t *testing.T) {
+	for _, c := range []struct {
+		program string
+		assign  map[string]int
+		folds   int
+	}{
+		{"encoder", nil, 2}, // the factors of w.up and w.down
+		{"driver", map[string]int{"w.n": 2}, 1},
+		{"mlp", nil, 0},
+	} {
+		m, _ := encoded(t, c.program, c.assign, false)
+		if len(m.plan.Folds) != c.folds || c.folds > 0 && m.plan.FoldedBytes == 0 {
+			t.Errorf("%s, assigning %v: %d steps fold %d bytes, want %d", c.program, c.assign, len(m.plan.Folds), m.plan.FoldedBytes, c.folds)
+		}
+	}
+}

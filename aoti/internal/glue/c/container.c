@@ -16,6 +16,9 @@ typedef struct box {
 	void *spare; // a workspace
 } box;
 
+// What becomes of a tensor that a caller gives: it is copied, kept and never changes, or may.
+typedef enum { COPIED, KEPT, MANAGED } owner;
+
 static size_t count(void) { return (size_t)lx_plan_of()->constants; }
 
 static lx_set *new_set(void)
@@ -138,7 +141,7 @@ static lx_error from_blob(lx_set *s, const uint8_t *blob)
 
 // take_value gives a constant a value: the caller's tensor itself, where that is asked for and it
 // lies dense, or a copy of it.
-static lx_error take_value(lx_set *s, size_t i, lx_handle h, bool borrow)
+static lx_error take_value(lx_set *s, size_t i, lx_handle h, owner whose)
 {
 	const lx_constant *c = lx_constant_of(i);
 	const int64_t *sizes = loris_words + c->dims;
@@ -146,6 +149,7 @@ static lx_error take_value(lx_set *s, size_t i, lx_handle h, bool borrow)
 	if (lx_check(h, "constant", lx_text(c->name), c->dtype, c->ndim, sizes, strides))
 		return LX_FAILED;
 	lx_dense(c->ndim, sizes, want);
+	bool borrow = whose != COPIED;
 	for (int64_t d = 0; d < c->ndim; d++)
 		borrow = borrow && (strides[d] == want[d] || sizes[d] == 1);
 	if (!borrow)
@@ -154,6 +158,7 @@ static lx_error take_value(lx_set *s, size_t i, lx_handle h, bool borrow)
 		lx_fail("constant %s: cannot be taken over", lx_text(c->name));
 		return LX_FAILED;
 	}
+	s->managed |= whose == MANAGED;
 	return LX_OK;
 }
 
@@ -168,6 +173,7 @@ static lx_error keep_value(lx_set *s, size_t i, lx_set *from)
 		pthread_mutex_unlock(&from->mu);
 		return e;
 	}
+	s->managed |= from->managed;
 	s->data[i] = from->data[i];
 	if (aoti_torch_assign_tensors_out(from->tensors[i], &s->tensors[i])) {
 		lx_fail("constant %s: cannot be kept", lx_text(c->name));
@@ -178,7 +184,7 @@ static lx_error keep_value(lx_set *s, size_t i, lx_set *from)
 
 // fill makes a set of what the caller gives, and of another set where he gives nothing. Constants that
 // runs assign need no value of his also where all are asked for: they go on from the active set.
-static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *active, bool full, bool borrow)
+static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *active, bool full, owner whose)
 {
 	for (size_t i = 0; i < count(); i++) {
 		const lx_constant *c = lx_constant_of(i);
@@ -186,7 +192,7 @@ static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *a
 		lx_set *other = c->state ? active : from;
 		lx_error e = LX_OK;
 		if (h) {
-			e = take_value(s, i, h, borrow);
+			e = take_value(s, i, h, whose);
 		} else if (full && !c->state) {
 			lx_fail("constant %s: has no new value", lx_text(c->name));
 			e = LX_FAILED;
@@ -201,10 +207,10 @@ static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *a
 	return LX_OK;
 }
 
-static lx_error update(box *b, lx_source source, bool inactive, bool full, bool borrow)
+static lx_error update(box *b, lx_source source, bool inactive, bool full, owner whose)
 {
 	lx_set *s = new_set(), *from = take(b, inactive), *active = take(b, false);
-	const lx_error e = s ? fill(s, &source, from ? from : active, active, full, borrow) : LX_FAILED;
+	const lx_error e = s ? fill(s, &source, from ? from : active, active, full, whose) : LX_FAILED;
 	drop(from);
 	drop(active);
 	if (e)
@@ -235,7 +241,7 @@ static lx_error make(box **out, const char *device, const lx_source *source, boo
 	}
 	lx_set *s = new_set();
 	box *b = calloc(1, sizeof *b);
-	if (!s || !b || (source ? fill(s, source, NULL, NULL, full, true) : from_blob(s, loris_weights))) {
+	if (!s || !b || (source ? fill(s, source, NULL, NULL, full, full ? MANAGED : KEPT) : from_blob(s, loris_weights))) {
 		drop(s);
 		free(b);
 		return LX_FAILED;
@@ -306,7 +312,7 @@ API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle
 		const bool grad = aoti_torch_grad_mode_is_enabled();
 		aoti_torch_grad_mode_set_enabled(false);
 		lx_fold *fold = NULL;
-		if (complete(s) && (!p->folds || (fold = take_fold(s, false)))) {
+		if (complete(s) && (!p->folds || (fold = take_fold(s, s->managed)))) {
 			if (p->assigned)
 				pthread_mutex_lock(&s->mu);
 			e = lx_run(s, fold, &b->spare, in, out);
@@ -330,16 +336,16 @@ API AOTInductorModelContainerRunSingleThreaded(box *b, lx_handle *in, size_t inp
 	return AOTInductorModelContainerRun(b, in, inputs, out, outputs, stream, proxy);
 }
 
-#define UPDATE(name, source, inactive, full, borrow, ...) \
-	API AOTInductorModelContainer##name(box *b, __VA_ARGS__) { return update(b, source, inactive, full, borrow); }
-UPDATE(UpdateConstantBuffer, of_map(map), inactive, full, false, const lx_map *map, bool inactive, bool full)
-UPDATE(UpdateConstantBufferFromCpu, of_map(map), inactive, full, false, const lx_map *map, bool inactive, bool full)
-UPDATE(UpdateUserManagedConstantBuffer, of_map(map), inactive, full, true, const lx_map *map, bool inactive, bool full)
-UPDATE(UpdateInactiveConstantBuffer, of_map(map), true, true, false, const lx_map *map)
-UPDATE(UpdateConstantBufferPairs, of_pairs(p, n), inactive, full, false, const lx_pair *p, size_t n, bool inactive, bool full)
-UPDATE(UpdateConstantBufferFromCpuPairs, of_pairs(p, n), inactive, full, false, const lx_pair *p, size_t n, bool inactive, bool full)
-UPDATE(UpdateUserManagedConstantBufferPairs, of_pairs(p, n), inactive, full, true, const lx_pair *p, size_t n, bool inactive, bool full)
-UPDATE(UpdateInactiveConstantBufferPairs, of_pairs(p, n), true, true, false, const lx_pair *p, size_t n)
+#define UPDATE(name, source, inactive, full, whose, ...) \
+	API AOTInductorModelContainer##name(box *b, __VA_ARGS__) { return update(b, source, inactive, full, whose); }
+UPDATE(UpdateConstantBuffer, of_map(map), inactive, full, COPIED, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateConstantBufferFromCpu, of_map(map), inactive, full, COPIED, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateUserManagedConstantBuffer, of_map(map), inactive, full, MANAGED, const lx_map *map, bool inactive, bool full)
+UPDATE(UpdateInactiveConstantBuffer, of_map(map), true, true, COPIED, const lx_map *map)
+UPDATE(UpdateConstantBufferPairs, of_pairs(p, n), inactive, full, COPIED, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateConstantBufferFromCpuPairs, of_pairs(p, n), inactive, full, COPIED, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateUserManagedConstantBufferPairs, of_pairs(p, n), inactive, full, MANAGED, const lx_pair *p, size_t n, bool inactive, bool full)
+UPDATE(UpdateInactiveConstantBufferPairs, of_pairs(p, n), true, true, COPIED, const lx_pair *p, size_t n)
 
 API AOTInductorModelContainerRunConstantFolding(box *b, bool inactive, void *stream, void *proxy)
 {
@@ -441,8 +447,8 @@ API AOTInductorModelRun(box *b, lx_handle *in, lx_handle *out)
 }
 
 API AOTInductorModelDelete(box *b) { return AOTInductorModelContainerDelete(b); }
-API AOTInductorModelUpdateConstantsMap(box *b, const lx_map *map) { return update(b, of_map(map), false, false, true); }
-API AOTInductorModelUpdateConstantsMapV2(box *b, const lx_pair *p, size_t n) { return update(b, of_pairs(p, n), false, false, true); }
+API AOTInductorModelUpdateConstantsMap(box *b, const lx_map *map) { return update(b, of_map(map), false, false, KEPT); }
+API AOTInductorModelUpdateConstantsMapV2(box *b, const lx_pair *p, size_t n) { return update(b, of_pairs(p, n), false, false, KEPT); }
 
 API AOTInductorModelContainerSetUseStreamAffinity(box *b, bool on)
 {

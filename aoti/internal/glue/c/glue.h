@@ -119,6 +119,7 @@ typedef struct lx_set {
 	pthread_mutex_t mu; // held by runs that assign constants, and by who reads those
 	pthread_mutex_t folding; // guards fold, while it is computed, too
 	lx_fold *fold; // or NULL
+	bool managed; // a tensor is the caller's, who may write to it
 	lx_handle *tensors;
 	const void *data[];
 } lx_set;
