@@ -29,6 +29,8 @@ type Engine interface {
 	Split(ctx context.Context, color, key int) (Engine, error)
 	// Abort makes the calls of all ranks fail, now and later, with an error that has the text of cause.
 	Abort(cause error)
+	// Failed returns the error that calls would fail with since a rank has failed, or nil.
+	Failed() error
 	// Status says what is known of where the ranks are, for errors; empty if nothing is.
 	Status() string
 	// Close frees what the engine holds, once all ranks have called it.

@@ -31,6 +31,7 @@ type Group struct {
 	splits  int
 	last    map[peerTag]chan struct{} // by peer and tag: closed when the latest send or recv is done
 	buffers [3][]byte                 // scratch of the goroutine that runs the parts
+	gpu     gpuSide                   // of the goroutine that runs the parts
 }
 
 // peerTag tells apart what may be under way at the same time.
@@ -204,6 +205,7 @@ func (g *Group) Close(ctx context.Context) error {
 	}
 	w.unwatch()
 	w.cancel(errClosed)
+	err = errors.Join(err, w.closeDevices(err != nil))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, g := range w.groups {

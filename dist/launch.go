@@ -189,5 +189,6 @@ var errAlone = fmt.Errorf("%w: there is no other rank", ir.ErrArg)
 func (e alone) Split(ctx context.Context, _, _ int) (Engine, error) { return e, ctx.Err() }
 
 func (alone) Abort(error)                     {}
+func (alone) Failed() error                   { return nil }
 func (alone) Status() string                  { return "" }
 func (alone) Close(ctx context.Context) error { return nil }

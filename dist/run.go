@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// gathered is up to how many bytes of all ranks together a reduction gathers everything on each.
-	gathered = 16 << 10
 	// pieceBytes is what longer reductions are cut into: engines in shared memory are several times as
 	// quick with pieces that stay in the processor's cache.
 	pieceBytes = 1 << 20
@@ -62,7 +60,7 @@ func (g *Group) execute(ctx context.Context, u *collective.Use, out, in []byte) 
 
 func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how string) error {
 	n := g.Size()
-	if len(in)*n <= gathered {
+	if len(in)*n <= collective.Gathered {
 		all := g.scratch(0, len(in)*n)
 		if err := g.engine.AllGather(ctx, all, in); err != nil {
 			return err
@@ -198,28 +196,41 @@ func (b blocks) separate(parts, whole []byte, n int) {
 	}
 }
 
-// header is what goes before the elements of a send.
-type header struct{ Text, Line string }
+// header is what goes before the elements of a send. Turn counts those to a rank that GPUs exchange.
+type header struct {
+	Text, Line string
+	Turn       int `json:",omitempty"`
+}
 
 func (g *Group) send(ctx context.Context, u *collective.Use, in []byte) error {
-	line := u.Line
-	text, err := json.Marshal(header{u.In.String(), line})
+	if err := g.sendHeader(ctx, u, 0); err != nil {
+		return err
+	}
+	return g.engine.Send(ctx, in, u.Peer, 2*u.Tag+1)
+}
+
+func (g *Group) sendHeader(ctx context.Context, u *collective.Use, turn int) error {
+	text, err := json.Marshal(header{u.In.String(), u.Line, turn})
 	if err != nil || len(text) > headerBytes {
-		text, _ = json.Marshal(header{Text: u.In.String()}) // a line of that length says little
+		text, _ = json.Marshal(header{Text: u.In.String(), Turn: turn}) // a line of that length says little
 	}
 	head := make([]byte, headerBytes)
 	copy(head, text)
 	for i := len(text); i < len(head); i++ {
 		head[i] = ' '
 	}
-	if err := g.engine.Send(ctx, head, u.Peer, 2*u.Tag); err != nil {
-		return err
-	}
-	return g.engine.Send(ctx, in, u.Peer, 2*u.Tag+1)
+	return g.engine.Send(ctx, head, u.Peer, 2*u.Tag)
 }
 
 // recv compares what is sent with what is wanted before it takes the elements.
 func (g *Group) recv(ctx context.Context, u *collective.Use, out []byte) error {
+	if err := g.recvHeader(ctx, u, 0); err != nil {
+		return err
+	}
+	return g.engine.Recv(ctx, out, u.Peer, 2*u.Tag+1)
+}
+
+func (g *Group) recvHeader(ctx context.Context, u *collective.Use, turn int) error {
 	head := make([]byte, headerBytes)
 	if err := g.engine.Recv(ctx, head, u.Peer, 2*u.Tag); err != nil {
 		return err
@@ -228,11 +239,17 @@ func (g *Group) recv(ctx context.Context, u *collective.Use, out []byte) error {
 	if err := json.Unmarshal(head, &h); err != nil {
 		return fmt.Errorf("rank %d sent what is no header: %w", u.Peer, err)
 	}
-	if want := u.Out.String(); h.Text != want {
+	at := func(turn int) string { // a rank whose elements are on the host has none
+		if turn == 0 {
+			return ""
+		}
+		return fmt.Sprintf(", GPU's transfer %d of the two ranks", turn)
+	}
+	if want := u.Out.String(); h.Text != want || h.Turn != turn {
 		return &MismatchError{Group: u.Group, oneSided: true, Uses: [2]Use{
-			{g.Rank(), fmt.Sprintf("recv(%s, peer %d, tag %d)", want, u.Peer, u.Tag), u.Line},
-			{u.Peer, fmt.Sprintf("send(%s, peer %d, tag %d)", h.Text, g.Rank(), u.Tag), h.Line},
+			{g.Rank(), fmt.Sprintf("recv(%s, peer %d, tag %d%s)", want, u.Peer, u.Tag, at(turn)), u.Line},
+			{u.Peer, fmt.Sprintf("send(%s, peer %d, tag %d%s)", h.Text, g.Rank(), u.Tag, at(h.Turn)), h.Line},
 		}}
 	}
-	return g.engine.Recv(ctx, out, u.Peer, 2*u.Tag+1)
+	return nil
 }

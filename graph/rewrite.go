@@ -21,6 +21,9 @@ type Options struct {
 	Supports func(ir.Op) bool
 	// Takes says which uses of those composites the backend computes. Nil: all.
 	Takes func(ir.Args) bool
+	// Replace, when set, may give an op other values, before all else; the ops that it makes are replaced
+	// in turn.
+	Replace func(b *ir.Builder, a ir.Args) ([]ir.Value, bool)
 	// Decompositions, when set, keeps what composites are for further Programs.
 	Decompositions *ir.Decompositions
 	// Templates, when set, keeps results for Programs that differ in sizes only.
@@ -60,6 +63,12 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	b.Rewrite = func(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
 		sp := op.Spec()
 		use := ir.Args{Spec: sp, Attr: attr, In: in}
+		if o.Replace != nil {
+			if out, ok := o.Replace(b, use); ok {
+				st.Applied["replace"]++
+				return out, true
+			}
+		}
 		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex() || inParts && gradientOfParts(sp)) {
 			st.Applied["decompose"]++
 			if rec != nil {

@@ -28,7 +28,12 @@ func (m *model) call(ctx context.Context, s *steps.Step) error {
 		return m.dev.check(err)
 	}
 	if wait != nil {
-		m.waits = append(m.waits, wait)
+		m.waits = append(m.waits, func(ctx context.Context) error {
+			if err := wait(ctx); err != nil {
+				return fmt.Errorf("a called model: %w", err)
+			}
+			return nil
+		})
 	}
 	for k, o := range outs {
 		if err == nil {

@@ -51,16 +51,17 @@ type device struct {
 	closed bool // guarded by life
 
 	mu      sync.Mutex
-	live    map[*block]struct{} // guarded by mu: what is allocated
-	made    []*driver.Stream    // guarded by mu: all of stream's
-	streams []*driver.Stream    // guarded by mu: those that nobody has
-	events  []*driver.Event     // guarded by mu: those that nobody has
-	faults  []*driver.HostMem   // guarded by mu: for reports, those that nobody has
-	handle  *driver.BLASHandle  // guarded by mu; nil until it is made
-	peers   map[*device]bool    // guarded by mu: whether copies can be direct
-	keepers map[*model]struct{} // guarded by mu: those that keep a workspace
-	kept    int64               // guarded by mu: the bytes of those
-	closers []func() error      // guarded by mu: see atClose
+	live    map[*block]struct{}       // guarded by mu: what is allocated
+	made    []*driver.Stream          // guarded by mu: all of stream's
+	streams []*driver.Stream          // guarded by mu: those that nobody has
+	between map[string]*driver.Stream // guarded by mu: those of transfers between ranks, by group
+	events  []*driver.Event           // guarded by mu: those that nobody has
+	faults  []*driver.HostMem         // guarded by mu: for reports, those that nobody has
+	handle  *driver.BLASHandle        // guarded by mu; nil until it is made
+	peers   map[*device]bool          // guarded by mu: whether copies can be direct
+	keepers map[*model]struct{}       // guarded by mu: those that keep a workspace
+	kept    int64                     // guarded by mu: the bytes of those
+	closers []func() error            // guarded by mu: see atClose
 }
 
 // openDevice makes a GPU ready. What it opened is closed if it fails.

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
@@ -24,7 +23,7 @@ type run struct {
 	kept bool   // somebody has its handle
 	// broken says that not all of it was enqueued, so that no faults arrive.
 	broken bool
-	// waits are for the called models, whose work ends before the end.
+	// waits are for called models and transfers, whose work ends before the end.
 	waits []waiter
 }
 
@@ -166,7 +165,6 @@ func (m *model) settle(r *run, err error) {
 	}
 	for _, wait := range r.waits {
 		if r.err = wait(context.Background()); r.err != nil {
-			r.err = fmt.Errorf("a called model: %w", r.err)
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -90,6 +91,13 @@ func (m *model) lower(ctx context.Context, p *graph.Program, o steps.Options, t 
 			return 0, nil, false
 		}
 		return int(x.mm.Choices()[x.choice].Workspace), x, true
+	}
+	if len(collective.Of(p)) > 0 {
+		c, err := collective.From(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.Collectives, _ = c.(collective.DeviceCommunicator) // dist has no others
 	}
 	seq, err := steps.Lower(p, o)
 	if err == nil {
@@ -217,6 +225,10 @@ func (m *model) commandsOf(s *steps.Step, found map[string]*kernel) {
 	switch {
 	case s.Call != nil:
 		p.call = s
+		m.parts = append(m.parts, part{})
+		return
+	case s.Begin != nil || s.Wait != nil:
+		p.transfer = s
 		m.parts = append(m.parts, part{})
 		return
 	case s.Product != nil:

@@ -43,7 +43,8 @@ type model struct {
 	temps   []*memory          // of the present run
 	work    *memory            // the workspace, if it is kept between runs
 	foreign []*memory          // of the present run: what called models returned
-	waits   []waiter           // of the present run: for the work of called models
+	waits   []waiter           // of the present run: for the work of called models, and transfers
+	moves   transfers          // of the present run
 	last    *run               // nil before the first
 	flights []*run             // those that left with a slot or a handle and are not settled, in order
 	slots   []int              // of faultHost, those that no run has
@@ -51,10 +52,11 @@ type model struct {
 }
 
 // part is what a run enqueues without asking anybody: all commands, or those up to
-// the call of a model.
+// the call of a model, or a transfer between ranks.
 type part struct {
 	commands []command
 	call     *steps.Step // after the commands; nil in the last part
+	transfer *steps.Step // the same
 	replays  replays
 }
 

@@ -220,6 +220,11 @@ func (m *model) enqueue(ctx context.Context, slot int) error {
 				return p.call.Located(err)
 			}
 		}
+		if p.transfer != nil {
+			if err := m.transfer(ctx, p.transfer); err != nil {
+				return p.transfer.Located(m.dev.check(err))
+			}
+		}
 	}
 	if m.faultMem != nil {
 		return m.dev.check(m.stream.CopyOut(m.faultsOf(slot), m.faultMem.ptr))
@@ -284,7 +289,9 @@ func (m *model) end(inputs []backend.Buffer, r *run) error {
 	clear(m.temps)
 	m.temps = m.temps[:0]
 	clear(m.mems)
-	end, err := m.dev.record(m.stream)
+	err := m.moves.end(m.stream)
+	end, failed := m.dev.record(m.stream)
+	err = errors.Join(err, failed)
 	for _, x := range m.foreign {
 		if err == nil {
 			x.use(end)

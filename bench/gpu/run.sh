@@ -25,6 +25,7 @@ machine 60 nvidia-smi; $bin/loris devices
 driver 120 cd backend/cuda/internal/driver && $bin/driver.test -test.v -test.run 'TestOnFakeAndReal'
 kernels 300 cd backend/cuda/internal/emit && LORIS_LONG=1 $bin/emit.test -test.v
 conformance 540 cd backend/cuda && LORIS_LONG=1 LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run TestOnGPU
+collectives 300 cd backend/cuda && NCCL_MULTI_RANK_GPU_ENABLE=1 LORIS_TEST_GPU=1 $bin/cuda.test -test.v -test.run 'TestCollectives\$'
 digits 120 $bin/loris train digits --device cuda --out $out/digits
 bandwidth 120 cd backend/cuda/internal/emit && $bin/emit.test -test.run '^\$' -test.bench GPU
 steps 120 cd bench/gpu && $bin/gpu.test -test.run '^\$' -test.bench . -test.benchmem
@@ -66,6 +67,8 @@ from_python() { # VARIABLE LIBRARY
 }
 from_python LORIS_LIBNVRTC libnvrtc
 from_python LORIS_LIBCUBLASLT libcublasLt
+nccl=$(ls "$packages"/nvidia/nccl/lib/libnccl.so.2 2>/dev/null)
+if [ -z "${LORIS_LIBNCCL:-}" ] && [ -n "$nccl" ]; then export LORIS_LIBNCCL=$nccl; fi
 
 mkdir -p "$out"
 report=$out/report.txt

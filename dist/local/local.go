@@ -275,6 +275,16 @@ func (e *engine) Abort(cause error) {
 	})
 }
 
+// Failed implements dist.Engine.
+func (e *engine) Failed() error {
+	select {
+	case <-e.hub.fail.done:
+		return e.hub.fail.err
+	default:
+		return nil
+	}
+}
+
 // Status implements dist.Engine.
 func (e *engine) Status() string {
 	h := e.hub

@@ -271,6 +271,9 @@ func (e *engine) Split(ctx context.Context, color, key int) (dist.Engine, error)
 // Abort implements dist.Engine.
 func (e *engine) Abort(cause error) { e.control.abort(cause) }
 
+// Failed implements dist.Engine.
+func (e *engine) Failed() error { return e.control.err() }
+
 // Status implements dist.Engine.
 func (e *engine) Status() string { return e.control.status() }
 

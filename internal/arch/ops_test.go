@@ -32,6 +32,7 @@ var special = []struct{ pkg, ops, why string }{
 	{"internal/loop/looptest", "add", "x + 0 has no -0"},
 	{"internal/randprog", "add sub mul div maximum minimum gt le ne atan2 floor_divide trunc_divide remainder fmod pow abs tanh", "random programs weigh ops"},
 	{"backend/backendtest", "add sub mul div floor floor_divide trunc trunc_divide remainder fmod tanh maximum minimum cos relu sin sigmoid abs log1p gt lt bitwise_xor", "PyTorch's calls have other arguments; errors are tried of some, and whole programs are written with others"},
+	{"internal/collective", "add maximum minimum eq", "reductions over ranks are written as ops on GPUs"},
 	{"nn", "tanh", "an activation is chosen by name"},
 	{"bench/workloads", "tanh", "the form of gelu"},
 }

@@ -121,6 +121,9 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		opts.Aliases = append(opts.Aliases, backend.Alias{Input: dn.param, Output: dn.output})
 	}
 	make1, kept := c.compiler(be, lowered, d, opts)
+	if w := c.cfg.Collectives; w != nil {
+		ctx = collective.With(ctx, w) // what there is to compile may depend on the group
+	}
 	var held atomic.Int64 // by the instances that there are now
 	counted := func(ctx context.Context) (backend.Model, error) {
 		m, err := make1(ctx)
@@ -134,6 +137,11 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
 	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, queues: pool.Queues(), program: p, held: held.Load(), collectives: collective.Of(lowered)}
+	for i := range m.collectives {
+		if m.queues {
+			m.collectives[i].Text += " on " + d.Type.String() // ranks exchange by what their devices have
+		}
+	}
 	if kept() {
 		c.stats.diskHits.Add(1)
 	} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -35,6 +36,7 @@ type lowering struct {
 	steps    []plan.Step[planned]
 	faults   int
 	returned int                  // by called models
+	order    *int                 // the buffer that all collectives write, which keeps their order; nil for none
 	numbers  map[graph.ID]float64 // of the Program
 	probes   map[fuse.Probe]bool
 	// attentions are those that keep their sums, by their results.
@@ -71,9 +73,21 @@ func lower(p *graph.Program, o Options) (*lowering, error) {
 	if err := check.Program(p, Supports); err != nil {
 		return nil, err
 	}
+	p, err := onDevice(p, &o)
+	if err != nil {
+		return nil, err
+	}
 	p = decomposed(p, &o)
 	l := &lowering{Builder: plan.NewBuilder(p, o.Inputs), opt: o, probes: map[fuse.Probe]bool{}, numbers: numbersOf(p)}
 	return l, l.Build(l, o.Outputs)
+}
+
+// onDevice writes collectives as those that there are lowerings for.
+func onDevice(p *graph.Program, o *Options) (*graph.Program, error) {
+	if o.Collectives == nil {
+		return p, nil
+	}
+	return collective.OnDevice(p, o.Collectives, Supports)
 }
 
 // Lower emits the steps of an instruction.

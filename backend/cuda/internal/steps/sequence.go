@@ -48,7 +48,7 @@ func (l *lowering) sequence(p *plan.Plan[planned]) *Sequence {
 		if w.work >= 0 {
 			w.Work = refs[w.work]
 		}
-		if w.Product != nil || w.Copy > 0 || w.Call != nil || w.Kernels != nil && len(w.Kernels.Launches) > 0 {
+		if w.Product != nil || w.Copy > 0 || w.Call != nil || w.Begin != nil || w.Wait != nil || w.Kernels != nil && len(w.Kernels.Launches) > 0 {
 			s.Steps = append(s.Steps, w.Step)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -78,7 +79,7 @@ type Ref struct {
 	Memory, Offset int // the offset is in bytes
 }
 
-// Step is one of Kernels, Product, Copy or Call.
+// Step is one of Kernels, Product, Copy, Call, Begin and Wait.
 type Step struct {
 	// Instr is the instruction that it is for, the first of several; nil for the copy
 	// of an operand or a result.
@@ -97,6 +98,8 @@ type Step struct {
 	// Call is a call of a model. Its results are the memories from Returns on, its
 	// operands the Refs.
 	Call *Call
+	// Begin begins a collective on result and operand, Wait makes what follows wait for it.
+	Begin, Wait *Transfer
 	// Fault is the number of the FaultBytes in which the kernels leave a fault (see
 	// emit.Fault), or -1.
 	Fault int
@@ -188,6 +191,10 @@ type Call struct {
 	Returns int // the number of the first result: see Sequence.Return
 }
 
+// Transfer is a use of a collective, of those that collective.OnDevice leaves. Its result and operand are
+// dense; that of a barrier is a byte for each rank, and that of a send nothing.
+type Transfer struct{ Use collective.Use }
+
 // Matrix is how an operand of a product lies. The result is dense.
 type Matrix struct {
 	Trans  bool // it lies by columns
@@ -212,6 +219,8 @@ type Options struct {
 	Product func(p *Product) (workspace int, handle any, ok bool)
 	// F8 says that the device multiplies 8-bit floats.
 	F8 bool
+	// Collectives runs those of the Program; nil if it has none.
+	Collectives collective.DeviceCommunicator
 	// TF32 lets kernels round f32s that are multiplied to TF32, attention among them.
 	TF32 bool
 }

@@ -9,7 +9,7 @@ long fake_live[KINDS];
 
 static const char *const kinds[KINDS] = {"context", "stream", "event", "module", "pool", "memory", "pinned memory",
 					 "graph", "executable graph", "blas handle", "matmul description",
-					 "matrix layout", "matmul preference", "program", "write outside of memory"};
+					 "matrix layout", "matmul preference", "program", "communicator", "write outside of memory"};
 
 static char *calls; // what was called, a line each
 static size_t calls_len, calls_cap;

@@ -37,24 +37,41 @@ static CUresult pass(item *i)
 	return 0;
 }
 
-static bool may_run(const item *i)
+static bool may_run(item *i)
 {
+	if (i->ready && !i->ctx->lost)
+		return i->ready(i);
 	return i->run != pass || reached(i->e, i->ticket) || i->e->ctx->lost;
 }
 
-// next takes the item whose turn it is.
+static bool leads(const item *i)
+{
+	for (item *before = first; before != i; before = before->next)
+		if (before->s == i->s)
+			return false;
+	return true;
+}
+
+bool fake_leading(bool (*f)(item *, void *), void *of)
+{
+	for (item *i = first; i; i = i->next)
+		if (leads(i) && f(i, of))
+			return true;
+	return false;
+}
+
+void fake_changed(void) { pthread_cond_broadcast(&changed); }
+
+// next_item takes the item whose turn it is; NULL if none may run.
 static item *next_item(void)
 {
 	static uint64_t random;
-	item **chosen = &first;
+	item **chosen = NULL;
 	uint64_t n = 0;
 	if (fake_config.shuffle && !random)
 		random = (uint64_t)fake_config.shuffle;
-	for (item **at = &first; fake_config.shuffle && *at; at = &(*at)->next) {
-		bool leads = may_run(*at);
-		for (item *before = first; leads && before != *at; before = before->next)
-			leads = before->s != (*at)->s;
-		if (!leads)
+	for (item **at = &first; *at && (fake_config.shuffle || !chosen); at = &(*at)->next) {
+		if (!leads(*at) || !may_run(*at))
 			continue;
 		random ^= random << 13;
 		random ^= random >> 7;
@@ -62,6 +79,8 @@ static item *next_item(void)
 		if (random % ++n == 0)
 			chosen = at;
 	}
+	if (!chosen)
+		return NULL;
 	item *i = *chosen;
 	*chosen = i->next;
 	if (last == &i->next)
@@ -77,9 +96,9 @@ static void *work(void *unused)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&fake_lock);
 	for (;;) {
-		while (held || !first)
+		item *i;
+		while (held || !(i = next_item()))
 			pthread_cond_wait(&changed, &fake_lock);
-		item *i = next_item();
 		busy = true;
 		finish(i);
 		busy = false;

@@ -21,7 +21,7 @@
 
 // What is counted. The names are in core.c.
 enum kind {
-	CONTEXT, STREAM, EVENT, MODULE, POOL, MEMORY, HOST, GRAPH, EXEC, BLAS, DESC, LAYOUT, PREFERENCE, PROGRAM, GUARD, KINDS
+	CONTEXT, STREAM, EVENT, MODULE, POOL, MEMORY, HOST, GRAPH, EXEC, BLAS, DESC, LAYOUT, PREFERENCE, PROGRAM, COMMUNICATOR, GUARD, KINDS
 };
 
 // An object begins with its kind and whether it lives. Destroyed ones are kept,
@@ -66,6 +66,7 @@ typedef struct kernel {
 // An item is a piece of work. run returns an error that the context is lost by.
 typedef struct item {
 	CUresult (*run)(struct item *);
+	bool (*ready)(struct item *); // whether it may run once it leads its stream; NULL: always
 	const char *what;
 	context *ctx;
 	stream *s;
@@ -169,6 +170,9 @@ item *fake_clone(const item *i);
 void fake_free(item *i);
 item *fake_bare(context *ctx, const char *what, CUresult (*run)(item *)); // in no stream
 extern uint64_t fake_skipped; // nanoseconds that work took besides those that it did
+// fake_leading calls f for the items that lead their streams, until it returns true.
+bool fake_leading(bool (*f)(item *, void *), void *of);
+void fake_changed(void); // an item may be ready
 void fake_wait(stream *s); // with the lock, which it releases meanwhile
 
 // nvrtc.c

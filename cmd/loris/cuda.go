@@ -1,0 +1,5 @@
+//go:build cuda && linux && cgo
+
+package main
+
+import _ "github.com/loris-ml/loris/dist/nccl"
