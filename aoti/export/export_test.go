@@ -132,6 +132,12 @@ func load(t testing.TB, pkg []byte) *aoti.Runner {
 // same compares results: floats to 2 units in the last place of the largest, all else exactly.
 func same(t testing.TB, got, want []backend.Buffer) {
 	t.Helper()
+	within(t, got, want, 2)
+}
+
+// within compares results: floats to some units in the last place of the largest, all else exactly.
+func within(t testing.TB, got, want []backend.Buffer, ulps float64) {
+	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d outputs, want %d", len(got), len(want))
 	}
@@ -148,7 +154,7 @@ func same(t testing.TB, got, want []backend.Buffer) {
 			}
 		}
 		ulp := map[ir.DType]float64{ir.F32: 1.2e-7, ir.F64: 2.3e-16, ir.F16: 1e-3, ir.BF16: 8e-3}[want[i].Shape().DType()]
-		if !(worst <= 2*ulp*largest) {
+		if !(worst <= ulps*ulp*largest) {
 			t.Errorf("output %d is off by %g, where the largest is %g", i, worst, largest)
 		}
 	}
