@@ -24,7 +24,7 @@ func (g *gen) bySchema() bool {
 // have makers of their own, or are not of interest here.
 var special = set("floor_divide trunc_divide remainder fmod pow gather scatter scatter_add scatter_reduce " +
 	"index index_add index_copy index_put index_select embedding one_hot take take_along_dim " +
-	"masked_scatter bincount histc histogram nms_static roi_align _roi_align deform_conv2d searchsorted index_fill index_reduce embedding_bag _embedding_bag " +
+	"masked_scatter bincount histc histogram nms_static roi_align _roi_align deform_conv2d searchsorted bucketize index_fill index_reduce embedding_bag _embedding_bag " +
 	"segment_reduce _segment_reduce_backward embedding_dense_backward cross_entropy nll_loss uniform normal randint randperm bernoulli dropout")
 
 // products are the ops of linear algebra that do not factor a matrix.
