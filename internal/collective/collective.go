@@ -97,7 +97,8 @@ func From(ctx context.Context) (Communicator, error) {
 func Of(p *graph.Program) []Use {
 	var out []Use
 	for i := range p.Instrs {
-		if in := &p.Instrs[i]; in.Op.Spec().Category == ir.Collective {
+		in := &p.Instrs[i]
+		if sp := in.Op.Spec(); sp != nil && sp.Category == ir.Collective { // backends refuse ops that there are not
 			out = append(out, UseOf(p, in))
 		}
 	}
