@@ -21,6 +21,6 @@ done
 for target in ./graph:FuzzParse ./safetensors:FuzzRead ./safetensors:FuzzIndex ./internal/pt2:FuzzOpen ./internal/pt2:FuzzReadLibrary \
   ./internal/pt2:FuzzParseSource ./torchexport:FuzzProgram ./torchexport:FuzzExpr ./torchexport:FuzzPickle ./onnx:FuzzLoad \
   ./aoti/internal/host:FuzzParseBlocked ./internal/attack/hostile:Fuzz{CacheEntry,Checkpoint,Config,Tokenizer,Image,Run} \
-  ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer; do
+  ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer ./serve/internal/http1:FuzzHead; do
   go test "${target%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime 1000000x
 done
