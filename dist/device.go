@@ -103,6 +103,12 @@ func (g *Group) startDevice(ctx context.Context, gpu collective.GPU) error {
 	if err != nil {
 		return err
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		e.Abort()
+		return errClosed
+	}
 	g.gpu = gpuSide{engine: e, sent: map[int]int{}, received: map[int]int{}}
 	return nil
 }
@@ -181,18 +187,4 @@ func (g *Group) watch(ctx context.Context, passed func() (bool, error), e collec
 		}
 		time.Sleep(nap)
 	}
-}
-
-// closeDevices ends the engines on GPUs of all groups, and what they have enqueued if a rank has failed.
-func (w *world) closeDevices(failed bool) (errs error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, g := range w.groups {
-		if e := g.gpu.engine; e != nil && failed {
-			e.Abort()
-		} else if e != nil {
-			errs = errors.Join(errs, e.Close())
-		}
-	}
-	return errs
 }

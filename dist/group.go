@@ -31,7 +31,7 @@ type Group struct {
 	splits  int
 	last    map[peerTag]chan struct{} // by peer and tag: closed when the latest send or recv is done
 	buffers [3][]byte                 // scratch of the goroutine that runs the parts
-	gpu     gpuSide                   // of the goroutine that runs the parts
+	gpu     gpuSide                   // of the goroutine that runs the parts, which sets it with mu held
 }
 
 // peerTag tells apart what may be under way at the same time.
@@ -205,16 +205,31 @@ func (g *Group) Close(ctx context.Context) error {
 	}
 	w.unwatch()
 	w.cancel(errClosed)
-	err = errors.Join(err, w.closeDevices(err != nil))
+	failed := err != nil
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, g := range w.groups {
-		g.mu.Lock()
-		g.closed = true
-		g.mu.Unlock()
+		err = errors.Join(err, g.end(failed))
 		delete(w.groups, name)
 	}
 	return errors.Join(traced, err)
+}
+
+// end has no further collective begin. It ends the engine on GPUs, with what that has enqueued if a rank
+// has failed.
+func (g *Group) end(failed bool) error {
+	g.mu.Lock()
+	g.closed = true
+	e := g.gpu.engine
+	g.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	if failed {
+		e.Abort()
+		return nil
+	}
+	return e.Close()
 }
 
 var errClosed = errors.New("the group is closed")
