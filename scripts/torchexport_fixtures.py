@@ -296,6 +296,15 @@ class Norms(nn.Module):
         return y, m, s, mean, var, self.each(x), self.table(ids), none, picked, torch.bincount(ids.flatten())
 
 
+class Given(nn.Module):
+    """Statistics that the caller gives, which training changes."""
+
+    def forward(self, x, mean, var, mean2, var2):
+        y = F.batch_norm(x, mean, var, training=True, momentum=0.2)
+        z = F.batch_norm(x, mean2, var2, training=False)
+        return y, z, F.instance_norm(x, mean.view(-1), var.view(-1), use_input_stats=True, momentum=0.3)
+
+
 class Detect(nn.Module):
     """torchvision's ops."""
 
@@ -354,6 +363,9 @@ def models():
     several = torch.tensor([[1, 4, -1, 0, 2], [3, -1, 1, 1, 1], [0, 1, 2, 3, 4]])
     yield "losses", Losses(), dict(cases=[(r(3, 5), r(3, 5), ids(5, 3), torch.tensor([1, -1, 1]), several)])
     yield "norms", Norms().train(), dict(cases=[(r(2, 3, 4, 4), ids(6, 2, 3))])
+    given = dict(cases=[(r(2, 3, 4, 4), r(3), 1 + r(3).abs(), r(3), 1 + r(3).abs())])
+    yield "given", Given(), given
+    yield "given_decomposed", Given(), dict(given, decompose=True)
     at = torch.cat([torch.tensor([[0.0], [1], [1], [0], [1]]), torch.tensor([[0.3, 0.4, 4.1, 3.9], [1.2, 0.6, 4.7, 5.3], [1.0, 0.5, 4.6, 5.2], [2.1, 2.2, 5.6, 5.9], [0.2, 0.1, 4.4, 3.7]])], 1)
     ops = dict(cases=[(r(2, 4, 7, 8), at)], train=True)
     small = dict(cases=[(ids(2, 4, 6), r(20), at[:, 1:], torch.tensor(s)) for s in ([0.3, 0.9, 0.8, 0.7, 0.6], [0.9, 0.1, 0.5, 0.6, 0.2])])

@@ -1,6 +1,8 @@
 package torchexport
 
 import (
+	"strings"
+
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/ir"
 )
@@ -18,6 +20,27 @@ var normOps = map[string]func(c *call) []any{
 	"aten._safe_softmax": safeSoftmax,
 }
 
+// statistics are the arguments to which training gives new values.
+var statistics = []string{"running_mean", "running_var"}
+
+// trains returns the statistics that a node gives new values, none if it does not train.
+func (n *node) trains() []string {
+	flag := ""
+	op, _, _ := strings.Cut(strings.TrimPrefix(n.target, "aten."), ".")
+	switch op {
+	case "batch_norm", "native_batch_norm", "_native_batch_norm_legit":
+		flag = "training"
+	case "instance_norm":
+		flag = "use_input_stats"
+	case "_batch_norm_with_update":
+		return statistics
+	}
+	if on, _ := n.argument(flag).(bool); on {
+		return statistics
+	}
+	return nil
+}
+
 // batchNorm normalises, gives the running statistics their new values in training, and returns also
 // the mean and the inverse deviation of the batch; there are none outside of training.
 func (c *call) batchNorm(training bool) []any {
@@ -28,7 +51,7 @@ func (c *call) batchNorm(training bool) []any {
 		none := c.do("full", []int{0}, 0, x.DType())
 		return many(outs[0], none, none)
 	}
-	for i, name := range []string{"running_mean", "running_var"} {
+	for i, name := range statistics {
 		if _, ok := c.arg(name); ok {
 			c.assign(c.tensor(name), outs[1+i])
 		}

@@ -429,6 +429,16 @@ func pythonLine(trace string) string {
 	return ""
 }
 
+// argument returns an argument by its name, nil if it is not given.
+func (n *node) argument(name string) any {
+	for _, a := range n.args {
+		if a.name == name {
+			return a.value
+		}
+	}
+	return nil
+}
+
 // changed returns the slots of the inputs that the graph changes in place, also by views of them.
 func (b *block) changed() map[int]bool {
 	root := map[int]int{} // of slots that may share memory with an input
@@ -440,11 +450,18 @@ func (b *block) changed() map[int]bool {
 	changed := map[int]bool{}
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		if len(n.args) == 0 || n.op == nil || !n.op.changes && !n.op.shares {
+		if len(n.args) == 0 || n.op == nil {
 			continue
 		}
+		for _, name := range n.trains() {
+			if slot, ok := n.argument(name).(ref); ok {
+				if from, ok := root[int(slot)]; ok {
+					changed[from] = true
+				}
+			}
+		}
 		slot, ok := n.args[0].value.(ref)
-		if !ok {
+		if !ok || !n.op.changes && !n.op.shares {
 			continue
 		}
 		from, ok := root[int(slot)]
