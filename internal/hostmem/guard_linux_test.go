@@ -75,11 +75,3 @@ func TestGuardsStopAProcess(t *testing.T) {
 		}
 	}
 }
-
-// must returns the buffer of an allocation that cannot fail.
-func must[B any](b B, err error) B {
-	if err != nil {
-		panic(err)
-	}
-	return b
-}

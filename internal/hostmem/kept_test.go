@@ -94,3 +94,11 @@ func TestWhatIsKeptCountsAsMemory(t *testing.T) {
 	}
 	t.Errorf("%d bytes are held after the buffer's end", memlimit.Held()-before)
 }
+
+// must returns the buffer of an allocation that cannot fail.
+func must[B any](b B, err error) B {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
