@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/memlimit"
@@ -321,7 +322,7 @@ func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
 	}
 	out := make([][]byte, len(bufs))
 	for i, buf := range bufs {
-		b, err := buf.Bytes(ctx)
+		b, err := backend.Contents(ctx, buf)
 		if err != nil {
 			return nil, fmt.Errorf("loris: fetch of tensor %d: %w", i, err)
 		}

@@ -22,12 +22,24 @@ type Buffer interface {
 	Device() ir.Device
 	// Bytes returns the elements, little endian. A device buffer copies them to
 	// the host, which may block until ctx is done; a host buffer returns its
-	// memory, which the caller must not change.
+	// memory, which the caller changes, if ever, only while nothing else uses the buffer.
 	Bytes(ctx context.Context) ([]byte, error)
 	// Retain adds a reference.
 	Retain()
 	// Release drops one; the storage goes back to its pool with the last.
 	Release()
+}
+
+// Contents returns a buffer's elements as its Bytes does, for a caller who only reads them. A host
+// buffer whose Bytes has been called may be written by whoever did, so nothing that was computed of its
+// contents is kept; this call leaves that as it is.
+func Contents(ctx context.Context, b Buffer) ([]byte, error) {
+	if r, ok := b.(interface {
+		Contents(ctx context.Context) ([]byte, error)
+	}); ok {
+		return r.Contents(ctx)
+	}
+	return b.Bytes(ctx)
 }
 
 // AsyncBuffer is a Buffer whose contents a device may make later.

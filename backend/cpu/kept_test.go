@@ -143,3 +143,36 @@ func TestWeightsThatChangeAreNotKept(t *testing.T) {
 		})
 	}
 }
+
+// TestWeightsThatTheirHolderWrites checks that nothing is kept of a buffer whose memory somebody has
+// asked for, who may write to it between any two runs.
+func TestWeightsThatTheirHolderWrites(t *testing.T) {
+	b, fresh := New(), New()
+	for _, c := range keptCases {
+		t.Run(c.name, func(t *testing.T) {
+			p := program(t, "program @p {\n"+c.text+"\n}")
+			inputs := randomInputs(p)
+			in := uploaded(t, b, p, inputs)
+			defer release(in)
+			q, _ := graph.Optimize(p, graph.Options{Supports: b.Supports})
+			m, other := mustPlan(t, b, q, backend.CompileOptions{}), mustPlan(t, fresh, q, backend.CompileOptions{})
+			var memory []byte
+			for _, when := range []string{"after the weight was kept", "before it would be"} {
+				for range 5 {
+					outputs(t, m, in)
+				}
+				if memory == nil { // asked for once, and written whenever its holder likes
+					var err error
+					if memory, err = in[0].Bytes(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				memory[0] ^= 1
+				inputs[0] = bytes.Clone(memory)
+				want := uploaded(t, fresh, p, inputs)
+				sameOutputs(t, when, outputs(t, m, in), outputs(t, other, want))
+				release(want)
+			}
+		})
+	}
+}

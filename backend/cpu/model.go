@@ -130,7 +130,7 @@ func (m *model) run(ctx context.Context, inputs []backend.Buffer, donated []bool
 		if in.Shape() != q.Shape {
 			return nil, fmt.Errorf("%w: input %d (%s) is %v, want %v", ir.ErrShape, i, q.Name, in.Shape(), q.Shape)
 		}
-		data, err := in.Bytes(ctx)
+		data, err := backend.Contents(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("input %d (%s): %w", i, q.Name, err)
 		}

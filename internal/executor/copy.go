@@ -60,7 +60,7 @@ func (c *core) transfer(ctx context.Context, be backend.Backend, from *Data, d i
 		}
 		return buf, nil
 	}
-	b, err := have.Bytes(ctx)
+	b, err := backend.Contents(ctx, have)
 	if err != nil {
 		return nil, fmt.Errorf("loris: copy from %v: %w", from.device, err)
 	}

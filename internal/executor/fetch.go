@@ -147,7 +147,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 }
 
 func (s *Session) read(ctx context.Context, buf backend.Buffer) ([]byte, error) {
-	b, err := buf.Bytes(ctx)
+	b, err := backend.Contents(ctx, buf)
 	s.core.stats.fetched.Add(int64(len(b)))
 	return b, err
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/ir"
 )
@@ -62,7 +63,7 @@ func sameContents(ctx context.Context, a, b *Data) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if contents[i], err = buf.Bytes(ctx); err != nil {
+		if contents[i], err = backend.Contents(ctx, buf); err != nil {
 			return false, err
 		}
 	}

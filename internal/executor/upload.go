@@ -49,7 +49,7 @@ func (s *Session) UploadCached(ctx context.Context, dst *Tensor, shape ir.Shape,
 		case digest != nil:
 			return have.digest != nil && *have.digest == *digest
 		}
-		b, err := have.buf.Bytes(ctx)
+		b, err := backend.Contents(ctx, have.buf)
 		return err == nil && string(b) == string(data)
 	})
 	if !ok {

@@ -237,6 +237,8 @@ type Buffer struct {
 	met  atomic.Uint64 // the last run that read the contents
 	runs atomic.Int32  // that have, up to steadyRuns
 	kept atomic.Pointer[keptList]
+	// given says that Bytes has given the memory out.
+	given atomic.Bool
 }
 
 // foreign frees memory that is not an Allocator's, once: at the last Release,
@@ -340,8 +342,13 @@ func (b *Buffer) Shape() ir.Shape { return b.shape }
 func (b *Buffer) Device() ir.Device { return b.device }
 
 // Bytes returns the storage itself, which is valid until the last Release; it
-// does not block and never fails.
-func (b *Buffer) Bytes(context.Context) ([]byte, error) { return b.Data(), nil }
+// does not block and never fails. Its caller may write to it from then on, between
+// any two runs, so nothing is kept of the contents any more (see Steady).
+func (b *Buffer) Bytes(context.Context) ([]byte, error) {
+	data := b.Data()
+	b.givenOut()
+	return data, nil
+}
 
 // Data returns the storage: Shape().Bytes() bytes, aligned to Align. The caller
 // keeps its reference to b for as long as it uses them, and changes them only

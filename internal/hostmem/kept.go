@@ -1,6 +1,7 @@
 package hostmem
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,7 +33,7 @@ type keptEntry[K comparable, V any] struct {
 // others write.
 func (b *Buffer) Steady(run uint64) bool {
 	b = b.owner()
-	if b == nil {
+	if b == nil || b.given.Load() {
 		return false
 	}
 	if b.runs.Load() >= steadyRuns {
@@ -48,6 +49,17 @@ func (b *Buffer) Written() {
 		b.drop()
 	}
 }
+
+// givenOut says that somebody may write to the memory whenever no run reads it.
+func (b *Buffer) givenOut() {
+	if b = b.owner(); b != nil && !b.given.Swap(true) {
+		b.drop()
+	}
+}
+
+// Contents is Bytes for a caller who only reads: runs may go on to keep something of the contents. It
+// is what backend.Contents looks for.
+func (b *Buffer) Contents(context.Context) ([]byte, error) { return b.Data(), nil }
 
 // owner returns the buffer that has the storage, nil where that is somebody else's or there is none.
 func (b *Buffer) owner() *Buffer {
