@@ -222,6 +222,8 @@ func TestRules(t *testing.T) {
 		{"cast through a wider float", "merge-casts", "%y = cast(cast(%x, f64), i32)", "cast(%x, dtype=i32)"},
 		{"cast through a narrower float stays", "", "%y = cast(cast(%x, f16), f64)", "dtype=f16"},
 		{"complex numbers as pairs and back", "complex-views", "%y = view_as_complex(neg(view_as_real(view_as_complex(reshape(%x, [3,2])))))", "%1 = neg(%0)"},
+		{"sum of a permuted value", "reduce-permuted", "%y = sum(permute(reshape(%x, [3,2]), [1,0]))", "%1 = sum(%0)"},
+		{"sum of one that is also added to another", "", "%y = sum(add(permute(reshape(%x, [3,2]), [1,0]), reshape(%x, [2,3])))", "permute("},
 		{"equal subexpressions", "", "%y = add(exp(%x), exp(%x))", "add(%0, %0)"},
 	} {
 		p, err := graph.Parse("program @t { %x = parameter \"x\" : f32[6]\n" + c.body + "\n return %y }")

@@ -137,6 +137,7 @@ func init() {
 		{"noop-view", noopView},
 		{"drop-expand", dropExpand},
 		{"merge-casts", mergeCasts},
+		{"reduce-permuted", reducePermuted},
 	}
 }
 

@@ -15,7 +15,7 @@ func init() {
 	lowerings[aten.Gather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
 	lowerings[aten.Scatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
 	lowerings[aten.ScatterReduce] = widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })
-	lowerings[aten.IndexSelect] = func(c *call) { indexSelects.of(c.Operands[0].DType())(c) }
+	lowerings[aten.IndexSelect] = func(c *call) { indexSelects.of(c.In[0].DType())(c) }
 	lowerings[aten.IndexAdd] = lowerIndexAdd
 	lowerings[aten.Sort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
 }
@@ -228,11 +228,27 @@ func (c *call) rows() (outer, size, inner int) {
 }
 
 func indexSelect[T strided.Bits](c *call) {
+	if v, ok := c.Matrix(); ok {
+		selectElements[T](c, v)
+		return
+	}
+	c.Compute()
 	outer, size, inner := c.rows()
 	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()
 	m := c.l.mem
 	c.emit(outer*index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{x, index}, func(lo, hi int) {
 		kernels.IndexSelect(elements[T](m, out), elements[T](m, x), elements[int64](m, index), size, inner, lo, hi)
+	})
+}
+
+// selectElements reads elements of a matrix that are numbered row by row, where they lie.
+func selectElements[T strided.Bits](c *call, v plan.Value) {
+	c.Operands = append(c.Operands, v)
+	c.Compute()
+	index, out, view := c.index(), c.result(), v.View
+	m := c.l.mem
+	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{{buf: v.Buf}, index}, func(lo, hi int) {
+		kernels.SelectElements(elements[T](m, out)[lo:hi], as[T](m.bufs[v.Buf]), elements[int64](m, index)[lo:hi], &view)
 	})
 }
 

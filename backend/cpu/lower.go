@@ -160,7 +160,8 @@ func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*
 }
 
 // Lower emits the steps of an instruction that is not pointwise. A pad puts its
-// value into the result before its operand is computed there.
+// value into the result before its operand is computed there, and index_select need not have its own in
+// order.
 func (l *lowering) Lower(pc *plan.Call) {
 	f := lowerings[pc.Instr.Op]
 	if pc.Spec.Category == ir.Collective {
@@ -169,7 +170,9 @@ func (l *lowering) Lower(pc *plan.Call) {
 	if f == nil {
 		panic(backend.ErrUnsupported)
 	}
-	if op := pc.Instr.Op; op != aten.Cat && op != aten.ConstantPadNd {
+	switch pc.Instr.Op {
+	case aten.Cat, aten.ConstantPadNd, aten.IndexSelect:
+	default:
 		pc.Compute()
 	}
 	f(&call{pc, l})

@@ -271,6 +271,16 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 	}
 }
 
+// SelectElements copies elements of a matrix, which are numbered row by row.
+func SelectElements[T strided.Bits](dst, x []T, index []int64, v *strided.View) {
+	n, cols := v.Dims[0]*v.Dims[1], v.Dims[1]
+	for j, ix := range index {
+		p := checked(ix, n)
+		row := p / cols
+		dst[j] = x[v.Offset+row*v.Strides[0]+(p-row*cols)*v.Strides[1]]
+	}
+}
+
 // IndexAdd adds rows: source is [outer, len(index), inner] and dst is
 // [outer, size, inner]. Units lo..hi-1 are the outer·inner columns, each of
 // which is added in index order.

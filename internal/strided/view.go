@@ -150,6 +150,34 @@ func (v View) Slice(dim, start, n, step int) View {
 	return v
 }
 
+// SliceMerged is Slice of the View that has dimensions dim and dim+1 merged to one, of two that no stride
+// goes through. It returns false if no stride goes through what is sliced either.
+func (v View) SliceMerged(dim, start, n, step int) (out View, ok bool) {
+	cols := v.Dims[dim+1]
+	if n < 1 || cols < 1 {
+		return v, false
+	}
+	row, col := start/cols, start%cols
+	down, right := step/cols, step%cols
+	if right < 0 {
+		down, right = down-1, right+cols
+	}
+	if last := col + (n-1)*right; last >= cols {
+		// The next row, and to the left.
+		down, right = down+1, right-cols
+		if col+(n-1)*right < 0 {
+			return v, false
+		}
+	}
+	out = v
+	out.Rank--
+	copy(out.Dims[dim+1:], v.Dims[dim+2:])
+	copy(out.Strides[dim+1:], v.Strides[dim+2:])
+	out.Offset += row*v.Strides[dim] + col*v.Strides[dim+1]
+	out.Dims[dim], out.Strides[dim] = n, down*v.Strides[dim]+right*v.Strides[dim+1]
+	return out, true
+}
+
 // Flip returns the View with the marked dimensions reversed.
 func (v View) Flip(mask [MaxRank]bool) View {
 	for d := range v.Rank {

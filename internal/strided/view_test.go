@@ -204,3 +204,37 @@ func TestViews(t *testing.T) {
 		}
 	}
 }
+
+// TestSliceMerged holds slices of merged dimensions against those of a copy.
+func TestSliceMerged(t *testing.T) {
+	src := make([]uint32, 200)
+	for i := range src {
+		src[i] = uint32(i)
+	}
+	found := 0
+	for _, dims := range [][]int{{2, 5, 7}, {1, 7, 5}, {3, 1, 6}, {3, 6, 1}, {2, 4, 4}} {
+		v := makeView(1, dims, []int{dims[1] * dims[2], 1, dims[1]})
+		flat := Dense([]int{dims[0], dims[1] * dims[2]})
+		whole := naiveRead(src, v)
+		for start := range flat.Dims[1] {
+			for step := -2 * dims[2]; step < 2*dims[2]; step++ {
+				for n := 1; n < 9 && start+(n-1)*step >= 0 && start+(n-1)*step < flat.Dims[1]; n++ {
+					got, ok := v.SliceMerged(1, start, n, step)
+					want := naiveRead(whole, flat.Slice(1, start, n, step))
+					if ok && !slices.Equal(naiveRead(src, got), want) {
+						t.Fatalf("%v from %d, %d elements %d apart: %v, want %v", dims, start, n, step, naiveRead(src, got), want)
+					}
+					if diagonal := step == dims[2]+1 && start == 0 && n <= min(dims[1], dims[2]); diagonal && !ok {
+						t.Fatalf("%v has no diagonal", dims)
+					}
+					if ok && n > 2 {
+						found++
+					}
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no slice was found")
+	}
+}

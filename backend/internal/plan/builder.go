@@ -39,6 +39,9 @@ type Builder struct {
 	Progress  func(done, total int)
 	emitter   Emitter
 	constants map[string]int // buffers by content
+	// apart has what values are reshaped from that are not copied as long as only few of their elements
+	// are read.
+	apart map[graph.ID]Value
 	// epilogues are by their last instruction; inner marks those before it.
 	epilogues map[int32]*fuse.Epilogue
 	inner     []bool
@@ -204,6 +207,10 @@ func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 // Computed returns where a value lies, after its group's kernel has been emitted.
 func (b *Builder) Computed(id graph.ID) Value {
 	b.Groups.Need(id)
+	if v, ok := b.apart[id]; ok {
+		delete(b.apart, id)
+		b.Values[id] = b.reshape(nil, v, b.Program.Shape(id))
+	}
 	return b.Values[id]
 }
 

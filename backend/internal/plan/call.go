@@ -71,3 +71,10 @@ func (c *Call) Dense(v Value) Value {
 	}
 	return c.Copied(v)
 }
+
+// Matrix returns the matrix whose elements, one row after the other, the first operand has, if it is one
+// that no stride goes through and that is not copied yet, as it is by Compute.
+func (c *Call) Matrix() (v Value, ok bool) {
+	v, ok = c.b.apart[c.Instr.Args[0]]
+	return v, ok && v.View.Rank == 2 && c.Args.In[0].Rank() == 1
+}

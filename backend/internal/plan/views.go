@@ -5,6 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -20,10 +21,25 @@ func IsView(op ir.Op) bool {
 
 // view returns the result of an op that makes a view of its operand.
 func (b *Builder) view(in *graph.Instr) Value {
-	v, s := b.Computed(in.Args[0]), b.Program.Shape(in.Out)
+	s := b.Program.Shape(in.Out)
+	if apart, ok := b.apart[in.Args[0]]; ok {
+		if view, ok := b.sliceApart(in, apart); ok {
+			return apart.As(s, view)
+		}
+	}
+	v := b.Computed(in.Args[0])
 	view := v.View
 	switch in.Op {
 	case aten.Reshape:
+		if b.readInPart(in.Out) {
+			if _, ok := view.Reshape(s.Dims()); !ok {
+				if b.apart == nil {
+					b.apart = map[graph.ID]Value{}
+				}
+				b.apart[in.Out] = v
+				return v
+			}
+		}
 		return b.reshape(in, v, s)
 	case aten.Permute:
 		view = view.Permute(ir.PermuteDims(b.args(in)))
@@ -43,6 +59,26 @@ func (b *Builder) view(in *graph.Instr) Value {
 		}
 	}
 	return v.As(s, view)
+}
+
+// readInPart reports whether a value is used by ops alone that read few of its elements.
+func (b *Builder) readInPart(id graph.ID) bool {
+	return !b.Kept[id] && !slices.ContainsFunc(b.Users[id], func(i int32) bool {
+		in := &b.Program.Instrs[i]
+		return in.Args[0] != id || in.Op != aten.Slice && in.Op != aten.IndexSelect
+	})
+}
+
+// sliceApart returns the view that a slice of the reshaped value is, which is not copied where two merged
+// dimensions are sliced, as those of a diagonal are, and a stride goes through what is left.
+func (b *Builder) sliceApart(in *graph.Instr, v Value) (view strided.View, ok bool) {
+	dim, start, n, step := ir.SliceBounds(b.args(in))
+	merged := b.Program.Shape(in.Args[0]).Dims()
+	if len(merged) != v.View.Rank-1 || merged[dim] != v.View.Dims[dim]*v.View.Dims[dim+1] ||
+		!slices.Equal(merged[:dim], v.View.Dims[:dim]) || !slices.Equal(merged[dim+1:], v.View.Dims[dim+2:v.View.Rank]) {
+		return view, false
+	}
+	return v.View.SliceMerged(dim, start, n, step)
 }
 
 // args returns the operands and attributes of an instruction, until it is called again.
