@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/loris-ml/loris/aoti"
@@ -24,7 +25,8 @@ import (
 
 // Options say what a package holds besides code.
 type Options struct {
-	// Model is the name of the model in the package, "model" if empty.
+	// Model is the name of the model in the package, "model" if empty. PyTorch's aoti_load_package
+	// finds no other: torch._inductor.package.load_package(path, model_name=…) does.
 	Model string
 	// Constants are the values of those parameters of the Program that are constants, by the
 	// parameters' names, under which they are found for updates. The others are inputs.
@@ -149,6 +151,7 @@ func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) (err err
 		return err
 	}
 	defer lib.remove()
+	defer runtime.KeepAlive(e.m.values)
 	return e.m.archive(w, lib)
 }
 

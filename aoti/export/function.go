@@ -18,8 +18,9 @@ import (
 // fn is called on placeholders, as by loris.Compile, in the session of the inputs. Layers that behave
 // differently in training do so in the package, too: see nn.Module.SetTraining. It is an error
 // wrapping ir.ErrArg if fn asks for numbers at each call (loris.ScalarFunc); see Program for others.
-// Variables that fn assigns are state of the package: each run goes on with what the one before left. Random numbers come from the generator of the process that runs the package
-// (torch.manual_seed), anew in each run. Function blocks until the values are there.
+// Variables that fn assigns are state of the package: each run goes on with what the one before left.
+// Random numbers come from the generator of the process that runs the package (torch.manual_seed), anew
+// in each run. Function blocks until the values are there.
 func Function(ctx context.Context, w io.Writer, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs []*loris.Tensor, o Options) error {
 	if err := ir.CheckContext("export", ctx); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, o *Opti
 		}
 		name, data, err := nameOf(p.Variable), p.Value, error(nil)
 		if p.Variable != nil {
-			if data, err = valueOf(ctx, name, p.Variable); err != nil {
+			if data, err = m.valueOf(ctx, name, p.Variable); err != nil {
 				return err
 			}
 		}
@@ -129,7 +130,7 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, o *Opti
 		to, ok := places[v]
 		if !ok { // the function does not read it
 			name := nameOf(v)
-			data, err := valueOf(ctx, name, v)
+			data, err := m.valueOf(ctx, name, v)
 			if err != nil {
 				return err
 			}
@@ -143,10 +144,13 @@ func (m *model) parametersOf(ctx context.Context, r *executor.Recording, o *Opti
 	return nil
 }
 
-func valueOf(ctx context.Context, name string, v *executor.Variable) ([]byte, error) {
-	data, err := (*loris.Variable)(v).Value().Bytes(ctx)
+// valueOf returns the memory of a variable's present value, which stays as it is while the model is.
+func (m *model) valueOf(ctx context.Context, name string, v *executor.Variable) ([]byte, error) {
+	t := (*loris.Variable)(v).Value()
+	data, err := (*executor.Tensor)(t).Fetch(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the value of %s: %w", name, err)
 	}
+	m.values = append(m.values, t)
 	return data, nil
 }

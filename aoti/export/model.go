@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/aoti/internal/glue"
 	"github.com/loris-ml/loris/backend"
@@ -29,6 +30,7 @@ type model struct {
 	numbers    []byte // values of parameters that are neither inputs nor constants
 	weights    int64  // bytes
 	names      map[string]bool
+	values     []*loris.Tensor // have the data of constants
 }
 
 // param is an input, a constant or an output.

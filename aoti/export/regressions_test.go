@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/backend"
@@ -156,5 +159,35 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 	if _, err := r.Run(context.Background(), s.in[0], bad); err == nil || !strings.Contains(err.Error(), "index_select: index 9 is out of range for 3 elements") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Weights are written from where the variables have them: an export allocates nothing of their size, but
+// for what a writer in memory needs, once.
+func TestExportCopiesNoWeights(t *testing.T) {
+	ctx := context.Background()
+	w := loris.NewVariable(loris.Zeros(1<<10, 1<<11)) // 8 MiB
+	fn := func(in ...*loris.Tensor) []*loris.Tensor { return []*loris.Tensor{in[0].Mul(w.Value())} }
+	x := loris.Zeros(1 << 11)
+	if err := loris.MarkStep(ctx); err != nil { // the weights are there
+		t.Fatal(err)
+	}
+	const size = 8 << 20
+	for name, c := range map[string]struct {
+		to   io.Writer
+		most uint64
+	}{"a stream": {io.Discard, size / 2}, "memory": {new(bytes.Buffer), size * 3 / 2}} {
+		if err := export.Function(ctx, io.Discard, fn, []*loris.Tensor{x}, export.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := export.Function(ctx, c.to, fn, []*loris.Tensor{x}, export.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > c.most {
+			t.Errorf("to %s: %d bytes allocated, for a constant of %d", name, n, size)
+		}
 	}
 }

@@ -23,6 +23,7 @@ func MemberOf(name string, data []byte) NewMember {
 // WriteArchive writes an archive as PyTorch does: members are stored, their bytes aligned, their names
 // below the root folder; an empty root, as PyTorch 2.6 has it, puts them on top.
 func WriteArchive(w io.Writer, root string, members []NewMember) error {
+	reserve(w, members)
 	count := &counter{w: w}
 	out := zip.NewWriter(count)
 	for i := range members {
@@ -35,6 +36,21 @@ func WriteArchive(w io.Writer, root string, members []NewMember) error {
 		}
 	}
 	return out.Close()
+}
+
+// reserve makes room for all members where that is memory which grows, such as a bytes.Buffer: doubled
+// again and again it would be copied each time.
+func reserve(w io.Writer, members []NewMember) {
+	memory, ok := w.(interface{ Grow(n int) })
+	if !ok {
+		return
+	}
+	const around = 1 << 9 // headers, names and padding of a member, about
+	size := int64(around)
+	for i := range members {
+		size += members[i].Size + around
+	}
+	memory.Grow(int(size))
 }
 
 func (m *NewMember) write(out *zip.Writer, count *counter) error {

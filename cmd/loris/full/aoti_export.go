@@ -84,7 +84,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	}
 	c.Flags().StringVar(&f.weights, "weights", "", "safetensors `file` of the constants")
 	c.Flags().StringVarP(&f.out, "out", "o", "", "`file` for the package")
-	c.Flags().StringVar(&f.model, "model", "", "`name` of the model in the package (model if not given)")
+	c.Flags().StringVar(&f.model, "model", "", "`name` of the model in the package (model if not given, the only one that PyTorch's aoti_load_package finds)")
 	c.Flags().StringVar(&f.torch, "torch", "", "`version` of PyTorch whose archive to write, such as 2.6 (the newest if not given)")
 	c.Flags().StringToIntVar(&f.assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
 	c.Flags().StringArrayVar(&f.dynamic, "dynamic-shapes", nil, "`INPUT:DIMENSION=NAME[MIN:MAX]`: a size that varies")
