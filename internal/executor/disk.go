@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"weak"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/graph"
@@ -29,7 +30,7 @@ func (c *core) compiler(be backend.Backend, p *graph.Program, d ir.Device, o bac
 	if id == "" {
 		return func(ctx context.Context) (backend.Model, error) { return be.Compile(ctx, p, d, o) }, func() bool { return false }
 	}
-	a := &artifact{core: c, key: diskKey(p, id, o)}
+	a := &artifact{core: weak.Make(c), key: diskKey(p, id, o)}
 	return func(ctx context.Context) (backend.Model, error) {
 		m, fresh, err := ab.CompileArtifact(ctx, p, d, o, a.get())
 		if err != nil {
@@ -43,7 +44,8 @@ func (c *core) compiler(be backend.Backend, p *graph.Program, d ir.Device, o bac
 // artifact is the artefact of one computation. The first instance reads or makes it, and the others
 // share it.
 type artifact struct {
-	core *core
+	// core is there while an instance is made. The cache keeps the artefact, hence it is weak.
+	core weak.Pointer[core]
 	key  cache.DiskKey
 
 	mu     sync.Mutex
@@ -54,10 +56,10 @@ type artifact struct {
 func (a *artifact) get() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.data == nil {
-		data, _, err := a.core.disk.Get(a.key)
+	if c := a.core.Value(); a.data == nil && c != nil {
+		data, _, err := c.disk.Get(a.key)
 		if err != nil {
-			a.core.stats.diskFailed(err)
+			c.stats.diskFailed(err)
 		}
 		a.data = data
 	}
@@ -73,7 +75,9 @@ func (a *artifact) used(fresh []byte) {
 		return
 	}
 	a.data = fresh
-	a.core.keep(a.key, fresh)
+	if c := a.core.Value(); c != nil {
+		c.keep(a.key, fresh)
+	}
 }
 
 // keepable reports whether a Program means the same in other processes.

@@ -5,6 +5,7 @@ package executor
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,8 @@ type core struct {
 	// running counts syncs, calls and scheduled computations. It grows from 0 only under mu
 	// while closed is false, so not while Close waits for it.
 	running sync.WaitGroup
-	drained chan struct{} // closed when Close has done its work
+	drained chan struct{}   // closed when Close has done its work
+	dropped runtime.Cleanup // ends the caches once nothing refers to the executor; stopped by Close
 }
 
 // Session records ops and syncs them. Only one goroutine at a time may call MarkStep or Step on it;
@@ -185,7 +187,22 @@ func New(cfg Config) (*Session, error) {
 	c.decompositions = ir.NewDecompositions()
 	c.stats.init()
 	c.dropCachesOnPressure()
+	c.closeCachesWhenDropped()
 	return c.newSession(cfg.Device, cfg.Seed), nil
+}
+
+// closeCachesWhenDropped ends the goroutines of the caches and frees what these keep once no session,
+// tensor or variable of the executor is left to anybody, and nothing of it runs. What the caches keep
+// must not refer to the executor.
+func (c *core) closeCachesWhenDropped() {
+	caches := []interface{ Close() }{c.cache, c.data}
+	c.dropped = runtime.AddCleanup(c, func(caches []interface{ Close() }) {
+		go func() { // models take their time to close, and other cleanups wait
+			for _, k := range caches {
+				k.Close()
+			}
+		}()
+	}, caches)
 }
 
 func compareDevices(a, b ir.Device) int {
@@ -230,13 +247,15 @@ func (s *Session) StepNumber() uint64 {
 // use of the session, its forks and their tensors fail with ErrClosed, as do
 // compilations in progress. Elements that were read stay valid. It returns ctx's
 // error if that ends first; the executor closes nevertheless, and another Close
-// waits for that.
+// waits for that. An executor that is dropped without Close frees its caches when the
+// garbage collector has found that.
 func (s *Session) Close(ctx context.Context) error {
 	c := s.core
 	c.mu.Lock()
 	s.pending, s.assigned = nil, nil
 	if !c.closed {
 		c.closed = true
+		c.dropped.Stop()
 		go func() {
 			c.cache.Close()
 			c.running.Wait()

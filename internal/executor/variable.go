@@ -270,12 +270,14 @@ func (x *version) settle(v *Variable) {
 }
 
 // set makes data the version's value; core.mu is held. Data that two variables hold is never
-// donated.
+// donated. That of the data cache never is, and must not refer to the executor.
 func (x *version) set(v *Variable, d *Data) {
-	if d.holder != nil && d.holder != v {
-		d.escaped = true
+	if !d.info.ReadOnly {
+		if d.holder != nil && d.holder != v {
+			d.escaped = true
+		}
+		d.holder = v
 	}
-	d.holder = v
 	*x = version{s: x.s, data: d}
 }
 
