@@ -62,12 +62,15 @@ type kernel struct {
 	name      string
 	cols      int
 	four, one func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int)
+	// dots4 and dots1 compute products of so many rows with a row, rotate those of dots.go.
+	dots4, dots1 func(y, a *float64, lda int, x *float64, blocks int)
+	rotate       func(z *float64, step int, c, s *float64, k, tiles int)
 }
 
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1)}
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows}
 
 func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
 	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {

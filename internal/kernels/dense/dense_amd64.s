@@ -109,6 +109,136 @@ depth:
 	VZEROUPPER
 	RET
 
+// func dots4AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·dots4AVX512(SB), NOSPLIT, $0-40
+	MOVQ   y+0(FP), AX
+	MOVQ   x+24(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   blocks+32(FP), BX
+	MOVQ   lda+16(FP), SI
+	SHLQ   $0x03, SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+
+block:
+	VMOVUPD       (CX), Z4
+	VFMADD231PD   (DX), Z4, Z0
+	VFMADD231PD   (DX)(SI*1), Z4, Z1
+	VFMADD231PD   (DX)(SI*2), Z4, Z2
+	VFMADD231PD   (DX)(DI*1), Z4, Z3
+	ADDQ          $0x00000040, DX
+	ADDQ          $0x00000040, CX
+	DECQ          BX
+	JNZ           block
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPD        Y4, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X4
+	VADDPD        X4, X0, X0
+	VUNPCKHPD     X0, X0, X4
+	VADDSD        X4, X0, X0
+	VMOVSD        X0, (AX)
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDSD        X0, X1, X1
+	VMOVSD        X1, 8(AX)
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPD        Y0, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X0
+	VADDPD        X0, X2, X2
+	VUNPCKHPD     X2, X2, X0
+	VADDSD        X0, X2, X2
+	VMOVSD        X2, 16(AX)
+	VEXTRACTF64X4 $0x01, Z3, Y0
+	VADDPD        Y0, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X0
+	VADDPD        X0, X3, X3
+	VUNPCKHPD     X3, X3, X0
+	VADDSD        X0, X3, X3
+	VMOVSD        X3, 24(AX)
+	VZEROUPPER
+	RET
+
+// func dots1AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·dots1AVX512(SB), NOSPLIT, $0-40
+	MOVQ   y+0(FP), AX
+	MOVQ   x+24(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   blocks+32(FP), BX
+	MOVQ   lda+16(FP), SI
+	SHLQ   $0x03, SI
+	VXORPD Y0, Y0, Y0
+
+block:
+	VMOVUPD       (CX), Z1
+	VFMADD231PD   (DX), Z1, Z0
+	ADDQ          $0x00000040, DX
+	ADDQ          $0x00000040, CX
+	DECQ          BX
+	JNZ           block
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VUNPCKHPD     X0, X0, X1
+	VADDSD        X1, X0, X0
+	VMOVSD        X0, (AX)
+	VZEROUPPER
+	RET
+
+// func rotateAVX512(z *float64, step int, c *float64, s *float64, k int, tiles int)
+// Requires: AVX, AVX512F
+TEXT ·rotateAVX512(SB), NOSPLIT, $0-48
+	MOVQ z+0(FP), AX
+	MOVQ tiles+40(FP), CX
+	MOVQ step+8(FP), DX
+	SHLQ $0x03, DX
+
+tile:
+	MOVQ    AX, DI
+	MOVQ    c+16(FP), BX
+	MOVQ    s+24(FP), SI
+	MOVQ    k+32(FP), R8
+	VMOVUPD (DI), Z0
+	VMOVUPD 64(DI), Z1
+
+row:
+	VBROADCASTSD (BX), Z2
+	VBROADCASTSD (SI), Z3
+	VMOVUPD      (DI)(DX*1), Z4
+	VMULPD       Z3, Z4, Z5
+	VFMADD231PD  Z2, Z0, Z5
+	VMOVUPD      Z5, (DI)
+	VMULPD       Z2, Z4, Z4
+	VFNMADD231PD Z3, Z0, Z4
+	VMOVAPD      Z4, Z0
+	VMOVUPD      64(DI)(DX*1), Z4
+	VMULPD       Z3, Z4, Z5
+	VFMADD231PD  Z2, Z1, Z5
+	VMOVUPD      Z5, 64(DI)
+	VMULPD       Z2, Z4, Z4
+	VFNMADD231PD Z3, Z1, Z4
+	VMOVAPD      Z4, Z1
+	ADDQ         DX, DI
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, SI
+	DECQ         R8
+	JNZ          row
+	VMOVUPD      Z0, (DI)
+	VMOVUPD      Z1, 64(DI)
+	ADDQ         $0x00000080, AX
+	DECQ         CX
+	JNZ          tile
+	VZEROUPPER
+	RET
+
 // func subtract4AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
 // Requires: AVX, FMA3
 TEXT ·subtract4AVX2(SB), NOSPLIT, $0-72
@@ -210,6 +340,143 @@ depth:
 	ADDQ         $0x00000040, AX
 	ADDQ         $0x00000040, CX
 	DECQ         DX
+	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func dots4AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
+// Requires: AVX, FMA3
+TEXT ·dots4AVX2(SB), NOSPLIT, $0-40
+	MOVQ   y+0(FP), AX
+	MOVQ   x+24(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   blocks+32(FP), BX
+	MOVQ   lda+16(FP), SI
+	SHLQ   $0x03, SI
+	LEAQ   (SI)(SI*2), DI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+
+block:
+	VMOVUPD      (CX), Y8
+	VFMADD231PD  (DX), Y8, Y0
+	VFMADD231PD  (DX)(SI*1), Y8, Y2
+	VFMADD231PD  (DX)(SI*2), Y8, Y4
+	VFMADD231PD  (DX)(DI*1), Y8, Y6
+	VMOVUPD      32(CX), Y8
+	VFMADD231PD  32(DX), Y8, Y1
+	VFMADD231PD  32(DX)(SI*1), Y8, Y3
+	VFMADD231PD  32(DX)(SI*2), Y8, Y5
+	VFMADD231PD  32(DX)(DI*1), Y8, Y7
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, CX
+	DECQ         BX
+	JNZ          block
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDSD       X1, X0, X0
+	VMOVSD       X0, (AX)
+	VADDPD       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPD       X0, X2, X2
+	VUNPCKHPD    X2, X2, X0
+	VADDSD       X0, X2, X2
+	VMOVSD       X2, 8(AX)
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPD       X0, X4, X4
+	VUNPCKHPD    X4, X4, X0
+	VADDSD       X0, X4, X4
+	VMOVSD       X4, 16(AX)
+	VADDPD       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPD       X0, X6, X6
+	VUNPCKHPD    X6, X6, X0
+	VADDSD       X0, X6, X6
+	VMOVSD       X6, 24(AX)
+	VZEROUPPER
+	RET
+
+// func dots1AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
+// Requires: AVX, FMA3
+TEXT ·dots1AVX2(SB), NOSPLIT, $0-40
+	MOVQ   y+0(FP), AX
+	MOVQ   x+24(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   blocks+32(FP), BX
+	MOVQ   lda+16(FP), SI
+	SHLQ   $0x03, SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+
+block:
+	VMOVUPD      (CX), Y2
+	VFMADD231PD  (DX), Y2, Y0
+	VMOVUPD      32(CX), Y2
+	VFMADD231PD  32(DX), Y2, Y1
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000040, CX
+	DECQ         BX
+	JNZ          block
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDSD       X1, X0, X0
+	VMOVSD       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func rotateAVX2(z *float64, step int, c *float64, s *float64, k int, tiles int)
+// Requires: AVX, FMA3
+TEXT ·rotateAVX2(SB), NOSPLIT, $0-48
+	MOVQ z+0(FP), AX
+	MOVQ tiles+40(FP), CX
+	MOVQ step+8(FP), DX
+	SHLQ $0x03, DX
+
+tile:
+	MOVQ    AX, DI
+	MOVQ    c+16(FP), BX
+	MOVQ    s+24(FP), SI
+	MOVQ    k+32(FP), R8
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+
+row:
+	VBROADCASTSD (BX), Y2
+	VBROADCASTSD (SI), Y3
+	VMOVUPD      (DI)(DX*1), Y4
+	VMULPD       Y3, Y4, Y5
+	VFMADD231PD  Y2, Y0, Y5
+	VMOVUPD      Y5, (DI)
+	VMULPD       Y2, Y4, Y4
+	VFNMADD231PD Y3, Y0, Y4
+	VMOVAPD      Y4, Y0
+	VMOVUPD      32(DI)(DX*1), Y4
+	VMULPD       Y3, Y4, Y5
+	VFMADD231PD  Y2, Y1, Y5
+	VMOVUPD      Y5, 32(DI)
+	VMULPD       Y2, Y4, Y4
+	VFNMADD231PD Y3, Y1, Y4
+	VMOVAPD      Y4, Y1
+	ADDQ         DX, DI
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, SI
+	DECQ         R8
+	JNZ          row
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	ADDQ         $0x00000040, AX
+	DECQ         CX
 	JNZ          tile
 	VZEROUPPER
 	RET

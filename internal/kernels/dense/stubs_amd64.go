@@ -14,6 +14,21 @@ func subtract4AVX512(c *float64, ldc int, a *float64, row int, col int, b *float
 //go:noescape
 func subtract1AVX512(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
 
+// dots4AVX512 is dots of 4 rows and 8·blocks columns.
+//
+//go:noescape
+func dots4AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
+
+// dots1AVX512 is dots of 1 rows and 8·blocks columns.
+//
+//go:noescape
+func dots1AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
+
+// rotateAVX512 is rotate of 16·tiles columns.
+//
+//go:noescape
+func rotateAVX512(z *float64, step int, c *float64, s *float64, k int, tiles int)
+
 // subtract4AVX2 is subtract of 4 rows and 8·tiles columns.
 //
 //go:noescape
@@ -23,3 +38,18 @@ func subtract4AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64
 //
 //go:noescape
 func subtract1AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
+
+// dots4AVX2 is dots of 4 rows and 8·blocks columns.
+//
+//go:noescape
+func dots4AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
+
+// dots1AVX2 is dots of 1 rows and 8·blocks columns.
+//
+//go:noescape
+func dots1AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
+
+// rotateAVX2 is rotate of 8·tiles columns.
+//
+//go:noescape
+func rotateAVX2(z *float64, step int, c *float64, s *float64, k int, tiles int)

@@ -1,12 +1,12 @@
 package linalg
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"unsafe"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/dsp/fourier"
 	"gonum.org/v1/gonum/lapack"
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
@@ -17,6 +17,9 @@ import (
 )
 
 var solver lapackgonum.Implementation
+
+var errNotConverged = errors.New("the algorithm failed to converge because the input has numbers that are not finite, is ill-conditioned or has " +
+	"too many repeated values")
 
 var families = map[ir.Op]family{
 	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky},
@@ -37,13 +40,6 @@ var families = map[ir.Op]family{
 
 // sizes returns the rows and columns of an operand's matrices.
 func sizes(v ir.Value) (m, n int) { return v.Dim(-2), v.Dim(-1) }
-
-func triangle(upper bool) blas.Uplo {
-	if upper {
-		return blas.Upper
-	}
-	return blas.Lower
-}
 
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
@@ -142,71 +138,63 @@ func solveTriangular(a ir.Args) kernel {
 	}
 }
 
-// workspace is the memory of a blocked algorithm over n rows or columns.
-func workspace(n int) []float64 { return make([]float64, 32*max(n, 1)) }
-
 func reflect(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	return func(in, out [][]float64) error {
-		copy(out[0], in[0])
-		if m > 0 && n > 0 {
-			work := workspace(n)
-			solver.Dgeqrf(m, n, out[0], n, out[1], work, len(work))
-		}
+		f := dense.From(in[0], m, n)
+		dense.QR(f, out[1])
+		f.To(out[0])
 		return nil
 	}
 }
 
 func product(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	k := a.In[1].Dim(-1)
 	return func(in, out [][]float64) error {
-		copy(out[0], in[0])
-		if m > 0 && n > 0 {
-			work := workspace(n)
-			solver.Dorgqr(m, n, k, out[0], n, in[1], work, len(work))
-		}
+		dense.Q(dense.From(in[0], m, n), in[1], n).To(out[0])
 		return nil
 	}
 }
 
 func applyProduct(a ir.Args) kernel {
 	m, n := sizes(a.In[2])
-	k, lda := a.In[1].Dim(-1), a.In[0].Dim(-1)
-	side, trans, span := blas.Left, blas.NoTrans, n
-	if !a.Bool("left") {
-		side, span = blas.Right, m
-	}
-	if a.Bool("transpose") {
-		trans = blas.Trans
-	}
+	rows, cols := sizes(a.In[0])
+	left, transpose := a.Bool("left"), a.Bool("transpose")
 	return func(in, out [][]float64) error {
-		copy(out[0], in[2])
-		if m > 0 && n > 0 && k > 0 {
-			// Dlarft slices from the row after the last reflection, which a square matrix lacks, unless
-			// the last factor is 0, as geqrf has it.
-			reflections := append(slices.Clip(in[0]), make([]float64, lda)...)
-			work := workspace(span)
-			solver.Dormqr(side, trans, m, n, k, reflections, lda, in[1], out[0], n, work, len(work))
+		f, x := dense.From(in[0], rows, cols), dense.From(in[2], m, n)
+		if left {
+			dense.MultiplyQ(f, in[1], x, transpose)
+		} else { // x·q is the transposed of qᵀ·xᵀ
+			x = x.Transposed()
+			dense.MultiplyQ(f, in[1], x, !transpose)
+			x = x.Transposed()
 		}
+		x.To(out[0])
 		return nil
 	}
 }
 
 func symmetric(a ir.Args) kernel {
-	n, upper, job := a.In[0].Dim(-1), a.Str("UPLO") == "U", lapack.EVNone
-	if a.Bool("compute_v") {
-		job = lapack.EVCompute
-	}
+	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
 	return func(in, out [][]float64) error {
-		if n == 0 {
-			return nil
+		x := slices.Clone(in[0])
+		for i := range n {
+			for j := range i {
+				if upper {
+					x[i*n+j] = x[j*n+i]
+				} else {
+					x[j*n+i] = x[i*n+j]
+				}
+			}
 		}
-		v, work := append([]float64(nil), in[0]...), make([]float64, 34*n)
-		if !solver.Dsyev(job, triangle(upper), n, v, n, out[0], work, len(work)) {
-			return fmt.Errorf("the algorithm failed to converge because the input is ill-conditioned or has too many repeated eigenvalues")
+		values, v, ok := dense.Symmetric(dense.From(x, n, n), vectors)
+		if !ok {
+			return errNotConverged
 		}
-		copy(out[1], v)
+		copy(out[0], values)
+		if vectors {
+			v.Transposed().To(out[1])
+		}
 		return nil
 	}
 }
@@ -220,7 +208,7 @@ func general(a ir.Args) kernel {
 		m := append([]float64(nil), in[0]...)
 		re, im, v, work := make([]float64, n), make([]float64, n), make([]float64, n*n), make([]float64, 36*n)
 		if solver.Dgeev(lapack.LeftEVNone, lapack.RightEVCompute, n, m, n, re, im, nil, 1, v, n, work, len(work)) != 0 {
-			return fmt.Errorf("the algorithm failed to converge because the input is ill-conditioned or has too many repeated eigenvalues")
+			return errNotConverged
 		}
 		for j := range n {
 			out[0][2*j], out[0][2*j+1] = re[j], im[j]
@@ -242,22 +230,21 @@ func general(a ir.Args) kernel {
 
 func singular(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	job, ku, kv := lapack.SVDNone, 1, 1
-	if a.Bool("compute_uv") {
-		job, ku, kv = lapack.SVDStore, min(m, n), n
-		if a.Bool("full_matrices") {
-			job, ku = lapack.SVDAll, m
-		}
-	}
+	vectors, full := a.Bool("compute_uv"), a.Bool("full_matrices")
 	return func(in, out [][]float64) error {
 		if m == 0 || n == 0 {
-			identity(out[0], m, ku)
+			identity(out[0], m, m)
 			identity(out[2], n, n)
 			return nil
 		}
-		x, work := append([]float64(nil), in[0]...), make([]float64, 5*min(m, n)+34*max(m, n))
-		if !solver.Dgesvd(job, job, m, n, x, n, out[1], out[0], ku, out[2], kv, work, len(work)) {
-			return fmt.Errorf("the algorithm failed to converge because the input is ill-conditioned or has too many repeated singular values")
+		values, u, v, ok := dense.Singular(dense.From(in[0], m, n), vectors, full)
+		if !ok {
+			return errNotConverged
+		}
+		copy(out[1], values)
+		if vectors {
+			u.Transposed().To(out[0])
+			v.To(out[2])
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
-// Package linalg has the kernels of dense linear algebra, which are package dense's, and of eigenvalues,
-// reflections and Fourier transforms, which are gonum's, for all backends on the host. They compute one matrix or line of a batch at a time, in
-// float64, and round each result once.
+// Package linalg has the kernels of dense linear algebra for all backends on the host: they are package
+// dense's, but for gonum's of the eigenvalues of matrices that need not be symmetric, and of Fourier
+// transforms. They compute one matrix or line of a batch at a time, in float64, and round each result
+// once.
 package linalg
 
 import (
@@ -148,8 +149,9 @@ func (o *operand) read(x []float64, data []byte, b int) {
 	}
 	data = data[b*o.n*o.dtype.Size():]
 	if o.dtype == ir.F32 { // the others take longer
+		from := data[:4*len(x)]
 		for i := range x {
-			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
 		}
 		return
 	}

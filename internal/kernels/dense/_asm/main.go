@@ -29,6 +29,9 @@ func main() {
 	for _, s := range isas {
 		s.subtract(4)
 		s.subtract(1)
+		s.dots(4)
+		s.dots(1)
+		s.rotate()
 	}
 	Generate()
 }
@@ -96,6 +99,105 @@ func (s *isa) subtract(rows int) {
 	}
 	ADDQ(U32(across*s.bytes), c)
 	ADDQ(U32(across*s.bytes), b)
+	DECQ(tiles)
+	JNZ(LabelRef("tile"))
+	VZEROUPPER()
+	RET()
+}
+
+// lanes is how many sums a product of two rows is made of.
+const lanes = 8
+
+// dots writes the products of rows with a row.
+func (s *isa) dots(rows int) {
+	TEXT(fmt.Sprintf("dots%d%s", rows, s.suffix), NOSPLIT, "func(y, a *float64, lda int, x *float64, blocks int)")
+	Doc(fmt.Sprintf("dots%d%s is dots of %d rows and %d·blocks columns.", rows, s.suffix, rows, lanes))
+	Pragma("noescape")
+	y, x := Load(Param("y"), GP64()).(reg.GPVirtual), Load(Param("x"), GP64()).(reg.GPVirtual)
+	a, n := Load(Param("a"), GP64()).(reg.GPVirtual), Load(Param("blocks"), GP64()).(reg.GPVirtual)
+	from := steps(a, stride("lda"), rows)
+	across := lanes * 8 / s.bytes
+	acc := make([][]reg.VecVirtual, rows)
+	for r := range acc {
+		for range across {
+			v := s.vec()
+			VXORPD(v.AsY(), v.AsY(), v.AsY())
+			acc[r] = append(acc[r], v)
+		}
+	}
+	Label("block")
+	for j := range across {
+		v := s.vec()
+		VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, v)
+		for r := range acc {
+			VFMADD231PD(at(from[r], j*s.bytes), v, acc[r][j])
+		}
+	}
+	ADDQ(U32(lanes*8), a)
+	ADDQ(U32(lanes*8), x)
+	DECQ(n)
+	JNZ(LabelRef("block"))
+	for r := range acc {
+		half := YMM()
+		if across == 1 {
+			VEXTRACTF64X4(Imm(1), acc[r][0], half)
+		} else {
+			half = acc[r][1].AsY().(reg.VecVirtual)
+		}
+		sum := acc[r][0].AsY()
+		VADDPD(half, sum, sum)
+		high := XMM()
+		VEXTRACTF128(Imm(1), sum, high)
+		low := acc[r][0].AsX()
+		VADDPD(high, low, low)
+		VUNPCKHPD(low, low, high)
+		VADDSD(high, low, low)
+		VMOVSD(low, Mem{Base: y, Disp: 8 * r})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// rotate writes the rotations of each row with the next.
+func (s *isa) rotate() {
+	TEXT("rotate"+s.suffix, NOSPLIT, "func(z *float64, step int, c, s *float64, k, tiles int)")
+	Doc(fmt.Sprintf("rotate%s is rotate of %d·tiles columns.", s.suffix, across*s.bytes/8))
+	Pragma("noescape")
+	z, tiles, step := Load(Param("z"), GP64()).(reg.GPVirtual), Load(Param("tiles"), GP64()).(reg.GPVirtual), stride("step")
+	c, sine, row, n := GP64(), GP64(), GP64(), GP64()
+	Label("tile")
+	MOVQ(z, row)
+	Load(Param("c"), c)
+	Load(Param("s"), sine)
+	Load(Param("k"), n)
+	var carried [across]reg.VecVirtual
+	for j := range carried {
+		carried[j] = s.vec()
+		VMOVUPD(Mem{Base: row, Disp: j * s.bytes}, carried[j])
+	}
+	Label("row")
+	cosines, sines := s.vec(), s.vec()
+	VBROADCASTSD(Mem{Base: c}, cosines)
+	VBROADCASTSD(Mem{Base: sine}, sines)
+	for j := range carried {
+		x, to := s.vec(), s.vec()
+		VMOVUPD(Mem{Base: row, Index: step, Scale: 1, Disp: j * s.bytes}, x)
+		VMULPD(sines, x, to)
+		VFMADD231PD(cosines, carried[j], to)
+		VMOVUPD(to, Mem{Base: row, Disp: j * s.bytes})
+		VMULPD(cosines, x, x)
+		VFNMADD231PD(sines, carried[j], x)
+		VMOVAPD(x, carried[j])
+	}
+	ADDQ(step, row)
+	ADDQ(Imm(8), c)
+	ADDQ(Imm(8), sine)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	for j := range carried {
+		VMOVUPD(carried[j], Mem{Base: row, Disp: j * s.bytes})
+	}
+	ADDQ(U32(across*s.bytes), z)
 	DECQ(tiles)
 	JNZ(LabelRef("tile"))
 	VZEROUPPER()

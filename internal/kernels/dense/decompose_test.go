@@ -1,0 +1,188 @@
+package dense
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// one is the identity.
+func one(n int) *Matrix {
+	m := New(n, n)
+	for i := range n {
+		m.at(i, i)[0] = 1
+	}
+	return m
+}
+
+// orthogonal fails unless the rows of m are of length 1 and at right angles to each other.
+func orthogonal(t *testing.T, what string, m *Matrix) {
+	t.Helper()
+	near(t, what, multiplied(m, m.Transposed()), one(m.Rows))
+}
+
+// shapes are rows and columns of matrices that have more rows, or as many.
+var shapes = [][2]int{{1, 1}, {2, 2}, {3, 1}, {7, 5}, {16, 16}, {17, 17}, {33, 20}, {40, 33}, {70, 64}, {100, 100}}
+
+func TestQR(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		for _, s := range append(shapes, [2]int{5, 12}, [2]int{20, 50}) {
+			a := random(s[0], s[1])
+			k := min(s[0], s[1])
+			f, tau := copied(a), make([]float64, k)
+			QR(f, tau)
+			r := New(s[0], s[1])
+			for i := range s[0] {
+				for j := i; j < s[1]; j++ {
+					r.at(i, j)[0] = f.at(i, j)[0]
+				}
+			}
+			q := Q(f, tau, s[0])
+			orthogonal(t, fmt.Sprint(s, " q"), q)
+			near(t, fmt.Sprint(s, " q·r"), multiplied(q, r), a)
+			x := copied(a)
+			MultiplyQ(f, tau, x, true)
+			near(t, fmt.Sprint(s, " qᵀ·a"), x, r)
+			MultiplyQ(f, tau, x, false)
+			near(t, fmt.Sprint(s, " q·qᵀ·a"), x, a)
+			thin := Q(f, tau, k)
+			for i := range thin.Rows {
+				for j, v := range thin.row(i) {
+					if math.Abs(v-q.at(i, j)[0]) > 1e-12 {
+						t.Fatalf("%v: the first %d columns are others", s, k)
+					}
+				}
+			}
+			all = append(all, f.Data, tau, q.Data)
+		}
+		return all
+	})
+}
+
+// diagonal has values on the diagonal.
+func diagonal(rows, cols int, values []float64) *Matrix {
+	m := New(rows, cols)
+	for i, v := range values {
+		m.at(i, i)[0] = v
+	}
+	return m
+}
+
+var hardNames = []string{"zero", "one", "random", "of low rank", "far apart", "with zeros", "tiny", "huge"}
+
+// hard are matrices whose values are equal, zero or far apart.
+func hard(n int) map[string]*Matrix {
+	m := map[string]*Matrix{"zero": New(n, n), "one": one(n), "random": random(n, n)}
+	low, steps, gaps := New(n, n), New(n, n), New(n, n)
+	for i := range n {
+		steps.at(i, i)[0] = math.Pow(10, -float64(i)/4)
+		gaps.at(i, i)[0] = float64(i % 3)
+		if i > 0 {
+			steps.at(i, i-1)[0], gaps.at(i-1, i)[0] = steps.at(i, i)[0]/2, 1
+		}
+		for j := range n {
+			low.at(i, j)[0] = float64(i%3+1) * float64(j%2+1)
+		}
+	}
+	m["of low rank"], m["far apart"], m["with zeros"] = low, steps, gaps
+	tiny, huge := copied(m["random"]), copied(m["random"])
+	for i := range tiny.Data {
+		tiny.Data[i] *= 1e-290
+		huge.Data[i] *= 1e290
+	}
+	m["tiny"], m["huge"] = tiny, huge
+	return m
+}
+
+// nearTo is near relative to the greatest element.
+func nearTo(t *testing.T, what string, got, want *Matrix) {
+	t.Helper()
+	var most float64
+	for _, v := range want.Data {
+		most = max(most, math.Abs(v))
+	}
+	for i := range want.Rows {
+		for j, v := range want.row(i) {
+			if d := math.Abs(got.at(i, j)[0] - v); !(d <= 1e-12*most*float64(want.Rows)) {
+				t.Fatalf("%s: element %d, %d is %v, want %v (the greatest is %v)", what, i, j, got.at(i, j)[0], v, most)
+			}
+		}
+	}
+}
+
+func TestSymmetric(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		for _, n := range orders {
+			for _, name := range hardNames {
+				a := hard(n)[name]
+				for i := range n {
+					for j := range i {
+						a.at(i, j)[0] = a.at(j, i)[0]
+					}
+				}
+				what := fmt.Sprint(n, " ", name)
+				values, v, ok := Symmetric(copied(a), true)
+				if !ok {
+					t.Fatalf("%s: nothing found", what)
+				}
+				orthogonal(t, what, v)
+				nearTo(t, what, multiplied(multiplied(v.Transposed(), diagonal(n, n, values)), v), a)
+				alone, _, _ := Symmetric(copied(a), false)
+				for i, x := range values {
+					if i > 0 && x < values[i-1] || alone[i] != x {
+						t.Fatalf("%s: %v, alone %v", what, values, alone)
+					}
+				}
+				all = append(all, values, v.Data)
+			}
+		}
+		return all
+	})
+}
+
+func TestSingular(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		check := func(what string, a *Matrix) {
+			for _, full := range []bool{false, true} {
+				values, u, v, ok := Singular(copied(a), true, full)
+				if !ok {
+					t.Fatalf("%s: nothing found", what)
+				}
+				orthogonal(t, what, u)
+				orthogonal(t, what, v)
+				nearTo(t, what, multiplied(multiplied(u.Transposed(), diagonal(u.Rows, v.Rows, values)), v), a)
+				alone, _, _, _ := Singular(copied(a), false, full)
+				for i, x := range values {
+					if i > 0 && x > values[i-1] || x < 0 || alone[i] != x {
+						t.Fatalf("%s: %v, alone %v", what, values, alone)
+					}
+				}
+				all = append(all, values, u.Data, v.Data)
+			}
+		}
+		for _, s := range shapes {
+			a := random(s[0], s[1])
+			check(fmt.Sprint(s), a)
+			check(fmt.Sprint(s, " transposed"), a.Transposed())
+		}
+		for _, n := range []int{2, 5, 16, 33} {
+			for _, name := range hardNames {
+				check(fmt.Sprint(n, " ", name), hard(n)[name])
+			}
+		}
+		return all
+	})
+}
+
+// TestNotFinite checks that an iteration over no numbers ends.
+func TestNotFinite(t *testing.T) {
+	for _, x := range []float64{math.NaN(), math.Inf(1)} {
+		for _, n := range []int{1, 2, 20} {
+			a := random(n, n)
+			a.at(n/2, 0)[0] = x
+			Symmetric(copied(a), true)
+			Singular(copied(a), true, false)
+			QR(a, make([]float64, n))
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package dense
+
+import "math"
+
+// reflections is a product of at most block reflections I - tau·v·vᵀ as I - V·T·Vᵀ.
+type reflections struct {
+	from  int       // the first row that they change; reflection k leaves from+k-1 and those before it
+	v     []float64 // rows of block elements: a column is a vector
+	t     [block * block]float64
+	turns [block * block]float64 // T transposed
+	count int
+}
+
+// newReflections has room for vectors over the rows from a first one on.
+func newReflections(from, rows int) *reflections {
+	return &reflections{from: from, v: make([]float64, (rows-from)*block)}
+}
+
+// add adds a reflection by its vector, from its own row on; the first element is 1.
+func (r *reflections) add(v []float64, tau float64) {
+	for i, x := range v {
+		r.v[(r.count+i)*block+r.count] = x
+	}
+	r.t[r.count*block+r.count] = tau
+	r.count++
+}
+
+// finish makes the triangle T.
+func (r *reflections) finish() {
+	var products [block * block]float64
+	rows := len(r.v) / block
+	subtract(products[:], block, block, block, r.v, 1, block, r.v, block, rows)
+	for j := range r.count {
+		tau := r.t[j*block+j]
+		for i := range j {
+			var sum float64
+			for l := i; l < j; l++ {
+				sum += r.t[i*block+l] * products[l*block+j]
+			}
+			r.t[i*block+j] = tau * sum
+		}
+	}
+	for i := range block {
+		for j := range block {
+			r.turns[j*block+i] = r.t[i*block+j]
+		}
+	}
+}
+
+// apply makes columns of x, from one on that is a multiple of block, the product with them, of the
+// reflections in the other order if transposed.
+func (r *reflections) apply(x *Matrix, col int, transposed bool) {
+	n, rows := x.Cols-col, len(r.v)/block
+	if n <= 0 || r.count == 0 {
+		return
+	}
+	w := New(2*block, n)
+	first, second := w.Data[:block*w.Stride], w.Data[block*w.Stride:]
+	subtract(first, w.Stride, r.count, n, r.v, 1, block, x.at(r.from, col), x.Stride, rows)
+	t := r.t[:]
+	if transposed {
+		t = r.turns[:]
+	}
+	subtract(second, w.Stride, r.count, n, t, block, 1, first, w.Stride, r.count)
+	subtract(x.at(r.from, col), x.Stride, rows, n, r.v, block, 1, second, w.Stride, r.count)
+}
+
+// reflection makes x the vector, whose first element is 1, of a reflection that maps x to a multiple of
+// the first unit vector, beta. Where x is one already tau is 0.
+func reflection(x []float64) (beta, tau float64) {
+	var most float64
+	for _, v := range x[1:] {
+		most = max(most, math.Abs(v))
+	}
+	alpha := x[0]
+	x[0] = 1
+	if most == 0 {
+		return alpha, 0
+	}
+	scale := 1.0
+	if most = max(most, math.Abs(alpha)); most < 1e-100 || most > 1e100 {
+		_, e := math.Frexp(most)
+		scale = math.Ldexp(1, -min(max(e, -1000), 1000))
+	}
+	sums := [4]float64{alpha * scale * (alpha * scale)}
+	for i, v := range x[1:] {
+		sums[i%4] += v * scale * (v * scale)
+	}
+	beta = math.Sqrt(sums[0]+sums[1]+sums[2]+sums[3]) / scale
+	if alpha > 0 {
+		beta = -beta
+	}
+	for i := range x[1:] {
+		x[1+i] /= alpha - beta
+	}
+	return beta, (beta - alpha) / beta
+}
+
+// QR makes m its factor R and, below its diagonal, the vectors of the reflections whose product is Q,
+// and tau their factors.
+func QR(m *Matrix, tau []float64) {
+	for j0 := 0; j0 < len(tau); j0 += block {
+		end := min(j0+block, len(tau))
+		r := newReflections(j0, m.Rows)
+		column := make([]float64, m.Rows-j0)
+		for j := j0; j < end; j++ {
+			v := column[j-j0:]
+			for i := range v {
+				v[i] = m.at(j+i, j)[0]
+			}
+			m.at(j, j)[0], tau[j] = reflection(v)
+			for i := 1; i < len(v); i++ {
+				m.at(j+i, j)[0] = v[i]
+			}
+			r.add(v, tau[j])
+			var products [block]float64
+			subtract(products[:], block, 1, block, v, 1, 1, m.at(j, j0), m.Stride, len(v))
+			for k := range products {
+				products[k] *= -tau[j]
+				if k <= j-j0 {
+					products[k] = 0
+				}
+			}
+			subtract(m.at(j, j0), m.Stride, len(v), block, v, 1, 1, products[:], block, 1)
+		}
+		r.finish()
+		r.apply(m, j0+block, true)
+	}
+}
+
+// reflectionsOf returns the reflections of the columns of m from one on, a multiple of block.
+func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
+	r := newReflections(j0, m.Rows)
+	for j := j0; j < min(j0+block, len(tau)); j++ {
+		v := make([]float64, m.Rows-j)
+		v[0] = 1
+		for i := 1; i < len(v); i++ {
+			v[i] = m.at(j+i, j)[0]
+		}
+		r.add(v, tau[j])
+	}
+	r.finish()
+	return r
+}
+
+// Q returns the first columns of the product of the reflections that QR leaves, or others of that form.
+func Q(m *Matrix, tau []float64, cols int) *Matrix {
+	q := New(m.Rows, cols)
+	for i := range min(m.Rows, cols) {
+		q.at(i, i)[0] = 1
+	}
+	for j0 := (len(tau) - 1) / block * block; j0 >= 0 && len(tau) > 0; j0 -= block {
+		reflectionsOf(m, tau, j0).apply(q, j0, false)
+	}
+	return q
+}
+
+// MultiplyQ makes x the product of Q, transposed or not, with x.
+func MultiplyQ(m *Matrix, tau []float64, x *Matrix, transposed bool) {
+	blocks := (len(tau) + block - 1) / block
+	for i := range blocks {
+		if !transposed {
+			i = blocks - 1 - i
+		}
+		reflectionsOf(m, tau, i*block).apply(x, 0, transposed)
+	}
+}

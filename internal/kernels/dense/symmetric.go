@@ -1,0 +1,230 @@
+package dense
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// panel is block rows, and the same numbers as columns.
+type panel struct {
+	rows    *Matrix
+	columns []float64 // rows of block elements
+}
+
+func newPanel(n int) *panel { return &panel{New(block, n), make([]float64, n*block)} }
+
+// row returns row k, all of whose elements are set before it is put.
+func (p *panel) row(k int) []float64 { return p.rows.Data[k*p.rows.Stride:][:p.rows.Stride] }
+
+// put notes row k, which begins with an element, among the columns.
+func (p *panel) put(k, from int) {
+	row := p.row(k)
+	clear(row[:from])
+	for i := range p.rows.Cols {
+		p.columns[i*block+k] = row[i]
+	}
+}
+
+// products returns, with the sign changed, the products of all rows with v, which begins with an element.
+func (p *panel) products(v []float64, from int) (w [block]float64) {
+	subtract(w[:], block, 1, block, v, 1, 1, p.columns[from*block:], block, len(v))
+	return w
+}
+
+// take subtracts from to, which begins with an element, the product of so many factors with the rows.
+func (p *panel) take(to []float64, from, cols int, factors []float64, step, k int) {
+	subtract(to, 0, 1, cols, factors, 1, step, p.rows.at(0, from), p.rows.Stride, k)
+}
+
+// start returns where whole tiles begin that have element i.
+func start(i int) int { return i &^ (block - 1) }
+
+// scaled makes the greatest element of m about 1, and returns by how many powers of two it was more.
+func (m *Matrix) scaled() (e int) {
+	var most float64
+	for i := range m.Rows {
+		for _, v := range m.row(i) {
+			most = max(most, math.Abs(v))
+		}
+	}
+	if most == 0 || math.IsNaN(most) || math.IsInf(most, 0) {
+		return 0
+	}
+	_, e = math.Frexp(most)
+	for i, v := range m.Data {
+		m.Data[i] = math.Ldexp(v, -e)
+	}
+	return e
+}
+
+// Symmetric returns the eigenvalues of a symmetric matrix, which it changes, in order, and in the rows
+// of v, if they are wanted, their vectors. It reports whether it found them.
+func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
+	e := a.scaled()
+	d, off, all := tridiagonal(a)
+	if vectors {
+		v = New(a.Rows, a.Rows)
+		for i := range a.Rows {
+			v.at(i, i)[0] = 1
+		}
+		for i := len(all) - 1; i >= 0; i-- {
+			all[i].apply(v, all[i].from&^(block-1), false)
+		}
+		v = v.Transposed()
+	}
+	if !implicitQL(d, off, v) {
+		return nil, nil, false
+	}
+	values, v = ordered(d, v, cmp.Compare[float64])
+	for i := range values {
+		values[i] = math.Ldexp(values[i], e)
+	}
+	return values, v, true
+}
+
+// ordered returns numbers in an order, and the rows of a matrix with them.
+func ordered(d []float64, v *Matrix, compare func(x, y float64) int) ([]float64, *Matrix) {
+	order, values := make([]int, len(d)), make([]float64, len(d))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return compare(d[i], d[j]) })
+	for i, k := range order {
+		values[i] = d[k]
+	}
+	return values, v.permuted(order)
+}
+
+// permuted returns rows in an order, then those that the order does not name; nil for nil.
+func (m *Matrix) permuted(order []int) *Matrix {
+	if m == nil {
+		return nil
+	}
+	to := New(m.Rows, m.Cols)
+	for i := range m.Rows {
+		k := i
+		if i < len(order) {
+			k = order[i]
+		}
+		copy(to.row(i), m.row(k))
+	}
+	return to
+}
+
+// tridiagonal reduces a symmetric matrix, which it changes, to three diagonals by reflections: d is the
+// main one and e the one beside it.
+func tridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
+	n := a.Rows
+	d, e = make([]float64, n), make([]float64, max(n-1, 0))
+	for j0 := 0; j0 < n-1; j0 += block {
+		end := min(j0+block, n-1)
+		v, w, r := newPanel(n), newPanel(n), newReflections(j0+1, n)
+		for j := j0; j < end; j++ {
+			k, c := j-j0, start(j)
+			v.take(a.at(j, c), c, n-c, w.rows.Data[j:], w.rows.Stride, k)
+			w.take(a.at(j, c), c, n-c, v.rows.Data[j:], v.rows.Stride, k)
+			d[j] = a.at(j, j)[0]
+			x := v.row(k)[j+1 : n]
+			copy(x, a.row(j)[j+1:])
+			var tau float64
+			e[j], tau = reflection(x)
+			r.add(x, tau)
+			v.put(k, j+1)
+			// w is tau·(A·x), then less its part along x.
+			c = start(j + 1)
+			y := w.row(k)
+			subtract(y[c:], 0, 1, n-c, x, 1, 1, a.at(j+1, c), a.Stride, n-j-1)
+			alongW, alongV := w.products(x, j+1), v.products(x, j+1)
+			v.take(y[c:], c, n-c, alongW[:], 1, k)
+			w.take(y[c:], c, n-c, alongV[:], 1, k)
+			var sums [4]float64
+			for i, f := range x {
+				y[j+1+i] *= -tau
+				sums[i%4] += f * y[j+1+i]
+			}
+			half := -tau / 2 * (sums[0] + sums[1] + sums[2] + sums[3])
+			for i, f := range x {
+				y[j+1+i] += half * f
+			}
+			w.put(k, j+1)
+		}
+		r.finish()
+		all = append(all, r)
+		c := start(end)
+		subtract(a.at(end, c), a.Stride, n-end, n-c, v.rows.Data[end:], 1, v.rows.Stride, w.rows.at(0, c), w.rows.Stride, end-j0)
+		subtract(a.at(end, c), a.Stride, n-end, n-c, w.rows.Data[end:], 1, w.rows.Stride, v.rows.at(0, c), v.rows.Stride, end-j0)
+	}
+	if n > 0 {
+		d[n-1] = a.at(n-1, n-1)[0]
+	}
+	return d, e, all
+}
+
+// Steps of an iteration for one value, and what is taken for 0 where the matrix is of about 1.
+const (
+	maxSteps   = 60
+	epsilon    = 0x1p-53
+	negligible = epsilon * epsilon
+)
+
+// turn returns the cosine and the sine of the angle that takes (x, y) to (r, 0).
+func turn(x, y float64) (c, s, r float64) {
+	if y == 0 {
+		return 1, 0, x
+	}
+	r = math.Sqrt(x*x + y*y)
+	if r < 1e-140 { // the squares are no numbers of full precision
+		r = math.Hypot(x, y)
+	}
+	return x / r, y / r, r
+}
+
+// implicitQL finds the eigenvalues of a matrix of three diagonals, d and e, which d becomes, and turns
+// the rows of v, if there are any, to their vectors.
+func implicitQL(d, e []float64, v *Matrix) bool {
+	n := len(d)
+	cosines, sines := make([]float64, 0, n), make([]float64, 0, n)
+	for l := range n {
+		for step := 0; ; step++ {
+			m := l
+			for ; m < n-1; m++ {
+				if size := math.Abs(e[m]); size <= epsilon*(math.Abs(d[m])+math.Abs(d[m+1])) || size <= negligible {
+					e[m] = 0
+					break
+				}
+			}
+			if m == l {
+				break
+			}
+			if step == maxSteps {
+				return false
+			}
+			// The eigenvalue of the first two rows that is nearer to d[l] is the shift.
+			half := (d[l+1] - d[l]) / (2 * e[l])
+			g := d[m] - d[l] + e[l]/(half+math.Copysign(math.Hypot(half, 1), half))
+			c, s, below := 1.0, 1.0, 0.0
+			cosines, sines = cosines[:0], sines[:0]
+			for i := m - 1; i >= l; i-- {
+				f, b := s*e[i], c*e[i]
+				var r float64
+				c, s, r = turn(g, f)
+				if i < m-1 {
+					e[i+1] = r
+				}
+				cosines, sines = append(cosines, c), append(sines, s)
+				g = d[i+1] - below
+				r = (d[i]-g)*s + 2*c*b
+				below = s * r
+				d[i+1] = g + below
+				g = c*r - b
+			}
+			d[l] -= below
+			e[l] = g
+			if v != nil {
+				v.rotate(m, true, cosines, sines)
+			}
+		}
+	}
+	return true
+}
