@@ -1,6 +1,19 @@
 package cpu
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
+
+// within has numbers from 0 to 1.
+func within(n int) []float64 {
+	values := hashed(n)
+	for i, v := range values {
+		values[i] = math.Abs(v) - math.Floor(math.Abs(v))
+	}
+	values[n-1] = 1
+	return values
+}
 
 // TestComposites holds the kernels of composites against what these mean by ref, with dimensions that
 // do not divide into blocks, in the middle and at the end.
@@ -47,6 +60,19 @@ func TestComposites(t *testing.T) {
 			%f, %g = adaptive_max_pool1d(%e, [9])
 			return %a, %b, %c, %d, %f, %g
 		}`, 0, [][]float64{hashed(1260)}},
+		{"maxima of windows at random places", `program @p {
+			%x = parameter "x" : f32[2,3,9,7,10]
+			%s = parameter "s" : f32[2,3,3]
+			%t = parameter "t" : f64[6,9,2]
+			%h = parameter "h" : f16[6,9,2]
+			%m = reshape(%x, [6,9,7,10])
+			%a, %b = fractional_max_pool3d(%x, [2,3,1], [4,5,10], %s)
+			%c, %d = fractional_max_pool2d(%m, [2,3], [6,1], %t)
+			%e, %f = fractional_max_pool2d(cast(%m, bf16), [3], [5,5], %t)
+			%g, %i = fractional_max_pool2d(cast(%m, f64), [2], [5,7], %h)
+			%j, %k = fractional_max_pool2d(cast(mul(%m, 9.0), i16), [2], [5,7], %h)
+			return %a, %b, %c, %d, %e, %f, %g, %i, %j, %k
+		}`, 0, [][]float64{hashed(3780), within(18), within(108), within(108)}},
 		{"adding along one line", `program @p {
 			%x = parameter "x" : f32[20]
 			%i = parameter "i" : i64[10]
