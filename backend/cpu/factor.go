@@ -21,7 +21,10 @@ func lowerFactor(c *call) {
 	for _, v := range c.Operands {
 		in, inSizes = append(in, c.dense(v)), append(inSizes, v.Size())
 	}
-	for _, s := range c.Shapes {
+	for i, s := range c.Shapes {
+		if c.unused(i) {
+			f.Unwanted(i)
+		}
 		out, outSizes = append(out, c.result()), append(outSizes, s.DType().Size())
 	}
 	raw := func(os []operand, sizes []int) [][]byte {

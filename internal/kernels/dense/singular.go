@@ -63,10 +63,13 @@ func bidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 	m, n := a.Rows, a.Cols
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
 	column := make([]float64, start(m+block-1))
+	// What is left of a is less v·y and x·u, of columns times rows.
+	v, x, y, u := newPanel(m), newPanel(m), newPanel(n), newPanel(n)
 	for j0 := 0; j0 < n; j0 += block {
 		end := min(j0+block, n)
-		// What is left of a is less v·y and x·u, of columns times rows.
-		v, x, y, u := newPanel(m), newPanel(m), newPanel(n), newPanel(n)
+		for _, p := range []*panel{v, x, y, u} {
+			p.clear()
+		}
 		l, r := newReflections(j0, m), newReflections(min(j0+1, n), n)
 		for j := j0; j < end; j++ {
 			k := j - j0

@@ -14,6 +14,12 @@ type panel struct {
 
 func newPanel(n int) *panel { return &panel{New(block, n), make([]float64, n*block)} }
 
+// clear makes all zeros.
+func (p *panel) clear() {
+	clear(p.rows.Data)
+	clear(p.columns)
+}
+
 // row returns row k, all of whose elements are set before it is put.
 func (p *panel) row(k int) []float64 { return p.rows.Data[k*p.rows.Stride:][:p.rows.Stride] }
 
@@ -45,15 +51,19 @@ func (m *Matrix) scaled() (e int) {
 	var most float64
 	for i := range m.Rows {
 		for _, v := range m.row(i) {
-			most = max(most, math.Abs(v))
+			if v = math.Abs(v); !(v <= most) { // NaN, too
+				most = v
+			}
 		}
 	}
 	if most == 0 || math.IsNaN(most) || math.IsInf(most, 0) {
 		return 0
 	}
 	_, e = math.Frexp(most)
-	for i, v := range m.Data {
-		m.Data[i] = math.Ldexp(v, -e)
+	e = min(max(e, -1000), 1000) // so that the power of two is a number
+	f := math.Ldexp(1, -e)
+	for i := range m.Data {
+		m.Data[i] *= f
 	}
 	return e
 }
@@ -117,9 +127,12 @@ func (m *Matrix) permuted(order []int) *Matrix {
 func tridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 	n := a.Rows
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
+	v, w := newPanel(n), newPanel(n)
 	for j0 := 0; j0 < n-1; j0 += block {
 		end := min(j0+block, n-1)
-		v, w, r := newPanel(n), newPanel(n), newReflections(j0+1, n)
+		r := newReflections(j0+1, n)
+		v.clear()
+		w.clear()
 		for j := j0; j < end; j++ {
 			k, c := j-j0, start(j)
 			v.take(a.at(j, c), c, n-c, w.rows.Data[j:], w.rows.Stride, k)
@@ -176,8 +189,10 @@ func turn(x, y float64) (c, s, r float64) {
 	r = math.Sqrt(x*x + y*y)
 	if r < 1e-140 { // the squares are no numbers of full precision
 		r = math.Hypot(x, y)
+		return x / r, y / r, r
 	}
-	return x / r, y / r, r
+	f := 1 / r
+	return x * f, y * f, r
 }
 
 // implicitQL finds the eigenvalues of a matrix of three diagonals, d and e, which d becomes, and turns

@@ -29,9 +29,9 @@ var families = map[ir.Op]family{
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
-	aten.LinalgEigh:               {core: []int{2}, make: symmetric},
+	aten.LinalgEigh:               {core: []int{2}, make: symmetric, vectors: true},
 	aten.LinalgEig:                {core: []int{2}, make: general},
-	aten.LinalgSVD:                {core: []int{2}, make: singular},
+	aten.LinalgSVD:                {core: []int{2}, make: singular, vectors: true},
 	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
 	aten.FftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
 		return 40 * float64(a.In[0].Dim(-1))
@@ -187,6 +187,7 @@ func symmetric(a ir.Args) kernel {
 				}
 			}
 		}
+		vectors := vectors && out[1] != nil
 		values, v, ok := dense.Symmetric(dense.From(x, n, n), vectors)
 		if !ok {
 			return errNotConverged
@@ -237,13 +238,15 @@ func singular(a ir.Args) kernel {
 			identity(out[2], n, n)
 			return nil
 		}
-		values, u, v, ok := dense.Singular(dense.From(in[0], m, n), vectors, full)
+		values, u, v, ok := dense.Singular(dense.From(in[0], m, n), vectors && (out[0] != nil || out[2] != nil), full)
 		if !ok {
 			return errNotConverged
 		}
 		copy(out[1], values)
-		if vectors {
+		if u != nil && out[0] != nil {
 			u.Transposed().To(out[0])
+		}
+		if v != nil && out[2] != nil {
 			v.To(out[2])
 		}
 		return nil

@@ -14,7 +14,8 @@ import (
 )
 
 // kernel computes one element of a batch: in are the operands, out the results, which begin as
-// zeros. Complex numbers are pairs. It returns an error for data that has no result.
+// zeros; those that nobody wants are nil. Complex numbers are pairs. It returns an error for data that
+// has no result.
 type kernel func(in, out [][]float64) error
 
 // family is how the kernels of an op are made.
@@ -23,7 +24,9 @@ type family struct {
 	// batch; those in front broadcast together.
 	core []int
 	make func(a ir.Args) kernel
-	cost func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
+	// vectors says that the kernel leaves out all results but that of the values where they are nil.
+	vectors bool
+	cost    func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
 }
 
 // Ops returns the ops that have kernels here.
@@ -43,6 +46,7 @@ type Call struct {
 	Nanos float64
 
 	kernel  kernel
+	vectors bool // can be left out
 	in, out []operand
 }
 
@@ -51,7 +55,11 @@ type operand struct {
 	dtype ir.DType // of the numbers, of which two are a complex one
 	n     int      // numbers in one element of the batch
 	from  []int    // which element of the operand is used for each of the batch; nil for the same
+	none  bool     // nobody wants the result
 }
+
+// Unwanted says that nobody wants a result. It is then perhaps not computed.
+func (c *Call) Unwanted(result int) { c.out[result].none = c.vectors }
 
 // New returns the use of an op with results of the given shapes.
 func New(a ir.Args, outs []ir.Shape) *Call {
@@ -64,7 +72,7 @@ func New(a ir.Args, outs []ir.Shape) *Call {
 	if cost == nil {
 		cost = cube
 	}
-	c := &Call{Batch: batch.Numel(), kernel: f.make(a), Nanos: cost(a)}
+	c := &Call{Batch: batch.Numel(), kernel: f.make(a), vectors: f.vectors, Nanos: cost(a)}
 	for i, v := range a.In {
 		own := batchOf(v.Shape(), f.core[i])
 		o := operandOf(v.Shape(), own.Numel())
@@ -122,7 +130,9 @@ func (c *Call) Run(in, out [][]byte, lo, hi int) {
 	values := func(os []operand) [][]float64 {
 		v := make([][]float64, len(os))
 		for i, o := range os {
-			v[i] = make([]float64, o.n)
+			if !o.none {
+				v[i] = make([]float64, o.n)
+			}
 		}
 		return v
 	}
@@ -138,6 +148,9 @@ func (c *Call) Run(in, out [][]byte, lo, hi int) {
 			panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
 		}
 		for i, o := range c.out {
+			if o.none {
+				continue
+			}
 			o.write(out[i], y[i], b)
 		}
 	}
