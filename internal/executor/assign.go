@@ -1,6 +1,10 @@
 package executor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/ir"
+)
 
 // restore undoes an assignment to a variable if the computation fails. If it succeeds and dies
 // is set, nothing can reach the old data any more.
@@ -11,22 +15,33 @@ type restore struct {
 	dies     bool
 }
 
-// assign gives the tensors of a job their placeholders; core.mu is held. A tensor that another
-// sync has assigned since the collection keeps what it got.
-func (s *Session) assign(j *syncJob) *Async {
-	c := s.core
+// promise makes the placeholders of a job's results, before core.mu is taken to give them away.
+func (s *Session) promise(j *syncJob) *Async {
 	a := newAsync(s, j.coll.Device, j.coll.Hash, j.params)
 	a.Indices = j.coll.Indices
-	a.outputs = make([]*Data, len(j.roots))
-	for i, r := range j.roots {
-		a.outputs[i] = placeholder(r.Shape(), j.coll.Device, c.nextID.Add(1), a.ready)
+	a.promise(len(j.roots), func(i int) ir.Shape { return j.roots[i].Shape() })
+	j.live = slices.Grow(j.few[:0], len(a.Indices))
+	return a
+}
+
+// promise makes the placeholders of n outputs, whose numbers are consecutive.
+func (a *Async) promise(n int, shape func(int) ir.Shape) {
+	a.outputs = make([]*Data, n)
+	first := a.session.core.nextID.Add(uint64(n)) - uint64(n) + 1
+	for i := range a.outputs {
+		a.outputs[i] = placeholder(shape(i), a.Device, first+uint64(i), a.ready)
 		a.outputs[i].by = a
 	}
+}
+
+// assign gives the tensors of a job their placeholders; core.mu is held. A tensor that another sync has
+// assigned since the collection keeps what it got.
+func (j *syncJob) assign(a *Async) {
 	for _, d := range j.donors {
 		a.donate(d.param) // only now: a fork may have taken a handle since the collection
 	}
 	if !j.coll.Config.ForceData {
-		return a
+		return
 	}
 	for k, i := range j.coll.Indices {
 		t, out := j.tensors[i], j.outputs[k]
@@ -44,10 +59,9 @@ func (s *Session) assign(j *syncJob) *Async {
 			t.ir = nil
 		}
 		if !j.endsStep || t.bits&bitScoped == 0 { // otherwise it dies at the end of this step
-			c.registerTensor(t)
+			j.live = append(j.live, t)
 		}
 	}
-	return a
 }
 
 // settle makes the placeholders of a job the values of the variables that wait for them;
@@ -67,8 +81,7 @@ func (j *syncJob) settle(a *Async, variables []*Variable) {
 	}
 }
 
-// computes reports whether d is an output of a job that is being assigned: the outputs' numbers
-// are consecutive, because core.mu is held while they are given.
+// computes reports whether d is an output of a job that is being assigned.
 func (a *Async) computes(d *Data) bool {
 	n := len(a.outputs)
 	return n > 0 && a.outputs[0].info.TensorID <= d.info.TensorID && d.info.TensorID <= a.outputs[n-1].info.TensorID

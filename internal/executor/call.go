@@ -103,18 +103,17 @@ func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tens
 func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tensor {
 	s, c := tr.s, tr.s.core
 	outs := make([]*Tensor, tr.numOut)
+	a.promise(len(tr.program.Returns), func(i int) ir.Shape { return tr.program.Shape(tr.program.Returns[i]) })
+	for i := range outs {
+		outs[i] = newTensor()
+		outs[i].s, outs[i].data = s, a.outputs[i]
+		outs[i].data.escaped = true
+	}
+	defer c.live.add(tr.device, outs...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, id := range tr.program.Returns {
-		d := placeholder(tr.program.Shape(id), tr.device, c.nextID.Add(1), a.ready)
-		d.by = a
-		a.outputs = append(a.outputs, d)
-		if i < tr.numOut {
-			d.escaped = true
-			outs[i] = newTensor()
-			outs[i].s, outs[i].data, outs[i].step = s, d, s.step
-			c.registerTensor(outs[i])
-		}
+	for _, t := range outs {
+		t.step = s.step
 	}
 	tr.assign(a, j)
 	if s.scope&bitScoped != 0 {

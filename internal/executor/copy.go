@@ -35,7 +35,7 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	to := placeholder(from.shape, d, c.nextID.Add(1), make(chan struct{}))
 	from.escaped, to.escaped = true, true
 	dst.s, dst.data, dst.step = s, to, s.step
-	c.registerTensor(dst)
+	c.live.add(d, dst)
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()

@@ -71,19 +71,20 @@ var errNotSynced = errors.New("the tensor has no data: a hook kept it from being
 // gatherTensorsData returns the distinct data of synced tensors and, for each tensor, the position
 // of its data among them.
 func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
+	at := make(map[*Data]int, len(ts))
+	indices, data = make([]int, len(ts)), make([]*Data, 0, len(ts))
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	at := make(map[*Data]int, len(ts))
-	indices = make([]int, len(ts))
 	for i, t := range ts {
-		k, seen := at[t.data]
+		d := t.data
+		if d != nil {
+			d.escaped = true // the caller has its bytes
+		}
+		k, seen := at[d]
 		if !seen {
-			if t.data != nil {
-				t.data.escaped = true // the caller has its bytes
-			}
 			k = len(data)
-			at[t.data] = k
-			data = append(data, t.data)
+			at[d] = k
+			data = append(data, d)
 		}
 		indices[i] = k
 	}

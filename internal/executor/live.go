@@ -3,32 +3,50 @@ package executor
 import (
 	"maps"
 	"slices"
+	"sync"
 	"weak"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/ir"
 )
 
-// liveSet is the tensors of one device that have data, as weak pointers; core.mu guards it. The
-// session's step holds tensors that are still IR.
+// liveTensors are the tensors that have data, by device, as weak pointers. The session's step holds
+// tensors that are still IR. Its mutex is taken after core.mu, or without it.
+type liveTensors struct {
+	mu   sync.Mutex
+	sets map[ir.Device]*liveSet
+}
+
+// liveSet is the tensors of one device.
 type liveSet struct {
 	tensors map[weak.Pointer[Tensor]]struct{}
 	sweepAt int // when the map reaches this size, dead entries are dropped
 }
 
-// registerTensor adds a tensor with data to the live tensors; core.mu is held.
-func (c *core) registerTensor(t *Tensor) {
-	d := t.data.device
-	set := c.live[d]
+// add adds tensors whose data is, or will be, on a device.
+func (l *liveTensors) add(d ir.Device, ts ...*Tensor) {
+	if len(ts) == 0 {
+		return
+	}
+	var few [8]weak.Pointer[Tensor]
+	made := slices.Grow(few[:0], len(ts))
+	for _, t := range ts {
+		made = append(made, weak.Make(t))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set := l.sets[d]
 	if set == nil {
 		set = &liveSet{tensors: map[weak.Pointer[Tensor]]struct{}{}, sweepAt: 256}
-		c.live[d] = set
+		l.sets[d] = set
 	}
 	if len(set.tensors) >= set.sweepAt {
 		set.sweep()
 		set.sweepAt = max(256, 2*len(set.tensors))
 	}
-	set.tensors[weak.Make(t)] = struct{}{}
+	for _, w := range made {
+		set.tensors[w] = struct{}{}
+	}
 }
 
 // sweep drops the tensors that the garbage collector has freed.
@@ -40,23 +58,47 @@ func (l *liveSet) sweep() {
 	}
 }
 
+// list returns those on the devices (none given: all).
+func (l *liveTensors) list(devices []ir.Device) (ts []*Tensor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d, set := range l.sets {
+		if !wanted(d, devices) {
+			continue
+		}
+		for w := range set.tensors {
+			if t := w.Value(); t != nil {
+				ts = append(ts, t)
+			}
+		}
+	}
+	return ts
+}
+
+// devices returns those that have had live tensors.
+func (l *liveTensors) devices() []ir.Device {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.sets))
+}
+
+// counts writes how many there are on each device.
+func (l *liveTensors) counts(to map[string]int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d, set := range l.sets {
+		set.sweep()
+		to[d.String()] = len(set.tensors)
+	}
+}
+
 // LiveTensors returns the tensors of the devices (none given: all) that are in use: those with
 // data, in all sessions of this executor, and those that this session holds until the end of
 // the step. It may lack tensors that were only needed for values already read.
 func (s *Session) LiveTensors(devices ...ir.Device) []*Tensor {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	var out []*Tensor
-	for d, set := range s.core.live {
-		if !wanted(d, devices) {
-			continue
-		}
-		for w := range set.tensors {
-			if t := w.Value(); t != nil {
-				out = append(out, t)
-			}
-		}
-	}
+	out := s.core.live.list(devices)
 	for _, t := range s.pending {
 		if t.data == nil && t.bits&bitDiscarded == 0 && wanted(t.device(), devices) {
 			out = append(out, t)
@@ -74,7 +116,7 @@ func wanted(d ir.Device, devices []ir.Device) bool {
 func (s *Session) activeDevices() []ir.Device {
 	s.core.mu.Lock()
 	defer s.core.mu.Unlock()
-	devices := slices.AppendSeq(slices.Collect(maps.Keys(s.core.live)), maps.Keys(s.rng))
+	devices := slices.AppendSeq(s.core.live.devices(), maps.Keys(s.rng))
 	slices.SortFunc(devices, compareDevices)
 	return slices.Compact(devices)
 }

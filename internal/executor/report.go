@@ -117,11 +117,8 @@ func (s *Session) Report() report.Report {
 	r.DataCacheHits, r.DataCacheMisses = ds.Hits+ds.ScalarHits, ds.Misses
 	c.mu.Lock()
 	r.Plugged = c.pluggedGraphs()
-	for d, set := range c.live {
-		set.sweep()
-		r.LiveTensors[d.String()] = len(set.tensors)
-	}
 	c.mu.Unlock()
+	c.live.counts(r.LiveTensors)
 	if w := c.cfg.Collectives; w != nil {
 		r.Collectives, r.Agreements = w.Report()
 	}

@@ -100,6 +100,7 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 	r := &run{Async: a, c: s.core, held: j.held, ref: j.ref, vars: j.vars}
 	j.held, j.ref = nil, nil
 	go func() {
+		deepen()
 		defer r.c.running.Done()
 		r.start = time.Now()
 		outs, p, err := r.begin(r.ref.Value())
@@ -131,6 +132,18 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 		r.c.forgetLate(r.Async)
 	}()
 }
+
+// deepen gives a new goroutine the stack that computations need, while there is nothing on it: it
+// would double several times on the way down otherwise, and each time all frames are copied.
+//
+//go:noinline
+func deepen() {
+	var frame [12 << 10]byte
+	use(&frame)
+}
+
+//go:noinline
+func use(frame *[12 << 10]byte) { frame[0] = 1 }
 
 // awaitQueued makes the outputs of a computation that is in its device's queue available to
 // further work of that device, releases the lock and waits until the computation is done.

@@ -94,11 +94,12 @@ type core struct {
 	// for short, bounded work only: never while compiling, waiting or running.
 	mu     fairMutex
 	walker graph.Walker
-	live   map[ir.Device]*liveSet
 	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
 	viewers []weak.Pointer[Session]
 	plugs   map[ir.Hash]*Plug // by graph hash
 	closed  bool
+
+	live liveTensors
 
 	// running counts syncs, calls and scheduled computations. It grows from 0 only under mu
 	// while closed is false, so not while Close waits for it.
@@ -183,7 +184,7 @@ func New(cfg Config) (*Session, error) {
 	c.data = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.queues = map[ir.Device]*deviceQueue{}
-	c.live = map[ir.Device]*liveSet{}
+	c.live.sets = map[ir.Device]*liveSet{}
 	c.decompositions = ir.NewDecompositions()
 	c.stats.init()
 	c.dropCachesOnPressure()

@@ -52,6 +52,8 @@ type syncJob struct {
 	call     *Traced        // the function, if it is that of a Call
 	plug     *Plug          // the model that runs in place of the computation
 	vars     []restore
+	live     []*Tensor // set by assign: those that got data and outlive the step
+	few      [4]*Tensor
 	endsStep bool // the step ends with the sync, and gradient histories with it
 	donates  bool // the values that variables replace may be overwritten
 }
@@ -79,7 +81,7 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	defer c.running.Done()
 	if len(jobs) == 0 {
 		if r.endsStep {
-			s.commit(r, nil)
+			s.commit(r, nil, nil)
 		}
 		return nil, nil
 	}
@@ -107,7 +109,11 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 		return nil, err
 	}
 	start = s.stage(report.StageLock, start)
-	asyncs := s.commit(r, jobs)
+	asyncs := make([]*Async, len(jobs))
+	for i, j := range jobs {
+		asyncs[i] = s.promise(j)
+	}
+	s.commit(r, jobs, asyncs)
 	for i, j := range jobs {
 		s.schedule(asyncs[i], j)
 	}
@@ -260,18 +266,22 @@ func (j *syncJob) expected() time.Duration {
 
 // commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
 // under core.mu. It cannot fail.
-func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
+func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 	c := s.core
+	defer func() {
+		for _, j := range jobs {
+			c.live.add(j.coll.Device, j.live...)
+		}
+	}()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asyncs := make([]*Async, len(jobs))
 	if r.endsStep {
 		for _, v := range r.variables {
 			v.keepViews(s)
 		}
 	}
 	for i, j := range jobs {
-		asyncs[i] = s.assign(j)
+		j.assign(asyncs[i])
 		j.settle(asyncs[i], r.variables)
 	}
 	c.running.Add(len(jobs))
@@ -282,5 +292,4 @@ func (s *Session) commit(r *request, jobs []*syncJob) []*Async {
 	} else {
 		s.dropConsumed()
 	}
-	return asyncs
 }

@@ -156,7 +156,7 @@ func (s *Session) adopt(dst *Tensor, d *Data) {
 	defer c.mu.Unlock()
 	dst.s, dst.data, dst.step = s, d, s.step
 	d.escaped = true
-	c.registerTensor(dst)
+	c.live.add(d.device, dst)
 }
 
 // hostKey is the key of host data in the data cache.
