@@ -209,6 +209,7 @@ func TestRules(t *testing.T) {
 		{"float plus zero stays", "", "%y = add(%x, 0.0)", "add("},
 		{"minus zero", "identity", "%y = sub(%x, 0.0)", "return %x"},
 		{"minus negative zero stays", "", "%y = sub(%x, -0.0)", "sub("},
+		{"infinities of integers", "same-on-integers", "%y = isinf(cast(%x, i32))", "fill_value=0"},
 		{"double negation", "involution", "%y = neg(neg(%x))", "return %x"},
 		{"constants", "fold-pointwise", "%y = mul(%x, add(full([], 2.0, f32), full([], 3.0, f32)))", "fill_value=5.0"},
 		{"cast of a constant out of range", "fold-pointwise", "%y = add(%x, cast(cast(full([], 300.0, f32), i8), f32))", "fill_value=44"},

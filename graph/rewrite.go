@@ -130,6 +130,7 @@ func init() {
 	rules = []Rule{
 		{"fold-pointwise", foldPointwise},
 		{"fold-layout", foldLayout},
+		{"same-on-integers", sameOnIntegers},
 		{"identity", identity},
 		{"involution", involution},
 		{"complex-views", complexViews},
@@ -191,6 +192,15 @@ func identity(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 		return nil, false
 	}
 	return []ir.Value{x}, true
+}
+
+// sameOnIntegers: a test of floats knows its answer for integers.
+func sameOnIntegers(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	sp := op.Spec()
+	if !sp.SameOnIntegers || !in[0].DType().IsIntegral() {
+		return nil, false
+	}
+	return []ir.Value{b.Full(in[0].Shape().Dims(), sp.Scalar.I1(0), ir.Bool)}, true
 }
 
 // involution: an op that is its own inverse, applied twice.

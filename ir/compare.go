@@ -9,7 +9,7 @@ func test(name, goName, what string, f func(float64) bool, onInts int64, onCompl
 	unaryRow(name, what+", elementwise, as bool.", Spec{
 		GoName: goName,
 		Scalar: Scalar{F1: func(x float64) float64 { return b2f(f(x)) }, I1: func(int64) int64 { return onInts }},
-		Cost:   CostArithmetic, Predicate: true, NoGrad: noGradBool, Complex: onComplex,
+		Cost:   CostArithmetic, Predicate: true, SameOnIntegers: true, NoGrad: noGradBool, Complex: onComplex,
 	})
 }
 
@@ -64,6 +64,9 @@ func initTests() {
 			Category: Pointwise, Doc: "Whether x is " + which + " infinity, elementwise, as bool. ATen's " + name + ".", NoGrad: noGradBool,
 			Decompose: func(b *Builder, a Args) []Value {
 				x := a.In[0]
+				if x.DType().IsIntegral() {
+					return []Value{b.Full(x.Shape().Dims(), int64(0), Bool)}
+				}
 				return []Value{b.logicalAnd(b.isInf(x), side(b, x, b.zeroOf(x)))}
 			},
 		})

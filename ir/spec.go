@@ -150,6 +150,9 @@ type Spec struct {
 	Neutral Neutral
 	// Involution marks ops of one operand that are their own inverse on operands of the result's dtype.
 	Involution bool
+	// SameOnIntegers marks predicates of one operand that have one answer, Scalar.I1(0), for every integer
+	// and bool.
+	SameOnIntegers bool
 	// ULPs bounds the error of any backend's float results, in units in the last place of f32 (narrower
 	// floats are computed in f32 and rounded); 0 asks for the correctly rounded result. Constants are
 	// not folded through an op that has a bound, so that a constant gives what data would.
