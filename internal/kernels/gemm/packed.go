@@ -59,8 +59,8 @@ func (p *Packed[T]) operand() anyOperand {
 	return o
 }
 
-// Packs reports whether Mul would pack the whole right operand as Pack does, so that MulPacked gives
-// the same bits in less time. Operands of 16 bits are packed in other ways.
+// Packs reports whether MulPacked takes less time than Mul, which packs the right operand itself or
+// reads it where it is, and gives the same bits. Operands of 16 bits are packed in other ways.
 func Packs[T Element](c, a, b Matrix[T], o *Options[T]) bool {
 	if c.RowStride == 1 && (c.ColStride != 1 || c.Cols == 1) || c.Rows == 0 || c.Cols == 0 || a.Cols == 0 {
 		return false // the product may be turned around
@@ -80,7 +80,9 @@ func packs[T Element, A Float](c, a, b Matrix[T], o *Options[T]) bool {
 	s.kernel = kernelsFor[A]()[0]
 	set(s, c, operandOf(a), operandOf(b), o)
 	s.makePlan(s.limiter.Threads())
-	yes := s.plan.packB || s.plan.packCols
+	size := int(unsafe.Sizeof(*new(A)))
+	reads := !s.plan.dot && !s.streams(size) && s.k*s.n*size > packedBytes
+	yes := s.plan.packB || s.plan.packCols || reads
 	s.release()
 	p.states.Put(s)
 	return yes

@@ -30,6 +30,9 @@ const (
 	readRows, readMoreRows, readMostRows = 42, 70, 140
 	readCols, readMoreCols               = 64, 512
 	bigBytes                             = 4 << 20
+	// From this size on products by an operand that was packed before take less time than those that
+	// read it, whose rows lie in as many pages and compete for places of the cache.
+	packedBytes = 1 << 20
 	// A big right operand that a few rows meet is read once, from memory: some
 	// rows of it at a time from end to end.
 	streamRows, streamDepth = 4, 32
@@ -79,7 +82,7 @@ func (s *state[A]) makePlan(threads int) {
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
 	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
-	if readB && s.m <= streamRows && s.k*s.n*size > bigBytes {
+	if readB && s.streams(size) {
 		p.depth = balanced(s.k, streamDepth)
 	}
 	if p.packRows = p.packA && p.direct && !readB && kn.panels != nil && s.m >= flowRows; p.packRows {
@@ -140,6 +143,9 @@ func (s *state[A]) readRight(size int) bool {
 	}
 	return s.m <= most
 }
+
+// streams reports whether a right operand that is read where it is is read once, from end to end.
+func (s *state[A]) streams(size int) bool { return s.m <= streamRows && s.k*s.n*size > bigBytes }
 
 // tiles shares the result out: by rows if they are packed by block, else by columns
 // if there are enough of them, so that each goroutine packs its own.
