@@ -133,6 +133,62 @@ func gptTraining() *Workload {
 	}
 }
 
+// The places of a decoding SmallGPT's caches, and the tokens that are in them at first.
+const smallContext, smallStart = 256, 64
+
+// gptDecoding makes one token of a text with a SmallGPT whose keys and values are kept: those of the
+// token are written to their place, and what is attended to are the places up to it.
+func gptDecoding() *Workload {
+	return &Workload{
+		Name: "gpt-decode", Must: 0.5, Aim: 0.25, FLOP: 2 * smallWeights, Bytes: 4 * smallWeights, Ops: 1, Runs: 3, Tolerance: 1e-4,
+		Peers: []string{"eager", "compile"}, Rivals: []string{"eager"}, open: openDecoding,
+	}
+}
+
+// smallToken returns the place and the token of a run.
+func smallToken(run int) (place, token int64) {
+	return int64(smallStart + run%(smallContext-smallStart)), int64(run * 31 % SmallVocab)
+}
+
+func openDecoding(ctx context.Context, s *loris.Session) (*Instance, error) {
+	m := s.With()
+	d := NewData(m)
+	g := newSmallGPT(d)
+	var keys, values [SmallLayers]*loris.Variable
+	for i := range SmallLayers {
+		keys[i] = d.Variable(1, SmallHeads, smallContext, SmallDim/SmallHeads)
+		values[i] = d.Variable(1, SmallHeads, smallContext, SmallDim/SmallHeads)
+	}
+	all := m.With(loris.As(loris.I64)).Arange(0, smallContext, 1)
+	logits := loris.NewVariable(m.Zeros(1, SmallVocab))
+	if err := s.Sync(ctx, all, logits.Value()); err != nil {
+		return nil, err
+	}
+	forward := func(place, token *loris.Tensor) *loris.Tensor {
+		mask := all.Le(place).Unsqueeze(0)
+		x := loris.Embedding(g.Words.Value(), token).Add(loris.Embedding(g.Places.Value(), place))
+		return g.Body(x, func(i int, q, k, v *loris.Tensor) *loris.Tensor {
+			k, v = keys[i].Value().IndexCopy(1, place, k), values[i].Value().IndexCopy(1, place, v)
+			keys[i].Assign(k)
+			values[i].Assign(v)
+			return loris.ScaledDotProductAttention(q, k, v, loris.AttnMask(mask))
+		})
+	}
+	runs := 0
+	return &Instance{
+		Start: func(ctx context.Context) error {
+			place, token := smallToken(runs)
+			runs++
+			return s.Step(ctx, func() error {
+				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
+				return nil
+			})
+		},
+		Finish:  waiting(s),
+		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
+	}, s.WaitDeviceOps(ctx)
+}
+
 // varyingLengths runs a SmallGPT on texts, each of a size that there was not before: the length goes
 // through varyingLengthCount numbers, and then the batch grows.
 func varyingLengths() *Workload {

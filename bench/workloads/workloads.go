@@ -137,7 +137,7 @@ func All() []*Workload {
 		chainCompiled(),
 		firstCompile(), firstCompileSmall(),
 		gpt2(),
-		gptTraining(), varyingLengths(),
+		gptTraining(), gptDecoding(), varyingLengths(),
 		gruGradients(), lstmInference(),
 		gpt2Training(gptSize{layers: gptLayers, dim: gptDim, heads: gptHeads, vocab: gptVocab, batch: 4, length: 512}),
 		vitTraining(vitSize{layers: 12, dim: 768, heads: 12, image: 224, patch: 16, classes: 1000, batch: 4}),

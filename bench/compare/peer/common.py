@@ -7,6 +7,7 @@ DEVICE = "cpu"  # main.py sets it before a system is imported
 CHAIN, CHAIN_SIZE = 1000, 4
 LAYERS, DIM, HEADS, SIZE, VOCAB, POSITIONS, CONTEXT, START = 12, 768, 12, 64, 50257, 1024, 256, 64
 SMALL_LAYERS, SMALL_DIM, SMALL_HEADS, SMALL_VOCAB, SMALL_PLACES = 3, 128, 4, 256, 1024
+SMALL_CONTEXT, SMALL_START = 256, 64
 VARYING_LEAST, VARYING_COUNT = 16, 257
 BLOCKS = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
 DIGITS_BATCH, DIGITS_RATE, DIGITS_DROP = 64, 0.01, 0.3
@@ -95,6 +96,11 @@ class Data:
             params += norm() + self.linear(SMALL_DIM, 4 * SMALL_DIM) + self.linear(4 * SMALL_DIM, SMALL_DIM)
         return params
 
+    def small_caches(self):
+        """Returns each layer's keys and values, after small_gpt."""
+        dims = SMALL_HEADS, SMALL_CONTEXT, SMALL_DIM // SMALL_HEADS
+        return [[self.floats(1, *dims), self.floats(1, *dims)] for _ in range(SMALL_LAYERS)]
+
     def recurrent(self, gates, states):
         """Returns the input, the states and the weights of a layer."""
         x, n = self.floats(1, 100, 16, 256), gates * 256
@@ -105,6 +111,11 @@ class Data:
 def varying_size(run):
     """Returns the batch and the length of a run."""
     return 1 + run // VARYING_COUNT, VARYING_LEAST + run * 100 % VARYING_COUNT
+
+
+def small_token(run):
+    """Returns the place and the token of a run."""
+    return SMALL_START + run % (SMALL_CONTEXT - SMALL_START), run * 31 % SMALL_VOCAB
 
 
 def gpt2_token(run):

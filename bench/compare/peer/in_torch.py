@@ -359,15 +359,19 @@ class SmallGPT(torch.nn.Module):
         self.params = torch.nn.ParameterList(put(p.copy()) for p in data.small_gpt())
 
     def forward(self, tokens):
+        def attend(_, q, k, v):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        return self.body(F.embedding(tokens, self.params[0]) + self.params[1][: tokens.shape[-1]], attend)
+
+    def body(self, x, attend):
         p = iter(self.params)
-        words, places, last = next(p), next(p), (next(p), next(p))
-        x = F.embedding(tokens, words) + places[: tokens.shape[-1]]
+        words, _, last = next(p), next(p), (next(p), next(p))
         norm = (common.SMALL_DIM,)
-        for _ in range(common.SMALL_LAYERS):
+        for i in range(common.SMALL_LAYERS):
             n1, c1, wqkv, bqkv, wo, bo, n2, c2, wu, bu, wd, bd = itertools.islice(p, 12)
             qkv = F.linear(F.layer_norm(x, norm, n1, c1), wqkv, bqkv).unflatten(-1, (3, common.SMALL_HEADS, -1))
-            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind()
-            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            a = attend(i, *qkv.permute(2, 0, 3, 1, 4).unbind())
             x = x + F.linear(a.transpose(1, 2).flatten(2), wo, bo)
             x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, norm, n2, c2), wu, bu)), wd, bd)
         return F.linear(F.layer_norm(x, norm, *last), words)
@@ -394,6 +398,40 @@ def gpt_train():
         update()
 
     return common.Workload(step, lambda: fetch(model.params[0]).reshape(-1))
+
+
+class DecodingGPT(SmallGPT):
+    def __init__(self, data):
+        super().__init__(data)
+        for i, (k, v) in enumerate(data.small_caches()):
+            self.register_buffer(f"k{i}", put(k)), self.register_buffer(f"v{i}", put(v))
+        self.register_buffer("all", torch.arange(common.SMALL_CONTEXT, device=DEVICE))
+
+    def forward(self, place, token):
+        mask = (self.all <= place).view(1, 1, 1, -1)
+
+        def attend(i, q, k, v):
+            keys, values = getattr(self, f"k{i}"), getattr(self, f"v{i}")
+            keys.index_copy_(1, place, k[0])
+            values.index_copy_(1, place, v[0])
+            return F.scaled_dot_product_attention(q, keys[None], values[None], attn_mask=mask)
+
+        return self.body((F.embedding(token, self.params[0]) + F.embedding(place, self.params[1]))[None], attend)[0]
+
+
+def gpt_decode():
+    runs = itertools.count()
+    call = model = DecodingGPT(Data()).eval()
+    if MODE == "compile":
+        torch._dynamo.reset()
+        call = torch.compile(model, fullgraph=True, dynamic=False)
+
+    def run():
+        place, token = common.small_token(next(runs))
+        with torch.inference_mode() if MODE == "eager" else torch.no_grad():
+            return call(torch.tensor([place], device=DEVICE), torch.tensor([token], device=DEVICE))
+
+    return common.Stateless(run, fetch)
 
 
 def gpt_varying():
@@ -498,7 +536,7 @@ WORKLOADS |= {"gpt2-decode": gpt2, "chain-recorded": chain_recorded, "first-comp
 if "torch-aoti" not in sys.argv:  # which exports no training
     WORKLOADS |= {"mlp-step": mlp, "digits-epoch": digits, "digits-compiled": digits}
     WORKLOADS |= large.workloads(sys.modules[__name__])
-    WORKLOADS |= {"gpt-train": gpt_train, "gpt-varying": gpt_varying, "gru-gradients": gru_gradients}
+    WORKLOADS |= {"gpt-train": gpt_train, "gpt-decode": gpt_decode, "gpt-varying": gpt_varying, "gru-gradients": gru_gradients}
 WORKLOADS |= {f"{name}-bf16": rounded(WORKLOADS[name]) for name in ("mlp-step", "encoder-block") if name in WORKLOADS}
 if "torch-lazy" in sys.argv:  # which is slow elsewhere, or falls back to the CPU
     WORKLOADS = {"chain-recorded": chain_recorded}
