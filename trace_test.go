@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,36 +127,49 @@ func TestTraceOfAFailingWriter(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace is a training step with and without a trace.
+// BenchmarkTrace takes turns of steps without and with a trace, in one session, and reports the medians
+// of a step and what the trace adds to it.
 func BenchmarkTrace(b *testing.B) {
-	for _, on := range []bool{false, true} {
-		b.Run(map[bool]string{false: "off", true: "on"}[on], func(b *testing.B) {
-			s, err := New()
-			if err != nil {
+	const turn = 50
+	s, err := New()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(b.Context())
+	m := s.With()
+	x, w := m.Randn(64, 256).Keep(), NewVariable(m.Randn(256, 256).Mul(0.05))
+	steps := func() time.Duration {
+		start := time.Now()
+		for range turn {
+			loss := x.MatMul(w.Value()).Relu().MatMul(w.Value()).Square().Mean()
+			w.Assign(w.Value().Sub(Grad(loss, w)[0].Mul(0.01)))
+			if err := s.MarkStep(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			defer s.Close(b.Context())
-			m := s.With()
-			x, w := m.Randn(64, 256).Keep(), NewVariable(m.Randn(256, 256).Mul(0.05))
-			if on {
-				var out bytes.Buffer
-				stop, err := s.Trace(&out)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer func() {
-					if err := stop(); err != nil {
-						b.Error(err)
-					}
-				}()
-			}
-			for b.Loop() {
-				loss := x.MatMul(w.Value()).Relu().MatMul(w.Value()).Square().Mean()
-				w.Assign(w.Value().Sub(Grad(loss, w)[0].Mul(0.01)))
-				if err := s.MarkStep(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		}
+		if err := s.WaitDeviceOps(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
 	}
+	steps()
+	var off, on []time.Duration
+	for b.Loop() {
+		off = append(off, steps())
+		stop, err := s.Trace(io.Discard)
+		if err != nil {
+			b.Fatal(err)
+		}
+		on = append(on, steps())
+		if err := stop(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	middle := func(t []time.Duration) float64 {
+		slices.Sort(t)
+		return float64(t[len(t)/2]) / turn / 1e3
+	}
+	b.ReportMetric(middle(off), "off-µs/step")
+	b.ReportMetric(middle(on), "on-µs/step")
+	b.ReportMetric(100*(middle(on)/middle(off)-1), "added-%")
 }

@@ -157,9 +157,9 @@ func (t *Writer) append(b []byte, e *Event, first *bool) []byte {
 	b = append(b, `,"cat":`...)
 	b = appendString(b, e.Category)
 	b = append(b, `,"ts":`...)
-	b = strconv.AppendFloat(b, float64(e.Start.Sub(t.begin))/1e3, 'f', 3, 64)
+	b = appendMicros(b, e.Start.Sub(t.begin))
 	b = append(b, `,"dur":`...)
-	b = strconv.AppendFloat(b, float64(e.Duration)/1e3, 'f', 3, 64)
+	b = appendMicros(b, e.Duration)
 	if e.Detail != "" {
 		b = append(b, `,"args":{"detail":`...)
 		b = append(appendString(b, e.Detail), '}')
@@ -167,9 +167,22 @@ func (t *Writer) append(b []byte, e *Event, first *bool) []byte {
 	return append(b, '}')
 }
 
+// appendMicros appends a time in microseconds with three decimals.
+func appendMicros(b []byte, d time.Duration) []byte {
+	if d < 0 {
+		b, d = append(b, '-'), -d
+	}
+	b = strconv.AppendInt(b, int64(d/time.Microsecond), 10)
+	ns := int(d % time.Microsecond)
+	return append(b, '.', byte('0'+ns/100), byte('0'+ns/10%10), byte('0'+ns%10))
+}
+
 // appendString appends a JSON string. Names are mostly plain; other characters are escaped.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
+	if plain(s) {
+		return append(append(b, s...), '"')
+	}
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -182,4 +195,14 @@ func appendString(b []byte, s string) []byte {
 		}
 	}
 	return append(b, '"')
+}
+
+// plain reports whether JSON has a string as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
