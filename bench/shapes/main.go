@@ -5,9 +5,12 @@
 //	go run ./bench/shapes --run gru --cpuprofile cpu.out
 //
 // A line is one program. Its times are the least of what the host does before the device can begin,
-// recording and MarkStep (or Call of a compiled function) together: "first" in a session that knows
-// nothing while the process has all machine code already, "new size" for sizes that the session has
-// not seen, "known" for those that it has. The last column is the new size for 100 nodes.
+// recording and MarkStep (or Call of a compiled function) together: "process" is the first time that a
+// process runs the program, machine code and all, "session" the first in a session that knows nothing
+// while the process has the machine code, "new size" for sizes that the session has not seen, "known"
+// for those that it has. "compile" is the part of each in which the executor makes a computation of a
+// recorded graph; the rest is recording, hashing and scheduling. The last column is a new size for 100
+// nodes.
 //
 // The program decode makes tokens with a GPT: with caches of keys and values that grow by Cat, so
 // that each token has sizes of its own, and with caches of a fixed size and a mask. Its times are
@@ -21,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"runtime/pprof"
 	"slices"
@@ -37,6 +41,7 @@ type settings struct {
 	sizes      int
 	tokens     int
 	cpuprofile string
+	once       string // the program that this process is to run once for another one
 }
 
 func main() {
@@ -49,6 +54,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.sizes, "sizes", 12, "how many sizes a program has")
 	f.IntVar(&s.tokens, "tokens", 1000, "how many tokens are decoded")
 	match := f.String("run", "", "only programs whose names match a `pattern`")
+	f.StringVar(&s.once, "once", "", "run the `program` once and print its times: what this command has further processes do")
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "write a profile of the new sizes to this `file`")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -62,18 +68,23 @@ func parse(args []string) (settings, error) {
 }
 
 func run(ctx context.Context, w io.Writer, s settings) error {
+	if s.once != "" {
+		return printOnce(ctx, w, s.once)
+	}
 	selected := slices.DeleteFunc(slices.Clone(programs), func(p program) bool { return !s.match.MatchString(p.name) })
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(selected) > 0 {
-		fmt.Fprintln(tab, "program\tnodes\tfirst\tnew size\tof first\tknown\tnew size/100 nodes\t")
+		fmt.Fprintln(tab, "program\tnodes\tprocess\tcompile\tsession\tcompile\tnew size\tcompile\tknown\tof process\tcompile\tof session\tcompile\tnew size/100 nodes\t")
 	}
 	for _, p := range selected {
 		m, err := measure(ctx, p, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		fmt.Fprintf(tab, "%s\t%d\t%v\t%v\t%.1f %%\t%v\t%v\t\n", p.name, m.nodes, round(m.first), round(m.fresh),
-			100*float64(m.fresh)/float64(m.first), round(m.known), round(m.fresh*100/time.Duration(m.nodes)))
+		fmt.Fprintf(tab, "%s\t%d\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%s\t%s\t%s\t%s\t%v\t\n", p.name, m.nodes,
+			round(m.process.host), round(m.process.compile), round(m.session.host), round(m.session.compile), round(m.fresh.host), round(m.fresh.compile), round(m.known.host),
+			percent(m.fresh.host, m.process.host), percent(m.fresh.compile, m.process.compile), percent(m.fresh.host, m.session.host), percent(m.fresh.compile, m.session.compile),
+			round(m.fresh.host*100/time.Duration(m.nodes)))
 	}
 	if err := tab.Flush(); err != nil {
 		return err
@@ -84,25 +95,49 @@ func run(ctx context.Context, w io.Writer, s settings) error {
 	return nil
 }
 
+func percent(x, of time.Duration) string { return fmt.Sprintf("%.1f %%", 100*float64(x)/float64(of)) }
+
 func round(d time.Duration) time.Duration { return d.Round(time.Microsecond) }
+
+// times are those of one run on the host: all, and the part in which a computation is made.
+type times struct{ host, compile time.Duration }
+
+// least returns the least of each part.
+func least(all []times) times {
+	out := all[0]
+	for _, t := range all {
+		out.host, out.compile = min(out.host, t.host), min(out.compile, t.compile)
+	}
+	return out
+}
 
 // costs are the times of a program.
 type costs struct {
-	nodes               int
-	first, fresh, known time.Duration
+	nodes                          int
+	process, session, fresh, known times
 }
 
-// measure takes the first times from sessions of their own, one for each size, and the others from
-// one session.
+// processes is how many processes run a program for its first time.
+const processes = 3
+
+// measure takes the first times from processes and from sessions of their own, one for each size, and
+// the others from one session.
 func measure(ctx context.Context, p program, s settings) (c costs, err error) {
-	var first, fresh, known []time.Duration
+	var process, session []times
+	for range processes {
+		t, err := inProcess(ctx, p)
+		if err != nil {
+			return c, err
+		}
+		process = append(process, t)
+	}
 	for i := range s.sizes {
 		_, t, err := inSession(ctx, p, []int{i})
 		if err != nil {
 			return c, err
 		}
 		if i > 0 { // the first makes the machine code
-			first = append(first, t...)
+			session = append(session, t...)
 		}
 	}
 	all := make([]int, 0, 2*s.sizes)
@@ -117,8 +152,37 @@ func measure(ctx context.Context, p program, s settings) (c costs, err error) {
 	if err := errors.Join(err, stop()); err != nil {
 		return c, err
 	}
-	fresh, known = t[1:s.sizes], t[s.sizes:]
-	return costs{nodes, slices.Min(first), slices.Min(fresh), slices.Min(known)}, nil
+	return costs{nodes, least(process), least(session), least(t[1:s.sizes]), least(t[s.sizes:])}, nil
+}
+
+// inProcess runs a program for the first time of a process.
+func inProcess(ctx context.Context, p program) (t times, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return t, err
+	}
+	out, err := exec.CommandContext(ctx, self, "--once", p.name).Output()
+	if err == nil {
+		_, err = fmt.Sscan(string(out), &t.host, &t.compile)
+	}
+	if err != nil {
+		return t, fmt.Errorf("in a process of its own: %w", err)
+	}
+	return t, nil
+}
+
+// printOnce runs the program of a name once, and prints its times in nanoseconds.
+func printOnce(ctx context.Context, w io.Writer, name string) error {
+	i := slices.IndexFunc(programs, func(p program) bool { return p.name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no program %q", name)
+	}
+	_, t, err := inSession(ctx, programs[i], []int{0})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, int64(t[0].host), int64(t[0].compile))
+	return err
 }
 
 func median(t []time.Duration) time.Duration {
@@ -143,7 +207,7 @@ func profile(file string) (stop func() error, err error) {
 
 // inSession runs a program with the given sizes in a new session, and returns the nodes of its graph
 // and the host's time for each.
-func inSession(ctx context.Context, p program, sizes []int) (nodes int, times []time.Duration, err error) {
+func inSession(ctx context.Context, p program, sizes []int) (nodes int, all []times, err error) {
 	s, err := loris.New()
 	if err != nil {
 		return 0, nil, err
@@ -158,11 +222,16 @@ func inSession(ctx context.Context, p program, sizes []int) (nodes int, times []
 		if err := s.WaitDeviceOps(ctx); err != nil {
 			return 0, nil, err
 		}
-		start := time.Now()
+		before, start := s.Report().Compiles, time.Now()
 		if err := step(ctx, in); err != nil {
 			return 0, nil, err
 		}
-		times = append(times, time.Since(start))
+		t := times{host: time.Since(start)}
+		r := s.Report()
+		for _, c := range r.Recent[len(r.Recent)-int(r.Compiles-before):] {
+			t.compile += c.Time
+		}
+		all = append(all, t)
 		if err := s.WaitDeviceOps(ctx); err != nil {
 			return 0, nil, err
 		}
@@ -170,5 +239,5 @@ func inSession(ctx context.Context, p program, sizes []int) (nodes int, times []
 	for _, c := range s.Report().Recent {
 		nodes = max(nodes, c.Nodes)
 	}
-	return nodes, times, nil
+	return nodes, all, nil
 }

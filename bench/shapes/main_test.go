@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// TestMain is the command in the processes that it starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "--once" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "cpu.out")
 	s, err := parse([]string{"--sizes", "2", "--tokens", "3", "--run", "^gpt|decode", "--cpuprofile", out})
