@@ -6,6 +6,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/igemm"
 	"github.com/loris-ml/loris/internal/kernels/pool"
 	"github.com/loris-ml/loris/internal/strided"
 	"github.com/loris-ml/loris/ir"
@@ -33,7 +34,7 @@ func init() {
 }
 
 var (
-	matmuls      = integers(intMatmul[uint8], intMatmul[int8], intMatmul[int16], intMatmul[int32], matmul[int64])
+	matmuls      = integers(intMatmul[uint8], intMatmul[int8], intMatmul[int16], intMatmul[int32], longMatmul)
 	floatMatmuls = byType[lowerFunc]{
 		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
 	}
@@ -159,6 +160,8 @@ const (
 	tileRows = 16
 	tileCols = 16
 	macCost  = 0.45 // nanoseconds for one multiplication and addition
+	// longMacCost is that of a native loop for 64-bit numbers.
+	longMacCost = 0.1
 )
 
 // upward returns a value whose strides are not negative, copying one whose are.
@@ -171,14 +174,25 @@ func (c *call) upward(v plan.Value) plan.Value {
 	return v
 }
 
+// panels is a way to multiply packed operands: the widths of their panels, and how many nanoseconds one
+// multiplication and addition takes.
+type panels[T kernels.Integer] struct {
+	mr, nr int
+	cost   float64
+	mul    func(c, a, b []T, m, n, k, rowLo, rowHi, colLo, colHi int)
+}
+
 func matmul[T kernels.Integer](c *call) {
-	p, out, small := intProduct[T](c)
-	if small {
+	multiply(c, panels[T]{kernels.MR, kernels.NR, macCost, kernels.MatMul[T]})
+}
+
+// longMatmul is matmul of 64-bit numbers by the processor's own loop, if it has one.
+func longMatmul(c *call) {
+	if l := igemm.NativeLong(); l != nil {
+		multiply(c, panels[int64]{l.MR, l.NR, longMacCost, l.Mul})
 		return
 	}
-	a := pack[T](c, p.a, kernels.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
-	b := pack[T](c, p.b, kernels.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
-	multiply[T](c, p, out, a, b)
+	matmul[int64](c)
 }
 
 // intProduct reads the operands of a product of integers, and emits it if it is
@@ -233,11 +247,17 @@ func pack[T kernels.Integer](c *call, v plan.Value, width, n, k int, batch []int
 	return dst
 }
 
-// multiply emits the product of packed operands, a tile of each batch a unit.
-func multiply[T kernels.Integer](c *call, p *product, out, a, b operand) {
-	rows, cols := (p.m+kernels.MR-1)/kernels.MR, (p.n+kernels.NR-1)/kernels.NR
+// multiply packs the operands and emits their product, a tile of each batch a unit.
+func multiply[T kernels.Integer](c *call, w panels[T]) {
+	p, out, small := intProduct[T](c)
+	if small {
+		return
+	}
+	a := pack[T](c, p.a, w.mr, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK)
+	b := pack[T](c, p.b, w.nr, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK)
+	rows, cols := ceilDiv(p.m, w.mr), ceilDiv(p.n, w.nr)
 	rowTiles, colTiles := (rows+tileRows-1)/tileRows, (cols+tileCols-1)/tileCols
-	aSize, bSize := kernels.PackedLen(p.m, p.k, kernels.MR), kernels.PackedLen(p.n, p.k, kernels.NR)
+	aSize, bSize := kernels.PackedLen(p.m, p.k, w.mr), kernels.PackedLen(p.n, p.k, w.nr)
 	if p.aOnce {
 		aSize = 0
 	}
@@ -245,12 +265,12 @@ func multiply[T kernels.Integer](c *call, p *product, out, a, b operand) {
 		bSize = 0
 	}
 	m := c.l.mem
-	cost := macCost * float64(min(tileRows, rows)*kernels.MR*min(tileCols, cols)*kernels.NR*p.k)
+	cost := w.cost * float64(min(tileRows, rows)*w.mr*min(tileCols, cols)*w.nr*p.k)
 	c.emit(p.batch*rowTiles*colTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
 		dst, x, y := elements[T](m, out), elements[T](m, a), elements[T](m, b)
 		for u := lo; u < hi; u++ {
 			i, row, col := u/(rowTiles*colTiles), u/colTiles%rowTiles*tileRows, u%colTiles*tileCols
-			kernels.MatMul(dst[i*p.m*p.n:(i+1)*p.m*p.n], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k,
+			w.mul(dst[i*p.m*p.n:(i+1)*p.m*p.n], x[i*aSize:], y[i*bSize:], p.m, p.n, p.k,
 				row, min(row+tileRows, rows), col, min(col+tileCols, cols))
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 // The processor has no instruction that divides vectors of integers. Integers of up to 32 bits are
 // divided as f64s, which never round a fraction to an integer, since the two differ by more than
-// 2⁻³² of the quotient. Those of 64 bits are divided one by one. A divisor of 0 is noted in the
+// 2⁻³² of the quotient. Those of 64 bits are, too, unless they are large. A divisor of 0 is noted in the
 // spill memory, and Run panics.
 
 // divisions returns the rows of integer division and its kin on floats.
@@ -17,7 +17,7 @@ func divisions() map[ir.Op]emitters {
 		return emitters{f: f.f, wrap: true, i: func(g *gen, w int, x []val) val {
 			g.noteZeros(w, x[1])
 			if w == 8 {
-				return g.divideSingly(x[0], x[1], floor, rest)
+				return g.divide64(x[0], x[1], floor, rest)
 			}
 			q := g.quotient32(x[0], x[1], floor)
 			if !rest {

@@ -146,3 +146,54 @@ func TestRests64(t *testing.T) {
 		}
 	}
 }
+
+// TestDivideLongs holds quotients and remainders of 64-bit integers against the definition around the
+// sizes up to which they are divided as floats, alone and beside larger ones in a vector.
+func TestDivideLongs(t *testing.T) {
+	r := rand.New(rand.NewPCG(51, 64))
+	var special []int64
+	for _, e := range []int{0, 1, 31, 32, 50, 51, 52, 53, 62, 63} {
+		for d := int64(-2); d <= 2; d++ {
+			special = append(special, 1<<e+d, -(1<<e)+d)
+		}
+	}
+	var x, y []int64
+	add := func(a, b int64) {
+		if b != 0 {
+			x, y = append(x, a), append(y, b)
+		}
+	}
+	for _, a := range special {
+		for _, b := range special {
+			add(a, b)
+		}
+	}
+	for i := range 20_000 {
+		b := r.Int64() >> r.IntN(64)
+		add(r.Int64()>>r.IntN(64), b)
+		// Next to multiples, below 2⁵¹ in all.
+		if b >>= 33; i%2 == 0 {
+			add(b*r.Int64N(1<<20)+r.Int64N(3)-1, b)
+		}
+	}
+	z := make([]int64, len(x))
+	for _, isa := range Available() {
+		for op := range divisions() {
+			b := looptest.New(loop.None)
+			u, v := b.Load(b.Arg(ir.I64, loop.Unit, false)), b.Load(b.Arg(ir.I64, loop.Unit, false))
+			b.Store(b.Arg(ir.I64, loop.Unit, true), b.Op(op, u, v))
+			c, err := Compile(&b.Kernel, isa)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := loop.Frame{Rows: 1, Cols: len(x), Spill: looptest.Aligned(c.SpillBytes())}
+			f.Ptr[0], f.Ptr[1], f.Ptr[2] = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0]), unsafe.Pointer(&z[0])
+			c.Run(&f)
+			for i, got := range z {
+				if want := op.Spec().Scalar.I2(x[i], y[i]); got != want {
+					t.Fatalf("%v: %v of %v and %v is %v, want %v", isa, op, x[i], y[i], got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,22 +1,37 @@
 package native
 
-import "github.com/loris-ml/loris/internal/native/x64"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/native/x64"
+)
 
 // lanewise computes integers lane by lane: one emits what makes RAX, x's element,
 // and RBX, y's, the result in RAX. Elements of 32 bits are sign-extended. y is the
-// element of y in memory; RDX is free.
-func (g *gen) lanewise(w int, x, y val, one func(a *x64.Asm, y x64.Mem)) val {
+// element of y in memory; RDX is free. Where all lanes of some, unless that is none, are 0, nothing is
+// computed, and the result is x.
+func (g *gen) lanewise(w int, x, y, some val, one func(a *x64.Asm, y x64.Mem)) val {
 	n := max(g.vl(w), 16)
-	xs, ys := g.newSlot(), g.newSlot()
+	xs, ys, ss := g.newSlot(), g.newSlot(), g.newSlot()
 	slot := func(at int32) *place { return &place{arg: -1, mem: inSpill(at)} }
 	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
 	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
+	if some != none {
+		g.add(vop{op: x64.MOVUPSst, len: n, b: some, mem: slot(ss), store: true})
+	}
 	lane := func(at int32) x64.Mem {
 		return x64.Mem{Base: spillBase, Index: x64.R8, Scale: uint8(w), Disp: at}
 	}
 	g.scalar(func() {
 		a := &g.asm
-		top := a.Label()
+		top, end := a.Label(), a.Label()
+		if some != none {
+			a.MovLoad(x64.RAX, inSpill(ss))
+			for at := int32(8); at < int32(n); at += 8 {
+				a.ArithLoad(x64.Or, x64.RAX, inSpill(ss+at))
+			}
+			a.JumpIf(x64.Zero, end)
+		}
 		a.MovImm(x64.R8, 0)
 		a.Bind(top)
 		a.LoadSize(x64.RAX, lane(xs), w)
@@ -32,13 +47,36 @@ func (g *gen) lanewise(w int, x, y val, one func(a *x64.Asm, y x64.Mem)) val {
 		a.ArithImm(x64.Add, x64.R8, 1)
 		a.ArithImm(x64.Cmp, x64.R8, int32(g.lanes))
 		a.JumpIf(x64.Less, top)
+		a.Bind(end)
 	})
 	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
 }
 
-// divideSingly divides the lanes of x by those of y in a loop.
-func (g *gen) divideSingly(x, y val, floor, rest bool) val {
-	return g.lanewise(8, x, y, func(a *x64.Asm, lane x64.Mem) {
+// divide64 divides as f64s, in which quotients of numbers below 2⁵¹ never round to an integer that they
+// do not have, and lane by lane where there are larger ones.
+func (g *gen) divide64(x, y val, floor, rest bool) val {
+	const w = 8
+	half := g.konst(w, 1<<51)
+	beyond := g.op2(x64.PORQ, g.vl(w), g.op2(x64.PADDQ, g.vl(w), x, half), g.op2(x64.PADDQ, g.vl(w), y, half))
+	beyond = g.op1i(x64.PSRLQ, g.vl(w), beyond, 52)
+	magic, bits := g.num(w, 0x1.8p52), g.konst(w, math.Float64bits(0x1.8p52))
+	float := func(v val) val { return g.subF(w, g.op2(x64.PADDQ, g.vl(w), v, bits), magic) }
+	a, b := float(x), float(y)
+	mode := byte(11)
+	if floor {
+		mode = 9
+	}
+	q := g.op1i(x64.ROUNDPD, g.vl(w), g.div(w, a, b), mode)
+	if rest {
+		q = g.subMul(w, a, q, b)
+	}
+	fast := g.op2(x64.PSUBQ, g.vl(w), g.addF(w, q, magic), bits)
+	return g.blend(w, g.nonZero(w, beyond), g.divideSingly(x, y, beyond, floor, rest), fast)
+}
+
+// divideSingly divides the lanes of x by those of y in a loop, if one of some is not 0.
+func (g *gen) divideSingly(x, y, some val, floor, rest bool) val {
+	return g.lanewise(8, x, y, some, func(a *x64.Asm, lane x64.Mem) {
 		next, minus, done := a.Label(), a.Label(), a.Label()
 		a.ArithImm(x64.Cmp, x64.RBX, 0)
 		a.JumpIf(x64.Zero, next)
@@ -70,7 +108,7 @@ func (g *gen) divideSingly(x, y val, floor, rest bool) val {
 // powSingly raises the lanes of x to the powers of y by squaring. Negative powers
 // of other numbers than 1 and -1 are 0.
 func (g *gen) powSingly(w int, x, y val) val {
-	return g.lanewise(w, x, y, func(a *x64.Asm, _ x64.Mem) {
+	return g.lanewise(w, x, y, none, func(a *x64.Asm, _ x64.Mem) {
 		top, even, negative, zero, done := a.Label(), a.Label(), a.Label(), a.Label(), a.Label()
 		a.Mov(x64.RDX, x64.RAX)
 		a.MovImm(x64.RAX, 1)

@@ -24,3 +24,15 @@ func natives() []*Kernel {
 	}
 	return l
 }
+
+// nativeLongs returns the loops for 64-bit numbers that this processor can run, best first.
+func nativeLongs() []*Long {
+	var l []*Long
+	if isa.AVX512() {
+		l = append(l, &Long{name: "avx512", MR: 12, NR: 16, tile: longAVX512})
+	}
+	if isa.AVX2() {
+		l = append(l, &Long{name: "avx2", MR: 2, NR: 8, tile: longAVX2})
+	}
+	return l
+}

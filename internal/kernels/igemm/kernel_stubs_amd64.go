@@ -24,6 +24,11 @@ func pairsAVX512(depth int, a *uint32, b *uint32, c *int32)
 //go:noescape
 func wholeAVX512(depth int, a *uint32, b *uint32, c *int32)
 
+// longAVX512 sets the 12×16 tile c to the product of two panels of 64-bit numbers.
+//
+//go:noescape
+func longAVX512(depth int, a *int64, b *int64, c *int64)
+
 // pairsAVX2 sets the 6×16 tile c to the product of two panels whose words are pairs of 16-bit numbers.
 //
 //go:noescape
@@ -33,3 +38,8 @@ func pairsAVX2(depth int, a *uint32, b *uint32, c *int32)
 //
 //go:noescape
 func wholeAVX2(depth int, a *uint32, b *uint32, c *int32)
+
+// longAVX2 sets the 2×8 tile c to the product of two panels of 64-bit numbers.
+//
+//go:noescape
+func longAVX2(depth int, a *int64, b *int64, c *int64)

@@ -91,6 +91,78 @@ func (s *isa) tile(words string) {
 	RET()
 }
 
+// long writes the tile of numbers of 64 bits. Without an instruction that multiplies them it adds the
+// products of lower halves and those of a lower and an upper one apart.
+func (s *isa) long() {
+	rows, split := s.rows, s.bytes == 32
+	if split {
+		rows = 2
+	}
+	TEXT("long"+s.suffix, NOSPLIT, "func(depth int, a, b, c *int64)")
+	Doc(fmt.Sprintf("long%s sets the %d×%d tile c to the product of two panels of 64-bit numbers.", s.suffix, rows, s.bytes/4))
+	Pragma("noescape")
+	depth, a, b := Load(Param("depth"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
+	acc, upper := make([][2]reg.VecVirtual, rows), make([][2]reg.VecVirtual, rows)
+	for i := range acc {
+		for j := range acc[i] {
+			acc[i][j] = s.vec()
+			s.zero(acc[i][j])
+			if split {
+				upper[i][j] = s.vec()
+				s.zero(upper[i][j])
+			}
+		}
+	}
+	Label("number")
+	var right, high [2]reg.VecVirtual
+	for j := range right {
+		right[j] = s.vec()
+		s.load(Mem{Base: b.(reg.Register), Disp: j * s.bytes}, right[j])
+		if split {
+			high[j] = s.vec()
+			VPSRLQ(Imm(32), right[j], high[j])
+		}
+	}
+	left, product := s.vec(), s.vec()
+	for i := range acc {
+		VPBROADCASTQ(Mem{Base: a.(reg.Register), Disp: 8 * i}, left)
+		if !split {
+			for j := range right {
+				VPMULLQ(left, right[j], product)
+				VPADDQ(product, acc[i][j], acc[i][j])
+			}
+			continue
+		}
+		for j := range right {
+			VPMULUDQ(left, right[j], product)
+			VPADDQ(product, acc[i][j], acc[i][j])
+			VPMULUDQ(left, high[j], product)
+			VPADDQ(product, upper[i][j], upper[i][j])
+		}
+		VPSRLQ(Imm(32), left, left)
+		for j := range right {
+			VPMULUDQ(left, right[j], product)
+			VPADDQ(product, upper[i][j], upper[i][j])
+		}
+	}
+	ADDQ(Imm(uint64(8*rows)), a)
+	ADDQ(Imm(uint64(2*s.bytes)), b)
+	DECQ(depth)
+	JNZ(LabelRef("number"))
+	c := Load(Param("c"), GP64())
+	for i := range acc {
+		for j := range acc[i] {
+			if split {
+				VPSLLQ(Imm(32), upper[i][j], upper[i][j])
+				VPADDQ(upper[i][j], acc[i][j], acc[i][j])
+			}
+			s.store(acc[i][j], Mem{Base: c.(reg.Register), Disp: (2*i + j) * s.bytes})
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
 func (s *isa) load(m, v Op) {
 	if s.bytes == 64 {
 		VMOVDQU32(m, v)
@@ -108,6 +180,9 @@ func main() {
 		}
 		if s.quads != nil {
 			s.tile(quads)
+		}
+		if s.suffix != "VNNI" {
+			s.long()
 		}
 	}
 	Generate()
