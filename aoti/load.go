@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
+	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/internal/pt2"
 	"github.com/loris-ml/loris/ir"
 )
@@ -58,6 +59,7 @@ func load(ctx context.Context, p *pt2.Package, opts []Option) (_ *Runner, err er
 	if o.threads > 0 {
 		setThreads(o.threads)
 	}
+	memlimit.Default() // read once in a process, here rather than in the first run
 	r := &Runner{name: m.Name, device: o.device}
 	if r.spec, err = m.Spec(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -45,7 +46,7 @@ func NewShape(dtype DType, dims []int) (Shape, error) {
 		s.dims[i] = d
 	}
 	if !s.countable() {
-		return Shape{}, fmt.Errorf("%w: %v elements overflow", ErrShape, dims)
+		return Shape{}, fmt.Errorf("%w: %v elements overflow", ErrShape, slices.Clone(dims)) // so that dims stays on the caller's stack
 	}
 	return s, nil
 }

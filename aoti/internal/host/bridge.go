@@ -220,8 +220,8 @@ func (c *scratch) end() {
 }
 
 // eager computes ops on tensors. what names the op and its attributes: two calls
-// with equal what and equal shapes build the same. The results are the caller's.
-func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) {
+// with equal what and equal shapes build the same. The results are on the host, and the caller's.
+func eager(what []byte, in []*tensor, build builder) ([]backend.Buffer, error) {
 	c := scratches.Get().(*scratch)
 	defer c.end()
 	if err := c.lend(what, in); err != nil {
@@ -237,15 +237,7 @@ func eager(what []byte, in []*tensor, build builder) ([]*hostmem.Buffer, error) 
 	if err != nil {
 		return nil, err
 	}
-	outs, err := p.run(context.Background(), c.bufs)
-	if err != nil {
-		return nil, err
-	}
-	host := make([]*hostmem.Buffer, len(outs))
-	for i, o := range outs {
-		host[i] = o.(*hostmem.Buffer)
-	}
-	return host, nil
+	return p.run(context.Background(), c.bufs)
 }
 
 // loan is an operand as the input of a program for the time of one call. No program of the CPU
@@ -357,5 +349,5 @@ func eagerInto(out *tensor, what []byte, in []*tensor, build builder) error {
 		return err
 	}
 	defer res[0].Release()
-	return storeBuffer(out, res[0])
+	return storeBuffer(out, res[0].(*hostmem.Buffer))
 }

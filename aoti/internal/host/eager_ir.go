@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/loris-ml/loris/backend"
@@ -51,13 +52,7 @@ func (r *decomposition) onHost() ([]*tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	strides := make([][]int64, len(bufs))
-	for i, b := range bufs {
-		if r.strides != nil {
-			strides[i] = r.strides(i, b.Shape())
-		}
-	}
-	outs, err := fromBuffers(bufs, strides)
+	outs, err := fromBuffers(bufs, r.strides)
 	for _, z := range r.zeros {
 		if err == nil {
 			var t *tensor
@@ -82,76 +77,100 @@ func zerosOnHost(z zeroTensor) (*tensor, error) {
 	return t, err
 }
 
+// rowCall is a call of an op of ir by name. Most have room for their lists in it.
+type rowCall struct {
+	decomposition
+	op   ir.Op
+	args []any // what the builder takes, an inputIndex or inputIndices
+	room struct {
+		in   [4]*tensor
+		args [8]any
+		what [160]byte
+	}
+}
+
+// inputIndex is an argument that is a tensor, by its position in in; inputIndices are those of a list,
+// -1 for one that is none.
+type (
+	inputIndex   int
+	inputIndices []int
+)
+
 // decomposeRow is an op of ir.
 func decomposeRow(op ir.Op, v values) (*decomposition, error) {
 	sp := op.Spec()
-	in := make([]*tensor, 0, len(sp.Schema.Params))
-	what := append(make([]byte, 0, 192), sp.Name...) // most keys, with the shapes that come behind
-	// Each argument is what the builder takes, or the position of an operand.
-	type operand int
-	type operands []int
-	args := make([]any, len(sp.Schema.Params))
-	for i, p := range sp.Schema.Params {
+	r := &rowCall{op: op}
+	r.in, r.what = r.room.in[:0], append(r.room.what[:0], sp.Name...)
+	r.args = slices.Grow(r.room.args[:0], len(sp.Schema.Params))
+	for _, p := range sp.Schema.Params {
 		x, ok := v[p.Name]
 		if !ok {
 			if !p.HasDef && !p.Kind.Optional() {
 				return nil, fmt.Errorf("%w: %s has no argument %q", ir.ErrArg, sp.Name, p.Name)
 			}
-			args[i] = p.Default
-			what = appendArg(what, p.Default)
+			r.args = append(r.args, p.Default)
+			r.what = appendArg(r.what, p.Default)
 			continue
 		}
 		switch x := x.(type) {
 		case *tensor:
-			args[i] = operand(len(in))
-			in = append(in, x)
-			what = append(what, ",T"...)
+			r.args = append(r.args, inputIndex(len(r.in)))
+			r.in = append(r.in, x)
+			r.what = append(r.what, ",T"...)
 		case []*tensor:
-			list := make(operands, len(x))
-			for j, t := range x {
-				list[j] = -1
-				if t != nil {
-					list[j] = len(in)
-					in = append(in, t)
-				}
-			}
-			args[i] = list
-			what = fmt.Appendf(what, ",%v", list)
+			r.addList(x)
 		default:
 			a, err := attribute(p.Kind, x)
 			if err != nil {
 				return nil, fmt.Errorf("%s: argument %q: %w", sp.Name, p.Name, err)
 			}
-			args[i] = a
-			what = appendArg(what, a)
+			r.args = append(r.args, a)
+			r.what = appendArg(r.what, a)
 		}
 	}
-	build := func(b *ir.Builder, vals []ir.Value) []ir.Value {
-		bound := make([]any, len(args))
-		for i, a := range args {
-			switch a := a.(type) {
-			case operand:
-				bound[i] = vals[a]
-			case operands:
-				list := make([]ir.Value, len(a))
-				for j, k := range a {
-					if k >= 0 {
-						list[j] = vals[k]
-					}
-				}
-				bound[i] = list
-			default:
-				bound[i] = a
-				if k := sp.Schema.Params[i].Kind; a != nil && (k.Operand()) {
-					bound[i] = b.WrappedConst(a)
+	r.build, r.strides = r.record, layoutOf(sp, v, r.in)
+	r.leaveOut(v, sp)
+	return &r.decomposition, nil
+}
+
+// addList adds an argument that is a list of tensors.
+func (r *rowCall) addList(ts []*tensor) {
+	list := make(inputIndices, len(ts))
+	for i, t := range ts {
+		list[i] = -1
+		if t != nil {
+			list[i] = len(r.in)
+			r.in = append(r.in, t)
+		}
+	}
+	r.args = append(r.args, list)
+	r.what = fmt.Appendf(r.what, ",%v", list)
+}
+
+// record records the op on stand-ins of the operands.
+func (r *rowCall) record(b *ir.Builder, vals []ir.Value) []ir.Value {
+	params := r.op.Spec().Schema.Params
+	bound := make([]any, len(r.args))
+	for i, a := range r.args {
+		switch a := a.(type) {
+		case inputIndex:
+			bound[i] = vals[a]
+		case inputIndices:
+			list := make([]ir.Value, len(a))
+			for j, k := range a {
+				if k >= 0 {
+					list[j] = vals[k]
 				}
 			}
+			bound[i] = list
+		default:
+			bound[i] = a
+			if a != nil && params[i].Kind.Operand() {
+				bound[i] = b.WrappedConst(a)
+			}
 		}
-		return b.Call(op, bound)
 	}
-	r := &decomposition{what: what, in: in, build: build, strides: layoutOf(sp, v, in)}
-	r.leaveOut(v, sp)
-	return r, nil
+	return b.Call(r.op, bound)
 }
 
 // appendArg appends an argument's type and value to what names a call.
@@ -245,12 +264,16 @@ func stridesFrom(sp *ir.Spec, in []*tensor) func(i int, s ir.Shape) []int64 {
 }
 
 // fromBuffers makes tensors of results, which it releases.
-func fromBuffers(bufs []*hostmem.Buffer, strides [][]int64) ([]*tensor, error) {
+func fromBuffers(bufs []backend.Buffer, strides func(i int, s ir.Shape) []int64) ([]*tensor, error) {
 	outs := make([]*tensor, len(bufs))
 	var err error
 	for i, b := range bufs {
 		if err == nil {
-			outs[i], err = newFromBuffer(b, strides[i])
+			var at []int64
+			if strides != nil {
+				at = strides(i, b.Shape())
+			}
+			outs[i], err = newFromBuffer(b.(*hostmem.Buffer), at)
 		}
 		b.Release()
 	}

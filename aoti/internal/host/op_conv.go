@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
@@ -422,7 +423,7 @@ func (k *convolution) runEager() error {
 	if err := k.makeOut(res[0].Shape().Dims(), channelsLast(k.x) || channelsLast(k.w)); err != nil {
 		return err
 	}
-	if err := storeBuffer(k.out, res[0]); err != nil {
+	if err := storeBuffer(k.out, res[0].(*hostmem.Buffer)); err != nil {
 		return k.fail(err)
 	}
 	return nil

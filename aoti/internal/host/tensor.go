@@ -6,6 +6,10 @@ package host
 #cgo CFLAGS: -std=gnu17 -O2
 #cgo LDFLAGS: -rdynamic -ldl -lm -lpthread
 #include "tensor.h"
+
+// These keep no pointer of their arguments, so Go may have sizes and strides on its stack.
+#cgo noescape lori_tensor_empty
+#cgo noescape lori_tensor_borrow
 */
 import "C"
 
