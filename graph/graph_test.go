@@ -221,6 +221,8 @@ func TestRules(t *testing.T) {
 		{"all operands expanded stay", "", "%s = expand(sum(%x, [0], true), [6])\n %y = mul(%s, %s)", "expand("},
 		{"cast to its own dtype", "merge-casts", "%y = neg(cast(%x, f32))", "neg(%x)"},
 		{"cast through a wider float", "merge-casts", "%y = cast(cast(%x, f64), i32)", "cast(%x, dtype=i32)"},
+		{"widened before a selection", "cast-selected", "%y = gather(cast(%x, f64), 0, full([2], 1, i64))", "gather(%x,"},
+		{"narrowed before a selection stays", "", "%y = gather(cast(%x, f16), 0, full([2], 1, i64))", "= cast(%x"},
 		{"cast through a narrower float stays", "", "%y = cast(cast(%x, f16), f64)", "dtype=f16"},
 		{"complex numbers as pairs and back", "complex-views", "%y = view_as_complex(neg(view_as_real(view_as_complex(reshape(%x, [3,2])))))", "%1 = neg(%0)"},
 		{"sum of a permuted value", "reduce-permuted", "%y = sum(permute(reshape(%x, [3,2]), [1,0]))", "%1 = sum(%0)"},

@@ -138,6 +138,7 @@ func init() {
 		{"noop-view", noopView},
 		{"drop-expand", dropExpand},
 		{"merge-casts", mergeCasts},
+		{"cast-selected", castSelected},
 		{"reduce-permuted", reducePermuted},
 	}
 }
@@ -244,4 +245,18 @@ func mergeCasts(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 		}
 	}
 	return nil, false
+}
+
+// castSelected: what is selected from a widened tensor is selected first and widened then, so that no
+// more is read than that.
+func castSelected(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	if op != aten.Gather && op != aten.IndexSelect || in[0].Node.Op() != aten.Cast {
+		return nil, false
+	}
+	narrow := in[0].Node.Inputs()[0]
+	if narrow.DType().Size() >= in[0].DType().Size() {
+		return nil, false
+	}
+	selected := b.Emit(op, attr, append([]ir.Value{narrow}, in[1:]...)...)
+	return []ir.Value{b.Cast(selected[0], in[0].DType())}, true
 }

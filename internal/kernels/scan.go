@@ -65,6 +65,10 @@ func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
 // are; of equal ones the later, and a NaN stays the maximum.
 func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
+		if inner == 1 {
+			cummaxRow(values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n], least)
+			continue
+		}
 		p := l/inner*n*inner + l%inner
 		var best T
 		at := int64(0)
@@ -80,6 +84,35 @@ func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, 
 			values[p], indices[p] = best, at
 			p += inner
 		}
+	}
+}
+
+// cummaxRow is Cummax of elements that adjoin. It looks for the end of each run that one of them rules,
+// of which there are few in most rows, and fills it.
+func cummaxRow[T Number](values []T, indices []int64, x []T, least bool) {
+	for at := 0; at < len(x); {
+		best, end := x[at], at+1
+		switch {
+		case best != best:
+			for end < len(x) && x[end] == x[end] {
+				end++
+			}
+		case least:
+			for end < len(x) && x[end] > best {
+				end++
+			}
+		default:
+			for end < len(x) && x[end] < best {
+				end++
+			}
+		}
+		for i := range values[at:end] {
+			values[at+i] = best
+		}
+		for i := range indices[at:end] {
+			indices[at+i] = int64(at)
+		}
+		at = end
 	}
 }
 

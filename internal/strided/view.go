@@ -5,6 +5,12 @@
 // and dense memory.
 package strided
 
+import (
+	"encoding/binary"
+	"math/bits"
+	"unsafe"
+)
+
 // MaxRank is the largest number of dimensions of a View.
 const MaxRank = 8
 
@@ -212,6 +218,15 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 	var at [MaxRank]int
 	pos := v.Seek(start, &at)
 	for i := at[last]; ; i = 0 {
+		if i == 0 && step == 0 && n <= fewRepeats {
+			if k := readRepeated(dst, src, v, &at, pos); k > 0 {
+				dst = dst[k:]
+				pos += k / n * v.Strides[last-1]
+			}
+			if len(dst) == 0 {
+				return
+			}
+		}
 		k := min(n-i, len(dst))
 		readRun(dst[:k], src, pos, step)
 		dst = dst[k:]
@@ -256,6 +271,8 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 		copy(dst, src[pos:pos+len(dst)])
 	case 0:
 		fill(dst, src[pos])
+	case -1:
+		readReversed(dst, src[pos-len(dst)+1:pos+1])
 	default:
 		for i := range dst {
 			dst[i] = src[pos]
@@ -263,6 +280,56 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 		}
 	}
 }
+
+// readReversed sets dst to src from its end, narrow elements eight bytes at a time.
+func readReversed[T Bits](dst, src []T) {
+	size := int(unsafe.Sizeof(src[0]))
+	if each := 8 / size; size <= 2 {
+		to, from := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(dst)*size), unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*size)
+		for ; len(dst) >= each; dst, src = dst[each:], src[:len(src)-each] {
+			w := bits.ReverseBytes64(binary.LittleEndian.Uint64(from[len(from)-8:]))
+			if size == 2 {
+				const low = 0x00ff00ff00ff00ff
+				w = w&low<<8 | w>>8&low
+			}
+			binary.LittleEndian.PutUint64(to, w)
+			to, from = to[8:], from[:len(from)-8]
+		}
+	}
+	for i := range dst {
+		dst[i] = src[len(src)-1-i]
+	}
+}
+
+// readRepeated is Read from a coordinate on while elements follow each other that are each repeated along
+// the last dimension. It returns how many of dst it has set.
+func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
+	last := v.Rank - 1
+	if last == 0 || v.Strides[last] != 0 {
+		return 0
+	}
+	n, step := v.Dims[last], v.Strides[last-1]
+	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
+	if n == 2 {
+		for i := range most {
+			x := src[pos+i*step]
+			dst[2*i], dst[2*i+1] = x, x
+		}
+	} else {
+		for i := range most {
+			x := src[pos+i*step]
+			for j := range dst[i*n : (i+1)*n] {
+				dst[i*n+j] = x
+			}
+		}
+	}
+	at[last-1] += most
+	return most * n
+}
+
+// fewRepeats is how often elements are repeated at most for a call of fill for each to cost more than
+// the elements do.
+const fewRepeats = 16
 
 // SquareRows is how many rows a Read should have of a View that is Transposed, so that it reads each
 // cache line once.

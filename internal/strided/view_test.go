@@ -3,6 +3,7 @@ package strided
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,6 +44,9 @@ var viewCases = []struct {
 	{"broadcast row", makeView(2, []int{6, 5}, []int{0, 1})},
 	{"broadcast column", makeView(2, []int{6, 5}, []int{1, 0})},
 	{"reversed", makeView(99, []int{10, 10}, []int{-10, -1})},
+	{"reversed rows", makeView(41, []int{3, 37}, []int{50, -1})},
+	{"broadcast pairs", makeView(3, []int{7, 5, 2}, []int{5, 1, 0})},
+	{"broadcast in threes", makeView(0, []int{4, 9, 3}, []int{1, 4, 0})},
 	{"steps", makeView(1, []int{5, 4}, []int{20, 3})},
 	{"transposed", makeView(0, []int{40, 25}, []int{1, 40})},
 	{"transposed batch", makeView(3, []int{2, 3, 20, 15}, []int{1000, 300, 1, 20})},
@@ -88,7 +92,7 @@ func checkRead(t *testing.T, src, want []uint32, v View, size int) {
 
 func TestWrite(t *testing.T) {
 	for _, c := range viewCases {
-		if c.name == "broadcast scalar" || c.name == "broadcast row" || c.name == "broadcast column" {
+		if strings.HasPrefix(c.name, "broadcast") {
 			continue // no place for each element
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -236,5 +240,33 @@ func TestSliceMerged(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no slice was found")
+	}
+}
+
+// TestReadNarrow reads elements of fewer bytes, from each start to each end.
+func TestReadNarrow(t *testing.T) {
+	readNarrow[uint8](t)
+	readNarrow[uint16](t)
+}
+
+func readNarrow[T uint8 | uint16](t *testing.T) {
+	wide, src := make([]uint32, 3000), make([]T, 3000)
+	for i := range src {
+		wide[i] = uint32(i)
+		src[i] = T(i * 7)
+	}
+	for _, c := range viewCases {
+		want := naiveRead(wide, c.view)
+		for start := 0; start < len(want); start += 1 + start/3 {
+			for end := start + 1; end <= len(want); end += 1 + end/3 {
+				got := make([]T, end-start)
+				Read(got, src, &c.view, start)
+				for i, v := range got {
+					if w := T(want[start+i] * 7); v != w {
+						t.Fatalf("%s, %d to %d: element %d is %d, want %d", c.name, start, end, i, v, w)
+					}
+				}
+			}
+		}
 	}
 }
