@@ -1704,6 +1704,372 @@ end1:
 	VZEROUPPER
 	RET
 
+// func addBytesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·addBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPADDB  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func addWordsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·addWordsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPADDW  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func addLongsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·addLongsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPADDD  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func addQuadsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·addQuadsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPADDQ  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func addSinglesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·addSinglesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func addDoublesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·addDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VADDPD  Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func maxUnsignedAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxUnsignedAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMAXUB Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func minUnsignedAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minUnsignedAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMINUB Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func maxBytesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMAXSB Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func minBytesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMINSB Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func maxWordsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxWordsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMAXSW Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func minWordsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minWordsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMINSW Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func maxLongsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxLongsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMAXSD Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func minLongsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minLongsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU (AX), Y0
+	VMOVDQU (CX), Y1
+	VPMINSD Y1, Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func maxSinglesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·maxSinglesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVDQU   Y2, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func minSinglesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·minSinglesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VMINPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VORPS     Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVDQU   Y2, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func maxDoublesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·maxDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VMAXPD    Y1, Y0, Y2
+	VCMPPD    $0x00, Y1, Y0, Y3
+	VANDPD    Y1, Y0, Y4
+	VBLENDVPD Y3, Y4, Y2, Y2
+	VCMPPD    $0x03, Y1, Y0, Y3
+	VADDPD    Y1, Y0, Y4
+	VBLENDVPD Y3, Y4, Y2, Y2
+	VMOVDQU   Y2, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func minDoublesAVX2(dst *byte, src *byte, n int)
+// Requires: AVX
+TEXT ·minDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VMINPD    Y1, Y0, Y2
+	VCMPPD    $0x00, Y1, Y0, Y3
+	VORPD     Y1, Y0, Y4
+	VBLENDVPD Y3, Y4, Y2, Y2
+	VCMPPD    $0x03, Y1, Y0, Y3
+	VADDPD    Y1, Y0, Y4
+	VBLENDVPD Y3, Y4, Y2, Y2
+	VMOVDQU   Y2, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 DATA elementaryConstants<>+0(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+8(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+16(SB)/8, $0x40862f3333333333

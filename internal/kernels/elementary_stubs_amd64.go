@@ -63,3 +63,93 @@ func geluAVX2(dst *float32, src *float32, n int)
 //
 //go:noescape
 func geluTanhAVX2(dst *float32, src *float32, n int)
+
+// addBytesAVX2 sets n vectors of 32 bytes, n above 0, to sums of bytes of dst and src.
+//
+//go:noescape
+func addBytesAVX2(dst *byte, src *byte, n int)
+
+// addWordsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 16-bit integers of dst and src.
+//
+//go:noescape
+func addWordsAVX2(dst *byte, src *byte, n int)
+
+// addLongsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 32-bit integers of dst and src.
+//
+//go:noescape
+func addLongsAVX2(dst *byte, src *byte, n int)
+
+// addQuadsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 64-bit integers of dst and src.
+//
+//go:noescape
+func addQuadsAVX2(dst *byte, src *byte, n int)
+
+// addSinglesAVX2 sets n vectors of 32 bytes, n above 0, to sums of float32s of dst and src.
+//
+//go:noescape
+func addSinglesAVX2(dst *byte, src *byte, n int)
+
+// addDoublesAVX2 sets n vectors of 32 bytes, n above 0, to sums of float64s of dst and src.
+//
+//go:noescape
+func addDoublesAVX2(dst *byte, src *byte, n int)
+
+// maxUnsignedAVX2 sets n vectors of 32 bytes, n above 0, to maxima of bytes without a sign of dst and src.
+//
+//go:noescape
+func maxUnsignedAVX2(dst *byte, src *byte, n int)
+
+// minUnsignedAVX2 sets n vectors of 32 bytes, n above 0, to minima of bytes without a sign of dst and src.
+//
+//go:noescape
+func minUnsignedAVX2(dst *byte, src *byte, n int)
+
+// maxBytesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of bytes of dst and src.
+//
+//go:noescape
+func maxBytesAVX2(dst *byte, src *byte, n int)
+
+// minBytesAVX2 sets n vectors of 32 bytes, n above 0, to minima of bytes of dst and src.
+//
+//go:noescape
+func minBytesAVX2(dst *byte, src *byte, n int)
+
+// maxWordsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 16-bit integers of dst and src.
+//
+//go:noescape
+func maxWordsAVX2(dst *byte, src *byte, n int)
+
+// minWordsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 16-bit integers of dst and src.
+//
+//go:noescape
+func minWordsAVX2(dst *byte, src *byte, n int)
+
+// maxLongsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 32-bit integers of dst and src.
+//
+//go:noescape
+func maxLongsAVX2(dst *byte, src *byte, n int)
+
+// minLongsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 32-bit integers of dst and src.
+//
+//go:noescape
+func minLongsAVX2(dst *byte, src *byte, n int)
+
+// maxSinglesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of float32s of dst and src.
+//
+//go:noescape
+func maxSinglesAVX2(dst *byte, src *byte, n int)
+
+// minSinglesAVX2 sets n vectors of 32 bytes, n above 0, to minima of float32s of dst and src.
+//
+//go:noescape
+func minSinglesAVX2(dst *byte, src *byte, n int)
+
+// maxDoublesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of float64s of dst and src.
+//
+//go:noescape
+func maxDoublesAVX2(dst *byte, src *byte, n int)
+
+// minDoublesAVX2 sets n vectors of 32 bytes, n above 0, to minima of float64s of dst and src.
+//
+//go:noescape
+func minDoublesAVX2(dst *byte, src *byte, n int)

@@ -301,8 +301,7 @@ func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi 
 		for j, ix := range index {
 			p := (o*size+checked(ix, size))*inner + c
 			q := (o*n+j)*inner + c
-			row := dst[p : p+k]
-			Add(row, row, source[q:q+k])
+			combineRow(CombineSum, dst[p:p+k], source[q:q+k])
 		}
 		lo += k
 	}

@@ -29,22 +29,7 @@ func ReduceRows[T Number](dst []T, index []int64, source []T, how Combine, count
 			copy(row, from)
 			continue
 		}
-		switch how {
-		case CombineProd:
-			Mul(row, row, from)
-		case CombineMax:
-			from = from[:len(row)]
-			for i, v := range row {
-				row[i] = max(v, from[i])
-			}
-		case CombineMin:
-			from = from[:len(row)]
-			for i, v := range row {
-				row[i] = min(v, from[i])
-			}
-		default:
-			Add(row, row, from)
-		}
+		combineRow(how, row, from)
 	}
 	if how != CombineMean {
 		return

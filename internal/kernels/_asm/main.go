@@ -123,6 +123,9 @@ func main() {
 		s.function("gelu", s.gelu)
 		s.function("geluTanh", s.geluTanh)
 	}
+	for _, w := range ways() {
+		combine(w)
+	}
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
 		for lane := range 8 {
