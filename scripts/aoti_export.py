@@ -1,18 +1,21 @@
 """Exports the programs of aoti/export/testdata and runs the packages in PyTorch.
 
     go build -o /tmp/loris ./cmd/loris/full && python scripts/aoti_export.py /tmp/loris [--inductor] [--seconds 10]
+    LORIS_KEEP_PACKAGES=FOLDER go test ./aoti/export -run OfAllKinds && python scripts/aoti_export.py --packages FOLDER
 
 It needs torch and nothing else. For each program: how far the results are from `loris run`, in units of the largest, through Python's
 loader and through the C++ runner's binding; microseconds a run, of Inductor's package of the same model beside it where there is one
 (--inductor; it takes half a minute each); bytes beyond the weights. Then runs beside updates and swaps, and whether a runner that is
-deleted leaves a mapping. It exits with 1 if anything is off.
+deleted leaves a mapping. The second form runs packages that are there, each with the inputs and results beside it. It exits with 1 if
+anything is off.
 """
 import argparse, gc, glob, json, math, os, struct, subprocess, sys, tempfile, threading, time, zipfile
 
 import torch
 from torch._inductor import aoti_load_package
 
-DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "BOOL": torch.bool, "F16": torch.float16, "BF16": torch.bfloat16}
+DTYPES = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "I32": torch.int32, "BOOL": torch.bool, "F16": torch.float16, "BF16": torch.bfloat16,
+          "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "C64": torch.complex64}
 NAMES = {v: k for k, v in DTYPES.items()}
 LIR = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i32": torch.int32, "bool": torch.bool, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -24,7 +27,8 @@ def read(path):
     for name, t in json.loads(data[8 : 8 + n]).items():
         if name != "__metadata__":
             a, b = t["data_offsets"]
-            out[name] = torch.frombuffer(bytearray(data[8 + n + a : 8 + n + b]), dtype=DTYPES[t["dtype"]]).reshape(t["shape"])
+            raw = bytearray(data[8 + n + a : 8 + n + b])
+            out[name] = (torch.frombuffer(raw, dtype=DTYPES[t["dtype"]]) if raw else torch.empty(0, dtype=DTYPES[t["dtype"]])).reshape(t["shape"])
     return out
 
 
@@ -170,18 +174,63 @@ def swap_test(so, ins, weights, seconds):
     return counts[1] == 0 and mapped() == 0
 
 
+def numbered(tensors, prefix):
+    return [t for _, t in sorted((int(k[len(prefix):]), t) for k, t in tensors.items() if k.startswith(prefix))]
+
+
+def ulps(got, want):
+    """The largest difference of floats in units in the last place of the largest; infinite where anything else differs."""
+    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, want.shape, got.dtype, want.dtype)
+    if not (want.dtype.is_floating_point or want.dtype.is_complex):
+        return 0.0 if torch.equal(got, want) else math.inf
+    epsilon = torch.finfo(want.dtype).eps
+    wide = torch.complex128 if want.dtype.is_complex else torch.float64
+    got, want = got.to(wide).flatten(), want.to(wide).flatten()
+    same = (got == want) | (got.isnan() & want.isnan())
+    finite = want.abs()[want.isfinite()]
+    if same.all():
+        return 0.0
+    return ((got - want).abs()[~same].max() / finite.max().clamp_min(1e-300) / epsilon).item()
+
+
+def run_packages(folder):
+    """Runs packages on the inputs beside them; the results must be those beside them, to 8 units in the last place of the largest."""
+    print(f"PyTorch {torch.__version__}\n\n| package | outputs | off, units in the last place |\n|---|---|---|")
+    good = True
+    for path in sorted(glob.glob(os.path.join(folder, "*.pt2"))):
+        tensors = read(path[:-3] + "safetensors")
+        name = os.path.basename(path)[:-4]
+        try:
+            with torch.no_grad():
+                got = aoti_load_package(path)(*numbered(tensors, "in"))
+            got, want = [got] if torch.is_tensor(got) else list(got), numbered(tensors, "out")
+            assert len(got) == len(want), (len(got), len(want))
+            worst = max((ulps(g, w) for g, w in zip(got, want)), default=0.0)
+            print(f"| {name} | {len(want)} | {worst:.1f} |", flush=True)
+            good = good and worst <= 8
+        except Exception as e:
+            print(f"| {name} | | {type(e).__name__}: {str(e)[:200]} |", flush=True)
+            good = False
+    sys.exit(not good)
+
+
 def memory():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("loris")
+    a.add_argument("loris", nargs="?")
+    a.add_argument("--packages", metavar="FOLDER")
     a.add_argument("--inductor", action="store_true")
     a.add_argument("--seconds", type=float, default=10)
     a = a.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(2)
+    if a.packages:
+        run_packages(a.packages)
+    if not a.loris:
+        sys.exit("which loris?")
     good = True
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads\n\n| program | export ms | bytes beyond weights | off, Python | off, C++ | µs a run, C++ | Inductor's µs | its compile s |\n|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():

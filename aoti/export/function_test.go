@@ -75,8 +75,16 @@ func TestLoopsAreExported(t *testing.T) {
 // runFunction holds a package to what the function computes here, and returns it.
 func runFunction(t *testing.T, pkg []byte, fn func(in ...*loris.Tensor) []*loris.Tensor, in ...*loris.Tensor) *aoti.Runner {
 	t.Helper()
-	ctx := context.Background()
 	r := load(t, pkg)
+	_, want, got := runBoth(t, r, fn, in...)
+	same(t, got, want)
+	return r
+}
+
+// runBoth returns the elements of inputs, and what a function and the package of it compute of them.
+func runBoth(t *testing.T, r *aoti.Runner, fn func(in ...*loris.Tensor) []*loris.Tensor, in ...*loris.Tensor) (given, want, got []backend.Buffer) {
+	t.Helper()
+	ctx := context.Background()
 	all := append(append([]*loris.Tensor(nil), in...), fn(in...)...)
 	data, err := loris.Fetch(ctx, all...)
 	if err != nil {
@@ -88,12 +96,10 @@ func runFunction(t *testing.T, pkg []byte, fn func(in ...*loris.Tensor) []*loris
 			t.Fatal(err)
 		}
 	}
-	got, err := r.Run(ctx, bufs[:len(in)]...)
-	if err != nil {
+	if got, err = r.Run(ctx, bufs[:len(in)]...); err != nil {
 		t.Fatal(err)
 	}
-	same(t, got, bufs[len(in):])
-	return r
+	return bufs[:len(in)], bufs[len(in):], got
 }
 
 // Random numbers come from the generator of the process: others in each run, within their bounds, and

@@ -25,8 +25,12 @@ func init() {
 		aten.Gather: (*call).gather, aten.IndexSelect: (*call).indexSelect, aten.Sort: (*call).sort,
 		aten.Uniform: (*call).uniform, aten.Normal: (*call).normal, aten.Randint: (*call).randint,
 		aten.Scatter: (*call).scatter, aten.ScatterReduce: (*call).scatterReduce, aten.IndexAdd: (*call).indexAdd, aten.Cummax: (*call).cummax,
-		aten.Cumsum: cumulate("aoti_torch_cpu_cumsum"), aten.Cumprod: cumulate("aoti_torch_cpu_cumprod"),
+		aten.FftLine: (*call).fourier,
+		aten.Cumsum:  cumulate("aoti_torch_cpu_cumsum"), aten.Cumprod: cumulate("aoti_torch_cpu_cumprod"),
 		aten.MatMul: (*call).matmul, aten.Convolution: (*call).convolution, aten.MaxPoolWithIndices: (*call).maxPool, aten.Attention: (*call).attention,
+	}
+	for _, op := range []ir.Op{aten.Sum, aten.Prod, aten.Amax, aten.Amin, aten.Any, aten.All, aten.Argmax, aten.Argmin} {
+		lowerings[op] = (*call).reduction
 	}
 }
 

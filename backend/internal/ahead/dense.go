@@ -15,7 +15,7 @@ import (
 func (c *call) matmul() {
 	c.Compute()
 	x, y := c.Operands[0], c.Operands[1]
-	if !x.DType().IsFloat() {
+	if !x.DType().IsFloat() && !x.DType().IsInt() {
 		c.unsupported("products of %v have no function", x.DType())
 		return
 	}

@@ -107,12 +107,20 @@ func cumulate(function string) func(c *call) {
 	return func(c *call) {
 		c.Compute()
 		x := c.Operands[0]
-		if x.DType() == ir.Bool {
-			c.unsupported("bools have no running sums")
+		if c.Shapes[0].DType() == ir.Bool {
+			c.unsupported("bools have no running sums: ask for those of i64")
 			return
 		}
 		code, _ := ahead.TypeCode(c.Shapes[0].DType())
 		c.emit(function, 0, c.tensor(x), ahead.Int(c.Dim("dim", max(x.Shape.Rank(), 1))), ahead.List{code},
 			c.returned(strided.Dense(c.Shapes[0].Dims())))
 	}
+}
+
+// fourier calls _fft_c2c, of the last dimension and without a factor.
+func (c *call) fourier() {
+	c.Compute()
+	x := c.tensor(c.Dense(c.Operands[0]))
+	c.emit("aoti_torch_cpu__fft_c2c", 0, x, ahead.List{int64(x.View.Rank - 1)}, ahead.Int(1), ahead.Int(0), flag(c.Bool("forward")),
+		c.returned(strided.Dense(c.Shapes[0].Dims())))
 }

@@ -260,3 +260,22 @@ func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 	}}
 	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
 }
+
+// Fold returns the kernel by which an instruction reduces the rows of src, a matrix of elements of dtype
+// from, to those of dst, of dtype to; false if kernels can't.
+func Fold(in *graph.Instr, to, from ir.DType, dst, src Value) (*Kernel, bool) {
+	w := &kernelWriter{}
+	w.k.Axis = loop.Columns
+	w.begin()
+	v := w.reduce(in.Op, to, from, w.load(0, from))
+	w.final = true
+	w.store(1, w.finish(in.Op, to, v))
+	dims := src.View.Dims[:2]
+	line := strided.View{Rank: 2, Offset: dst.View.Offset}
+	copy(line.Dims[:], dims)
+	line.Strides[0] = dst.View.Strides[0]
+	k := &Kernel{Loop: &w.k, Cost: w.cost, Lines: dims[0], Instrs: []*graph.Instr{in}, Args: []Arg{
+		{DType: from, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: to, Buf: dst.Buf, View: line, Role: Result, ID: NoValue},
+	}}
+	return k, k.layOut(dims, [ir.MaxRank]bool{1: true}, new(Slab[int]))
+}
