@@ -15,6 +15,7 @@ import (
 	"github.com/loris-ml/loris/serve/internal/access"
 	"github.com/loris-ml/loris/serve/internal/grpcapi"
 	"github.com/loris-ml/loris/serve/internal/http1"
+	"github.com/loris-ml/loris/serve/internal/http2"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/metrics"
 	"github.com/loris-ml/loris/serve/internal/page"
@@ -172,7 +173,7 @@ func Run(ctx context.Context, o Options) error {
 			running.Go(func() { failed <- hs.ServeTLS(l, "", "") })
 			continue
 		}
-		plain := &http1.Server{HTTP: hs, Plain: isPlain}
+		plain := &http1.Server{HTTP: hs, Plain: isPlain, HTTP2: &http2.Server{HTTP: hs, Whole: isWhole}}
 		servers = append(servers, plain)
 		running.Go(func() { failed <- plain.Serve(l) })
 	}
@@ -188,6 +189,11 @@ type httpServing interface {
 // isPlain reports whether the answers to a path are written at once: all of REST but streams of text.
 func isPlain(path string) bool {
 	return strings.HasPrefix(path, "/v2") && !strings.HasSuffix(path, "/generate_stream")
+}
+
+// isWhole reports whether requests for a path are answered when all of them is there.
+func isWhole(path string) bool {
+	return strings.HasSuffix(path, "/ModelInfer") || strings.HasPrefix(path, "/v2") && strings.HasSuffix(path, "/infer")
 }
 
 // listener is an address with what answers there.

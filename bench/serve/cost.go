@@ -85,6 +85,9 @@ func calling(scheme, host string, m *model) (caller, error) {
 	if scheme == "http" {
 		return wireREST("http://"+host, m)
 	}
+	if m.bytes() < maxWireGRPC {
+		return newWireGRPC(host, m), nil
+	}
 	_, call, err := infers(scheme+"://"+host, m)
 	return call, err
 }

@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	github.com/loris-ml/loris v0.0.0
 	github.com/loris-ml/loris/serve v0.0.0
+	golang.org/x/net v0.59.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -39,7 +41,6 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gonum.org/v1/gonum v0.17.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace (

@@ -51,6 +51,14 @@ func openModel(dir, name string) (_ *model, err error) {
 	return m, err
 }
 
+// bytes is the size of the inputs.
+func (m *model) bytes() (n int) {
+	for i := range m.inputs {
+		n += len(m.inputs[i].Data)
+	}
+	return n
+}
+
 // check compares an output with the right one.
 func (m *model) check(t *client.Tensor) error {
 	got, err := client.Slice[float32](t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/safetensors"
@@ -21,30 +23,48 @@ import (
 	"github.com/loris-ml/loris/serve/client"
 )
 
-// start serves models and returns the host and port.
+// start serves models as the command does, and returns the host and port.
 func start(t testing.TB, o serve.Options) string {
 	t.Helper()
-	s, err := serve.New(o)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Load(t.Context()); errors.Is(err, aoti.ErrNoLibraries) {
-		t.Skip(err)
-	} else if err != nil {
+	o.HTTPAddress = l.Addr().String()
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	hs := httptest.NewUnstartedServer(s)
-	hs.Config.Protocols = new(http.Protocols)
-	hs.Config.Protocols.SetHTTP1(true)
-	hs.Config.Protocols.SetUnencryptedHTTP2(true)
-	hs.Start()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- serve.Run(ctx, o) }()
+	for {
+		select {
+		case err := <-ended:
+			stop()
+			if errors.Is(err, aoti.ErrNoLibraries) {
+				t.Skip(err)
+			}
+			t.Fatal(err)
+		case <-time.After(2 * time.Millisecond):
+		}
+		resp, err := http.Get("http://" + o.HTTPAddress + "/v2/health/ready")
+		if err != nil {
+			continue
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if resp.StatusCode == http.StatusOK {
+			break
+		}
+	}
 	t.Cleanup(func() {
-		hs.Close()
-		if err := s.Close(context.Background()); err != nil {
+		stop()
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return strings.TrimPrefix(hs.URL, "http://")
+	return o.HTTPAddress
 }
 
 // each runs a test over both protocols.

@@ -76,6 +76,11 @@ func (c *conn) next(wait time.Duration) bool {
 	for tries := 0; ; tries++ {
 		if n := bytes.Index(c.buffer[c.from:c.to], []byte("\r\n\r\n")); n >= 0 {
 			text := c.buffer[c.from : c.from+n+4]
+			if h2 := c.server.HTTP2; h2 != nil && string(text) == "PRI * HTTP/2.0\r\n\r\n" {
+				_ = c.SetReadDeadline(time.Time{}) // HTTP/2 sets its own
+				h2.Serve(c.Conn, c.buffer[c.from:c.to])
+				return false
+			}
 			if !c.head.read(text, c.server.Plain) {
 				break
 			}

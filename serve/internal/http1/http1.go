@@ -2,7 +2,7 @@
 // goroutine for each body, and one write for each answer. A request is plain if its head came in one
 // piece, says how long its body is, and has nothing in it that changes how a connection is used. A
 // connection that brings another kind goes to net/http with all that was read of it, and stays there:
-// HTTP/2, chunked bodies, upgrades, and whatever is malformed.
+// chunked bodies, upgrades, and whatever is malformed. One of HTTP/2 goes to package http2.
 package http1
 
 import (
@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/loris-ml/loris/serve/internal/http2"
 )
 
 // Server answers what comes over TCP without TLS.
@@ -23,6 +25,8 @@ type Server struct {
 	// Plain reports whether requests for a path may be answered here. Their handlers must not flush
 	// or hijack.
 	Plain func(path string) bool
+	// HTTP2 serves connections of HTTP/2; nil leaves them to HTTP.
+	HTTP2 *http2.Server
 
 	mu        sync.Mutex
 	listeners []net.Listener
@@ -108,6 +112,9 @@ func (s *Server) stop(all bool) (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	s.listeners = nil
+	if s.HTTP2 != nil {
+		s.HTTP2.Stop()
+	}
 	for c := range s.conns {
 		if all {
 			_ = c.Close() // what it was doing fails
