@@ -27,7 +27,7 @@ func everyRoute() (public, admin []rest.Route) {
 		public = append(public, rest.Route{Method: r.Method, Path: strings.Replace(r.Path, "{weights}", "none", 1), Scope: inference.ScopeWeights})
 	}
 	mux := http.NewServeMux()
-	services := grpcapi.Register(mux, nil, grpcapi.Options{})
+	services := grpcapi.Register(nil, grpcapi.Options{})
 	weightsapi.Register(mux, services, nil, weightsapi.Options{})
 	for _, m := range services.Methods() {
 		public = append(public, rest.Route{Method: "GRPC", Path: m.Path, Scope: m.Scope})

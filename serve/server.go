@@ -86,7 +86,7 @@ func New(o Options) (*Server, error) {
 	}
 	service := s.sharedMemory.Service(r)
 	mux := http.NewServeMux()
-	services := grpcapi.Register(mux, service, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow, SharedMemory: s.sharedMemory})
+	services := grpcapi.Register(service, grpcapi.Options{MaxMessage: int(o.MaxBody), Authorize: rules.Allow, SharedMemory: s.sharedMemory})
 	weightsapi.Register(mux, services, r, weightsapi.Options{Authorize: rules.Allow, Dir: o.WeightsDir})
 	restHandler := rest.New(service, rest.Options{Allow: rules.Allow, Generate: r.Generate, SharedMemory: s.sharedMemory, MaxBody: o.MaxBody, NonFinite: o.JSONNaN})
 	metricsHandler := metrics.Handler(r, rules.Allow, o.TritonMetrics)
@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 		case path == "/metrics":
 			metricsHandler.ServeHTTP(w, req)
 		case strings.Count(path, "/") == 2: // /package.Service/Method
-			mux.ServeHTTP(w, req)
+			services.ServeHTTP(w, req)
 		default:
 			rest.WriteError(w, inference.Errorf(inference.NotFound, "there is nothing at %s; the protocol begins at /v2", path))
 		}

@@ -8,17 +8,19 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/loris-ml/loris/bench/internal/process"
 )
 
-// cost sends one request after another to the server and, by turns, to one of net/http that answers
-// the same request with the same bytes at once. What is beyond that one and beyond the run of the
-// model is what Loris adds.
+// cost sends one request after another to the server and, by turns, to one that reads bytes from its
+// connection, computes for as long as the model runs and writes bytes: what is beyond that one is the
+// server's own. A third, of net/http, answers the same request with the same bytes at once.
 func cost(ctx context.Context, args []string) error {
 	c := &config{}
 	f := flag.NewFlagSet("cost", flag.ContinueOnError)
@@ -47,37 +49,137 @@ func cost(ctx context.Context, args []string) error {
 	}
 	defer other.Kill()
 	for _, scheme := range []string{"http", "grpc"} {
-		var calls [2]caller
-		for i, at := range []string{otherHost, host} {
-			if calls[i], err = calling(scheme, at, m); err != nil {
-				return err
-			}
+		if err := c.costOf(ctx, scheme, m, host, otherHost, *rounds, *turn); err != nil {
+			return err
 		}
-		var took [2][]float64
-		var runs []float64
-		for range *rounds {
-			before, err := inferTime(ctx, host, m.name)
-			if err != nil {
-				return err
-			}
-			for i, call := range calls {
-				one := closedLoop(ctx, call, 1, *turn)
-				if one.err != nil {
-					return one.err
-				}
-				took[i] = append(took[i], float64(one.P50)/1e3)
-			}
-			after, err := inferTime(ctx, host, m.name)
-			if err != nil {
-				return err
-			}
-			runs = append(runs, float64(after.Ns-before.Ns)/float64(after.Count-before.Count)/1e3)
-		}
-		all, bare, run := median(took[1]), median(took[0]), median(runs)
-		fmt.Printf("%s: %5.1f µs a request, of which the model's run %.1f; the same bytes by net/http alone %5.1f; beyond the run %5.1f; beyond both %5.1f\n",
-			scheme, all, run, bare, all-run, all-run-bare)
 	}
 	return errors.Join(terminate(ctx, server), terminate(ctx, other))
+}
+
+// costOf measures over one protocol.
+func (c *config) costOf(ctx context.Context, scheme string, m *model, host, otherHost string, rounds int, turn time.Duration) error {
+	var calls [3]caller
+	for i, at := range []string{host, otherHost} {
+		var err error
+		if calls[i], err = calling(scheme, at, m); err != nil {
+			return err
+		}
+	}
+	_, run, err := turnOf(ctx, calls[0], host, m.name, 4*turn)
+	if err != nil {
+		return err
+	}
+	bare, bareHost, err := c.startBare(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer bare.Kill()
+	calls[2] = bareCall(bareHost)
+	var took [3][]float64
+	var runs []float64
+	for range rounds {
+		for i, call := range calls {
+			t, run, err := turnOf(ctx, call, host, m.name, turn)
+			if err != nil {
+				return err
+			}
+			if took[i] = append(took[i], t); i == 0 {
+				runs = append(runs, run)
+			}
+		}
+	}
+	all, alone, floor := median(took[0]), median(took[1]), median(took[2])
+	fmt.Printf("%s: %5.1f µs a request, of which the model's run %.1f; bytes over TCP and %.1f of computing %5.1f; the server's own %5.1f; the same bytes by net/http alone, without the run, %5.1f\n",
+		scheme, all, median(runs), run, floor, all-floor, alone)
+	return terminate(ctx, bare)
+}
+
+// turnOf has one worker send for a time, and returns the median of a request and the mean of the
+// model's runs meanwhile, if there were any, in microseconds.
+func turnOf(ctx context.Context, call caller, host, model string, turn time.Duration) (took, run float64, err error) {
+	before, err := inferTime(ctx, host, model)
+	if err != nil {
+		return 0, 0, err
+	}
+	one := closedLoop(ctx, call, 1, turn)
+	after, err := inferTime(ctx, host, model)
+	if n := after.Count - before.Count; n > 0 {
+		run = float64(after.Ns-before.Ns) / float64(n) / 1e3
+	}
+	return float64(one.P50) / 1e3, run, errors.Join(one.err, err)
+}
+
+// A request for the MLP and its answer have about so many bytes.
+const bareRequest, bareAnswer = 600, 300
+
+// bareCall sends bytes and reads others, over one connection for each worker.
+func bareCall(host string) caller {
+	conns := map[int]net.Conn{} // of one worker: nothing guards it
+	return func(ctx context.Context, i int) (err error) {
+		if conns[i] == nil {
+			if conns[i], err = new(net.Dialer).DialContext(ctx, "tcp", host); err != nil {
+				return err
+			}
+		}
+		if _, err := conns[i].Write(make([]byte, bareRequest)); err != nil {
+			return err
+		}
+		_, err = io.ReadFull(conns[i], make([]byte, bareAnswer))
+		return err
+	}
+}
+
+// startBare runs this program as a server of bytes that computes for some microseconds.
+func (c *config) startBare(ctx context.Context, run float64) (*process.Server, string, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	host := fmt.Sprintf("127.0.0.1:%d", port)
+	call := bareCall(host)
+	s, err := process.StartServer(ctx, "bare", c.work, []string{self, "bare", host, fmt.Sprint(int(run * 1e3))}, os.Environ(), func(ctx context.Context) error { return call(ctx, 0) })
+	return s, host, err
+}
+
+// bare serves bytes at its first argument, after as many nanoseconds as the second says.
+func bare(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("bare needs an address and a time")
+	}
+	ns, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", args[0])
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // ends Accept
+	defer stop()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			in, out := make([]byte, bareRequest), make([]byte, bareAnswer)
+			for err := error(nil); err == nil; {
+				if _, err = io.ReadFull(conn, in); err == nil {
+					for end := time.Now().Add(time.Duration(ns)); time.Now().Before(end); {
+					}
+					_, err = conn.Write(out)
+				}
+			}
+		}()
+	}
 }
 
 // calling returns how a server is asked over a protocol with the least of a client there is.

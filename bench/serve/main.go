@@ -2,7 +2,7 @@
 //
 //	go run ./bench/serve compare --models DIR --peers DIR    # beside Triton, MLServer and mosec
 //	go run ./bench/serve table FILE…                         # what compare --json has written, as Markdown
-//	go run ./bench/serve cost --models DIR                   # what a request costs beyond net/http and the model
+//	go run ./bench/serve cost --models DIR                   # what a request costs beyond TCP and the model
 //	go run ./bench/serve swap --models DIR                   # weights are replaced under load
 //	go run ./bench/serve reload --models DIR                 # the model is loaded anew under load
 //	go run ./bench/serve idle --models DIR                   # 10,000 connections that are open
@@ -38,7 +38,7 @@ import (
 
 // modes are the first arguments.
 var modes = map[string]func(context.Context, []string) error{
-	"chaos": chaos, "compare": compare, "cost": cost, "echo": echo, "idle": idle, "reload": reload, "soak": soak, "start": start, "swap": swap, "table": table,
+	"bare": bare, "chaos": chaos, "compare": compare, "cost": cost, "echo": echo, "idle": idle, "reload": reload, "soak": soak, "start": start, "swap": swap, "table": table,
 }
 
 func main() {

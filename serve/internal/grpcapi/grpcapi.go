@@ -32,9 +32,9 @@ type Options struct {
 // serviceName is the name of the inference service.
 const serviceName = "inference.GRPCInferenceService"
 
-// Register adds the handlers to mux, and returns what adds further services to it.
-func Register(mux *http.ServeMux, srv inference.Service, o Options) *Registrar {
-	r := newRegistrar(mux, o)
+// Register returns the handlers, to which further services can be added.
+func Register(srv inference.Service, o Options) *Registrar {
+	r := newRegistrar(o)
 	s := &server{srv}
 	AddUnary(r, serviceName, "ServerLive", inference.ScopeHealth, s.serverLive)
 	AddUnary(r, serviceName, "ServerReady", inference.ScopeHealth, s.serverReady)
@@ -48,7 +48,7 @@ func Register(mux *http.ServeMux, srv inference.Service, o Options) *Registrar {
 	AddUnary(r, serviceName, "RepositoryModelUnload", inference.ScopeRepository, s.unload)
 	AddUnary(r, serviceName, "LogSettings", inference.ScopeLogging, s.logSettings)
 	AddUnary(r, serviceName, "TraceSetting", inference.ScopeTrace, s.traceSetting)
-	r.add(serviceName, "ModelInfer", inference.ScopeInference, s.modelInferHandler(r.options))
+	r.add(serviceName, "ModelInfer", inference.ScopeInference, s.modelInferHandler(o, r.options))
 	r.add(serviceName, "ModelStreamInfer", inference.ScopeInference, connect.NewBidiStreamHandler(procedure(serviceName, "ModelStreamInfer"), s.modelStreamInfer, r.options...))
 	addSharedMemory(r, o.SharedMemory)
 	addHealth(r, srv)
@@ -56,17 +56,17 @@ func Register(mux *http.ServeMux, srv inference.Service, o Options) *Registrar {
 	return r
 }
 
-// Registrar adds handlers with common options to a mux.
+// Registrar has handlers with common options. It is an http.Handler.
 type Registrar struct {
-	mux       *http.ServeMux
-	services  []string // those that have methods
+	handlers  map[string]http.Handler // by path; a mux takes longer than they do
+	services  []string                // those that have methods
 	methods   []Method
 	authorize func(r *http.Request, scope inference.Scope) error
 	options   []connect.HandlerOption
 	errors    *connect.ErrorWriter
 }
 
-func newRegistrar(mux *http.ServeMux, o Options) *Registrar {
+func newRegistrar(o Options) *Registrar {
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(o.MaxMessage),
 		compression(o.MaxMessage),
@@ -77,7 +77,16 @@ func newRegistrar(mux *http.ServeMux, o Options) *Registrar {
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("panic in %s: %v", spec.Procedure, v))
 		}),
 	}
-	return &Registrar{mux: mux, authorize: o.Authorize, options: options, errors: connect.NewErrorWriter(options...)}
+	return &Registrar{handlers: map[string]http.Handler{}, authorize: o.Authorize, options: options, errors: connect.NewErrorWriter(options...)}
+}
+
+// ServeHTTP answers a call, or with 404 that there is no such method.
+func (r *Registrar) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if h, ok := r.handlers[req.URL.Path]; ok {
+		h.ServeHTTP(w, req)
+		return
+	}
+	http.NotFound(w, req)
 }
 
 func procedure(service, method string) string { return "/" + service + "/" + method }
@@ -129,7 +138,7 @@ func (r *Registrar) add(service, method string, scope inference.Scope, h http.Ha
 // handle is add of a method that reflection does not list.
 func (r *Registrar) handle(service, method string, scope inference.Scope, h http.Handler) {
 	r.methods = append(r.methods, Method{procedure(service, method), scope})
-	r.mux.HandleFunc(procedure(service, method), func(w http.ResponseWriter, req *http.Request) {
+	r.handlers[procedure(service, method)] = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if r.authorize != nil {
 			if err := r.authorize(req, scope); err != nil {
 				_ = r.errors.Write(w, req, status(err)) // fails if the client is gone

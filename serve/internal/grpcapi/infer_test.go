@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loris-ml/loris/serve/internal/inference"
 	inferencepb "github.com/loris-ml/loris/serve/internal/pb/inference"
@@ -192,5 +195,70 @@ func TestStream(t *testing.T) {
 	}
 	if err := stream.RecvMsg(&inferencepb.ModelStreamInferResponse{}); err != io.EOF {
 		t.Errorf("the end: %v", err)
+	}
+}
+
+// Calls that are answered without connect get the answers and errors of those that are not, which
+// have a deadline.
+func TestPlain(t *testing.T) {
+	f := &fake{}
+	f.infer = f.echo
+	conn, _ := listen(t, f, Options{MaxMessage: 1000})
+	infer := func(ctx context.Context, in *inferencepb.ModelInferRequest) (*inferencepb.ModelInferResponse, error) {
+		out := &inferencepb.ModelInferResponse{}
+		return out, conn.Invoke(ctx, procedure(serviceName, "ModelInfer"), in, out)
+	}
+	for name, in := range map[string]*inferencepb.ModelInferRequest{
+		"raw":       {ModelName: "m", Inputs: []*input{{Name: "x", Datatype: "UINT8", Shape: []int64{3}}}, RawInputContents: [][]byte{{1, 2, 3}}},
+		"none":      {},
+		"two raw":   {ModelName: "m", Inputs: []*input{{Name: "x", Datatype: "UINT8", Shape: []int64{3}}}, RawInputContents: [][]byte{{1}, {2}}},
+		"too large": {ModelName: strings.Repeat("m", 2000)},
+	} {
+		deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var want *inferencepb.ModelInferResponse
+		var wantErr error
+		for i, ctx := range []context.Context{deadline, t.Context()} {
+			got, err := infer(ctx, in)
+			if i == 0 {
+				want, wantErr = got, err
+			} else if !proto.Equal(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%s: got %v, %v; want %v, %v", name, got, err, want, wantErr)
+			}
+		}
+	}
+	f.infer = func(context.Context, *inference.Request) (*inference.Response, error) { panic("odd") }
+	if _, err := infer(t.Context(), &inferencepb.ModelInferRequest{}); grpcstatus.Code(err) != codes.Internal || !strings.Contains(err.Error(), "odd") {
+		t.Errorf("a panic gives %v", err)
+	}
+}
+
+// Messages that are none, in requests that look plain, get a status each, and as many more are taken.
+func TestPlainMalformed(t *testing.T) {
+	f := &fake{}
+	f.infer = f.echo
+	_, host := listen(t, f, Options{MaxMessage: 1 << 30})
+	var h2c http.Protocols
+	h2c.SetUnencryptedHTTP2(true)
+	tr := &http.Transport{Protocols: &h2c}
+	defer tr.CloseIdleConnections()
+	for name, tt := range map[string]struct{ body, status string }{
+		"nothing":          {"", "12"},
+		"half a prefix":    {"\x00\x00", "13"},
+		"lying":            {"\x00\x3f\xff\xff\xff", "13"},
+		"two messages":     {"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "12"},
+		"compressed":       {"\x01\x00\x00\x00\x00", "13"},
+		"no protobuf":      {"\x00\x00\x00\x00\x01\xff", "3"},
+		"larger than that": {"\x00\x7f\xff\xff\xff", "8"},
+	} {
+		resp, err := (&http.Client{Transport: tr}).Post("http://"+host+procedure(serviceName, "ModelInfer"), "application/grpc", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		if got := resp.Trailer.Get("Grpc-Status") + resp.Header.Get("Grpc-Status"); err != nil || got != tt.status {
+			t.Errorf("%s: status %s (%v), not %s; %v", name, got, err, tt.status, resp.Trailer)
+		}
+		_ = resp.Body.Close()
 	}
 }

@@ -109,8 +109,6 @@ func (f *fake) echo(_ context.Context, r *inference.Request) (*inference.Respons
 // grpc-go to them and their address.
 func listen(t testing.TB, f *fake, o Options) (*grpc.ClientConn, string) {
 	t.Helper()
-	mux := http.NewServeMux()
-	Register(mux, f, o)
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -118,7 +116,7 @@ func listen(t testing.TB, f *fake, o Options) (*grpc.ClientConn, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: mux, Protocols: &protocols}
+	srv := &http.Server{Handler: Register(f, o), Protocols: &protocols}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

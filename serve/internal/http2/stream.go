@@ -270,8 +270,8 @@ func (s *stream) run() {
 		}
 		s.end(errReset)
 	}
+	c.running-- // or the next request, which the client sends when it has this answer, is not alone
 	c.flush()
-	c.running--
 	c.endIfDone()
 }
 

@@ -100,7 +100,9 @@ func file(t testing.TB, v byte) []byte {
 func serve(t testing.TB, m *models, o Options) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
-	Register(mux, grpcapi.Register(mux, nil, grpcapi.Options{MaxMessage: 1 << 20, Authorize: o.Authorize}), m, o)
+	services := grpcapi.Register(nil, grpcapi.Options{MaxMessage: 1 << 20, Authorize: o.Authorize})
+	Register(mux, services, m, o)
+	mux.Handle("/loris.v1.Weights/", services)
 	s := httptest.NewUnstartedServer(mux)
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
