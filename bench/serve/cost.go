@@ -88,9 +88,9 @@ func (c *config) costOf(ctx context.Context, scheme string, m *model, host, othe
 			}
 		}
 	}
-	all, alone, floor := median(took[0]), median(took[1]), median(took[2])
-	fmt.Printf("%s: %5.1f µs a request, of which the model's run %.1f; bytes over TCP and %.1f of computing %5.1f; the server's own %5.1f; the same bytes by net/http alone, without the run, %5.1f\n",
-		scheme, all, median(runs), run, floor, all-floor, alone)
+	all, alone, floor, ran := median(took[0]), median(took[1]), median(took[2])-run, median(runs)
+	fmt.Printf("%s: %5.1f µs a request, of which the model's run %.1f and bytes over TCP %5.1f: the server's own %5.1f; the same bytes by net/http alone, without the run, %5.1f\n",
+		scheme, all, ran, floor, all-ran-floor, alone)
 	return terminate(ctx, bare)
 }
 

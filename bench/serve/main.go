@@ -17,7 +17,7 @@
 // these, MLServer over gRPC alone, mosec by the bytes of its tensors. Every answer is compared with
 // PyTorch's. A closed loop has some workers that send one request after another; the open loop sends
 // at half the highest rate that a peer had, and times count from when a request was due. Models run
-// on one thread, on as many instances as --instances says.
+// on as many threads as --threads says, one by default, on as many instances as --instances says.
 package main
 
 import (
@@ -65,6 +65,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.StringVar(&c.models, "models", "", "the folder that peers/models.py has made")
 	f.StringVar(&c.peers, "peers", "", "the folder that peers/setup.sh has made")
 	f.StringVar(&c.loris, "loris", "", "the loris command; it is built if there is none")
+	f.IntVar(&c.threads, "threads", 1, "threads of a run of the model in each server")
 	f.IntVar(&c.instances, "instances", 1, "instances of the model in each server")
 }
 

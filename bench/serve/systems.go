@@ -36,6 +36,7 @@ type config struct {
 	scripts   string // the folder of what the peers run
 	loris     string // the binary
 	instances int
+	threads   int    // of a run of the model
 	work      string // a folder for this run
 }
 
@@ -68,9 +69,9 @@ func (c *config) write(path string, text string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// environment is that of a peer: what the Python servers read, and one thread for each model.
+// environment is that of a peer: what the Python servers read, and the threads of a run.
 func (c *config) environment(more ...string) []string {
-	env := append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "BENCH_SERVE_PEERS="+c.scripts)
+	env := append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", fmt.Sprint("OMP_NUM_THREADS=", c.threads), "BENCH_SERVE_PEERS="+c.scripts)
 	return append(env, more...)
 }
 
@@ -123,7 +124,7 @@ func startLoris(ctx context.Context, c *config, m *model) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.write("loris/"+m.name+"/config.pbtxt", c.batching()+"parameters { key: \"threads\" value { string_value: \"1\" } }\n"); err != nil {
+	if err := c.write("loris/"+m.name+"/config.pbtxt", c.batching()+fmt.Sprintf("parameters { key: \"threads\" value { string_value: \"%d\" } }\n", c.threads)); err != nil {
 		return nil, err
 	}
 	if err := c.link(m.file, "loris/"+m.name+"/1/model.pt2"); err != nil {

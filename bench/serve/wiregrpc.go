@@ -22,8 +22,8 @@ import (
 // connections, with no more of HTTP/2 than answers of these servers need.
 type wireGRPC struct {
 	host    string
-	headers []byte // of a request, in HPACK
-	message []byte // with its prefix
+	headers [2][]byte // of the first request of a connection in HPACK, and of later ones, which refer to it
+	message []byte    // with its prefix
 	model   *model
 
 	mu   sync.Mutex
@@ -53,16 +53,20 @@ func newWireGRPC(host string, m *model) caller {
 		raw = field(raw, 7, t.Data)
 	}
 	message = append(message, raw...)
-	var headers bytes.Buffer
-	e := hpack.NewEncoder(&headers)
-	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", "/inference.GRPCInferenceService/ModelInfer"}, {":authority", host},
-		{"te", "trailers"}, {"content-type", "application/grpc"}, {"user-agent", "bench-serve"},
-	} {
-		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: true}) // into memory; no table gets sensitive fields, so that all requests have the same bytes
-	}
-	w := &wireGRPC{host: host, model: m, headers: headers.Bytes(), message: binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))}
+	w := &wireGRPC{host: host, model: m, message: binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))}
 	w.message = append(w.message, message...)
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for i := range w.headers {
+		block.Reset()
+		for _, f := range [][2]string{
+			{":method", "POST"}, {":scheme", "http"}, {":path", "/inference.GRPCInferenceService/ModelInfer"}, {":authority", host},
+			{"te", "trailers"}, {"content-type", "application/grpc"}, {"user-agent", "bench-serve"},
+		} {
+			_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // into memory
+		}
+		w.headers[i] = bytes.Clone(block.Bytes())
+	}
 	return w.call
 }
 
@@ -175,7 +179,7 @@ func (c *grpcConn) exchange(ctx context.Context, w *wireGRPC) error {
 			return err
 		}
 	}
-	err := c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: c.stream, BlockFragment: w.headers, EndHeaders: true})
+	err := c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: c.stream, BlockFragment: w.headers[min(c.stream, 3)/2], EndHeaders: true})
 	for rest := w.message; len(rest) > 0; {
 		n := min(len(rest), 16<<10) // the size of frames that every server takes
 		err = errors.Join(err, c.frames.WriteData(c.stream, n == len(rest), rest[:n]))

@@ -1,11 +1,11 @@
-"""What the Python servers have in common: a package of AOTInductor, loaded by PyTorch for one thread."""
+"""What the Python servers have in common: a package of AOTInductor, loaded by PyTorch for the threads that the environment says."""
 import ctypes, os, pathlib
 
 import torch
 
 for library in ("libc10.so", "libtorch_cpu.so"):  # the packages do not name them
     ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib" / library), mode=ctypes.RTLD_GLOBAL)
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def load(path):

@@ -33,8 +33,13 @@ func (s *server) modelInferHandler(o Options, options []connect.HandlerOption) h
 				l.held.Release()
 			}
 		}()
+		other := func() {
+			r = r.WithContext(context.WithValue(r.Context(), leaseKey{}, l))
+			r.Header = r.Header.Clone() // connect adds to it
+			h.ServeHTTP(w, r)
+		}
 		if !isPlain(r) {
-			h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), leaseKey{}, l)))
+			other()
 			return
 		}
 		m := messages.Get().(*message)
@@ -42,7 +47,7 @@ func (s *server) modelInferHandler(o Options, options []connect.HandlerOption) h
 		in := &inferencepb.ModelInferRequest{}
 		if !m.read(r, o.MaxMessage) || proto.Unmarshal(m.data[prefixSize:], in) != nil {
 			r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.data), r.Body))
-			h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), leaseKey{}, l)))
+			other()
 			return
 		}
 		err := m.answer(func() (_ *inferencepb.ModelInferResponse, err error) {

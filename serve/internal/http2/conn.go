@@ -78,12 +78,15 @@ type conn struct {
 	// unawaited is how many streams have a body to come that nobody bounds the time of yet.
 	unawaited int
 	lowered   map[string]string // names of fields
+	head      head              // of the last request for a whole path
+	address   string            // of the client
 	overlap   int               // so many requests get goroutines of their own
 }
 
 func newConn(s *Server, nc net.Conn, read []byte) *conn {
 	c := &conn{Conn: nc, server: s, streams: map[uint32]*stream{}, lowered: map[string]string{}, window: defaultWindow, initial: defaultWindow, ended: make(chan struct{})}
 	c.changed.L = &c.mu
+	c.address = nc.RemoteAddr().String()
 	c.in = bufio.NewReader(&reader{c, read})
 	c.headers = hpack.NewEncoder(&c.block)
 	c.frames = http2.NewFramer((*writer)(c), c.in)

@@ -307,7 +307,11 @@ func TestLikeNetHTTP(t *testing.T) {
 		"windows too large": {1, func(c *client) { c.WriteWindowUpdate(0, 1<<31-1) }, ""},
 		"window too large":  {1, func(c *client) { c.head(1, false, "POST", "/x"); c.WriteWindowUpdate(1, 1<<31-1) }, ""},
 		"even":              {1, func(c *client) { c.head(2, true, "GET", "/x") }, ""},
-		"backwards":         {2, func(c *client) { c.head(3, true, "GET", "/x"); c.head(1, true, "GET", "/x") }, ""},
+		"backwards": {2, func(c *client) {
+			c.head(3, true, "GET", "/x")
+			time.Sleep(50 * time.Millisecond)
+			c.head(1, true, "GET", "/x")
+		}, ""},
 		"push": {1, func(c *client) {
 			c.WritePushPromise(http2.PushPromiseParam{StreamID: 1, PromiseID: 2, EndHeaders: true})
 		}, ""},

@@ -17,7 +17,7 @@ type Server struct {
 	// HTTP has the handler, the timeouts and the log, if there is to be one.
 	HTTP *http.Server
 	// Whole reports whether handlers of a path need the whole request before they answer. These begin
-	// when it is there, or much of it.
+	// when it is there, or much of it. They must not change the Header of a request.
 	Whole func(path string) bool
 
 	mu       sync.Mutex

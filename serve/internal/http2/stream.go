@@ -8,12 +8,14 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // errReset is what handlers get of streams that have been reset.
@@ -54,31 +56,56 @@ func newStream(c *conn, id uint32, f *http2.MetaHeadersFrame) *stream {
 	if !s.complete {
 		c.unawaited++
 	}
-	r, ok := s.parse(f)
-	if !ok {
+	h := c.head
+	if f.Truncated || !slices.Equal(h.fields, f.Fields) {
+		var ok bool
+		if h, ok = parse(f); !ok {
+			return s
+		}
+		h.request.RemoteAddr = c.address
+		if h.whole = c.server.Whole(h.request.URL.Path); h.whole {
+			c.head = h
+		}
+	}
+	if s.length = h.length; s.complete && s.length > 0 {
 		return s
 	}
-	r.RemoteAddr = c.RemoteAddr().String()
+	s.whole, s.expect = h.whole, h.expect
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
-	s.request = r.WithContext(ctx)
-	s.whole = c.server.Whole(r.URL.Path)
+	s.request = h.request.WithContext(ctx)
+	if s.request.ContentLength = s.length; s.complete {
+		s.request.ContentLength = 0
+	} else {
+		s.request.Body = (*body)(s)
+	}
 	return s
 }
 
+// head is what stands before the body of a request. That of the last request for a whole path, which
+// is often the same, is not read again.
+type head struct {
+	fields  []hpack.HeaderField
+	request *http.Request
+	length  int64 // of the body; negative if nobody says
+	expect  bool
+	whole   bool
+}
+
 // parse returns the request of a head, whose fields the framer has found valid each by itself.
-func (s *stream) parse(f *http2.MetaHeadersFrame) (*http.Request, bool) {
+func parse(f *http2.MetaHeadersFrame) (h head, ok bool) {
+	h.fields, h.length = f.Fields, -1
 	path, authority := f.PseudoValue("path"), f.PseudoValue("authority")
 	r := &http.Request{
 		Method: f.PseudoValue("method"), Host: authority, RequestURI: path, Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: make(http.Header, len(f.Fields)), Body: http.NoBody, ContentLength: -1,
 	}
 	if f.Truncated || r.Method == "" || r.Method == http.MethodConnect || f.PseudoValue("scheme") == "" || f.PseudoValue("protocol") != "" {
-		return nil, false
+		return h, false
 	}
 	var err error
 	if r.URL, err = url.ParseRequestURI(path); err != nil {
-		return nil, false
+		return h, false
 	}
 	fields := f.RegularFields()
 	values := make([]string, len(fields))
@@ -86,17 +113,17 @@ func (s *stream) parse(f *http2.MetaHeadersFrame) (*http.Request, bool) {
 		name := http.CanonicalHeaderKey(field.Name)
 		switch name {
 		case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
-			return nil, false
+			return h, false
 		case "Te":
 			if field.Value != "trailers" {
-				return nil, false
+				return h, false
 			}
 		case "Content-Length":
 			n, err := strconv.ParseUint(field.Value, 10, 62)
-			if err != nil || s.length >= 0 {
-				return nil, false
+			if err != nil || h.length >= 0 {
+				return h, false
 			}
-			s.length = int64(n)
+			h.length = int64(n)
 		case "Host":
 			if r.Host == "" {
 				r.Host = field.Value
@@ -104,7 +131,7 @@ func (s *stream) parse(f *http2.MetaHeadersFrame) (*http.Request, bool) {
 		case "Trailer": // no handler reads trailers
 			continue
 		case "Expect":
-			s.expect = field.Value == "100-continue"
+			h.expect = field.Value == "100-continue"
 			continue
 		case "Cookie":
 			if before := r.Header[name]; before != nil { // one field in HTTP/1.1
@@ -119,15 +146,8 @@ func (s *stream) parse(f *http2.MetaHeadersFrame) (*http.Request, bool) {
 		values[i] = field.Value
 		r.Header[name] = values[i : i+1 : i+1]
 	}
-	if s.complete && s.length > 0 {
-		return nil, false
-	}
-	if r.ContentLength = s.length; s.complete {
-		r.ContentLength = 0
-	} else {
-		r.Body = (*body)(s)
-	}
-	return r, true
+	h.request = r
+	return h, true
 }
 
 // endBody is told that all of the body was received. mu is held.
