@@ -198,12 +198,17 @@ func (d *disturbance) turns(ctx context.Context, call caller, change func(contex
 			rates[with], p99s[with] = append(rates[with], m.Rate), append(p99s[with], float64(m.P99))
 		}
 	}
+	var ratios, ratios99 []float64 // of neighbours: a machine that others use changes as time goes on
+	for i := range rates[0] {
+		ratios = append(ratios, rates[1][i]/rates[0][i])
+		ratios99 = append(ratios99, p99s[1][i]/p99s[0][i])
+	}
 	var rate, p99 [2]float64
 	for with, text := range []string{"without", "with"} {
 		rate[with], p99[with] = median(rates[with]), median(p99s[with])
 		fmt.Printf("%-8s %7.0f requests/s, p99 %s\n", text, rate[with], short(int64(p99[with])))
 	}
-	fmt.Printf("throughput %.3f, p99 %.2f of those without; %d requests failed\n", rate[1]/rate[0], p99[1]/p99[0], failed)
+	fmt.Printf("throughput %.3f, p99 %.2f of those without; %d requests failed\n", median(ratios), median(ratios99), failed)
 	return errors.Join(errs...)
 }
 
