@@ -61,6 +61,21 @@ var keptCases = []struct {
 		%d = parameter "d" : f32[2,40,7,9]
 		%0, %1, %2 = convolution_backward(exp(%d), %x, %w, [40], [1,1], [1,1], [1,1], false, [0,0], 1, [1,1,1])
 		return add(sum(%0), add(sum(conv2d(%x, %w, padding=[1,1])), sum(%1)))`, 0},
+	{"LSTM", `
+		%w = parameter "w" : f32[160,30]
+		%x = parameter "x" : f32[7,3,30]
+		%h = parameter "h" : f32[1,3,40]
+		%c = parameter "c" : f32[1,3,40]
+		%s = parameter "s" : f32[160,40]
+		%b = parameter "b" : f32[160]
+		%0, %1, %2 = lstm(%x, [%h, %c], [%w, %s, %b, %b], true, 1, 0, false, false, false)
+		return %0`, 1},
+	{"GRU in f64 whose weights of input and state are one, without biases", `
+		%w = parameter "w" : f64[60,20]
+		%x = parameter "x" : f64[2,7,20]
+		%h = parameter "h" : f64[2,2,20]
+		%0, %1 = gru(%x, %h, [%w, %w, %w, %w], false, 1, 0, false, true, true)
+		return cat([flatten(%0, 0, -1), flatten(%1, 0, -1)], 0)`, 2},
 	{"transposed convolution in bf16", `
 		%w = parameter "w" : bf16[24,16,3,3]
 		%x = parameter "x" : bf16[1,24,9,9]

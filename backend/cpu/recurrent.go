@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/kernels/rnn"
 	"github.com/loris-ml/loris/ir"
 )
 
-// Stacks of recurrent layers are one step, in which weights are packed once for all times.
+// Stacks of recurrent layers are one step, in which weights are packed once for all times, or once for
+// all runs where they are inputs that stay what they are.
 
 func init() {
 	for op, mode := range map[ir.Op]rnn.Mode{aten.LSTM: rnn.LSTM, aten.GRU: rnn.GRU, aten.RNNTanh: rnn.Tanh, aten.RNNReLU: rnn.ReLU} {
@@ -46,7 +48,19 @@ type recurrentRun[A rnn.Float] struct {
 type recurrence[A rnn.Float] struct {
 	weights *rnn.Weights[A]
 	params  []operand // the weights of the input and of the state, and a bias of each if there are any
+	kept    [2]bool   // the weights of the input and of the state are packed already, in this run
 }
+
+// recurrentKey is what a packed matrix of weights depends on besides its contents. The element type is
+// that of the value.
+type recurrentKey struct {
+	mode                rnn.Mode
+	input, hidden, from int
+	state               bool
+}
+
+// keptMatrix is a packed matrix of weights, which its input keeps.
+type keptMatrix[A rnn.Float] struct{ packed []A }
 
 func lowerRecurrent[A rnn.Float](c *call, mode rnn.Mode) {
 	r := &recurrentRun[A]{l: c.l, directions: 1}
@@ -121,7 +135,7 @@ func (r *recurrentRun[A]) recur(c *call, mode rnn.Mode, params []operand) {
 				panic(fmt.Errorf("%w: weights of %d elements in a recurrent layer, must be %d", ir.ErrShape, p.n, want[k]))
 			}
 		}
-		r.recurrences = append(r.recurrences, recurrence[A]{rnn.NewWeights[A](mode, features, r.hidden), own})
+		r.recurrences = append(r.recurrences, recurrence[A]{weights: rnn.NewWeights[A](mode, features, r.hidden), params: own})
 	}
 }
 
@@ -152,7 +166,8 @@ func (r *recurrentRun[A]) run(ctx context.Context) error {
 		}
 		w, layer := r.recurrences[r.at].weights, r.at/d
 		w.Use(elements[A](m, r.packed))
-		r.l.limiter.For(w.Blocks(), r.l.grain(packCost*float64(w.Len()/max(w.Blocks(), 1))), r.pack)
+		r.useKept()
+		r.l.limiter.For(w.Blocks(), r.packGrain(w), r.pack)
 		r.call = rnn.Call[A, A]{
 			Weights: w, Time: r.time, Batch: r.batch, Reverse: r.at%d == 1,
 			X: r.sequence(r.between[(layer+1)%2], w.Input, false), Y: r.sequence(r.between[layer%2], d*r.hidden, false),
@@ -195,14 +210,59 @@ func (r *recurrentRun[A]) state(o operand) []A {
 	return elements[A](r.l.mem, o)[r.at*n:][:n]
 }
 
+// useKept has the recurrence at hand use those matrices that the inputs keep packed.
+func (r *recurrentRun[A]) useKept() {
+	v := &r.recurrences[r.at]
+	for i, state := range []bool{false, true} {
+		k := r.keptMatrix(v, i, state)
+		if v.kept[i] = k != nil; v.kept[i] {
+			v.weights.UseMatrix(state, k.packed)
+		}
+	}
+}
+
+// keptMatrix returns a matrix of weights as the input keeps it packed; nil where it does not.
+func (r *recurrentRun[A]) keptMatrix(v *recurrence[A], i int, state bool) *keptMatrix[A] {
+	m, w := r.l.mem, v.weights
+	in := m.steady(v.params[i].buf)
+	if in == nil {
+		return nil
+	}
+	key := recurrentKey{w.Mode, w.Input, w.Hidden, v.params[i].off, state}
+	if had := hostmem.Kept[recurrentKey, keptMatrix[A]](in, &key); had != nil {
+		return had
+	}
+	n := w.MatrixLen(state)
+	return hostmem.Keep(in, key, int64(n*sizeOf[A]()), m.limit, func() *keptMatrix[A] {
+		k := &keptMatrix[A]{make([]A, n)}
+		own := rnn.NewWeights[A](w.Mode, w.Input, w.Hidden)
+		own.UseMatrix(state, k.packed)
+		r.l.limiter.For(w.Blocks(), r.packGrain(w), func(lo, hi int) { rnn.PackMatrix(own, r.matrix(v, i), state, lo, hi) })
+		return k
+	})
+}
+
+// packGrain is how many blocks of weights are worth a goroutine.
+func (r *recurrentRun[A]) packGrain(w *rnn.Weights[A]) int {
+	return r.l.grain(packCost * float64(w.Len()/max(w.Blocks(), 1)))
+}
+
+// matrix returns the weights of the input, 0, or of the state, 1, of a recurrence.
+func (r *recurrentRun[A]) matrix(v *recurrence[A], i int) rnn.Matrix[A] {
+	return rnn.Matrix[A]{Data: elements[A](r.l.mem, v.params[i]), Row: [2]int{v.weights.Input, r.hidden}[i], Step: 1}
+}
+
+// packBlocks packs what is not kept of the recurrence at hand.
 func (r *recurrentRun[A]) packBlocks(lo, hi int) {
 	v, m := &r.recurrences[r.at], r.l.mem
-	matrix := func(i, columns int) rnn.Matrix[A] {
-		return rnn.Matrix[A]{Data: elements[A](m, v.params[i]), Row: columns, Step: 1}
+	for i, state := range []bool{false, true} {
+		if !v.kept[i] {
+			rnn.PackMatrix(v.weights, r.matrix(v, i), state, lo, hi)
+		}
 	}
 	var bx, bh []A
 	if len(v.params) == 4 {
 		bx, bh = elements[A](m, v.params[2]), elements[A](m, v.params[3])
 	}
-	rnn.PackBlocks(v.weights, matrix(0, v.weights.Input), matrix(1, r.hidden), bx, bh, lo, hi)
+	rnn.PackBiases(v.weights, bx, bh, lo, hi)
 }

@@ -137,6 +137,24 @@ func (w *Weights[A]) Use(mem []A) {
 	w.state, w.bias = mem[:row*w.Hidden], mem[row*w.Hidden:][:row]
 }
 
+// MatrixLen returns the number of elements of the packed weights of the input, or of the state.
+func (w *Weights[A]) MatrixLen(state bool) int {
+	if state {
+		return w.row() * w.Hidden
+	}
+	return w.row() * w.Input
+}
+
+// UseMatrix gives the weights of the input, or of the state, memory of their own for MatrixLen elements,
+// which PackMatrix fills or has filled.
+func (w *Weights[A]) UseMatrix(state bool, mem []A) {
+	if state {
+		w.state = mem
+	} else {
+		w.input = mem
+	}
+}
+
 // Blocks returns the number of blocks that PackBlocks packs.
 func (w *Weights[A]) Blocks() int { return w.blocks }
 
@@ -147,9 +165,25 @@ func (w *Weights[A]) Bytes() int {
 
 // PackBlocks packs blocks lo..hi-1 of weights as Pack takes them.
 func PackBlocks[A Float, T Element](w *Weights[A], wx, wh Matrix[T], bx, bh []T, lo, hi int) {
+	PackMatrix(w, wx, false, lo, hi)
+	PackMatrix(w, wh, true, lo, hi)
+	PackBiases(w, bx, bh, lo, hi)
+}
+
+// PackMatrix packs blocks lo..hi-1 of the weights of the input, or of the state.
+func PackMatrix[A Float, T Element](w *Weights[A], m Matrix[T], state bool, lo, hi int) {
+	dst, depth := w.input, w.Input
+	if state {
+		dst, depth = w.state, w.Hidden
+	}
 	for block := lo; block < hi; block++ {
-		packMatrix(w, w.input, wx, w.Input, block, false)
-		packMatrix(w, w.state, wh, w.Hidden, block, true)
+		packMatrix(w, dst, m, depth, block, state)
+	}
+}
+
+// PackBiases packs blocks lo..hi-1 of the biases.
+func PackBiases[A Float, T Element](w *Weights[A], bx, bh []T, lo, hi int) {
+	for block := lo; block < hi; block++ {
 		bias := w.bias[block*2*w.set.Width:][:2*w.set.Width]
 		clear(bias)
 		packBias(w, bias, bx, block, false)
