@@ -154,8 +154,8 @@ func BenchmarkTrace(b *testing.B) {
 	}
 	steps()
 	var off, on []time.Duration
-	for b.Loop() {
-		off = append(off, steps())
+	without := func() { off = append(off, steps()) }
+	with := func() {
 		stop, err := s.Trace(io.Discard)
 		if err != nil {
 			b.Fatal(err)
@@ -164,6 +164,12 @@ func BenchmarkTrace(b *testing.B) {
 		if err := stop(); err != nil {
 			b.Fatal(err)
 		}
+	}
+	for b.Loop() { // each as often after itself as after the other
+		without()
+		with()
+		with()
+		without()
 	}
 	middle := func(t []time.Duration) float64 {
 		slices.Sort(t)
