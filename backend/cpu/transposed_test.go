@@ -8,7 +8,7 @@ import (
 // TestTransposedReads holds what reads transposed operands where they lie, in part or as a whole,
 // against the same of operands in order.
 func TestTransposedReads(t *testing.T) {
-	const rows, cols = 37, 53
+	const rows, cols = 77, 85
 	for _, d := range []string{"u8", "f16", "f32", "f64", "i64"} {
 		var x, index []float64
 		for i := range rows * cols {
@@ -24,7 +24,9 @@ func TestTransposedReads(t *testing.T) {
 			%%flat = reshape(%%t, [%d])
 			%%both = reshape(neg(%%t), [%[4]d])
 			return diagonal(%%t, 3), diagonal(%%t, -2), index_select(%%flat, 0, %%i), slice(%%flat, 0, 5, %[4]d, 13),
-				slice(flip(%%flat, [0]), 0, 1, 99, 54), sum(%%t), amax(%%t), amin(mul(%%t, %%t)), slice(%%both, 0, 0, 900, 38), %%both
+				slice(flip(%%flat, [0]), 0, 1, 99, 54), sum(%%t), amax(%%t), amin(mul(%%t, %%t)), slice(%%both, 0, 0, 900, 38), %%both,
+				flip(%%t, [0]), flip(%%t, [1]), flip(%%t, [0,1]), flip(%%x, [0,1]), rot90(%%x), rot90(%%x, 3), repeat_interleave(%%t, 3, 1),
+				repeat_interleave(%%x, 2, 1), repeat_interleave(flip(%%x, [1]), 7, 1)
 		}`, d, rows, cols, rows*cols)
 		t.Run(d, func(t *testing.T) {
 			for _, b := range []*Backend{New(), NewPortable()} {

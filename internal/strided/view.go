@@ -210,7 +210,7 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 		fill(dst, src[v.Offset])
 		return
 	}
-	if readTransposed(dst, src, v, start) {
+	if readTransposed(dst, src, v, start) || repeatTransposed(dst, src, v, start) {
 		return
 	}
 	last := v.Rank - 1
@@ -272,7 +272,7 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 	case 0:
 		fill(dst, src[pos])
 	case -1:
-		readReversed(dst, src[pos-len(dst)+1:pos+1])
+		Reverse(dst, src[pos-len(dst)+1:pos+1])
 	default:
 		for i := range dst {
 			dst[i] = src[pos]
@@ -281,16 +281,23 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 	}
 }
 
-// readReversed sets dst to src from its end, narrow elements eight bytes at a time.
-func readReversed[T Bits](dst, src []T) {
+// Reverse sets dst to src, which is as long and not empty, from its end, narrow elements eight bytes at a
+// time.
+func Reverse[T Bits](dst, src []T) {
 	size := int(unsafe.Sizeof(src[0]))
-	if each := 8 / size; size <= 2 {
+	if each := 8 / size; size <= 4 {
 		to, from := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(dst)*size), unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*size)
 		for ; len(dst) >= each; dst, src = dst[each:], src[:len(src)-each] {
-			w := bits.ReverseBytes64(binary.LittleEndian.Uint64(from[len(from)-8:]))
-			if size == 2 {
+			w := binary.LittleEndian.Uint64(from[len(from)-8:])
+			switch size {
+			case 4:
+				w = bits.RotateLeft64(w, 32)
+			case 2:
 				const low = 0x00ff00ff00ff00ff
+				w = bits.ReverseBytes64(w)
 				w = w&low<<8 | w>>8&low
+			default:
+				w = bits.ReverseBytes64(w)
 			}
 			binary.LittleEndian.PutUint64(to, w)
 			to, from = to[8:], from[:len(from)-8]
@@ -327,6 +334,29 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 	return most * n
 }
 
+// repeatTransposed is Read of a View that repeats the elements of a Transposed one, which are read first.
+func repeatTransposed[T Bits](dst, src []T, v *View, start int) bool {
+	n := v.Dims[v.Rank-1]
+	if v.Strides[v.Rank-1] != 0 || n < 2 || n > fewRepeats || start%n != 0 || len(dst)%n != 0 {
+		return false
+	}
+	once := *v
+	once.Rank--
+	if !once.Transposed() {
+		return false
+	}
+	// They are put at the end of what they will fill, from its start on.
+	single := dst[len(dst)-len(dst)/n:]
+	Read(single, src, &once, start/n)
+	for i, x := range single {
+		to := dst[i*n : (i+1)*n]
+		for j := range to {
+			to[j] = x
+		}
+	}
+	return true
+}
+
 // fewRepeats is how often elements are repeated at most for a call of fill for each to cost more than
 // the elements do.
 const fewRepeats = 16
@@ -335,27 +365,28 @@ const fewRepeats = 16
 // cache line once.
 const SquareRows = 64
 
-// Transposed reports whether the elements of the View's columns are adjacent and those of its rows are
-// not, and there are enough of both for it to be read in squares.
+// Transposed reports whether the elements of the View's columns are adjacent, in either order, and those
+// of its rows are not, and there are enough of both for it to be read in squares.
 func (v *View) Transposed() bool {
 	if v.Rank < 2 {
 		return false
 	}
 	last := v.Rank - 1
 	step := v.Strides[last]
-	return v.Strides[last-1] == 1 && step != 1 && step != 0 && v.Dims[last-1] >= 8 && v.Dims[last] >= 8
+	down := v.Strides[last-1]
+	return (down == 1 || down == -1) && step != 1 && step != -1 && step != 0 && v.Dims[last-1] >= 8 && v.Dims[last] >= 8
 }
 
 // Squares calls f for squares of whole rows of a Transposed View, n elements from start on: rows rows
 // from element at of what is read, which is dense, whose cols elements lie step apart from position pos
-// on, and those of their columns next to each other. It returns false, and does nothing, for other Views
+// on, and those of their columns next to each other, one after the other or one before the other. It returns false, and does nothing, for other Views
 // and ranges.
 func (v *View) Squares(start, n int, f func(at, pos, rows, cols, step int)) bool {
 	if !v.Transposed() {
 		return false
 	}
 	last := v.Rank - 1
-	cols, step, rows := v.Dims[last], v.Strides[last], v.Dims[last-1]
+	cols, step, rows, down := v.Dims[last], v.Strides[last], v.Dims[last-1], v.Strides[last-1]
 	if start%cols != 0 || n%cols != 0 || n < 8*cols {
 		return false
 	}
@@ -365,11 +396,11 @@ func (v *View) Squares(start, n int, f func(at, pos, rows, cols, step int)) bool
 		band := min(rows-r, (n-at)/cols)
 		for k := 0; k < band; k += SquareRows {
 			for c := 0; c < cols; c += SquareRows {
-				f(at+k*cols+c, pos+k+c*step, min(SquareRows, band-k), min(SquareRows, cols-c), step)
+				f(at+k*cols+c, pos+k*down+c*step, min(SquareRows, band-k), min(SquareRows, cols-c), step)
 			}
 		}
 		at += band * cols
-		pos = v.Next(&coordinates, last-1, pos-r)
+		pos = v.Next(&coordinates, last-1, pos-r*down)
 	}
 	return true
 }
@@ -379,11 +410,11 @@ func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
 	if v.Rank < 2 {
 		return false
 	}
-	width := v.Dims[v.Rank-1]
+	width, down := v.Dims[v.Rank-1], v.Strides[v.Rank-2]
 	return v.Squares(start, len(dst), func(at, pos, rows, cols, step int) {
 		for k := range rows {
 			row := dst[at+k*width:][:cols]
-			p := pos + k
+			p := pos + k*down
 			for i := range row {
 				row[i] = src[p]
 				p += step

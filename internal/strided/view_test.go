@@ -154,6 +154,9 @@ func TestReadRandom(t *testing.T) {
 		dims := make([]int, rank)
 		for d := range dims {
 			dims[d] = 1 + rng.IntN(5)
+			if rank < 4 {
+				dims[d] = 1 + rng.IntN(14)
+			}
 		}
 		v := Dense(dims)
 		for i, j := range rng.Perm(rank) {
@@ -165,6 +168,9 @@ func TestReadRandom(t *testing.T) {
 				v.Offset += (v.Dims[d] - 1) * v.Strides[d]
 				v.Strides[d] = -v.Strides[d]
 			}
+		}
+		if rank > 0 && rng.IntN(4) == 0 {
+			v.Strides[rank-1] = 0
 		}
 		checkRead(t, src, naiveRead(src, v), v.Merge(), 1+rng.IntN(60))
 	}
