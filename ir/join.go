@@ -42,12 +42,13 @@ func init() {
 			}
 			return out
 		},
+		VJP: vjpPieces(func(b *Builder, g Value, dim int) Value { return b.Unsqueeze(g, dim) }),
 	})
 	register("split(Tensor self, int[] split_size, int dim=0) -> Tensor[]", Spec{
 		Category: View,
 		Doc: "Consecutive pieces along dim: one number is the size of all, the last being what is left (ATen's split.Tensor); " +
 			"several are their sizes (split.sizes).",
-		Decompose: decomposeSplit,
+		Decompose: decomposeSplit, VJP: vjpPieces(asItIs),
 	})
 	register("split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", Spec{
 		Category: View,
@@ -55,11 +56,12 @@ func init() {
 		Decompose: func(b *Builder, a Args) []Value {
 			return splitSizes(b, a, a.Ints("split_sizes"))
 		},
+		VJP: vjpPieces(asItIs),
 	})
 	register("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", Spec{
 		Category:  View,
 		Doc:       "At most chunks consecutive pieces along dim of size ceil(n/chunks), the last being what is left. ATen's chunk.",
-		Decompose: decomposeChunk,
+		Decompose: decomposeChunk, VJP: vjpPieces(asItIs),
 	})
 	register("roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor", Spec{
 		Category: View,
@@ -68,6 +70,21 @@ func init() {
 		Decompose: decomposeRoll,
 	})
 }
+
+// vjpPieces joins the cotangents of the pieces of a tensor along dim, each after whole has made it a piece
+// of a tensor of its rank.
+func vjpPieces(whole func(b *Builder, g Value, dim int) Value) vjpFunc {
+	return func(b *Builder, a Args, out, grad []Value) []Value {
+		dim := a.Dim("dim", a.In[0].Rank())
+		pieces := make([]Value, len(out))
+		for i, g := range grad {
+			pieces[i] = whole(b, b.orZero(g, out[i]), dim)
+		}
+		return []Value{b.Cat(pieces, dim)}
+	}
+}
+
+func asItIs(_ *Builder, g Value, _ int) Value { return g }
 
 func inferCat(a Args) []Shape {
 	if len(a.In) == 0 {
