@@ -16,8 +16,15 @@ func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descend
 	s := selection{keys: keys[:room], order: order[:room], spare: keys[room : 2*room]}
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
-		firstK(&s, x[base:], n, k, inner, descending)
 		at := l/inner*k*inner + l%inner
+		if few(&s, x[base:], n, k, inner, descending) {
+			for _, i := range order[:k] {
+				values[at], indices[at] = x[base+int(i)*inner], int64(i)
+				at += inner
+			}
+			continue
+		}
+		firstK(&s, x[base:], n, k, inner, descending)
 		// The kept keys are in the order of their places, so that a stable sort is
 		// the order of Sort.
 		for _, i := range sortKeys(keys[:2*k], order[:2*k], k) {
@@ -40,6 +47,46 @@ type selection struct {
 	order []int32
 	spare []uint64 // as long as keys
 	n     int
+}
+
+// Of lines of at most fewOf elements the first fewMost can be found by putting each among those so far, as
+// long as that moves no more than fewMoves elements for each of the line.
+const fewOf, fewMost, fewMoves = 1024, 32, 2
+
+// few leaves the first k elements of a line in s, in the order of Sort. It reports whether it did: only of
+// short lines, and where most elements are not among the first so far.
+func few[T Number](s *selection, x []T, n, k, inner int, descending bool) bool {
+	if n > fewOf || k > fewMost || k >= n {
+		return false
+	}
+	keys, order, left := s.keys[:k], s.order[:k], fewMoves*n
+	put := func(have int, key uint64, i int) {
+		j := have
+		for ; j > 0 && keys[j-1] > key; j-- {
+			keys[j], order[j] = keys[j-1], order[j-1]
+		}
+		keys[j], order[j] = key, int32(i)
+		left -= have - j
+	}
+	for i := range k {
+		put(i, sortKey(x[i*inner], descending), i)
+	}
+	worst := x[int(order[k-1])*inner]
+	for i, p := k, k*inner; i < n; i, p = i+1, p+inner {
+		v := x[p]
+		if descending && v <= worst || !descending && v >= worst {
+			continue
+		}
+		key := sortKey(v, descending)
+		if key >= keys[k-1] {
+			continue
+		}
+		if put(k-1, key, i); left < 0 {
+			return false
+		}
+		worst = x[int(order[k-1])*inner]
+	}
+	return true
 }
 
 // firstK leaves the first k elements of a line in s, in the order of their places.
@@ -113,8 +160,15 @@ func (s *selection) cut(k int) {
 // Nth sets values and indices, one element a line, to the element at a place in the
 // ascending order of each line. keys has n elements.
 func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, keys []uint64, lo, hi int) {
+	var places [fewMost]int32
+	s := selection{keys: keys, order: places[:]}
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
+		if !rank.Median && few(&s, x[base:], n, rank.At+1, inner, false) {
+			i := places[rank.At]
+			values[l], indices[l] = x[base+int(i)*inner], int64(i)
+			continue
+		}
 		numbers := 0
 		for i := range n {
 			v := x[base+i*inner]
