@@ -186,3 +186,26 @@ func TestNotFinite(t *testing.T) {
 		}
 	}
 }
+
+func TestConvert(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		for _, n := range []int{0, 1, 7, 8, 17, 64} {
+			x := random(1, max(n, 1)).Data[:n]
+			for i, v := range []float64{math.NaN(), math.Inf(-1), 1e300, 1e-300, math.Copysign(0, -1), 1e-42, 1 + 0x1p-24} {
+				if i < n {
+					x[n-1-i] = v
+				}
+			}
+			narrow, wide := make([]float32, n), make([]float64, n)
+			Narrow(narrow, x)
+			Widen(wide, narrow)
+			for i, v := range x {
+				if math.Float32bits(narrow[i]) != math.Float32bits(float32(v)) || math.Float64bits(wide[i]) != math.Float64bits(float64(narrow[i])) {
+					t.Fatalf("%d: %v becomes %v and %v", n, v, narrow[i], wide[i])
+				}
+			}
+			all = append(all, wide)
+		}
+		return all
+	})
+}

@@ -65,12 +65,15 @@ type kernel struct {
 	// dots4 and dots1 compute products of so many rows with a row, rotate those of dots.go.
 	dots4, dots1 func(y, a *float64, lda int, x *float64, blocks int)
 	rotate       func(z *float64, step int, c, s *float64, k, tiles int)
+	// widen and narrow convert lanes numbers at a time.
+	widen  func(dst *float64, src *float32, blocks int)
+	narrow func(dst *float32, src *float64, blocks int)
 }
 
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows}
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, widened, narrowed}
 
 func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
 	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {

@@ -239,6 +239,40 @@ row:
 	VZEROUPPER
 	RET
 
+// func widenAVX512(dst *float64, src *float32, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·widenAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	VCVTPS2PD (CX), Z0
+	VMOVUPD   Z0, (AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000020, CX
+	DECQ      DX
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func narrowAVX512(dst *float32, src *float64, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·narrowAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	VCVTPD2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000040, CX
+	DECQ      DX
+	JNZ       block
+	VZEROUPPER
+	RET
+
 // func subtract4AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
 // Requires: AVX, FMA3
 TEXT ·subtract4AVX2(SB), NOSPLIT, $0-72
@@ -478,5 +512,43 @@ row:
 	ADDQ         $0x00000040, AX
 	DECQ         CX
 	JNZ          tile
+	VZEROUPPER
+	RET
+
+// func widenAVX2(dst *float64, src *float32, blocks int)
+// Requires: AVX
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	VCVTPS2PD (CX), Y0
+	VMOVUPD   Y0, (AX)
+	VCVTPS2PD 16(CX), Y0
+	VMOVUPD   Y0, 32(AX)
+	ADDQ      $0x00000040, AX
+	ADDQ      $0x00000020, CX
+	DECQ      DX
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func narrowAVX2(dst *float32, src *float64, blocks int)
+// Requires: AVX
+TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block:
+	VCVTPD2PSY (CX), X0
+	VMOVUPS    X0, (AX)
+	VCVTPD2PSY 32(CX), X0
+	VMOVUPS    X0, 16(AX)
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000040, CX
+	DECQ       DX
+	JNZ        block
 	VZEROUPPER
 	RET

@@ -29,6 +29,16 @@ func dots1AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
 //go:noescape
 func rotateAVX512(z *float64, step int, c *float64, s *float64, k int, tiles int)
 
+// widenAVX512 converts 8·blocks numbers of src.
+//
+//go:noescape
+func widenAVX512(dst *float64, src *float32, blocks int)
+
+// narrowAVX512 converts 8·blocks numbers of src.
+//
+//go:noescape
+func narrowAVX512(dst *float32, src *float64, blocks int)
+
 // subtract4AVX2 is subtract of 4 rows and 8·tiles columns.
 //
 //go:noescape
@@ -53,3 +63,13 @@ func dots1AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
 //
 //go:noescape
 func rotateAVX2(z *float64, step int, c *float64, s *float64, k int, tiles int)
+
+// widenAVX2 converts 8·blocks numbers of src.
+//
+//go:noescape
+func widenAVX2(dst *float64, src *float32, blocks int)
+
+// narrowAVX2 converts 8·blocks numbers of src.
+//
+//go:noescape
+func narrowAVX2(dst *float32, src *float64, blocks int)

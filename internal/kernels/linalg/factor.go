@@ -86,18 +86,12 @@ func unpack(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	k, data, order := min(m, n), a.Bool("unpack_data"), a.Bool("unpack_pivots")
 	return func(in, out [][]float64) error {
-		for i := range m {
-			for j := range n {
-				switch {
-				case !data:
-				case i > j:
-					out[1][i*k+j] = in[0][i*n+j]
-				case i < k:
-					out[2][i*n+j] = in[0][i*n+j]
-				}
-			}
-			if data && i < k {
+		for i := 0; i < m && data; i++ {
+			row := in[0][i*n : (i+1)*n]
+			copy(out[1][i*k:], row[:min(i, k)])
+			if i < k {
 				out[1][i*k+i] = 1
+				copy(out[2][i*n+i:], row[i:])
 			}
 		}
 		if !order {

@@ -5,11 +5,11 @@
 package linalg
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/kernels/dense"
 	"github.com/loris-ml/loris/ir"
 )
 
@@ -162,10 +162,7 @@ func (o *operand) read(x []float64, data []byte, b int) {
 	}
 	data = data[b*o.n*o.dtype.Size():]
 	if o.dtype == ir.F32 { // the others take longer
-		from := data[:4*len(x)]
-		for i := range x {
-			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
-		}
+		dense.Widen(x, singles(data, len(x)))
 		return
 	}
 	for i := range x {
@@ -177,13 +174,15 @@ func (o *operand) read(x []float64, data []byte, b int) {
 	}
 }
 
+// singles returns n numbers of the storage of a tensor, whose elements are aligned.
+func singles(data []byte, n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(data[:4*n]))), n)
+}
+
 func (o *operand) write(data []byte, x []float64, b int) {
 	size := o.dtype.Size()
 	if o.dtype == ir.F32 {
-		to := data[b*o.n*size:]
-		for i, v := range x {
-			binary.LittleEndian.PutUint32(to[4*i:], math.Float32bits(float32(v)))
-		}
+		dense.Narrow(singles(data[b*o.n*size:], len(x)), x)
 		return
 	}
 	to := data[b*o.n*size:][:0]

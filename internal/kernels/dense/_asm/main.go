@@ -32,6 +32,8 @@ func main() {
 		s.dots(4)
 		s.dots(1)
 		s.rotate()
+		s.convert("widen", "float64", "float32")
+		s.convert("narrow", "float32", "float64")
 	}
 	Generate()
 }
@@ -200,6 +202,41 @@ func (s *isa) rotate() {
 	ADDQ(U32(across*s.bytes), z)
 	DECQ(tiles)
 	JNZ(LabelRef("tile"))
+	VZEROUPPER()
+	RET()
+}
+
+// convert writes the conversion of numbers, lanes of them at a time.
+func (s *isa) convert(name, to, from string) {
+	TEXT(name+s.suffix, NOSPLIT, fmt.Sprintf("func(dst *%s, src *%s, blocks int)", to, from))
+	Doc(fmt.Sprintf("%s%s converts %d·blocks numbers of src.", name, s.suffix, lanes))
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("src"), GP64()).(reg.GPVirtual), Load(Param("blocks"), GP64())
+	Label("block")
+	for j := range lanes * 8 / s.bytes {
+		wide, narrow := Mem{Base: src, Disp: j * s.bytes}, Mem{Base: dst, Disp: j * s.bytes / 2}
+		if name == "widen" {
+			wide, narrow = Mem{Base: dst, Disp: j * s.bytes}, Mem{Base: src, Disp: j * s.bytes / 2}
+			v := s.vec()
+			VCVTPS2PD(narrow, v)
+			VMOVUPD(v, wide)
+			continue
+		}
+		if s.bytes == 64 {
+			v := YMM()
+			VCVTPD2PS(wide, v)
+			VMOVUPS(v, narrow)
+			continue
+		}
+		v := XMM()
+		VCVTPD2PSY(wide, v)
+		VMOVUPS(v, narrow)
+	}
+	step := map[bool]int{true: lanes * 8, false: lanes * 4}
+	ADDQ(U32(step[name == "widen"]), dst)
+	ADDQ(U32(step[name != "widen"]), src)
+	DECQ(n)
+	JNZ(LabelRef("block"))
 	VZEROUPPER()
 	RET()
 }
