@@ -66,17 +66,20 @@ func avgPoolND(b *Builder, a Args, n int) []Value {
 		x = b.Cast(x, F64)
 	}
 	lead := x.Rank() - n
-	whole := true // windows tile the input
+	whole := true // windows tile the input, or its first elements
 	for i := range n {
 		if p.Kernel[i] < 1 || p.Stride[i] < 1 || p.Padding[i] < 0 {
 			a.Fail(ErrArg, "kernel_size and stride must be at least 1 and padding at least 0")
 		}
 		p.InDims[i], p.Dilation[i] = x.Dim(lead+i), 1
 		p.inferDim(a, i, a.Bool("ceil_mode"))
-		whole = whole && p.Padding[i] == 0 && p.Stride[i] == p.Kernel[i] && p.InDims[i]%p.Kernel[i] == 0
+		whole = whole && p.Padding[i] == 0 && p.Stride[i] == p.Kernel[i] && p.OutDims[i]*p.Kernel[i] <= p.InDims[i]
 	}
 	var y Value
 	if whole {
+		for i := range n {
+			x = b.Slice(x, lead+i, 0, p.OutDims[i]*p.Kernel[i], 1)
+		}
 		y = b.sumTiles(x, p.OutDims[:n])
 	} else {
 		y = b.sumWindows(x, p)
