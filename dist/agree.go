@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,35 +18,66 @@ import (
 // collectives themselves, so that every rank can name two ranks that differ. Sends and receives differ by
 // rank and are compared when they meet.
 func (w *world) Agree(ctx context.Context, uses []collective.Use) error {
-	byGroup := map[string][]Use{}
-	var names []string
-	for i := range uses {
-		u := &uses[i]
-		g := w.group(u.Group)
-		if g == nil {
-			return w.unknown(u)
+	as, ok := uses[0].Meter.(*agreements)
+	if !ok || as.w != w {
+		var err error
+		if as, err = w.agreements(uses); err != nil {
+			return err
 		}
-		if u.Size != 0 && u.Size != g.Size() || u.Peer >= g.Size() {
-			return fmt.Errorf("dist: %w: %s (at %s) was recorded for another size of group %q, which has %d ranks", ir.ErrArg, u.Text, u.Line, u.Group, g.Size())
-		}
-		if sends(u) {
-			continue
-		}
-		if byGroup[u.Group] == nil {
-			names = append(names, u.Group)
-		}
-		byGroup[u.Group] = append(byGroup[u.Group], Use{g.Rank(), u.Text, u.Line})
+		uses[0].Meter = as
 	}
 	defer w.meters.agreed(time.Now())
-	slices.Sort(names) // the order of the groups is the same on all ranks
-	for _, name := range names {
-		g, list := w.group(name), byGroup[name]
-		first := list[0]
-		if err := g.do(ctx, first.Text, first.Line, func(ctx context.Context) error { return g.agree(ctx, list) }); err != nil {
+	for _, a := range as.groups {
+		first := &a.uses[0]
+		if err := a.group.do(ctx, first.Text, first.Line, a.agree); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// agreements are what a run's ranks agree about, in the order of the groups, which is the same on all of
+// them. They are made once for the collectives of a Program.
+type agreements struct {
+	w      *world
+	groups []*agreement
+}
+
+// agreement is about the collectives of one group.
+type agreement struct {
+	group *Group
+	uses  []Use
+	hash  ir.Hash
+}
+
+func newAgreement(g *Group, uses []Use) *agreement {
+	var text []byte
+	for _, u := range uses {
+		text = append(append(text, u.Text...), 0)
+	}
+	return &agreement{g, uses, ir.HashBytes(text)}
+}
+
+func (w *world) agreements(uses []collective.Use) (*agreements, error) {
+	byGroup := map[string][]Use{}
+	for i := range uses {
+		u := &uses[i]
+		g := w.group(u.Group)
+		if g == nil {
+			return nil, w.unknown(u)
+		}
+		if u.Size != 0 && u.Size != g.Size() || u.Peer >= g.Size() {
+			return nil, fmt.Errorf("dist: %w: %s (at %s) was recorded for another size of group %q, which has %d ranks", ir.ErrArg, u.Text, u.Line, u.Group, g.Size())
+		}
+		if !sends(u) {
+			byGroup[u.Group] = append(byGroup[u.Group], Use{g.Rank(), u.Text, u.Line})
+		}
+	}
+	as := &agreements{w: w}
+	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
+		as.groups = append(as.groups, newAgreement(w.group(name), byGroup[name]))
+	}
+	return as, nil
 }
 
 func (w *world) group(name string) *Group {
@@ -54,21 +86,22 @@ func (w *world) group(name string) *Group {
 	return w.groups[name]
 }
 
-// agree compares this rank's collectives with those of the others.
-func (g *Group) agree(ctx context.Context, list []Use) error {
-	text := binary.LittleEndian.AppendUint64(nil, g.runs)
-	for _, u := range list {
-		text = append(append(text, u.Text...), 0)
-	}
-	mine := ir.HashBytes(text).Append(nil)
-	all := make([]byte, g.Size()*len(mine))
+// agree compares this rank's collectives with those of the others. The number of the run goes into the
+// hash, so that hashes of different runs differ.
+func (a *agreement) agree(ctx context.Context) error {
+	g := a.group
+	h := a.hash
+	h.Lo ^= g.runs * 0x9e3779b97f4a7c15 // odd: no two runs have the same
+	var room [16]byte
+	mine := h.Append(room[:0])
+	all := g.scratch(0, g.Size()*len(mine))
 	if err := g.engine.AllGather(ctx, all, mine); err != nil {
 		return err
 	}
 	g.runs++
-	for at := 0; at < len(all); at += len(mine) {
-		if string(all[at:at+len(mine)]) != string(mine) {
-			return g.compare(ctx, list)
+	for _, theirs := range g.cut(all) {
+		if string(theirs) != string(mine) {
+			return g.compare(ctx, a.uses)
 		}
 	}
 	return nil

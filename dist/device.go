@@ -62,7 +62,7 @@ func (w *world) StartOn(ctx context.Context, ts []collective.Transfer, gpu colle
 	e := g.gpu.engine
 	go func() {
 		defer close(j.done)
-		j.err = g.run(u.Op, u.Line, func(ctx context.Context) error { return g.watch(ctx, passed, e) })
+		j.err = g.run(&bounded{w: w}, context.Background(), u.Op, u.Line, func(ctx context.Context) error { return g.watch(ctx, passed, e) })
 		if j.err != nil {
 			e.Abort()
 		}

@@ -30,7 +30,9 @@ type Group struct {
 	runs    uint64 // agreed so far
 	splits  int
 	last    map[peerTag]chan struct{} // by peer and tag: closed when the latest send or recv is done
+	bound   bounded                   // context of the part that runs, but for sends and receives
 	buffers [3][]byte                 // scratch of the goroutine that runs the parts
+	cuts    [][]byte                  // likewise
 	gpu     gpuSide                   // of the goroutine that runs the parts, which sets it with mu held
 }
 
@@ -132,7 +134,7 @@ func (w *world) begin(ctx context.Context, e Engine) (*Group, error) {
 
 // add makes a group.
 func (w *world) add(name string, e Engine) *Group {
-	g := &Group{name: name, world: w, engine: e, last: map[peerTag]chan struct{}{}}
+	g := &Group{name: name, world: w, engine: e, last: map[peerTag]chan struct{}{}, bound: bounded{w: w}}
 	w.mu.Lock()
 	w.groups[name] = g
 	w.mu.Unlock()
@@ -238,17 +240,22 @@ var errClosed = errors.New("the group is closed")
 // wake another one takes longer than a short collective. Where ctx ends first the group fails, so that
 // the part ends, too.
 func (g *Group) do(ctx context.Context, op, line string, part func(ctx context.Context) error) error {
-	g.mu.Lock()
-	if g.busy || g.closed {
-		g.mu.Unlock()
+	if !g.take() {
 		return g.begin(op, line, part).Wait(ctx)
 	}
-	g.busy = true
-	g.mu.Unlock()
 	defer g.next()
-	stop := context.AfterFunc(ctx, func() { g.world.Fail(context.Cause(ctx)) })
-	defer stop()
-	return g.run(op, line, part)
+	return g.run(&g.bound, ctx, op, line, part)
+}
+
+// take has the caller run a part, unless others wait for their turn; next is called behind it.
+func (g *Group) take() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy || g.closed {
+		return false
+	}
+	g.busy = true
+	return true
 }
 
 // next has what came meanwhile run, after a part that was not of the queue.
@@ -281,7 +288,7 @@ func (g *Group) drain() {
 func (g *Group) together(ctx context.Context, op string, part func(ctx context.Context) error) error {
 	line := ir.FormatLine(ir.UserPC())
 	return g.do(ctx, op, line, func(ctx context.Context) error {
-		if err := g.agree(ctx, []Use{{g.Rank(), op, line}}); err != nil {
+		if err := newAgreement(g, []Use{{g.Rank(), op, line}}).agree(ctx); err != nil {
 			return err
 		}
 		return part(ctx)
@@ -317,7 +324,7 @@ func (g *Group) begin(op, line string, part func(ctx context.Context) error) *jo
 		return j
 	}
 	g.queue = append(g.queue, func() {
-		j.err = g.run(op, line, part)
+		j.err = g.run(&g.bound, context.Background(), op, line, part)
 		close(j.done)
 	})
 	if !g.busy {
@@ -327,14 +334,14 @@ func (g *Group) begin(op, line string, part func(ctx context.Context) error) *jo
 	return j
 }
 
-// run runs a part within the limit.
-func (g *Group) run(op, line string, part func(ctx context.Context) error) error {
+// run runs a part within the limit, until caller ends. within is not in use.
+func (g *Group) run(within *bounded, caller context.Context, op, line string, part func(ctx context.Context) error) error {
 	w := g.world
-	ctx, cancel := context.WithTimeoutCause(w.ctx, w.limit, w.late)
-	defer cancel()
-	err := context.Cause(ctx)
+	within.begin(caller)
+	defer within.end()
+	err := within.ended()
 	if err == nil {
-		err = part(ctx)
+		err = part(within)
 	}
 	if err == nil {
 		return nil
@@ -342,7 +349,7 @@ func (g *Group) run(op, line string, part func(ctx context.Context) error) error
 	if m := (*MismatchError)(nil); errors.As(err, &m) && !m.oneSided {
 		return m
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := within.Err(); cause != nil {
 		err = cause
 	}
 	err = g.failed(op, line, err)
@@ -376,9 +383,15 @@ func (w *world) Run(ctx context.Context, u *collective.Use, out, in []byte) erro
 		return w.Start(u, out, in).Wait(ctx)
 	}
 	m := w.meters.of(u, len(in))
+	if !g.take() {
+		r := metered{g.begin(u.Op, u.Line, func(ctx context.Context) error { return g.timed(ctx, m, out, in) }), m}
+		return r.Wait(ctx)
+	}
+	defer g.next()
 	begun := time.Now()
-	err := g.do(ctx, u.Op, u.Line, func(ctx context.Context) error { return g.timed(ctx, m, out, in) })
-	m.waited(time.Since(begun))
+	err := g.run(&g.bound, ctx, u.Op, u.Line, func(ctx context.Context) error { return g.execute(ctx, u, out, in) })
+	m.ran(begun)
+	m.waited(m.took)
 	return err
 }
 
@@ -433,7 +446,7 @@ func (g *Group) beside(u *collective.Use, part func(ctx context.Context) error) 
 		if before != nil {
 			<-before
 		}
-		j.err = g.run(u.Op, u.Line, part)
+		j.err = g.run(&bounded{w: g.world}, context.Background(), u.Op, u.Line, part)
 		close(j.done)
 	}()
 	return j
@@ -445,4 +458,14 @@ func (g *Group) scratch(i, n int) []byte {
 		g.buffers[i] = aligned(n)
 	}
 	return g.buffers[i][:n]
+}
+
+// cut returns the parts of all ranks that lie one after another; it may be called again.
+func (g *Group) cut(all []byte) [][]byte {
+	n := g.Size()
+	g.cuts = g.cuts[:0]
+	for r := range n {
+		g.cuts = append(g.cuts, all[len(all)/n*r:][:len(all)/n])
+	}
+	return g.cuts
 }

@@ -2,7 +2,6 @@ package dist
 
 import (
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
@@ -51,7 +50,8 @@ type number interface {
 
 // joinRuns reduces runs of elements to out, and overwrites those that it needs no more, but for keep.
 func joinRuns[T number](out []byte, parts [][]byte, keep int, how string) {
-	level := slices.Clone(parts)
+	var few [8][]byte
+	level := append(few[:0], parts...)
 	for len(level) > 2 {
 		next := level[:0]
 		for i := 0; i < len(level); i += 2 {
@@ -124,13 +124,4 @@ func reduceNarrow(out []byte, parts [][]byte, how string, widen func([]float32, 
 		reduceFloats[float32](sum, runs, -1, how)
 		narrow(as[uint16](out)[at:at+m], as[float32](sum))
 	}
-}
-
-// cut returns the parts of n ranks that lie one after another.
-func cut(all []byte, n int) [][]byte {
-	out := make([][]byte, n)
-	for r := range out {
-		out[r] = all[len(all)/n*r:][:len(all)/n]
-	}
-	return out
 }

@@ -21,7 +21,7 @@ const (
 // execute runs this rank's part of a collective.
 func (g *Group) execute(ctx context.Context, u *collective.Use, out, in []byte) error {
 	if u.Unagreed {
-		if err := g.agree(ctx, []Use{{g.Rank(), u.Text, u.Line}}); err != nil {
+		if err := newAgreement(g, []Use{{g.Rank(), u.Text, u.Line}}).agree(ctx); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 		if err := g.engine.AllGather(ctx, all, in); err != nil {
 			return err
 		}
-		reduceTo(out, cut(all, n), -1, d, how)
+		reduceTo(out, g.cut(all), -1, d, how)
 		return nil
 	}
 	if e, ok := g.engine.(Summer); ok && g.world.library && how == "sum" && (d == ir.F32 || d == ir.F64) {
@@ -88,7 +88,7 @@ func (g *Group) allReduce(ctx context.Context, out, in []byte, d ir.DType, how s
 		if err := g.engine.AllToAll(ctx, got, src); err != nil {
 			return err
 		}
-		reduceTo(sum, cut(got, n), -1, d, how)
+		reduceTo(sum, g.cut(got), -1, d, how)
 		to := dst
 		if !whole {
 			to = send
@@ -142,7 +142,7 @@ func (g *Group) reduceScatter(ctx context.Context, u *collective.Use, out, in []
 	if err := g.engine.AllToAll(ctx, got, src); err != nil {
 		return err
 	}
-	reduceTo(out, cut(got, n), -1, u.In.DType(), u.Reduction)
+	reduceTo(out, g.cut(got), -1, u.In.DType(), u.Reduction)
 	return nil
 }
 

@@ -33,10 +33,11 @@ type control struct {
 	ended chan struct{} // closed by close
 	once  sync.Once
 
-	mu     sync.Mutex
-	enc    *json.Encoder
-	failed error
-	seen   report // the last of rank 0
+	failed atomic.Pointer[error]
+
+	mu   sync.Mutex
+	enc  *json.Encoder
+	seen report // the last of rank 0
 }
 
 // report is a line of the channel, in either direction. The first line of a rank has its token.
@@ -104,30 +105,28 @@ func (k *control) listen() {
 	for {
 		var r report
 		err := dec.Decode(&r)
-		k.mu.Lock()
 		switch {
 		case err != nil:
 			k.fail(errors.New("rank 0 has ended"))
 		case r.Fail != "":
 			k.fail(errors.New(r.Fail))
 		default:
+			k.mu.Lock()
 			k.seen = r
+			k.mu.Unlock()
 		}
-		k.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
 }
 
-// fail keeps the first failure, unless the rank has left; k.mu is held.
+// fail keeps the first failure, unless the rank has left.
 func (k *control) fail(err error) {
 	select {
 	case <-k.ended:
 	default:
-		if k.failed == nil {
-			k.failed = err
-		}
+		k.failed.CompareAndSwap(nil, &err)
 	}
 }
 
@@ -136,16 +135,15 @@ func (k *control) moved() { k.moves.Add(1) }
 
 // err returns the failure of a rank, or nil.
 func (k *control) err() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.failed
+	if err := k.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // abort tells all ranks that this one gives up.
 func (k *control) abort(cause error) {
-	k.mu.Lock()
 	k.fail(cause)
-	k.mu.Unlock()
 	_ = k.send(report{Rank: k.rank, Fail: fmt.Sprintf("rank %d gave up: %v", k.rank, cause)}) // without a channel the others notice by themselves
 }
 

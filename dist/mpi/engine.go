@@ -56,6 +56,7 @@ type engine struct {
 	rank, size int
 	control    *control // of the job
 	alone      bool     // ranks were brought together without an mpiexec
+	lane       *lane    // nil where ranks share no memory
 
 	mu     sync.Mutex
 	stages []*stage // free ones
@@ -147,19 +148,27 @@ func (e *engine) begin(s *stage, name string, args ...uintptr) error {
 }
 
 // finish waits for the call that has begun with s. It asks the library again and again: so all calls get
-// on, the wait ends with ctx and when a rank has failed, and the processor is left to others.
+// on.
 func (e *engine) finish(ctx context.Context, s *stage) error {
 	test := e.lib.calls["MPI_Test"]
-	begun := time.Now()
-	for i := 1; ; i++ {
+	return e.await(ctx, 16, func() (bool, error) {
 		rc, _, _ := purego.SyscallN(test, s.cells.at(0), s.cells.at(1), e.lib.statusIgnore)
 		if int32(rc) != 0 {
-			return e.lib.call("MPI_Test", s.cells.at(0), s.cells.at(1), e.lib.statusIgnore) // says why
+			return false, e.lib.call("MPI_Test", s.cells.at(0), s.cells.at(1), e.lib.statusIgnore) // says why
 		}
-		if int32(s.cells.words[1]) != 0 {
-			return nil
+		return int32(s.cells.words[1]) != 0, nil
+	})
+}
+
+// await asks until the answer is yes or an error. After so many questions at a time it ends with ctx, or when
+// a rank has failed, and leaves the processor to others.
+func (e *engine) await(ctx context.Context, atATime int, ask func() (bool, error)) error {
+	var begun time.Time // of the first look at the clock
+	for i := 1; ; i++ {
+		if yes, err := ask(); yes || err != nil {
+			return err
 		}
-		if i%16 != 0 {
+		if i%atATime != 0 {
 			continue
 		}
 		if err := e.control.err(); err != nil {
@@ -167,6 +176,9 @@ func (e *engine) finish(ctx context.Context, s *stage) error {
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
+		}
+		if begun.IsZero() {
+			begun = time.Now()
 		}
 		if waited := time.Since(begun); waited > e.control.spin {
 			nap(min(waited/16, 200*time.Microsecond))
@@ -185,6 +197,9 @@ func nap(d time.Duration) {
 
 // AllGather implements dist.Engine.
 func (e *engine) AllGather(ctx context.Context, out, in []byte) error {
+	if e.lane != nil && len(in) <= laneBytes {
+		return e.exchange(ctx, out, in)
+	}
 	return e.pieces(ctx, len(in), max(stageBytes/e.size, 1), func(s *stage, at, n int) error {
 		copy(s.recv[e.rank*n:], in[at:at+n])
 		if err := e.start(ctx, s, "MPI_Iallgather", e.lib.inPlace, 0, e.lib.bytes, s.to(), uintptr(n), e.lib.bytes, e.comm); err != nil {
@@ -265,7 +280,7 @@ func (e *engine) Split(ctx context.Context, color, key int) (dist.Engine, error)
 	if err != nil {
 		return nil, err
 	}
-	return child, nil
+	return child, child.makeLane(ctx)
 }
 
 // Abort implements dist.Engine.
@@ -283,6 +298,9 @@ func (e *engine) Close(ctx context.Context) error {
 		return err
 	}
 	e.control.close()
+	if err := e.lib.freeWindows(); err != nil {
+		return err
+	}
 	return e.lib.call("MPI_Finalize")
 }
 

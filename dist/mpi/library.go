@@ -24,14 +24,16 @@ type library struct {
 	handle uintptr
 	calls  map[string]uintptr
 
-	mu    sync.Mutex
-	cells []*cells // free ones
+	mu      sync.Mutex
+	cells   []*cells  // free ones
+	windows []uintptr // those of lanes, in the order in which they were made
 }
 
 // used are the functions that are called.
 var used = []string{
 	"MPI_Init_thread", "MPI_Finalize", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Comm_set_errhandler", "MPI_Comm_split", "MPI_Comm_dup",
 	"MPI_Iallgather", "MPI_Iallgatherv", "MPI_Ialltoall", "MPI_Ialltoallv", "MPI_Ibcast", "MPI_Iallreduce", "MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Alloc_mem",
+	"MPI_Comm_split_type", "MPI_Comm_free", "MPI_Win_allocate_shared", "MPI_Win_shared_query", "MPI_Win_free",
 	"MPI_Error_string", "MPI_Get_library_version",
 }
 
@@ -71,11 +73,18 @@ func launcherDirs() []string {
 	return out
 }
 
-// open opens the first candidate that there is. UCX must not take the signals by which Go finds nil
-// pointers.
+// settings are variables that libraries get unless they are set. UCX must not take the signals by which Go
+// finds nil pointers. Open MPI's windows over UCX, which are not used, say on standard error where they
+// cannot be.
+var settings = map[string]string{"UCX_ERROR_SIGNALS": "", "OMPI_MCA_osc": "^ucx"}
+
+// open opens the first candidate that there is.
 func open() (*library, error) {
-	if _, set := os.LookupEnv("UCX_ERROR_SIGNALS"); !set {
-		if err := os.Setenv("UCX_ERROR_SIGNALS", ""); err != nil {
+	for name, value := range settings {
+		if _, set := os.LookupEnv(name); set {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
 			return nil, err
 		}
 	}

@@ -80,7 +80,7 @@ func output(cmd *exec.Cmd) (stdout, stderr string, err error) {
 // TestPrograms runs what must succeed on two ranks of each MPI.
 func TestPrograms(t *testing.T) {
 	for _, x := range installations(t) {
-		for _, name := range []string{"sums", "pipeline", "storm", "signals", "forms"} {
+		for _, name := range []string{"sums", "lanes", "pipeline", "storm", "signals", "forms"} {
 			t.Run(x.name+"/"+name, func(t *testing.T) {
 				if stdout, stderr, err := x.mpiexec(2, name); err != nil {
 					t.Errorf("%v\n%s%s", err, stdout, stderr)

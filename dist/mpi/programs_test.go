@@ -29,7 +29,7 @@ import (
 type program = func(ctx context.Context, g *dist.Group, s *loris.Session) error
 
 var programs = map[string]program{
-	"sums": sums, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms, "full": full,
+	"sums": sums, "lanes": lanes, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms, "full": full,
 	"shapes": func(ctx context.Context, g *dist.Group, s *loris.Session) error {
 		_, err := g.AllReduce(s.With().Ones(4+g.Rank()), dist.Sum).Float32s(ctx)
 		return err
@@ -93,6 +93,11 @@ func main1(p program) {
 	if os.Getenv("LORIS_TEST_LIBRARY") != "" {
 		opts = append(opts, dist.WithLibrarySums())
 	}
+	dist.Register(func(ctx context.Context, l dist.Launch) (dist.Engine, error) {
+		e, err := start(ctx, l)
+		started, _ = e.(*engine)
+		return e, err
+	})
 	g, err := dist.Init(ctx, opts...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -190,6 +195,40 @@ func sums(ctx context.Context, g *dist.Group, s *loris.Session) error {
 		return err
 	}
 	return check("split", sub.AllReduce(m.Ones(3), dist.Sum), func(int) float64 { return float64(sub.Size()) })
+}
+
+// started is the engine of all ranks.
+var started *engine
+
+// lanes gathers messages of all lengths about those that go through shared memory, in a group and in one that
+// is split from it, while collectives of MPI come between.
+func lanes(ctx context.Context, g *dist.Group, s *loris.Session) error {
+	half, err := started.Split(ctx, started.rank%2, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range []*engine{started, half.(*engine)} {
+		if e.lane == nil {
+			return errors.New("ranks of one machine share no memory")
+		}
+		for round := range 300 {
+			for _, n := range []int{0, 1, 7, 8, 100, laneBytes, laneBytes + 1} {
+				in, out := make([]byte, n), make([]byte, n*e.size)
+				for i := range in {
+					in[i] = byte(round + i + 31*e.rank)
+				}
+				if err := e.AllGather(ctx, out, in); err != nil {
+					return err
+				}
+				for i, got := range out {
+					if want := byte(round + i%n + 31*(i/n)); got != want {
+						return fmt.Errorf("%d bytes, round %d: byte %d is %d, want %d", n, round, i, got, want)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func pipeline(ctx context.Context, g *dist.Group, s *loris.Session) error {

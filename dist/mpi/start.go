@@ -74,10 +74,7 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if e.control, err = joinControl(ctx, limited, e, l); err != nil {
 		return nil, err
 	}
-	if maps, err := os.ReadFile("/proc/self/maps"); err == nil { // all ranks have come to the channel
-		unlinkShared(string(maps))
-	}
-	return e, nil
+	return e, e.makeLane(limited)
 }
 
 // initialise starts MPI, which blocks until all ranks have come and cannot be given up: where ctx ends

@@ -29,7 +29,7 @@ type Use struct {
 	// Unagreed says that Agree is not asked about it before: it is of a program that does not tell its
 	// collectives in advance. The ranks compare it as it begins.
 	Unagreed bool
-	// Meter is the Communicator's own, from its first run on: one Use is not run twice at a time.
+	// Meter is the Communicator's own, from its first run or Agree on: one Use is not run twice at a time.
 	Meter any
 }
 
@@ -50,7 +50,8 @@ type Request interface {
 
 // Communicator runs the collectives of one rank.
 type Communicator interface {
-	// Agree compares the uses of a run with those of the other ranks, before the run.
+	// Agree compares the uses of a run with those of the other ranks, before the run. There is one at least;
+	// they are not those that are run.
 	Agree(ctx context.Context, uses []Use) error
 	// Run is Start and Wait, for a collective beside which this rank has nothing to do: it is run by the
 	// caller's goroutine if it can.

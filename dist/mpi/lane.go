@@ -1,0 +1,131 @@
+//go:build linux && (amd64 || arm64)
+
+package mpi
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"unsafe"
+)
+
+// lane is memory that the ranks of one machine share, through which short messages of their group go. It
+// is MPI's, of MPI_Win_allocate_shared, and of its unified model: ranks write and read it as threads do. A
+// message takes a third of a microsecond there, less than the three calls of the library from Go that it
+// would take otherwise.
+type lane struct {
+	places [][2]*place // by rank
+	turn   uint64      // messages so far
+}
+
+// place is where a rank writes every other one of its messages. It writes there again when it has come to
+// the message after the next: all others have then come to the next one, and have read this.
+type place struct {
+	turn atomic.Uint64 // of the message in data
+	data [laneBytes]byte
+}
+
+// laneBytes is how long messages of a lane may be; with the turn that makes 8 KiB.
+const laneBytes = 8<<10 - 8
+
+// makeLane makes the lane of a group whose ranks are all on one machine. All ranks call it, and all of them
+// have one then, or none. Names of shared memory are taken away: all ranks have it.
+func (e *engine) makeLane(ctx context.Context) error {
+	made := byte(1)
+	l, err := e.allocateLane()
+	if l == nil || err != nil {
+		made = 0 // the group goes without, such as where /dev/shm is full
+	}
+	all := make([]byte, e.size)
+	if err := e.AllGather(ctx, all, []byte{made}); err != nil {
+		return err
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
+		unlinkShared(string(maps))
+	}
+	for _, made := range all {
+		if made == 0 {
+			return nil
+		}
+	}
+	e.lane = l
+	return nil
+}
+
+// allocateLane returns nil where ranks are on several machines.
+func (e *engine) allocateLane() (*lane, error) {
+	c := e.lib.cell()
+	defer e.lib.free(c)
+	if err := e.lib.call("MPI_Comm_split_type", e.comm, e.lib.typeShared, uintptr(e.rank), e.lib.infoNull, c.at(0)); err != nil {
+		return nil, err
+	}
+	near := uintptr(c.words[0])
+	if err := e.lib.call("MPI_Comm_size", near, c.at(1)); err != nil {
+		return nil, err
+	}
+	if int(int32(c.words[1])) != e.size {
+		return nil, e.lib.call("MPI_Comm_free", c.at(0))
+	}
+	if err := e.lib.call("MPI_Comm_set_errhandler", near, e.lib.errorsReturn); err != nil {
+		return nil, err
+	}
+	if err := e.lib.call("MPI_Win_allocate_shared", unsafe.Sizeof([2]place{}), 1, e.lib.infoNull, near, c.at(1), c.at(2)); err != nil {
+		return nil, err
+	}
+	window := uintptr(c.words[2])
+	e.lib.mu.Lock()
+	e.lib.windows = append(e.lib.windows, window)
+	e.lib.mu.Unlock()
+	l := &lane{places: make([][2]*place, e.size)}
+	for r := range l.places {
+		if err := e.lib.call("MPI_Win_shared_query", window, uintptr(r), c.at(1), c.at(2), c.at(3)); err != nil {
+			return nil, err
+		}
+		if c.words[3]%uint64(unsafe.Alignof(place{})) != 0 {
+			return nil, nil
+		}
+		both := *(**[2]place)(unsafe.Pointer(&c.words[3]))
+		l.places[r] = [2]*place{&both[0], &both[1]}
+	}
+	for _, p := range l.places[e.rank] {
+		p.turn.Store(0) // the standard does not promise it
+	}
+	return l, nil
+}
+
+// exchange is AllGather of what a place holds.
+func (e *engine) exchange(ctx context.Context, out, in []byte) error {
+	if err := e.control.err(); err != nil {
+		return err
+	}
+	e.control.moved()
+	l := e.lane
+	l.turn++
+	turn := l.turn
+	mine := l.places[e.rank][turn%2]
+	copy(mine.data[:], in)
+	mine.turn.Store(turn)
+	for r := range l.places {
+		p := l.places[r][turn%2]
+		if p.turn.Load() != turn {
+			if err := e.await(ctx, 1024, func() (bool, error) { return p.turn.Load() == turn, nil }); err != nil {
+				return err
+			}
+		}
+		copy(out[r*len(in):][:len(in)], p.data[:])
+	}
+	return nil
+}
+
+// freeWindows gives lanes back, which all ranks do in the order in which they have made them.
+func (l *library) freeWindows() error {
+	c := l.cell()
+	defer l.free(c)
+	for _, w := range l.windows {
+		c.words[0] = uint64(w)
+		if err := l.call("MPI_Win_free", c.at(0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
