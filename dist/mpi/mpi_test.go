@@ -28,7 +28,9 @@ type installation struct{ name, dir string }
 func installations(t *testing.T) []installation {
 	t.Helper()
 	var out []installation
-	for _, x := range []installation{{"MPICH", os.Getenv("LORIS_TEST_MPICH")}, {"Open MPI", os.Getenv("LORIS_TEST_OPENMPI")}} {
+	for _, x := range []installation{
+		{"MPICH", os.Getenv("LORIS_TEST_MPICH")}, {"Open MPI", os.Getenv("LORIS_TEST_OPENMPI")}, {"Intel MPI", os.Getenv("LORIS_TEST_INTELMPI")},
+	} {
 		if x.dir != "" {
 			out = append(out, x)
 		}
@@ -48,6 +50,9 @@ func (x installation) mpiexec(n int, program string, env ...string) (stdout, std
 	if program == "kill" || program == "panic" || program == "exit" {
 		// Launchers end the other ranks as soon as one has ended: these are to say what they see before.
 		args = append(args, "sh", "-c", `"$0"; status=$?; sleep 1; exit $status`)
+	}
+	if x.name == "Intel MPI" {
+		env = append([]string{"I_MPI_ROOT=" + x.dir, "I_MPI_PIN=0"}, env...)
 	}
 	cmd := command(filepath.Join(x.dir, "bin", "mpiexec"), program, append(env, "PATH="+filepath.Join(x.dir, "bin")+":"+os.Getenv("PATH")))
 	cmd.Args = append(append(cmd.Args, args...), os.Args[0])
@@ -90,11 +95,25 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// abis are the libraries of an installation, one for each ABI.
+var abis = map[string][]string{
+	"MPICH": {"libmpi_abi.so.1", "libmpi.so.12"}, "Open MPI": {"libmpi.so.40"}, "Intel MPI": {"libmpi_abi.so.1", "libmpi.so.12"},
+}
+
+// TestCollectives runs every collective on every dtype, on three ranks of each MPI.
+func TestCollectives(t *testing.T) {
+	for _, x := range installations(t) {
+		if stdout, stderr, err := x.mpiexec(3, "collectives"); err != nil {
+			t.Errorf("%s: %v\n%s%.2000s", x.name, err, stdout, stderr)
+		}
+	}
+}
+
 // TestABIs opens each library of an installation.
 func TestABIs(t *testing.T) {
 	for _, x := range installations(t) {
-		for _, lib := range map[string][]string{"MPICH": {"libmpi_abi.so.1", "libmpi.so.12"}, "Open MPI": {"libmpi.so.40"}}[x.name] {
-			t.Run(lib, func(t *testing.T) {
+		for _, lib := range abis[x.name] {
+			t.Run(x.name+"/"+lib, func(t *testing.T) {
 				if stdout, stderr, err := x.mpiexec(2, "sums", "LORIS_MPI="+filepath.Join(x.dir, "lib", lib)); err != nil {
 					t.Errorf("%v\n%s%s", err, stdout, stderr)
 				}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/dist"
+	"github.com/loris-ml/loris/dist/internal/disttest"
 	"github.com/loris-ml/loris/dist/parallel"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/optim"
@@ -29,7 +30,7 @@ import (
 type program = func(ctx context.Context, g *dist.Group, s *loris.Session) error
 
 var programs = map[string]program{
-	"sums": sums, "lanes": lanes, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms, "full": full,
+	"collectives": disttest.Collectives, "sums": sums, "lanes": lanes, "bits": bits, "storm": storm, "signals": signals, "pipeline": pipeline, "forms": forms, "full": full,
 	"shapes": func(ctx context.Context, g *dist.Group, s *loris.Session) error {
 		_, err := g.AllReduce(s.With().Ones(4+g.Rank()), dist.Sum).Float32s(ctx)
 		return err

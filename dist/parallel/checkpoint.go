@@ -38,6 +38,8 @@ type Checkpoint struct {
 	Model nn.Module
 	// Layers are those that divide parameters of the model; nil if none are divided.
 	Layers *Layers
+	// Params are those whose parts the model has as its parameters.
+	Params []*Param
 	// Optimizer is that of the model's parameters; nil if there is none or Divided is it.
 	Optimizer *optim.Optimizer
 	Divided   *Optimizer
@@ -114,9 +116,15 @@ func (c *Checkpoint) entries() ([]entry, error) {
 	}
 	var out []entry
 	params := map[string]*loris.Variable{}
+	divided := map[*loris.Variable]*Param{}
+	for _, p := range c.Params {
+		divided[p.part] = p
+	}
 	add := func(name string, v, like *loris.Variable) {
 		e := entry{name: name, v: v, whole: v.Shape()}
-		if c.Layers != nil {
+		if p := divided[like]; p != nil && v.Shape().SameDims(like.Shape()) {
+			e = wholeEntry(name, v, p.group, p.dims)
+		} else if c.Layers != nil {
 			if cut, ok := c.Layers.cuts[like]; ok && v.Shape().SameDims(like.Shape()) {
 				dims := v.Shape().Dims()
 				dims[cut.dim] *= c.Layers.group.Size()
@@ -163,11 +171,16 @@ func (c *Checkpoint) dividedState(name string, v *loris.Variable) (entry, error)
 			return e, fmt.Errorf("%w: %s is divided by layers and its optimiser's state among ranks, which has no whole form: save with an optimiser that is not divided", loris.ErrArg, d.names[i])
 		}
 	}
-	dims := d.params[i].Shape().Dims()
-	e.whole = loris.MakeShape(v.Shape().DType(), dims...)
-	e.join = func() *loris.Tensor { return d.group.Whole([]*loris.Tensor{v.Value()}, [][]int{dims})[0] }
-	e.part = d.group.Part
-	return e, nil
+	return wholeEntry(e.name, v, d.group, d.params[i].Shape().Dims()), nil
+}
+
+// wholeEntry is the entry of a variable of which each rank has what Group.Part returns.
+func wholeEntry(name string, v *loris.Variable, g *dist.Group, dims []int) entry {
+	return entry{
+		name: name, v: v, whole: loris.MakeShape(v.Shape().DType(), dims...),
+		join: func() *loris.Tensor { return g.Whole([]*loris.Tensor{v.Value()}, [][]int{dims})[0] },
+		part: g.Part,
+	}
 }
 
 // share divides entries among ranks by their bytes.

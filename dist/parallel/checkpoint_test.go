@@ -214,3 +214,73 @@ func TestCheckpointRefuses(t *testing.T) {
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
+
+// gathered is a layer whose weights each rank has in part (ZeRO 3).
+type gathered struct {
+	nn.Base
+	w *parallel.Param
+	b *loris.Variable
+}
+
+// TestCheckpointOfParams trains a layer of which each rank keeps its part, on other numbers of ranks after
+// each step: weights and the state of AdamW are those of one rank.
+func TestCheckpointOfParams(t *testing.T) {
+	train := func(dir string, ranks, steps int, loads bool) map[string][]float32 {
+		t.Helper()
+		out := map[string][]float32{}
+		err := run(t, ranks, func(ctx context.Context, g *dist.Group, s *loris.Session) error {
+			m := s.With()
+			net := &gathered{w: parallel.NewParam(g, numbers(m, 3, 5, 3)), b: loris.NewVariable(numbers(m, 4, 3))}
+			net.Param("w", net.w.Part())
+			net.Param("b", net.b)
+			opt := optim.NewAdamW(net.Params(), 0.1)
+			c := &parallel.Checkpoint{Group: g, Model: net, Params: []*parallel.Param{net.w}, Optimizer: opt}
+			if loads {
+				if err := c.Load(ctx, dir); err != nil {
+					return err
+				}
+			}
+			for range steps {
+				err := s.Step(ctx, func() error {
+					y := numbers(m, 9, 8, 5).MatMul(net.w.Value()).Add(net.b.Value()).Tanh()
+					grads := loris.Grad(y.Mul(y).Mean().Div(g.Size()), net.w.Part(), net.b)
+					opt.Step([]*loris.Tensor{grads[0], g.Sum(grads[1:])[0]})
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if err := c.Save(ctx, dir); err != nil {
+				return err
+			}
+			w, err := net.w.Value().Float32s(ctx)
+			b, failed := net.b.Value().Float32s(ctx)
+			if g.Rank() == ranks-1 {
+				out["w"], out["b"] = w, b
+			}
+			return errors.Join(err, failed)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	want := train(t.TempDir(), 1, 5, false)
+	dir := t.TempDir()
+	train(dir, 3, 1, false)
+	for _, ranks := range []int{2, 5, 4} {
+		train(dir, ranks, 1, true)
+	}
+	near(t, "on 3, 2, 5, 4 ranks and 1", train(dir, 1, 1, true), want, 1e-5)
+	f, err := safetensors.Open(filepath.Join(dir, "checkpoint.safetensors.index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, name := range []string{"model.w", "optim.w.exp_avg"} {
+		if info, ok := f.Lookup(name); !ok || !slices.Equal(info.Shape, []int64{5, 3}) {
+			t.Errorf("%s is %v in %v", name, info.Shape, f.Tensors())
+		}
+	}
+}
