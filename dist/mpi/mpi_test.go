@@ -136,7 +136,7 @@ func TestSpinFor(t *testing.T) {
 // TestNothingIsLeft kills a rank with -9: no file of the job's stays in /dev/shm.
 func TestNothingIsLeft(t *testing.T) {
 	for _, x := range installations(t) {
-		stdout, stderr, err := x.mpiexec(2, "leftovers", "LORIS_TEST_LIMIT=2s")
+		stdout, stderr, err := x.mpiexec(2, "leftovers")
 		if err == nil || strings.Count(stdout, "shares nothing that has a name") != 2 {
 			t.Errorf("%s: %v\n%s%s", x.name, err, stdout, stderr)
 		}
@@ -201,6 +201,9 @@ func TestFaults(t *testing.T) {
 			{"one", []string{"disagree", "rank 0 has close", "rank 1 has all_reduce(f32[4], sum)", "programs_test.go:"}},
 			{"full", []string{"rank 0", "rank 1 could not write its part; the checkpoint from before stays", "it is whole"}},
 		} {
+			if x.name == "Intel MPI" && f.program == "stop" {
+				continue // its mpiexec lets a rank that was stopped go on
+			}
 			t.Run(x.name+"/"+f.program, func(t *testing.T) {
 				t.Parallel() // they wait most of the time
 				stdout, stderr, err := x.mpiexec(2, f.program, "LORIS_TEST_LIMIT=2s", "LORIS_TEST_DIR="+t.TempDir())

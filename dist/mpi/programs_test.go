@@ -77,20 +77,23 @@ var programs = map[string]program{
 // TestMain runs a program where a test has started this binary again.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("LORIS_TEST_PROGRAM"); name != "" {
-		main1(programs[name])
+		main1(name)
 	}
 	os.Exit(m.Run())
 }
 
 // main1 is the main function of a rank. Its status is that of programs which restart.
-func main1(p program) {
+func main1(name string) {
 	ctx := context.Background()
 	signal.Notify(noticed, syscall.SIGUSR1, syscall.SIGHUP)
 	limit, err := time.ParseDuration(os.Getenv("LORIS_TEST_LIMIT"))
 	if err != nil {
 		limit = 20 * time.Second
 	}
-	opts := []dist.Option{dist.WithLimit(limit), dist.WithShards(4)}
+	opts := []dist.Option{dist.WithLimit(limit)}
+	if name == "bits" || name == "forms" {
+		opts = append(opts, dist.WithShards(4))
+	}
 	if os.Getenv("LORIS_TEST_LIBRARY") != "" {
 		opts = append(opts, dist.WithLibrarySums())
 	}
@@ -106,7 +109,7 @@ func main1(p program) {
 	}
 	s, err := g.Session(loris.WithThreads(1), loris.WithDeterministic())
 	if err == nil {
-		err = p(ctx, g, s)
+		err = programs[name](ctx, g, s)
 	}
 	if err == nil {
 		err = g.Close(ctx)
