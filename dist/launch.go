@@ -99,13 +99,14 @@ func Exit(status int) {
 // the order in which they are looked for: torchrun may run within a job of Slurm, mpiexec within both.
 var launchers = []struct {
 	name, rank, size, local string
-	host, port              string // where rank 0 listens, of those that bring nobody together
+	host, port              string // where rank 0 listens, of those that bring nobody together; host:port without port
 }{
 	{"mpiexec of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "", ""},
 	{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "", ""},
 	{"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"},
 	{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", ""},
 	{"Kubeflow", "JOB_COMPLETION_INDEX", "PET_NNODES", "", "PET_MASTER_ADDR", "PET_MASTER_PORT"},
+	{"Kubeflow's JAX runtime", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "", "JAX_COORDINATOR_ADDRESS", ""},
 }
 
 // launched reads the environment. No launcher is one rank.
@@ -150,8 +151,15 @@ func (l *Launch) rendezvous(env func(string) (string, bool), host, port string) 
 		return fmt.Errorf("dist: %w: %d ranks and no %s, the host of rank 0", ir.ErrArg, l.Size, host)
 	}
 	own, _ := env("LORIS_PORT")
+	text, _ := env(port)
+	if port == "" {
+		var err error
+		if at, text, err = net.SplitHostPort(at); err != nil {
+			return fmt.Errorf("dist: %w: %s: %w", ir.ErrArg, host, err)
+		}
+		port = host
+	}
 	if own == "" {
-		text, _ := env(port)
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return fmt.Errorf("dist: %w: neither LORIS_PORT nor %s is a port", ir.ErrArg, port)
