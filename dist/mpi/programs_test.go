@@ -116,8 +116,8 @@ func main1(name string) {
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%d: rank %d: %v\n", time.Now().UnixMilli(), g.Rank(), err)
+		time.Sleep(200 * time.Millisecond) // mpiexec may end the others as soon as the first has ended
 		if r := (*dist.RankError)(nil); errors.As(err, &r) {
-			time.Sleep(200 * time.Millisecond) // mpiexec may end the others as soon as the first has ended
 			dist.Exit(dist.ExitRestart)
 		}
 		dist.Exit(2)
