@@ -136,13 +136,18 @@ func product(schema string, rank0, rank1 int, doc string) {
 	}})
 }
 
-// strictProduct is matmul for operands of exact ranks whose batches are equal.
+// strictProduct is matmul for operands of exact ranks whose batches are equal. The product of integers
+// with a vector is written as sums of products: backends compute those as they compute other sums, while
+// their products of integers are made for matrices.
 func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
 	if x.Rank() != rank0 || y.Rank() != rank1 {
 		a.Fail(ErrShape, "the factors must have %d and %d dimensions, got %d and %d", rank0, rank1, x.Rank(), y.Rank())
 	}
 	if rank0 == 3 && x.Dim(0) != y.Dim(0) {
 		a.Fail(ErrShape, "the batches %d and %d differ", x.Dim(0), y.Dim(0))
+	}
+	if rank1 == 1 && x.DType().IsInt() && x.DType() == y.DType() && x.Dim(-1) == y.Dim(0) {
+		return b.Cast(b.Sum(b.Mul(x, y), []int{-1}, false), x.DType())
 	}
 	return b.MatMul(x, y)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCummaxRows holds rows of adjoining elements against the same rows as columns.
+// TestCummaxRows holds rows of adjoining elements, which floats have a loop for, against the same rows as columns.
 func TestCummaxRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	cummaxRows(t, func() float32 {

@@ -65,7 +65,7 @@ func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
 // are; of equal ones the later, and a NaN stays the maximum.
 func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
-		if inner == 1 {
+		if half := 0.5; inner == 1 && T(half) != 0 {
 			cummaxRow(values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n], least)
 			continue
 		}
@@ -87,8 +87,8 @@ func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, 
 	}
 }
 
-// cummaxRow is Cummax of elements that adjoin. It looks for the end of each run that one of them rules,
-// of which there are few in most rows, and fills it.
+// cummaxRow is Cummax of floats that adjoin. It looks for the end of each run that one of them rules, of
+// which there are few in most rows, and fills it. Integers are often equal, which ends runs.
 func cummaxRow[T Number](values []T, indices []int64, x []T, least bool) {
 	for at := 0; at < len(x); {
 		best, end := x[at], at+1
