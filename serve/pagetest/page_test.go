@@ -31,7 +31,7 @@ func TestLive(t *testing.T) {
 	for range 7 {
 		post(t, url+"/v2/models/double/infer", `{"inputs":[{"name":"x","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]}]}`)
 	}
-	p.until("document.querySelector('#model-table tbody tr td[data-label=answered]').textContent === '7'")
+	p.until("document.querySelector('#model-table tbody tr td[data-label=Answered]').textContent === '7'")
 	p.until("document.querySelector('#batches meter').value === 7")
 	p.until("document.getElementById('chart-rate').getAttribute('aria-label').startsWith('requests/s ')")
 	if n := eval[int](p, "document.querySelectorAll('.charts canvas').length"); n != 3 {
@@ -263,12 +263,17 @@ func TestPhoneAndNames(t *testing.T) {
 	if len(nameless) > 0 {
 		t.Errorf("without a name: %q", nameless)
 	}
+	p.until("!document.getElementById('weights').hidden && document.getElementById('tensors').tBodies[0].rows.length > 0")
 	for _, width := range []int64{360, 768, 1280} {
 		do(p, chromedp.EmulateViewport(width, 740))
 		// A chart takes its new size a frame after the page.
 		wide := func() int64 { return eval[int64](p, "document.scrollingElement.scrollWidth") }
 		for deadline := time.Now().Add(5 * time.Second); wide() > width && time.Now().Before(deadline); {
 			time.Sleep(20 * time.Millisecond)
+		}
+		hidden := "[...document.querySelectorAll('.cards')].filter((e) => e.parentElement.scrollWidth > e.parentElement.clientWidth).map((e) => e.caption.textContent)"
+		if got := eval[[]string](p, hidden); width < 640 && len(got) > 0 {
+			t.Errorf("at a width of %d tables have to be pushed about: %q", width, got)
 		}
 		if got := wide(); got > width {
 			t.Errorf("at a width of %d the page has %d: %s", width, got, eval[string](p, fmt.Sprintf("[...document.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > %d && !e.closest('.scroll, pre')).map(e => e.tagName + '#' + e.id + '.' + e.className).join(' ')", width)))

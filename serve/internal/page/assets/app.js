@@ -1,5 +1,5 @@
 // The page: the table of models, and what is known of the one that was chosen.
-import { $, el, number, size } from "./dom.js";
+import { $, el, fill, number, size } from "./dom.js";
 import { call, events, json, modelPath, post, setToken, token } from "./api.js";
 import { Charts, batches, remember } from "./charts.js";
 import { Package } from "./package.js";
@@ -25,13 +25,13 @@ function message(text) {
 
 function row(m) {
   const key = keyOf(m);
-  const cell = (label, value, cls = "number") => el("td", { className: cls, "data-label": label }, value);
+  const cell = (value, className = "number") => el("td", { className }, value);
   return el("tr", { className: key === chosen ? "chosen" : "" },
     el("th", { scope: "row" }, el("button", { type: "button", className: "link", "data-key": key, "aria-pressed": String(key === chosen), onclick: () => choose(m) }, m.name)),
-    cell("version", m.version || "–", ""),
-    el("td", { "data-label": "state" }, el("span", { className: `badge ${m.idle ? "" : tone[m.state] ?? ""}`, title: m.reason ?? "" }, stateOf(m))),
-    cell("requests/s", number(m.rate)), cell("p50", ms(m.p50)), cell("p99", ms(m.p99)), cell("rows/run", number(m.rows)),
-    cell("in flight", number(m.in_flight)), cell("queue", number(m.waiting)), cell("memory", m.memory ? size(m.memory) : "–"), cell("answered", m.total.toLocaleString("en")), cell("failed", m.failed.toLocaleString("en")));
+    cell(m.version || "–", ""),
+    el("td", {}, el("span", { className: `badge ${m.idle ? "" : tone[m.state] ?? ""}`, title: m.reason ?? "" }, stateOf(m))),
+    cell(number(m.rate)), cell(ms(m.p50)), cell(ms(m.p99)), cell(number(m.rows)),
+    cell(number(m.in_flight)), cell(number(m.waiting)), cell(m.memory ? size(m.memory) : "–"), cell(m.total.toLocaleString("en")), cell(m.failed.toLocaleString("en")));
 }
 
 function show(event) {
@@ -41,7 +41,7 @@ function show(event) {
   $("status").textContent = event.ready ? "ready" : "not ready";
   $("status").className = `badge ${event.ready ? "good" : "warn"}`;
   const focused = document.activeElement?.dataset?.key; // the rows are made anew
-  $("model-table").tBodies[0].replaceChildren(...event.models.map(row));
+  fill($("model-table"), event.models.map(row));
   if (focused !== undefined) [...document.querySelectorAll("[data-key]")].find((b) => b.dataset.key === focused)?.focus();
   $("no-models").hidden = event.models.length > 0;
   if (chosen === null && event.models.length > 0) choose(event.models[0], false);
@@ -77,7 +77,7 @@ function detail() {
 
 function failures(all) {
   $("failures").hidden = all.length === 0;
-  $("failures").querySelector("tbody").replaceChildren(...all.toReversed().map((f) => el("tr", {},
+  fill($("failures").querySelector("table"), all.toReversed().map((f) => el("tr", {},
     el("td", {}, new Date(f.at).toLocaleTimeString()), el("td", { className: "number" }, f.count.toLocaleString("en")),
     el("td", {}, f.kind.replaceAll("_", " ")), el("td", { className: "text" }, f.message))));
 }
@@ -112,7 +112,7 @@ async function weights(m) {
   }
   if (keyOf(m) !== chosen) return;
   const role = (s) => (s.name === all.active ? "active" : s.name === all.traffic.canary ? `canary, ${all.traffic.canary_percent} %` : s.name === all.traffic.shadow ? "shadow" : "");
-  box.querySelector("tbody").replaceChildren(...all.versions.map((s) => el("tr", {},
+  fill(box.querySelector("table"), all.versions.map((s) => el("tr", {},
     el("th", { scope: "row" }, s.name),
     el("td", {}, role(s) ? el("span", { className: `badge ${s.name === all.active ? "good" : "warn"}` }, role(s)) : "kept"),
     el("td", { className: "number" }, size(s.bytes)), el("td", { title: s.sha256 ?? "" }, s.source), el("td", {}, new Date(s.time).toLocaleString()),

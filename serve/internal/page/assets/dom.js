@@ -13,6 +13,13 @@ export function el(name, properties = {}, ...children) {
   return e;
 }
 
+// fill puts rows into a table. Each cell gets the title of its column, which it shows where the page is narrow.
+export function fill(table, rows) {
+  const titles = [...table.tHead.rows[0].cells].map((c) => c.textContent);
+  for (const r of rows) for (const c of r.cells) if (c.tagName === "TD") c.dataset.label = titles[c.cellIndex];
+  table.tBodies[0].replaceChildren(...rows);
+}
+
 export const number = (v, digits = 1) => (v === 0 ? "0" : v < 0.1 && digits > 0 ? v.toPrecision(2) : v.toLocaleString("en", { maximumFractionDigits: digits }));
 
 export function size(bytes) {

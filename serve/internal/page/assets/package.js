@@ -1,5 +1,5 @@
 // What a model is: its files, what they were made for, tensors and constants.
-import { $, el, size } from "./dom.js";
+import { $, el, fill, size } from "./dom.js";
 import { json } from "./api.js";
 
 const shown = 200;
@@ -15,7 +15,7 @@ export class Package {
     this.facts(d);
     const tensors = (what, all) => (all ?? []).map((t) => row(what, t.name, t.datatype || "not known", t.shape));
     $("tensors").hidden = Boolean(d.failed);
-    $("tensors").tBodies[0].replaceChildren(...tensors("input", d.inputs), ...tensors("output", d.outputs));
+    fill($("tensors"), [...tensors("input", d.inputs), ...tensors("output", d.outputs)]);
     this.constants(d.constants ?? []);
     $("package").hidden = false;
   }
@@ -37,7 +37,7 @@ export class Package {
     box.querySelector("summary").textContent = `${all.length} constant${all.length === 1 ? "" : "s"}, ${size(all.reduce((n, k) => n + k.bytes, 0))}`;
     const rows = all.slice(0, shown).map((k) => row(k.folded ? `${k.name} (folded)` : k.name, k.datatype, `[${k.shape.join(", ")}]`, size(k.bytes)));
     if (all.length > shown) rows.push(row(`and ${all.length - shown} more`));
-    box.querySelector("tbody").replaceChildren(...rows);
+    fill(box.querySelector("table"), rows);
   }
 }
 
