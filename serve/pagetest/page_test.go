@@ -353,6 +353,9 @@ func TestIdle(t *testing.T) {
 		t.Error(got)
 	}
 	p.until(badge("double") + " === 'ready' && " + badge("picture") + " === 'idle'")
+	if got := eval[string](p, "document.getElementById('answer').textContent"); !strings.Contains(got, "FP32 [") {
+		t.Errorf("when the model woke the answer became %q", got)
+	}
 }
 
 // LORIS_SCREENSHOT names a file for the picture of the page that the documentation has.

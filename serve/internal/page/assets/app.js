@@ -68,10 +68,12 @@ function detail() {
   batches(m.batches);
   failures(m.failures ?? []);
   if (described === chosen + stateOf(m)) return;
+  // A model that wakes or goes to sleep stays what it is, with what was typed and the answer.
+  const same = m.state === "READY" && [`${chosen}idle`, `${chosen}ready`].includes(described);
   described = chosen + stateOf(m);
   actions(m);
   weights(m);
-  trial.show(m.state === "READY" ? m : null);
+  if (!same) trial.show(m.state === "READY" ? m : null);
   file.show(m.state === "READY" ? m : null);
 }
 
