@@ -191,6 +191,48 @@ class Halves(nn.Module):
         return self.b(h.to(torch.float32).mul(0.5).to(torch.bfloat16)).softmax(-1)
 
 
+class Autocast(nn.Module):
+    """Casts that are in no graph, but in the dtypes of what it makes; one None among the outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.a(x)
+            with torch.autocast("cpu", enabled=False):
+                z = self.b(y.float())
+            y = torch.relu(y) @ y.mT
+        return z, None, y.float()
+
+
+class Warp(nn.Module):
+    """A spatial transformer, antialiased resizing, bytes of other dtypes, and a weight without elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.where, self.none = nn.Linear(3, 6), nn.Linear(4, 0)
+
+    def forward(self, x):
+        y = F.grid_sample(x, F.affine_grid(self.where(x.mean((2, 3))).view(-1, 2, 3), x.shape, align_corners=False), align_corners=False)
+        small = F.interpolate(x, (3, 5), mode="bilinear", antialias=True), F.interpolate(x, (4, 9), mode="bicubic", antialias=True)
+        bits = x.view(torch.int32) & 255, torch.arange(4, dtype=torch.uint8).view(torch.int16)
+        return y, *small, *bits, self.none(x[..., :4])
+
+
+class Projected(nn.Module):
+    """LSTMs whose hidden states are projections."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.LSTM(5, 6, 2, proj_size=3, bidirectional=True), nn.LSTM(6, 4, proj_size=2, bias=False, batch_first=True)
+
+    def forward(self, x):
+        y, (h, c) = self.a(x)
+        return self.b(y)[0], h, c
+
+
 class Data(nn.Module):
     """Sizes that depend on data."""
 
@@ -371,10 +413,13 @@ def models():
     small = dict(cases=[(ids(2, 4, 6), r(20), at[:, 1:], torch.tensor(s)) for s in ([0.3, 0.9, 0.8, 0.7, 0.6], [0.9, 0.1, 0.5, 0.6, 0.2])])
     yield "detect", Detect().eval(), ops
     yield "unique", Unique(), small
+    yield "autocast", Autocast(), dict(cases=[(r(3, 8),), (r(5, 8),)], dynamic=({0: batch},), train=True)
+    yield "warp", Warp(), dict(cases=[(r(2, 3, 6, 8),)])
+    yield "projected", Projected(), dict(cases=[(r(4, 3, 5),)], train=True)
 
 
 def flat(out):
-    return [t.detach() for t in torch.utils._pytree.tree_leaves(out)]
+    return [t.detach() for t in torch.utils._pytree.tree_leaves(out) if t is not None]
 
 
 def tensors(model, cases, train):

@@ -71,7 +71,9 @@ func (m *Model) Signature() *model.Signature {
 		}
 		switch o.kind {
 		case userOutput:
-			sig.Outputs = append(sig.Outputs, p.arg(outs[at], meta))
+			if o.arg != nil {
+				sig.Outputs = append(sig.Outputs, p.arg(outs[at], meta))
+			}
 			at++
 		case inputMutation:
 			changed = append(changed, p.arg(byPlaceholder[o.target], meta))
@@ -97,8 +99,8 @@ func (m *Model) changedInputs() []*input {
 }
 
 // Call records the program on the inputs, in the order of the signature, and returns the outputs of
-// the signature. A fixed Python value of forward is no input; an integer is a tensor of rank 0. Buffers
-// that the program changes are assigned.
+// the signature. A fixed Python value of forward is no input, and None no output; an integer is a
+// tensor of rank 0. Buffers that the program changes are assigned.
 //
 // Wrong inputs, and mistakes that show only for these sizes, are an *loris.OpError that names the
 // input, or the node with its line of Python. Call blocks, until ctx ends, only where the program needs
@@ -173,7 +175,9 @@ func (m *Model) record(ctx context.Context, inputs []*loris.Tensor) []*loris.Ten
 	for i, o := range m.program.outputs {
 		switch o.kind {
 		case userOutput:
-			outs = append(outs, r.output(f[i]))
+			if o.arg != nil {
+				outs = append(outs, r.output(f[i]))
+			}
 		case inputMutation:
 			changed = append(changed, r.output(f[i]))
 		case weightMutation:

@@ -9,14 +9,6 @@ import (
 	"github.com/loris-ml/loris/ir"
 )
 
-// recurrentOps are layers over sequences.
-var recurrentOps = map[string]func(c *call) []any{
-	"aten.lstm.data":     unsupportedArgs("a packed sequence"),
-	"aten.gru.data":      unsupportedArgs("a packed sequence"),
-	"aten.rnn_tanh.data": unsupportedArgs("a packed sequence"),
-	"aten.rnn_relu.data": unsupportedArgs("a packed sequence"),
-}
-
 // controlOps call graphs.
 var controlOps = map[string]func(c *call) []any{
 	"higher_order.cond":                       condition,
@@ -24,7 +16,7 @@ var controlOps = map[string]func(c *call) []any{
 	"higher_order.map_impl":                   mapOver,
 	"higher_order.scan":                       scanOver,
 	"higher_order.wrap_with_set_grad_enabled": inlined,
-	"higher_order.wrap_with_autocast":         inlined,
+	"higher_order.wrap_with_autocast":         autocast,
 	"higher_order.invoke_subgraph":            inlined,
 	"higher_order.strict_mode":                inlined,
 	"higher_order.hints_wrapper":              inlined,
@@ -261,7 +253,7 @@ var needData = map[string]bool{
 	"aten.nonzero": true, "aten.nonzero_numpy": true, "aten.masked_select": true, "aten.item": true, "aten._local_scalar_dense": true,
 	"aten.repeat_interleave.self_Tensor": true, "aten.repeat_interleave.Tensor": true, "aten.where.default": true,
 	"higher_order.while_loop": true, "aten.argwhere": true, "aten.tensor_split.tensor_indices_or_sections": true, "aten.bincount": true,
-	"aten._unique2": true, "aten.unique_dim": true, "aten.unique_consecutive": true, "torchvision.nms": true, "torchvision.roi_align": true,
+	"aten._unique2": true, "aten.view.dtype": true, "aten.unique_dim": true, "aten.unique_consecutive": true, "torchvision.nms": true, "torchvision.roi_align": true,
 }
 
 // failure carries an error of the environment through a recording.

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/ir"
 )
 
 // viewOps return views: what is done to them in place is done to what they view.
 var viewOps = map[string]func(c *call) []any{
 	"aten.view":       func(c *call) []any { return c.reshaped(c.ints("size")) },
 	"aten.reshape":    func(c *call) []any { return c.viewOrCopy(c.ints("shape")) },
-	"aten.view.dtype": unsupportedArgs("a view of another dtype"),
+	"aten.view.dtype": viewDType,
 	"aten.view_as":    func(c *call) []any { return c.reshaped(c.value("other").Dims()) },
 	"aten.reshape_as": func(c *call) []any { return c.viewOrCopy(c.value("other").Dims()) },
 	"aten.flatten":    flatten,
@@ -105,6 +106,28 @@ func (c *call) diagonal(name string, dim1, dim2 int) []any {
 	offset, d1, d2 := c.intOr("offset", 0), c.intOr("dim1", dim1), c.intOr("dim2", dim2)
 	return []any{c.tensor(name).view(func(t *loris.Tensor) *loris.Tensor { return c.do("diagonal", t, offset, d1, d2) },
 		func(base, v *loris.Tensor) *loris.Tensor { return c.do("diagonal_scatter", base, v, offset, d1, d2) })}
+}
+
+// viewDType returns the bytes of a tensor as elements of another dtype, which it waits for.
+func viewDType(c *call) []any {
+	t := c.value("self")
+	d, dims := c.dtypeOr(t.DType()), t.Dims()
+	if d == t.DType() {
+		return sameTensor(c)
+	}
+	if from, to := t.DType().Size(), d.Size(); from != to {
+		if len(dims) == 0 || dims[len(dims)-1]*from%to != 0 {
+			panic(misuse(c.n.target, "%v viewed as %v", t.Shape(), d))
+		}
+		dims[len(dims)-1] = dims[len(dims)-1] * from / to
+	}
+	shape, err := ir.NewShape(d, dims)
+	if err != nil {
+		panic(misuse(c.n.target, "%v viewed as %v: %v", t.Shape(), d, err))
+	}
+	data, err := t.Bytes(c.wait())
+	c.check(err)
+	return one(c.maker().FromBytes(data, shape))
 }
 
 func unsupportedArgs(what string) func(c *call) []any {

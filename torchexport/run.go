@@ -19,6 +19,7 @@ type run struct {
 	device  ir.Device
 	symbols map[string]int64
 	made    []*loris.Tensor // results of nodes
+	casting bool            // in a region of torch.autocast
 }
 
 // maker makes tensors on the run's device.
@@ -85,6 +86,9 @@ func (r *run) node(f *frame, n *node) {
 	c := &call{run: r, f: f, n: n, args: make([]argument, len(n.args))}
 	for i, a := range n.args {
 		c.args[i] = argument{a.name, f.resolve(a.value)}
+	}
+	if r.casting {
+		c.casts()
 	}
 	results := n.op.run(c)
 	at := 0

@@ -2,6 +2,7 @@ package torchexport
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -30,6 +31,9 @@ func (e *UnsupportedError) Error() string {
 			b.WriteString(", " + n.Line)
 		}
 		b.WriteString(")")
+	}
+	if slices.ContainsFunc(e.Nodes, func(n UnsupportedNode) bool { return strings.HasPrefix(n.Op, "torch._functorch.") }) {
+		b.WriteString("\nprogram.run_decompositions() in Python writes vmap and the like out")
 	}
 	return b.String()
 }
