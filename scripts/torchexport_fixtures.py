@@ -208,7 +208,8 @@ class Autocast(nn.Module):
 
 
 class Warp(nn.Module):
-    """A spatial transformer, antialiased resizing, bytes of other dtypes, and a weight without elements."""
+    """A spatial transformer, antialiased resizing, bytes of other dtypes, a cache that is empty at
+    first, and a weight without elements."""
 
     def __init__(self):
         super().__init__()
@@ -218,7 +219,8 @@ class Warp(nn.Module):
         y = F.grid_sample(x, F.affine_grid(self.where(x.mean((2, 3))).view(-1, 2, 3), x.shape, align_corners=False), align_corners=False)
         small = F.interpolate(x, (3, 5), mode="bilinear", antialias=True), F.interpolate(x, (4, 9), mode="bicubic", antialias=True)
         bits = x.view(torch.int32) & 255, torch.arange(4, dtype=torch.uint8).view(torch.int16)
-        return y, *small, *bits, self.none(x[..., :4])
+        cache = torch.cat([torch.tensor([]), x], -2)
+        return y, *small, *bits, cache, self.none(x[..., :4])
 
 
 class Projected(nn.Module):

@@ -1,6 +1,8 @@
 package torchexport
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/ir"
 )
@@ -242,16 +244,14 @@ func indexAdd(c *call) []any {
 	return one(c.do("index_add", c.value("self"), c.int("dim"), c.value("index"), source))
 }
 
-// joined returns the tensors of a list without empty ones of rank 1, which PyTorch's cat ignores.
+// joined returns the tensors of a list without empty ones of rank 1 beside others, which PyTorch's cat
+// ignores.
 func (c *call) joined() []*loris.Tensor {
 	all := c.tensors("tensors")
-	ts := make([]*loris.Tensor, 0, len(all))
-	for _, t := range all {
-		if t.Rank() != 1 || t.Numel() > 0 || all[0].Rank() == 1 {
-			ts = append(ts, t)
-		}
+	if !slices.ContainsFunc(all, func(t *loris.Tensor) bool { return t.Rank() != 1 }) {
+		return all
 	}
-	return ts
+	return slices.DeleteFunc(all, func(t *loris.Tensor) bool { return t.Rank() == 1 && t.Numel() == 0 })
 }
 
 func roll(c *call) []any {
