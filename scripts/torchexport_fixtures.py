@@ -220,6 +220,7 @@ class Warp(nn.Module):
         small = F.interpolate(x, (3, 5), mode="bilinear", antialias=True), F.interpolate(x, (4, 9), mode="bicubic", antialias=True)
         bits = x.view(torch.int32) & 255, torch.arange(4, dtype=torch.uint8).view(torch.int16)
         cache = torch.cat([torch.tensor([]), x], -2)
+        small = *small, *(F.interpolate(x, scale_factor=1.7, mode=m) for m in ("nearest", "nearest-exact"))
         return y, *small, *bits, cache, self.none(x[..., :4])
 
 

@@ -3,6 +3,7 @@ package torchexport
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/ir"
@@ -24,12 +25,12 @@ var neuralOps = map[string]func(c *call) []any{
 	"aten.constant_pad_nd": func(c *call) []any {
 		return one(c.do("constant_pad_nd", c.value("self"), c.ints("pad"), c.operandOr("value", 0)))
 	},
-	"aten.upsample_nearest1d":       upsample("nearest", 1),
-	"aten.upsample_nearest2d":       upsample("nearest", 2),
-	"aten.upsample_nearest3d":       upsample("nearest", 3),
-	"aten.upsample_nearest_exact1d": upsample("nearest-exact", 1),
-	"aten.upsample_nearest_exact2d": upsample("nearest-exact", 2),
-	"aten.upsample_nearest_exact3d": upsample("nearest-exact", 3),
+	"aten.upsample_nearest1d":       upsample("upsample_nearest1d", 1),
+	"aten.upsample_nearest2d":       upsample("upsample_nearest2d", 2),
+	"aten.upsample_nearest3d":       upsample("upsample_nearest3d", 3),
+	"aten.upsample_nearest_exact1d": upsample("_upsample_nearest_exact1d", 1),
+	"aten.upsample_nearest_exact2d": upsample("_upsample_nearest_exact2d", 2),
+	"aten.upsample_nearest_exact3d": upsample("_upsample_nearest_exact3d", 3),
 	"aten.upsample_linear1d":        upsample("upsample_linear1d", 1),
 	"aten.upsample_bilinear2d":      upsample("upsample_bilinear2d", 2),
 	"aten._upsample_bilinear2d_aa":  antialiased(triangle, 1),
@@ -118,7 +119,7 @@ func padMode(mode string) func(c *call) []any {
 }
 
 // upsample resizes the last n dimensions to output_size, or by scale_factors.
-func upsample(mode string, n int) func(c *call) []any {
+func upsample(op string, n int) func(c *call) []any {
 	return func(c *call) []any {
 		x, ok := c.first()
 		if !ok || x.value().Rank() != n+2 {
@@ -135,11 +136,11 @@ func upsample(mode string, n int) func(c *call) []any {
 		if len(size) != n {
 			panic(misuse(c.n.target, "output_size %v", size))
 		}
-		if mode == "nearest" || mode == "nearest-exact" {
-			return one(c.all("interpolate", []any{t, size, nil, mode})[0])
+		args := []any{t, size}
+		if !strings.Contains(op, "nearest") {
+			args = append(args, c.boolOr("align_corners", false))
 		}
-		args := append([]any{t, size, c.boolOr("align_corners", false)}, scales...)
-		return one(c.all(mode, args)[0])
+		return one(c.all(op, append(args, scales...))[0])
 	}
 }
 
