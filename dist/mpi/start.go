@@ -30,7 +30,8 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if !first {
 		return nil, fmt.Errorf("MPI can be started once in a process")
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, l.Limit, fmt.Errorf("not all ranks came within %v: %w", l.Limit, context.DeadlineExceeded))
+	late := fmt.Errorf("not all ranks came within %v: %w", l.Limit, context.DeadlineExceeded)
+	limited, cancel := context.WithTimeoutCause(ctx, l.Limit, late)
 	defer cancel()
 	var server *pmi // of rank 0, if there is one
 	if l.Address != "" {
@@ -74,7 +75,10 @@ func start(ctx context.Context, l dist.Launch) (dist.Engine, error) {
 	if e.control, err = joinControl(ctx, limited, e, l); err != nil {
 		return nil, err
 	}
-	return e, e.makeLane(limited)
+	// The wait for MPI_Init, which is long on a busy machine, has had the limit above.
+	again, done := context.WithTimeoutCause(ctx, l.Limit, late)
+	defer done()
+	return e, e.makeLane(again)
 }
 
 // initialise starts MPI, which blocks until all ranks have come and cannot be given up: where ctx ends
