@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -157,7 +158,9 @@ func terminal(name string, t token) bool {
 	case "Word":
 		return t.kind == tokWord
 	case "Op":
-		return t.kind == tokWord && t.text != "parameter"
+		_, dtype := ir.ParseDType(t.text)
+		return t.kind == tokWord && dtype != nil &&
+			!slices.Contains([]string{"parameter", "true", "false", "True", "False", "None", "nan", "inf"}, t.text)
 	}
 	panic("the grammar has no " + name)
 }
