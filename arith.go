@@ -3,7 +3,7 @@ package loris
 import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The ops whose optional arguments choose between rows of the table.

@@ -3,7 +3,7 @@ package loris
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Bucket rounds sizes up to a few, so that inputs of many sizes need few compilations: the dimension

@@ -1,6 +1,6 @@
 package loris
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // Checkpoint records what fn makes of the inputs and has gradients compute everything between the
 // inputs and the results again instead of keeping it until then: activation checkpointing. fn is

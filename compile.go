@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tracing"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Function is a function of tensors that is traced once for each signature of

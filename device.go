@@ -6,9 +6,9 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/backend/cuda"
-	"github.com/loris-ml/loris/backend/null"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/null"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // Device is where tensors are and ops run: a type such as "cpu" and an ordinal.

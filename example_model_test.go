@@ -6,7 +6,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti/container"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // double is a model compiled apart from the program that uses it.

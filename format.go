@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/npformat"
 	"github.com/loris-ml/loris/internal/tracing"
-	"github.com/loris-ml/loris/ir"
 )
 
 // String describes the tensor without waiting or syncing: its elements as NumPy prints

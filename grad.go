@@ -2,7 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Grad records the gradients of out, summed over its elements, with respect to each of

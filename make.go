@@ -7,7 +7,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Maker makes tensors with settings other than the defaults: of a dtype, on a device, in

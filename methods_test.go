@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/opinfo"
-	"github.com/loris-ml/loris/ir"
 )
 
 // TestMethodsMatchPyTorch calls the method of each op on PyTorch's samples, with

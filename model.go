@@ -5,8 +5,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Model is a compiled model that Call and Session.Plug run, such as an aoti.Runner or a

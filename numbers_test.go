@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // numberCase is a line of testdata/numbers.txt: an op of a tensor of integers and of numbers.

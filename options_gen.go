@@ -2,7 +2,7 @@
 
 package loris
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // AddOption is an optional argument of [Tensor.Add]: one of these, with ATen's type, name and
 // default.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // optionInterface returns the interface of the options that a function takes.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Graph names the graph that a model computes: see GraphOf, GraphOfProgram, GraphOfHash.

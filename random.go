@@ -3,7 +3,7 @@ package loris
 import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Random numbers depend on the session's seed and on the number of the op among the

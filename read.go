@@ -9,8 +9,8 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Elem are the Go types that elements are read as and made from. int counts as

@@ -2,7 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // intsArg is the argument of an option that is an int for some ops and a list of

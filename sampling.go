@@ -3,7 +3,7 @@ package loris
 import (
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Multinomial draws n of the last dimension's indices for each row of probs [*, classes], floating

@@ -2,7 +2,7 @@ package loris
 
 import (
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ScanOption sets up a Scan.

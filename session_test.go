@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Hooks get the tensors and sessions of this package.

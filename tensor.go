@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Tensor is a lazy tensor: a result of the graph being recorded, or data that is computed

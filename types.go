@@ -3,7 +3,7 @@ package loris
 import (
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // DType is the element type of a tensor.

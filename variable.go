@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Variable is a value that lives across steps, such as a weight, a moment of an optimiser

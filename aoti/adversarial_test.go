@@ -14,7 +14,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/container"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // right runs a fixture's first case and holds the outputs against PyTorch's.

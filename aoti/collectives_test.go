@@ -12,7 +12,7 @@ import (
 	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/dist/local"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // rankTest is a package on one of two ranks, with what PyTorch computes there.

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 )
 
 // member is a file of an archive.

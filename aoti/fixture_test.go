@@ -19,7 +19,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

@@ -18,8 +18,8 @@ import (
 	_ "github.com/loris-ml/loris/backend/cpu" // computes what libraries ask of the host
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/escape"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // UnsupportedError says that a model calls functions or ops that this host does

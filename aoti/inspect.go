@@ -7,8 +7,8 @@ import (
 
 	"github.com/loris-ml/loris/aoti/internal/host"
 	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Inspect reports everything that a package says of its models without loading

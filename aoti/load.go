@@ -7,9 +7,9 @@ import (
 	"io"
 
 	"github.com/loris-ml/loris/aoti/container"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Load loads a model compiled by PyTorch's AOTInductor: a ".pt2" archive, a

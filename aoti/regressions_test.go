@@ -16,8 +16,8 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/internal/host"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // maps returns the files that are mapped and executable or not, without those of

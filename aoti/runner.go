@@ -10,8 +10,8 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Runner is a loaded model. Its methods are safe for concurrent use; as many

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Elem are the Go types of elements. Half precision has none; see FromBytes.

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // mapping is the contents of a file of a package; nil has no bytes. It counts the

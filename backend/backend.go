@@ -9,8 +9,8 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Buffer is one tensor's storage on a device, dense and row-major. It is

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Callable is a model as programs call it: a container, or whatever else runs on

@@ -3,7 +3,7 @@ package backend
 import (
 	"context"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ConstantType says what a constant of a model is; the numbers are

@@ -3,7 +3,7 @@ package backend
 import (
 	"context"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // HostBackend is a Backend whose buffers are memory of the host.

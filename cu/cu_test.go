@@ -17,7 +17,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cu"
 	"github.com/loris-ml/loris/cu/internal/standin"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 func check(t testing.TB, err error) {

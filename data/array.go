@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Array is a dense array in host memory.

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // idxTypes are the element types of the IDX format.

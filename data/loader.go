@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ErrClosed is returned by a loader after Close.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Agree implements collective.Communicator: for each group of a run's collectives the ranks gather a hash

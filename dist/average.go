@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // WithBucketBytes sets how many bytes of gradients Average joins to one collective, about. The default

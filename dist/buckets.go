@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/internal/atomicfile"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // WithMeasuredBuckets sets the bytes of WithBucketBytes to what is quickest here. Where the group begins

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // gpuSide is what a group has for collectives on GPUs.

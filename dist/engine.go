@@ -3,7 +3,7 @@ package dist
 import (
 	"context"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Engine moves bytes between the ranks of one group. Every rank calls the methods but Send, Recv and

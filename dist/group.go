@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Group is a group of ranks that compute together, seen from one of them. Its methods for tensors record

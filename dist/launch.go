@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Launch is what a launcher tells a process of the job.

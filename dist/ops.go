@@ -4,7 +4,7 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Reduction says how a collective joins the elements of the ranks.

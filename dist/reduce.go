@@ -5,8 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/vec"
-	"github.com/loris-ml/loris/ir"
 )
 
 // reduceTo writes the reduction over ranks to out. parts has the elements of each rank; they are overwritten

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // TestReduceTo holds reductions of 1 to 9 ranks against the tree as it is defined, over all dtypes, and

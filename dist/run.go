@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 const (

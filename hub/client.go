@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/loris-ml/loris/internal/escape"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 var (

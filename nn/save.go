@@ -6,8 +6,8 @@ import (
 	"maps"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

@@ -3,7 +3,7 @@ package onnx
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // elemType is an element type by its number in ONNX (TensorProto.DataType).

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	program "github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	program "github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )
 

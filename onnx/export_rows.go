@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/backend"
-	program "github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	program "github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/model"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )

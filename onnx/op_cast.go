@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // castRows are the ops that change types.

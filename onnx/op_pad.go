@@ -2,7 +2,7 @@ package onnx
 
 import (
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // padding are the elements added at the two ends of each dimension; negative ones are taken away.

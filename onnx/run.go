@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 )
 

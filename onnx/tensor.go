@@ -16,8 +16,8 @@ import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/importer"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/onnx/internal/pb"
 	"golang.org/x/sync/errgroup"
 )

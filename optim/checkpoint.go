@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
 )
 

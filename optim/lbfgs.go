@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // LBFGS minimises a function of few to some million numbers whose gradient is exact, as a loss over a

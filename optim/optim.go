@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tracing"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Optimizer updates parameters by their gradients. Its state consists of variables, the

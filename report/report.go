@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // LineCount is a source line and a number of events there.

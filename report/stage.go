@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Stage is a part of a sync or a read whose time is measured.

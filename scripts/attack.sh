@@ -18,7 +18,7 @@ for watch in -race -asan; do
   go build "$watch" -o "$attack$watch" ./internal/attack/cmd/attack
   ASAN_OPTIONS=detect_leaks=0 "$attack$watch" chaos -only storm -time "$time" -seed "$seed"
 done
-for target in ./graph:FuzzParse ./safetensors:FuzzRead ./safetensors:FuzzIndex ./internal/pt2:FuzzOpen ./internal/pt2:FuzzReadLibrary \
+for target in ./internal/graph:FuzzParse ./safetensors:FuzzRead ./safetensors:FuzzIndex ./internal/pt2:FuzzOpen ./internal/pt2:FuzzReadLibrary \
   ./internal/pt2:FuzzParseSource ./torchexport:FuzzProgram ./torchexport:FuzzExpr ./torchexport:FuzzPickle ./onnx:FuzzLoad \
   ./aoti/internal/host:FuzzParseBlocked ./internal/attack/hostile:Fuzz{CacheEntry,Checkpoint,Config,Tokenizer,Image,Run} \
   ./serve/internal/jsonread:FuzzSkip ./serve/internal/rest:FuzzInfer ./serve/internal/http1:FuzzHead; do

@@ -13,10 +13,10 @@ kernels=(
   ./backend/cuda/internal/emit
   ./backend/cuda/internal/steps
   ./backend/internal/fuse
-  ./backend/ref
+  ./internal/ref
   ./bench/workloads
   ./examples/vision
-  ./graph
+  ./internal/graph
   ./internal/cxx
   ./internal/kernels/attention
   ./internal/kernels/conv

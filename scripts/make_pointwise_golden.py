@@ -1,4 +1,4 @@
-"""Writes ir/testdata/promote.txt and ir/testdata/pointwise.txt: what PyTorch makes of pointwise ops.
+"""Writes internal/ir/testdata/promote.txt and internal/ir/testdata/pointwise.txt: what PyTorch makes of pointwise ops.
 
     python3 -m venv .venv && .venv/bin/pip install torch==2.15.0 numpy
     .venv/bin/python scripts/make_pointwise_golden.py
@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 
 warnings.filterwarnings("ignore")
-OUT = pathlib.Path(__file__).parent.parent / "ir/testdata"
+OUT = pathlib.Path(__file__).parent.parent / "internal/ir/testdata"
 
 DTYPES = {
     "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32,

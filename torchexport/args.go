@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The methods here read the arguments of an op by ATen's names. One that is missing or of another

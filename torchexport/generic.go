@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/importer"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ignored are arguments that do not change what an op computes here: where a tensor lies, how fast it

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // operation is how an op of PyTorch is recorded.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // autocast records the graph of a torch.autocast region: what PyTorch casts there is not in the graph

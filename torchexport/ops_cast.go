@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // castOps change the dtype or make copies. Their result's dtype is the program's, which define casts

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // controlOps call graphs.

@@ -3,7 +3,7 @@ package torchexport
 import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/importer"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // detectionOps are torchvision's ops of object detection.

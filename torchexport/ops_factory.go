@@ -2,7 +2,7 @@ package torchexport
 
 import (
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // factoryOps make tensors. Their dtype is the program's where the arguments do not tell.

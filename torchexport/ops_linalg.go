@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // linalgOps are functions of torch.linalg whose arguments the row of the name has not, or that ATen

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // matrixOps are products, factorisations and arrangements that ATen makes of others.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // neuralOps are layers whose arguments differ from those of the row of the name.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // normOps normalise over batches and instances.

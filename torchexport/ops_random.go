@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // randomOps draw numbers. Loris's generator draws others than PyTorch's, of the same distribution.

@@ -2,7 +2,7 @@ package torchexport
 
 import (
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // recurrentOps are layers over sequences.

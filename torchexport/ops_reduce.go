@@ -2,7 +2,7 @@ package torchexport
 
 import (
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // reductionOps are reductions whose overloads the row of the name does not have.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // A pickle is a program. unpickle runs the part of the language that files of torch.save with

@@ -8,7 +8,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/importer"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // program is a checked program: names are resolved to slots, ops to what records them.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The types here are those of torch/_export/serde/schema.py that the reader needs. Fields that it

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Pending is a run that has been started and may not be done.

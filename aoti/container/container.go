@@ -36,7 +36,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Config sets the size of a container.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 var errKernel = errors.New("kernel failed")

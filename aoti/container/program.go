@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Program is a graph.Program, or two, some of whose parameters are constants of

@@ -7,9 +7,9 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 var lateType = ir.RegisterDeviceType("late")

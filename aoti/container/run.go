@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Call is Run: by it a container, and what embeds one, is a backend.Callable,

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // RunVersion is Run with the set that was saved under a name instead of the

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // UpdateOption changes how an update works.

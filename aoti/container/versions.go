@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // get returns a set with a reference.

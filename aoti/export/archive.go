@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 )
 
 // rootOf returns the root folder of the archive for a version of PyTorch: 2.6 expects none, later ones a name.

@@ -15,7 +15,7 @@ import (
 	"github.com/loris-ml/loris/aoti/internal/glue"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // emitCXX is the Emitter that has a compiler make the library.

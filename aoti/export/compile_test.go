@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti/export"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // compiled exports a sample by the C++ compiler of this machine.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/internal/cxx"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.

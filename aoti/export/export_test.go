@@ -16,10 +16,10 @@ import (
 	"github.com/loris-ml/loris/aoti/internal/host"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // programs reads the programs of testdata. Parameters whose names begin with "w" are constants.

@@ -9,9 +9,9 @@ import (
 	"github.com/loris-ml/loris/aoti/internal/elfwrite"
 	"github.com/loris-ml/loris/aoti/internal/glue"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // model is what becomes a package.

@@ -13,9 +13,9 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/internal/glue"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/longtest"
 )

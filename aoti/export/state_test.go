@@ -12,7 +12,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/nn"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // symbol is a size that varies. Words of the plan are written as they are at its origin.

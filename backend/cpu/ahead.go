@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	emit "github.com/loris-ml/loris/backend/internal/ahead"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // PlanAhead optimises a Program and plans it for another process, for package aoti/export: with the

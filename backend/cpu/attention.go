@@ -6,10 +6,10 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // composites are the composite ops that have kernels of their own, whose

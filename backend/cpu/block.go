@@ -5,10 +5,10 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // blockFunc computes one op on a block: dst and its operands as bytes. Operands

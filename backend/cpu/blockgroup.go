@@ -2,10 +2,10 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // blockGroup emits pointwise instructions over the same dimensions as a step of Go

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/report"
 )
 

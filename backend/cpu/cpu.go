@@ -44,11 +44,11 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/native"
-	"github.com/loris-ml/loris/ir"
 )
 
 // DeviceType is "cpu".

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/backendtest"
 	"github.com/loris-ml/loris/internal/longtest"
 )
 

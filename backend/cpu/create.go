@@ -3,9 +3,9 @@ package cpu
 import (
 	"github.com/loris-ml/loris/internal/aten"
 	elems "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/philox"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/distance"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/loop"
 )
 

@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 

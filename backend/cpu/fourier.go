@@ -7,8 +7,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/fft"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Fourier transforms.

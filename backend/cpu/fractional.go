@@ -5,9 +5,9 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	elems "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/pool"
-	"github.com/loris-ml/loris/ir"
 )
 
 // fractionalSpatial is the spatial dimensions of the ops that pool windows at random places.

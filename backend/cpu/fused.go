@@ -4,8 +4,8 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Supports reports whether there is machine code for what a probe says.

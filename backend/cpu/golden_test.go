@@ -6,7 +6,7 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/internal/plan/plantest"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // TestPlanGoldens shows the memory plans of Programs, with kernels that any machine has.

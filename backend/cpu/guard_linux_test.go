@@ -5,8 +5,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/backendtest"
 	"github.com/loris-ml/loris/backend/cpu"
+	"github.com/loris-ml/loris/internal/backendtest"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/race"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

@@ -10,13 +10,13 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/check"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/ir"
 )
 
 // errClosed is what Run returns after Close.

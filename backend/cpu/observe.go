@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Step is one run of one kernel of a compiled Program, as an observer gets it.

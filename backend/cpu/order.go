@@ -1,6 +1,6 @@
 package cpu
 
-import "github.com/loris-ml/loris/graph"
+import "github.com/loris-ml/loris/internal/graph"
 
 // resultFor is result, but with the elements in the order that the only user of
 // the result brings them into, if that is one in which the op can make them:

@@ -6,8 +6,8 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/rnn"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Stacks of recurrent layers are one step, in which weights are packed once for all times, or once for

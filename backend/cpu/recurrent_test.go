@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // recurrentCase is a stack of recurrent layers as a Program whose result are all outputs, one after

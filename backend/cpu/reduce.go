@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/ref"
 	host "github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // What is reduced by one kernel has to be one run of elements in all that the

@@ -3,8 +3,8 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Reductions of stretches of lines.

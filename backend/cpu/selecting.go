@@ -6,8 +6,8 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	elems "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Ops that choose elements by their order have kernels that do not sort all of a line.

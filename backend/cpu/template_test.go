@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/randprog"

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/backendtest"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/backendtest"
 	elems "github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // threaded are Programs of every family whose work is shared out, some of which

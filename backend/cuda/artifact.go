@@ -10,9 +10,9 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/build"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ArtifactID returns the build of this module, the machine code that kernels are

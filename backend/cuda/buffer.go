@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // buffer is one tensor in a device's memory, dense and row-major. It implements

@@ -8,8 +8,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
 // call has another model compute a step. Its work is enqueued in a stream of its

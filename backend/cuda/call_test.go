@@ -14,8 +14,8 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 )
 
 // called registers a model for Programs until the end of the test.

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/backendtest"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/backendtest"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // TestConformance runs the suites on the stand-in, which takes some tenths of a

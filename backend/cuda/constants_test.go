@@ -9,7 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // foldedModel is y = x@w·s + b of x [4,8], where w and b are constants and s folds to the sum

@@ -28,7 +28,7 @@
 package cuda
 
 import (
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // DeviceType is "cuda".

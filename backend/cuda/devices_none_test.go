@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestNotBuilt(t *testing.T) {

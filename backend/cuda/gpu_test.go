@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/loris-ml/loris/backend/backendtest"
+	"github.com/loris-ml/loris/internal/backendtest"
 	"github.com/loris-ml/loris/internal/longtest"
 )
 

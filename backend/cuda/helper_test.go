@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // newFake returns a stand-in with a backend over it, which is closed at the end

@@ -15,10 +15,10 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // counting returns an input of so many rows whose elements differ, and what the

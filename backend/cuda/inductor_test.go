@@ -19,7 +19,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
 	"github.com/loris-ml/loris/internal/accelerator"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // compiledModel is testdata/inductor.c as a library, compiled once.

@@ -13,9 +13,9 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Supports reports whether op is a primitive, or attention, which is decomposed where

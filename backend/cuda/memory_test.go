@@ -14,8 +14,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 const addSource = `

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 func parse(t testing.TB, text string) *graph.Program {

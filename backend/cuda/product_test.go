@@ -8,10 +8,10 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // TestProducts counts what a product takes: one call of the library with what

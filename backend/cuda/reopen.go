@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Reopen makes a device of the registered backend usable again that was lost; see

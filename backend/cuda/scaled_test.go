@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // TestScaledProducts computes products of one-byte elements by the library, which

@@ -15,7 +15,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda"
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // onFake puts a stand-in in the place of the machine's GPUs until the end of the

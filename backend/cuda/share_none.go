@@ -4,7 +4,7 @@ package cuda
 
 import (
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Context returns an error that is ErrNotBuilt.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // pattern returns n bytes that tell where they are, and of which test.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // narrower matches the names of the floats that f64 takes the place of.

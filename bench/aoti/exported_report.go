@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The most time that a run may take, as a multiple of Inductor's package in the same runner, and

@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cuda" // packages for GPUs run on it
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ours is a package loaded in this process.

@@ -39,7 +39,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/bench/internal/tool"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // settings are the flags and arguments.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 const fixture = "../../aoti/testdata/mlp.pt2"

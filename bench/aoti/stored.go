@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

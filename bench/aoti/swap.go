@@ -15,7 +15,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The load of --swap, and the instances that carry it.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func f32s(v ...float32) (out []byte) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/model"
 	"github.com/loris-ml/loris/onnx"
 	"github.com/loris-ml/loris/safetensors"

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // The passes of an op.

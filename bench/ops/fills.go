@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // fill makes the elements of a tensor of a dtype.

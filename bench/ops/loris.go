@@ -10,9 +10,9 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ours is a call as a compiled model of the CPU backend.

@@ -36,7 +36,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/bench/internal/tool"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // settings are the flags.

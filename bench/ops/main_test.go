@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Nearly all ops have a case on some dtype. What is added to the table and cannot be called by its

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/bench/internal/process"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 //go:embed peer.py

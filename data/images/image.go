@@ -20,7 +20,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/data"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ErrTooLarge is returned for a file that says it has more than MaxPixels pixels.

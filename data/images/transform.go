@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // A Transform makes an image of another, which it leaves as it is. Random ones take their numbers

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/dist/internal/disttest"
 	"github.com/loris-ml/loris/dist/local"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // TestCollectives has every collective on every dtype, on both backends and on numbers of ranks that are no

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/dist"
 	"github.com/loris-ml/loris/dist/local"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // run calls fn on n ranks with a session for each.

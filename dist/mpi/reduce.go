@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/dist"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // row returns row i of the stage's lengths and displacements, which have one for each rank.

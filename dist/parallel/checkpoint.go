@@ -15,8 +15,8 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/dist"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/optim"
 	"github.com/loris-ml/loris/safetensors"

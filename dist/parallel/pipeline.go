@@ -3,7 +3,7 @@ package parallel
 import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/dist"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Pipeline records a step of a model whose layers are divided among the ranks: each runs its stage on parts

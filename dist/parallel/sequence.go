@@ -3,7 +3,7 @@ package parallel
 import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/dist"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // SequenceAttention records attention over a sequence of which each rank has an equal part, the first rank

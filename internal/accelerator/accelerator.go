@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Memory is a piece of an accelerator's memory, with a count of references. With

@@ -21,7 +21,7 @@ func TestLongSuitesAreListed(t *testing.T) {
 	for line := range strings.Lines(string(script)) {
 		listed[strings.TrimSuffix(strings.TrimSpace(line), ` \`)] = true
 	}
-	elsewhere := map[string]bool{"./backend/cuda": true, "./backend/backendtest": true}
+	elsewhere := map[string]bool{"./backend/cuda": true, "./internal/backendtest": true}
 	found := 0
 	goFiles(t, func(path string, src []byte) {
 		if !bytes.Contains(src, []byte("/internal/longtest\"")) {

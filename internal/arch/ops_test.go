@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // rowsAndEmitters are where ops are named one by one: their rows, and the native code for them.
-var rowsAndEmitters = []string{"ir/", "internal/native/", "backend/cuda/internal/emit/", "internal/cxx/", "backend/cpu/blockops.go"}
+var rowsAndEmitters = []string{"internal/ir/", "internal/native/", "backend/cuda/internal/emit/", "internal/cxx/", "backend/cpu/blockops.go"}
 
 // exempt name functions of others, which are called as ops are, or count what names an op.
 var exempt = []string{"aoti/internal/", "internal/kernels/", "internal/gen/shimstubs/", "scripts/count/", "onnx/", "torchexport/"}
@@ -31,7 +31,7 @@ var special = []struct{ pkg, ops, why string }{
 	{"internal/loop", "round", "the instruction of that name"},
 	{"internal/loop/looptest", "add", "x + 0 has no -0"},
 	{"internal/randprog", "add sub mul div maximum minimum gt le ne atan2 floor_divide trunc_divide remainder fmod pow abs tanh", "random programs weigh ops"},
-	{"backend/backendtest", "add sub mul div floor floor_divide trunc trunc_divide remainder fmod tanh maximum minimum cos relu sin sigmoid abs log1p gt lt bitwise_xor", "PyTorch's calls have other arguments; errors are tried of some, and whole programs are written with others"},
+	{"internal/backendtest", "add sub mul div floor floor_divide trunc trunc_divide remainder fmod tanh maximum minimum cos relu sin sigmoid abs log1p gt lt bitwise_xor", "PyTorch's calls have other arguments; errors are tried of some, and whole programs are written with others"},
 	{"internal/collective", "add maximum minimum eq", "reductions over ranks are written as ops on GPUs"},
 	{"nn", "tanh", "an activation is chosen by name"},
 	{"bench/workloads", "tanh", "the form of gelu"},

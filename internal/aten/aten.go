@@ -2,7 +2,7 @@
 // the op of the row "add". Ops that a program names are looked up with ir.Lookup.
 package aten
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // The composites that some backends have kernels for, the op that runs a model, and the loop.
 var (

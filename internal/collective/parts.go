@@ -1,9 +1,9 @@
 package collective
 
 import (
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Gathered is up to how many bytes of all ranks together a reduction gathers everything on each.

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The definitions. Values come first; Ops need the functions of C's math.h under their names there,

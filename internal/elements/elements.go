@@ -9,7 +9,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // AppendInt appends an element of an integer dtype or bool, wrapped around.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestInts(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/randprog"
-	"github.com/loris-ml/loris/ir"
 )
 
 var agreeTime = flag.Duration("agree.time", 0, "how long TestBackendsAgree makes random programs beyond its usual ones")

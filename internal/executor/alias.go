@@ -1,6 +1,6 @@
 package executor
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // donor is a parameter whose memory the computation may take for an output.
 type donor struct{ param, output int }

@@ -3,7 +3,7 @@ package executor
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // restore undoes an assignment to a variable if the computation fails. If it succeeds and dies

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // SyncTensorsConfig says what a sync does to its tensors.

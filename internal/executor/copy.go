@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Copy makes dst a copy of src on another device. It syncs src and returns when that is

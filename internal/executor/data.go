@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Errors that reading or using a tensor may return (errors.Is).

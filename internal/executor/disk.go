@@ -8,10 +8,10 @@ import (
 	"weak"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/cache"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // diskFormat is part of every key. It changes with the parts of a key and the meaning of an

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	_ "github.com/loris-ml/loris/backend/cpu"
-	_ "github.com/loris-ml/loris/backend/null"
-	_ "github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	_ "github.com/loris-ml/loris/internal/null"
+	_ "github.com/loris-ml/loris/internal/ref"
 	"github.com/loris-ml/loris/report"
 )
 

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/devicelock"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // failOnce fails the first call.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"weak"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // A value that is synced in the middle of a step, because it is read or the step is trimmed,

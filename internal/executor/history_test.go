@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func gradOf(s *executor.Session, y *executor.Tensor, wrt ...*executor.Tensor) []*executor.Tensor {

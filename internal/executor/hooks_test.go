@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/report"
 )
 

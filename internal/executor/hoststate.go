@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tracing"
-	"github.com/loris-ml/loris/ir"
 )
 
 // HostScalar makes dst the handle of the number that f returns, as a rank-0 tensor of the dtype. In

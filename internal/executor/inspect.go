@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // GraphHash returns the hash of the graph that a sync of the tensors would

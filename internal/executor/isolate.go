@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // isolate takes what is at fault out of the step after a MarkStep that failed because a graph cannot

@@ -7,7 +7,7 @@ import (
 	"weak"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // liveTensors are the tensors that have data, by device, as weak pointers. The session's step holds

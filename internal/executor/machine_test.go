@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/randprog"
-	"github.com/loris-ml/loris/ir"
 )
 
 // form is how a machine runs the steps of a program.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/randprog"
-	"github.com/loris-ml/loris/ir"
 )
 
 var (

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // values is what the model knows: numbers by variable.

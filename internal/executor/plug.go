@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/modelcall"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/report"
 )
 

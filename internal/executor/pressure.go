@@ -6,8 +6,8 @@ import (
 	"weak"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 )
 
 // dropCachesOnPressure lets backends empty the data cache of a device that is short of memory, and

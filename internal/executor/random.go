@@ -1,6 +1,6 @@
 package executor
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // defaultSeed replaces a seed of 0.
 const defaultSeed = 101

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // structure is the last graph compiled of those that differ only in sizes.

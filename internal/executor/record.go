@@ -3,7 +3,7 @@ package executor
 import (
 	"context"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Unary records an op of one operand and no attributes into dst. Mistakes panic

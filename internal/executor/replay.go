@@ -3,7 +3,7 @@ package executor
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Replay records the ops that fn records from the tensors in, and returns new handles of what fn

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/report"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/devicelock"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/report"
 )
 

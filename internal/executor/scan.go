@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ScanConfig says how Scan goes through its sequences.

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/devicelock"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tracefile"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Config sets up an executor. The zero value is ready to use.

@@ -1,7 +1,7 @@
 package executor
 
 import (
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Snapshot is the committed values of some variables at one moment. While it is held no step

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
 	"github.com/loris-ml/loris/internal/devicelock"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/report"
 )
 

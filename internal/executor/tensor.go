@@ -3,7 +3,7 @@ package executor
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so

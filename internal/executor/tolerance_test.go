@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/randprog"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Device cpu finishes products, convolutions and attention while results are in

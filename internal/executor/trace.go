@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tracing"
-	"github.com/loris-ml/loris/ir"
 )
 
 // trace collects what a traced function does with variables.

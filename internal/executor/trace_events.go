@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/collective"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/tracefile"
 	"github.com/loris-ml/loris/report"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	_ "github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	_ "github.com/loris-ml/loris/internal/ref"
 )
 
 // A hit of the data cache is confirmed by the contents: what lies under the key

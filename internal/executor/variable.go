@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Variable is a value that lives across steps. It has one committed value, which all sessions see,

@@ -3,7 +3,7 @@ package hostmem
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Devices are the devices of a backend whose buffers are an Allocator's: those

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestUpload(t *testing.T) {

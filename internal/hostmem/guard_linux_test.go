@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func guarded(n int) (*hostmem.Allocator, *hostmem.Buffer) {

@@ -23,8 +23,8 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 )
 
 const (

@@ -3,7 +3,7 @@ package importer
 import (
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/internal/executor"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Call records an op of the table in session s, with arguments by position and by ATen's name, and

@@ -10,9 +10,9 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/backend/ref"
 	"github.com/loris-ml/loris/internal/importer"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 	"github.com/loris-ml/loris/nn"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ROIAlign is a use of the op _roi_align.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ErrKernel is wrapped by the errors of Validate.

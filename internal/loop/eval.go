@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // number is a value: F if its dtype is a float, I otherwise.

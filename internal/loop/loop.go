@@ -22,7 +22,7 @@ package loop
 import (
 	"unsafe"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Axis says which elements are reduced together, which are the lines of a kernel.

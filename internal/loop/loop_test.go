@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // softmax is the kernel of the package comment.

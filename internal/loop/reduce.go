@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // accumulator is the state of a reduction: the value so far, its position, and whether there was an

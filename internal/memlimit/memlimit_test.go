@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestTakeStopsAtTheLimit(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // workload is tanh(x·w+b)·sigmoid(x) + relu(x-w).

@@ -3,8 +3,8 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // cast converts between compute dtypes as ir.FloatToInt, IntToFloat and WrapInt define it. The

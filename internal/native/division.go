@@ -2,8 +2,8 @@ package native
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The processor has no instruction that divides vectors of integers. Integers of up to 32 bits are

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The functions of this file compute f32 by way of f64: formulas that lose a few

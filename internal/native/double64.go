@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The functions of this file are those of f64 that have other ranges or more

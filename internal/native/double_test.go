@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // sigmoid is the reference, which package math's exponential makes 0 too early.

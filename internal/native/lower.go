@@ -2,9 +2,9 @@ package native
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // width returns the bytes of the lanes that values of a dtype have: integers

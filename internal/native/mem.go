@@ -4,9 +4,9 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The spill memory begins with what the scalar code keeps; slots follow.

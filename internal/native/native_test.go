@@ -8,10 +8,10 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // check runs a kernel natively and by Eval and compares all memory.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // functions returns the functions of one float that have native code for d on an instruction set.

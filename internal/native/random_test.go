@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 func TestRandomKernels(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 var axes = []loop.Axis{loop.Columns, loop.Rows, loop.Both}

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
-	"github.com/loris-ml/loris/ir"
 )
 
 // table has the native ops. Its rows are filled in by init, after ir's.

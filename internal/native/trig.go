@@ -5,9 +5,9 @@ import (
 	"math/big"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/internal/twooverpi"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Sine, cosine and tangent of f32 in f64 (those of f64 are in trig64.go): x = q·π/2 + r, |r| ≤ π/4. Up to 2⁴⁵ q is

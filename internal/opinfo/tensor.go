@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // DType names an element type: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, f8e4m3fn or f8e5m2.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ExampleSize is what ExampleShapes takes for a dynamic size that is not given,

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Value is a constant's new value: dense, row-major and little endian.

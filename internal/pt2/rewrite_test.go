@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // weighted is a package whose constants are w (u8[3]), t (u8[2,3] stored by

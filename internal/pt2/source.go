@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ParseSource reads what the generated C++ source of a model says of its inputs,

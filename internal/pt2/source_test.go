@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // sampleSource has what the sources of several generations have, in their forms.

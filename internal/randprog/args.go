@@ -1,7 +1,7 @@
 package randprog
 
 import (
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // bySchema is the source of most statements: an op of the table and arguments

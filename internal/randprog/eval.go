@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // dataLeaf stands for a register with known elements.

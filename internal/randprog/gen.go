@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Options choose what New makes.

@@ -1,6 +1,6 @@
 package randprog
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // shaped returns a register of the given dimensions and dtype, made of the
 // elements of another one.

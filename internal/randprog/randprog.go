@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Reg names a value of a Program. The inputs come first.

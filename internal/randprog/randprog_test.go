@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestProgramsAreFunctionsOfTheSeed(t *testing.T) {

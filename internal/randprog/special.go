@@ -3,8 +3,8 @@ package randprog
 import (
 	"sync"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // byCategory groups the op table.

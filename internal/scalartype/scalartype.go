@@ -5,7 +5,7 @@ package scalartype
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 var codes = map[ir.DType]int32{

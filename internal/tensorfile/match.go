@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

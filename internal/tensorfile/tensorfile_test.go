@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

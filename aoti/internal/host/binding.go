@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // binding ties functions of PyTorch's C shim to an op. A function without a binding is the

@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // errBlocked says that packed bytes are in a form that is not understood.

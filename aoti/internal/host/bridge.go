@@ -20,10 +20,10 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // The eager bridge computes what has no kernel of its own here: ops of ir are

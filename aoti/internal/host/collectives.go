@@ -14,9 +14,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // collectiveArgs returns the arguments of an op of ir between the operand and the group.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // shimKinds are the C types that arguments of a custom op's function may have.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func nothing(OpArgs) ([]backend.Buffer, error) { return nil, nil }

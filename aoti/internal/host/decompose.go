@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // decomposition is one call of an op as a Program, which a device runs on tensors where

@@ -12,9 +12,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // attentionDecompositions are PyTorch's kinds of attention for CUDA, which differ in their

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // waves fills a tensor of f32 with numbers that are the same in each test.

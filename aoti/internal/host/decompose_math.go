@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // simple is a decomposition whose results are row-major.

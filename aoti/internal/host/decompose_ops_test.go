@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // cooked computes an op for CUDA by its decomposition on the CPU.

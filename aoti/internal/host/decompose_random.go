@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // randomDecompositions draw numbers on the device, each from a seed of its own that comes

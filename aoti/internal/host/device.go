@@ -18,8 +18,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // deviceContext is what a library has on an accelerator.

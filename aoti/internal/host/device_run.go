@@ -18,8 +18,8 @@ import (
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // computations keeps what a device has compiled for a library, by decomposition and

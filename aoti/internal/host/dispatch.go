@@ -17,8 +17,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // opLibrary is what a library registers ops through, for one namespace. It is

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // values are the arguments of an op by ATen's names: *tensor, []*tensor (nil for

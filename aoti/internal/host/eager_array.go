@@ -5,8 +5,8 @@ package host
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // number is the types that ops without kernels compute in: everything that a

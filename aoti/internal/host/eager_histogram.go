@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // histogramKernels are the ops that count into bins of several dimensions.

@@ -5,7 +5,7 @@ package host
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // linalgKernels are the ops of linear algebra that have no results, and so no rows in ir.

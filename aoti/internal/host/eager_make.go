@@ -4,7 +4,7 @@ package host
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // creationKernels are the ops that make tensors, or fill them.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // observerKernels are the observers that train networks to be quantised. One writes

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // orderOps choose among equal elements as PyTorch does, whose algorithms are not stable: on

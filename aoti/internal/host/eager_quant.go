@@ -14,9 +14,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/kernels/quant"
-	"github.com/loris-ml/loris/ir"
 )
 
 // quantKernels are the products with weights of 4 bits, and what packs those.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func resizeInPlace(c call) error {

@@ -10,8 +10,8 @@ import "C"
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // viewKernels are the ops that look at the same memory in another way.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Integers that a double does not hold keep all their bits.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Layers with packed weights, against what PyTorch 2.15 computes.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // golden is a tensor as scripts/make_host_goldens.py writes it.

@@ -14,8 +14,8 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 
 	_ "github.com/loris-ml/loris/aoti/internal/vecmath" // which libraries call
 )

@@ -5,7 +5,7 @@ package host
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // channelsLike names, by op, the operands that results are laid out like: if the channels of

@@ -7,7 +7,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/accelerator"
 	"github.com/loris-ml/loris/internal/collective"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // ErrNoLibraries says that this build cannot open libraries: that needs Linux,

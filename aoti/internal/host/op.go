@@ -16,8 +16,8 @@ import (
 	"runtime/debug"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // opFunc computes one math function. The tensors of the call belong to the

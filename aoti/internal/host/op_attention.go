@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 func flashAttentionForCPU(c call) error {

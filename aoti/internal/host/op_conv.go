@@ -13,11 +13,11 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 func convolutionCall(c call) error {

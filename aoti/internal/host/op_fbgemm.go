@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // fbgemmKernels are the layers with weights of 16 and of 8 bits that PyTorch keeps

@@ -10,9 +10,9 @@ import "C"
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
-	"github.com/loris-ml/loris/ir"
 )
 
 func linearPointwise(c call) error {

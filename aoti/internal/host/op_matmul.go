@@ -12,8 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
-	"github.com/loris-ml/loris/ir"
 )
 
 func mmOut(c call) error {

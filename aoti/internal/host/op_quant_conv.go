@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/conv"
 	"github.com/loris-ml/loris/internal/kernels/quant"
-	"github.com/loris-ml/loris/ir"
 )
 
 func qconvPointwiseTensor(c call) error {

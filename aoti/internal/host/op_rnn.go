@@ -10,9 +10,9 @@ import "C"
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/rnn"
 	"github.com/loris-ml/loris/internal/kernels/vec"
-	"github.com/loris-ml/loris/ir"
 )
 
 // modeLSTM is PyTorch's number of the only kind of layer that its oneDNN layers

@@ -5,7 +5,7 @@ package host
 import (
 	"maps"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // opEntry is what the host adds to the row of ir that has an op's name. An op without an

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 func sizesOf(t *tensor) []int64   { return unsafe.Slice((*int64)(t.sizes), int(t.ndim)) }

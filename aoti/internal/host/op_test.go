@@ -12,8 +12,8 @@ import (
 
 	_ "github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // invoke calls a math function as its stub does, with Go's types for the

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 const bincountNode = `{"name": "buf0", "node": {"target": "aten::bincount", "inputs": [

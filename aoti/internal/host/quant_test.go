@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // description is oneDNN's of i8 weights [16, 8] in blocks of 4 of the first

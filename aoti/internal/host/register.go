@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // OpArgs are the arguments of a custom op by the names in its schema. What is

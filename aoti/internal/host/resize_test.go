@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func TestResize(t *testing.T) {

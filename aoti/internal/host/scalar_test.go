@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // A scalar counts as a row of one element, and its results are scalars.

@@ -5,7 +5,7 @@ package host
 import (
 	"fmt"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // selectOps are the ops that pick elements by indices and masks. Those with eager kernels

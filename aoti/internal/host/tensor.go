@@ -19,8 +19,8 @@ import (
 	"runtime"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/scalartype"
-	"github.com/loris-ml/loris/ir"
 )
 
 // tensor is a handle as libraries hold it. It is memory of C.

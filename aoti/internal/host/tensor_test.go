@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/ctest"
+	"github.com/loris-ml/loris/internal/ir"
 	_ "github.com/loris-ml/loris/internal/openmp"
-	"github.com/loris-ml/loris/ir"
 )
 
 // leakCheck fails the test if it leaves tensors behind.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/check"
 )
 
 // agree makes drafts of one Program for several sizes agree on all but numbers: buffers get the bytes,

@@ -9,16 +9,16 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/check"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native"
-	"github.com/loris-ml/loris/ir"
 )
 
 // lineBytes is the alignment of everything in the workspace and among the literals.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // matmul calls mm_out, addmm_out where a vector is added to the rows, or bmm_out for a batch of matrices

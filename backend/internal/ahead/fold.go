@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/ahead"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // foldable are the functions whose results are the same whenever they are called on the same elements,

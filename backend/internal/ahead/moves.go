@@ -3,9 +3,9 @@ package ahead
 import (
 	"github.com/loris-ml/loris/internal/ahead"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // full makes a literal of one element and expands it.

@@ -3,8 +3,8 @@ package ahead
 import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/ahead"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // indices computes the operands and returns the index as libtorch takes one that it writes through: of

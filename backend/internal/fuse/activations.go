@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Activation is a function of one element that kernels apply to their results.

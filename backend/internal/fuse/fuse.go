@@ -23,10 +23,10 @@
 package fuse
 
 import (
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Value is where a value of a Program lies: a view, with the value's dimensions,

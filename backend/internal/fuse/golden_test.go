@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/golden"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // TestPlanGoldens shows the kernels that Programs become, and what is computed outside of them.

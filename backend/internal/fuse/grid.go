@@ -1,9 +1,9 @@
 package fuse
 
 import (
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Grid is how the dimensions of a kernel's operands become rows and columns.

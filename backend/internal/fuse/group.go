@@ -3,8 +3,8 @@ package fuse
 import (
 	"slices"
 
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // groupKey says which instructions may share a group: those over the same

@@ -1,8 +1,8 @@
 package fuse
 
 import (
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Probe is one op on operands of given dtypes: the smallest kernel there is of

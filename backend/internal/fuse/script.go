@@ -3,9 +3,9 @@ package fuse
 import (
 	"errors"
 
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // ErrStale is what is panicked with where a Script does not fit the sizes of a Program after all.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/loop"
 )
 

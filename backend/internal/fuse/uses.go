@@ -1,6 +1,6 @@
 package fuse
 
-import "github.com/loris-ml/loris/graph"
+import "github.com/loris-ml/loris/internal/graph"
 
 // Uses says what becomes of the values of a Program, by ID.
 type Uses struct {

@@ -2,8 +2,8 @@ package fuse
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // kernelWriter writes the instructions of a kernel, pass by pass.

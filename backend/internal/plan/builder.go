@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/loris-ml/loris/backend/internal/check"
 	"github.com/loris-ml/loris/backend/internal/fuse"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/check"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Emitter is a backend that emits the steps of a Program.

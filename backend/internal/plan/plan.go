@@ -11,7 +11,7 @@ package plan
 
 import (
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // Kind says who owns the memory of a Buffer.

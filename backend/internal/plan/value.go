@@ -2,8 +2,8 @@ package plan
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Value is where a value of a Program lies: a strided view of a buffer, with the dimensions of

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // A program in text form becomes a package, which computes what the program does.

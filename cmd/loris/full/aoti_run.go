@@ -17,7 +17,7 @@ import (
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
 	"github.com/loris-ml/loris/dist"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // loadFlags are the flags of commands that load a model.

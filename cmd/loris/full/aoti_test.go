@@ -12,7 +12,7 @@ import (
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // fixture returns the path of a package that PyTorch made, and of the file with

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // What was trained is written as a package, which computes what the network of the weights does.

@@ -12,9 +12,9 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
 	"github.com/loris-ml/loris/cmd/loris/internal/tensors"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func f32s(name string, dims []int, v ...float32) tensors.Tensor {

@@ -13,8 +13,8 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // affine has two constants that belong together: x·w + b.

@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/memlimit"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Kind is a call that fails, and how.

@@ -22,7 +22,7 @@ import (
 
 // programSeeds are the committed programs, and one that names many kinds of attributes.
 func programSeeds(root fs.FS) (seeds [][]byte, err error) {
-	for _, pattern := range []string{"graph/testdata/rewrite/*.lir", "backend/internal/fuse/testdata/*.lir"} {
+	for _, pattern := range []string{"internal/graph/testdata/rewrite/*.lir", "backend/internal/fuse/testdata/*.lir"} {
 		names, err := fs.Glob(root, pattern)
 		if err != nil {
 			return nil, err

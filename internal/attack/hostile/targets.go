@@ -23,10 +23,10 @@ import (
 	"github.com/loris-ml/loris/data"
 	"github.com/loris-ml/loris/data/images"
 	"github.com/loris-ml/loris/data/tokenizer"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/cache"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/pt2"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/nn"
 	"github.com/loris-ml/loris/safetensors"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // use is one optional argument of one op.
@@ -75,7 +75,7 @@ func (o *option) typeName() string { return lowerFirst(o.ctor) + "Option" }
 
 // writeOptions writes the interfaces of the ops, then the constructors.
 func writeOptions(all []*option) []byte {
-	b := bytes.NewBufferString(header + "import \"github.com/loris-ml/loris/ir\"\n\n")
+	b := bytes.NewBufferString(header + "import \"github.com/loris-ml/loris/internal/ir\"\n\n")
 	writeInterfaces(b, all)
 	for _, o := range all {
 		o.write(b)

@@ -12,8 +12,8 @@ import (
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
-	"github.com/loris-ml/loris/ir"
 )
 
 var solver lapackgonum.Implementation

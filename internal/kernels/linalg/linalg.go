@@ -9,8 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
-	"github.com/loris-ml/loris/ir"
 )
 
 // kernel computes one element of a batch: in are the operands, out the results, which begin as

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Grid is the memory of a kernel's operands, twice: for the code that is tested

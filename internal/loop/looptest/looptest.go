@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // Computed has the dtypes that values have, Stored those that native code reads

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // exact lists the pointwise ops whose results do not depend on how they are computed, but for those

@@ -3,7 +3,7 @@
 // gRPC or files.
 package inference
 
-import "github.com/loris-ml/loris/ir"
+import "github.com/loris-ml/loris/internal/ir"
 
 // Datatype is the protocol's name of an element type, such as "FP32".
 type Datatype string

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
 

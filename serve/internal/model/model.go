@@ -14,7 +14,7 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu" // lazy programs run on it
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/weights"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/serve/internal/inference"
 	"github.com/loris-ml/loris/serve/internal/model"
 	pb "github.com/loris-ml/loris/serve/internal/pb/inference"

@@ -14,8 +14,8 @@ import (
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 	"github.com/loris-ml/loris/serve/internal/inference"
 )

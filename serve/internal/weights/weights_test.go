@@ -21,8 +21,8 @@ import (
 	"github.com/loris-ml/loris/aoti/container"
 	"github.com/loris-ml/loris/backend"
 	_ "github.com/loris-ml/loris/backend/cpu"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/safetensors"
 	"github.com/loris-ml/loris/serve/internal/inference"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Attention is scaled_dot_product_attention for tensor cores, in the form of

@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // TestAttentionKeepsToRegisters compiles kernels of attention for devices, and

@@ -3,7 +3,7 @@ package emit
 import (
 	"testing"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // TestAttentionSplits checks when blocks share keys: where there are few queries for

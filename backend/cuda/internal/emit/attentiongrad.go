@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // AttentionGradient computes the gradients of an Attention, which left its sums.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/driver"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // BenchmarkGPU has how many bytes kernels move in a second, and as a share of what

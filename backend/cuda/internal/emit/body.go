@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loris-ml/loris/internal/cxx"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // place is where a Body is written: inside loops over packs.

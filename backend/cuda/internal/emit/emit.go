@@ -28,8 +28,8 @@ import (
 	"strings"
 
 	"github.com/loris-ml/loris/internal/cxx"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 // ErrUnsupported says that a kernel can't be written: a store that does not move

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // movers are C++ types of each size, for elements that are only moved.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // mmaKernels multiply an x of 16 × 16, which lies by rows, with a y of 16 × 8 that

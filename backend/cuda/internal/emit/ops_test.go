@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/loop/looptest"
-	"github.com/loris-ml/loris/ir"
 )
 
 // all lists the dtypes that operands have.

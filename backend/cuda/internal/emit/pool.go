@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Window is how a filter or a window of three dimensions goes over a tensor. What

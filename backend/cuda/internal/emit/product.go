@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Product is a batch of matrix products of M×K with K×N. Its operands are dst,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
-	"github.com/loris-ml/loris/ir"
 )
 
 // elements writes small whole numbers as elements of a dtype.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Random is uniform, normal or randint, with the streams of package philox. Its

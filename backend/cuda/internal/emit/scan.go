@@ -5,7 +5,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/cxx"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Scan is cumsum, cumprod or cummax of x, seen as [Outer, N, Inner], along the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/longtest"
 )
 

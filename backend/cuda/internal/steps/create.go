@@ -4,8 +4,8 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

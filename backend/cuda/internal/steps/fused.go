@@ -4,7 +4,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // Supports reports whether package emit writes what a probe says.

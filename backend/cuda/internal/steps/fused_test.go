@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // fusedPrograms are Programs and the steps they take.

@@ -4,7 +4,7 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func init() {

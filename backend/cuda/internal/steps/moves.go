@@ -6,8 +6,8 @@ import (
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/strided"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // TestProductsBroadcast: batches that one operand lacks, or has with size 1, on the

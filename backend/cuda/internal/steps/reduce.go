@@ -5,9 +5,9 @@ import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
-	"github.com/loris-ml/loris/ir"
 )
 
 func init() {

@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/backendtest"
-	"github.com/loris-ml/loris/backend/ref"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/backendtest"
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ref"
 )
 
 // recorder is the reference backend for Programs that can be lowered. Of one in so

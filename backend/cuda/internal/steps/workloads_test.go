@@ -8,10 +8,10 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda/internal/emit"
 	"github.com/loris-ml/loris/backend/cuda/internal/steps"
-	"github.com/loris-ml/loris/backend/null"
 	"github.com/loris-ml/loris/bench/workloads"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/null"
 )
 
 // lowerer is a null backend that counts the launches of what it compiles, for a

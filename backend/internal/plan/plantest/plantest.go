@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/graph"
 	"github.com/loris-ml/loris/internal/golden"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 // Run compares the plans of the Programs in dir with the files that end in ext, see golden.RunAs.

@@ -13,7 +13,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/backend/cuda"
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // deviceInfo is what `devices` tells of one device, or of a backend whose

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
-	"github.com/loris-ml/loris/graph"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 func newDump() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
 	"github.com/loris-ml/loris/cmd/loris/internal/commandtest"
-	"github.com/loris-ml/loris/graph"
+	"github.com/loris-ml/loris/internal/graph"
 )
 
 func TestDump(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/backend/null"
 	"github.com/loris-ml/loris/cmd/loris/internal/command"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/null"
 )
 
 // opInfo is what the commands tell of an op.

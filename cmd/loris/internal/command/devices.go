@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loris-ml/loris/backend"
-	_ "github.com/loris-ml/loris/backend/ref" // registers the device
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
+	_ "github.com/loris-ml/loris/internal/ref" // registers the device
 )
 
 // DeviceFlag adds --device.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Step is a computation with collectives, as a rank has run it several times.

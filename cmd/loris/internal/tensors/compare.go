@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/loris-ml/loris/internal/elements"
-	"github.com/loris-ml/loris/ir"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Difference says how far a tensor is from what it should be.

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/loris-ml/loris/internal/elements"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/npformat"
-	"github.com/loris-ml/loris/ir"
 )
 
 // randomInts bounds the integers of Random: small enough to be indices.

@@ -5,8 +5,8 @@ package tensors
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
-	"github.com/loris-ml/loris/ir"
 	"github.com/loris-ml/loris/safetensors"
 )
 
