@@ -24,7 +24,7 @@ type expr struct {
 // grammar reads the productions of docs/lir.md.
 func grammar(t *testing.T) map[string]*expr {
 	t.Helper()
-	doc, err := os.ReadFile("../docs/lir.md")
+	doc, err := os.ReadFile("../../docs/lir.md")
 	if err != nil {
 		t.Fatal(err)
 	}
