@@ -38,6 +38,15 @@ func (m *Matrix) To(x []float64) {
 	}
 }
 
+// identity returns a matrix of ones on the diagonal and zeros beside it.
+func identity(rows, cols int) *Matrix {
+	m := New(rows, cols)
+	for i := range min(rows, cols) {
+		m.at(i, i)[0] = 1
+	}
+	return m
+}
+
 // Transposed returns a copy with rows and columns exchanged.
 func (m *Matrix) Transposed() *Matrix {
 	t := New(m.Cols, m.Rows)

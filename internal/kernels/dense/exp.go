@@ -61,13 +61,9 @@ func (m *Matrix) add(x *Matrix, f float64) {
 // polynomial of a.
 func approximate(a *Matrix, degree int) *Matrix {
 	n := a.Rows
-	identity := New(n, n)
-	for i := range n {
-		identity.at(i, i)[0] = 1
-	}
 	square := Product(a, a)
 	odd, even := New(n, n), New(n, n)
-	power, c := identity, 1.0
+	power, c := identity(n, n), 1.0
 	for k := 0; ; k++ {
 		// c is the coefficient of degree k, (2q−k)!·q! / ((2q)!·k!·(q−k)!).
 		if k%2 == 0 {

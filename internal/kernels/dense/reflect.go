@@ -6,14 +6,13 @@ import "math"
 type reflections struct {
 	from  int       // the first row that they change; reflection k leaves from+k-1 and those before it
 	v     []float64 // rows of block elements: a column is a vector
-	t     [block * block]float64
-	turns [block * block]float64 // T transposed
+	t     []float64 // as v; a row for each reflection
 	count int
 }
 
-// newReflections has room for vectors over the rows from a first one on.
-func newReflections(from, rows int) *reflections {
-	return &reflections{from: from, v: make([]float64, (rows-from)*block)}
+// newReflections has room for so many reflections, at most block, of the rows from a first one on.
+func newReflections(from, rows, most int) *reflections {
+	return &reflections{from: from, v: make([]float64, (rows-from)*block), t: make([]float64, most*block)}
 }
 
 // add adds a reflection by its vector, from its own row on; the first element is 1.
@@ -29,7 +28,7 @@ func (r *reflections) add(v []float64, tau float64) {
 func (r *reflections) finish() {
 	var products [block * block]float64
 	rows := len(r.v) / block
-	subtract(products[:], block, block, block, r.v, 1, block, r.v, block, rows)
+	subtract(products[:], block, r.count, r.count, r.v, 1, block, r.v, block, rows)
 	for j := range r.count {
 		tau := r.t[j*block+j]
 		for i := range j {
@@ -38,11 +37,6 @@ func (r *reflections) finish() {
 				sum += r.t[i*block+l] * products[l*block+j]
 			}
 			r.t[i*block+j] = tau * sum
-		}
-	}
-	for i := range block {
-		for j := range block {
-			r.turns[j*block+i] = r.t[i*block+j]
 		}
 	}
 }
@@ -54,14 +48,14 @@ func (r *reflections) apply(x *Matrix, col int, transposed bool) {
 	if n <= 0 || r.count == 0 {
 		return
 	}
-	w := New(2*block, n)
-	first, second := w.Data[:block*w.Stride], w.Data[block*w.Stride:]
+	w := New(2*r.count, n)
+	first, second := w.Data[:r.count*w.Stride], w.Data[r.count*w.Stride:]
 	subtract(first, w.Stride, r.count, n, r.v, 1, block, x.at(r.from, col), x.Stride, rows)
-	t := r.t[:]
+	down, along := block, 1
 	if transposed {
-		t = r.turns[:]
+		down, along = 1, block
 	}
-	subtract(second, w.Stride, r.count, n, t, block, 1, first, w.Stride, r.count)
+	subtract(second, w.Stride, r.count, n, r.t, down, along, first, w.Stride, r.count)
 	subtract(x.at(r.from, col), x.Stride, rows, n, r.v, block, 1, second, w.Stride, r.count)
 }
 
@@ -101,7 +95,7 @@ func reflection(x []float64) (beta, tau float64) {
 func QR(m *Matrix, tau []float64) {
 	for j0 := 0; j0 < len(tau); j0 += block {
 		end := min(j0+block, len(tau))
-		r := newReflections(j0, m.Rows)
+		r := newReflections(j0, m.Rows, end-j0)
 		column := make([]float64, m.Rows-j0)
 		for j := j0; j < end; j++ {
 			v := column[j-j0:]
@@ -130,8 +124,9 @@ func QR(m *Matrix, tau []float64) {
 
 // reflectionsOf returns the reflections of the columns of m from one on, a multiple of block.
 func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
-	r := newReflections(j0, m.Rows)
-	for j := j0; j < min(j0+block, len(tau)); j++ {
+	end := min(j0+block, len(tau))
+	r := newReflections(j0, m.Rows, end-j0)
+	for j := j0; j < end; j++ {
 		v := make([]float64, m.Rows-j)
 		v[0] = 1
 		for i := 1; i < len(v); i++ {
@@ -145,10 +140,7 @@ func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
 
 // Q returns the first columns of the product of the reflections that QR leaves, or others of that form.
 func Q(m *Matrix, tau []float64, cols int) *Matrix {
-	q := New(m.Rows, cols)
-	for i := range min(m.Rows, cols) {
-		q.at(i, i)[0] = 1
-	}
+	q := identity(m.Rows, cols)
 	for j0 := (len(tau) - 1) / block * block; j0 >= 0 && len(tau) > 0; j0 -= block {
 		reflectionsOf(m, tau, j0).apply(q, j0, false)
 	}

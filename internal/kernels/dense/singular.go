@@ -1,6 +1,9 @@
 package dense
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Singular returns the singular values of a matrix, which it changes, the greatest first, and, if they
 // are wanted, in the rows of u and v the vectors of the left and of the right: all that there are in
@@ -29,12 +32,7 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 			}
 		}
 	}
-	descending := func(x, y float64) int {
-		if x > y {
-			return -1
-		}
-		return 1
-	}
+	descending := func(x, y float64) int { return cmp.Compare(y, x) }
 	values, v = ordered(d, v, descending)
 	if vectors {
 		_, u = ordered(d, u, descending)
@@ -47,10 +45,7 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 
 // accumulated returns, as rows, the first columns of the product of reflections over so many rows.
 func accumulated(all []*reflections, rows, cols int) *Matrix {
-	q := New(rows, cols)
-	for i := range min(rows, cols) {
-		q.at(i, i)[0] = 1
-	}
+	q := identity(rows, cols)
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i].apply(q, start(all[i].from), false)
 	}
@@ -64,13 +59,14 @@ func bidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
 	column := make([]float64, start(m+block-1))
 	// What is left of a is less v·y and x·u, of columns times rows.
-	v, x, y, u := newPanel(m), newPanel(m), newPanel(n), newPanel(n)
+	most := min(block, n)
+	v, x, y, u := newPanel(m, most), newPanel(m, most), newPanel(n, most), newPanel(n, most)
 	for j0 := 0; j0 < n; j0 += block {
 		end := min(j0+block, n)
 		for _, p := range []*panel{v, x, y, u} {
 			p.clear()
 		}
-		l, r := newReflections(j0, m), newReflections(min(j0+1, n), n)
+		l, r := newReflections(j0, m, end-j0), newReflections(min(j0+1, n), n, end-j0)
 		for j := j0; j < end; j++ {
 			k := j - j0
 			for i := j; i < m; i++ {

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// panel is block rows, and the same numbers as columns.
+// panel is at most block rows, and the same numbers as columns.
 type panel struct {
 	rows    *Matrix
 	columns []float64 // rows of block elements
 }
 
-func newPanel(n int) *panel { return &panel{New(block, n), make([]float64, n*block)} }
+// newPanel has room for so many rows of n elements.
+func newPanel(n, rows int) *panel { return &panel{New(rows, n), make([]float64, n*block)} }
 
 // clear makes all zeros.
 func (p *panel) clear() {
@@ -74,14 +75,7 @@ func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 	e := a.scaled()
 	d, off, all := tridiagonal(a)
 	if vectors {
-		v = New(a.Rows, a.Rows)
-		for i := range a.Rows {
-			v.at(i, i)[0] = 1
-		}
-		for i := len(all) - 1; i >= 0; i-- {
-			all[i].apply(v, all[i].from&^(block-1), false)
-		}
-		v = v.Transposed()
+		v = accumulated(all, a.Rows, a.Rows)
 	}
 	if !implicitQL(d, off, v) {
 		return nil, nil, false
@@ -127,10 +121,11 @@ func (m *Matrix) permuted(order []int) *Matrix {
 func tridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 	n := a.Rows
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
-	v, w := newPanel(n), newPanel(n)
+	most := max(min(block, n-1), 0)
+	v, w := newPanel(n, most), newPanel(n, most)
 	for j0 := 0; j0 < n-1; j0 += block {
 		end := min(j0+block, n-1)
-		r := newReflections(j0+1, n)
+		r := newReflections(j0+1, n, end-j0)
 		v.clear()
 		w.clear()
 		for j := j0; j < end; j++ {
