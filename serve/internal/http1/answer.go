@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 )
 
 const (
@@ -54,7 +52,7 @@ func (a *answer) WriteHeader(status int) {
 	b := append(a.out[:0], "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(append(append(b, ' '), http.StatusText(status)...), "\r\nDate: "...)
-	b = append(append(b, date()...), "\r\n"...)
+	b = append(append(b, c.server.clock.Text()...), "\r\n"...)
 	for name, values := range a.header {
 		switch name {
 		case "Date", "Connection", "Transfer-Encoding":
@@ -168,23 +166,4 @@ func oneLine(v string) string {
 		return strings.NewReplacer("\r", " ", "\n", " ").Replace(v)
 	}
 	return v
-}
-
-// today is the time of the last answer, in seconds, and how a head has it.
-var today atomic.Pointer[struct {
-	second int64
-	text   string
-}]
-
-func date() string {
-	now := time.Now()
-	d := today.Load()
-	if d == nil || d.second != now.Unix() {
-		d = &struct {
-			second int64
-			text   string
-		}{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		today.Store(d)
-	}
-	return d.text
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loris-ml/loris/serve/internal/date"
 	"github.com/loris-ml/loris/serve/internal/http2"
 )
 
@@ -33,6 +34,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	running   sync.WaitGroup
 	stopping  atomic.Bool // no connection is kept
+	clock     date.Clock
 }
 
 // Serve answers what l accepts until Shutdown or Close, and returns http.ErrServerClosed then.

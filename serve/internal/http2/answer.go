@@ -170,6 +170,16 @@ func (a *answer) room(n int) (int, error) {
 	return 0, s.err
 }
 
+// ofConnection reports whether a field, by its canonical name, is about a connection of HTTP/1, which
+// HTTP/2 forbids (RFC 9113, 8.2.2).
+func ofConnection(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
+		return true
+	}
+	return false
+}
+
 // writeHead writes the fields before the body. whole says that p is all of it.
 func (a *answer) writeHead(p []byte, whole, end bool) {
 	c := a.stream.conn
@@ -178,13 +188,8 @@ func (a *answer) writeHead(p []byte, whole, end bool) {
 	field(":status", strconv.Itoa(a.status))
 	length := false
 	for name, values := range a.header {
-		switch name {
-		case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
-			continue
-		case "Content-Length":
-			length = true
-		}
-		if strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(a.announced, name) || !httpguts.ValidHeaderFieldName(name) {
+		length = length || name == "Content-Length"
+		if ofConnection(name) || strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(a.announced, name) || !httpguts.ValidHeaderFieldName(name) {
 			continue
 		}
 		for _, v := range values {
@@ -197,7 +202,7 @@ func (a *answer) writeHead(p []byte, whole, end bool) {
 		field("content-type", http.DetectContentType(p))
 	}
 	if _, ok := a.header["Date"]; !ok {
-		field("date", c.server.date())
+		field("date", c.server.clock.Text())
 	}
 	if whole && !length && a.hasBody() && (len(p) > 0 || !a.noBytes()) {
 		field("content-length", strconv.Itoa(len(p)))

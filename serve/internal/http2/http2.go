@@ -8,8 +8,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/loris-ml/loris/serve/internal/date"
 )
 
 // Server answers what comes over connections that are given to it.
@@ -23,7 +24,7 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
 	stopping bool
-	today    atomic.Pointer[today]
+	clock    date.Clock
 }
 
 // Serve answers requests until the connection ends. read is what was read of it, at least the first
@@ -61,21 +62,4 @@ func (s *Server) logf(format string, args ...any) {
 	if s.HTTP.ErrorLog != nil {
 		s.HTTP.ErrorLog.Printf(format, args...)
 	}
-}
-
-// date returns the time as a head has it.
-func (s *Server) date() string {
-	now := time.Now()
-	d := s.today.Load()
-	if d == nil || d.second != now.Unix() {
-		d = &today{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		s.today.Store(d)
-	}
-	return d.text
-}
-
-// today is a time in seconds, and as a head has it.
-type today struct {
-	second int64
-	text   string
 }

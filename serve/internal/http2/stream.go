@@ -111,9 +111,10 @@ func parse(f *http2.MetaHeadersFrame) (h head, ok bool) {
 	values := make([]string, len(fields))
 	for i, field := range fields {
 		name := http.CanonicalHeaderKey(field.Name)
-		switch name {
-		case "Connection", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "Keep-Alive":
+		if ofConnection(name) {
 			return h, false
+		}
+		switch name {
 		case "Te":
 			if field.Value != "trailers" {
 				return h, false
