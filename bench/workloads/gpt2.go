@@ -70,17 +70,5 @@ func openGPT2(ctx context.Context, s *loris.Session) (*Instance, error) {
 		}
 		return last.norm(x).Linear(words)
 	}
-	runs := 0
-	return &Instance{
-		Start: func(ctx context.Context) error {
-			place, token := gptToken(runs)
-			runs++
-			return s.Step(ctx, func() error {
-				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
-				return nil
-			})
-		},
-		Finish:  waiting(s),
-		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
-	}, s.WaitDeviceOps(ctx)
+	return decoding(ctx, s, logits, forward, gptToken)
 }

@@ -86,17 +86,7 @@ func (z llamaSize) open(ctx context.Context, s *loris.Session) (*Instance, error
 		}
 		return head.Forward(rms(x, last))
 	}
-	runs := 0
-	return &Instance{
-		Start: func(ctx context.Context) error {
-			place, token := int64(z.context/4+runs%(z.context-z.context/4)), int64(runs*7919%z.vocab)
-			runs++
-			return s.Step(ctx, func() error {
-				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
-				return nil
-			})
-		},
-		Finish:  waiting(s),
-		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
-	}, s.WaitDeviceOps(ctx)
+	return decoding(ctx, s, logits, forward, func(run int) (place, token int64) {
+		return int64(z.context/4 + run%(z.context-z.context/4)), int64(run * 7919 % z.vocab)
+	})
 }

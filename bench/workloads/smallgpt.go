@@ -174,19 +174,7 @@ func openDecoding(ctx context.Context, s *loris.Session) (*Instance, error) {
 			return loris.ScaledDotProductAttention(q, k, v, loris.AttnMask(mask))
 		})
 	}
-	runs := 0
-	return &Instance{
-		Start: func(ctx context.Context) error {
-			place, token := smallToken(runs)
-			runs++
-			return s.Step(ctx, func() error {
-				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
-				return nil
-			})
-		},
-		Finish:  waiting(s),
-		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
-	}, s.WaitDeviceOps(ctx)
+	return decoding(ctx, s, logits, forward, smallToken)
 }
 
 // varyingLengths runs a SmallGPT on texts, each of a size that there was not before: the length goes

@@ -208,3 +208,21 @@ func function(ctx context.Context, s *loris.Session, f func() *loris.Tensor) (*I
 func waiting(s *loris.Session) func(context.Context) error {
 	return func(ctx context.Context) error { return s.WaitDeviceOps(ctx) }
 }
+
+// decoding makes a token with each run: run returns its place and the token before it, and forward the
+// logits that follow them.
+func decoding(ctx context.Context, s *loris.Session, logits *loris.Variable, forward func(place, token *loris.Tensor) *loris.Tensor, run func(n int) (place, token int64)) (*Instance, error) {
+	m, runs := s.With(), 0
+	return &Instance{
+		Start: func(ctx context.Context) error {
+			place, token := run(runs)
+			runs++
+			return s.Step(ctx, func() error {
+				logits.Assign(forward(m.FromSlice([]int64{place}), m.FromSlice([]int64{token})))
+				return nil
+			})
+		},
+		Finish:  waiting(s),
+		Results: func(ctx context.Context) ([]float32, error) { return logits.Value().Float32s(ctx) },
+	}, s.WaitDeviceOps(ctx)
+}
