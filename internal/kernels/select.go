@@ -17,17 +17,14 @@ func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descend
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
 		at := l/inner*k*inner + l%inner
-		if few(&s, x[base:], n, k, inner, descending) {
-			for _, i := range order[:k] {
-				values[at], indices[at] = x[base+int(i)*inner], int64(i)
-				at += inner
-			}
-			continue
+		first := order[:k]
+		if !few(&s, x[base:], n, k, inner, descending) {
+			firstK(&s, x[base:], n, k, inner, descending)
+			// The kept keys are in the order of their places, so that a stable sort is
+			// the order of Sort.
+			first = sortKeys(keys[:2*k], order[:2*k], k)
 		}
-		firstK(&s, x[base:], n, k, inner, descending)
-		// The kept keys are in the order of their places, so that a stable sort is
-		// the order of Sort.
-		for _, i := range sortKeys(keys[:2*k], order[:2*k], k) {
+		for _, i := range first {
 			values[at], indices[at] = x[base+int(i)*inner], int64(i)
 			at += inner
 		}
