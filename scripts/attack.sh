@@ -11,9 +11,7 @@ go build -o "$attack" ./internal/attack/cmd/attack
 "$attack" files -time "$time" -seed "$seed"
 "$attack" chaos -time "$time" -seed "$seed"
 "$attack" restarts -time "$time" -seed "$seed"
-# With one arena malloc never asks for the number of processors: it would do so in a thread that the runtime
-# waits for to stop, in a call that a goroutine is to answer.
-MALLOC_ARENA_MAX=1 "$attack" failures
+"$attack" failures
 "$attack" flat
 # The storm again, where the compiler watches memory.
 for watch in -race -asan; do

@@ -3,6 +3,7 @@ package failures
 import (
 	"context"
 	"errors"
+	"log"
 	"os"
 	"testing"
 
@@ -10,6 +11,13 @@ import (
 	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
 	"github.com/loris-ml/loris/internal/race"
 )
+
+func TestMain(m *testing.M) {
+	if err := filecalls.Prepare(); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(m.Run())
+}
 
 func TestEveryFailure(t *testing.T) {
 	in, err := Install(cpu.Device)

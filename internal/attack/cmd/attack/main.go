@@ -124,6 +124,9 @@ func runChaos(ctx context.Context, args []string) error {
 
 // runFailures has every call of the backend fail, and then every call of the system on files.
 func runFailures(ctx context.Context, _ []string) error {
+	if err := filecalls.Prepare(); err != nil {
+		return err
+	}
 	in, err := failures.Install(cpu.Device)
 	if err != nil {
 		return err

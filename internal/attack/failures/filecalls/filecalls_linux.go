@@ -55,6 +55,25 @@ type Injector struct {
 	failed string
 }
 
+// Prepare starts the program again, as the same process, with one arena for malloc. With more, malloc asks
+// for the number of processors in a thread's first call, and the runtime waits for that thread to stop
+// before goroutines go on, the one that answers for files among them. It is called first in main, and
+// returns where the program runs so already.
+func Prepare() error {
+	const variable, one = "MALLOC_ARENA_MAX", "1"
+	if os.Getenv(variable) == one {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(variable, one); err != nil {
+		return err
+	}
+	return os.NewSyscallError("execve", unix.Exec(exe, os.Args, os.Environ()))
+}
+
 // Install asks the kernel for notifications, for the rest of the process. Until the Injector is armed
 // all calls go on as they are.
 func Install() (*Injector, error) {

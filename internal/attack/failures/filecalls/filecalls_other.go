@@ -5,6 +5,9 @@ package filecalls
 // Injector has calls fail; there is none on this system.
 type Injector struct{}
 
+// Prepare does nothing.
+func Prepare() error { return nil }
+
 // Install returns ErrUnsupported.
 func Install() (*Injector, error) { return nil, ErrUnsupported }
 
