@@ -197,8 +197,11 @@ func nap(d time.Duration) {
 
 // AllGather implements dist.Engine.
 func (e *engine) AllGather(ctx context.Context, out, in []byte) error {
-	if e.lane != nil && len(in) <= laneBytes {
-		return e.exchange(ctx, out, in)
+	if e.lane != nil {
+		if len(in) <= laneBytes {
+			return e.exchange(ctx, out, in)
+		}
+		return e.allGatherNear(ctx, out, in)
 	}
 	return e.pieces(ctx, len(in), max(stageBytes/e.size, 1), func(s *stage, at, n int) error {
 		copy(s.recv[e.rank*n:], in[at:at+n])
@@ -214,6 +217,9 @@ func (e *engine) AllGather(ctx context.Context, out, in []byte) error {
 
 // AllToAll implements dist.Engine.
 func (e *engine) AllToAll(ctx context.Context, out, in []byte) error {
+	if e.lane != nil {
+		return e.allToAllNear(ctx, out, in)
+	}
 	part := len(in) / e.size
 	return e.pieces(ctx, part, max(stageBytes/e.size, 1), func(s *stage, at, n int) error {
 		for r := range e.size {
@@ -231,6 +237,9 @@ func (e *engine) AllToAll(ctx context.Context, out, in []byte) error {
 
 // Broadcast implements dist.Engine.
 func (e *engine) Broadcast(ctx context.Context, buf []byte, root int) error {
+	if e.lane != nil {
+		return e.broadcastNear(ctx, buf, root)
+	}
 	return e.pieces(ctx, len(buf), stageBytes, func(s *stage, at, n int) error {
 		copy(s.send, buf[at:at+n])
 		err := e.start(ctx, s, "MPI_Ibcast", s.from(), uintptr(n), e.lib.bytes, uintptr(root), e.comm)

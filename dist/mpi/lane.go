@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/loris-ml/loris/dist"
 )
 
 // lane is memory that the ranks of one machine share, through which short messages of their group go. It
@@ -16,6 +18,14 @@ import (
 type lane struct {
 	places [][2]*place // by rank
 	turn   uint64      // messages so far
+	slots  [][2]*slot  // by rank, for long messages
+	piece  uint64      // pieces of them so far
+}
+
+// region is the memory of one rank.
+type region struct {
+	places [2]place
+	slots  [2]slot
 }
 
 // place is where a rank writes every other one of its messages. It writes there again when it has come to
@@ -69,26 +79,29 @@ func (e *engine) allocateLane() (*lane, error) {
 	if err := e.lib.call("MPI_Comm_set_errhandler", near, e.lib.errorsReturn); err != nil {
 		return nil, err
 	}
-	if err := e.lib.call("MPI_Win_allocate_shared", unsafe.Sizeof([2]place{}), 1, e.lib.infoNull, near, c.at(1), c.at(2)); err != nil {
+	if err := e.lib.call("MPI_Win_allocate_shared", unsafe.Sizeof(region{}), 1, e.lib.infoNull, near, c.at(1), c.at(2)); err != nil {
 		return nil, err
 	}
 	window := uintptr(c.words[2])
 	e.lib.mu.Lock()
 	e.lib.windows = append(e.lib.windows, window)
 	e.lib.mu.Unlock()
-	l := &lane{places: make([][2]*place, e.size)}
+	l := &lane{places: make([][2]*place, e.size), slots: make([][2]*slot, e.size)}
 	for r := range l.places {
 		if err := e.lib.call("MPI_Win_shared_query", window, uintptr(r), c.at(1), c.at(2), c.at(3)); err != nil {
 			return nil, err
 		}
-		if c.words[3]%uint64(unsafe.Alignof(place{})) != 0 {
+		if c.words[3]%dist.Alignment != 0 {
 			return nil, nil
 		}
-		both := *(**[2]place)(unsafe.Pointer(&c.words[3]))
-		l.places[r] = [2]*place{&both[0], &both[1]}
+		of := *(**region)(unsafe.Pointer(&c.words[3]))
+		l.places[r] = [2]*place{&of.places[0], &of.places[1]}
+		l.slots[r] = [2]*slot{&of.slots[0], &of.slots[1]}
 	}
-	for _, p := range l.places[e.rank] {
-		p.turn.Store(0) // the standard does not promise it
+	for i := range 2 { // the standard promises no zeros
+		l.places[e.rank][i].turn.Store(0)
+		l.slots[e.rank][i].posted.Store(0)
+		l.slots[e.rank][i].joined.Store(0)
 	}
 	return l, nil
 }

@@ -100,11 +100,16 @@ var abis = map[string][]string{
 	"MPICH": {"libmpi_abi.so.1", "libmpi.so.12"}, "Open MPI": {"libmpi.so.40"}, "Intel MPI": {"libmpi_abi.so.1", "libmpi.so.12"},
 }
 
-// TestCollectives runs every collective on every dtype, on three ranks of each MPI.
+// TestCollectives runs every collective on every dtype, and on long tensors, on three ranks of each MPI:
+// through memory that they share, and by the library alone as ranks of several machines do.
 func TestCollectives(t *testing.T) {
 	for _, x := range installations(t) {
-		if stdout, stderr, err := x.mpiexec(3, "collectives"); err != nil {
-			t.Errorf("%s: %v\n%s%.2000s", x.name, err, stdout, stderr)
+		for _, far := range []string{"", "1"} {
+			for _, name := range []string{"collectives", "sums"} {
+				if stdout, stderr, err := x.mpiexec(3, name, "LORIS_TEST_FAR="+far); err != nil {
+					t.Errorf("%s, %s, far %q: %v\n%s%.2000s", x.name, name, far, err, stdout, stderr)
+				}
+			}
 		}
 	}
 }
@@ -156,8 +161,12 @@ func TestLibrarySums(t *testing.T) {
 func TestSameBits(t *testing.T) {
 	want := ""
 	for _, x := range installations(t) {
-		for _, n := range []int{1, 2, 4} {
-			stdout, stderr, err := x.mpiexec(n, "bits")
+		for _, n := range []int{1, 2, 4, -2} { // -2 share no memory
+			far := ""
+			if n < 0 {
+				n, far = -n, "1"
+			}
+			stdout, stderr, err := x.mpiexec(n, "bits", "LORIS_TEST_FAR="+far)
 			weights := regexp.MustCompile(`weights [0-9a-f]{64}`).FindString(stdout)
 			if err != nil || weights == "" {
 				t.Fatalf("%s, %d ranks: %v\n%s%s", x.name, n, err, stdout, stderr)

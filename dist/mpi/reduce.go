@@ -52,6 +52,9 @@ func (e *engine) shares(parts [][]byte, b []byte) (stride int) {
 // AllReduce implements dist.Reducer: ranks exchange the parts of a piece, join their own, and gather
 // those, while the parts of the next piece are under way.
 func (e *engine) AllReduce(ctx context.Context, out, in []byte, join dist.Joiner) error {
+	if e.lane != nil {
+		return e.allReduceNear(ctx, out, in, join)
+	}
 	type piece struct {
 		s      *stage
 		parts  [][]byte
@@ -105,6 +108,9 @@ func (e *engine) gatherJoined(ctx context.Context, s *stage, dst []byte, parts [
 
 // ReduceScatter implements dist.Reducer.
 func (e *engine) ReduceScatter(ctx context.Context, out, in []byte, join dist.Joiner) error {
+	if e.lane != nil {
+		return e.reduceScatterNear(ctx, out, in, join)
+	}
 	most := max(stageBytes/e.size/dist.Alignment, 1) * dist.Alignment
 	parts := make([][]byte, e.size)
 	return e.pieces(ctx, len(out), most, func(s *stage, at, n int) error {
