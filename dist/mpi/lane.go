@@ -3,9 +3,11 @@
 package mpi
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/loris-ml/loris/dist"
@@ -41,25 +43,45 @@ const laneBytes = 8<<10 - 8
 // makeLane makes the lane of a group whose ranks are all on one machine. All ranks call it, and all of them
 // have one then, or none. Names of shared memory are taken away: all ranks have it.
 func (e *engine) makeLane(ctx context.Context) error {
-	made := byte(1)
-	l, err := e.allocateLane()
-	if l == nil || err != nil {
-		made = 0 // the group goes without, such as where /dev/shm is full
+	need := uint64(e.size) * uint64(unsafe.Sizeof(region{}))
+	// Libraries make files without asking for their room, and ranks that write to them end by SIGBUS.
+	room, err := e.all(ctx, hasRoom("/dev/shm", need))
+	if err != nil {
+		return err
 	}
-	all := make([]byte, e.size)
-	if err := e.AllGather(ctx, all, []byte{made}); err != nil {
+	var l *lane
+	if room {
+		if l, err = e.allocateLane(); err != nil {
+			l = nil // the group goes without
+		}
+	}
+	made, err := e.all(ctx, l != nil)
+	if err != nil {
 		return err
 	}
 	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
 		unlinkShared(string(maps))
 	}
-	for _, made := range all {
-		if made == 0 {
-			return nil
-		}
+	if made {
+		e.lane = l
 	}
-	e.lane = l
 	return nil
+}
+
+// all reports whether all ranks say yes.
+func (e *engine) all(ctx context.Context, yes bool) (bool, error) {
+	mine, all := []byte{0}, make([]byte, e.size)
+	if yes {
+		mine[0] = 1
+	}
+	err := e.AllGather(ctx, all, mine)
+	return !bytes.Contains(all, []byte{0}), err
+}
+
+// hasRoom reports whether so many bytes are free where a folder is, or that nobody knows.
+func hasRoom(dir string, bytes uint64) bool {
+	var s syscall.Statfs_t
+	return syscall.Statfs(dir, &s) != nil || s.Bavail*uint64(s.Bsize) >= bytes
 }
 
 // allocateLane returns nil where ranks are on several machines.

@@ -138,6 +138,19 @@ func TestSpinFor(t *testing.T) {
 	}
 }
 
+// TestHasRoom: where /dev/shm is too small ranks do without shared memory, in place of a SIGBUS.
+func TestHasRoom(t *testing.T) {
+	for _, x := range []struct {
+		dir   string
+		bytes uint64
+		want  bool
+	}{{"/dev/shm", 0, true}, {"/dev/shm", 1 << 62, false}, {"/nonexistent", 1 << 62, true}} {
+		if got := hasRoom(x.dir, x.bytes); got != x.want {
+			t.Errorf("%d bytes in %s: %v, want %v", x.bytes, x.dir, got, x.want)
+		}
+	}
+}
+
 // TestNothingIsLeft kills a rank with -9: no file of the job's stays in /dev/shm.
 func TestNothingIsLeft(t *testing.T) {
 	for _, x := range installations(t) {
