@@ -68,7 +68,9 @@ func TestWrongGraphs(t *testing.T) {
 		model *pb.Model
 		says  string
 	}{
-		"cycle":         {modelOf(22, "Add x b -> a", "Relu a -> b", "Relu b -> y"), `input "b" is not defined before it`},
+		"cycle":         {modelOf(22, "Add x b -> a", "Relu a -> b", "Relu b -> y"), `input "a" is not defined before it`},
+		"two of a name": {modelOf(22, "Relu x -> y", "Relu x -> y"), `its output "y" is defined twice`},
+		"input again":   {modelOf(22, "Relu x -> x", "Relu x -> y"), `its output "x" is defined twice`},
 		"no output":     {modelOf(22, "Relu x -> z"), `output "y" of graph "g" is not defined`},
 		"inputs":        {modelOf(22, "Relu x x -> y"), "it has 2 inputs, 1 are expected"},
 		"names":         {twice, "two initialisers"},

@@ -270,9 +270,10 @@ func (l *loader) graph(p *pb.Graph, opsets map[string]int, around *scope, top bo
 	return g, l.nodes(g, p.Nodes, opsets, sc)
 }
 
-// nodes prepares the nodes of a graph, in their order; every name must be defined before it is used.
+// nodes prepares the nodes of a graph. Every name must be defined before it is used, and once.
 func (l *loader) nodes(g *graph, list []*pb.Node, opsets map[string]int, sc *scope) error {
-	for i, p := range list {
+	for _, i := range inOrder(list) {
+		p := list[i]
 		for _, name := range p.Inputs {
 			if name != "" && !sc.has(name) {
 				return fmt.Errorf("node %d %q (%s) of %s: input %q is not defined before it", i, p.Name, p.OpType, g.name, name)
@@ -283,6 +284,9 @@ func (l *loader) nodes(g *graph, list []*pb.Node, opsets map[string]int, sc *sco
 			return fmt.Errorf("node %d %q (%s) of %s: %w", i, p.Name, p.OpType, g.name, err)
 		}
 		for _, name := range p.Outputs {
+			if name != "" && sc.names[name] {
+				return fmt.Errorf("node %d %q (%s) of %s: its output %q is defined twice", i, p.Name, p.OpType, g.name, name)
+			}
 			sc.names[name] = true
 		}
 		g.nodes = append(g.nodes, n)

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sort"
 
@@ -344,7 +345,10 @@ func (c *call) lessAt(e elemType, data []byte) func(i, j int) bool {
 	case d.IsIntegral():
 		return func(i, j int) bool { return elements.Int(d, data, i) < elements.Int(d, data, j) }
 	case d.IsFloatOrF8():
-		return func(i, j int) bool { return elements.Float(d, data, i) < elements.Float(d, data, j) }
+		return func(i, j int) bool { // NaNs are one number, above all others
+			x, y := elements.Float(d, data, i), elements.Float(d, data, j)
+			return x < y || math.IsNaN(y) && !math.IsNaN(x)
+		}
 	}
 	c.unsupported("an order of %v elements", e)
 	return nil

@@ -28,7 +28,7 @@ func col2Im(c *call, in []*value) *value {
 	}
 	index := wide.Permute(order...).Reshape(1, 1, per*x.Dim(2)).Expand(batch, channels, per*x.Dim(2))
 	src := x.Reshape(batch, channels, per*x.Dim(2))
-	y := src.Select(2, 0).Mul(0).Unsqueeze(2).Expand(batch, channels, product(padded)).ScatterAdd(2, index, src)
+	y := src.Select(2, 0).ZerosLike().Unsqueeze(2).Expand(batch, channels, product(padded)).ScatterAdd(2, index, src)
 	y = y.Reshape(append([]int{batch, channels}, padded...)...)
 	var crop []int
 	for i := n - 1; i >= 0; i-- {

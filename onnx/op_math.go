@@ -16,7 +16,7 @@ var mathRows = map[string]*row{
 	"Ceil": same(loris.Ceil).folding(foldUnary(math.Ceil, nil)), "Floor": same(loris.Floor).folding(foldUnary(math.Floor, nil)),
 	"Round": same(loris.Round).folding(foldUnary(math.RoundToEven, nil)),
 	"Erf":   same(loris.Erf), "Exp": same(loris.Exp), "Log": same(loris.Log).folding(foldUnary(math.Log, nil)), "Sqrt": same(loris.Sqrt).folding(foldUnary(math.Sqrt, nil)),
-	"Reciprocal": same(loris.Reciprocal).folding(foldUnary(func(x float64) float64 { return 1 / x }, nil)), "Sign": same(loris.Sign),
+	"Reciprocal": same(loris.Reciprocal).folding(foldUnary(func(x float64) float64 { return 1 / x }, nil)), "Sign": same(sign),
 	"Relu": same(loris.Relu), "Sigmoid": same(loris.Sigmoid), "HardSwish": same(loris.Hardswish),
 	"Softsign": same(loris.Softsign), "Mish": same(loris.Mish), "Not": same(loris.LogicalNot).folding(foldNot),
 	"Softplus":   same(func(x *loris.Tensor) *loris.Tensor { return wide(x, softplus) }),
@@ -36,12 +36,12 @@ var mathRows = map[string]*row{
 		return x.Mul(c.float("alpha", 0.2)).Add(c.float("beta", 0.5)).Clamp(0, 1)
 	}),
 	"ThresholdedRelu": with(func(c *call, x *loris.Tensor) *loris.Tensor {
-		return loris.Where(x.Gt(c.float("alpha", 1)), x, x.Mul(0))
+		return loris.Where(x.Gt(c.float("alpha", 1)), x, x.ZerosLike())
 	}),
 	"Shrink": with(func(c *call, x *loris.Tensor) *loris.Tensor {
 		lambd, bias := c.float("lambd", 0.5), c.float("bias", 0)
 		return wide(x, func(x *loris.Tensor) *loris.Tensor {
-			return loris.Where(x.Lt(-lambd), x.Add(bias), loris.Where(x.Gt(lambd), x.Sub(bias), x.Mul(0)))
+			return loris.Where(x.Lt(-lambd), x.Add(bias), loris.Where(x.Gt(lambd), x.Sub(bias), x.ZerosLike()))
 		})
 	}),
 	"Gelu": with(func(c *call, x *loris.Tensor) *loris.Tensor {
@@ -84,6 +84,14 @@ var mathRows = map[string]*row{
 	"BitwiseOr":  elementwise(func(e elemType, x, y *loris.Tensor) *loris.Tensor { return x.BitwiseOr(y) }),
 	"BitwiseXor": elementwise(func(e elemType, x, y *loris.Tensor) *loris.Tensor { return x.BitwiseXor(y) }),
 	"BitShift":   one(2, 2, bitShift),
+}
+
+// sign is NaN where x is, other than in ATen.
+func sign(x *loris.Tensor) *loris.Tensor {
+	if !x.DType().IsFloat() {
+		return x.Sign()
+	}
+	return loris.Where(x.IsNaN(), x, x.Sign())
 }
 
 func softplus(x *loris.Tensor) *loris.Tensor {

@@ -192,7 +192,7 @@ func softmaxRow(f func(x *loris.Tensor, axis int) *loris.Tensor) *row {
 
 func hardmax(x *loris.Tensor, axis int) *loris.Tensor {
 	best := x.Argmax(loris.Dim(axis), loris.Keepdim(true))
-	return x.Mul(0).Scatter(axis, best, best.FullLike(1).Cast(x.DType()))
+	return x.ZerosLike().Scatter(axis, best, best.FullLike(1).Cast(x.DType()))
 }
 
 // dropout is the identity unless the node says that the model trains.
@@ -215,7 +215,7 @@ func dropout(c *call, in []*value) []*value {
 		return []*value{in[0], mask}
 	}
 	keep := c.run.make.Rand(x.Dims()...).Ge(ratio)
-	return []*value{out(in[0].elem, loris.Where(keep, x.Mul(1/(1-ratio)), x.Mul(0))), out(tBool, keep)}
+	return []*value{out(in[0].elem, loris.Where(keep, x.Mul(1/(1-ratio)), x.ZerosLike())), out(tBool, keep)}
 }
 
 func softmaxCrossEntropy(c *call, in []*value) []*value {
@@ -241,7 +241,7 @@ func (c *call) nllLoss(logProb *loris.Tensor, e elemType, target *value, weight 
 	if weight != nil {
 		w = w.Mul(weight.IndexSelect(0, safe.Flatten()).Reshape(t.Dims()...))
 	}
-	loss = loss.Mul(w)
+	loss = loris.Where(valid, loss, loss.ZerosLike()).Mul(w) // a label of probability zero that is ignored counts nothing
 	switch c.text("reduction", "mean") {
 	case "sum":
 		return out(e, loss.Sum())

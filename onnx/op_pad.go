@@ -71,8 +71,15 @@ func (c *call) padded(v *value, p padding, mode string, fill any) *loris.Tensor 
 		}
 		c.table(n)
 		index := make([]int64, n)
+		from, kept := 0, size
+		if mode == "wrap" { // what is cut off does not come back at the other end
+			from = max(0, -p.before[axis])
+			if kept -= from + max(0, -p.after[axis]); kept <= 0 {
+				c.fail("pads %v and %v do not fit %v", p.before, p.after, v)
+			}
+		}
 		for i := range index {
-			index[i] = int64(c.mirrored(i-p.before[axis], size, mode))
+			index[i] = int64(from + c.mirrored(i-p.before[axis]-from, kept, mode))
 		}
 		t = t.IndexSelect(axis, c.tensor(hostInts(index...)))
 	}

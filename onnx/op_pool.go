@@ -229,8 +229,7 @@ func maxUnpool(c *call, in []*value) *value {
 	if inner == 0 || total == 0 {
 		c.fail("the result of %v would be empty", v)
 	}
-	zero := flat.Mul(0).Sum()
-	y := zero.Expand(total).Scatter(0, index, flat).Reshape(dims...)
+	y := flat.Select(0, 0).ZerosLike().Expand(total).Scatter(0, index, flat).Reshape(dims...)
 	if !slices.Equal(want, dims) {
 		var list []int
 		for i := n - 1; i >= 0; i-- {

@@ -212,7 +212,7 @@ func (c *call) activation(name string, alphas, betas []float64, i int) func(x *l
 		return func(x *loris.Tensor) *loris.Tensor { return x.LeakyRelu(loris.NegativeSlope(a)) }
 	case "ThresholdedRelu":
 		a := param(alphas, 1)
-		return func(x *loris.Tensor) *loris.Tensor { return loris.Where(x.Gt(a), x, x.Mul(0)) }
+		return func(x *loris.Tensor) *loris.Tensor { return loris.Where(x.Gt(a), x, x.ZerosLike()) }
 	case "ScaledTanh":
 		a, b := param(alphas, 1), param(betas, 1)
 		return func(x *loris.Tensor) *loris.Tensor { return x.Mul(b).Tanh().Mul(a) }
@@ -248,7 +248,7 @@ func (l *layer) run(x, mask, h, cell *loris.Tensor, step stepFunc, hasCell, reve
 		nh, nc := step(l, carry[0], oldCell, x[0])
 		y := nh
 		if mask != nil {
-			y = loris.Where(x[1], nh, nh.Mul(0))
+			y = loris.Where(x[1], nh, nh.ZerosLike())
 			nh = loris.Where(x[1], nh, carry[0])
 			if hasCell {
 				nc = loris.Where(x[1], nc, oldCell)

@@ -13,7 +13,10 @@ var reduceRows = map[string]*row{
 	"ReduceL2":     reduction(l2),
 	"ReduceLogSum": reduction(func(x *loris.Tensor, dims []int, keep bool) *loris.Tensor { return like(x, sum(x, dims, keep).Log()) }),
 	"ReduceLogSumExp": reduction(func(x *loris.Tensor, dims []int, keep bool) *loris.Tensor {
-		if x.Numel() == 0 {
+		switch {
+		case len(dims) == 0:
+			return x
+		case x.Numel() == 0:
 			return sum(x, dims, keep).Log()
 		}
 		return like(x, floats(x).LogSumExp(dims, loris.Keepdim(keep)))

@@ -38,7 +38,7 @@ func upsample(c *call, in []*value) *value {
 	}
 	axes := make([]axisScale, len(scales))
 	for i, s := range scales {
-		axes[i] = axisScale{size: int(s * float64(in[0].dims[i])), scale: s}
+		axes[i] = axisScale{size: scaled(in[0].dims[i], s), scale: s}
 	}
 	return c.resample(in[0], axes, resampling{mode: c.text("mode", "nearest"), nearest: "floor", coordinates: "asymmetric"})
 }
@@ -73,7 +73,7 @@ func resize(c *call, in []*value) *value {
 	case scales != nil && scales.numel() == len(which):
 		for i, s := range c.floats(scales) {
 			a := c.axis(which[i], v.rank())
-			axes[a].scale, axes[a].size = s, int(s*float64(v.dims[a]))
+			axes[a].scale, axes[a].size = s, scaled(v.dims[a], s)
 		}
 	default:
 		c.fail("neither scales nor sizes fit %v", v)
@@ -90,6 +90,10 @@ func resize(c *call, in []*value) *value {
 	}
 	return c.resample(v, axes, r)
 }
+
+// scaled returns the length of an axis of n elements. Scales are f32, so 0.7 is a little less than it
+// says: the product is rounded to f32, too, and 10 elements become 7.
+func scaled(n int, scale float64) int { return int(float32(scale) * float32(n)) }
 
 // toSizes sets sizes, keeping the ratio of the axes where the node asks for it.
 func (c *call) toSizes(v *value, axes []axisScale, which, sizes []int) {
@@ -139,7 +143,7 @@ func (c *call) resample(v *value, axes []axisScale, r resampling) *value {
 		taps := make([]tap, a.size)
 		beyond := make([]int64, a.size)
 		for x := range taps {
-			at := c.coordinate(float64(x), v.dims[i], a, r.coordinates)
+			at := c.coordinate(x, v.dims[i], a, r.coordinates)
 			if r.coordinates == "tf_crop_and_resize" && (at < 0 || at > float64(v.dims[i]-1)) {
 				beyond[x] = 1
 			}
@@ -158,32 +162,36 @@ func (c *call) resample(v *value, axes []axisScale, r resampling) *value {
 	return out(v.elem, t.Cast(d))
 }
 
-// coordinate returns where in the input an element of the output lies.
-func (c *call) coordinate(x float64, size int, a axisScale, mode string) float64 {
-	length := a.scale * float64(size)
+// coordinate returns where in the input an element of the output lies. It computes in f32 as
+// PyTorch and onnxruntime do: which element is the nearest one depends on it.
+func (c *call) coordinate(i int, size int, a axisScale, mode string) float64 {
+	x, scale, last := float32(i), float32(a.scale), float32(size-1)
+	start, end, one := float32(a.start), float32(a.end), a.size == 1
+	halfPixel := float32((x+0.5)/scale) - 0.5
 	switch mode {
 	case "align_corners":
-		if length == 1 {
+		if one {
 			return 0
 		}
-		return x * float64(size-1) / (length - 1)
+		return float64(float32(x*last) / float32(a.size-1))
 	case "asymmetric":
-		return x / a.scale
+		return float64(x / scale)
 	case "tf_crop_and_resize":
-		if length == 1 {
-			return (a.end-a.start)*float64(size-1)/2 + a.start*float64(size-1)
+		if one {
+			return float64(float32(0.5*(start+end)) * last)
 		}
-		return x*(a.end-a.start)*float64(size-1)/(length-1) + a.start*float64(size-1)
+		return float64(float32(start*last) + float32(float32(x*(end-start))*last)/float32(a.size-1))
 	case "pytorch_half_pixel":
-		if length == 1 {
-			return -0.5
+		if one {
+			return 0
 		}
-		return (x+0.5)/a.scale - 0.5
+		return float64(halfPixel)
 	case "half_pixel":
-		return (x+0.5)/a.scale - 0.5
+		return float64(halfPixel)
 	case "half_pixel_symmetric":
-		offset := float64(size) / 2 * (1 - float64(a.size)/length)
-		return offset + (x+0.5)/a.scale - 0.5
+		adjustment := float32(a.size) / float32(scale*float32(size))
+		offset := float32(float32(size) / 2 * (1 - adjustment))
+		return float64(offset + float32((x+0.5)/scale) - 0.5)
 	}
 	c.unsupported("the coordinates %q", mode)
 	return 0

@@ -50,7 +50,7 @@ func (c *call) complexOf(t *loris.Tensor) *loris.Tensor {
 		c.fail("%v is no signal: its last dimension is not 1 or 2", t.Shape())
 	case t.Dim(last) == 1:
 		re := t.Select(last, 0)
-		return loris.Complex(re, re.Mul(0))
+		return loris.Complex(re, re.ZerosLike())
 	}
 	return t.ViewAsComplex()
 }

@@ -8,6 +8,8 @@
 // process is stopped between its turns. "ms" is the median over the turns of the median run of each, "least" the
 // shortest run of all turns, which other work on the machine disturbs less. Every system's outputs are held against
 // those that PyTorch computed. "load" is from the file to the model, without a run.
+//
+// With --load it times loading alone, beside os.ReadFile of the same files, by turns in one process.
 package main
 
 import (
@@ -37,6 +39,7 @@ type settings struct {
 	threads int
 	rounds  int
 	turn    time.Duration
+	load    bool
 	bases   []string
 }
 
@@ -46,6 +49,7 @@ func parse(args []string) (s settings, err error) {
 	f.IntVar(&s.threads, "threads", 2, "threads of every system")
 	f.IntVar(&s.rounds, "rounds", 7, "turns of each system")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
+	f.BoolVar(&s.load, "load", false, "time loading beside reading the files, and nothing else")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
@@ -74,6 +78,9 @@ const runtimeName = "onnxruntime"
 const tolerance = 1e-3
 
 func run(ctx context.Context, s settings) error {
+	if s.load {
+		return compareLoads(ctx, s)
+	}
 	peers, err := startPeers(ctx, s)
 	for _, p := range peers {
 		defer p.Stop()
