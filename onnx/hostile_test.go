@@ -77,6 +77,7 @@ func TestWrongGraphs(t *testing.T) {
 		"recursion":     {recursive, "calls itself"},
 		"lying size":    {tensor(&pb.Tensor{DType: 1, Dims: []int64{1 << 40}, HasRaw: true, Raw: []byte{1}}), "1 bytes do not fill"},
 		"overflow":      {tensor(&pb.Tensor{DType: 1, Dims: []int64{1 << 32, 1 << 32}, HasRaw: true}), "no shape"},
+		"rank":          {tensor(&pb.Tensor{DType: 1, Dims: make([]int64, 9), HasRaw: true}), "9 dimensions, at most 8"},
 		"negative":      {tensor(&pb.Tensor{DType: 1, Dims: []int64{-1}, HasRaw: true}), "no shape"},
 		"type":          {tensor(&pb.Tensor{DType: 99, Dims: []int64{1}}), "element type 99 is unknown"},
 		"not from file": {tensor(&pb.Tensor{DType: 1, Dims: []int64{1}, Location: pb.External}), "not read from a folder"},

@@ -74,6 +74,9 @@ func (x *externals) read(t *pb.Tensor) (*contents, error) {
 	if !ok {
 		return nil, fmt.Errorf("the dimensions %v are no shape", t.Dims)
 	}
+	if _, err := ir.NewShape(e.dtype(), ints(t.Dims)); err != nil {
+		return nil, err
+	}
 	c := &contents{elem: e, dims: ints(t.Dims)}
 	raw, packed := t.Raw, t.HasRaw
 	if t.Location == pb.External {
