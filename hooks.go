@@ -8,7 +8,8 @@ import (
 )
 
 // Hooks override stages of a sync, for profilers and for frameworks on top. They run on the
-// goroutine that syncs. Those marked "under the lock" must not call the session.
+// goroutine that syncs. Those marked "under the lock" must not call the session; where
+// one of them is set, forks have one lock together.
 type Hooks struct {
 	// ShouldSyncTensor says whether a pending tensor belongs to a sync (under the lock).
 	ShouldSyncTensor func(t *Tensor) bool

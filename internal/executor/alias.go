@@ -9,7 +9,11 @@ type donor struct{ param, output int }
 // pairs are part of the cache key, because the compiled plan depends on them. Whether the data
 // of a pair may really be overwritten, since nothing else can reach it any more, may change from
 // step to step and must not compile the graph again; assign decides it.
+//
+// The session is locked.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
 	var at map[*Data]int
 	for _, v := range variables {
 		d, x := v.committed.data, v.due(s)

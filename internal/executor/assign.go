@@ -15,7 +15,7 @@ type restore struct {
 	dies     bool
 }
 
-// promise makes the placeholders of a job's results, before core.mu is taken to give them away.
+// promise makes the placeholders of a job's results, before locks are taken to give them away.
 func (s *Session) promise(j *syncJob) *Async {
 	a := newAsync(s, j.coll.Device, j.coll.Hash, j.params)
 	a.Indices = j.coll.Indices
@@ -34,7 +34,7 @@ func (a *Async) promise(n int, shape func(int) ir.Shape) {
 	}
 }
 
-// assign gives the tensors of a job their placeholders; core.mu is held. A tensor that another sync has
+// assign gives the tensors of a job their placeholders; both locks are held. A tensor that another sync has
 // assigned since the collection keeps what it got.
 func (j *syncJob) assign(a *Async) {
 	for _, d := range j.donors {
@@ -50,7 +50,7 @@ func (j *syncJob) assign(a *Async) {
 		}
 		t.data = a.outputs[out]
 		if t.bits&bitScoped == 0 {
-			t.data.escaped = true
+			t.data.escape()
 		}
 		if j.coll.Config.SyncData {
 			if !j.endsStep && t.step == t.s.step && t.data.history == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/report"
 )
 
-// A call takes core.mu three times: begin counts it as running and looks at what is pending as
+// A call takes the session's lock and core.mu three times: begin counts it as running and looks at what is pending as
 // of one moment; gather reads the parameters while the device's lock is held, so that of two
 // concurrent calls the later sees the variables as the earlier has assigned them; commit gives
 // results and variables their placeholders. Between them it syncs or compiles, and uploads
@@ -26,15 +26,14 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	}
 	defer unlock()
 	params := tr.numbers()
+	inputs = s.localAll(inputs)
 	pending, plug, err := tr.begin(inputs, params)
 	if err != nil {
 		return nil, err
 	}
 	defer c.running.Done()
-	if len(pending) > 0 {
-		if _, err := s.SyncTensors(ctx, pending, stepConfig); err != nil {
-			return nil, err
-		}
+	if err := s.syncPending(ctx, pending); err != nil {
+		return nil, err
 	}
 	ref, err := tr.computation(ctx, plug)
 	if err != nil {
@@ -63,17 +62,42 @@ func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *
 	return outs, nil
 }
 
+// syncPending syncs tensors of the session, and each initial value of another one's variable there.
+func (s *Session) syncPending(ctx context.Context, ts []*Tensor) error {
+	for other := s.apart(ts); other != nil; other = s.apart(ts) {
+		var its []*Tensor
+		ts = slices.DeleteFunc(ts, func(t *Tensor) bool {
+			if t.s == other {
+				its = append(its, t)
+			}
+			return t.s == other
+		})
+		if _, err := other.SyncTensors(ctx, its, stepConfig); err != nil {
+			return err
+		}
+	}
+	if len(ts) == 0 {
+		return nil
+	}
+	_, err := s.SyncTensors(ctx, ts, stepConfig)
+	return err
+}
+
 // begin checks the inputs, lets Close wait for the call, and returns the inputs and variables
 // if one of them is pending, and the model that is plugged for the graph, or nil.
 func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tensor, plug *Plug, err error) {
 	c := tr.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := tr.s.readable(inputs); err != nil {
+	if err := tr.s.Readable(inputs...); err != nil {
 		return nil, nil, err
 	}
 	if plug, err = tr.plugged(params); err != nil {
 		return nil, nil, err
+	}
+	tr.s.lockWith(inputs)
+	c.mu.Lock()
+	defer tr.s.unlockBoth()
+	if c.closed.Load() {
+		return nil, nil, ErrClosed
 	}
 	tr.s.endView()
 	if u := tr.s.using; u != nil && slices.ContainsFunc(tr.vars, func(v *Variable) bool { return u.versions[v] != nil }) {
@@ -107,11 +131,11 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 	for i := range outs {
 		outs[i] = newTensor()
 		outs[i].s, outs[i].data = s, a.outputs[i]
-		outs[i].data.escaped = true
+		outs[i].data.escape()
 	}
 	defer c.live.add(tr.device, outs...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.lockBoth()
+	defer s.unlockBoth()
 	for _, t := range outs {
 		t.step = s.step
 	}
@@ -123,7 +147,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 	return outs
 }
 
-// assign gives the variables their new values; core.mu is held. Inside a Step they are pending as
+// assign gives the variables their new values; both locks are held. Inside a Step they are pending as
 // other assignments of the Step are. Otherwise the call commits them all, and what its session has
 // assigned before to variables that the function reads. An old value dies if nothing but
 // the variable has it, now or in a Step that is being recorded, and is donated if the function
@@ -174,9 +198,8 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 
 // gather finds the data of the parameters; the device's lock is held.
 func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, params []tracedParam) error {
-	c := tr.s.core
 	j.params = make([]*Data, len(tr.params))
-	c.mu.Lock()
+	tr.s.lockBoth()
 	var seed uint64
 	if tr.random {
 		// Every call has a stream of its own, apart from the step's.
@@ -199,9 +222,9 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, para
 		// The device's lock orders this call before steps that overwrite data of this
 		// device, but not before those that overwrite data of another one.
 		if d := j.params[i]; d != nil && (p.v == nil || d.device != tr.device) {
-			d.escaped = true
+			d.escape()
 		}
 	}
-	c.mu.Unlock()
+	tr.s.unlockBoth()
 	return tr.s.resolveScalars(ctx, j)
 }

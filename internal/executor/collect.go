@@ -39,9 +39,9 @@ type PostOrderData struct {
 	scalars    []scalarParam
 }
 
-// shouldSyncTensor reports whether a tensor has IR to sync; core.mu is held.
+// shouldSyncTensor reports whether a tensor has IR to sync; the session is locked.
 func (s *Session) shouldSyncTensor(t *Tensor) bool {
-	if t.data != nil || t.ir == nil {
+	if t == nil || t.data != nil || t.ir == nil {
 		return false
 	}
 	if h := s.core.cfg.Hooks.ShouldSyncTensor; h != nil {
@@ -51,7 +51,7 @@ func (s *Session) shouldSyncTensor(t *Tensor) bool {
 }
 
 // collectSyncTensors groups the tensors to sync by device, in device order. If devices are given,
-// tensors on others are left out. core.mu is held.
+// tensors on others are left out. the session is locked.
 func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device) []*SyncTensorCollection {
 	var one *SyncTensorCollection
 	var more map[ir.Device]*SyncTensorCollection
@@ -90,7 +90,7 @@ func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, d
 }
 
 // collectRoots returns the distinct values of a collection's tensors and, for each of its indices,
-// the position of the tensor's value among them. core.mu is held.
+// the position of the tensor's value among them. the session is locked.
 func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs []int) {
 	roots = make([]ir.Value, 0, len(indices))
 	outputs = make([]int, len(indices))
@@ -109,14 +109,13 @@ func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs [
 }
 
 // runPostOrder walks the roots and gathers the parameters' data. The walk is valid until the
-// walker is released; core.mu is held until then.
+// walker is released; the session is locked until then.
 func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
-	c := s.core
 	po := &PostOrderData{}
-	if h := c.cfg.Hooks.RunPostOrder; h != nil {
-		po.PostOrder = h(roots, c.walker.Walk)
+	if h := s.core.cfg.Hooks.RunPostOrder; h != nil {
+		po.PostOrder = h(roots, s.walker.Walk)
 	} else {
-		po.PostOrder = c.walker.Walk(roots)
+		po.PostOrder = s.walker.Walk(roots)
 	}
 	for _, n := range po.Nodes {
 		if !n.IsLeaf() {
@@ -129,7 +128,7 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 			po.scalars = append(po.scalars, scalarParam{len(po.Parameters), l, n.Shapes()[0].DType()})
 			po.Parameters = append(po.Parameters, nil)
 		default:
-			c.walker.Release()
+			s.walker.Release()
 			return nil, fmt.Errorf("loris: sync: %w: %s belongs to a function that is being compiled, or to the body of a Scan, and has no elements", ir.ErrArg, l.LeafName())
 		}
 	}

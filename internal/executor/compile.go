@@ -87,10 +87,7 @@ func (c *core) getOrBuild(ctx context.Context, key cache.Key, build cache.BuildF
 	if err == nil || ctx.Err() != nil {
 		return ref, src, err
 	}
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed && (errors.Is(err, cache.ErrClosed) || errors.Is(err, context.Canceled)) {
+	if c.closed.Load() && (errors.Is(err, cache.ErrClosed) || errors.Is(err, context.Canceled)) {
 		err = fmt.Errorf("loris: compile: %w", ErrClosed)
 	}
 	return ref, src, err

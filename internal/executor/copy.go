@@ -23,17 +23,21 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 		return err
 	}
 	c := s.core
+	src = s.local(src)
+	s.lockWith([]*Tensor{src})
+	defer s.unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	from := src.data
 	switch {
-	case c.closed:
+	case c.closed.Load():
 		return ErrClosed
 	case from == nil:
 		return errNotSynced
 	}
 	to := placeholder(from.shape, d, c.nextID.Add(1), make(chan struct{}))
-	from.escaped, to.escaped = true, true
+	from.escape()
+	to.escape()
 	dst.s, dst.data, dst.step = s, to, s.step
 	c.live.add(d, dst)
 	c.running.Add(1)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/ir"
@@ -54,9 +55,15 @@ type Data struct {
 	// nil for other data.
 	digest *[sha256.Size]byte
 
+	// leaf is made when the data is first used in a graph, and guarded by the lock of that group of
+	// sessions; apart has those of others.
+	leaf *ir.Node
+	// escaped says that a handle may outlive the step: never donated, nor released. It is set with
+	// the lock of the tensor's session held, or core.mu; donations are decided with both.
+	escaped atomic.Bool
+
 	// Guarded by core.mu:
-	leaf    *ir.Node // made when the data is first used in a graph
-	escaped bool     // a handle may outlive the step: never donated, nor released
+	apart   leavesApart
 	donated bool
 	holder  *Variable // the last variable whose value it was
 	failed  bool      // its computation failed
@@ -158,7 +165,14 @@ func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 
 // mayDie reports whether nothing can reach the data once the variable that holds it has another
 // value; core.mu is held.
-func (d *Data) mayDie() bool { return !d.escaped && !d.info.ReadOnly }
+func (d *Data) mayDie() bool { return !d.escaped.Load() && !d.info.ReadOnly }
+
+// escape marks the data as escaped.
+func (d *Data) escape() {
+	if !d.escaped.Load() {
+		d.escaped.Store(true)
+	}
+}
 
 // retire releases the buffer of data that nothing can reach any more, so that its memory is
 // reused before the garbage collector has noticed.
@@ -169,7 +183,7 @@ func (d *Data) retire() {
 	}
 }
 
-// node returns the data's leaf; core.mu is held.
+// node returns the data's leaf, for the group of the session whose tensor it is; that is locked.
 func (d *Data) node() *ir.Node {
 	if d.leaf == nil {
 		d.leaf = ir.NewLeaf(d, d.shape, d.device)

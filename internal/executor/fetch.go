@@ -43,17 +43,23 @@ func (s *Session) fetchSynced(ctx context.Context, ts []*Tensor, wait awaiter) (
 // Readable returns the error that reading the tensors would fail with at once:
 // ErrClosed, ErrDead, ErrSession, or that one is nil or zero.
 func (s *Session) Readable(ts ...*Tensor) error {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
-	return s.readable(ts)
-}
-
-// readable is Readable; core.mu is held.
-func (s *Session) readable(ts []*Tensor) error {
-	if s.core.closed {
+	if s.core.closed.Load() {
 		return ErrClosed
 	}
+	var locked *Session
+	defer func() {
+		if locked != nil {
+			locked.unlock()
+		}
+	}()
 	for i, t := range ts {
+		if t != nil && t.s != nil && t.s != locked {
+			if locked != nil {
+				locked.unlock()
+			}
+			locked = t.s
+			locked.lock()
+		}
 		switch {
 		case t == nil || t.s == nil:
 			return fmt.Errorf("loris: tensor %d is nil or zero", i)
@@ -73,12 +79,18 @@ var errNotSynced = errors.New("the tensor has no data: a hook kept it from being
 func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
 	at := make(map[*Data]int, len(ts))
 	indices, data = make([]int, len(ts)), make([]*Data, 0, len(ts))
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	var locked *Session
 	for i, t := range ts {
+		if t.s != locked {
+			if locked != nil {
+				locked.unlock()
+			}
+			locked = t.s
+			locked.lock()
+		}
 		d := t.data
 		if d != nil {
-			d.escaped = true // the caller has its bytes
+			d.escape() // the caller has its bytes
 		}
 		k, seen := at[d]
 		if !seen {
@@ -87,6 +99,9 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 			data = append(data, d)
 		}
 		indices[i] = k
+	}
+	if locked != nil {
+		locked.unlock()
 	}
 	return data, indices
 }
@@ -122,14 +137,18 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	if err := t.s.tracedMisuse("read", "elements are read"); err != nil {
 		return nil, err
 	}
-	t.s.core.mu.Lock()
-	t.s.endView()
-	data, dead, s := t.data, t.dead(), t.s
-	closed := s.core.closed
-	if data != nil {
-		data.escaped = true // the caller has its bytes
+	s := t.s
+	s.lock()
+	if s.viewing {
+		s.core.mu.Lock()
+		s.endView()
+		s.core.mu.Unlock()
 	}
-	t.s.core.mu.Unlock()
+	data, dead, closed := t.data, t.dead(), s.core.closed.Load()
+	if data != nil {
+		data.escape() // the caller has its bytes
+	}
+	s.unlock()
 	if data == nil || dead || closed {
 		bufs, err := s.FetchTensors(ctx, t)
 		if err != nil {

@@ -19,19 +19,29 @@ import (
 // value only. While that value is still IR, a view node stands for the leaf. When the step ends,
 // the view becomes data of its own and the variable's value gets a new leaf.
 
-// history is what a leaf stands for during the step that recorded it. core.mu guards it. A nil
-// history is that of a leaf which stands for nothing.
+// history is what a leaf stands for during the step that recorded it. It is written with both locks
+// held. A nil history is that of a leaf which stands for nothing.
 type history struct {
-	val     ir.Value // nil once the step has ended or the history was dropped
-	dropped bool     // the history was dropped before the step's end
+	group   *lockGroup // never changes
+	val     ir.Value   // nil once the step has ended or the history was dropped
+	dropped bool       // the history was dropped before the step's end
 }
 
-// value returns the value to which gradients pass on, or a nil Value.
+// value returns the value to which gradients pass on, or a nil Value; the history's session is locked.
 func (h *history) value() ir.Value {
 	if h == nil {
 		return ir.Value{}
 	}
 	return h.val
+}
+
+// in returns the history if it is of session s or one that has joined it, otherwise nil: a graph has
+// no nodes of sessions that are apart, so gradients of it do not pass on to them.
+func (h *history) in(s *Session) *history {
+	if h != nil && h.group.root() != s.group.root() {
+		return nil
+	}
+	return h
 }
 
 // ended reports whether there was a history and its step has ended.
@@ -42,6 +52,10 @@ type variableLeaf struct {
 	data  *Data
 	alias *history // the view that stood for it while it was IR
 	from  *history // the leaf of the tensor that was assigned
+
+	// Guarded by core.mu: the group of sessions that has the version's own leaf, and the leaves of others.
+	group *lockGroup
+	apart leavesApart
 }
 
 // LeafName names the data in dumps.
@@ -69,10 +83,10 @@ const (
 	maxHistoryBytes = 1 << 30
 )
 
-// newHistory returns the history of a leaf that stands for a value of this step; core.mu is
+// newHistory returns the history of a leaf that stands for a value of this step; both locks are
 // held.
 func (s *Session) newHistory(v ir.Value) *history {
-	h := &history{val: v}
+	h := &history{group: s.group, val: v}
 	if len(s.histories) == cap(s.histories) {
 		s.histories = slices.DeleteFunc(s.histories, func(w weak.Pointer[history]) bool { return w.Value() == nil })
 	}
@@ -81,7 +95,7 @@ func (s *Session) newHistory(v ir.Value) *history {
 	if s.stepNodes+s.b.Count() > maxHistoryNodes || s.historyBytes > maxHistoryBytes {
 		for _, w := range s.histories {
 			if h := w.Value(); h != nil {
-				*h = history{dropped: true}
+				h.val, h.dropped = ir.Value{}, true
 			}
 		}
 		s.historyBytes, s.stepNodes = 0, -s.b.Count()
@@ -89,11 +103,11 @@ func (s *Session) newHistory(v ir.Value) *history {
 	return h
 }
 
-// endHistories ends the histories of the step; core.mu is held.
+// endHistories ends the histories of the step; both locks are held.
 func (s *Session) endHistories() {
 	for _, w := range s.histories {
 		if h := w.Value(); h != nil {
-			*h = history{}
+			h.val, h.dropped = ir.Value{}, false
 		}
 	}
 	s.histories, s.historyBytes, s.stepNodes = s.histories[:0], 0, 0
@@ -104,7 +118,7 @@ func (s *Session) endHistories() {
 func (s *Session) Grad(newTensor func() *Tensor, outs, cotangents, wrt []*Tensor) []*Tensor {
 	weights := slices.DeleteFunc(slices.Clone(cotangents), func(t *Tensor) bool { return t == nil })
 	s.lockTensors("grad", slices.Concat(outs, wrt, weights)...)
-	defer s.core.mu.Unlock()
+	defer s.unlock()
 	values := func(ts []*Tensor) []ir.Value {
 		vals := make([]ir.Value, len(ts))
 		for i, t := range ts {
@@ -114,11 +128,15 @@ func (s *Session) Grad(newTensor func() *Tensor, outs, cotangents, wrt []*Tensor
 		}
 		return vals
 	}
-	w := &s.core.walker
+	w := &s.walker
 	defer w.Release()
-	o, ct, leaves := resolve(values(outs)), values(cotangents), resolve(values(wrt))
+	o, ct, leaves := s.resolve(values(outs)), values(cotangents), s.resolve(values(wrt))
+	same := oneLeaf(leaves)
 	grads := graph.GradThrough(s.b, w, func(n *ir.Node) ir.Value {
-		h := historyOf(n)
+		if v := same(n); !v.IsNil() {
+			return v
+		}
+		h := historyOf(n).in(s)
 		if h != nil && h.dropped && !slices.Contains(leaves, n.Out(0)) {
 			panic(ir.NewOpError("grad", ErrGraphDropped, []ir.Value{n.Out(0)}, "the gradient cannot pass"))
 		}
@@ -146,7 +164,7 @@ func historyOf(n *ir.Node) *history {
 
 // resolve replaces leaves by the values of this step for which they stand: ops recorded before
 // the sync use the value, later ones the leaf.
-func resolve(vals []ir.Value) []ir.Value {
+func (s *Session) resolve(vals []ir.Value) []ir.Value {
 	out := slices.Clone(vals)
 	for i, v := range out {
 		var h *history
@@ -156,7 +174,7 @@ func resolve(vals []ir.Value) []ir.Value {
 		case *variableLeaf:
 			h = l.alias
 		}
-		if v = h.value(); !v.IsNil() {
+		if v = h.in(s).value(); !v.IsNil() {
 			out[i] = v
 		}
 	}

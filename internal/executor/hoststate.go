@@ -14,8 +14,8 @@ import (
 func (s *Session) HostScalar(dst *Tensor, f func() float64, d ir.DType) {
 	v := f()
 	s.Scalar("scalar_func", dst, v, d)
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	if s.tracing != nil {
 		s.tracing.hosts[dst.ir] = f
 	}
@@ -25,8 +25,8 @@ func (s *Session) HostScalar(dst *Tensor, f func() float64, d ir.DType) {
 // session, from the call that traces it on, and undo if what the call assigned is taken back. It
 // returns the trace's number, or 0 if none is traced: then undo is the present step's.
 func (s *Session) OnCall(count, undo func()) uint64 {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lockBoth()
+	defer s.unlockBoth()
 	if s.tracing == nil {
 		s.undos = append(s.undos, &hostUndo{undo: []func(){undo}})
 		return 0

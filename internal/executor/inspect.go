@@ -14,8 +14,8 @@ func (s *Session) GraphHash(ts ...*Tensor) (ir.Hash, error) {
 	if err := s.Readable(ts...); err != nil {
 		return ir.Hash{}, err
 	}
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lockWith(ts)
+	defer s.unlock()
 	colls := s.collectSyncTensors(ts, stepConfig, nil)
 	if len(colls) != 1 {
 		return ir.Hash{}, errNotOneGraph
@@ -25,8 +25,8 @@ func (s *Session) GraphHash(ts ...*Tensor) (ir.Hash, error) {
 	if err != nil {
 		return ir.Hash{}, err
 	}
-	defer s.core.walker.Release()
-	return s.core.walker.Hash(&po.PostOrder, colls[0].Device), nil
+	defer s.walker.Release()
+	return s.walker.Hash(&po.PostOrder, colls[0].Device), nil
 }
 
 var errNotOneGraph = errors.New("loris: the tensors are not pending on exactly one device")
@@ -37,21 +37,21 @@ func (s *Session) DumpBackendComputation(lowered bool, ts ...*Tensor) (*graph.Pr
 	if err := s.Readable(ts...); err != nil {
 		return nil, err
 	}
-	s.core.mu.Lock()
+	s.lockWith(ts)
 	colls := s.collectSyncTensors(ts, stepConfig, nil)
 	if len(colls) != 1 {
-		s.core.mu.Unlock()
+		s.unlock()
 		return nil, errNotOneGraph
 	}
 	roots, _ := collectRoots(ts, colls[0].Indices)
 	po, err := s.runPostOrder(roots)
 	if err != nil {
-		s.core.mu.Unlock()
+		s.unlock()
 		return nil, err
 	}
 	p, _ := graph.FromPostOrder("step", &po.PostOrder)
-	s.core.walker.Release()
-	s.core.mu.Unlock()
+	s.walker.Release()
+	s.unlock()
 	if !lowered {
 		return p, nil
 	}

@@ -22,8 +22,7 @@ func (s *Session) isolate(ctx context.Context, err error) {
 	if !ofGraph(err) {
 		return
 	}
-	c := s.core
-	c.mu.Lock()
+	s.lockBoth()
 	vars := s.dueVariables()
 	all := s.stepRoots(vars)
 	values := all[:0:0]
@@ -32,32 +31,32 @@ func (s *Session) isolate(ctx context.Context, err error) {
 			values = append(values, x.pend)
 		}
 	}
-	c.mu.Unlock()
+	s.unlockBoth()
 	if s.compiles(ctx, all) {
 		return
 	}
 	if !s.compiles(ctx, values) {
-		c.mu.Lock()
+		s.lockBoth()
 		s.dropAssigned()
-		c.mu.Unlock()
+		s.unlockBoth()
 	}
 	var faulty []*Tensor
-	c.mu.Lock()
+	s.lockBoth()
 	rest := s.stepRoots(s.dueVariables())
-	c.mu.Unlock()
+	s.unlockBoth()
 	for _, t := range rest {
 		if !s.compiles(ctx, []*Tensor{t}) {
 			faulty = append(faulty, t)
 		}
 	}
 	if faulty == nil && !s.compiles(ctx, rest) { // only together are they at fault
-		c.mu.Lock()
+		s.lockBoth()
 		s.dropAssigned()
-		c.mu.Unlock()
+		s.unlockBoth()
 		faulty = rest
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.lockBoth()
+	defer s.unlockBoth()
 	for _, t := range faulty {
 		t.bits = t.bits&^bitKeep | bitDiscarded
 	}

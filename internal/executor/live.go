@@ -11,7 +11,7 @@ import (
 )
 
 // liveTensors are the tensors that have data, by device, as weak pointers. The session's step holds
-// tensors that are still IR. Its mutex is taken after core.mu, or without it.
+// tensors that are still IR. Its mutex is taken after the other locks, or without them.
 type liveTensors struct {
 	mu   sync.Mutex
 	sets map[ir.Device]*liveSet
@@ -96,8 +96,8 @@ func (l *liveTensors) counts(to map[string]int) {
 // data, in all sessions of this executor, and those that this session holds until the end of
 // the step. It may lack tensors that were only needed for values already read.
 func (s *Session) LiveTensors(devices ...ir.Device) []*Tensor {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	out := s.core.live.list(devices)
 	for _, t := range s.pending {
 		if t.data == nil && t.bits&bitDiscarded == 0 && wanted(t.device(), devices) {
@@ -114,8 +114,8 @@ func wanted(d ir.Device, devices []ir.Device) bool {
 
 // activeDevices returns the devices that have live tensors or random state, in order.
 func (s *Session) activeDevices() []ir.Device {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	devices := slices.AppendSeq(s.core.live.devices(), maps.Keys(s.rng))
 	slices.SortFunc(devices, compareDevices)
 	return slices.Compact(devices)

@@ -140,7 +140,7 @@ func (c *core) plug(p *Plug, prog *graph.Program) (*Plug, error) {
 	p.c, p.key = c, cache.Key(ir.HashBytes(b))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		return nil, ErrClosed
 	}
 	if c.plugs[p.hash] != nil {
@@ -150,6 +150,7 @@ func (c *core) plug(p *Plug, prog *graph.Program) (*Plug, error) {
 		c.plugs = map[ir.Hash]*Plug{}
 	}
 	c.plugs[p.hash] = p
+	c.plugged.Add(1)
 	return p, nil
 }
 
@@ -194,15 +195,12 @@ func (p *Plug) Unplug() {
 	defer p.c.mu.Unlock()
 	if p.c.plugs[p.hash] == p {
 		delete(p.c.plugs, p.hash)
+		p.c.plugged.Add(-1)
 	}
 }
 
-// plugged returns the model for a graph with these numbers, or nil; core.mu is
-// held.
-func (c *core) plugged(h ir.Hash, scalars []scalarParam) *Plug {
-	if len(c.plugs) == 0 {
-		return nil
-	}
+// findPlug returns the model for a graph with these numbers, or nil; core.mu is held.
+func (c *core) findPlug(h ir.Hash, scalars []scalarParam) *Plug {
 	p := c.plugs[h]
 	if p == nil {
 		return nil
@@ -217,9 +215,15 @@ func (c *core) plugged(h ir.Hash, scalars []scalarParam) *Plug {
 	return p
 }
 
-// pluggedFor is plugged, and compares the shapes of a graph that is met for the first time.
+// pluggedFor returns the model for a graph with these numbers, or nil, and compares the shapes of a
+// graph that is met for the first time. core.mu is not held.
 func (c *core) pluggedFor(h ir.Hash, scalars []scalarParam, d ir.Device, shapes func() (params, returns []ir.Shape)) (*Plug, error) {
-	p := c.plugged(h, scalars)
+	if c.plugged.Load() == 0 {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.findPlug(h, scalars)
 	if p == nil || !p.unchecked {
 		return p, nil
 	}

@@ -13,7 +13,7 @@ type rngState struct {
 	leaf    *ir.Node
 }
 
-// rngFor returns a device's random state; core.mu is held.
+// rngFor returns a device's random state; the session is locked.
 func (s *Session) rngFor(d ir.Device) *rngState {
 	r := s.rng[d]
 	if r == nil {
@@ -24,7 +24,7 @@ func (s *Session) rngFor(d ir.Device) *rngState {
 }
 
 // rngSeed returns the device's seed of this step as an IR value, a rank-0
-// i64 parameter; core.mu is held.
+// i64 parameter; the session is locked.
 func (s *Session) rngSeed(d ir.Device) ir.Value {
 	if h := s.core.cfg.Hooks.RngSeed; h != nil {
 		return h(s, d)
@@ -39,8 +39,8 @@ func (s *Session) rngSeed(d ir.Device) ir.Value {
 // RunningSeed returns the seed that the random ops of this step use.
 func (s *Session) RunningSeed(d ir.Device) uint64 {
 	_ = s.tracedMisuse("seed", "the seed is read") // the Call fails with it
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	return s.rngFor(d).running
 }
 
@@ -48,13 +48,13 @@ func (s *Session) RunningSeed(d ir.Device) uint64 {
 // numbering of its random ops.
 func (s *Session) SetRngSeed(d ir.Device, seed uint64) {
 	_ = s.tracedMisuse("set_seed", "the seed is set") // the Call fails with it
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	*s.rngFor(d) = rngState{seed: seed, running: seed}
 	s.random = 0
 }
 
-// advanceSeeds moves every device's seed on, as MarkStep does; core.mu is held.
+// advanceSeeds moves every device's seed on, as MarkStep does; the session is locked.
 func (s *Session) advanceSeeds() {
 	for _, r := range s.rng {
 		r.seed = nextSeed(r.seed)
@@ -78,8 +78,8 @@ func forkSeed(seed, n uint64) uint64 {
 // Device means the session's). Each random op of a step gets the next offset, so steps of the
 // same ops have the same graph and differ in the seed.
 func (s *Session) Random(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
-	s.lockArgs(op, pos, nil)
-	defer s.core.mu.Unlock()
+	pos, _ = s.lockArgs(op, pos, nil)
+	defer s.unlock()
 	defer s.place(d)()
 	if d.IsAny() {
 		d = s.device

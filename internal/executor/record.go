@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -9,36 +10,35 @@ import (
 // Unary records an op of one operand and no attributes into dst. Mistakes panic
 // with an *ir.OpError.
 func (s *Session) Unary(op ir.Op, dst, x *Tensor) {
-	c := s.core
-	c.mu.Lock()
-	if x == nil || x.s != s || x.stale() || x.dead() || c.closed {
-		c.mu.Unlock()
+	s.lock()
+	if x == nil || x.s != s || x.stale() || x.dead() || s.core.closed.Load() {
+		s.unlock()
 		s.recordSlow(op, dst, x)
 		return
 	}
-	defer c.mu.Unlock()
+	defer s.unlock()
 	dst.init(s, s.b.Unary(op, x.value()))
 	s.trimCheck()
 }
 
 // Binary records an op of two operands and no attributes into dst.
 func (s *Session) Binary(op ir.Op, dst, x, y *Tensor) {
-	c := s.core
-	c.mu.Lock()
-	if x == nil || y == nil || x.s != s || y.s != s || x.stale() || y.stale() || x.dead() || y.dead() || c.closed {
-		c.mu.Unlock()
+	s.lock()
+	if x == nil || y == nil || x.s != s || y.s != s || x.stale() || y.stale() || x.dead() || y.dead() || s.core.closed.Load() {
+		s.unlock()
 		s.recordSlow(op, dst, x, y)
 		return
 	}
-	defer c.mu.Unlock()
+	defer s.unlock()
 	dst.init(s, s.b.Binary(op, x.value(), y.value()))
 	s.trimCheck()
 }
 
 // recordSlow checks the operands one by one, syncs those of an earlier step and records the op.
 func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
+	in = s.localAll(in)
 	s.lockTensors(op.String(), in...)
-	defer s.core.mu.Unlock()
+	defer s.unlock()
 	vals := make([]ir.Value, len(in))
 	for i, t := range in {
 		vals[i] = t.value()
@@ -47,19 +47,19 @@ func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 	s.trimCheck()
 }
 
-// lockTensors checks operands, syncs those that are IR of an earlier step, and returns with core.mu
-// held. IR never crosses a step. A mistake panics with an *ir.OpError, and the lock is not held.
+// lockTensors checks operands, syncs those that are IR of an earlier step, and returns with the session
+// locked. IR never crosses a step. Sessions of tensors with other locks join. A mistake panics with an *ir.OpError, and the lock is not held.
 func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	c := s.core
 	synced := 0
 	for {
-		c.mu.Lock()
+		s.lockWith(ts)
 		t := s.unready(op, ts)
 		if t == nil || synced == len(ts) { // the latter if a hook refuses to sync a tensor
 			return
 		}
 		line := t.ir.Line()
-		c.mu.Unlock()
+		s.unlock()
 		synced++
 		c.stats.carried(line)
 		if _, err := t.s.SyncTensors(context.Background(), []*Tensor{t}, stepConfig); err != nil {
@@ -68,16 +68,15 @@ func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	}
 }
 
-// unready returns the first operand that is IR of an earlier step, or nil. The caller holds
-// core.mu. If an operand cannot be used, unready unlocks it and panics.
+// unready returns the first operand that is IR of an earlier step, or nil. The session is locked. If an operand cannot be used, unready unlocks it and panics.
 func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 	ok := false
 	defer func() {
 		if !ok {
-			s.core.mu.Unlock()
+			s.unlock()
 		}
 	}()
-	if s.core.closed {
+	if s.core.closed.Load() {
 		panic(ir.NewOpError(op, ErrClosed, nil, "cannot record"))
 	}
 	for i, t := range ts {
@@ -97,15 +96,15 @@ func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 // ir.Builder.Call, where tensors are *Tensor or []*Tensor. newTensor makes the
 // handle of each output. Mistakes panic with an *ir.OpError.
 func (s *Session) Call(op ir.Op, newTensor func() *Tensor, pos []any, named []ir.Named) []*Tensor {
-	s.lockArgs(op, pos, named)
-	defer s.core.mu.Unlock()
+	pos, named = s.lockArgs(op, pos, named)
+	defer s.unlock()
 	return s.handles(newTensor, s.b.Call(op, pos, named...))
 }
 
 // Call1 is Call for an op with one output, whose handle is dst.
 func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
-	s.lockArgs(op, pos, named)
-	defer s.core.mu.Unlock()
+	pos, named = s.lockArgs(op, pos, named)
+	defer s.unlock()
 	dst.init(s, s.b.Call1(op, pos, named...))
 	s.trimCheck()
 }
@@ -113,21 +112,21 @@ func (s *Session) Call1(op ir.Op, dst *Tensor, pos []any, named []ir.Named) {
 // CallOn is Call1 for an op whose operands may have no device. The op is then placed on d, or, if d
 // is the zero Device, where its result is used.
 func (s *Session) CallOn(d ir.Device, op ir.Op, dst *Tensor, pos []any) {
-	s.lockArgs(op, pos, nil)
-	defer s.core.mu.Unlock()
+	pos, _ = s.lockArgs(op, pos, nil)
+	defer s.unlock()
 	defer s.place(d)()
 	dst.init(s, s.b.Call1(op, pos))
 	s.trimCheck()
 }
 
-// place makes d the device of nodes without one, until the returned function is called; core.mu is
-// held.
+// place makes d the device of nodes without one, until the returned function is called; the
+// session is locked.
 func (s *Session) place(d ir.Device) func() {
 	s.b.DefaultDevice = d
 	return func() { s.b.DefaultDevice = ir.Device{} }
 }
 
-// handles makes the handles of values just recorded; core.mu is held.
+// handles makes the handles of values just recorded; the session is locked.
 func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 	if len(outs) > ir.MaxOutputs {
 		panic(ir.NewOpError("record", ir.ErrShape, nil, "%d results, at most %d are supported", len(outs), ir.MaxOutputs))
@@ -142,10 +141,11 @@ func (s *Session) handles(newTensor func() *Tensor, outs []ir.Value) []*Tensor {
 }
 
 // lockArgs is lockTensors for the arguments of Call. It checks all under one taking of the lock,
-// which succeeds unless a tensor is of another session, dead, or IR of an earlier step.
-func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
-	s.core.mu.Lock()
-	ok := !s.core.closed
+// which succeeds unless a tensor is of another session, dead, or IR of an earlier step. It returns the
+// arguments with handles of the session's own for tensors of sessions with other locks.
+func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) ([]any, []ir.Named) {
+	s.lock()
+	ok := !s.core.closed.Load()
 	for _, v := range pos {
 		ok = ok && s.current(v)
 	}
@@ -153,12 +153,41 @@ func (s *Session) lockArgs(op ir.Op, pos []any, named []ir.Named) {
 		ok = ok && s.current(named[i].Value)
 	}
 	if !ok {
-		s.core.mu.Unlock()
+		s.unlock()
+		if ts := tensorsOf(pos, named); s.apart(ts) != nil {
+			pos, named = s.localArgs(pos, named)
+		}
 		s.lockTensors(op.String(), tensorsOf(pos, named)...)
 	}
+	return pos, named
 }
 
-// current reports whether an argument can be used as it is; core.mu is held.
+// localArgs is local for the tensors among arguments.
+func (s *Session) localArgs(pos []any, named []ir.Named) ([]any, []ir.Named) {
+	local := func(v any) any {
+		switch v := v.(type) {
+		case *Tensor:
+			return s.local(v)
+		case []*Tensor:
+			ts := make([]*Tensor, len(v))
+			for i, t := range v {
+				ts[i] = s.local(t)
+			}
+			return ts
+		}
+		return v
+	}
+	pos, named = slices.Clone(pos), slices.Clone(named)
+	for i, v := range pos {
+		pos[i] = local(v)
+	}
+	for i, v := range named {
+		named[i].Value = local(v.Value)
+	}
+	return pos, named
+}
+
+// current reports whether an argument can be used as it is; the session is locked.
 func (s *Session) current(v any) bool {
 	switch v := v.(type) {
 	case *Tensor:
@@ -195,7 +224,7 @@ func tensorsOf(pos []any, named []ir.Named) []*Tensor {
 	return ts
 }
 
-// operands is ir.Builder.Operands for *Tensor and []*Tensor; core.mu is held.
+// operands is ir.Builder.Operands for *Tensor and []*Tensor; the session is locked.
 func operands(dst []ir.Value, v any) ([]ir.Value, bool) {
 	switch v := v.(type) {
 	case *Tensor:
@@ -224,7 +253,7 @@ func (s *Session) Scalar(op string, dst *Tensor, v any, d ir.DType) {
 		panic(err)
 	}
 	s.lockTensors(op)
-	defer s.core.mu.Unlock()
+	defer s.unlock()
 	n := ir.NewScalar(number, d, ir.Device{}, false)
 	dst.init(s, n.Out(0))
 	n.Used = 1 // a bare number is not a result of the step
@@ -234,13 +263,13 @@ func (s *Session) Scalar(op string, dst *Tensor, v any, d ir.DType) {
 // in type promotion last; reverse puts the number first. The number is a
 // parameter of the graph and not part of its hash.
 func (s *Session) BinaryNumber(op ir.Op, dst, x *Tensor, v any, reverse bool) {
-	c := s.core
-	c.mu.Lock()
-	if c.closed || x == nil || !s.current(x) {
-		c.mu.Unlock()
+	s.lock()
+	if s.core.closed.Load() || x == nil || !s.current(x) {
+		s.unlock()
+		x = s.local(x)
 		s.lockTensors(op.String(), x)
 	}
-	defer c.mu.Unlock()
+	defer s.unlock()
 	out, ok := s.b.BinaryNumber(op, x.value(), v, reverse)
 	if !ok {
 		panic(ir.NewOpError(op.String(), ir.ErrArg, []ir.Value{x.value()}, "operand %v (%T) is not a number or a *Tensor", v, v))

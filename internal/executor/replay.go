@@ -9,13 +9,13 @@ import (
 // Replay records the ops that fn records from the tensors in, and returns new handles of what fn
 // returns. Where earlier steps called it at the same place with the same key and with tensors of
 // the same graph, it may record their ops again without calling fn, see ir.Builder.Replay. fn runs
-// without the executor's lock.
+// without the session's lock.
 func (s *Session) Replay(key any, newTensor func() *Tensor, in []*Tensor, fn func() []*Tensor) []*Tensor {
 	s.lockTensors("replay", in...)
 	locked := true
 	defer func() {
 		if locked {
-			s.core.mu.Unlock()
+			s.unlock()
 		}
 	}()
 	var scratch struct {
@@ -35,7 +35,7 @@ func (s *Session) Replay(key any, newTensor func() *Tensor, in []*Tensor, fn fun
 	var outs []*Tensor // of fn
 	values := s.b.Replay(key, nodes, shape, func() []ir.Value {
 		locked = false
-		s.core.mu.Unlock()
+		s.unlock()
 		outs = fn()
 		s.lockTensors("replay", outs...)
 		locked = true

@@ -37,7 +37,7 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 		shape := v.Shape()
 		if i >= len(init) {
 			if shape.Rank() == 0 || shape.Dim(0) != c.Length {
-				s.core.mu.Unlock()
+				s.unlock()
 				panic(ir.NewOpError(op, ir.ErrShape, values, "sequence %d has no first dimension of %d elements", i-len(init), c.Length))
 			}
 			shape = shape.WithDims(shape.Dims()[1:]...)
@@ -48,15 +48,16 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 		stand[i].s, stand[i].ir, stand[i].step, stand[i].bits = s, n, s.step, s.scope
 	}
 	from := len(s.pending)
+	s.core.mu.Lock()
 	s.bodies++
-	s.core.mu.Unlock()
+	s.unlockBoth()
 	next, results := s.recordBody(from, func() ([]*Tensor, []*Tensor) { return body(stand[:len(init):len(init)], stand[len(init):]) })
 	if len(next) != len(init) {
 		panic(ir.NewOpError(op, ir.ErrArg, values, "the body returns %d carried values for %d", len(next), len(init)))
 	}
 	roots := append(append([]*Tensor(nil), next...), results...)
 	s.lockTensors(op, roots...)
-	defer s.core.mu.Unlock()
+	defer s.unlock()
 	rootValues := make([]ir.Value, len(roots))
 	for i, t := range roots {
 		rootValues[i] = t.value()
@@ -66,7 +67,7 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 			panic(ir.NewOpError(op, ir.ErrShape, []ir.Value{placeholders[i], v}, "carried value %d is %v and becomes %v: both must be equal", i, placeholders[i].Shape(), v.Shape()))
 		}
 	}
-	program, consts := graph.CutLoop(&s.core.walker, placeholders, rootValues)
+	program, consts := graph.CutLoop(&s.walker, placeholders, rootValues)
 	l := graph.Loop{Init: values[:len(init)], Xs: values[len(init):], Consts: consts, Body: program, Length: c.Length, Reverse: c.Reverse, Every: c.Every}
 	outs := l.Record(s.b)[:len(roots)] // what is kept for gradients has no handles
 	ts := s.handles(newTensor, outs)
@@ -76,8 +77,8 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 // recordBody calls the body of a loop. The tensors that it records are no results of the step.
 func (s *Session) recordBody(from int, body func() ([]*Tensor, []*Tensor)) (next, results []*Tensor) {
 	defer func() {
-		s.core.mu.Lock()
-		defer s.core.mu.Unlock()
+		s.lockBoth()
+		defer s.unlockBoth()
 		s.bodies--
 		clear(s.pending[min(from, len(s.pending)):])
 		s.pending = s.pending[:min(from, len(s.pending))]

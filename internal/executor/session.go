@@ -90,14 +90,14 @@ type core struct {
 	// templates has what graphs were rewritten to, by type of device: *graph.Templates.
 	templates sync.Map
 
-	// mu guards recording, tensor states, walks and the registries. It is held
-	// for short, bounded work only: never while compiling, waiting or running.
-	mu     fairMutex
-	walker graph.Walker
+	// mu guards what sessions share, see lock.go. It is held for short, bounded work only: never while
+	// recording, walking, compiling, waiting or running.
+	mu sync.Mutex
 	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
 	viewers []weak.Pointer[Session]
 	plugs   map[ir.Hash]*Plug // by graph hash
-	closed  bool
+	plugged atomic.Int64      // the length of plugs
+	closed  atomic.Bool       // written under mu
 
 	live liveTensors
 
@@ -120,9 +120,13 @@ type Session struct {
 	// initialBytes is what the initial values take that variables got since findDropped last looked.
 	initialBytes atomic.Int64
 
-	// Guarded by core.mu:
-	b        *ir.Builder
-	pending  []*Tensor // recorded since the last step, held until then
+	group *lockGroup
+
+	// Guarded by the session's lock, and what others read, by core.mu, too: see lock.go.
+	b       *ir.Builder
+	walker  graph.Walker
+	pending []*Tensor // recorded since the last step, held until then
+	// assigned, undo, undos, using, view and self are guarded by core.mu alone.
 	assigned []due
 	// sweepAssignedAt is the length of assigned at which addInitial goes through it.
 	sweepAssignedAt int
@@ -189,7 +193,7 @@ func New(cfg Config) (*Session, error) {
 	c.stats.init()
 	c.dropCachesOnPressure()
 	c.closeCachesWhenDropped()
-	return c.newSession(cfg.Device, cfg.Seed), nil
+	return c.newSession(cfg.Device, cfg.Seed, nil), nil
 }
 
 // closeCachesWhenDropped ends the goroutines of the caches and frees what these keep once no session,
@@ -216,8 +220,13 @@ func compareDevices(a, b ir.Device) int {
 	return 1
 }
 
-func (c *core) newSession(d ir.Device, seed uint64) *Session {
-	s := &Session{core: c, device: d, id: c.sessions.Add(1) - 1, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
+// newSession returns a session with a lock of its own, or with that of a group.
+func (c *core) newSession(d ir.Device, seed uint64, g *lockGroup) *Session {
+	id := c.sessions.Add(1) - 1
+	if g == nil {
+		g = &lockGroup{id: id}
+	}
+	s := &Session{core: c, device: d, id: id, group: g, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
 	s.b.Lines, s.b.Operands, s.b.Decompositions = c.cfg.Lines, operands, c.decompositions
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s
@@ -226,11 +235,15 @@ func (c *core) newSession(d ir.Device, seed uint64) *Session {
 // Fork returns a session for another goroutine. It shares this session's caches, lockers and live
 // tensors, but has steps and random numbers of its own. Ops may take tensors of both.
 func (s *Session) Fork() *Session {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	s.forks++
 	seed := s.rngFor(s.device).seed
-	return s.core.newSession(s.device, forkSeed(seed, s.forks))
+	var g *lockGroup
+	if h := s.core.cfg.Hooks; h.ShouldSyncTensor != nil || h.RunPostOrder != nil || h.RngSeed != nil {
+		g = s.group // one call of these hooks at a time
+	}
+	return s.core.newSession(s.device, forkSeed(seed, s.forks), g)
 }
 
 // Device returns the session's default device.
@@ -239,8 +252,8 @@ func (s *Session) Device() ir.Device { return s.device }
 // StepNumber returns the number of the step being recorded, from 1.
 func (s *Session) StepNumber() uint64 {
 	_ = s.tracedMisuse("step_number", "the step's number is read") // the Call fails with it
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	return uint64(s.step)
 }
 
@@ -252,10 +265,10 @@ func (s *Session) StepNumber() uint64 {
 // garbage collector has found that.
 func (s *Session) Close(ctx context.Context) error {
 	c := s.core
-	c.mu.Lock()
+	s.lockBoth()
 	s.pending, s.assigned = nil, nil
-	if !c.closed {
-		c.closed = true
+	if !c.closed.Load() {
+		c.closed.Store(true)
 		c.dropped.Stop()
 		go func() {
 			c.cache.Close()
@@ -264,7 +277,7 @@ func (s *Session) Close(ctx context.Context) error {
 			close(c.drained)
 		}()
 	}
-	c.mu.Unlock()
+	s.unlockBoth()
 	select {
 	case <-c.drained:
 		return nil

@@ -29,7 +29,7 @@ func (s *Session) Snapshot(vars ...*Variable) *Snapshot {
 	for _, v := range vars {
 		x := &v.committed
 		x.node(v) // so that handles of the snapshot and of the variable are the same for gradients
-		x.data.escaped = true
+		x.data.escape()
 		taken := *x
 		sn.versions[v] = &taken
 	}
@@ -40,13 +40,14 @@ func (s *Session) Snapshot(vars ...*Variable) *Snapshot {
 // fork. It panics with an *ir.OpError if the snapshot was released or lacks the variable.
 func (sn *Snapshot) Value(s *Session, v *Variable, dst *Tensor) {
 	c := sn.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if s.core != c {
+		panic(ir.NewOpError("value", ErrSession, nil, "the snapshot cannot be used here"))
+	}
+	s.lockBoth()
+	defer s.unlockBoth()
 	x := sn.versions[v]
 	switch {
-	case s.core != c:
-		panic(ir.NewOpError("value", ErrSession, nil, "the snapshot cannot be used here"))
-	case c.closed:
+	case c.closed.Load():
 		panic(ir.NewOpError("value", ErrClosed, nil, "the snapshot cannot be used"))
 	case sn.versions == nil:
 		panic(ir.NewOpError("value", ErrReleased, nil, "the snapshot cannot be used"))
@@ -55,7 +56,7 @@ func (sn *Snapshot) Value(s *Session, v *Variable, dst *Tensor) {
 	}
 	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
 	dst.data = x.data
-	dst.setNode(x.node(v).Out(0))
+	dst.setNode(x.nodeFor(s, v).Out(0))
 }
 
 // Release lets go of the values. Sessions that use the snapshot see the committed values again;

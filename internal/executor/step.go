@@ -49,9 +49,9 @@ func (s *Session) markStep(ctx context.Context, r *request) error {
 	ended := false
 	defer func() {
 		if r.marks && !ended {
-			s.core.mu.Lock()
+			s.lockBoth()
 			s.marking = false
-			s.core.mu.Unlock()
+			s.unlockBoth()
 		}
 	}()
 	if _, err := s.sync(ctx, r); err != nil {
@@ -62,7 +62,8 @@ func (s *Session) markStep(ctx context.Context, r *request) error {
 	return nil
 }
 
-// stepRequest fills in what a MarkStep computes, or returns why it cannot; core.mu is held.
+// stepRequest fills in what a MarkStep computes of its variables, or returns why it cannot; both locks
+// are held. What else it computes is added by pendingRoots.
 func (s *Session) stepRequest(r *request) error {
 	if err := s.trim.err; err != nil {
 		s.trim.err = nil
@@ -83,13 +84,13 @@ func (s *Session) stepRequest(r *request) error {
 		return err
 	}
 	r.variables = s.dueVariables()
-	r.tensors = s.stepRoots(r.variables)
+	r.tensors = s.variableRoots(r.variables)
 	s.marking, r.marks = true, true
 	return nil
 }
 
 // failedValue returns the error of a value that was assigned in this step and whose computation, at
-// a read in the middle of the step, has failed; core.mu is held.
+// a read in the middle of the step, has failed; both locks are held.
 func (s *Session) failedValue() error {
 	for _, d := range s.assigned {
 		v := d.v
@@ -111,7 +112,7 @@ func (s *Session) failedValue() error {
 	return nil
 }
 
-// dropAssigned takes back what the session has assigned in this step; core.mu is held. Initial values
+// dropAssigned takes back what the session has assigned in this step; both locks are held. Initial values
 // that are pending stay in the step: no step but this one puts them back if their computation fails.
 func (s *Session) dropAssigned() {
 	s.deleteDue(func(v *Variable) bool {
@@ -121,14 +122,24 @@ func (s *Session) dropAssigned() {
 	s.undoHost(0)
 }
 
-// stepRoots returns what a step computes, where vars are its dueVariables; core.mu is held.
+// stepRoots returns what a step computes, where vars are its dueVariables; both locks are held.
 func (s *Session) stepRoots(vars []*Variable) []*Tensor {
+	return s.pendingRoots(s.variableRoots(vars))
+}
+
+// variableRoots returns the pending values of a step's variables; both locks are held.
+func (s *Session) variableRoots(vars []*Variable) []*Tensor {
 	roots := make([]*Tensor, 0, 16)
 	for _, v := range vars {
 		if x := v.due(s); x != nil && x.pend != nil && x.pend.data == nil {
 			roots = append(roots, x.pend)
 		}
 	}
+	return roots
+}
+
+// pendingRoots appends what a step computes beside the values of its variables; the session is locked.
+func (s *Session) pendingRoots(roots []*Tensor) []*Tensor {
 	for _, t := range s.pending {
 		if t.data != nil || t.bits&bitDiscarded != 0 {
 			continue
@@ -140,8 +151,8 @@ func (s *Session) stepRoots(vars []*Variable) []*Tensor {
 	return roots
 }
 
-// endStep commits the variables that have data by now, drops what the step held and starts the next
-// one; core.mu is held. It returns the variables that had data before the jobs of the step.
+// endStep commits the variables that have data by now and starts the next step, which forgetStep then
+// prepares; both locks are held. It returns the variables that had data before the jobs of the step.
 func (s *Session) endStep() (computed []restore) {
 	left := s.assigned[:0]
 	for _, d := range s.assigned {
@@ -164,27 +175,33 @@ func (s *Session) endStep() (computed []restore) {
 	}
 	clear(s.assigned[len(left):])
 	s.assigned = left
+	s.endHistories()
+	s.step++
+	s.marking = false
+	return computed
+}
+
+// forgetStep drops what the step that has ended held; the session is locked. If its variables have
+// their values, tensors that died with it are emptied.
+func (s *Session) forgetStep(empty bool) {
 	for _, t := range s.pending {
-		if t.bits&bitScoped != 0 && len(left) == 0 {
+		if empty && t.bits&bitScoped != 0 {
 			t.ir, t.data = nil, nil // it is dead: free the memory
 		}
 	}
 	clear(s.pending)
 	s.pending, s.sweepPendingAt = s.pending[:0], 0
-	s.endHistories()
-	s.step++
-	s.marking = false
 	s.b.NextStep()
 	s.advanceSeeds()
 	s.trim.count = 0
-	return computed
 }
 
 // Keep marks tensors to be synced at the next MarkStep even if something
 // consumes them, and to outlive a Step.
 func (s *Session) Keep(ts ...*Tensor) {
 	s.lockTensors("keep", ts...)
-	defer s.core.mu.Unlock()
+	s.core.mu.Lock()
+	defer s.unlockBoth()
 	for _, t := range ts {
 		if t.bits&bitScoped != 0 {
 			t.bits |= bitOfStep
@@ -192,7 +209,7 @@ func (s *Session) Keep(ts ...*Tensor) {
 		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
 		switch {
 		case t.data != nil:
-			t.data.escaped = true
+			t.data.escape()
 		case t.bits&bitUnlisted != 0:
 			t.bits &^= bitUnlisted
 			t.s.pending = append(t.s.pending, t)
@@ -203,7 +220,8 @@ func (s *Session) Keep(ts ...*Tensor) {
 // Discard marks tensors not to be synced at MarkStep. They stay usable, lazily.
 func (s *Session) Discard(ts ...*Tensor) {
 	s.lockTensors("discard", ts...)
-	defer s.core.mu.Unlock()
+	s.core.mu.Lock()
+	defer s.unlockBoth()
 	for _, t := range ts {
 		t.bits = t.bits&^bitKeep | bitDiscarded
 	}
@@ -227,23 +245,22 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 
 // scopedStep is Step, and says whether it has come to marking the step.
 func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool, err error) {
-	c := s.core
-	c.mu.Lock()
+	s.lockBoth()
 	if s.scope&bitScoped != 0 {
-		c.mu.Unlock()
+		s.unlockBoth()
 		return false, ErrNestedStep
 	}
 	if s.marking {
-		c.mu.Unlock()
+		s.unlockBoth()
 		return false, fmt.Errorf("loris: step: %w", ErrConcurrent)
 	}
 	s.scope |= bitScoped
 	random, undos := s.random, len(s.undos)
-	c.mu.Unlock()
+	s.unlockBoth()
 	done := false
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		s.lockBoth()
+		defer s.unlockBoth()
 		if !done {
 			s.dropStep()
 			s.undoHost(undos)
@@ -267,7 +284,7 @@ type assignment struct {
 	before version // without a session if it had no pending version
 }
 
-// dropStep drops what was recorded inside the present Step and undoes its assignments; core.mu is
+// dropStep drops what was recorded inside the present Step and undoes its assignments; both locks are
 // held.
 func (s *Session) dropStep() {
 	for _, u := range slices.Backward(s.undo) {

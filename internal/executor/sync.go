@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loris-ml/loris/internal/cache"
@@ -12,18 +13,18 @@ import (
 	"github.com/loris-ml/loris/report"
 )
 
-// A sync takes core.mu twice, since it may not be held while the sync compiles, uploads
+// A sync takes the session's lock twice, since it may not be held while the sync compiles, uploads
 // numbers and waits for the devices' lockers:
 //
-//   - prepare holds it to read: that the session is open, which tensors are pending, their
-//     graph and hash, and the data of its parameters are seen as of one moment, and Close
-//     waits for the sync from then on;
-//   - commit holds it to write: all tensors and variables get their placeholders, and the step
-//     ends, at one moment, so that no op is recorded between a step's values and its end.
+//   - prepare holds it to read: which tensors are pending, their graph and hash, and the data of its
+//     parameters are seen as of one moment. It holds core.mu to see that the session is open, so that
+//     Close waits for the sync from then on, and to look at variables;
+//   - commit holds it to write, and core.mu with it: all tensors and variables get their placeholders,
+//     and the step ends, at one moment, so that no op is recorded between a step's values and its end.
 //
 // Tensors may change between the two. Hence commit assigns a placeholder only to a tensor that
 // still is what prepare saw, and decides only there which parameters may be overwritten. The
-// goroutine of the computation takes core.mu again only to put back the values of variables
+// goroutine of the computation takes core.mu only to put back the values of variables
 // after an error, and to enter and leave the queue of a device that has one.
 
 // request says what a sync computes.
@@ -63,7 +64,29 @@ type syncJob struct {
 // pending is no work and no error. On an error every tensor still holds its IR.
 // Tensors whose device is not among devices, when given, are left alone.
 func (s *Session) SyncTensors(ctx context.Context, tensors []*Tensor, cfg SyncTensorsConfig, devices ...ir.Device) ([]*Async, error) {
-	return s.sync(ctx, &request{tensors: tensors, config: cfg, devices: devices})
+	return s.sync(ctx, &request{tensors: s.unsynced(tensors), config: cfg, devices: devices})
+}
+
+// unsynced returns the tensors with nil in place of those that have data and another session's lock:
+// reading what several forks have computed is no reason for these to join.
+func (s *Session) unsynced(ts []*Tensor) []*Tensor {
+	if s.apart(ts) == nil {
+		return ts
+	}
+	ts = slices.Clone(ts)
+	for i, t := range ts {
+		if s.apart(ts[i:i+1]) != nil && t.hasData() {
+			ts[i] = nil
+		}
+	}
+	return ts
+}
+
+// hasData reports whether the tensor is not pending; no lock is held.
+func (t *Tensor) hasData() bool {
+	t.s.lock()
+	defer t.s.unlock()
+	return t.data != nil
 }
 
 // sync runs the stages, each for all collections in the order of their devices.
@@ -121,24 +144,23 @@ func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	return asyncs, nil
 }
 
-// prepare collects, walks and hashes under core.mu. Unless it returns an error, the sync counts
-// as running.
+// prepare collects, walks and hashes with the session locked. Unless it returns an error, the sync
+// counts as running.
 func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err error) {
-	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.endsStep {
-		if err := s.stepRequest(r); err != nil {
-			return nil, err
-		}
-	}
-	if err := ctx.Err(); err != nil {
+	s.lockWith(r.tensors)
+	defer s.unlock()
+	if err := s.beginSync(ctx, r); err != nil {
 		return nil, err
 	}
-	if c.closed {
-		return nil, ErrClosed
+	done := false
+	defer func() {
+		if !done { // an error, or a panic of a hook
+			s.core.running.Done()
+		}
+	}()
+	if r.endsStep {
+		r.tensors = s.pendingRoots(r.tensors)
 	}
-	s.endView()
 	colls := s.collectSyncTensors(r.tensors, r.config, r.devices)
 	jobs = make([]*syncJob, 0, len(colls))
 	for _, coll := range colls {
@@ -154,11 +176,33 @@ func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err
 	for _, j := range jobs {
 		j.noteStale()
 	}
-	c.running.Add(1)
+	done = true
 	return jobs, nil
 }
 
-// noteStale reports tensors of an earlier step, whose graph runs again for them; core.mu is held.
+// beginSync does what of prepare takes core.mu; the session is locked. Unless it returns an error, the
+// sync counts as running.
+func (s *Session) beginSync(ctx context.Context, r *request) error {
+	c := s.core
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.endsStep {
+		if err := s.stepRequest(r); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	s.endView()
+	c.running.Add(1)
+	return nil
+}
+
+// noteStale reports tensors of an earlier step, whose graph runs again for them; the session is locked.
 func (j *syncJob) noteStale() {
 	for _, i := range j.coll.Indices {
 		if t := j.tensors[i]; t.stale() && t.bits&bitDiscarded == 0 {
@@ -167,8 +211,8 @@ func (j *syncJob) noteStale() {
 	}
 }
 
-// newJob walks and hashes the graph of a collection, and looks for its computation; core.mu is
-// held.
+// newJob walks and hashes the graph of a collection, and looks for its computation; the session is
+// locked.
 func (s *Session) newJob(r *request, coll *SyncTensorCollection) (*syncJob, error) {
 	c := s.core
 	j := &syncJob{coll: coll, tensors: r.tensors, endsStep: r.endsStep}
@@ -177,9 +221,9 @@ func (s *Session) newJob(r *request, coll *SyncTensorCollection) (*syncJob, erro
 	if err != nil {
 		return nil, err
 	}
-	defer c.walker.Release()
+	defer s.walker.Release()
 	j.params, j.scalars = po.Parameters, po.scalars
-	coll.Hash = c.walker.Hash(&po.PostOrder, coll.Device)
+	coll.Hash = s.walker.Hash(&po.PostOrder, coll.Device)
 	if j.plug, err = c.pluggedFor(coll.Hash, po.scalars, coll.Device, po.shapes); err != nil {
 		return nil, err
 	}
@@ -190,7 +234,7 @@ func (s *Session) newJob(r *request, coll *SyncTensorCollection) (*syncJob, erro
 		// takes the device, so that step must leave these alone.
 		for _, p := range j.params {
 			if p != nil {
-				p.escaped = true
+				p.escape()
 			}
 		}
 	}
@@ -265,7 +309,7 @@ func (j *syncJob) expected() time.Duration {
 }
 
 // commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
-// under core.mu. It cannot fail.
+// under both locks. It cannot fail.
 func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 	c := s.core
 	defer func() {
@@ -273,6 +317,17 @@ func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 			c.live.add(j.coll.Device, j.live...)
 		}
 	}()
+	s.lock()
+	defer s.unlock()
+	if empty := s.commitShared(r, jobs, asyncs); r.endsStep {
+		s.forgetStep(empty)
+	}
+}
+
+// commitShared does what of commit takes core.mu; the session is locked. It reports whether the
+// variables of a step have their values.
+func (s *Session) commitShared(r *request, jobs []*syncJob, asyncs []*Async) (empty bool) {
+	c := s.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.endsStep {
@@ -285,11 +340,12 @@ func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 		j.settle(asyncs[i], r.variables)
 	}
 	c.running.Add(len(jobs))
-	if r.endsStep {
-		computed := s.endStep()
-		together(jobs, computed)
-		s.giveUndos(asyncs, computed)
-	} else {
+	if !r.endsStep {
 		s.dropConsumed()
+		return false
 	}
+	computed := s.endStep()
+	together(jobs, computed)
+	s.giveUndos(asyncs, computed)
+	return len(s.assigned) == 0
 }

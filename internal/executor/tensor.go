@@ -7,7 +7,8 @@ import (
 )
 
 // Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so
-// that recording an op allocates one object. core.mu guards all fields but s, which never changes.
+// that recording an op allocates one object. The session's lock guards all fields but s, which never
+// changes; who writes ir, data or bits of a tensor that others may see holds core.mu, too.
 type Tensor struct {
 	s    *Session
 	ir   *ir.Node // pending IR; nil once there is data
@@ -18,10 +19,10 @@ type Tensor struct {
 	gen  uint8 // the session's gen when it was recorded, modulo 2⁸
 }
 
-// node returns the pending IR, or a nil Value once there is data; core.mu is held.
+// node returns the pending IR, or a nil Value once there is data; the session is locked.
 func (t *Tensor) node() ir.Value { return ir.Value{Node: t.ir, Index: int(t.out)} }
 
-// setNode makes the value t's pending IR; core.mu is held.
+// setNode makes the value t's pending IR; the session is locked.
 func (t *Tensor) setNode(v ir.Value) { t.ir, t.out = v.Node, uint16(v.Index) }
 
 const (
@@ -34,7 +35,8 @@ const (
 	bitInitial                     // the initial value of a variable, for which it is computed
 )
 
-// dead reports whether t was recorded inside a Step that has ended or failed; core.mu is held.
+// dead reports whether t was recorded inside a Step that has ended or failed; the session is locked, or
+// core.mu held.
 func (t *Tensor) dead() bool {
 	return t.bits&bitScoped != 0 && (t.step != t.s.step || t.gen != t.s.gen)
 }
@@ -48,8 +50,8 @@ func (t *Tensor) Shape() ir.Shape {
 	if t.s == nil {
 		panic(fmt.Errorf("loris: use of a zero Tensor: make one with FromSlice, Zeros or an op"))
 	}
-	t.s.core.mu.Lock()
-	defer t.s.core.mu.Unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	if t.dead() {
 		panic(ir.NewOpError("shape", ErrDead, nil, "nothing is left of it"))
 	}
@@ -65,8 +67,8 @@ func (t *Tensor) shape() ir.Shape {
 
 // Device returns the tensor's device.
 func (t *Tensor) Device() ir.Device {
-	t.s.core.mu.Lock()
-	defer t.s.core.mu.Unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.device()
 }
 
@@ -84,15 +86,15 @@ func (t *Tensor) device() ir.Device {
 
 // Pending reports whether the tensor is still IR.
 func (t *Tensor) Pending() bool {
-	t.s.core.mu.Lock()
-	defer t.s.core.mu.Unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.data == nil
 }
 
 // Op returns the op whose result a pending tensor is, or 0 for data and numbers.
 func (t *Tensor) Op() ir.Op {
-	t.s.core.mu.Lock()
-	defer t.s.core.mu.Unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	if t.ir == nil || t.data != nil {
 		return 0
 	}
@@ -101,19 +103,19 @@ func (t *Tensor) Op() ir.Op {
 
 // Data returns the tensor's device data, or nil while it is IR.
 func (t *Tensor) Data() *Data {
-	t.s.core.mu.Lock()
-	defer t.s.core.mu.Unlock()
+	t.s.lock()
+	defer t.s.unlock()
 	return t.data
 }
 
-// init makes t the handle of a value just recorded; core.mu is held.
+// init makes t the handle of a value just recorded; the session is locked.
 func (t *Tensor) init(s *Session, v ir.Value) {
 	t.s, t.step, t.bits, t.gen = s, s.step, s.scope, s.gen
 	t.setNode(v)
 	s.pending = append(s.pending, t)
 }
 
-// usable panics if ops of session s cannot take t; core.mu is held. A tensor that another session
+// usable panics if ops of session s cannot take t; the session is locked. A tensor that another session
 // takes is never donated by its own.
 func (t *Tensor) usable(s *Session, op string) {
 	var err error
@@ -122,29 +124,29 @@ func (t *Tensor) usable(s *Session, op string) {
 		err = fmt.Errorf("%w: a zero Tensor", ir.ErrArg)
 	case t.s.core != s.core:
 		err = ErrSession
-	case s.core.closed:
+	case s.core.closed.Load():
 		err = ErrClosed
 	case t.dead():
 		err = ErrDead
 	default:
 		if t.s != s {
-			s.core.escape(t)
+			s.escape(t)
 		}
 		return
 	}
 	panic(ir.NewOpError(op, err, nil, "the operand cannot be used"))
 }
 
-// stale reports whether t is IR of an earlier step; core.mu is held.
+// stale reports whether t is IR of an earlier step; the session is locked.
 func (t *Tensor) stale() bool { return t.data == nil && t.step != t.s.step }
 
 // unconsumed reports whether MarkStep syncs t, which is IR, for itself: it is marked Keep, or no op
-// consumes it, and it is not the initial value of a variable, for which it is synced; core.mu is held.
+// consumes it, and it is not the initial value of a variable, for which it is synced; the session is locked.
 func (t *Tensor) unconsumed() bool {
 	return t.bits&bitKeep != 0 || t.bits&bitInitial == 0 && t.ir.Used>>min(t.out, 31)&1 == 0
 }
 
-// value returns the value of t in the graph; core.mu is held and t is not stale. A tensor that was
+// value returns the value of t in the graph; the session is locked and t is not stale. A tensor that was
 // synced without SyncData has both IR and data; ops take its IR until the step ends. A handle of a
 // variable's value has both too, and its IR is the variable's leaf.
 func (t *Tensor) value() ir.Value {
@@ -155,7 +157,7 @@ func (t *Tensor) value() ir.Value {
 		return t.node()
 	}
 	if t.bits&bitScoped == 0 {
-		t.data.escaped = true
+		t.data.escape()
 	}
 	if t.ir != nil && t.ir.IsLeaf() {
 		return t.node()
@@ -163,20 +165,20 @@ func (t *Tensor) value() ir.Value {
 	return ir.Value{Node: t.data.node()}
 }
 
-// escape keeps the data that t is or depends on from being donated; core.mu is
-// held.
-func (c *core) escape(t *Tensor) {
+// escape keeps the data that t, of the same group, is or depends on from being donated; the session is
+// locked.
+func (s *Session) escape(t *Tensor) {
 	if t.data != nil {
-		t.data.escaped = true
+		t.data.escape()
 		return
 	}
 	if (t.bits|t.s.scope)&bitScoped == 0 {
 		return // it depends on nothing that can be donated
 	}
-	for _, n := range c.walker.Walk([]ir.Value{t.node()}).Nodes {
+	for _, n := range s.walker.Walk([]ir.Value{t.node()}).Nodes {
 		if d := dataOf(n.Leaf()); d != nil {
-			d.escaped = true
+			d.escape()
 		}
 	}
-	c.walker.Release()
+	s.walker.Release()
 }

@@ -103,10 +103,7 @@ func (s *Session) Trace(ctx context.Context, inputs []*Tensor, newTensor func() 
 	if err != nil {
 		return nil, err
 	}
-	c := s.core
-	c.mu.Lock()
 	plug, err := tr.plugged(tr.params)
-	c.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +141,8 @@ func (s *Session) record(ctx context.Context, inputs []*Tensor, newTensor func()
 // recordOnce calls fn and returns what it records; the gate is held.
 func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func(in []*Tensor) ([]*Tensor, error)) (*Traced, error) {
 	c := s.core
+	inputs = s.localAll(inputs)
+	s.lockWith(inputs)
 	c.mu.Lock()
 	s.tracing = newTrace(c.nextID.Add(1))
 	s.scope |= bitTraced
@@ -157,10 +156,10 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 		stand[i] = newTensor()
 		stand[i].s, stand[i].ir, stand[i].step, stand[i].bits = s, n, s.step, bitTraced
 	}
-	c.mu.Unlock()
+	s.unlockBoth()
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		s.lockBoth()
+		defer s.unlockBoth()
 		s.tracing, s.random = nil, random
 		back()
 		s.scope &^= bitTraced
@@ -189,9 +188,9 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 
 // finish turns the recorded values into the program.
 func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
-	s, c := tr.s, tr.s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s := tr.s
+	s.lockWith(outs)
+	defer s.unlock()
 	roots := make([]ir.Value, 0, len(outs))
 	for _, t := range outs {
 		roots = append(roots, t.value())
@@ -213,8 +212,8 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 		tr.device = s.device
 	}
 	seed := s.rngFor(tr.device).leaf
-	po := c.walker.Walk(roots)
-	defer c.walker.Release()
+	po := s.walker.Walk(roots)
+	defer s.walker.Release()
 	var nodes []*ir.Node
 	tr.program, nodes = graph.FromPostOrder("compiled", &po)
 	for _, n := range nodes {
@@ -233,7 +232,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 			p.v = l.v
 		case *Data, *variableLeaf:
 			p.data = dataOf(l)
-			p.data.escaped = true
+			p.data.escape()
 		case *ir.ScalarLeaf:
 			p.scalar, p.dtype, p.seed = l, n.Shapes()[0].DType(), n == seed
 			tr.random = tr.random || p.seed
@@ -242,7 +241,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 		}
 		tr.params = append(tr.params, p)
 	}
-	tr.hash = c.walker.Hash(&po, tr.device)
+	tr.hash = s.walker.Hash(&po, tr.device)
 	for k, v := range tr.vars {
 		if i := slices.IndexFunc(tr.params, func(p tracedParam) bool { return p.v == v }); i >= 0 {
 			tr.donors = append(tr.donors, donor{i, tr.numOut + k})
@@ -274,10 +273,10 @@ func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Comp
 	return ref, err
 }
 
-// plugged returns the model that is plugged for the graph, or nil; core.mu is held.
+// plugged returns the model that is plugged for the graph, or nil; core.mu is not held.
 func (tr *Traced) plugged(params []tracedParam) (*Plug, error) {
 	c := tr.s.core
-	if len(c.plugs) == 0 {
+	if c.plugged.Load() == 0 {
 		return nil, nil
 	}
 	var scalars []scalarParam
@@ -295,13 +294,13 @@ func (tr *Traced) Guards() []tracing.Guard { return tr.guards }
 // Tracing reports whether one of the tensors was made by the function that is
 // being traced with this session.
 func (s *Session) Tracing(ts []*Tensor) bool {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	if s.tracing == nil {
 		return false
 	}
 	for _, t := range ts {
-		if t.bits&bitTraced != 0 && t.data == nil {
+		if t.s == s && t.bits&bitTraced != 0 && t.data == nil {
 			return true
 		}
 	}

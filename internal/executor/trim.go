@@ -14,7 +14,7 @@ type trimState struct {
 	busy  bool
 }
 
-// trimCheck syncs the step so far if it has grown too large; core.mu is held, and released during
+// trimCheck syncs the step so far if it has grown too large; the session is locked, but for during
 // the sync.
 func (s *Session) trimCheck() {
 	limit := s.core.cfg.TrimNodes
@@ -27,26 +27,28 @@ func (s *Session) trimCheck() {
 		line = s.pending[n-1].ir.Line()
 	}
 	s.core.stats.trimmed(s.b.Count(), line)
-	s.core.mu.Unlock()
+	s.unlock()
 	s.findDropped()
-	s.core.mu.Lock()
+	s.lockBoth()
 	roots := s.stepRoots(s.dueVariables())
-	s.core.mu.Unlock()
+	s.unlockBoth()
 	// The sync does not run in the background, so that recording waits for it.
 	_, err := s.SyncTensors(context.Background(), roots, stepConfig)
-	s.core.mu.Lock()
+	s.lock()
 	s.trim.busy = false
 	if err != nil {
 		s.trim.err = fmt.Errorf("sync of a graph of %d nodes without a MarkStep: %w", s.trim.count, err)
 		return
 	}
 	s.sweepPendingAt = 0
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
 	s.dropConsumed()
 }
 
 // dropConsumed removes from the step's list what MarkStep will not sync: tensors that have data and
 // tensors that an op consumes. So a program that reads values and never marks a step keeps no more
-// alive than its handles do. core.mu is held.
+// alive than its handles do. Both locks are held.
 func (s *Session) dropConsumed() {
 	if len(s.pending) < s.sweepPendingAt || s.tracing != nil || s.bodies > 0 {
 		return
@@ -68,7 +70,7 @@ func (s *Session) dropConsumed() {
 
 // ResetTrimCounter lets the present step record TrimNodes more nodes before it is synced.
 func (s *Session) ResetTrimCounter() {
-	s.core.mu.Lock()
-	defer s.core.mu.Unlock()
+	s.lock()
+	defer s.unlock()
 	s.trim.count = s.b.Count()
 }

@@ -62,6 +62,9 @@ func (s *Session) UploadCached(ctx context.Context, dst *Tensor, shape ir.Shape,
 	}
 	s.adopt(dst, ref.Value())
 	ref.Release()
+	s.lockBoth()
+	defer s.unlockBoth()
+	dst.ir = dst.data.leafFor(s.group.root(), nil) // tensors of several sessions may have this data
 	return nil
 }
 
@@ -151,12 +154,11 @@ func (s *Session) Adopt(dst *Tensor, buf backend.Buffer) error {
 
 // adopt makes dst a live tensor that holds the data.
 func (s *Session) adopt(dst *Tensor, d *Data) {
-	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	d.escape()
+	s.lock()
+	defer s.unlock()
 	dst.s, dst.data, dst.step = s, d, s.step
-	d.escaped = true
-	c.live.add(d.device, dst)
+	s.core.live.add(d.device, dst)
 }
 
 // hostKey is the key of host data in the data cache.

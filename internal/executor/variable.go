@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/loris-ml/loris/internal/aten"
@@ -16,7 +15,8 @@ import (
 // placeholder, for which readers wait. Where several sessions assign one variable, the step that
 // ends last wins.
 //
-// core.mu guards all fields but s and shape, which never change.
+// core.mu guards all fields but s and shape, which never change. Pending tensors of versions belong to
+// sessions that may not be locked: lock.go says what may be read of them.
 type Variable struct {
 	s         *Session
 	committed version
@@ -45,7 +45,8 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 		panic(err)
 	}
 	s.lockTensors("variable", t)
-	defer s.core.mu.Unlock()
+	s.core.mu.Lock()
+	defer s.unlockBoth()
 	v := &Variable{s: s, shape: t.shape()}
 	if t.data != nil {
 		v.committed.assign(v, t)
@@ -81,7 +82,7 @@ func (v *Variable) Session() *Session { return v.s }
 // assignment differ from later ones after that step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
 	x := v.lockSeen(s)
-	defer v.s.core.mu.Unlock()
+	defer s.unlockBoth()
 	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
 	if s.tracing != nil {
 		dst.setNode(s.tracing.value(s, v))
@@ -99,13 +100,13 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 		return
 	}
 	dst.data = x.data
-	dst.setNode(x.node(v).Out(0))
+	dst.setNode(x.nodeFor(s, v).Out(0))
 	if s.scope&bitScoped == 0 || s != v.s {
-		dst.data.escaped = true
+		dst.data.escape()
 	}
 }
 
-// lockSeen takes core.mu and returns the version that session s sees. An initial value that is IR of
+// lockSeen takes both locks, the session's being s's, and returns the version that session s sees. An initial value that is IR of
 // another session is synced first: it is committed, and no other session's graph should have to
 // compute it. If there is no value, lockSeen panics without the lock.
 func (v *Variable) lockSeen(s *Session) *version {
@@ -116,7 +117,7 @@ func (v *Variable) lockSeen(s *Session) *version {
 	// What the session sees may be other IR after a sync: a step that commits meanwhile gives the
 	// session's view a copy of the initial value.
 	for synced := (*Tensor)(nil); ; {
-		c.mu.Lock()
+		s.lockBoth()
 		x := v.seen(s)
 		if x == &v.committed {
 			s.look(v)
@@ -124,14 +125,19 @@ func (v *Variable) lockSeen(s *Session) *version {
 		err := v.usable(s, x)
 		switch {
 		case err != nil:
-			c.mu.Unlock()
+			s.unlockBoth()
 			panic(err)
-		case x.pend == nil || x.pend.s == s || x.pend == synced:
+		case x.pend == nil || x.pend.s == s || x.pend == synced && s.joined(synced.s):
 			return x
 		}
+		again := x.pend == synced // a hook refuses to sync it
 		synced = x.pend
-		c.mu.Unlock()
-		syncInitial(synced)
+		s.unlockBoth()
+		if again {
+			s.join(synced.s)
+		} else {
+			syncInitial(synced)
+		}
 	}
 }
 
@@ -176,7 +182,7 @@ func syncInitial(p *Tensor) {
 // and s is of the same core.
 func (v *Variable) usable(s *Session, x *version) error {
 	switch {
-	case v.s.core.closed:
+	case v.s.core.closed.Load():
 		return ir.NewOpError("value", ErrClosed, nil, "the variable cannot be used")
 	case x.data == nil && (x.pend == nil || x.pend.dead()):
 		return ir.NewOpError("value", ErrDead, nil, "the variable was made in a Step that failed")
@@ -274,7 +280,7 @@ func (x *version) settle(v *Variable) {
 func (x *version) set(v *Variable, d *Data) {
 	if !d.info.ReadOnly {
 		if d.holder != nil && d.holder != v {
-			d.escaped = true
+			d.escape()
 		}
 		d.holder = v
 	}
@@ -288,7 +294,7 @@ func (x *version) assign(v *Variable, t *Tensor) {
 		return
 	}
 	// The user still has the handle t, so the data is never donated.
-	t.data.escaped = true
+	t.data.escape()
 	x.set(v, t.data)
 	step := x.s
 	if step == nil {
@@ -306,14 +312,28 @@ func (x *version) node(v *Variable) *ir.Node {
 	if v.kind.Device() != x.data.device {
 		v.kind = ir.NewLeafKind(v.shape, x.data.device)
 	}
-	x.leaf, x.until = v.kind.Leaf(&variableLeaf{x.data, x.alias, x.from}), nil
+	x.leaf, x.until = v.kind.Leaf(&variableLeaf{data: x.data, alias: x.alias, from: x.from}), nil
 	if o := historyOf(x.leaf); !o.ended() {
 		x.until = o
 	}
 	return x.leaf
 }
 
-// view returns the view of the pending value in this step; core.mu is held.
+// nodeFor is node for session s, which is locked. Groups of sessions have leaves of their own, and the
+// first that asks has the version's.
+func (x *version) nodeFor(s *Session, v *Variable) *ir.Node {
+	n, g := x.node(v), s.group.root()
+	l := n.Leaf().(*variableLeaf)
+	switch {
+	case l.group == nil:
+		l.group = g
+	case l.group.root() != g:
+		return l.apart.of(g, n.CloneLeaf)
+	}
+	return n
+}
+
+// view returns the view of the pending value in this step; both locks are held.
 func (x *version) view() ir.Value {
 	p := x.pend
 	if p.step != p.s.step {
@@ -346,8 +366,8 @@ func (x *version) device() ir.Device {
 // session with data, outside of any Step, belongs to no step and is committed at once. Another shape
 // or dtype panics with an *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
-	v.s.lockTensors("assign", t)
-	defer v.s.core.mu.Unlock()
+	s := v.lockAssigned(t)
+	defer s.unlockBoth()
 	if t.shape() != v.shape {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
 			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
@@ -374,59 +394,29 @@ func (v *Variable) Assign(t *Tensor) {
 	}
 }
 
-// publish commits t's value, which is data, in place of what the variable's session has assigned;
-// core.mu is held.
-func (v *Variable) publish(t *Tensor) {
-	v.keepViews(nil)
-	v.drop(v.s)
-	x := version{s: t.s}
-	x.assign(v, t)
-	v.commit(x)
-	delete(t.s.view, v) // a session sees what it has assigned
+// lockAssigned checks the tensor of an assignment, and takes core.mu and the lock of its session, which
+// it returns. The variable's session is locked, too, where the assignment changes what it records: then
+// both join.
+func (v *Variable) lockAssigned(t *Tensor) *Session {
+	s := v.s
+	if t != nil && t.s != nil && t.s.core == s.core {
+		s = t.s
+	}
+	for {
+		s.lockTensors("assign", t)
+		if s != v.s {
+			s.escape(t) // as where an op of another session takes it
+		}
+		s.core.mu.Lock()
+		if v.s.scope == 0 || s.joined(v.s) || v.s.scope&bitTraced == 0 && (t.data == nil || s.scope&bitScoped != 0) {
+			return s
+		}
+		s.unlockBoth()
+		s.join(v.s)
+	}
 }
 
-// Publish commits the values of tensors to variables, all at one moment. It syncs those that are
-// pending and waits for them, so that variables keep their values where a computation fails. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
-// ir.ErrArg or ir.ErrShape, and nothing is published then.
-func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) error {
-	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
-		return err
-	}
-	if len(vars) != len(ts) {
-		return fmt.Errorf("loris: publish: %w: %d variables and %d values", ir.ErrArg, len(vars), len(ts))
-	}
-	if err := s.Readable(ts...); err != nil {
-		return err
-	}
-	if _, err := s.FetchTensors(ctx, ts...); err != nil {
-		return err
-	}
-	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, v := range vars {
-		switch t := ts[i]; {
-		case c.closed:
-			return ErrClosed
-		case v == nil || v.s.core != c:
-			return fmt.Errorf("loris: publish: variable %d: %w", i, ErrSession)
-		case t.data == nil:
-			return fmt.Errorf("loris: publish: value %d: %w", i, errNotSynced)
-		case t.shape() != v.shape:
-			return fmt.Errorf("loris: publish: variable %d is %v, its value %v: %w", i, v.shape, t.shape(), ir.ErrShape)
-		}
-	}
-	for i, v := range vars {
-		if v.s.scope&bitScoped != 0 {
-			v.assignIn(v.s, ts[i])
-		} else {
-			v.publish(ts[i])
-		}
-	}
-	return nil
-}
-
-// assignIn makes t's value pending in session s; core.mu is held.
+// assignIn makes t's value pending in session s; both locks are held.
 func (v *Variable) assignIn(s *Session, t *Tensor) {
 	if s.marking {
 		panic(ir.NewOpError("assign", ErrConcurrent, nil, "the assignment would be lost between two steps"))

@@ -12,7 +12,7 @@ import (
 // Of its own variables a session always sees the last committed value: a program that waits for
 // goroutines with forks, and then reads what they have trained, need not know of views.
 
-// look begins the session's view, if the variable is another's and it has not begun; core.mu is held.
+// look begins the session's view, if the variable is another's and it has not begun; both locks are held.
 func (s *Session) look(v *Variable) {
 	if s == v.s || s.viewing {
 		return
@@ -24,7 +24,7 @@ func (s *Session) look(v *Variable) {
 	s.core.viewers = append(s.core.viewers, s.self)
 }
 
-// endView lets the session see what is committed now; core.mu is held.
+// endView lets the session see what is committed now; both locks are held.
 func (s *Session) endView() {
 	if !s.viewing {
 		return
@@ -62,7 +62,7 @@ func (v *Variable) keepViews(s *Session) {
 			return false
 		}
 		if x.data != nil {
-			x.data.escaped = true
+			x.data.escape()
 		}
 		if other.view == nil {
 			other.view = map[*Variable]*version{}

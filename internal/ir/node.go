@@ -168,6 +168,10 @@ func (k LeafKind) Leaf(l Leaf) *Node {
 	return &n.Node
 }
 
+// CloneLeaf returns another leaf of the same kind that stands for the same. The node must be a leaf
+// that NewLeaf or LeafKind.Leaf has made.
+func (n *Node) CloneLeaf() *Node { return LeafKind{n.e, n.device}.Leaf(n.Leaf()) }
+
 func appendShape(b []byte, s Shape) []byte {
 	b = append(b, byte(s.dtype), s.rank)
 	for _, d := range s.dims[:s.rank] {

@@ -1,0 +1,74 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/ir"
+)
+
+// publish commits t's value, which is data, in place of what the variable's session has assigned;
+// both locks are held.
+func (v *Variable) publish(t *Tensor) {
+	v.keepViews(nil)
+	v.drop(v.s)
+	x := version{s: t.s}
+	x.assign(v, t)
+	v.commit(x)
+	delete(t.s.view, v) // a session sees what it has assigned
+}
+
+// Publish commits the values of tensors to variables, all at one moment. It syncs those that are
+// pending and waits for them, so that variables keep their values where a computation fails. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
+// ir.ErrArg or ir.ErrShape, and nothing is published then.
+func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) error {
+	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
+		return err
+	}
+	if len(vars) != len(ts) {
+		return fmt.Errorf("loris: publish: %w: %d variables and %d values", ir.ErrArg, len(vars), len(ts))
+	}
+	if err := s.Readable(ts...); err != nil {
+		return err
+	}
+	if _, err := s.FetchTensors(ctx, ts...); err != nil {
+		return err
+	}
+	c := s.core
+	ts = s.localAll(ts)
+	for _, v := range vars {
+		if v != nil && v.s.core == c && v.inStep() {
+			s.join(v.s) // it is assigned there
+		}
+	}
+	s.lockWith(ts)
+	c.mu.Lock()
+	defer s.unlockBoth()
+	for i, v := range vars {
+		switch t := ts[i]; {
+		case c.closed.Load():
+			return ErrClosed
+		case v == nil || v.s.core != c:
+			return fmt.Errorf("loris: publish: variable %d: %w", i, ErrSession)
+		case t.data == nil:
+			return fmt.Errorf("loris: publish: value %d: %w", i, errNotSynced)
+		case t.shape() != v.shape:
+			return fmt.Errorf("loris: publish: variable %d is %v, its value %v: %w", i, v.shape, t.shape(), ir.ErrShape)
+		}
+	}
+	for i, v := range vars {
+		if v.s.scope&bitScoped != 0 && s.joined(v.s) {
+			v.assignIn(v.s, ts[i])
+		} else {
+			v.publish(ts[i])
+		}
+	}
+	return nil
+}
+
+// inStep reports whether the variable's session is in a Step; no lock is held.
+func (v *Variable) inStep() bool {
+	v.s.core.mu.Lock()
+	defer v.s.core.mu.Unlock()
+	return v.s.scope&bitScoped != 0
+}
