@@ -1,10 +1,9 @@
 package cpu
 
 import (
-	"bytes"
 	"context"
 	"encoding"
-	"encoding/gob"
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -49,8 +48,34 @@ func (j *journal) supports(q fuse.Probe) bool {
 // which ops have any. The plan is made anew, which takes less time than reading
 // it would.
 type artifact struct {
-	Codes  map[string][]byte // by Kernel.Key; empty for what has no code
-	Probes map[fuse.Probe]bool
+	codes  map[string][]byte // by Kernel.Key; empty for what has no code
+	probes map[fuse.Probe]bool
+}
+
+// artifactFile is an artifact as JSON, in which neither kind of key can be that of an object.
+type artifactFile struct {
+	Codes []struct {
+		Key, Code []byte
+	}
+	Probes []struct {
+		Probe     fuse.Probe
+		Supported bool
+	}
+}
+
+func parseArtifact(data []byte) (*artifact, error) {
+	var f artifactFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, err
+	}
+	a := &artifact{map[string][]byte{}, map[fuse.Probe]bool{}}
+	for _, c := range f.Codes {
+		a.codes[string(c.Key)] = c.Code
+	}
+	for _, p := range f.Probes {
+		a.probes[p.Probe] = p.Supported
+	}
+	return a, nil
 }
 
 // ArtifactID returns the build of this module and the instructions that kernels
@@ -69,16 +94,17 @@ func (b *Backend) ArtifactID(d ir.Device) string {
 // CompileArtifact is Compile that takes the machine code of kernels from an
 // artefact, see backend.ArtifactBackend.
 func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, data []byte) (backend.Model, []byte, error) {
-	var kept artifact
+	kept := &artifact{}
 	if data != nil && b.engine != nil {
 		// What cannot be read is made anew and replaced.
-		if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&kept); err == nil {
-			b.engine.learn(&kept)
+		if a, err := parseArtifact(data); err == nil {
+			kept = a
+			b.engine.learn(kept)
 		}
 	}
 	j := b.engine.journal()
 	m, err := b.compile(ctx, p, d, o, j)
-	if err != nil || j == nil || j.within(&kept) {
+	if err != nil || j == nil || j.within(kept) {
 		return m, nil, err
 	}
 	fresh, err := j.artifact()
@@ -92,7 +118,7 @@ func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.De
 func (e *engine) learn(a *artifact) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for key, data := range a.Codes {
+	for key, data := range a.codes {
 		if e.codes.Contains(key) {
 			continue
 		}
@@ -104,19 +130,19 @@ func (e *engine) learn(a *artifact) {
 			e.keep(key, code)
 		}
 	}
-	maps.Copy(e.probes, a.Probes)
+	maps.Copy(e.probes, a.probes)
 }
 
 // within reports whether an artefact has all code and probes that the compilation
 // needed.
 func (j *journal) within(a *artifact) bool {
 	for key := range j.codes {
-		if _, ok := a.Codes[key]; !ok {
+		if _, ok := a.codes[key]; !ok {
 			return false
 		}
 	}
 	for q := range j.probes {
-		if _, ok := a.Probes[q]; !ok {
+		if _, ok := a.probes[q]; !ok {
 			return false
 		}
 	}
@@ -125,19 +151,22 @@ func (j *journal) within(a *artifact) bool {
 
 // artifact encodes what the compilation needed.
 func (j *journal) artifact() ([]byte, error) {
-	a := artifact{Codes: map[string][]byte{}, Probes: j.probes}
+	var f artifactFile
 	for key, code := range j.codes {
-		if code == nil {
-			a.Codes[key] = nil
-			continue
+		var data []byte
+		if code != nil {
+			var err error
+			if data, err = code.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+				return nil, err
+			}
 		}
-		data, err := code.(encoding.BinaryMarshaler).MarshalBinary()
-		if err != nil {
-			return nil, err
-		}
-		a.Codes[key] = data
+		f.Codes = append(f.Codes, struct{ Key, Code []byte }{[]byte(key), data})
 	}
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(&a)
-	return b.Bytes(), err
+	for probe, supported := range j.probes {
+		f.Probes = append(f.Probes, struct {
+			Probe     fuse.Probe
+			Supported bool
+		}{probe, supported})
+	}
+	return json.Marshal(&f)
 }
