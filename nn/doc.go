@@ -37,7 +37,8 @@
 //
 // Load reads weights under other names, in part or in other dtypes (Rename, Partial, CastFloats), and
 // Freeze keeps parameters from being trained. NewLSTM and its kind take sequences of any length with
-// one compilation for each length. MultiheadAttention decodes a token at a time with a KVCache.
+// one compilation for each length. MultiheadAttention and TransformerEncoderLayer decode a token at a
+// time with a KVCache.
 //
 // Mistakes in building a layer or a graph panic with a *loris.OpError; loris.Try returns
 // it.

@@ -121,6 +121,9 @@ func layerCases(w Option) map[string]struct {
 		"lstm":                  {m: NewLSTM(3, 4, w), forward: recur},
 		"lstm_deep":             {m: NewLSTM(3, 4, w, Layers(2), Bidirectional(), BatchFirst()), forward: recur},
 		"lstm_unbatched":        {m: NewLSTM(3, 4, w), forward: recur},
+		"encoder_layer":         {m: NewTransformerEncoderLayer(8, 2, 12, w)},
+		"encoder_layer_first": {m: NewTransformerEncoderLayer(8, 2, 12, w, NormFirst(), Activation(GELU), NoBias(),
+			Eps(1e-3), Causal())},
 	}
 }
 

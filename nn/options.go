@@ -41,6 +41,8 @@ type config struct {
 	gptqV2                          bool
 	layers                          int
 	bidirectional, batchFirst, relu bool
+	normFirst                       bool
+	activation                      func(x *loris.Tensor) *loris.Tensor
 }
 
 // newConfig applies the options to a layer, which takes With and those named.
@@ -146,7 +148,7 @@ func KVDims(key, value int) Option {
 func Causal() Option { return Option{"Causal", func(c *config) { c.causal = true }} }
 
 // DropoutP is the probability of dropout inside a layer in training: between the layers of a
-// recurrent one, of an attention's weights. The default is 0.
+// recurrent one, of an attention's weights, throughout a TransformerEncoderLayer. The default is 0.
 func DropoutP(p float64) Option { return Option{"DropoutP", func(c *config) { c.dropout = p }} }
 
 // Rotary gives an attention rotary positions with the given base, 10000 say: queries and keys are
@@ -179,6 +181,15 @@ func BatchFirst() Option { return Option{"BatchFirst", func(c *config) { c.batch
 
 // ReLUCell gives an RNN relu in place of tanh.
 func ReLUCell() Option { return Option{"ReLUCell", func(c *config) { c.relu = true }} }
+
+// NormFirst normalises what a TransformerEncoderLayer's attention and perceptron are given in place
+// of the sums behind them.
+func NormFirst() Option { return Option{"NormFirst", func(c *config) { c.normFirst = true }} }
+
+// Activation is the function within a TransformerEncoderLayer's perceptron. The default is ReLU.
+func Activation(f func(x *loris.Tensor) *loris.Tensor) Option {
+	return Option{"Activation", func(c *config) { c.activation = f }}
+}
 
 // InitWeight replaces the initial distribution of the weight.
 func InitWeight(f Init) Option { return Option{"InitWeight", func(c *config) { c.weight = f }} }

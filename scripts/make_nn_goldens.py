@@ -137,6 +137,11 @@ def more():
     m3 = nn.EmbeddingBag(6, 3, mode="max", include_last_offset=True)
     case("bag_max", m3, rows, torch.tensor([0, 2, 5, 6]))
     recurrent()
+    layer = jitter(nn.TransformerEncoderLayer(8, 2, 12, dropout=0, batch_first=True))
+    case("encoder_layer", layer, torch.randn(2, 5, 8))
+    first = jitter(nn.TransformerEncoderLayer(8, 2, 12, 0, "gelu", 1e-3, batch_first=True, norm_first=True, bias=False))
+    causal = nn.Transformer.generate_square_subsequent_mask(5)
+    case("encoder_layer_first", first, torch.randn(2, 5, 8), call=lambda x: first(x, causal, is_causal=True))
 
 
 def main():

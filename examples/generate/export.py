@@ -5,11 +5,11 @@ of Newton's Opticks here. Its cache of keys and values is a StaticCache whose te
 that calls follow each other: the first takes the prompt, each further one a token. Beside the program it writes
 what PyTorch continues a prompt with, without a cache (gpt2.txt).
 """
-import argparse, gzip, pathlib
+import argparse, pathlib
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, StaticCache
 
-TEXT = pathlib.Path(__file__).parent.parent / "gpt" / "opticks.txt.gz"
+TEXT = pathlib.Path(__file__).parent.parent / "gpt" / "opticks.txt"
 PROMPT = b"The Rays of Light "
 
 
@@ -39,8 +39,7 @@ class Decoder(torch.nn.Module):
 
 
 def train(model, steps, window):
-    with gzip.open(TEXT) as f:
-        text = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8).long()
+    text = torch.frombuffer(bytearray(TEXT.read_bytes()), dtype=torch.uint8).long()
     opt = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(opt, 6e-3, total_steps=steps)
     model.train()

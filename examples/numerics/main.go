@@ -8,10 +8,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"os/signal"
 
 	"github.com/loris-ml/loris"
 )
@@ -19,11 +17,9 @@ import (
 type tensors = []*loris.Tensor
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	session, err := loris.New(loris.WithSeed(1))
 	if err == nil {
-		_, err = run(ctx, os.Stdout, session.With(loris.As(loris.F64)))
+		err = run(context.Background(), session.With(loris.As(loris.F64)))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "numerics:", err)
@@ -31,28 +27,23 @@ func main() {
 	}
 }
 
-// figures are how good the results are.
-type figures struct {
-	closure, drift     float64 // of the orbit: distance to where it began, relative change of energy
-	measured, filtered float64 // root mean squared errors of positions
-	gradient           float64 // its largest element at the minimum
-	products           int     // of the Hessian and a vector
-}
-
-func run(ctx context.Context, w io.Writer, m loris.Maker) (f figures, err error) {
-	if f.closure, f.drift, err = orbit(ctx, m, 2000); err != nil {
-		return f, err
+func run(ctx context.Context, m loris.Maker) error {
+	closure, drift, err := orbit(ctx, m, 2000)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "orbit: after one revolution it is %.1e from where it began, its energy %.1e off\n", f.closure, f.drift)
-	if f.measured, f.filtered, err = track(ctx, m, 500); err != nil {
-		return f, err
+	fmt.Printf("orbit: after one revolution it is %.1e from where it began, its energy %.1e off\n", closure, drift)
+	measured, filtered, err := track(ctx, m, 500)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "Kalman filter: measured positions are off by %.3f, filtered ones by %.3f\n", f.measured, f.filtered)
-	if f.gradient, f.products, err = minimum(ctx, m, 100); err != nil {
-		return f, err
+	fmt.Printf("Kalman filter: measured positions are off by %.3f, filtered ones by %.3f\n", measured, filtered)
+	gradient, products, err := minimum(ctx, m, 100)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintf(w, "Rosenbrock: the gradient is %.1e after %d products with the Hessian\n", f.gradient, f.products)
-	return f, nil
+	fmt.Printf("Rosenbrock: the gradient is %.1e after %.0f products with the Hessian\n", gradient, products)
+	return nil
 }
 
 // orbit follows a planet for one revolution of an ellipse of eccentricity 0.5 and axis 1, in steps of
@@ -111,4 +102,48 @@ func two(ctx context.Context, x, y *loris.Tensor) (a, b float64, err error) {
 		return 0, 0, err
 	}
 	return v[0], v[1], nil
+}
+
+// minimum takes Newton steps, whose directions conjugate gradients find: a product with the Hessian is
+// the gradient of the gradient's product with a vector, so no matrix is made.
+func minimum(ctx context.Context, m loris.Maker, n int) (gradient, products float64, err error) {
+	value := func(x *loris.Tensor) *loris.Tensor {
+		a, b := x.Narrow(0, 0, n-1), x.Narrow(0, 1, n-1)
+		return b.Sub(a.Square()).Square().Mul(100).Add(a.Sub(1).Square()).Sum()
+	}
+	slope := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		g := loris.Grad(value(in[0]), in[0])[0]
+		return tensors{g.Neg(), g.Abs().Amax()}
+	})
+	// One step of conjugate gradients: direction so far, residual, search direction.
+	step := loris.Compile(func(in ...*loris.Tensor) []*loris.Tensor {
+		x, d, r, p := in[0], in[1], in[2], in[3]
+		hp := loris.Grad(loris.Grad(value(x), x)[0].Mul(p).Sum(), x)[0]
+		rr := r.Square().Sum()
+		alpha := rr.Div(p.Mul(hp).Sum())
+		next := r.Sub(hp.Mul(alpha))
+		return tensors{d.Add(p.Mul(alpha)), next, next.Add(p.Mul(next.Square().Sum().Div(rr))), next.Abs().Amax()}
+	})
+	x := m.Full(1.2, n)
+	for range 50 {
+		out, err := slope.Call(ctx, x)
+		if err != nil {
+			return 0, 0, err
+		}
+		if gradient, err = out[1].Item(ctx); err != nil || gradient < 1e-10 {
+			return gradient, products, err
+		}
+		d, r, p, left := m.Zeros(n), out[0], out[0], gradient
+		for ; left > 1e-3*gradient; products++ {
+			if out, err = step.Call(ctx, x, d, r, p); err != nil {
+				return 0, 0, err
+			}
+			d, r, p = out[0], out[1], out[2]
+			if left, err = out[3].Item(ctx); err != nil {
+				return 0, 0, err
+			}
+		}
+		x = x.Add(d)
+	}
+	return gradient, products, nil
 }

@@ -1,35 +1,40 @@
 package main
 
 import (
-	"strings"
+	"context"
+	"math"
 	"testing"
 
 	"github.com/loris-ml/loris"
 )
 
-func TestRun(t *testing.T) {
+// Each result is near what is known of it.
+func TestResults(t *testing.T) {
 	session, err := loris.New(loris.WithSeed(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close(t.Context())
-	var out strings.Builder
-	f, err := run(t.Context(), &out, session.With(loris.As(loris.F64)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log("\n" + out.String())
-	for _, c := range []struct {
-		what      string
-		got, most float64
+	m := session.With(loris.As(loris.F64))
+	for name, c := range map[string]struct {
+		compute      func(ctx context.Context, m loris.Maker, n int) (a, b float64, err error)
+		n            int
+		mostA, mostB float64
+		mostBOfA     float64
 	}{
-		{"distance after a revolution", f.closure, 1e-8},
-		{"energy", f.drift, 1e-10},
-		{"filtered positions over measured ones", f.filtered / f.measured, 0.6},
-		{"gradient", f.gradient, 1e-10},
+		"orbit, its end and its energy":                {orbit, 2000, 1e-8, 1e-10, 1},
+		"errors of measured and of filtered positions": {track, 500, 2, 1, 0.6},
+		"gradient at the minimum, products":            {minimum, 100, 1e-10, 1e4, math.Inf(1)},
 	} {
-		if !(c.got <= c.most) {
-			t.Errorf("%s: %g, want at most %g", c.what, c.got, c.most)
-		}
+		t.Run(name, func(t *testing.T) {
+			a, b, err := c.compute(t.Context(), m, c.n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%g, %g", a, b)
+			if !(a <= c.mostA && b <= c.mostB && b <= a*c.mostBOfA) {
+				t.Errorf("%g and %g, want at most %g and %g, and the second at most %g times the first", a, b, c.mostA, c.mostB, c.mostBOfA)
+			}
+		})
 	}
 }
