@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/loris-ml/loris/internal/collective"
 	"github.com/loris-ml/loris/internal/ir"
@@ -26,7 +25,7 @@ func (w *world) Agree(ctx context.Context, uses []collective.Use) error {
 		}
 		uses[0].Meter = as
 	}
-	defer w.meters.agreed(time.Now())
+	defer w.meters.agreed(w.meters.now())
 	for _, a := range as.groups {
 		first := &a.uses[0]
 		if err := a.group.do(ctx, first.Text, first.Line, a.agree); err != nil {

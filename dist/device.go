@@ -41,7 +41,7 @@ func (w *world) StartOn(ctx context.Context, ts []collective.Transfer, gpu colle
 	for _, t := range ts {
 		ms = append(ms, w.meters.of(t.Use, t.Use.In.Bytes()))
 	}
-	begun := time.Now()
+	begun := w.meters.now()
 	err := g.do(ctx, u.Op, u.Line, func(ctx context.Context) error {
 		if err := g.startDevice(ctx, gpu); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 // sessions would begin their collectives in an order of chance.
 type Group struct {
 	name   string
+	boxed  any // name, as an argument of ops
 	world  *world
 	engine Engine
 
@@ -93,7 +94,7 @@ func New(ctx context.Context, e Engine, opts ...Option) (*Group, error) {
 
 // newWorld returns a world without an engine.
 func newWorld(size int, opts []Option) (*world, error) {
-	w := &world{limit: 5 * time.Minute, bucket: 4 << 20, shards: size, groups: map[string]*Group{}}
+	w := &world{limit: 5 * time.Minute, bucket: 4 << 20, shards: size, groups: map[string]*Group{}, meters: meters{base: time.Now()}}
 	for _, o := range opts {
 		o(w)
 	}
@@ -134,7 +135,7 @@ func (w *world) begin(ctx context.Context, e Engine) (*Group, error) {
 
 // add makes a group.
 func (w *world) add(name string, e Engine) *Group {
-	g := &Group{name: name, world: w, engine: e, last: map[peerTag]chan struct{}{}, bound: bounded{w: w}}
+	g := &Group{name: name, boxed: name, world: w, engine: e, last: map[peerTag]chan struct{}{}, bound: bounded{w: w}}
 	w.mu.Lock()
 	w.groups[name] = g
 	w.mu.Unlock()
@@ -388,7 +389,7 @@ func (w *world) Run(ctx context.Context, u *collective.Use, out, in []byte) erro
 		return r.Wait(ctx)
 	}
 	defer g.next()
-	begun := time.Now()
+	begun := m.meters.now()
 	err := g.run(&g.bound, ctx, u.Op, u.Line, func(ctx context.Context) error { return g.execute(ctx, u, out, in) })
 	m.ran(begun)
 	m.waited(m.took)
@@ -397,7 +398,7 @@ func (w *world) Run(ctx context.Context, u *collective.Use, out, in []byte) erro
 
 // timed runs this rank's part of a collective and meters it.
 func (g *Group) timed(ctx context.Context, m *meter, out, in []byte) error {
-	begun := time.Now()
+	begun := m.meters.now()
 	err := g.execute(ctx, m.use, out, in)
 	m.ran(begun)
 	return err

@@ -14,6 +14,7 @@ import (
 
 // meters count what the collectives of this rank cost.
 type meters struct {
+	base             time.Time // when the world began
 	observer         atomic.Pointer[func(collective.Event)]
 	agreements, time atomic.Int64
 
@@ -60,12 +61,15 @@ func (s *meters) totals(k meterKey) *totals {
 	return s.all[k]
 }
 
-// ran notes the end of a transfer.
-func (m *meter) ran(begun time.Time) {
-	m.took = time.Since(begun)
+// now returns the time since base, which is one question to the system's clocks where time.Now is two.
+func (s *meters) now() time.Duration { return time.Since(s.base) }
+
+// ran notes the end of a transfer that began at a time of now.
+func (m *meter) ran(begun time.Duration) {
+	m.took = m.meters.now() - begun
 	m.time.Add(int64(m.took))
 	if fn := m.meters.observer.Load(); fn != nil {
-		(*fn)(collective.Event{Group: m.use.Group, Text: m.use.Text, Line: m.use.Line, Start: begun, Duration: m.took})
+		(*fn)(collective.Event{Group: m.use.Group, Text: m.use.Text, Line: m.use.Line, Start: m.meters.base.Add(begun), Duration: m.took})
 	}
 }
 
@@ -75,13 +79,13 @@ func (m *meter) waited(d time.Duration) {
 	m.overlap.Add(int64(max(m.took-d, 0)))
 }
 
-// agreed notes an agreement that began at a time and ends now.
-func (s *meters) agreed(begun time.Time) {
-	d := time.Since(begun)
+// agreed notes an agreement that began at a time of now and has ended.
+func (s *meters) agreed(begun time.Duration) {
+	d := s.now() - begun
 	s.agreements.Add(1)
 	s.time.Add(int64(d))
 	if fn := s.observer.Load(); fn != nil {
-		(*fn)(collective.Event{Group: "world", Text: "agreement", Start: begun, Duration: d})
+		(*fn)(collective.Event{Group: "world", Text: "agreement", Start: s.base.Add(begun), Duration: d})
 	}
 }
 

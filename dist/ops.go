@@ -34,12 +34,13 @@ func (g *Group) record(name string, x *loris.Tensor, after *loris.Tensor, args .
 	if s.Collectives() != collective.Communicator(g.world) {
 		panic(ir.NewOpError(name, ir.ErrArg, nil, "the tensor's session does not belong to the group: make it with Group.Session"))
 	}
-	args = append([]any{(*executor.Tensor)(x)}, append(args, g.name)...)
+	all := append(make([]any, 0, len(args)+3), (*executor.Tensor)(x))
+	all = append(append(all, args...), g.boxed)
 	if after != nil {
-		args = append(args, (*executor.Tensor)(after))
+		all = append(all, (*executor.Tensor)(after))
 	}
 	out := new(executor.Tensor)
-	s.Call1(op, out, args, nil)
+	s.Call1(op, out, all, nil)
 	return (*loris.Tensor)(out)
 }
 
