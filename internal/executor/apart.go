@@ -113,3 +113,51 @@ func oneLeaf(vals []ir.Value) func(n *ir.Node) ir.Value {
 		return ir.Value{}
 	}
 }
+
+// leafOf returns the leaf that nodeFor returns for session s, or nil if that has to be made; the session is
+// locked, and core.mu held, if only for reading.
+func (x *version) leafOf(s *Session) *ir.Node {
+	g := s.group.root()
+	switch l := x.leaf.Leaf().(*variableLeaf); {
+	case l.group == nil:
+		return nil
+	case l.group.root() == g:
+		return x.leaf
+	default:
+		return l.apart.nodes[g].Value()
+	}
+}
+
+// shared is Value where session s sees data that has a leaf for the session already, so that
+// nothing has to be changed: it holds core.mu for reading. Otherwise it returns false.
+func (v *Variable) shared(s *Session, dst *Tensor) bool {
+	c := v.s.core
+	if s.core != c || c.closed.Load() {
+		return false
+	}
+	s.lock()
+	defer s.unlock()
+	if s.tracing != nil {
+		return false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	x := v.choose(s)
+	if x.data == nil || v.initial != nil || x.leaf == nil || x.until.ended() {
+		return false
+	}
+	n := x.leafOf(s)
+	if n == nil {
+		return false
+	}
+	if x == &v.committed {
+		s.look(v)
+	}
+	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
+	dst.data = x.data
+	dst.setNode(n.Out(0))
+	if s.scopes()&bitScoped == 0 || s != v.s {
+		dst.data.escape()
+	}
+	return true
+}

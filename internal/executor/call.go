@@ -94,8 +94,10 @@ func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tens
 		return nil, nil, err
 	}
 	tr.s.lockWith(inputs)
-	c.mu.Lock()
-	defer tr.s.unlockBoth()
+	defer tr.s.unlock()
+	tr.settle()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	if c.closed.Load() {
 		return nil, nil, ErrClosed
 	}
@@ -108,7 +110,7 @@ func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tens
 		if p.v == nil {
 			continue
 		}
-		x := p.v.seen(tr.s)
+		x := p.v.choose(tr.s)
 		if err := p.v.usable(tr.s, x); err != nil {
 			return nil, nil, err
 		}
@@ -134,17 +136,55 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 		outs[i].data.escape()
 	}
 	defer c.live.add(tr.device, outs...)
-	s.lockBoth()
-	defer s.unlockBoth()
+	s.lock()
+	defer s.unlock()
 	for _, t := range outs {
 		t.step = s.step
 	}
-	tr.assign(a, j)
-	if s.scope&bitScoped != 0 {
+	if tr.commits() {
+		c.mu.Lock()
+		tr.assign(a, j)
+		c.mu.Unlock()
+	}
+	if s.scopes()&bitScoped != 0 {
 		s.undos = append(s.undos, a.undos...)
 	}
 	c.running.Add(1)
 	return outs
+}
+
+// commits reports whether a call changes variables: those that the function assigns, and those that it
+// reads and the session has assigned before. The session is locked.
+func (tr *Traced) commits() bool {
+	c := tr.s.core
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(tr.vars) > 0 || slices.ContainsFunc(tr.params, func(p tracedParam) bool { return p.v != nil && p.v.pendingIn(tr.s) != nil })
+}
+
+// settle takes over what variables that the function reads have got since they were looked at; the
+// session is locked.
+func (tr *Traced) settle() {
+	c := tr.s.core
+	c.mu.RLock()
+	left := slices.ContainsFunc(tr.params, func(p tracedParam) bool {
+		if p.v == nil {
+			return false
+		}
+		x := p.v.choose(tr.s)
+		return p.v.initial != nil || x.pend != nil && x.pend.data != nil
+	})
+	c.mu.RUnlock()
+	if !left {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range tr.params {
+		if p.v != nil {
+			p.v.seen(tr.s)
+		}
+	}
 }
 
 // assign gives the variables their new values; both locks are held. Inside a Step they are pending as
@@ -154,7 +194,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 // reads it: the device's lock orders the call before whatever reads the variable later.
 func (tr *Traced) assign(a *Async, j *syncJob) {
 	s := tr.s
-	scoped := s.scope&bitScoped != 0
+	scoped := s.scopes()&bitScoped != 0
 	for _, p := range tr.params {
 		if p.v != nil && !scoped && p.v.pendingIn(s) != nil {
 			p.v.keepViews(s)
@@ -165,7 +205,7 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 			v.keepViews(s)
 		}
 		old := v.seen(s).data
-		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && v.s.scope&bitScoped == 0
+		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && v.s.scopes()&bitScoped == 0
 		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], initial: v.initial, dies: dies})
 	}
 	if j.ref.Value().plug == nil {
@@ -199,7 +239,8 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 // gather finds the data of the parameters; the device's lock is held.
 func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, params []tracedParam) error {
 	j.params = make([]*Data, len(tr.params))
-	tr.s.lockBoth()
+	tr.s.lock()
+	tr.s.core.mu.RLock()
 	var seed uint64
 	if tr.random {
 		// Every call has a stream of its own, apart from the step's.
@@ -211,7 +252,7 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, para
 		case p.input >= 0:
 			j.params[i] = inputs[p.input].data
 		case p.v != nil:
-			j.params[i] = p.v.seen(tr.s).data
+			j.params[i] = p.v.choose(tr.s).value()
 		case p.data != nil:
 			j.params[i] = p.data
 		case p.seed:
@@ -225,6 +266,7 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, para
 			d.escape()
 		}
 	}
-	tr.s.unlockBoth()
+	tr.s.core.mu.RUnlock()
+	tr.s.unlock()
 	return tr.s.resolveScalars(ctx, j)
 }

@@ -140,9 +140,9 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	s := t.s
 	s.lock()
 	if s.viewing {
-		s.core.mu.Lock()
+		s.core.mu.RLock()
 		s.endView()
-		s.core.mu.Unlock()
+		s.core.mu.RUnlock()
 	}
 	data, dead, closed := t.data, t.dead(), s.core.closed.Load()
 	if data != nil {

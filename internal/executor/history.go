@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"weak"
 
 	"github.com/loris-ml/loris/internal/graph"
@@ -19,12 +20,13 @@ import (
 // value only. While that value is still IR, a view node stands for the leaf. When the step ends,
 // the view becomes data of its own and the variable's value gets a new leaf.
 
-// history is what a leaf stands for during the step that recorded it. It is written with both locks
-// held. A nil history is that of a leaf which stands for nothing.
+// history is what a leaf stands for during the step that recorded it. The session's lock guards it, but for
+// over, which is set with core.mu held, too. A nil history is that of a leaf which stands for nothing.
 type history struct {
 	group   *lockGroup // never changes
 	val     ir.Value   // nil once the step has ended or the history was dropped
 	dropped bool       // the history was dropped before the step's end
+	over    atomic.Bool
 }
 
 // value returns the value to which gradients pass on, or a nil Value; the history's session is locked.
@@ -45,7 +47,7 @@ func (h *history) in(s *Session) *history {
 }
 
 // ended reports whether there was a history and its step has ended.
-func (h *history) ended() bool { return h != nil && h.val.IsNil() && !h.dropped }
+func (h *history) ended() bool { return h != nil && h.over.Load() }
 
 // variableLeaf is the leaf of a variable's value.
 type variableLeaf struct {
@@ -108,6 +110,7 @@ func (s *Session) endHistories() {
 	for _, w := range s.histories {
 		if h := w.Value(); h != nil {
 			h.val, h.dropped = ir.Value{}, false
+			h.over.Store(true)
 		}
 	}
 	s.histories, s.historyBytes, s.stepNodes = s.histories[:0], 0, 0

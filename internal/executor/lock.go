@@ -9,11 +9,13 @@ import "sync/atomic"
 //     take no other.
 //   - core.mu guards what sessions share: variables with their versions and views, which data may be
 //     donated, what runs put back after errors, plugs and queues. It is held for short work only, never
-//     while a graph is walked.
+//     while a graph is walked. It is held for reading where nothing changes but what is the session's
+//     own (its view, the list of the variables that its step commits): values are taken, and syncs
+//     begun, beside each other.
 //
-// The order is: the session's lock, core.mu, the lock of live tensors. Whatever code reads with
-// core.mu alone of a session or its tensors (step, gen, scope, bodies, marking, a tensor's IR, data and bits,
-// histories) is written with both locks held, so either is enough to read it.
+// The order is: the session's lock, core.mu, the locks of views and of live tensors. Whatever code
+// reads with core.mu alone of a session or its tensors (step, gen, bodies, whether a history is over,
+// what tensors are that have bitValue) is written with both locks held, so either is enough to read it.
 //
 // Sessions are apart as long as their graphs are. A session that takes a pending tensor of another
 // one has that one's nodes in its graph, so the two have one lock from then on: they are of one

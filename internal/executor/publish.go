@@ -57,7 +57,7 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 		}
 	}
 	for i, v := range vars {
-		if v.s.scope&bitScoped != 0 && s.joined(v.s) {
+		if v.s.scopes()&bitScoped != 0 && s.joined(v.s) {
 			v.assignIn(v.s, ts[i])
 		} else {
 			v.publish(ts[i])
@@ -66,9 +66,7 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 	return nil
 }
 
-// inStep reports whether the variable's session is in a Step; no lock is held.
+// inStep reports whether the variable's session is in a Step.
 func (v *Variable) inStep() bool {
-	v.s.core.mu.Lock()
-	defer v.s.core.mu.Unlock()
-	return v.s.scope&bitScoped != 0
+	return v.s.scopes()&bitScoped != 0
 }

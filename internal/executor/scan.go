@@ -45,7 +45,7 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 		n := ir.NewLeaf(&graph.ParamLeaf{Index: i, Name: fmt.Sprintf("p%d", i)}, shape, all[i].device())
 		placeholders[i] = n.Out(0)
 		stand[i] = newTensor()
-		stand[i].s, stand[i].ir, stand[i].step, stand[i].bits = s, n, s.step, s.scope
+		stand[i].s, stand[i].ir, stand[i].step, stand[i].bits = s, n, s.step, s.scopes()
 	}
 	from := len(s.pending)
 	s.core.mu.Lock()

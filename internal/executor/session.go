@@ -92,9 +92,8 @@ type core struct {
 
 	// mu guards what sessions share, see lock.go. It is held for short, bounded work only: never while
 	// recording, walking, compiling, waiting or running.
-	mu sync.Mutex
-	// viewers are the sessions whose view has begun; weak, since a session may be dropped.
-	viewers []weak.Pointer[Session]
+	mu      sync.RWMutex
+	viewers viewers
 	plugs   map[ir.Hash]*Plug // by graph hash
 	plugged atomic.Int64      // the length of plugs
 	closed  atomic.Bool       // written under mu
@@ -139,11 +138,11 @@ type Session struct {
 	stepNodes    int // recorded in this step before the builder was restarted
 
 	step    uint32
-	scope   uint8        // bitScoped inside Step, bitTraced inside Trace
-	gen     uint8        // counts the Steps that were dropped
-	undo    []assignment // made inside Step, oldest first
-	undos   []*hostUndo  // of the step
-	marking bool         // a MarkStep is between its prepare and its commit
+	scope   atomic.Uint32 // bitScoped inside Step, bitTraced inside Trace
+	gen     uint8         // counts the Steps that were dropped
+	undo    []assignment  // made inside Step, oldest first
+	undos   []*hostUndo   // of the step
+	marking bool          // a MarkStep is between its prepare and its commit
 	rng     map[ir.Device]*rngState
 	random  int // ordinal of the next random op of the step
 	trim    trimState
@@ -245,6 +244,9 @@ func (s *Session) Fork() *Session {
 	}
 	return s.core.newSession(s.device, forkSeed(seed, s.forks), g)
 }
+
+// scopes returns bitScoped inside Step and bitTraced inside Trace.
+func (s *Session) scopes() uint8 { return uint8(s.scope.Load()) }
 
 // Device returns the session's default device.
 func (s *Session) Device() ir.Device { return s.device }

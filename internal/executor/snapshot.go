@@ -54,7 +54,7 @@ func (sn *Snapshot) Value(s *Session, v *Variable, dst *Tensor) {
 	case x == nil:
 		panic(ir.NewOpError("value", ir.ErrArg, nil, "the variable is not in the snapshot"))
 	}
-	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
+	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 	dst.data = x.data
 	dst.setNode(x.nodeFor(s, v).Out(0))
 }

@@ -62,8 +62,8 @@ func (s *Session) markStep(ctx context.Context, r *request) error {
 	return nil
 }
 
-// stepRequest fills in what a MarkStep computes of its variables, or returns why it cannot; both locks
-// are held. What else it computes is added by pendingRoots.
+// stepRequest fills in what a MarkStep computes of its variables, or returns why it cannot; the session
+// is locked, and core.mu for reading. What else it computes is added by pendingRoots.
 func (s *Session) stepRequest(r *request) error {
 	if err := s.trim.err; err != nil {
 		s.trim.err = nil
@@ -74,20 +74,25 @@ func (s *Session) stepRequest(r *request) error {
 		return errTracing
 	case s.bodies > 0:
 		return errInBody
-	case !r.donates && s.scope&bitScoped != 0:
+	case !r.donates && s.scopes()&bitScoped != 0:
 		return ErrNestedStep
 	case s.marking:
 		return fmt.Errorf("loris: mark step: %w", ErrConcurrent)
 	}
 	if err := s.failedValue(); err != nil {
-		s.dropAssigned()
-		return err
+		return &failedAssignment{err}
 	}
 	r.variables = s.dueVariables()
 	r.tensors = s.variableRoots(r.variables)
 	s.marking, r.marks = true, true
 	return nil
 }
+
+// failedAssignment says that a step's assignments have to be taken back.
+type failedAssignment struct{ error }
+
+// Unwrap returns why.
+func (e *failedAssignment) Unwrap() error { return e.error }
 
 // failedValue returns the error of a value that was assigned in this step and whose computation, at
 // a read in the middle of the step, has failed; both locks are held.
@@ -101,10 +106,11 @@ func (s *Session) failedValue() error {
 		if x == nil {
 			continue
 		}
-		if x.settle(v); x.data == nil {
+		data := x.value()
+		if data == nil {
 			continue
 		}
-		if err := x.data.failure(); err != nil {
+		if err := data.failure(); err != nil {
 			tell(s.owner, err)
 			return fmt.Errorf("loris: the value that the step assigns to a variable failed: %w", err)
 		}
@@ -245,28 +251,30 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 
 // scopedStep is Step, and says whether it has come to marking the step.
 func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool, err error) {
-	s.lockBoth()
-	if s.scope&bitScoped != 0 {
-		s.unlockBoth()
+	s.lock()
+	if s.scopes()&bitScoped != 0 {
+		s.unlock()
 		return false, ErrNestedStep
 	}
 	if s.marking {
-		s.unlockBoth()
+		s.unlock()
 		return false, fmt.Errorf("loris: step: %w", ErrConcurrent)
 	}
-	s.scope |= bitScoped
+	s.scope.Or(uint32(bitScoped))
 	random, undos := s.random, len(s.undos)
-	s.unlockBoth()
+	s.unlock()
 	done := false
 	defer func() {
-		s.lockBoth()
-		defer s.unlockBoth()
+		s.lock()
+		defer s.unlock()
 		if !done {
+			s.core.mu.Lock()
+			defer s.core.mu.Unlock()
 			s.dropStep()
 			s.undoHost(undos)
 			s.random = random
 		}
-		s.scope &^= bitScoped
+		s.scope.And(^uint32(bitScoped))
 		clear(s.undo)
 		s.undo = s.undo[:0]
 	}()

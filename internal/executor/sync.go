@@ -184,13 +184,20 @@ func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err
 // sync counts as running.
 func (s *Session) beginSync(ctx context.Context, r *request) error {
 	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.RLock()
 	if r.endsStep {
 		if err := s.stepRequest(r); err != nil {
+			c.mu.RUnlock()
+			if failed, ok := err.(*failedAssignment); ok {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				s.dropAssigned()
+				err = failed.error
+			}
 			return err
 		}
 	}
+	defer c.mu.RUnlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -309,7 +316,7 @@ func (j *syncJob) expected() time.Duration {
 }
 
 // commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
-// under both locks. It cannot fail.
+// under both locks; core.mu is left out where nothing is a variable's. It cannot fail.
 func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 	c := s.core
 	defer func() {
@@ -319,9 +326,32 @@ func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 	}()
 	s.lock()
 	defer s.unlock()
-	if empty := s.commitShared(r, jobs, asyncs); r.endsStep {
-		s.forgetStep(empty)
+	switch {
+	case r.endsStep:
+		s.forgetStep(s.commitShared(r, jobs, asyncs))
+	case s.holdsValues(jobs):
+		s.commitShared(r, jobs, asyncs)
+	default:
+		for i, j := range jobs {
+			j.assign(asyncs[i])
+		}
+		c.running.Add(len(jobs))
+		s.dropConsumed()
 	}
+}
+
+// holdsValues reports whether a sync that ends no step changes tensors that are values of variables;
+// the session is locked.
+func (s *Session) holdsValues(jobs []*syncJob) bool {
+	value := func(t *Tensor) bool { return t.bits&bitValue != 0 }
+	for _, j := range jobs {
+		for _, i := range j.coll.Indices {
+			if value(j.tensors[i]) {
+				return true
+			}
+		}
+	}
+	return len(s.pending) >= s.sweepPendingAt && slices.ContainsFunc(s.pending, value) // see dropConsumed
 }
 
 // commitShared does what of commit takes core.mu; the session is locked. It reports whether the

@@ -8,7 +8,7 @@ import (
 
 // Tensor is a lazy tensor: pending IR, or data. Handles of packages on top embed it by value, so
 // that recording an op allocates one object. The session's lock guards all fields but s, which never
-// changes; who writes ir, data or bits of a tensor that others may see holds core.mu, too.
+// changes; who writes ir, data or bits of a tensor with bitValue holds core.mu, too.
 type Tensor struct {
 	s    *Session
 	ir   *ir.Node // pending IR; nil once there is data
@@ -33,6 +33,7 @@ const (
 	bitUnlisted                    // not in the session's pending list any more
 	bitOfStep                      // recorded inside Step, and outlives it if that succeeds
 	bitInitial                     // the initial value of a variable, for which it is computed
+	bitValue                       // a variable's value: who holds core.mu alone may look at it
 )
 
 // dead reports whether t was recorded inside a Step that has ended or failed; the session is locked, or
@@ -110,7 +111,7 @@ func (t *Tensor) Data() *Data {
 
 // init makes t the handle of a value just recorded; the session is locked.
 func (t *Tensor) init(s *Session, v ir.Value) {
-	t.s, t.step, t.bits, t.gen = s, s.step, s.scope, s.gen
+	t.s, t.step, t.bits, t.gen = s, s.step, s.scopes(), s.gen
 	t.setNode(v)
 	s.pending = append(s.pending, t)
 }
@@ -172,7 +173,7 @@ func (s *Session) escape(t *Tensor) {
 		t.data.escape()
 		return
 	}
-	if (t.bits|t.s.scope)&bitScoped == 0 {
+	if (t.bits|t.s.scopes())&bitScoped == 0 {
 		return // it depends on nothing that can be donated
 	}
 	for _, n := range s.walker.Walk([]ir.Value{t.node()}).Nodes {

@@ -145,7 +145,7 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 	s.lockWith(inputs)
 	c.mu.Lock()
 	s.tracing = newTrace(c.nextID.Add(1))
-	s.scope |= bitTraced
+	s.scope.Or(uint32(bitTraced))
 	from, random, back := len(s.pending), s.random, s.b.Aside()
 	s.random = 0
 	stand := make([]*Tensor, len(inputs))
@@ -162,7 +162,7 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 		defer s.unlockBoth()
 		s.tracing, s.random = nil, random
 		back()
-		s.scope &^= bitTraced
+		s.scope.And(^uint32(bitTraced))
 		clear(s.pending[from:])
 		s.pending = s.pending[:from]
 	}()

@@ -48,7 +48,8 @@ func (s *Session) trimCheck() {
 
 // dropConsumed removes from the step's list what MarkStep will not sync: tensors that have data and
 // tensors that an op consumes. So a program that reads values and never marks a step keeps no more
-// alive than its handles do. Both locks are held.
+// alive than its handles do. The session is locked, and core.mu held if a pending tensor is the value of a
+// variable.
 func (s *Session) dropConsumed() {
 	if len(s.pending) < s.sweepPendingAt || s.tracing != nil || s.bodies > 0 {
 		return

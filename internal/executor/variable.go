@@ -61,9 +61,10 @@ func (s *Session) NewVariable(t *Tensor) *Variable {
 // begin makes a pending tensor the initial value; core.mu is held. Should its computation fail, be it
 // for something else that is computed with it, the same IR is the initial value again.
 func (v *Variable) begin(t *Tensor) {
+	t.bits |= bitValue
 	if v.committed = (version{pend: t}); t.bits&bitScoped == 0 {
 		again := *t
-		again.bits = bitUnlisted
+		again.bits = bitUnlisted | bitValue
 		v.initial = &again
 	}
 	t.s.addInitial(v)
@@ -81,9 +82,12 @@ func (v *Variable) Session() *Session { return v.s }
 // gradients all handles of one value are the same, except that handles taken in the step of the
 // assignment differ from later ones after that step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
+	if v.shared(s, dst) {
+		return
+	}
 	x := v.lockSeen(s)
 	defer s.unlockBoth()
-	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scope, s.gen
+	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 	if s.tracing != nil {
 		dst.setNode(s.tracing.value(s, v))
 		return
@@ -94,14 +98,14 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 		// It dies no later than the pending tensor, nor than the Step that it is taken in.
 		dst.bits = p.bits&bitScoped | bitUnlisted
 		if p.step == p.s.step && !p.dead() {
-			dst.bits |= p.s.scope & bitScoped
+			dst.bits |= p.s.scopes() & bitScoped
 			dst.gen = p.s.gen
 		}
 		return
 	}
 	dst.data = x.data
 	dst.setNode(x.nodeFor(s, v).Out(0))
-	if s.scope&bitScoped == 0 || s != v.s {
+	if s.scopes()&bitScoped == 0 || s != v.s {
 		dst.data.escape()
 	}
 }
@@ -195,6 +199,14 @@ func (v *Variable) usable(s *Session, x *version) error {
 // seen returns the version that session s sees; core.mu is held, and the result is valid while
 // nothing is assigned or committed.
 func (v *Variable) seen(s *Session) *version {
+	x := v.choose(s)
+	x.settle(v)
+	v.settleInitial()
+	return x
+}
+
+// choose is seen for who holds core.mu for reading only; the result may have to be settled.
+func (v *Variable) choose(s *Session) *version {
 	x := v.pendingIn(s)
 	if x == nil && s.using != nil {
 		x = s.using.versions[v]
@@ -205,9 +217,15 @@ func (v *Variable) seen(s *Session) *version {
 	if x == nil {
 		x = &v.committed
 	}
-	x.settle(v)
-	v.settleInitial()
 	return x
+}
+
+// value returns the version's data, or nil if it is IR; core.mu is held, if only for reading.
+func (x *version) value() *Data {
+	if x.pend != nil && x.pend.data != nil {
+		return x.pend.data
+	}
+	return x.data
 }
 
 // settleInitial forgets the IR of the initial value once that is computed, and makes it the committed
@@ -290,6 +308,7 @@ func (x *version) set(v *Variable, d *Data) {
 // assign makes the value of t that of the version, which is new; core.mu is held.
 func (x *version) assign(v *Variable, t *Tensor) {
 	if t.data == nil {
+		t.bits |= bitValue
 		x.pend = t
 		return
 	}
@@ -385,9 +404,9 @@ func (v *Variable) Assign(t *Tensor) {
 		return // the Call fails with the error
 	}
 	switch {
-	case t.data == nil || t.s == v.s || t.s.scope&bitScoped != 0:
+	case t.data == nil || t.s == v.s || t.s.scopes()&bitScoped != 0:
 		v.assignIn(t.s, t)
-	case v.s.scope&bitScoped != 0:
+	case v.s.scopes()&bitScoped != 0 && s.joined(v.s):
 		v.assignIn(v.s, t)
 	default:
 		v.publish(t)
@@ -408,7 +427,7 @@ func (v *Variable) lockAssigned(t *Tensor) *Session {
 			s.escape(t) // as where an op of another session takes it
 		}
 		s.core.mu.Lock()
-		if v.s.scope == 0 || s.joined(v.s) || v.s.scope&bitTraced == 0 && (t.data == nil || s.scope&bitScoped != 0) {
+		if v.s.scopes() == 0 || s.joined(v.s) || v.s.scopes()&bitTraced == 0 && (t.data == nil || s.scopes()&bitScoped != 0) {
 			return s
 		}
 		s.unlockBoth()
@@ -432,7 +451,7 @@ func (v *Variable) assignIn(s *Session, t *Tensor) {
 // recorded can take it back.
 func (v *Variable) renew(s *Session) *version {
 	x := v.pendingIn(s)
-	if s.scope&bitScoped != 0 {
+	if s.scopes()&bitScoped != 0 {
 		u := assignment{v: v}
 		if x != nil {
 			u.before = *x
