@@ -74,17 +74,24 @@ func (e *example) off(outs [][]byte) (float64, error) {
 }
 
 // timed returns a turn of runs of f.
-func timed(threads int, f func(ctx context.Context) error) func(context.Context, time.Duration) (median, least int64, err error) {
+func timed(s settings, f func(ctx context.Context) error) func(context.Context, time.Duration) (median, least int64, err error) {
 	return func(ctx context.Context, d time.Duration) (median, least int64, err error) {
 		// One more than compute, for the Go runtime's own goroutines.
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.threads + 1))
 		var times []int64
 		for end := time.Now().Add(d); len(times) == 0 || time.Now().Before(end); {
-			begin := time.Now()
-			if err := f(ctx); err != nil {
+			begin, err := s.clock()
+			if err == nil {
+				err = f(ctx)
+			}
+			if err != nil {
 				return 0, 0, err
 			}
-			times = append(times, time.Since(begin).Nanoseconds())
+			now, err := s.clock()
+			if err != nil {
+				return 0, 0, err
+			}
+			times = append(times, now-begin)
 		}
 		slices.Sort(times)
 		return times[len(times)/2], times[0], nil
@@ -116,7 +123,7 @@ func openPackage(ctx context.Context, s settings, e *example, base string) (*sys
 		}
 	}
 	x.off, err = e.off(data)
-	x.turn = timed(s.threads, func(ctx context.Context) error { return r.RunInto(ctx, in, out) })
+	x.turn = timed(s, func(ctx context.Context) error { return r.RunInto(ctx, in, out) })
 	return x, err
 }
 
@@ -189,7 +196,7 @@ func openModel(ctx context.Context, s settings, e *example, name string, compile
 		return nil, errors.Join(err, x.close())
 	}
 	x.off, err = e.off(data)
-	x.turn = timed(s.threads, func(ctx context.Context) error {
+	x.turn = timed(s, func(ctx context.Context) error {
 		_, err := once(ctx)
 		return err
 	})

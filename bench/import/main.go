@@ -9,6 +9,9 @@
 // shortest run of all turns, which other work on the machine disturbs less. Every system's outputs are held against
 // those that PyTorch computed. "load" is from the file to the model, without a run.
 //
+// With --cpu all count the processor time of a process's threads instead: on a machine that does much
+// other work that can still be compared, best with --threads 1, since idle threads that poll count.
+//
 // With --load it times loading alone, beside os.ReadFile of the same files, by turns in one process.
 package main
 
@@ -40,6 +43,7 @@ type settings struct {
 	rounds  int
 	turn    time.Duration
 	load    bool
+	cpu     bool
 	bases   []string
 }
 
@@ -50,6 +54,7 @@ func parse(args []string) (s settings, err error) {
 	f.IntVar(&s.rounds, "rounds", 7, "turns of each system")
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
 	f.BoolVar(&s.load, "load", false, "time loading beside reading the files, and nothing else")
+	f.BoolVar(&s.cpu, "cpu", false, "count processor time, not time on the clock")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
@@ -58,6 +63,16 @@ func parse(args []string) (s settings, err error) {
 	}
 	return s, nil
 }
+
+// clock returns the time that runs are measured by, in nanoseconds.
+func (s settings) clock() (int64, error) {
+	if s.cpu {
+		return processorTime()
+	}
+	return time.Since(started).Nanoseconds(), nil
+}
+
+var started = time.Now()
 
 func main() { tool.Main("import", parse, run) }
 
@@ -116,6 +131,9 @@ func startPeers(ctx context.Context, s settings) (peers []*process.Process, err 
 	}
 	for _, name := range []string{runtimeName, "torch"} {
 		line := []string{s.python, script.Name(), name, strconv.Itoa(s.threads)}
+		if s.cpu {
+			line = append(line, "cpu")
+		}
 		p, err := process.Start(ctx, name, line, process.Environment(s.threads, false))
 		if err != nil {
 			return peers, err
